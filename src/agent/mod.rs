@@ -1,11 +1,7 @@
 //! The handle of `siteline.Agent`: a token and an allowance for many processes.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
 use zeroize::Zeroizing;
 
-use crate::bridge::process::{attached, without_fork};
 use crate::bridge::runtime::block_on;
 use crate::client::ClientArg;
 use crate::prelude::*;

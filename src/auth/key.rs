@@ -1,10 +1,6 @@
 //! A private key; keys and passphrases as arguments.
 
-use std::path::PathBuf;
-
-use pyo3::exceptions::PyTypeError;
-use pyo3::intern;
-use pyo3::types::{PyMapping, PyString};
+use pyo3::types::PyMapping;
 use zeroize::Zeroizing;
 
 use crate::bridge::long_work::left_on_interrupt;
@@ -60,7 +56,6 @@ impl KeyHandle {
         Ok(Self(detached(py, || PrivateKey::generate(bits))?.or_raise()?))
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands extracted arguments over")]
     fn save(
         &self,
         py: Python<'_>,
@@ -72,19 +67,9 @@ impl KeyHandle {
         detached(py, || self.0.save(&path, passphrase, overwrite))?.or_raise()
     }
 
-    #[getter]
-    fn public_jwk<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        dict(py, &self.0.public_jwk())
-    }
-
-    #[getter]
-    fn thumbprint(&self) -> &str {
-        self.0.thumbprint()
-    }
-
-    #[getter]
-    fn bits(&self) -> u32 {
-        self.0.bits()
+    /// The public key as a JWK, its thumbprint, and its size.
+    fn facts<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, &str, u32)> {
+        Ok((dict(py, &self.0.public_jwk())?, self.0.thumbprint(), self.0.bits()))
     }
 }
 

@@ -6,15 +6,11 @@ mod key;
 mod settings;
 mod signer;
 
-use pyo3::intern;
-use pyo3::types::PyString;
-
 pub(crate) use self::certificate::CertificateHandle;
 pub(crate) use self::credential::CredentialHandle;
 pub(crate) use self::key::KeyHandle;
 pub(crate) use self::settings::from_settings;
 use crate::bridge::errors::error_of;
-use crate::bridge::process::attached;
 use crate::prelude::*;
 use siteline_core::auth::{Authentication, is_key_text};
 use siteline_core::settings::variable_of_pickle;

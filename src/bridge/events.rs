@@ -13,8 +13,6 @@ use std::sync::Weak;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::call::PyCallArgs;
-use pyo3::intern;
-use pyo3::sync::PyOnceLock;
 use reqwest::header::HeaderMap;
 use tokio::sync::Notify;
 
@@ -301,9 +299,6 @@ impl Events {
 
     /// Handles the events on the thread of the caller, without a lock. Events that are added meanwhile wait: a
     /// read that is faster than its handlers must not keep the caller here.
-    ///
-    /// # Errors
-    /// The exception of a handler or an observer. The other events wait for the next call.
     pub(crate) fn handle(&self, py: Python<'_>) -> PyResult<()> {
         self.handle_but(py, self.deferred)
     }

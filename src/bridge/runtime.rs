@@ -13,10 +13,8 @@ use std::pin::Pin;
 use std::sync::mpsc::sync_channel;
 use std::task::{Context, Poll};
 use std::thread::available_parallelism;
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use pyo3::intern;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
@@ -25,7 +23,7 @@ use tokio::time::timeout;
 use crate::bridge::event_loop::{EventLoop, Running, start_handing_over};
 use crate::bridge::events::{Origin, WANTED, Waiter, Wanted, after_events};
 use crate::bridge::process::{
-    Inside, POLL_INTERVAL, attached, forked, is_ending_here, panicked, stay_if_ending, without_fork,
+    Inside, POLL_INTERVAL, forked, is_ending_here, panicked, stay_if_ending,
 };
 use crate::prelude::*;
 use siteline_core::fork::{Owned, Process};
@@ -297,9 +295,6 @@ pub(crate) async fn on_blocking_thread<T: Send + 'static>(
 /// Has the driver of the call run Python code, with the interpreter held. A prefetch, or a call of another process
 /// at an agent, has no driver: then a thread of the core runs the code. It also does so if the driver is busy for
 /// [`LONGEST_WANTED`], because other calls may wait for this one.
-///
-/// # Errors
-/// `TransportError` if the system refuses that thread, `ClosedError` if the process is ending.
 pub(crate) async fn run_for_caller<T: Send + 'static>(
     work: impl FnOnce(Python<'_>) -> PyResult<T> + Send + 'static,
 ) -> Result<T, Error> {

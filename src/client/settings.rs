@@ -1,25 +1,18 @@
 //! The settings of a client: its keywords, variables and profiles, in the form that is pickled.
 
-use std::path::PathBuf;
-
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::auth::from_settings;
-use crate::bridge::errors::OrRaise as _;
 use crate::bridge::long_work::left_on_interrupt;
-use crate::bridge::process::{detached, guarded};
 use crate::client::agent::{FoundAgent, is_of_the_agent};
 use crate::client::profile_file::ProfileFile;
 use crate::convert::asked_time::zone_or;
 use crate::convert::state::keywords;
-use crate::convert::values::{count, duration_or, octets, path_of, time_of_day, value_of};
+use crate::convert::values::{duration_or, octets, time_of_day, value_of};
+use crate::prelude::*;
 use siteline_core::auth::{Authentication, ScopeSet};
 use siteline_core::client::ClientSettings;
 use siteline_core::data::Shape;
-use siteline_core::error::Kind;
 use siteline_core::http::{BaseUrl, Trust};
 use siteline_core::settings::{
     ASSERTION_OPTIONS, Environment, Given, OPTIONS, Settings, Value, read_certificates,
@@ -34,9 +27,6 @@ pub(crate) struct Found<'py> {
 }
 
 /// The settings of this profile, or of the variables.
-///
-/// # Errors
-/// As [`Settings::from_profile`] and [`Settings::from_variables`].
 pub(crate) fn read_settings(
     profile: Option<&str>,
     environment: &Environment<'_>,
@@ -51,9 +41,6 @@ pub(crate) fn read_settings(
 impl<'py> Found<'py> {
     /// Reads variables and profiles only without a `base_url`, or with the name of a profile: a stored key is
     /// never used at another address. The arguments override both.
-    ///
-    /// # Errors
-    /// `ConfigError`; `AgentUnavailable`; `KeyboardInterrupt` while a file is read.
     pub(crate) fn find(
         base_url: Option<&str>,
         profile: Option<&str>,
@@ -65,10 +52,9 @@ impl<'py> Found<'py> {
         }
         let py = options.py();
         let given = Given { base_url: base_url.is_some(), credential: credential.is_some() };
-        let file = ProfileFile::new(py);
+        let file = ProfileFile::read(py)?;
         let read = |given| {
             file.used(|environment| guarded(|| Ok(read_settings(profile, environment, given))))
-                .flatten()
         };
         let settings = read(given)?;
         // If an agent has the credential and the address, neither has to be set.
@@ -134,9 +120,6 @@ fn add_note(py: Python<'_>, error: &PyErr, note: &str) {
 
 /// The settings of a client with these keywords, without its ledger; and the keywords in the form that is
 /// pickled.
-///
-/// # Errors
-/// `TypeError` for an unknown keyword or a value of another type, `ConfigError` for a wrong value.
 pub(crate) fn settings_with<'py>(
     py: Python<'py>,
     base_url: &str,
@@ -208,6 +191,7 @@ fn set<'py>(
     let (transport, retry) = (&mut settings.transport, &mut settings.retry);
     let duration = || duration_or(given, name, Kind::ConfigError);
     let whole = || count(given, name, Kind::ConfigError);
+    let size = || Ok::<_, PyErr>(usize::try_from(whole()?).unwrap_or(usize::MAX));
     match name {
         "scopes" => {
             let scopes = match given.cast::<PyString>() {
@@ -215,47 +199,33 @@ fn set<'py>(
                 Err(_) => ScopeSet::new(given.extract::<Vec<String>>()?),
             };
             settings.scopes = scopes.or_raise()?;
-            settings.scopes.to_string().into_bound_py_any(py)
+            return settings.scopes.to_string().into_bound_py_any(py);
         }
-        "allowance_resets" => {
-            let time = settings.allowance_resets.insert(time_of_day(given, name)?);
-            time.to_string().into_bound_py_any(py)
+        "ca_bundle" => return set_bundle(&mut transport.trust, given),
+        "ledger" => return path_of(given, name)?.as_os_str().into_bound_py_any(py),
+        "labels" => return py.import("siteline._labels")?.call_method1("checked", (given,)),
+        "filter_names" => {
+            return py.import("siteline._selection")?.call_method1("filter_names", (given,));
         }
-        "daily_allowance" => keep(py, &mut settings.daily_allowance, Some(whole()?)),
-        "settle_lag" => keep(py, &mut settings.settle_lag, duration()?),
-        "max_retry_after" => keep(py, &mut retry.max_retry_after, duration()?),
-        "tries" => keep(py, &mut retry.tries, u32::try_from(whole()?).unwrap_or(u32::MAX)),
-        "connect_timeout" => keep(py, &mut transport.connect_timeout, duration()?),
-        "response_timeout" => keep(py, &mut transport.response_timeout, duration()?),
-        "idle_timeout" => keep(py, &mut transport.idle_timeout, duration()?),
-        "max_connections" => {
-            let most = usize::try_from(whole()?).unwrap_or(usize::MAX);
-            keep(py, &mut transport.max_connections, most)
-        }
-        "max_body_bytes" => {
-            keep(py, &mut transport.body_cap, usize::try_from(whole()?).unwrap_or(usize::MAX))
-        }
-        "application" => keep(py, &mut transport.application, Some(given.extract()?)),
-        "proxy" => keep(py, &mut transport.proxy, Some(given.extract()?)),
-        "ca_bundle" => set_bundle(&mut transport.trust, given),
-        "ledger" => path_of(given, name)?.as_os_str().into_bound_py_any(py),
-        "tz" => zone_or(given, Kind::ConfigError).map(|_| given.clone()),
-        "labels" => py.import("siteline._labels")?.call_method1("checked", (given,)),
-        "filter_names" => py.import("siteline._selection")?.call_method1("filter_names", (given,)),
-        "shape" => shape_of(given.cast()?).map(|_| given.clone()),
-        "agent" => given.extract::<String>()?.into_bound_py_any(py),
+        "allowance_resets" => settings.allowance_resets = Some(time_of_day(given, name)?),
+        "daily_allowance" => settings.daily_allowance = Some(whole()?),
+        "settle_lag" => settings.settle_lag = duration()?,
+        "max_retry_after" => retry.max_retry_after = duration()?,
+        "tries" => retry.tries = u32::try_from(whole()?).unwrap_or(u32::MAX),
+        "connect_timeout" => transport.connect_timeout = duration()?,
+        "response_timeout" => transport.response_timeout = duration()?,
+        "idle_timeout" => transport.idle_timeout = duration()?,
+        "max_connections" => transport.max_connections = size()?,
+        "max_body_bytes" => transport.body_cap = size()?,
+        "application" => transport.application = Some(given.extract()?),
+        "proxy" => transport.proxy = Some(given.extract()?),
+        "tz" => drop(zone_or(given, Kind::ConfigError)?),
+        "shape" => drop(shape_of(given.cast()?)?),
+        "agent" => drop(given.extract::<String>()?),
         // `allow_http` is a setting of the address.
-        _ => given.extract::<bool>()?.into_bound_py_any(py),
+        _ => drop(given.extract::<bool>()?),
     }
-}
-
-fn keep<'py, T: Clone + IntoPyObject<'py>>(
-    py: Python<'py>,
-    setting: &mut T,
-    value: T,
-) -> PyResult<Bound<'py, PyAny>> {
-    setting.clone_from(&value);
-    value.into_bound_py_any(py)
+    Ok(given.clone())
 }
 
 /// The path of a file of certificates, PEM text, or its bytes.
@@ -290,9 +260,6 @@ fn certifi(py: Python<'_>) -> Option<PathBuf> {
 }
 
 /// The shape of these members.
-///
-/// # Errors
-/// `TypeError` for a member of another name or type, `ConfigError` for other values.
 pub(crate) fn shape_of(members: &Bound<'_, PyDict>) -> PyResult<Shape> {
     let shape: Shape = keywords(members)?;
     guarded(|| shape.check().or_raise())?;

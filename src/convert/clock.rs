@@ -1,8 +1,6 @@
 //! The handle of `siteline.testing.Clock`.
 
 use jiff::SignedDuration;
-use pyo3::exceptions::PyTypeError;
-use pyo3::intern;
 
 use crate::convert::asked_time::instant_before;
 use crate::prelude::*;

@@ -1,14 +1,9 @@
 //! Times and durations between Python and the core. Naive times are refused: a range in the wrong
 //! zone reads the wrong hours without any error (§4.3).
 
-use std::path::PathBuf;
-use std::time::Duration;
-
 use bytes::Bytes;
 use pyo3::conversion::FromPyObjectOwned;
-use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::intern;
-use pyo3::types::{PyBool, PyByteArray, PyBytes, PyMemoryView, PyString, PyTime};
+use pyo3::types::{PyBool, PyByteArray, PyMemoryView, PyTime};
 use zeroize::Zeroizing;
 
 use crate::prelude::*;

@@ -1,7 +1,6 @@
 //! The verbs that make frames of frames.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int64Type};
@@ -10,25 +9,17 @@ use arrow_array::{
     TimestampMicrosecondArray,
 };
 use arrow_buffer::Buffer;
-use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 use super::rows::Rows;
 use super::shown::Ids;
 use super::stored::Stored;
 use super::{Data, Facts, Frame, Origin, identities};
-use crate::bridge::errors::IntoPyErr as _;
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::process::{detached, guarded};
-use crate::bridge::runtime::step;
 use crate::convert::asked_time::zone;
-use crate::convert::state::restore;
-use crate::convert::values::{duration, refuse};
+use crate::prelude::*;
 use siteline_core::data::reshape::{
     Expected, LocalGrid, Measure, Reduction, Wide, completeness, gap_list, rebucket,
 };
 use siteline_core::data::{Identity, PointColumns, TableBuilder};
-use siteline_core::error::{Error, Kind, Result, excerpt};
 use siteline_core::store::SeriesFilter;
 use siteline_core::sync::ReadSpec;
 

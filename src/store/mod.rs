@@ -5,10 +5,9 @@ pub(crate) mod maintenance;
 mod read;
 
 use std::collections::BTreeMap;
-use std::path::{PathBuf, absolute};
+use std::path::absolute;
 
 use jiff::tz::TimeZone;
-use pyo3::exceptions::PyTypeError;
 use serde::Serialize;
 
 use crate::convert::asked_time::{clock_of, instant_before};

@@ -1,9 +1,6 @@
 //! The arguments of `client.sync` and `client.plan`.
 
-use std::time::Duration;
-
 use jiff::tz::TimeZone;
-use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::convert::asked_time::instant_before;
 use crate::prelude::*;
@@ -25,9 +22,6 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    /// # Errors
-    /// `QueryError` for wrong arguments. `ClosedError` for a closed client: a run with nothing to read would
-    /// send no request and not notice it.
     pub(crate) fn new<'py>(
         client: &Client,
         shape: Shape,

@@ -102,7 +102,7 @@ def test_the_script_of_the_sandbox_runs_a_test_of_ones_own(tmp_path):
     [script] = blocks("command.md", "sh")
     programs = {
         "siteline": f'#!/bin/sh\nexec {shlex.join(COMMAND)} "$@"\n',
-        "my-test": "#!/bin/sh\nexec siteline discover > found.json\n",
+        "my-test": "#!/bin/sh\nexec siteline series --raw > found.json\n",
     }
     for name, text in programs.items():
         (tmp_path / name).write_text(text, encoding="utf-8")

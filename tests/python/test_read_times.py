@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pandas as pd
 import pytest
 import siteline
-from kit.command import run_command, run_json
+from kit.command import run_json
 from kit.feeds import make_feed
 
 BERLIN = "Europe/Berlin"
@@ -160,7 +160,7 @@ def test_the_reads_of_a_store_take_a_zone(stored):
 def test_the_command_takes_a_zone(sandbox, tmp_path):
     range_ = ["--site", "S1", "--line", "L2", "--interval", "1h", "--tz", BERLIN]
     range_ += ["--start", "2026-10-25", "--end", "2026-10-26"]
-    pulled = run_json("pull", *range_, "-o", tmp_path / "day.csv", env=sandbox.env())
+    pulled = run_json("read", *range_, "-o", tmp_path / "day.csv", env=sandbox.env())
     assert (pulled["start"], pulled["end"]) == ("2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z")
 
 
@@ -268,22 +268,3 @@ def test_a_store_that_was_never_read_has_no_time_to_count_from(sandbox, store):
     for call in (store.read, lambda *range_: store.changes(range_[0], 0, *range_[1:])):
         with pytest.raises((siteline.errors.UnreadRange, siteline.errors.StoreError)):
             call("line-2", "-7d")
-
-
-RECENT = ["pull", "--site", "S1", "--line", "L2", "--interval", "1h", "--page-size", "10"]
-
-
-def test_the_command_takes_times_before_now_and_goes_on_with_those_of_the_first_run(
-    sandbox, tmp_path
-):
-    env, out = sandbox.env(), tmp_path / "hours.csv"
-    sandbox.fault(on="data", status=503, skip=1, times=4)
-    failed = run_command(*RECENT, "--start=-6h", "--end=-1h", "-o", out, env=env, status=4)
-    assert "--resume in the place of the query's arguments goes on there" in failed.stderr
-    sandbox.clock.advance("1d")
-    refused = run_command(*RECENT, "--start=-6h", "--resume", "-o", out, env=env, status=2)
-    assert "--resume alone goes on there" in refused.stderr
-    pulled = run_json("pull", "--resume", "-o", out, env=env)
-    assert (pulled["start"], pulled["end"]) == ("2026-11-19T18:00:00Z", "2026-11-19T23:00:00Z")
-    planned = run_json("plan", "--site", "S1", "--start=-6h", "--interval", "1h", env=env)
-    assert planned["tasks"][0]["start"] == "2026-11-20T18:00:00Z"

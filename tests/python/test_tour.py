@@ -56,15 +56,14 @@ def test_each_step_shows_what_it_is_about(cells):
     assert "18 series" in shown(cells, "series = client.series()")["text/html"]
     assert "D31 / temperature [degC]" in shown(cells, 'find("temperature"')["text/html"]
     week = shown(cells, "week.plot")
-    assert week["text/html"].count("<svg") == 1
-    assert "temperature" in week["text/html"]
-    assert "<Plot " in week["text/plain"]
+    assert week["image/svg+xml"].count("<svg") == 1
+    assert "temperature" in week["image/svg+xml"]
     assert "D31 / speed [1/min]" in shown(cells, "week.pivot")["text/html"]
     assert "6 series, 1d in Europe/Berlin" in shown(cells, "week.completeness")["text/plain"]
     assert "SyncReport complete" in shown(cells, "first = client.sync")["text/plain"]
     assert "revised" in shown(cells, "store.changes")["text/plain"]
     for picture in ("store.coverage", "plots.allowance"):
-        assert "<svg" in shown(cells, picture)["text/html"]
+        assert "<svg" in shown(cells, picture)["image/svg+xml"]
 
 
 def test_the_notebook_is_kept_without_outputs():

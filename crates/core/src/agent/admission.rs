@@ -14,7 +14,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use crate::clock::Clock;
 use crate::lock::Mutex;
 
-/// AgentLimits for the connections and requests of an agent.
+/// Limits for the connections and requests of an agent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AgentLimits {
     /// Maximum number of connections from unknown peers.

@@ -190,7 +190,10 @@ impl Run {
         let state = work.state(step.feed);
         let (start, end) = step.range.instants();
         let query = state.kept().query_of(step.range)?;
-        self.client.listed().log_missing(&query);
+        if self.settings.only.is_none() {
+            // A read through a store warns.
+            self.client.listed().log_missing(&query);
+        }
         let settings = DecodeSettings::for_query(&query, self.settings.shape.clone(), Vec::new())?;
         let (settings, origin) = (Arc::new(settings), self.client.origin());
         let chain = match &record.bookmark {

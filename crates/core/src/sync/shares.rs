@@ -41,6 +41,8 @@ pub(super) struct Asked<'a> {
     pub(super) service: &'a str,
     /// The settle lag of a feed that the store gets.
     pub(super) settle_lag: Duration,
+    /// As of [`super::ThroughStore`].
+    pub(super) reads_once: bool,
 }
 
 impl Asked<'_> {
@@ -74,7 +76,8 @@ pub(super) fn shares(states: &[(String, FeedState)], asked: &Asked<'_>) -> Resul
     let same = states.iter().map(|(_, state)| state).filter(|state| asked.is_same(state));
     let mut shares: Vec<FeedShare> = same
         .map(|state| FeedShare {
-            settled: state.settled().and(&range),
+            settled: if asked.reads_once { state.coverage().covered() } else { state.settled() }
+                .and(&range),
             state: state.clone(),
             is_redefined: false,
             missing: Ranges::none(),
@@ -122,7 +125,11 @@ fn own_share(
             interval_seconds: input.interval_seconds,
             page_size: input.page_size,
             settle_lag: Duration::from_secs(asked.settle_lag.as_secs()),
-            window: Duration::from_secs(ceil(width, DAY).unsigned_abs()),
+            window: Duration::from_secs(if asked.reads_once {
+                widest_window(asked.range)
+            } else {
+                ceil(width, DAY).unsigned_abs()
+            }),
             ..FeedInput::new(own, since.unwrap_or(instant(asked.range.start)))
         })?;
         let state = FeedState::new(&feed, asked.service);
@@ -153,6 +160,13 @@ fn own_share(
     }
     let state = share.state.redefine(&feed)?;
     Ok(FeedShare { state, is_redefined: true, missing, ..share })
+}
+
+/// The widest window that contains the whole range, which is then one chain.
+fn widest_window(range: Range) -> u64 {
+    let is_one = |width: &i64| floor(range.start, *width) == floor(range.end - 1, *width);
+    let mut days = (1..=3_650).rev().map(|days| days * DAY);
+    days.find(is_one).unwrap_or(3_650 * DAY).unsigned_abs()
 }
 
 /// The name of the feed for reads with these parameters, which no feed for other points has.

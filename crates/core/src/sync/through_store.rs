@@ -53,6 +53,8 @@ pub struct ThroughStore {
     store: Arc<Store>,
     scan: Scan,
     range: Range,
+    /// Whether each part is read once, though it may change later: for the store of an interrupted read.
+    reads_once: bool,
     /// A read between two of its steps.
     paused: Mutex<Option<ReadUnderWay>>,
     /// What was read since the scan was first read: it is not read a second time after an error.
@@ -88,14 +90,14 @@ struct ReadUnderWay {
 impl ThroughStore {
     /// What reads a scan through a store, and its parts: one for each site and line, which are read one after
     /// the other.
-    pub fn of_scan(store: &Arc<Store>, scan: &Scan) -> Result<Parts> {
+    pub fn of_scan(store: &Arc<Store>, scan: &Scan, reads_once: bool) -> Result<Parts> {
         if scan.cut().is_some() {
             return Err(Error::new(Kind::QueryError, "split= is not for a read with store=")
                 .with_hint(
                     "Leave split= out: what is missing is read in parts that suit the store.",
                 ));
         }
-        let part = |scan| Self::new(Arc::clone(store), scan).map(Arc::new);
+        let part = |scan| Self::new(Arc::clone(store), scan, reads_once).map(Arc::new);
         if scan.chains().len() == 1 {
             let part = part(scan.clone())?;
             return Ok((Arc::clone(&part) as _, vec![part]));
@@ -108,7 +110,7 @@ impl ThroughStore {
     ///
     /// # Errors
     /// `QueryError` for a scan without a start, and for one that asks for what a store does not keep.
-    pub fn new(store: Arc<Store>, scan: Scan) -> Result<Self> {
+    pub fn new(store: Arc<Store>, scan: Scan, reads_once: bool) -> Result<Self> {
         let not_kept = |what: &str| {
             let message = format!("{what} is not kept by a store");
             Err(Error::new(Kind::QueryError, message)
@@ -121,12 +123,19 @@ impl ThroughStore {
             return not_kept("keep_raw=");
         }
         let range = range_of(scan.query())?;
-        Ok(Self { store, scan, range, paused: Mutex::new(None), attempt: Mutex::default() })
+        let (paused, attempt) = (Mutex::new(None), Mutex::default());
+        Ok(Self { store, scan, range, reads_once, paused, attempt })
     }
 
     #[must_use]
     pub fn store(&self) -> &Arc<Store> {
         &self.store
+    }
+
+    /// Whether each part is read once.
+    #[must_use]
+    pub fn reads_once(&self) -> bool {
+        self.reads_once
     }
 
     /// The chains that a read would begin now, and the number of ranges that it would refuse because they
@@ -176,7 +185,8 @@ impl ThroughStore {
             query: self.scan.query(),
             range: self.range,
             service: client.base_url().as_str(),
-            settle_lag: client.settings().settle_lag,
+            settle_lag: if self.reads_once { Duration::ZERO } else { client.settings().settle_lag },
+            reads_once: self.reads_once,
         };
         shares(&read_states(&self.store)?, &asked)
     }
@@ -274,6 +284,9 @@ impl ThroughStore {
 
     /// Chains that began then or later are of this scan. When a chain began is rounded to the past.
     fn resumed_since(&self) -> Option<Timestamp> {
+        if self.reads_once {
+            return Some(Timestamp::MIN);
+        }
         let read_at = self.attempt.lock().read_at?;
         read_at.checked_sub(ROUNDED).ok()
     }

@@ -148,7 +148,7 @@ fn assert_parts_agree(
     }
 }
 
-/// RecentLimits at which a few points are recent points, and are moved after some pages.
+/// Limits at which a few points are recent points, and are moved after some pages.
 pub(super) fn limits() -> impl Strategy<Value = RecentLimits> {
     let small = (1..6_usize, 0..5_usize, 0..5_usize, 0..25_usize);
     let small = small.prop_map(|(few, many, dense, most)| RecentLimits { few, many, dense, most });

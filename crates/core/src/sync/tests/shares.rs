@@ -33,7 +33,7 @@ fn minutes() -> Query {
 }
 
 fn asked(query: &Query, range: Range) -> Asked<'_> {
-    Asked { query, range, service: SERVICE, settle_lag: seconds(600) }
+    Asked { query, range, service: SERVICE, settle_lag: seconds(600), reads_once: false }
 }
 
 fn given(states: &[(String, FeedState)], range: Range) -> Result<Vec<FeedShare>> {
