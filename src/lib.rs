@@ -91,6 +91,7 @@ mod _core {
         super::bridge::process::watch(module)?;
         #[cfg(debug_assertions)]
         super::bridge::runtime::panic::export(module)?;
-        Ok(())
+        // Nothing is imported with an asterisk, and the stub needs no second list.
+        module.as_any().delattr("__all__")
     }
 }

@@ -349,8 +349,7 @@ pub(crate) mod panic {
         }
     }
 
-    /// Adds `_panic`, past `add_function`, which would list it in `__all__`.
     pub(crate) fn export(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.as_any().setattr("_panic", wrap_pyfunction!(_panic, module)?)
+        module.add_function(wrap_pyfunction!(_panic, module)?)
     }
 }

@@ -16,7 +16,7 @@ use crate::bridge::process::Inside;
 use crate::bridge::runtime::spawn_task;
 use crate::client::agent::{FoundAgent, refuse_settings};
 use crate::client::settings::{Found, choose_ledger, named_ledger, settings_with, shape_of};
-use crate::convert::clock::GivenClock;
+use crate::convert::clock::PyClock;
 use crate::convert::state::record;
 use crate::prelude::*;
 use siteline_core::auth::Authentication;
@@ -40,31 +40,11 @@ pub(crate) struct PyClient {
     pub(crate) sandbox: PyOnceLock<Py<PyAny>>,
 }
 
-/// The argument `client`: the handle, or a Python object that has it.
-pub(crate) struct ClientArg<'py>(pub(crate) Bound<'py, PyClient>);
-
-impl ClientArg<'_> {
-    pub(crate) fn into_core(self) -> Client {
-        self.0.get().client.clone()
-    }
-}
-
-impl<'py> FromPyObject<'_, 'py> for ClientArg<'py> {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let handle = given.getattr_opt("_handle")?.unwrap_or_else(|| given.to_owned());
-        handle.cast_into().map(Self).map_err(|_| {
-            PyTypeError::new_err(format!("client is {}, not a siteline.Client", described(&given)))
-        })
-    }
-}
-
 fn without_credential() -> PyErr {
     let message = "The client cannot be created: credential is missing.";
-    let hint = "Looked at: the argument credential=, the agent of agent= or SITELINE_AGENT. A base_url \
-                without profile= reads no other variable and no profile, so that a stored key is never \
-                used at another address.";
+    let hint = "Write credential=siteline.Credential(\"subject\", \"key.pem\"), or name a profile. With a \
+                base_url only credential=, agent= and SITELINE_AGENT are looked at, so that a stored key is \
+                never used at another address.";
     Error::new(Kind::ConfigError, message).with_hint(hint).into_py_err()
 }
 
@@ -105,7 +85,7 @@ impl PyClient {
     fn made(
         py: Python<'_>,
         found: &Found<'_>,
-        clock: Option<GivenClock>,
+        clock: Option<&Bound<'_, PyAny>>,
         on_request: Option<&Bound<'_, PyAny>>,
         sends_once: bool,
     ) -> PyResult<Self> {
@@ -125,7 +105,12 @@ impl PyClient {
         let notes = client_notes(py, on_request)?;
         settings.transport.observer = Some(Arc::clone(&notes) as _);
         match (clock, Environment::of_process().sandbox_clock()) {
-            (Some(clock), _) => settings.clock = clock.0,
+            (Some(given), _) => {
+                let message = || format!("clock= is {}, not a Clock", described(given));
+                let clock = handle_of::<PyClock>(given)?;
+                let clock = clock.ok_or_else(|| PyTypeError::new_err(message()))?;
+                settings.clock = clock.get().0.clone();
+            }
             (_, Some(name)) => {
                 let (logs, ledger) = (Arc::<Events>::default(), named_ledger(&keywords)?);
                 let origin = logs.begin(py, None)?;
@@ -171,7 +156,7 @@ impl PyClient {
         base_url: Option<Text<'_>>,
         profile: Option<Text<'_>>,
         credential: Option<Bound<'py, PyAny>>,
-        clock: Option<GivenClock>,
+        clock: Option<&Bound<'_, PyAny>>,
         on_request: Option<&Bound<'_, PyAny>>,
         sends_once: bool,
         options: Option<Bound<'py, PyDict>>,

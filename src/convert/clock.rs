@@ -39,20 +39,3 @@ impl PyClock {
 pub(crate) fn on_clock(clock: &Clock, given: &Bound<'_, PyAny>, name: &str) -> PyResult<Timestamp> {
     instant_before(given, name, None, || Ok(clock.wall()))
 }
-
-/// The clock of a `siteline.testing.Clock`, or of its handle.
-pub(crate) struct GivenClock(pub(crate) Clock);
-
-impl<'py> FromPyObject<'_, 'py> for GivenClock {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let handle = given.getattr_opt(intern!(given.py(), "_handle"))?;
-        let handle = handle.as_ref().map_or(given, Bound::as_borrowed);
-        let Ok(clock) = handle.cast::<PyClock>() else {
-            let text = format!("this is {}, not a siteline.testing.Clock", described(&given));
-            return Err(PyTypeError::new_err(text));
-        };
-        Ok(Self(clock.get().0.clone()))
-    }
-}

@@ -2,6 +2,7 @@
 //! zone reads the wrong hours without any error (§4.3).
 
 use bytes::Bytes;
+use pyo3::PyClass;
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::types::{PyBool, PyByteArray, PyMemoryView, PyTime};
 use zeroize::Zeroizing;
@@ -44,6 +45,14 @@ impl<'a> FromPyObject<'a, '_> for Text<'a> {
         }
         Err(PyTypeError::new_err(format!("this is {}, not text", described(&given))))
     }
+}
+
+/// The handle of an object of a public class; `None` for an object of another class.
+pub(crate) fn handle_of<'py, T: PyClass>(
+    given: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, T>>> {
+    let handle = given.getattr_opt(intern!(given.py(), "_handle"))?;
+    Ok(handle.unwrap_or_else(|| given.clone()).cast_into().ok())
 }
 
 /// An argument that may be left out.

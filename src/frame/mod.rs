@@ -553,9 +553,3 @@ impl<'py> IntoPyObject<'py> for PageSource {
 pub(crate) fn zone_name(tz: &Bound<'_, PyAny>) -> PyResult<String> {
     zone(tz).map(|(name, _)| name)
 }
-
-/// The frame of a `siteline.Table`.
-pub(crate) fn frame_of<'py>(table: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Frame>>> {
-    let Some(handle) = table.getattr_opt("_handle")? else { return Ok(None) };
-    Ok(handle.cast_into::<Frame>().ok())
-}

@@ -4,7 +4,7 @@ mod arguments;
 mod expected;
 mod frame;
 
-use crate::client::ClientArg;
+use crate::client::PyClient;
 use crate::convert::clock::{PyClock, on_clock};
 use crate::convert::state::keywords;
 use crate::frame::{Frame, table_object};
@@ -72,8 +72,8 @@ impl PySandbox {
     }
 
     /// The service runs as long as this client exists.
-    fn serve_while_exists(slf: Py<Self>, py: Python<'_>, client: ClientArg<'_>) {
-        client.0.get().sandbox.get_or_init(py, || slf.into_any());
+    fn serve_while_exists(slf: Py<Self>, py: Python<'_>, client: &Bound<'_, PyClient>) {
+        client.get().sandbox.get_or_init(py, || slf.into_any());
     }
 
     fn shared_clock(&self) -> PyResult<String> {

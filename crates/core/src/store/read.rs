@@ -333,7 +333,7 @@ pub(super) fn find<'f>(feeds: &'f Feeds, name: &str) -> StoreResult<&'f FeedRow>
 fn pick(filter: &SeriesFilter, known: &FeedIndex, name: &str) -> StoreResult<Option<Vec<i64>>> {
     filter.pick(&known.series).map_err(|unknown| {
         let message = format!("feed {name:?} has no {unknown}");
-        let hint = "An id that no series of the feed has, as far as it was read, may be misspelt.";
+        let hint = "The id may be misspelt, or none of its points was read yet.";
         StoreFailure::Core(Error::new(Kind::QueryError, message).with_hint(hint))
     })
 }

@@ -66,6 +66,23 @@ fn an_empty_store_gets_a_feed_for_the_range() {
 }
 
 #[test]
+fn a_read_that_reads_once_takes_what_is_not_settled() {
+    let query = minutes();
+    let once = |range| Asked { reads_once: true, settle_lag: seconds(0), ..asked(&query, range) };
+    let (_, mut state) = super::shares::known(OWN, 0, None);
+    // Read at its end, so that it is not settled.
+    state.coverage.cover(days(0, 2), day(2).start);
+    let states = [(OWN.to_owned(), state)];
+    let known = shares(&states, &once(days(0, 3))).expect("shares");
+    assert_eq!(shown(&known), [(OWN.to_owned(), vec![(0, 2)], vec![(2, 3)])]);
+    // A new feed reads the whole range as one chain.
+    let new = shares(&[], &once(days(0, 30))).expect("shares");
+    let window = i64::try_from(new[0].state.feed().input().window.as_secs()).expect("a width");
+    let first = |at: i64| at.div_euclid(window);
+    assert_eq!(first(day(0).start), first(day(30).start - 1));
+}
+
+#[test]
 fn what_a_feed_has_settled_is_not_read_and_the_rest_is_read_by_it() {
     let states = [known("mine", 0, Some((1, 3)))];
     let shares = given(&states, days(2, 6)).expect("shares");
