@@ -208,7 +208,7 @@ def _store_of(options: argparse.Namespace) -> Any:
     if options.store is None:
         return nullcontext()
     if options.dry_run:
-        return existing_store(options.store, read_only=True)
+        return existing_store(options.store)
     from siteline import Store
 
     return Store(options.store)
