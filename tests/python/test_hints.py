@@ -183,16 +183,16 @@ def test_an_id_in_another_case_is_named(client, store):
 
 def test_only_loaded_points_can_be_changed(sandbox):
     at = "2026-11-01T00:00Z"
-    with pytest.raises(siteline.errors.ConfigError, match="Nothing is loaded: call load"):
+    with pytest.raises(siteline.errors.ConfigError, match="S1 / L1 / M1 / D1 / T1 is not loaded"):
         sandbox.revise(at, 1.0)
     frame = pd.DataFrame({"timestamp": [pd.Timestamp(at)], "value": [1.0]})
     sandbox.load(frame.assign(sample_count=1), bucket="1h", tag="T9")
     sandbox.load(frame, bucket="1h", tag="T8")
     for wrong, words in (
-        (lambda: sandbox.withdraw(at), "One that is loaded is S1 / L1 / M1 / D1 / T"),
+        (lambda: sandbox.withdraw(at), "S1 / L1 / M1 / D1 / T1 is not loaded"),
         (lambda: sandbox.withdraw(at, tag="T8"), "has raw readings"),
         (lambda: sandbox.withdraw("2026-11-01T01:00Z", tag="T9"), "has no point at 2026-11-01T01"),
-        (lambda: sandbox.withdraw("2026-11-01T01:30Z", tag="T9"), "not a multiple of 3600 s"),
+        (lambda: sandbox.withdraw("2026-11-01T01:30Z", tag="T9"), "only multiples of 3600 s"),
     ):
         with pytest.raises(siteline.errors.ConfigError, match=words):
             wrong()

@@ -1,6 +1,5 @@
 //! The identity of a series, and the selection of series by a query.
 
-use std::fmt;
 use std::sync::Arc;
 
 /// The five ids of a logical series (§2.3). `None` is JSON null, an id like any other.
@@ -16,13 +15,6 @@ pub struct Identity {
     pub device: Option<Arc<str>>,
     /// `tagGuid`
     pub tag: Option<Arc<str>>,
-}
-
-impl fmt::Display for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ids = self.members().map(|(_, id)| id.unwrap_or("None"));
-        f.write_str(&ids.join(" / "))
-    }
 }
 
 impl Identity {
