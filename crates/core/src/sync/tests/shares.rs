@@ -1,7 +1,7 @@
 //! What the feeds of a store give of a range that is read through it, and what is read of the rest.
 
 use super::super::settings::Only;
-use super::super::shares::{Asked, Share, range_of, shares};
+use super::super::shares::{Asked, FeedShare, range_of, shares};
 use super::*;
 use crate::data::{Query, QueryInput};
 use crate::error::Result;
@@ -36,7 +36,7 @@ fn asked(query: &Query, range: Range) -> Asked<'_> {
     Asked { query, range, service: SERVICE, settle_lag: seconds(600), reads_once: false }
 }
 
-fn given(states: &[(String, FeedState)], range: Range) -> Result<Vec<Share>> {
+fn given(states: &[(String, FeedState)], range: Range) -> Result<Vec<FeedShare>> {
     shares(states, &asked(&minutes(), range))
 }
 
@@ -44,12 +44,13 @@ fn given(states: &[(String, FeedState)], range: Range) -> Result<Vec<Share>> {
 type Days = Vec<(i64, i64)>;
 
 /// The name of each feed, the days that it has settled, and those that it is to read.
-fn shown(shares: &[Share]) -> Vec<(String, Days, Days)> {
+fn shown(shares: &[FeedShare]) -> Vec<(String, Days, Days)> {
     let in_days = |ranges: &Ranges| {
         ranges.iter().map(|one| ((one.start - SINCE) / DAY, (one.end - SINCE) / DAY)).collect()
     };
-    let shown =
-        |share: &Share| (share.name().to_owned(), in_days(&share.settled), in_days(&share.missing));
+    let shown = |share: &FeedShare| {
+        (share.name().to_owned(), in_days(&share.settled), in_days(&share.missing))
+    };
     shares.iter().map(shown).collect()
 }
 
