@@ -27,7 +27,7 @@ use crate::bridge::runtime::step;
 use crate::convert::capsule::fitted;
 use siteline_core::client::table::{Provenance, Table};
 use siteline_core::data::report::PageReport;
-use siteline_core::data::reshape::{Measure, Wide};
+use siteline_core::data::reshape::{Every, Measure, Wide};
 use siteline_core::data::{Identity, MergeReport, Merged, Page};
 use siteline_core::error::{Error, Kind, Result};
 use siteline_core::store::{Store, StoreOptions};
@@ -37,7 +37,7 @@ use siteline_core::sync::{PinnedRead, PinnedState};
 #[derive(Serialize, Deserialize)]
 struct Kept {
     kind: String,
-    every: Option<i64>,
+    every: Option<Every>,
     form: Form,
     source: Source,
 }
