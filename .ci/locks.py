@@ -26,7 +26,18 @@ TOGETHER = ("demo", "test", "lint")
 ALONE = ("smoke", "torture", "spark", "wheels", "audit", "docs")
 # `make smoke` tests the lowest versions of these extras. Sail is not among them: it is large and
 # accepts only one version of PySpark.
-LOWEST = ("pandas", "polars", "pyarrow", "duckdb", "postgres", "delta", "dlt", "progress", "otel")
+LOWEST = (
+    "pandas",
+    "polars",
+    "pyarrow",
+    "duckdb",
+    "postgres",
+    "delta",
+    "dlt",
+    "plot",
+    "progress",
+    "otel",
+)
 PIN = re.compile(r"^(?P<name>[\w.-]+)(\[[^]]*\])?==(?P<version>[^ ;\\]+)(?: ; (?P<marker>[^\\]+))?")
 HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}( \\)?$")
 

@@ -1,9 +1,5 @@
-"""Late data: what is final, what may still change, and what to compute again.
+"""Late data: what is final, what may still change, and what to compute again."""
 
-``python late_data.py coverage.svg`` also writes an image of the coverage.
-"""
-
-import sys
 import tempfile
 from pathlib import Path
 
@@ -54,7 +50,3 @@ with (
     then = store.read(feed, "2026-11-17T00:00Z", evening, as_of=first)
     print(f"As of the first sync: {len(then)} hours of the 17th")
     print(store.lateness(feed))
-
-    sandbox.clock.advance("10h")  # for the image: a night without a sync
-    if len(sys.argv) > 1:
-        store.coverage(feed, now=sandbox.clock.now()).plot().save(sys.argv[1])

@@ -1,30 +1,32 @@
-"""Pictures as SVG without a plotting package; and the frame behind one in matplotlib, if installed.
+"""Charts by Altair: series, coverage, lateness, the allowance.
 
-``python pictures.py FOLDER`` writes them to a folder: so those of the documentation are made.
+``python pictures.py FOLDER`` writes them to a folder, as SVG. The documentation shows them.
 """
 
 import sys
 import tempfile
 from pathlib import Path
 
+import altair as alt
 import siteline
 
+Chart = alt.LayerChart | alt.VConcatChart
 
-def series(client: siteline.Client) -> siteline.plots.Plot:
+
+def series(client: siteline.Client) -> Chart:
     """Draw two days of a machine: gaps are gaps, the band is from minimum to maximum."""
-    table = client.scan(
+    table = client.read(
         site="S1",
         line="L2",
-        start="2026-11-01T00:00Z",
-        end="2026-11-03T00:00Z",
+        machine="M3",
+        start="2026-11-01",
+        end="2026-11-03",
         interval="15m",
-        filters={"machineId": "M3"},
-    ).collect()
-    title = "Machine M3, two days in November"
-    return table.plot(tz="Europe/Berlin", labels=client.series(), title=title)
+    )
+    return table.plot(title="Machine M3, two days in November")
 
 
-def of_a_store(sandbox: siteline.Sandbox, path: Path) -> dict[str, siteline.plots.Plot]:
+def of_a_store(sandbox: siteline.Sandbox, path: Path) -> dict[str, Chart]:
     """Draw twelve days of two lines that are synced twice a day."""
     feeds = [
         siteline.Feed(
@@ -56,37 +58,13 @@ def of_a_store(sandbox: siteline.Sandbox, path: Path) -> dict[str, siteline.plot
         }
 
 
-def with_matplotlib(plot: siteline.plots.Plot, path: Path) -> None:
-    """Draw the frame of a picture of series: a line for each stretch, so that gaps stay gaps."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    from matplotlib import pyplot as plt
-
-    frame = plot.to_pandas()
-    names = frame["series"].unique()
-    figure, axes = plt.subplots(len(names), sharex=True, squeeze=False, layout="constrained")
-    for (axis,), name in zip(axes, names, strict=True):
-        axis.set_title(name, loc="left", fontsize="small")
-        for _, part in frame[frame["series"] == name].groupby("stretch"):
-            at, dot = part["timestamp"], "." if len(part) == 1 else ""
-            axis.fill_between(at, part["minimum"], part["maximum"], color="C0", alpha=0.25)
-            axis.plot(at, part["value"], color="C0", marker=dot)
-    figure.savefig(path)
-
-
 folder = Path(sys.argv[1]) if len(sys.argv) > 1 else None
 with (
     siteline.Sandbox(now="2026-11-10T06:00:00Z") as sandbox,
     tempfile.TemporaryDirectory() as temporary,
 ):
-    plots = {"series": series(sandbox.client())}
-    plots |= of_a_store(sandbox, Path(temporary, "plant.siteline"))
-    for name, plot in plots.items():
-        plot.save(Path(folder or temporary, f"{name}.svg"))
-        print(f"{name}.svg: {plot.alt}")
-    try:
-        with_matplotlib(plots["series"], Path(temporary, "matplotlib.svg"))
-        print("… and the same series in matplotlib")
-    except ModuleNotFoundError as error:
-        print(f"not drawn in matplotlib: {error.name} is not installed")
+    charts = {"series": series(sandbox.client(tz="Europe/Berlin"))}
+    charts |= of_a_store(sandbox, Path(temporary, "plant.siteline"))
+    for name, chart in charts.items():
+        chart.save(Path(folder or temporary, f"{name}.svg"))
+        print(f"{name}.svg: {chart.description}")

@@ -28,7 +28,6 @@ PAGES = {
 # Files that become pages, and files that are copied unchanged.
 SHOWN = ("examples/*.py", "examples/recipes/*")
 HANDED_OUT = (
-    "examples/*.svg",
     "examples/*.ipynb",
     "docs/**/*.svg",
     "docs/assets/*",

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
 import pandas as pd
 import siteline
 
@@ -58,10 +59,12 @@ def executed(path: Path) -> dict[str, str]:
             printed, value = _run(text, space, f"{path.name}, cell {len(parts) + 1}")
             parts.append(f"```python\n{text}\n```")
             parts += [f"```text\n{printed.rstrip()}\n```"] if printed.strip() else []
-            if isinstance(value, siteline.plots.Plot):
+            if isinstance(value, alt.LayerChart | alt.VConcatChart):
                 name = f"{path.stem}-{len(files) + 1}.svg"
-                files[name] = value.svg()
-                parts.append(f"![{value.alt}]({name})")
+                drawing = io.StringIO()
+                value.save(drawing, format="svg")
+                files[name] = drawing.getvalue()
+                parts.append(f"![{value.description}]({name})")
             elif value is not None:
                 parts.append(_shown(value))
     parts.append(f"The program: [{path.name}]({path.name}).")

@@ -89,4 +89,4 @@ siteline.plots.allowance(client.allowance, store, plan=client.plan(feed, store))
 # %% [markdown]
 # The first day was the dearest. After that the job costs a few requests a run, whatever the store holds.
 #
-# On from here: [when things break](things_break.md), [keeping right](../keeping-right.md), [sync](../sync.md).
+# On from here: [errors and resume](../errors.md), [keeping right](../sync.md), [sync](../sync.md).

@@ -171,6 +171,18 @@ def restore(backup: str, store: str, progress: Any) -> bool:
         return _restore(backup, store, report)
 
 
+def spool(path: str) -> Store:
+    """Open a store for one read that may be interrupted.
+
+    A scan reads each part of its range once into it, and sends its filters.
+    """
+    from siteline.store import Store
+
+    store = Store(path, labels=False)
+    store._reads_once = True
+    return store
+
+
 def overview(store: Store) -> Sequence[Any]:
     """Return how far each feed of a store is settled and read, without reading its windows."""
     return store._overview()

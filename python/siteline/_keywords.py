@@ -123,7 +123,9 @@ _START = (
 )
 
 
-def explained(*, is_strict: bool = False, **others: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+def explained(
+    *, is_strict: bool = False, **others: str
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """Explain the wrong arguments of a constructor, with further names that users may try.
 
     Args:

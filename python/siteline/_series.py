@@ -81,7 +81,8 @@ class Names:
     def of_frame(cls, frame: Frame) -> Names:
         """Read the rows of a table of series."""
         rows = []
-        for given in dicts(*frame.lists(0, len(frame), (None, None, None))):
+        lists = frame.batches((None, None, None)).lists(1 << 30)
+        for given in [] if lists is None else dicts(*lists):
             values = list(given.values())
             site, line, machine, device, tag, name, unit, path, listed = values[:_OWN]
             further = dict(list(given.items())[_OWN:])

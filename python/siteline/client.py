@@ -164,11 +164,11 @@ class _Settings(Replaceable):
     @property
     def tz(self) -> str | tzinfo:
         """The zone of dates and of times without an offset."""
-        return self._handle.tz or "UTC"
+        return self._handle.setting("tz") or "UTC"
 
     @property
     def _labels(self) -> Labels:
-        labels = self._handle.labels
+        labels = self._handle.setting("labels")
         return _labels.DEFAULT if labels is None else _labels.checked(labels)
 
     @property
@@ -406,7 +406,8 @@ class Client(_Settings):
         labels = self._labels if labels is None else _labels.checked(labels)
         settings = (zone_name(tz), labels, progress_checked(progress), store)
         # A store keeps all series of a line, so that the next read of it costs nothing.
-        parameters = self._handle.filter_names if store is None else None
+        keeps_all = store is not None and not getattr(store, "_reads_once", False)
+        parameters = None if keeps_all else self._handle.setting("filter_names")
         handle = self._handle.scan(
             _selection.query(site, line, interval, page_size, filters),
             _selection.selection(machine, device, tag, series, parameters),

@@ -177,17 +177,17 @@ class PrivateKey(_Shared):
     @property
     def public_jwk(self) -> dict[str, str]:
         """The public key to enroll: ``kty``, ``n``, ``e``, ``kid``, ``alg`` and ``use``."""
-        return self._handle.public_jwk
+        return self._handle.facts()[0]
 
     @property
     def thumbprint(self) -> str:
         """The RFC 7638 thumbprint of the public key: the ``kid`` of its assertions."""
-        return self._handle.thumbprint
+        return self._handle.facts()[1]
 
     @property
     def bits(self) -> int:
         """The size of the key in bits."""
-        return self._handle.bits
+        return self._handle.facts()[2]
 
     @classmethod
     def _over(cls, handle: KeyHandle) -> Self:
@@ -327,17 +327,17 @@ class Credential(_Shared):
     @property
     def subject(self) -> str:
         """The subject that enrollment returned."""
-        return self._handle.subject
+        return self._handle.facts()[0]
 
     @property
     def kid(self) -> str:
         """The thumbprint of the public key: the ``kid`` of every assertion."""
-        return self._handle.kid
+        return self._handle.facts()[1]
 
     @property
     def public_jwk(self) -> dict[str, str]:
         """The enrolled public key: ``kty``, ``n``, ``e``, ``kid``, ``alg`` and ``use``."""
-        return self._handle.public_jwk
+        return self._handle.facts()[2]
 
     @property
     def _key_file(self) -> str | None:
@@ -358,7 +358,7 @@ class Credential(_Shared):
             "subject": self.subject,
             "public_jwk": self.public_jwk,
             "key": self._place,
-            "assertions": self._handle.assertions,
+            "assertions": self._handle.facts()[3],
         }
         return _restored_credential, (type(self), state)
 
@@ -462,12 +462,12 @@ class MutualTls(_Shared):
     @property
     def subject(self) -> str:
         """The subject of the certificate in the form of RFC 4514, or its first alternative name."""
-        return self._handle.subject
+        return self._handle.facts()[0]
 
     @property
     def client_id(self) -> str | None:
         """The id of the integration; ``None`` if requests need no token."""
-        return self._handle.client_id
+        return self._handle.facts()[1]
 
     @property
     def thumbprint(self) -> str:

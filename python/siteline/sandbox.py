@@ -21,12 +21,12 @@ from siteline.testing import Clock, SandboxStats, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any, Literal, Self, Unpack
+    from typing import Any, Literal, Self
 
     import pandas as pd
 
     from siteline import AsyncClient, Client, Credential, MutualTls, Table
-    from siteline._core import _ArrowStream, _ClientOptions, _Duration, _Filter, _Instant
+    from siteline._core import _ArrowStream, _Duration, _Filter, _Instant
 
 __all__ = ["Sandbox"]
 
@@ -137,7 +137,7 @@ class Sandbox(OfThisProcess):
         """
         return self._handle.ca().encode()
 
-    def client(self, **options: Unpack[_ClientOptions]) -> Client:
+    def client(self, **options: Any) -> Client:
         """Returns an enrolled client of this service, on its clock.
 
         All clients of a sandbox belong to one integration. They share the subject, the token and
@@ -152,7 +152,7 @@ class Sandbox(OfThisProcess):
         """
         from siteline import Client
 
-        settings: _ClientOptions = {
+        settings: dict[str, Any] = {
             "credential": self._own_credential(),
             "clock": self._clock,
             "filter_names": {"machine": "machineId", "device": "deviceId", "tag": "tagGuid"},
@@ -164,7 +164,7 @@ class Sandbox(OfThisProcess):
         self._handle.serve_while_exists(client)
         return client
 
-    def async_client(self, **options: Unpack[_ClientOptions]) -> AsyncClient:
+    def async_client(self, **options: Any) -> AsyncClient:
         """Returns an asynchronous client of the same integration.
 
         Args:
@@ -485,15 +485,15 @@ class Sandbox(OfThisProcess):
 
     def clear_faults(self) -> None:
         """Ends all faults."""
-        self._handle.clear_faults()
+        self._handle.control("clear_faults", "", "")
 
     def forget_tokens(self) -> None:
         """Makes every access token invalid: the next request with one gets status 401."""
-        self._handle.forget_tokens()
+        self._handle.control("forget_tokens", "", "")
 
     def forget_cursors(self) -> None:
         """Makes every cursor invalid, as after a restart of the service."""
-        self._handle.forget_cursors()
+        self._handle.control("forget_cursors", "", "")
 
     def certificate(
         self,
@@ -545,7 +545,7 @@ class Sandbox(OfThisProcess):
         Args:
             name: The name that :meth:`certificate` got.
         """
-        self._handle.unregister(name)
+        self._handle.control("unregister", name, "")
 
     def enroll(
         self, public_jwk: Mapping[str, Any] | str, scopes: Iterable[str] | None = None
@@ -571,7 +571,7 @@ class Sandbox(OfThisProcess):
         Args:
             subject: The subject that :meth:`enroll` returned.
         """
-        self._handle.approve(subject)
+        self._handle.control("approve", subject, "")
 
     def revoke(self, subject: str) -> None:
         """Revokes the approval: there are no new tokens, and earlier ones are invalid.
@@ -579,7 +579,7 @@ class Sandbox(OfThisProcess):
         Args:
             subject: The subject that :meth:`enroll` returned.
         """
-        self._handle.revoke(subject)
+        self._handle.control("revoke", subject, "")
 
     def replace_key(self, subject: str, public_jwk: Mapping[str, Any] | str) -> None:
         """Replaces the enrolled public key. Earlier tokens stay valid.
@@ -588,7 +588,7 @@ class Sandbox(OfThisProcess):
             subject: The subject that :meth:`enroll` returned.
             public_jwk: The new key, as for :meth:`enroll`.
         """
-        self._handle.replace_key(subject, _json_text(public_jwk))
+        self._handle.control("replace_key", subject, _json_text(public_jwk))
 
     def close(self) -> None:
         """Stops the service. :attr:`stats`, :attr:`wire` and :meth:`expected` still work.

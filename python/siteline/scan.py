@@ -56,7 +56,8 @@ class ScanBase(Replaceable):
         store: Store | None,
     ) -> None:
         """Wrap a scan of the core; made by the client."""
-        self._handle = handle if store is None else handle.through(store)
+        reads_once = _reads_once(store)
+        self._handle = handle if store is None else handle.through(store, reads_once)
         self._tz = tz
         self._labels = labels
         self._progress = progress
@@ -120,7 +121,7 @@ class ScanBase(Replaceable):
         if report["not_listed"] and self._labels is not False:
             ids = ", ".join(report["not_listed"])
             yield f"Discovery does not list {ids}: the service may have no points for it."
-        if report["filtered"] and self._store is None:
+        if report["filtered"] and (self._store is None or _reads_once(self._store)):
             yield _selection.paid(
                 report["filtered"], report["points_read"], *self._handle.selection
             )
@@ -195,7 +196,7 @@ class ScanBase(Replaceable):
         if self._store is not None or self._known() is not None:
             return (yield from self._reading())._handle.records()
         yield from self._beginning(self._handle.reading(self._by_name))
-        return self._handle.records(self._callback())
+        return self._handle.chain(self._callback(), False)
 
     def resume(self, bookmark: Bookmark, *, onto: Table | None = None) -> Self:
         """Return the same scan, continuing from a bookmark.
@@ -271,6 +272,10 @@ class ScanBase(Replaceable):
         from siteline._display import html
 
         return html.scan(self, type(self).__name__)
+
+
+def _reads_once(store: Any) -> bool:
+    return getattr(store, "_reads_once", False)
 
 
 class _Named:
@@ -426,11 +431,11 @@ class Pages(OfThisProcess):
         yield from scan._beginning(scan._handle.reading(needs_names))
         if "_source" not in own:
             # Threads that begin at the same time share one chain.
-            own.setdefault("_source", scan._handle.pages(scan._callback(), needs_names))
+            own.setdefault("_source", scan._handle.chain(scan._callback(), needs_names))
             warn(scan._findings(scan._handle.empty().report()))
         source = own["_source"]
         while True:
-            frame, ended = source._take()
+            frame, ended = source._take_page()
             if frame is not None or ended:
                 return None if frame is None else Page(frame, scan._tz, scan._labels)
             yield source._fill()

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from siteline._core import _StoreProgressArg
     from siteline._labels import Labels
+    from siteline._records.sync import FeedReport, SyncReport
     from siteline.page import Page
-    from siteline.types import FeedReport, SyncReport
 
     _Time = datetime | date | str
     _Ids = str | Iterable[str] | None
@@ -73,7 +73,7 @@ class Store(Replaceable):
     (['label', 'timestamp'], True)
     """
 
-    __slots__ = ("_handle", "_labels", "_named", "_tz")
+    __slots__ = ("_handle", "_labels", "_named", "_reads_once", "_tz")
 
     def __init__(
         self,
@@ -88,6 +88,7 @@ class Store(Replaceable):
         self._tz, self._labels = zone_name(tz), _labels.checked(labels)
         self._handle = StoreHandle(path, read_only, share)
         self._named: tuple[Any, _labels.Known] | None = None
+        self._reads_once = False
 
     @property
     def path(self) -> Path:

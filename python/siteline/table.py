@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from datetime import date, time, timedelta, tzinfo
     from typing import TextIO
 
+    import altair as alt
     import pandas as pd
     import polars as pl
     import pyarrow as pa
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from siteline._labels import Labels
     from siteline._records.query import Query
     from siteline._records.series import Record
-    from siteline.plots import Plot
 
     _Texts = str | int | Iterable[str | int] | None
     _Kind = Literal["points", "changes", "resampled", "pivoted", "completeness", "gaps", "series"]
@@ -336,12 +336,7 @@ class Table(Replaceable):
             yield row
 
     def _dicts(self, shown: dict[Ids, str] | None) -> Iterator[dict[str, Any]]:
-        frame = self._handle
-        if frame.is_in_memory:
-            for start in range(0, len(frame), _CHUNK):
-                yield from dicts(*frame.lists(start, _CHUNK, (None, shown, None)))
-            return
-        batches = frame.batches((None, shown, None))
+        batches = self._handle.batches((None, shown, None))
         while (lists := batches.lists(_CHUNK)) is not None:
             yield from dicts(*lists)
 
@@ -557,38 +552,52 @@ class Table(Replaceable):
         silent = self._without_points()
         return self._made(self._handle.gaps(longer_than, silent), None, silent)
 
+    @strict
     def plot(
         self,
         values: Literal["value", "minimum", "maximum", "sample_count"] = "value",
         *,
+        overlay: bool = False,
+        title: str | None = None,
+        width: int = 800,
+        panels: int = 12,
         tz: str | tzinfo | None = None,
         labels: Labels | None = None,
-        title: str | None = None,
-        width: int = 900,
-        panels: int = 12,
-    ) -> Plot:
-        """Draw the points, a panel for each series, with the band from minimum to maximum.
+    ) -> alt.LayerChart | alt.VConcatChart:
+        """Return an Altair chart of points or of larger buckets, with a panel for each series.
 
-        A missing bucket is a gap, and no line goes over it. If there are more points than pixels,
-        each column of two pixels shows its lowest and highest value.
+        The line is ``values``, and the band is from minimum to maximum. A missing bucket is a gap.
+        A period that was not read completely is hatched. If there are more points than pixels, the
+        chart contains the lowest and the highest point of each part of the range. The mouse wheel
+        zooms, and dragging moves the range. It needs ``siteline[plot]``.
 
         Args:
             values: The column to draw; the band belongs to ``"value"``.
+            overlay: Draw all series in one panel.
+            title: The title. By default what the series have in common.
+            width: The width in pixels, from 300 to 4,000.
+            panels: The most series to draw. The chart says how many more there are.
             tz, labels: As of ``to_pandas()``.
-            title: The title; by default the series.
-            width: Pixels, 400 to 4,000.
-            panels: The most series to draw. The picture says how many more there are.
+
+        Returns:
+            A ``LayerChart`` of one panel, a ``VConcatChart`` of several.
 
         Raises:
-            QueryError: for a wrong argument, and for tables of other kinds than points.
+            QueryError: for a wrong argument, and for tables of other kinds.
+            ImportError: if Altair is not installed.
+
+        >>> chart = scan.collect().plot(title="Site S1")
+        >>> chart.save("site.html", inline=True)  # needs no network to be shown
         """
         if self.kind not in ("points", "resampled"):
             raise self._misfit("plot()")
-        from siteline import plots
+        from siteline import _plots
 
-        return plots._points(
-            self._handle, values, self._zone(tz), self._shown(labels), title, width, panels
+        zone, shown = self._zone(tz), self._shown(labels)
+        chart: alt.LayerChart | alt.VConcatChart = _plots.load().points(
+            self, values, zone, shown, title, width, panels, overlay
         )
+        return chart
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Export the rows through the Arrow PyCapsule interface."""
@@ -617,16 +626,17 @@ class Table(Replaceable):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the rows, or of a store its path and the selection."""
         found, (names, reason) = self._find_labels(), self._known_names()
+        silent = self._without_points()
         # A pickle contains no discovery response, only the names of its own series.
         if names is not None and self.kind != "series":
-            named = [row for row in _series.rows_of(names, self._handle.series()) if row.listed]
-            names = _series.Names(named, names.report)
+            own = _series.rows_of(names, [*self._handle.series(), *silent])
+            names = _series.Names([row for row in own if row.listed], names.report)
         labels = self._labels
         if not isinstance(labels, str | bool):
             labels = found.of_series or {}
         kept = found if found.reason is None else None
         state, rows = self._handle.state()
-        shown = (self._tz, labels, kept, (names, reason), self._without_points())
+        shown = (self._tz, labels, kept, (names, reason), silent)
         return _restored, (type(self), state, rows, zlib.crc32(rows), *shown)
 
     def __repr__(self) -> str:

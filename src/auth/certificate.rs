@@ -44,14 +44,9 @@ impl CertificateHandle {
         Ok(Self(value))
     }
 
-    #[getter]
-    fn subject(&self) -> &str {
-        self.0.subject()
-    }
-
-    #[getter]
-    fn client_id(&self) -> Option<&str> {
-        self.0.client_id()
+    /// The subject and the client id.
+    fn facts(&self) -> (&str, Option<&str>) {
+        (self.0.subject(), self.0.client_id())
     }
 
     /// The thumbprint, and the bounds of the validity.

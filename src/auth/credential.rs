@@ -62,28 +62,17 @@ impl CredentialHandle {
         })
     }
 
-    #[getter]
-    fn subject(&self) -> &str {
-        self.0.subject()
-    }
-
-    #[getter]
-    fn kid(&self) -> &str {
-        self.0.kid()
-    }
-
-    #[getter]
-    fn public_jwk<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        dict(py, self.0.public_jwk())
-    }
-
-    /// The settings of its assertions, as the constructors take them.
-    #[getter]
-    fn assertions(&self) -> (Option<&str>, Duration, Duration, bool) {
+    /// The subject, the id and the public JWK of the key, and the settings of the assertions as the constructors
+    /// take them.
+    fn facts<'py>(&self, py: Python<'py>) -> PyResult<Facts<'_, 'py>> {
         let AssertionSettings { audience, lifetime, tolerance, typ } = self.0.assertion();
-        (audience.as_deref(), *lifetime, *tolerance, *typ)
+        let assertions = (audience.as_deref(), *lifetime, *tolerance, *typ);
+        Ok((self.0.subject(), self.0.kid(), dict(py, self.0.public_jwk())?, assertions))
     }
 }
+
+type Facts<'a, 'py> =
+    (&'a str, &'a str, Bound<'py, PyAny>, (Option<&'a str>, Duration, Duration, bool));
 
 impl CredentialHandle {
     fn checked(

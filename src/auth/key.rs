@@ -72,19 +72,9 @@ impl KeyHandle {
         detached(py, || self.0.save(&path, passphrase, overwrite))?.or_raise()
     }
 
-    #[getter]
-    fn public_jwk<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        dict(py, &self.0.public_jwk())
-    }
-
-    #[getter]
-    fn thumbprint(&self) -> &str {
-        self.0.thumbprint()
-    }
-
-    #[getter]
-    fn bits(&self) -> u32 {
-        self.0.bits()
+    /// The public key as a JWK, its thumbprint, and its size.
+    fn facts<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, &str, u32)> {
+        Ok((dict(py, &self.0.public_jwk())?, self.0.thumbprint(), self.0.bits()))
     }
 }
 

@@ -301,9 +301,6 @@ impl Events {
 
     /// Handles the events on the thread of the caller, without a lock. Events that are added meanwhile wait: a
     /// read that is faster than its handlers must not keep the caller here.
-    ///
-    /// # Errors
-    /// The exception of a handler or an observer. The other events wait for the next call.
     pub(crate) fn handle(&self, py: Python<'_>) -> PyResult<()> {
         self.handle_but(py, self.deferred)
     }

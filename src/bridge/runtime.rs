@@ -297,9 +297,6 @@ pub(crate) async fn on_blocking_thread<T: Send + 'static>(
 /// Has the driver of the call run Python code, with the interpreter held. A prefetch, or a call of another process
 /// at an agent, has no driver: then a thread of the core runs the code. It also does so if the driver is busy for
 /// [`LONGEST_WANTED`], because other calls may wait for this one.
-///
-/// # Errors
-/// `TransportError` if the system refuses that thread, `ClosedError` if the process is ending.
 pub(crate) async fn run_for_caller<T: Send + 'static>(
     work: impl FnOnce(Python<'_>) -> PyResult<T> + Send + 'static,
 ) -> Result<T, Error> {

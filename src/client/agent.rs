@@ -3,15 +3,11 @@
 
 use std::path::PathBuf;
 
-use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::bridge::errors::IntoPyErr as _;
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::process::detached;
+use crate::prelude::*;
 use siteline_core::agent::{AgentAddress, AgentLink, ClientTls, Holder, Place};
 use siteline_core::auth::Authentication;
-use siteline_core::error::{Error, Kind, Result};
 use siteline_core::http::BaseUrl;
 use siteline_core::settings::{
     AGENT, AGENT_CA, AGENT_CERTIFICATE_FILE, AGENT_KEY_FILE, AGENT_SECRET, CredentialSettings,

@@ -1,9 +1,6 @@
 //! `siteline.types.Bookmark`: as an argument, and as a result.
 
-use pyo3::prelude::*;
-
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::process::guarded;
+use crate::prelude::*;
 use siteline_core::data::Bookmark;
 
 /// A bookmark, which Python has as bytes.

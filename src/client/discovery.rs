@@ -1,18 +1,12 @@
 //! `Client.discover` and `Client.series`: one discovery request each.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
-use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::bridge::call::Call;
-use crate::bridge::errors::OrRaise as _;
 use crate::client::PyClient;
-use crate::convert::state::dict;
 use crate::convert::values::discovery;
 use crate::frame::ids;
-use siteline_core::error::Result;
+use crate::prelude::*;
 
 impl PyClient {
     /// A discovery request, of whose body `finish` makes the result.

@@ -5,7 +5,6 @@ pub(crate) mod bookmark;
 mod discovery;
 pub(crate) mod once;
 pub(crate) mod page;
-mod page_reader;
 mod points;
 mod profile_file;
 pub(crate) mod progress;
@@ -14,32 +13,24 @@ mod recipe;
 pub(crate) mod scan;
 pub(crate) mod settings;
 
-use std::sync::Arc;
-
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::auth::authentication;
-use crate::bridge::errors::IntoPyErr as _;
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::events::Events;
 use crate::bridge::observers::Observers;
-use crate::bridge::process::{Inside, detached, guarded};
-use crate::bridge::runtime::{spawn_task, step};
+use crate::bridge::process::Inside;
+use crate::bridge::runtime::spawn_task;
 use crate::client::agent::{FoundAgent, refuse_settings};
 use crate::client::settings::shape_of;
 use crate::client::settings::{Found, choose_ledger, named_ledger, settings_with};
 use crate::convert::clock::GivenClock;
 use crate::convert::state::record;
-use crate::convert::values::{Text, described};
-use siteline_base::lock::Mutex;
+use crate::prelude::*;
 use siteline_core::auth::Authentication;
 use siteline_core::client::Client;
 use siteline_core::data::Shape;
-use siteline_core::error::{Error, Kind};
 use siteline_core::http::BaseUrl;
 use siteline_core::settings::Environment;
 
@@ -108,9 +99,6 @@ fn agent_for(
 }
 
 /// The observers of a client's requests.
-///
-/// # Errors
-/// `ConfigError` for anything but a plain callable.
 fn client_notes(py: Python<'_>, on_request: Option<&Bound<'_, PyAny>>) -> PyResult<Arc<Observers>> {
     let checked = on_request.map(|given| {
         py.import("siteline._records.requests")?
@@ -216,22 +204,9 @@ impl PyClient {
         self.client.subject()
     }
 
-    /// The setting `tz`.
-    #[getter]
-    fn tz<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.keywords.bind(py).get_item("tz")
-    }
-
-    /// The setting `labels`.
-    #[getter]
-    fn labels<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.keywords.bind(py).get_item("labels")
-    }
-
-    /// The setting `filter_names`.
-    #[getter]
-    fn filter_names<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.keywords.bind(py).get_item("filter_names")
+    /// The setting of this name.
+    fn setting<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.keywords.bind(py).get_item(name)
     }
 
     /// The current credential.

@@ -1,23 +1,14 @@
 //! A client that sends each request once, its settings and its path to the service: for `siteline.doctor`.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
-use crate::bridge::call::Call;
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::errors::raise;
-use crate::bridge::process::{detached, guarded};
 use crate::client::PyClient;
 use crate::client::profile_file::ProfileFile;
 use crate::client::settings::read_settings;
-use crate::convert::state::dict;
-use crate::convert::values::Text;
-use siteline_base::lock::Mutex;
-use siteline_core::error::Error;
+use crate::prelude::*;
 use siteline_core::settings::{Environment, Given};
 
 /// The settings that a client of this profile has, or of the variables: `file` and `profile` that were
@@ -32,7 +23,7 @@ pub(crate) fn _sources<'py>(
     let read = |environment: &Environment<'_>| {
         guarded(|| read_settings(name, environment, Given::default()).or_raise())
     };
-    let settings = ProfileFile::new(py).used(read)??;
+    let settings = ProfileFile::read(py)?.used(read)?;
     let (file, name) = settings.profile.clone().unzip();
     let told = PyDict::new(py);
     told.set_item("file", file.map(PathBuf::into_os_string))?;

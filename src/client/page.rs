@@ -1,25 +1,14 @@
 //! Pages: the frame of one, and the pages of a chain.
 
-use std::sync::Arc;
-use std::task::Poll;
-
 use arrow_array::RecordBatch;
-use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::prelude::*;
 
-use crate::bridge::call::Call;
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::process::{detached, guarded};
 use crate::client::bookmark::PyBookmark;
-use crate::client::page_reader::PageReader;
 use crate::client::query::query_object;
 use crate::convert::arrow_stream::ArrowStream;
-use crate::convert::values::refuse;
 use crate::frame::{Frame, PageSource};
-use siteline_core::client::table::Provenance;
+use crate::prelude::*;
 use siteline_core::data::report::PageReport;
 use siteline_core::data::{Comparison, Page, PointColumns};
-use siteline_core::error::{Error, Kind};
 
 /// A page as `siteline.Page` shows it.
 #[pymethods]
@@ -56,57 +45,6 @@ impl Frame {
 impl Frame {
     pub(crate) fn known_page(&self, py: Python<'_>) -> PyResult<&PageSource> {
         self.page().ok_or_else(|| refuse(py, Kind::InternalError, "this frame is no page"))
-    }
-}
-
-/// The pages of one chain, which Python takes one by one.
-#[pyclass(frozen, name = "_Pages", module = "siteline._core")]
-pub(crate) struct Pages(pub(crate) PageReader);
-
-impl Pages {
-    fn frame(&self, py: Python<'_>, page: Page) -> Frame {
-        self.0.prefetch(py);
-        let provenance = Provenance {
-            pages: 1,
-            resumed_after_pages: page.sequence.saturating_sub(1),
-            ..self.0.provenance().clone()
-        };
-        Frame::of_page(PageSource { page, provenance, synced: None })
-    }
-}
-
-#[pymethods]
-impl Pages {
-    /// A page that has arrived, or `None`; and whether the chain has ended.
-    fn _take(&self, py: Python<'_>) -> PyResult<(Option<Frame>, bool)> {
-        loop {
-            match self.0.take_page() {
-                Poll::Ready(Some(page)) => return Ok((Some(self.frame(py, page)), false)),
-                Poll::Ready(None) => return self.0.finish(py).map(|()| (None, true)),
-                Poll::Pending if self.0.report(py)? => {}
-                Poll::Pending => return Ok((None, false)),
-            }
-        }
-    }
-
-    /// Reads the next page. If it is cancelled, no page is lost.
-    fn _fill(&self, py: Python<'_>) -> Call {
-        self.0.fill(py)
-    }
-
-    /// After `_fill()`: reports the page to `progress=`.
-    fn _report(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.report(py).map(drop)
-    }
-
-    /// After `_fill()`: waits for the names of series, as `_Reading.settle()`.
-    fn _settle(&self) -> Option<Call> {
-        self.0.settle()
-    }
-
-    /// `progress=` may be a method of an object that keeps this.
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.0.traverse(&visit)
     }
 }
 

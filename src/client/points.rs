@@ -1,34 +1,90 @@
-//! `_core._Points`: the points of a scan, a table or a store, some at a time.
+//! `_core._Points`: the pages of a chain, or the points of a chain or a frame, some at a time.
 
 use std::task::Poll;
 
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::prelude::*;
 
-use crate::bridge::call::Call;
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::runtime::step;
-use crate::client::page_reader::PageReader;
+use crate::bridge::runtime::step_in_runtime;
+use crate::client::PyClient;
+use crate::client::bookmark::PyBookmark;
+use crate::client::progress::{ProgressCallback, finish};
+use crate::client::scan::settle;
 use crate::convert::rows::lists;
-use crate::convert::values::refuse;
 use crate::frame::rows::WITHDRAWN;
 use crate::frame::shown::Shown;
 use crate::frame::stored::BatchStream;
-use crate::frame::{Data, Frame};
-use siteline_base::lock::Mutex;
-use siteline_core::error::Kind;
+use crate::frame::{Frame, PageSource};
+use crate::prelude::*;
+use siteline_core::client::ReadNames;
+use siteline_core::client::page_stream::PageStream;
+use siteline_core::client::table::{Provenance, ReadFailure};
+use siteline_core::http::Deadline;
 
 /// Points that become Python objects at a time.
 const ROWS: usize = 1 << 10;
-/// Points that are read from a store at a time.
-const STORED: usize = 1 << 13;
+/// Points that are taken from a frame at a time.
+const FRAMED: usize = 1 << 13;
+
+/// A page stream, and the callback that its pages are reported to. The log records of a page, even if it
+/// is prefetched, are emitted when a caller waits for that page or takes it.
+pub(crate) struct PageReader {
+    pub(crate) stream: Arc<PageStream>,
+    pub(crate) events: Arc<Events>,
+    pub(crate) callback: Option<ProgressCallback>,
+    pub(crate) names: Arc<ReadNames>,
+    pub(crate) deadline: Deadline,
+    /// Held because it may hold a sandbox, which serves the stream.
+    pub(crate) client: Py<PyClient>,
+}
+
+impl PageReader {
+    fn prefetch(&self, py: Python<'_>) {
+        if self.stream.may_prefetch() {
+            // A page that cannot be prefetched is read when it is taken.
+            drop(step_in_runtime(py, &self.events, || self.stream.prefetch()));
+        }
+    }
+
+    /// Reports a page that has arrived; false if none has. Raises the exception of a `logging` handler or of
+    /// `progress=`, and the error of a prefetched page.
+    fn report(&self, py: Python<'_>) -> PyResult<bool> {
+        let mut filled = None;
+        if self.stream.has_finished_prefetch() {
+            filled = step_in_runtime(py, &self.events, || self.stream.receive_finished())?;
+        }
+        if filled.is_none() && !self.stream.has_progress() {
+            return Ok(false);
+        }
+        self.events.handle(py)?;
+        let callback = self.callback.as_ref();
+        filled.unwrap_or(Ok(())).map_err(|failure| failed(py, callback, failure))?;
+        let Some(progress) = self.stream.take_progress() else { return Ok(false) };
+        callback.map_or(Ok(()), |callback| callback.report(py, &progress))?;
+        Ok(true)
+    }
+}
+
+/// The exception of a page that was not read. Nothing more is reported.
+fn failed(py: Python<'_>, callback: Option<&ProgressCallback>, failure: ReadFailure) -> PyErr {
+    finish(py, callback).err().unwrap_or_else(|| read_failure(py, failure))
+}
+
+/// The Python exception of a read that failed, with `.bookmark`, and with the frame of `.partial`.
+pub(crate) fn read_failure(py: Python<'_>, failure: ReadFailure) -> PyErr {
+    let exception = raise(py, &failure.error);
+    let value = exception.value(py).clone();
+    let fill = || -> PyResult<()> {
+        failure.bookmark.map_or(Ok(()), |at| value.setattr("bookmark", PyBookmark(at)))?;
+        failure.partial.map_or(Ok(()), |table| value.setattr("partial", Frame::of_table(table)))
+    };
+    fill().err().unwrap_or(exception)
+}
 
 pub(crate) enum Source {
-    Memory,
-    Pages(PageReader),
-    Store(Box<Mutex<BatchStream>>),
+    Chain(PageReader),
+    Frame(Box<Mutex<BatchStream>>),
 }
 
 #[pyclass(frozen, name = "_Points", module = "siteline._core")]
@@ -41,6 +97,16 @@ pub(crate) struct Points {
 impl Points {
     pub(crate) fn new(source: Source) -> Self {
         Self { source, open: Mutex::default() }
+    }
+
+    fn reader(&self) -> PyResult<&PageReader> {
+        match &self.source {
+            Source::Chain(reader) => Ok(reader),
+            Source::Frame(_) => {
+                Err(Error::new(Kind::InternalError, "these points are not read from pages"))
+                    .or_raise()
+            }
+        }
     }
 
     /// The next points that have arrived. Other threads get the points after them.
@@ -58,16 +124,17 @@ impl Points {
     /// next ones have not arrived yet.
     fn pull(&self, py: Python<'_>) -> PyResult<Option<bool>> {
         let batch = match &self.source {
-            Source::Memory => None,
-            Source::Store(batches) => {
-                step(py, || batches.lock().next_batch(STORED))?.or_raise()?.map(unmarked)
+            Source::Frame(batches) => {
+                step(py, || batches.lock().next_batch(FRAMED))?.or_raise()?.map(unmarked)
             }
-            Source::Pages(reader) => match reader.take_page() {
+            Source::Chain(reader) => match reader.stream.take_page() {
                 Poll::Ready(Some(page)) => {
                     reader.prefetch(py);
                     Some(page.points.batch().or_raise()?)
                 }
-                Poll::Ready(None) => return reader.finish(py).map(|()| Some(false)),
+                Poll::Ready(None) => {
+                    return finish(py, reader.callback.as_ref()).map(|()| Some(false));
+                }
                 Poll::Pending if reader.report(py)? => return Ok(Some(true)),
                 Poll::Pending => return Ok(None),
             },
@@ -89,8 +156,8 @@ impl Points {
         make: &Bound<'_, PyAny>,
     ) -> PyResult<Option<bool>> {
         loop {
-            if let Source::Pages(reader) = &self.source {
-                reader.check_process().or_raise()?;
+            if let Source::Chain(reader) = &self.source {
+                reader.stream.check_process().or_raise()?;
             }
             let Some(batch) = self.pop() else {
                 match self.pull(py)? {
@@ -108,25 +175,60 @@ impl Points {
         }
     }
 
-    /// Reads the next page. If it is cancelled, no point is lost.
-    fn _fill(&self, py: Python<'_>) -> PyResult<Call> {
-        match &self.source {
-            Source::Pages(reader) => Ok(reader.fill(py)),
-            _ => Err(refuse(py, Kind::InternalError, "these points are not read from pages")),
+    /// A page that has arrived, or `None`; and whether the chain has ended.
+    fn _take_page(&self, py: Python<'_>) -> PyResult<(Option<Frame>, bool)> {
+        let reader = self.reader()?;
+        loop {
+            match reader.stream.take_page() {
+                Poll::Ready(Some(page)) => {
+                    reader.prefetch(py);
+                    let provenance = Provenance {
+                        pages: 1,
+                        resumed_after_pages: page.sequence.saturating_sub(1),
+                        ..reader.stream.provenance().clone()
+                    };
+                    let source = PageSource { page, provenance, synced: None };
+                    return Ok((Some(Frame::of_page(source)), false));
+                }
+                Poll::Ready(None) => {
+                    return finish(py, reader.callback.as_ref()).map(|()| (None, true));
+                }
+                Poll::Pending if reader.report(py)? => {}
+                Poll::Pending => return Ok((None, false)),
+            }
         }
+    }
+
+    /// Reads the next page. If it is cancelled, no page is lost.
+    fn _fill(&self, py: Python<'_>) -> PyResult<Call> {
+        let reader = self.reader()?;
+        let callback = reader.callback.as_ref().map(|callback| callback.clone_ref(py));
+        let (names, read) = (Arc::clone(&reader.names), reader.stream.read_next());
+        let fill = async move {
+            names.begin();
+            read.await
+        };
+        Ok(Call::new(Arc::clone(&reader.events), fill, move |py, filled| {
+            filled.map(|()| py.None()).map_err(|failure| failed(py, callback.as_ref(), failure))
+        }))
     }
 
     /// After `_fill()`: reports the page to `progress=`.
     fn _report(&self, py: Python<'_>) -> PyResult<()> {
-        if let Source::Pages(reader) = &self.source {
-            reader.report(py)?;
-        }
-        Ok(())
+        self.reader()?.report(py).map(drop)
+    }
+
+    /// After `_fill()`: waits for the names of series, as `_Reading.settle()`.
+    fn _settle(&self) -> PyResult<Option<Call>> {
+        let PageReader { names, events, deadline, .. } = self.reader()?;
+        Ok(settle(names, events, *deadline))
     }
 
     /// `progress=` may be a method of an object that keeps this.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        if let Source::Pages(reader) = &self.source { reader.traverse(&visit) } else { Ok(()) }
+        let Source::Chain(reader) = &self.source else { return Ok(()) };
+        visit.call(&reader.client)?;
+        visit.call(reader.callback.as_ref().map(|callback| &callback.0))
     }
 }
 
@@ -145,13 +247,7 @@ fn unmarked(mut batch: RecordBatch) -> RecordBatch {
 impl Frame {
     /// The points one by one.
     fn records(&self, py: Python<'_>) -> PyResult<Points> {
-        if let (Data::Stream, Some(stored)) = (&self.data, self.stored()) {
-            let batches = stored.batches(py, Shown::default())?;
-            return Ok(Points::new(Source::Store(Box::new(Mutex::new(batches)))));
-        }
-        let points = Points::new(Source::Memory);
-        let batch = self.batch(&Shown::default()).or_raise()?;
-        points.open.lock().push(unmarked(batch));
-        Ok(points)
+        let batches = self.batch_stream(py, Shown::default())?;
+        Ok(Points::new(Source::Frame(Box::new(Mutex::new(batches)))))
     }
 }

@@ -1,53 +1,32 @@
-//! Reads the profile file at most once per call, because it may be a pipe, perhaps without a writer.
+//! The file of profiles. It may be a pipe, so each call reads it once, and Ctrl-C ends the wait for it.
 
-use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use pyo3::prelude::*;
-
 use crate::bridge::long_work::left_on_interrupt;
+use crate::prelude::*;
 use siteline_core::settings::{Environment, read_profiles};
 
-/// The text of the profile file, and the Python exception raised while reading it.
-pub(super) struct ProfileFile<'py> {
-    py: Python<'py>,
-    read: RefCell<Option<(PathBuf, io::Result<String>)>>,
-    raised: RefCell<Option<PyErr>>,
-}
+/// The path and the text of the file.
+pub(super) struct ProfileFile(Option<(PathBuf, io::Result<String>)>);
 
-impl<'py> ProfileFile<'py> {
-    pub(super) fn new(py: Python<'py>) -> Self {
-        Self { py, read: RefCell::default(), raised: RefCell::default() }
+impl ProfileFile {
+    pub(super) fn read(py: Python<'_>) -> PyResult<Self> {
+        let Some(path) = guarded(|| Ok(Environment::of_process().config_file()))? else {
+            return Ok(Self(None));
+        };
+        let theirs = path.clone();
+        let text = left_on_interrupt(py, move || read_profiles(&theirs))?;
+        Ok(Self(Some((path, text))))
     }
 
     /// Runs `work` in the environment of this process.
-    ///
-    /// # Errors
-    /// Returns `KeyboardInterrupt` if the user presses Ctrl-C while the file is read.
-    pub(super) fn used<T>(&self, work: impl FnOnce(&Environment<'_>) -> T) -> PyResult<T> {
-        let read = |path: &Path| self.text(path);
-        let done = work(&Environment { read: &read, ..Environment::of_process() });
-        self.raised.take().map_or(Ok(done), Err)
-    }
-
-    fn text(&self, path: &Path) -> io::Result<String> {
-        if let Some((known, text)) = &*self.read.borrow()
-            && known == path
-        {
-            return copied(text);
-        }
-        let theirs = path.to_owned();
-        let text = match left_on_interrupt(self.py, move || read_profiles(&theirs)) {
-            Ok(text) => text,
-            Err(raised) => {
-                self.raised.replace(Some(raised));
-                return Err(io::ErrorKind::Interrupted.into());
-            }
+    pub(super) fn used<T>(&self, work: impl FnOnce(&Environment<'_>) -> T) -> T {
+        let read = |path: &Path| match &self.0 {
+            Some((known, text)) if known == path => copied(text),
+            _ => read_profiles(path),
         };
-        let copy = copied(&text);
-        self.read.replace(Some((path.to_owned(), text)));
-        copy
+        work(&Environment { read: &read, ..Environment::of_process() })
     }
 }
 

@@ -1,10 +1,10 @@
 //! `progress=`: a callback. The thread that waits for the pages calls it between two pages, without a
 //! lock.
 
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use crate::convert::state::record;
+use crate::prelude::*;
 use siteline_core::client::progress::Progress;
 
 /// The callback of one read.

@@ -1,12 +1,8 @@
 //! `siteline.types.Query`, and the arguments that a query is made from.
 
-use pyo3::prelude::*;
-
-use crate::bridge::errors::OrRaise as _;
 use crate::convert::state::record;
-use crate::convert::values::{count, duration, optional, refuse};
+use crate::prelude::*;
 use siteline_core::data::{Query, QueryInput, bucket_width};
-use siteline_core::error::Kind;
 
 /// The `siteline.types.Query` of a query.
 pub(crate) fn query_object<'py>(py: Python<'py>, query: &Query) -> PyResult<Bound<'py, PyAny>> {

@@ -1,19 +1,13 @@
 //! `Client.scan`: makes a scan from its arguments.
 
-use pyo3::prelude::*;
-
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::errors::warn;
-use crate::bridge::process::guarded;
 use crate::client::PyClient;
 use crate::client::query::{AskedQuery, query_input};
 use crate::client::scan::{PyScan, cut};
-use crate::convert::asked_time::asked_range;
-use crate::convert::values::{count, duration, optional};
+use crate::convert::asked_time::{asked_range, clock_of};
+use crate::prelude::*;
 use siteline_core::auth::Checked;
 use siteline_core::client::{ReadSettings, ScanInput};
 use siteline_core::data::{Ids, Levels, QueryInput, RangeForm, Selection};
-use siteline_core::error::Kind;
 
 /// An argument that may be left out.
 type Given<'py> = Option<Bound<'py, PyAny>>;
@@ -52,8 +46,9 @@ impl PyClient {
             let (split, shape) = (optional(split, "split", cut)?, client.shape(py)?);
             let form = RangeForm::default();
             let input = ScanInput { query, shape, extra_columns, settings, split, form };
-            let Checked { value, warnings } =
-                input.scan_from_now(&client.client, range, lag).or_raise()?;
+            let zone = clock_of(tz)?;
+            let made = input.scan_from_now(&client.client, range, lag, zone.as_ref());
+            let Checked { value, warnings } = made.or_raise()?;
             warn(py, &warnings)?;
             Ok(PyScan::new(value, slf.clone().unbind()))
         })

@@ -1,28 +1,19 @@
 //! `_core.Scan`: the handle of `siteline.Scan` and `siteline.types.AsyncScan`.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::bridge::call::Call;
-use crate::bridge::errors::{IntoPyErr as _, OrRaise as _};
-use crate::bridge::events::Events;
-use crate::bridge::process::guarded;
 use crate::bridge::runtime::step_in_runtime;
 use crate::client::PyClient;
 use crate::client::bookmark::PyBookmark;
-use crate::client::page::Pages;
-use crate::client::page_reader::PageReader;
-use crate::client::page_reader::read_failure;
-use crate::client::points::{Points, Source};
+use crate::client::points::{PageReader, Points, Source, read_failure};
 use crate::client::progress::{ProgressCallback, event};
 use crate::client::query::query_object;
-use crate::convert::state::{dict, restore};
-use crate::convert::values::{count, described, duration, refuse};
 use crate::frame::{Frame, Origin, frame_of};
+use crate::prelude::*;
 use crate::store::store_of;
 use siteline_core::client::collect::{CollectOnce, Pace, Step};
 use siteline_core::client::scan::{ONTO_HINT, Scan};
@@ -30,7 +21,6 @@ use siteline_core::client::split::Cut;
 use siteline_core::client::table::{ReadFailure, Table};
 use siteline_core::client::{NamesFor, ReadNames, ScanInput};
 use siteline_core::data::{Ids, Levels, Selection};
-use siteline_core::error::{Error, Kind, excerpt};
 use siteline_core::fork::Process;
 use siteline_core::http::Deadline;
 use siteline_core::store::Store;
@@ -57,8 +47,8 @@ impl Read {
         Self { collect: Arc::new(CollectOnce::new(scan)), through: Vec::new() }
     }
 
-    fn through(scan: Scan, store: &Arc<Store>) -> PyResult<Self> {
-        let (whole, through) = ThroughStore::of_scan(store, &scan).or_raise()?;
+    fn through(scan: Scan, store: &Arc<Store>, reads_once: bool) -> PyResult<Self> {
+        let (whole, through) = ThroughStore::of_scan(store, &scan, reads_once).or_raise()?;
         Ok(Self { collect: Arc::new(CollectOnce::new(scan).read_by(whole)), through })
     }
 }
@@ -74,9 +64,6 @@ pub(crate) struct PyReading {
 
 impl PyReading {
     /// Refuses to continue the read of a parent process: its pages would be requested twice.
-    ///
-    /// # Errors
-    /// `ForkError` in a forked child.
     fn check_process(&self) -> PyResult<()> {
         if self.process.is_current() {
             return Ok(());
@@ -138,19 +125,6 @@ impl PyScan {
     fn names(&self, needs_names: bool) -> Arc<ReadNames> {
         let wanted = if needs_names { NamesFor::Labels } else { NamesFor::Nothing };
         Arc::new(ReadNames::new(self.scan().client().clone(), wanted))
-    }
-
-    /// A new chain, whose pages are reported to `callback`.
-    fn reader(
-        &self,
-        py: Python<'_>,
-        callback: Option<Py<PyAny>>,
-        needs_names: bool,
-    ) -> PyResult<PageReader> {
-        let stream = guarded(|| self.scan().pages().or_raise())?;
-        let callback = callback.map(ProgressCallback);
-        let names = (self.names(needs_names), self.scan().deadline());
-        Ok(PageReader::new(stream, callback, names, self.client.clone_ref(py)))
     }
 }
 
@@ -280,17 +254,19 @@ impl PyScan {
         step_in_runtime(py, &reading.buffer, || self.collecting().stop_prefetch())
     }
 
-    fn pages(
+    /// A new chain, whose pages are reported to `callback`.
+    fn chain(
         &self,
         py: Python<'_>,
         callback: Option<Py<PyAny>>,
         needs_names: bool,
-    ) -> PyResult<Pages> {
-        self.reader(py, callback, needs_names).map(Pages)
-    }
-
-    fn records(&self, py: Python<'_>, callback: Option<Py<PyAny>>) -> PyResult<Points> {
-        Ok(Points::new(Source::Pages(self.reader(py, callback, false)?)))
+    ) -> PyResult<Points> {
+        let stream = guarded(|| self.scan().pages().or_raise())?;
+        let (names, deadline) = (self.names(needs_names), self.scan().deadline());
+        let (callback, client) = (callback.map(ProgressCallback), self.client.clone_ref(py));
+        let events = Arc::default();
+        let reader = PageReader { stream, events, callback, names, deadline, client };
+        Ok(Points::new(Source::Chain(reader)))
     }
 
     fn resume(
@@ -368,16 +344,18 @@ type Restored<'py> = (Bound<'py, PyClient>, Bound<'py, PyAny>, Option<PyBookmark
 #[pymethods]
 impl PyScan {
     /// The same scan, which reads settled data from this store, and keeps the rest in it.
-    ///
-    /// # Errors
-    /// `QueryError` for another object, and for a scan that cannot be read through a store.
-    fn through(&self, py: Python<'_>, store: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn through(
+        &self,
+        py: Python<'_>,
+        store: &Bound<'_, PyAny>,
+        reads_once: bool,
+    ) -> PyResult<Self> {
         let Some(store) = store_of(store)? else {
             let message = format!("store= is {}, not a siteline.Store.", described(store));
             let hint = "For a target of yours use client.sync(feed, target).";
             return Err(Error::new(Kind::QueryError, message).with_hint(hint).into_py_err());
         };
-        let asked = guarded(|| Read::through(self.scan().clone(), &store))?;
+        let asked = guarded(|| Read::through(self.scan().clone(), &store, reads_once))?;
         Ok(Self { client: self.client.clone_ref(py), asked, selected: OnceLock::new() })
     }
 
@@ -394,7 +372,7 @@ impl PyScan {
         guarded(|| {
             let scan = self.asked.collect.scan().selecting(named, sent, not_listed).or_raise()?;
             let read = match self.asked.through.first() {
-                Some(through) => Read::through(scan, through.store())?,
+                Some(through) => Read::through(scan, through.store(), through.reads_once())?,
                 None => Read::new(scan),
             };
             // Another thread may have been first.

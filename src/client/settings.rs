@@ -4,22 +4,19 @@ use std::path::PathBuf;
 
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::auth::from_settings;
-use crate::bridge::errors::OrRaise as _;
 use crate::bridge::long_work::left_on_interrupt;
-use crate::bridge::process::{detached, guarded};
 use crate::client::agent::{FoundAgent, is_of_the_agent};
 use crate::client::profile_file::ProfileFile;
 use crate::convert::asked_time::zone_or;
 use crate::convert::state::keywords;
-use crate::convert::values::{count, duration_or, octets, path_of, time_of_day, value_of};
+use crate::convert::values::{duration_or, octets, time_of_day, value_of};
+use crate::prelude::*;
 use siteline_core::auth::{Authentication, ScopeSet};
 use siteline_core::client::ClientSettings;
 use siteline_core::data::Shape;
-use siteline_core::error::Kind;
 use siteline_core::http::{BaseUrl, Trust};
 use siteline_core::settings::{
     ASSERTION_OPTIONS, Environment, Given, OPTIONS, Settings, Value, read_certificates,
@@ -34,9 +31,6 @@ pub(crate) struct Found<'py> {
 }
 
 /// The settings of this profile, or of the variables.
-///
-/// # Errors
-/// As [`Settings::from_profile`] and [`Settings::from_variables`].
 pub(crate) fn read_settings(
     profile: Option<&str>,
     environment: &Environment<'_>,
@@ -51,9 +45,6 @@ pub(crate) fn read_settings(
 impl<'py> Found<'py> {
     /// Reads variables and profiles only without a `base_url`, or with the name of a profile: a stored key is
     /// never used at another address. The arguments override both.
-    ///
-    /// # Errors
-    /// `ConfigError`; `AgentUnavailable`; `KeyboardInterrupt` while a file is read.
     pub(crate) fn find(
         base_url: Option<&str>,
         profile: Option<&str>,
@@ -65,10 +56,9 @@ impl<'py> Found<'py> {
         }
         let py = options.py();
         let given = Given { base_url: base_url.is_some(), credential: credential.is_some() };
-        let file = ProfileFile::new(py);
+        let file = ProfileFile::read(py)?;
         let read = |given| {
             file.used(|environment| guarded(|| Ok(read_settings(profile, environment, given))))
-                .flatten()
         };
         let settings = read(given)?;
         // If an agent has the credential and the address, neither has to be set.
@@ -134,9 +124,6 @@ fn add_note(py: Python<'_>, error: &PyErr, note: &str) {
 
 /// The settings of a client with these keywords, without its ledger; and the keywords in the form that is
 /// pickled.
-///
-/// # Errors
-/// `TypeError` for an unknown keyword or a value of another type, `ConfigError` for a wrong value.
 pub(crate) fn settings_with<'py>(
     py: Python<'py>,
     base_url: &str,
@@ -290,9 +277,6 @@ fn certifi(py: Python<'_>) -> Option<PathBuf> {
 }
 
 /// The shape of these members.
-///
-/// # Errors
-/// `TypeError` for a member of another name or type, `ConfigError` for other values.
 pub(crate) fn shape_of(members: &Bound<'_, PyDict>) -> PyResult<Shape> {
     let shape: Shape = keywords(members)?;
     guarded(|| shape.check().or_raise())?;

@@ -12,9 +12,6 @@ const INSTANT_HINT: &str = "Give an aware datetime, a pandas Timestamp with a zo
     \"2026-11-01T00:00:00Z\", or a date: a day in UTC. Reads also take tz=, the zone of naive times.";
 
 /// A range from the arguments `start`, `end` and `tz`.
-///
-/// # Errors
-/// `QueryError` for what is no time, and for a zone that is none.
 pub(crate) fn asked_range(
     start: Option<&Bound<'_, PyAny>>,
     end: Option<&Bound<'_, PyAny>>,
@@ -33,9 +30,6 @@ pub(crate) fn clock_of(tz: Option<&Bound<'_, PyAny>>) -> PyResult<Option<TimeZon
 }
 
 /// An instant, or one before now: `now`, `-7d`. `now` is called only for these.
-///
-/// # Errors
-/// `QueryError` for what is no time, those of `now`.
 pub(crate) fn instant_before(
     value: &Bound<'_, PyAny>,
     name: &str,
@@ -50,9 +44,6 @@ pub(crate) fn instant_before(
 
 /// An instant, or a time before now: from text, an aware `datetime`, a pandas `Timestamp`, or a date, which is
 /// a day in UTC. With a zone, dates and naive times are of its clock.
-///
-/// # Errors
-/// `QueryError` for anything else, a naive time without a zone, and a time that does not exist in its zone.
 pub(crate) fn asked_time(
     value: &Bound<'_, PyAny>,
     name: &str,
@@ -81,9 +72,6 @@ pub(crate) fn asked_time(
 
 /// A time zone and its name: from a name of the IANA database, a `zoneinfo.ZoneInfo`, a
 /// `datetime.timezone` of whole hours.
-///
-/// # Errors
-/// `QueryError` for anything else.
 pub(crate) fn zone(given: &Bound<'_, PyAny>) -> PyResult<(String, TimeZone)> {
     zone_or(given, Kind::QueryError)
 }

@@ -31,9 +31,6 @@ pub(crate) fn schema_capsule<'py>(
 }
 
 /// A batch of these columns.
-///
-/// # Errors
-/// `InternalError` where they do not fit the schema.
 pub(crate) fn fitted(
     schema: impl Into<Arc<Schema>>,
     columns: Vec<ArrayRef>,

@@ -1,18 +1,16 @@
 //! Points as an Arrow IPC stream: bytes that need no Arrow library in Python.
 
-use arrow_array::RecordBatch;
+use arrow_array::RecordBatchReader as _;
 use arrow_buffer::Buffer;
 use arrow_ipc::writer::StreamEncoder;
-use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::types::PyBytes;
 
+use crate::frame::broken;
+use crate::frame::stored::BatchStream;
 use crate::prelude::*;
 
 /// Points of a batch: a few megabytes.
 const ROWS: usize = 1 << 16;
-
-/// Gives the next batch of at most so many rows, `None` after the last.
-pub(crate) type NextBatch = Box<dyn FnMut(usize) -> Result<Option<RecordBatch>> + Send>;
 
 /// An iterator of ``bytes``, which joined are one Arrow IPC stream: the schema and the first batch, each
 /// further batch, the end of the stream. After an error it ends without that mark, so that what was
@@ -23,32 +21,34 @@ pub(crate) struct IpcStream(Mutex<Option<Open>>);
 /// What is left to give.
 struct Open {
     encoder: StreamEncoder,
-    next_batch: NextBatch,
+    batches: BatchStream,
+    /// The places of the columns.
+    places: Vec<usize>,
 }
 
 impl IpcStream {
-    /// Of batches of this schema, which are read while the stream is consumed.
-    ///
-    /// # Errors
-    /// `InternalError` for a schema that the format does not know.
-    pub(crate) fn new(schema: &SchemaRef, next_batch: NextBatch) -> Result<Self> {
-        let encoder = StreamEncoder::try_new(schema).map_err(broken)?;
-        Ok(Self(Mutex::new(Some(Open { encoder, next_batch }))))
+    /// Of these columns of batches, which are read while the stream is consumed.
+    pub(crate) fn new(batches: BatchStream, columns: &[String]) -> Result<Self> {
+        let all = batches.schema();
+        let places: Vec<_> = columns.iter().filter_map(|name| all.index_of(name).ok()).collect();
+        let schema = Arc::new(all.project(&places).map_err(|error| broken(&error))?);
+        let encoder = StreamEncoder::try_new(&schema).map_err(|error| broken(&error))?;
+        Ok(Self(Mutex::new(Some(Open { encoder, batches, places }))))
     }
 
     /// The buffers of the next part, `None` after the end. Called within a step of the core.
     fn next_part(&self) -> Result<Option<Vec<Buffer>>> {
         let mut open = self.0.lock();
         let Some(mut state) = open.take() else { return Ok(None) };
-        let part = match (state.next_batch)(ROWS)? {
+        let part = match state.batches.next_batch(ROWS)? {
             Some(batch) => {
-                let part = state.encoder.encode(&batch);
+                let part = batch.project(&state.places).and_then(|one| state.encoder.encode(&one));
                 *open = Some(state);
                 part
             }
             None => state.encoder.finish(),
         };
-        part.map(Some).map_err(broken)
+        part.map(Some).map_err(|error| broken(&error))
     }
 }
 
@@ -75,9 +75,4 @@ fn joined<'py>(py: Python<'py>, buffers: &[Buffer]) -> PyResult<Bound<'py, PyByt
         }
         Ok(())
     })
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "fits map_err")]
-fn broken(error: ArrowError) -> Error {
-    Error::new(Kind::InternalError, format!("Arrow refused its own data: {error}"))
 }

@@ -10,33 +10,21 @@ use serde::de::DeserializeOwned;
 use crate::prelude::*;
 
 /// A record as a dict, its lists as lists.
-///
-/// # Errors
-/// None but those of Python itself.
 pub(crate) fn dict<'py>(py: Python<'py>, record: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
     Ok(pythonize(py, record)?)
 }
 
 /// The record of a dict, as [`dict`] makes it.
-///
-/// # Errors
-/// `ValueError` or `TypeError` where it is none.
 pub(crate) fn restore<T: DeserializeOwned>(state: &Bound<'_, PyAny>) -> PyResult<T> {
     Ok(depythonize(state)?)
 }
 
 /// The JSON text of a Python object.
-///
-/// # Errors
-/// `TypeError` where JSON has no such thing.
 pub(crate) fn json_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     restore::<serde_json::Value>(value).map(|value| value.to_string())
 }
 
 /// The record of a call's keywords. `siteline._keywords` explains the error for a wrong type.
-///
-/// # Errors
-/// `ConfigError` for a number that is out of range, `TypeError` for another wrong value.
 pub(crate) fn keywords<T: DeserializeOwned>(given: &Bound<'_, PyDict>) -> PyResult<T> {
     let py = given.py();
     let read = |given: &Bound<'_, PyDict>| depythonize::<T>(given).map_err(PyErr::from);
@@ -55,9 +43,6 @@ pub(crate) fn keywords<T: DeserializeOwned>(given: &Bound<'_, PyDict>) -> PyResu
 }
 
 /// The record of `siteline.types` with the fields of a Rust struct, and with others that it does not have.
-///
-/// # Errors
-/// `TypeError` if the fields differ from those of the dataclass; those of Python itself.
 pub(crate) fn record<'py>(
     py: Python<'py>,
     (module, class): (&str, &str),

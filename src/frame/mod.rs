@@ -6,35 +6,27 @@ pub(crate) mod shown;
 pub(crate) mod stored;
 mod verbs;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use arrow_array::{Array as _, RecordBatch};
 use arrow_schema::{ArrowError, SchemaRef};
-use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyCapsule, PyList, PyTuple};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::errors::{raise, warn};
-use crate::bridge::process::{detached, guarded};
-use crate::bridge::runtime::step;
 use crate::convert::asked_time::zone;
 use crate::convert::capsule::{reader_capsule, schema_capsule};
 use crate::convert::columns::Memory;
 use crate::convert::columns::{bytes, timestamps};
 use crate::convert::ipc::IpcStream;
-use crate::convert::rows::{Lists, lists};
-use crate::convert::state::dict;
-use crate::convert::values::refuse;
 use crate::frame::rows::Rows;
 use crate::frame::shown::{Ids, Shown};
-use crate::frame::stored::{BatchStream, Batches, Stored, capsule};
+use crate::frame::stored::{Batches, Stored};
+use crate::prelude::*;
 use siteline_core::client::ListedIds;
 use siteline_core::client::table::{Provenance, Table, TableReport};
 use siteline_core::data::reshape::{Coverage, Every, Expected, Measure, Wide};
 use siteline_core::data::{Identity, Page, PointColumns};
-use siteline_core::error::{Error, Kind, Result};
 use siteline_core::preview::Preview;
 use siteline_core::store::ChainRange;
 
@@ -423,40 +415,7 @@ impl Frame {
     /// An iterator of `bytes`, which joined are one Arrow IPC stream of these columns.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn ipc(&self, py: Python<'_>, shown: Shown, columns: Vec<String>) -> PyResult<IpcStream> {
-        let all = self.shown_schema(&shown).or_raise()?;
-        let places = columns.iter().filter_map(|name| all.index_of(name).ok());
-        let places: Vec<usize> = places.collect();
-        let schema = Arc::new(all.project(&places).map_err(|error| broken(&error)).or_raise()?);
-        let project =
-            move |batch: &RecordBatch| batch.project(&places).map_err(|error| broken(&error));
-        if let (Data::Stream, Some(stored)) = (&self.data, self.stored()) {
-            let mut batches = stored.batches(py, shown)?;
-            let next = move |rows| batches.next_batch(rows)?.as_ref().map(&project).transpose();
-            return IpcStream::new(&schema, Box::new(next)).or_raise();
-        }
-        let batch = detached(py, || project(&self.batch(&shown)?))?.or_raise()?;
-        let mut start = 0;
-        let next = move |rows: usize| {
-            let rows = rows.min(batch.num_rows() - start);
-            let part = batch.slice(start, rows);
-            start += rows;
-            Ok((rows > 0).then_some(part))
-        };
-        IpcStream::new(&schema, Box::new(next)).or_raise()
-    }
-
-    /// The names of the columns and the values of each, of some rows in memory.
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
-    fn lists<'py>(
-        &self,
-        py: Python<'py>,
-        start: usize,
-        count: usize,
-        shown: Shown,
-    ) -> PyResult<Lists<'py>> {
-        let batch = self.batch(&shown).or_raise()?;
-        let start = start.min(batch.num_rows());
-        lists(py, &batch.slice(start, count.min(batch.num_rows() - start)))
+        IpcStream::new(self.batch_stream(py, shown)?, &columns).or_raise()
     }
 
     /// `frame.attrs["siteline"]`, with values of JSON.
@@ -524,11 +483,9 @@ impl Frame {
         Ok(Self::of_store(Stored { store: Arc::clone(&stored.store), read }))
     }
 
-    /// A read that Python takes batch by batch.
+    /// The rows, which Python takes batch by batch.
     fn batches(&self, py: Python<'_>, shown: Shown) -> PyResult<Batches> {
-        let message = "only points of a store are read in batches";
-        let stored = self.stored().ok_or_else(|| refuse(py, Kind::InternalError, message))?;
-        Ok(Batches::new(stored.batches(py, shown)?))
+        Ok(Batches(Mutex::new(self.batch_stream(py, shown)?)))
     }
 }
 
@@ -566,12 +523,8 @@ impl Stream {
         py: Python<'py>,
         _requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let frame = self.frame.get();
-        if let (Data::Stream, Some(stored)) = (&frame.data, frame.stored()) {
-            let batches: BatchStream = stored.batches(py, self.shown.clone())?;
-            return reader_capsule(py, Box::new(batches.failing_into(Arc::clone(&self.failure))));
-        }
-        capsule(py, detached(py, || frame.batch(&self.shown))?.or_raise()?)
+        let batches = self.frame.get().batch_stream(py, self.shown.clone())?;
+        reader_capsule(py, Box::new(batches.failing_into(Arc::clone(&self.failure))))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {

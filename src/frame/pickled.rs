@@ -4,7 +4,6 @@
 
 use std::io::Cursor;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::{Array as _, ArrayRef, RecordBatch};
@@ -12,7 +11,6 @@ use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, Field, Schema};
 use pyo3::exceptions::PyTypeError;
-use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::{Deserialize, Serialize};
 
@@ -21,15 +19,12 @@ use super::shown::Ids;
 use super::stored::Stored;
 use super::verbs::wide_of;
 use super::{Data, Facts, Frame, Origin, PageSource, Synced, broken, identities};
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::process::{detached, guarded};
-use crate::bridge::runtime::step;
 use crate::convert::capsule::fitted;
+use crate::prelude::*;
 use siteline_core::client::table::{Provenance, Table};
 use siteline_core::data::report::PageReport;
 use siteline_core::data::reshape::{Every, Measure, Wide};
 use siteline_core::data::{Identity, MergeReport, Merged, Page};
-use siteline_core::error::{Error, Kind, Result};
 use siteline_core::store::{Store, StoreOptions};
 use siteline_core::sync::{PinnedRead, PinnedState};
 

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use std::sync::Arc;
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::make_array;
@@ -10,16 +9,15 @@ use arrow_array::types::{Float64Type, Int32Type, Int64Type};
 use arrow_array::{Array as _, ArrayRef, BooleanArray, RecordBatch, TimestampMicrosecondArray};
 use arrow_data::transform::MutableArrayData;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
-use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::convert::capsule::fitted;
 use crate::convert::columns::Memory;
 use crate::convert::columns::{bytes, integers, of_ids, timestamps};
 use crate::frame::shown::{LABEL, Shown};
+use crate::prelude::*;
 use siteline_core::data::reshape::{Expected, with_gaps};
 use siteline_core::data::{Identity, PointColumns};
-use siteline_core::error::Result;
 
 /// The five ids.
 const IDS: usize = 5;

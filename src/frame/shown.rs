@@ -1,17 +1,15 @@
 //! How a frame is shown: the zone of its timestamps, the labels of its series, its metadata.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray};
 use arrow_array::{TimestampMicrosecondArray, cast::AsArray as _};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
-use pyo3::prelude::*;
 
 use crate::convert::capsule::fitted;
+use crate::prelude::*;
 use siteline_core::data::{Identity, PointColumns};
-use siteline_core::error::Result;
 
 /// The place of the times in a batch. The label stands before it.
 const TIME: usize = 5;

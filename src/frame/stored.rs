@@ -1,25 +1,21 @@
 //! Points of a store that are read batch after batch: for frames, Arrow consumers and records.
 
 use std::collections::TryReserveError;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader, StringArray};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pyo3::exceptions::PyMemoryError;
-use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::without_fork_anywhere;
-use crate::bridge::runtime::step;
 use crate::convert::capsule::{fitted, reader_capsule};
 use crate::convert::rows::{Lists, lists};
-use crate::convert::values::refuse;
 use crate::frame::rows::Rows;
 use crate::frame::shown::Shown;
-use siteline_base::lock::Mutex;
+use crate::frame::{Data, Frame};
+use crate::prelude::*;
 use siteline_core::data::{Identity, PointColumns, schema};
-use siteline_core::error::{Error, Kind, Result};
 use siteline_core::store::{Flagged, Reader, ShownPoints, Store};
 use siteline_core::sync::PinnedRead;
 
@@ -89,9 +85,12 @@ impl Stored {
     }
 }
 
-/// Reads points of a store. In a process that did not begin the read, it gives a `ForkError`.
+/// Rows that are read batch after batch: in memory, or points of a store. In a process that did not begin the
+/// read of a store, it gives a `ForkError`.
 pub(crate) struct BatchStream {
     reader: Option<Reader>,
+    /// The rows in memory that are left, as they are shown.
+    memory: Option<RecordBatch>,
     shown: Shown,
     schema: SchemaRef,
     /// The error that ended the stream: its consumer raises an exception of its own.
@@ -101,20 +100,26 @@ pub(crate) struct BatchStream {
 impl BatchStream {
     fn new(reader: Reader, shown: Shown) -> Self {
         let schema = shown.schema(&reader.schema());
-        Self { reader: Some(reader), shown, schema, failure: Arc::default() }
+        Self { reader: Some(reader), memory: None, shown, schema, failure: Arc::default() }
     }
 
-    pub(crate) fn failing_into(self, failure: Arc<OnceLock<Error>>) -> Self {
-        let mut this = self;
-        this.failure = failure;
-        this
+    fn of_memory(batch: RecordBatch) -> Self {
+        let (shown, schema) = (Shown::default(), batch.schema());
+        Self { reader: None, memory: Some(batch), shown, schema, failure: Arc::default() }
     }
 
-    /// The next points, `None` after the last. Called within a step of the core.
-    ///
-    /// # Errors
-    /// `StoreError`s; `ForkError` in a process that did not begin the read.
+    pub(crate) fn failing_into(mut self, failure: Arc<OnceLock<Error>>) -> Self {
+        self.failure = failure;
+        self
+    }
+
+    /// The next rows, `None` after the last. Called within a step of the core.
     pub(crate) fn next_batch(&mut self, rows: usize) -> Result<Option<RecordBatch>> {
+        if let Some(left) = &mut self.memory {
+            let next = left.slice(0, rows.min(left.num_rows()));
+            *left = left.slice(next.num_rows(), left.num_rows() - next.num_rows());
+            return Ok((next.num_rows() > 0).then_some(next));
+        }
         let Some(reader) = &mut self.reader else { return Ok(None) };
         let batch = reader.next_batch(rows);
         if !matches!(batch, Ok(Some(_))) {
@@ -145,6 +150,16 @@ impl BatchStream {
     }
 }
 
+impl Frame {
+    /// Its rows as they are shown.
+    pub(crate) fn batch_stream(&self, py: Python<'_>, shown: Shown) -> PyResult<BatchStream> {
+        if let (Data::Stream, Some(stored)) = (&self.data, self.stored()) {
+            return stored.batches(py, shown);
+        }
+        detached(py, || self.batch(&shown).map(BatchStream::of_memory))?.or_raise()
+    }
+}
+
 impl Drop for BatchStream {
     fn drop(&mut self) {
         if let Some(reader) = self.reader.take() {
@@ -157,7 +172,9 @@ impl Iterator for BatchStream {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        without_fork_anywhere(|| self.next_batch(ROWS)).transpose().map(|batch| {
+        // Rows in memory are one batch.
+        let rows = if self.memory.is_some() { usize::MAX } else { ROWS };
+        without_fork_anywhere(|| self.next_batch(rows)).transpose().map(|batch| {
             batch.map_err(|error| {
                 // After the first one the stream has ended.
                 let _ = self.failure.set(error.clone());
@@ -173,16 +190,10 @@ impl RecordBatchReader for BatchStream {
     }
 }
 
-/// A read of some series, batch by batch, for `siteline._lazy`. The series are picked after it was opened, so
-/// that they and their points are of one state of the store.
+/// Rows that Python takes batch by batch. For `siteline._lazy`, series of a store are picked after the read was
+/// opened, so that they and their points are of one state of the store.
 #[pyclass(frozen, name = "_Batches")]
-pub(crate) struct Batches(Mutex<BatchStream>);
-
-impl Batches {
-    pub(crate) fn new(batches: BatchStream) -> Self {
-        Self(Mutex::new(batches))
-    }
-}
+pub(crate) struct Batches(pub(super) Mutex<BatchStream>);
 
 #[pymethods]
 impl Batches {

@@ -1,7 +1,6 @@
 //! The verbs that make frames of frames.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::Arc;
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int64Type};
@@ -11,27 +10,19 @@ use arrow_array::{
 };
 use arrow_buffer::Buffer;
 use jiff::tz::TimeZone;
-use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use super::rows::Rows;
 use super::shown::Ids;
 use super::stored::Stored;
 use super::{Data, Facts, Frame, Origin, identities};
-use crate::bridge::errors::IntoPyErr as _;
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::errors::warn;
-use crate::bridge::process::{detached, guarded};
-use crate::bridge::runtime::step;
 use crate::convert::asked_time::zone;
-use crate::convert::state::restore;
-use crate::convert::values::{Text, duration, refuse};
+use crate::prelude::*;
 use siteline_core::data::reshape::{
     Coverage, Every, Expected, LocalGrid, Measure, Partial, Rebucket, Rebucketed, Reduction, Wide,
     completeness, gap_list, rebucket,
 };
 use siteline_core::data::{Identity, PointColumns, TableBuilder};
-use siteline_core::error::{Error, Kind, Result, excerpt};
 use siteline_core::store::SeriesFilter;
 use siteline_core::sync::ReadSpec;
 
@@ -67,7 +58,7 @@ fn notes(made: &Rebucketed, partial: Partial, zone: &TimeZone) -> Vec<String> {
         times.filter(|(_, is_partial)| *is_partial).map(|(at, _)| *at).collect();
     if let (Partial::Null, Some(first), Some(last)) = (partial, times.first(), times.last()) {
         let shown = |at: &i64| {
-            let at = jiff::Timestamp::from_microsecond(*at).unwrap_or_default();
+            let at = Timestamp::from_microsecond(*at).unwrap_or_default();
             zone.to_datetime(at).strftime("%Y-%m-%d %H:%M").to_string()
         };
         let which = match times.len() {

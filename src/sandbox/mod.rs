@@ -106,26 +106,24 @@ impl PySandbox {
         step(py, || self.sandbox.certificate(name, &request))?.or_raise()
     }
 
-    fn unregister(&self, name: Text<'_>) -> PyResult<()> {
-        self.sandbox.unregister(name.0).or_raise()
-    }
-
     fn enroll(&self, public_jwk: Text<'_>, scopes: Option<Vec<String>>) -> PyResult<String> {
         let scopes = scopes.unwrap_or_else(|| DEFAULT_SCOPES.map(str::to_owned).to_vec());
         let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
         self.sandbox.enroll(public_jwk.0, &scopes).or_raise()
     }
 
-    fn approve(&self, subject: Text<'_>) -> PyResult<()> {
-        self.sandbox.approve(subject.0).or_raise()
-    }
-
-    fn revoke(&self, subject: Text<'_>) -> PyResult<()> {
-        self.sandbox.revoke(subject.0).or_raise()
-    }
-
-    fn replace_key(&self, subject: Text<'_>, public_jwk: Text<'_>) -> PyResult<()> {
-        self.sandbox.replace_key(subject.0, public_jwk.0).or_raise()
+    /// Changes a registration, or forgets tokens, cursors or faults.
+    fn control(&self, action: &str, name: Text<'_>, public_jwk: Text<'_>) -> PyResult<()> {
+        match action {
+            "unregister" => self.sandbox.unregister(name.0).or_raise()?,
+            "approve" => self.sandbox.approve(name.0).or_raise()?,
+            "revoke" => self.sandbox.revoke(name.0).or_raise()?,
+            "replace_key" => self.sandbox.replace_key(name.0, public_jwk.0).or_raise()?,
+            "forget_tokens" => self.sandbox.forget_tokens(),
+            "forget_cursors" => self.sandbox.forget_cursors(),
+            _ => self.sandbox.clear_faults(),
+        }
+        Ok(())
     }
 
     fn load(
@@ -209,18 +207,6 @@ impl PySandbox {
     ) -> PyResult<()> {
         arguments::faults(on, delay, options)?.into_iter().for_each(|one| self.sandbox.fault(one));
         Ok(())
-    }
-
-    fn clear_faults(&self) {
-        self.sandbox.clear_faults();
-    }
-
-    fn forget_tokens(&self) {
-        self.sandbox.forget_tokens();
-    }
-
-    fn forget_cursors(&self) {
-        self.sandbox.forget_cursors();
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {

@@ -210,12 +210,13 @@ pub(crate) fn store_of(given: &Bound<'_, PyAny>) -> PyResult<Option<Arc<Store>>>
 }
 
 /// A page as a target is given it.
-fn delivery<'a>(py: Python<'_>, frame: &'a Frame) -> PyResult<Delivery<'a>> {
+fn delivery(py: Python<'_>, frame: &Frame) -> PyResult<Delivery> {
     let PageSource { page, provenance, synced } = frame.known_page(py)?;
     let message = "page= is of a scan: give one that client.sync() gave to a store of yours, or one \
                    that client.sync_pages() handed over.";
     let synced = synced.as_ref().ok_or_else(|| refuse(py, Kind::QueryError, message))?;
     let Synced { chain, batch_first, is_only_chain, .. } = *synced;
     let (read_at, interval_seconds) = (provenance.read_at, provenance.query.interval_seconds());
+    let page = Arc::new(page.clone());
     Ok(Delivery { page, batch_first, read_at, chain, interval_seconds, is_only_chain })
 }

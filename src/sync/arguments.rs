@@ -25,9 +25,6 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    /// # Errors
-    /// `QueryError` for wrong arguments. `ClosedError` for a closed client: a run with nothing to read would
-    /// send no request and not notice it.
     pub(crate) fn new<'py>(
         client: &Client,
         shape: Shape,

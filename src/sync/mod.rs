@@ -39,7 +39,7 @@ impl Target for KnownStates {
         Ok(self.0.get(feed).cloned())
     }
 
-    fn apply(&self, _: &str, _: Option<&Delivery<'_>>, _: &[u8]) -> Result<Applied> {
+    fn apply(&self, _: &str, _: Option<&Delivery>, _: &[u8]) -> Result<Applied> {
         Err(Error::new(Kind::InternalError, "Python stores these pages"))
     }
 }
@@ -229,7 +229,7 @@ impl SyncHandle {
         let mut error = Error::new(Kind::StoreError, message).with(|context| {
             context.hint = hint;
             context.unstorable = true;
-            let span = |joined: &Joined| (joined.chain.start, joined.chain.end);
+            let span = |joined: &Joined| (joined.delivery.chain.start, joined.delivery.chain.end);
             context.spans = handed.joined().map(span).into_iter().collect();
         });
         if let Some(cause) = cause {

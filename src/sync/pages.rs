@@ -6,6 +6,7 @@ use crate::frame::{PageSource, Synced};
 use crate::prelude::*;
 use siteline_core::client::table::Provenance;
 use siteline_core::client::{Client, ListedIds};
+use siteline_core::data::Page;
 use siteline_core::store::{Applied, Delivery};
 use siteline_core::sync::{Batch, Batches, Feed, Joined, NextWrite, Run};
 
@@ -25,8 +26,10 @@ impl SyncedPages {
     }
 
     /// A page of a feed; what was asked is the range of its chain.
-    pub(crate) fn page(&self, feed: &str, delivery: &Delivery<'_>) -> Result<PageSource> {
-        let Delivery { page, batch_first, read_at, chain, is_only_chain, .. } = *delivery;
+    pub(crate) fn page(&self, feed: &str, delivery: &Delivery) -> Result<PageSource> {
+        let Delivery { page, batch_first, read_at, chain, is_only_chain, .. } = delivery;
+        let (batch_first, read_at, chain, is_only_chain) =
+            (*batch_first, *read_at, *chain, *is_only_chain);
         let known = self.feeds.get(feed).ok_or_else(|| {
             let message = format!("a page came for the feed {feed:?}, which was not asked for");
             Error::new(Kind::InternalError, message)
@@ -43,7 +46,7 @@ impl SyncedPages {
             late: Arc::default(),
         };
         let synced = Some(Synced { feed: feed.to_owned(), chain, batch_first, is_only_chain });
-        Ok(PageSource { page: page.clone(), provenance, synced })
+        Ok(PageSource { page: Page::clone(page), provenance, synced })
     }
 }
 
@@ -82,9 +85,9 @@ impl Handed {
     }
 
     /// The page; `None` where only a state changes.
-    pub(crate) fn delivery(&self) -> Option<Delivery<'_>> {
+    pub(crate) fn delivery(&self) -> Option<Delivery> {
         match (self, self.joined()) {
-            (_, Some(joined)) => Some(joined.delivery()),
+            (_, Some(joined)) => Some(joined.delivery.clone()),
             (Self::Write(write, None), _) => write.delivery(),
             _ => None,
         }
@@ -127,7 +130,7 @@ impl Place {
             if let Some(other) = batches.take_other(&feed, &delivery)? {
                 return Ok(Some(Handed::Waited(feed, other)));
             }
-            if let Some(joined) = batches.add(&feed, &delivery, write.state())? {
+            if let Some(joined) = batches.add(&feed, delivery, write.state())? {
                 return Ok(Some(Handed::Write(Box::new(write), Some(joined))));
             }
             run.written(write, Some(Applied::default()));

@@ -106,9 +106,9 @@ class Program:
         with siteline.Agent(self.kept, listen=f"unix:{self.new('agent')}/sock") as agent:
             return agent.address
 
-    def pull(self):
-        """Writes a data file with ``siteline pull``."""
-        return self.told("pull", *self.given(), "-o", str(self.new("day.csv")))
+    def command_read(self):
+        """Writes a data file with ``siteline read``."""
+        return self.told("read", *self.given(), "-o", str(self.new("day.csv")))
 
     def keygen(self):
         """Writes a key with ``siteline keygen``."""

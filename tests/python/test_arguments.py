@@ -177,7 +177,7 @@ def test_a_damaged_key_is_in_no_traceback(wrong, caplog):
             lambda: plots.coverage("line-2"),
             "coverages= is a siteline.types.Coverage or an iterable",
         ),
-        (lambda: plots.allowance({}), "known= is a siteline.types.Allowance"),
+        (lambda: plots.allowance({}), "allowance= is a siteline.types.Allowance"),
         (lambda: siteline.PrivateKey.generate(-5), "bits=-5 is out of range"),
         (lambda: siteline.PrivateKey(keys.PEM, strict=1), "strict= is True or False"),
     ],

@@ -70,7 +70,7 @@ def test_without_scripts_and_shtab_the_error_names_shtab(capsys, monkeypatch, tm
         (["keygen", "--pass"], ["--passphrase-file", "--password-command"]),
         (["sync", "--profile", "x", "--js"], ["--json"]),
         (["store", "check", "pla"], ["plant.pem", "plants"]),
-        (["pull", "-o", "pla"], ["plant.pem", "plants"]),
+        (["read", "-o", "pla"], ["plant.pem", "plants"]),
     ],
 )
 def test_bash_completes_commands_options_choices_and_files(capsys, folder, words, expected):
@@ -82,9 +82,9 @@ def test_bash_completes_commands_options_choices_and_files(capsys, folder, words
 
 @has("fish")
 def test_fish_completes_a_command(capsys, folder):
-    program = ["fish", "--no-config", "-c", "source ./script; complete -C 'siteline disc'"]
+    program = ["fish", "--no-config", "-c", "source ./script; complete -C 'siteline seri'"]
     (found,) = ask(folder, printed(capsys, "fish"), program)
-    assert found.startswith("discover\t")
+    assert found.startswith("series\t")
 
 
 @has("zsh")

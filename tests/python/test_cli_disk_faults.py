@@ -26,8 +26,8 @@ def commands(folder, kept):
     """Returns the commands that write to a folder, by the calls that they make."""
     rename = [
         ["keygen", "--bits", "2048", folder / "key.pem"],
-        ["pull", *DAY, "--restart", "-o", folder / "day.csv"],
-        ["pull", *DAY, "--restart", "-o", folder / "day.parquet"],
+        ["read", *DAY, "--restart", "-o", folder / "day.csv"],
+        ["read", *DAY, "--restart", "-o", folder / "day.parquet"],
         ["store", "backup", kept / "plant.siteline", folder / "backup.siteline"],
         ["changes", kept / "plant.siteline", "plant", "--since", 0, "-o", folder / "changes.csv"],
         ["profile", "init", "--subject", "s", "--base-url", "https://plant.example", "plant"],

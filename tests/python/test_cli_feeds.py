@@ -1,4 +1,4 @@
-"""The file of feeds of `siteline sync` and `siteline plan`: its format and its errors."""
+"""The file of feeds of `siteline sync`: its format and its errors."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -140,16 +140,16 @@ def test_feeds_are_chosen_by_name_in_the_order_of_the_file(tmp_path):
 def test_the_command_names_the_file_and_asks_nothing(shared_sandbox, tmp_path):
     env, store = shared_sandbox.env(), tmp_path / "plant.siteline"
     path = write_feeds(tmp_path, "[feeds.line-1]\nstart = 2026-11-17\nlines = 'L1'\n")
-    for command in ("sync", "plan"):
-        done = run_command(command, path, store, env=env, status=2)
+    for more in ((), ("--dry-run",)):
+        done = run_command("sync", path, store, *more, env=env, status=2)
         assert done.stderr == (
             f"siteline: {path}: feed 'line-1': unknown member 'lines'\n  Is 'line' meant?\n"
         )
         assert done.stdout == ""
-        missing = run_json(command, tmp_path / "other.toml", store, env=env, status=2)
+        missing = run_json("sync", tmp_path / "other.toml", store, *more, env=env, status=2)
         assert missing["error"]["type"] == "FileNotFoundError"
         assert "other.toml" in missing["error"]["message"]
-        run_command(command, tmp_path, store, env=env, status=2)
+        run_command("sync", tmp_path, store, *more, env=env, status=2)
     assert shared_sandbox.stats.data_requests == 0
     assert not store.exists()
 
@@ -160,6 +160,8 @@ def test_the_profile_of_the_file_is_used(shared_sandbox, tmp_path):
     env = {**shared_sandbox.env(), "SITELINE_CONFIG": str(config)}
     path = write_feeds(tmp_path, f'profile = "plant-a"\n{FEEDS}')
     for arguments, name in (((), "plant-a"), (("--profile", "plant-b"), "plant-b")):
-        document = run_json("plan", path, tmp_path / "plant", *arguments, env=env, status=2)
+        document = run_json(
+            "sync", path, tmp_path / "plant", "--dry-run", *arguments, env=env, status=2
+        )
         assert document["error"]["type"] == "ConfigError"
         assert name in document["error"]["message"]

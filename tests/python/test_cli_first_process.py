@@ -68,12 +68,11 @@ def test_signals_end_a_sync(sandbox, tmp_path, name, status):
     run_command("sync", feeds, store, env=sandbox.env())
 
 
-def test_sigterm_ends_a_pull_without_leftovers(sandbox, tmp_path):
+def test_sigterm_ends_a_read_without_leftovers(sandbox, tmp_path):
     env = {**sandbox.env(), "TMPDIR": str(tmp_path)}
     sandbox.fault(on="data", hang=True, skip=2, times=1)
-    with as_first_process(env, "pull", "-o", "-", *QUERY) as (namespace, process):
+    with as_first_process(env, "read", *QUERY) as (namespace, process):
         wait_until(lambda: sandbox.stats.data_requests >= 3)
-        assert list(tmp_path.iterdir())
         os.kill(process, signal.SIGTERM)
         namespace.communicate(timeout=60)
     assert namespace.returncode == 143

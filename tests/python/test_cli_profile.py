@@ -57,7 +57,7 @@ def test_a_new_profile_connects_a_client(config, run, key, sandbox, tmp_path):
     assert document["members"] == written(config)["plant-a"]
     env = {**sandbox.env(), "SITELINE_CONFIG": str(config)}
     for name in ("early", "plant-a"):
-        found = run_json("discover", "--profile", name, env=env)
+        found = run_json("series", "--raw", "--profile", name, env=env)
         assert found["resources"]["subject"] == subject
     before = config.read_bytes()
     refused = run("init", "plant-a", "--base-url", URL, "--subject", "s-2", status=2)

@@ -74,13 +74,12 @@ def _outputs(sandbox, env, folder):
     yield from outputs("profile", "show", "plant-a")
     yield from outputs("profile", "list")
     yield from outputs("keygen", "other.pem", "--bits", "2048", "--overwrite")
-    yield from outputs("token", "--check")
     # Another subject has another token.
     jwk = siteline.PrivateKey(folder / "plain.pem").public_jwk
     env["SITELINE_SUBJECT"] = sandbox.enroll(jwk)
     yield from _diagnoses(sandbox, outputs, env, folder)
-    yield from outputs("discover", "--diff")
-    yield from outputs("plan", feeds, store)
+    yield from outputs("series", "--diff")
+    yield from outputs("read", *QUERY, *RANGE, "--dry-run")
     sandbox.fault(on="data", nth=2, status=503)
     yield from outputs("sync", feeds, store)
     sandbox.clear_faults()
@@ -88,20 +87,20 @@ def _outputs(sandbox, env, folder):
     sandbox.fault(on="data", skip=1, status=410)
     yield run_command("sync", feeds, store, "-vv", env=env, status=3, folder=folder).stderr
     sandbox.clear_faults()
-    yield from outputs("pull", *QUERY, *RANGE, "-o", "out.csv")
+    yield from outputs("read", *QUERY, *RANGE, "-o", "out.csv")
     sandbox.fault(on="data", skip=2, times=99, status=503)
-    yield from outputs("pull", *QUERY, *RANGE, "-o", "late.csv", "--resume", status=4)
+    yield from outputs("read", *QUERY, *RANGE, "-o", "late.csv", "--resume", status=4)
     sandbox.clear_faults()
     sandbox.forget_cursors()
-    yield from outputs("pull", *QUERY, *RANGE, "-o", "late.csv", "--resume")
-    for name in ("coverage", "lateness"):
-        yield from outputs(name, store)
+    yield from outputs("read", *QUERY, *RANGE, "-o", "late.csv", "--resume")
+    yield from outputs("coverage", store)
+    yield from outputs("coverage", store, "--lateness")
     yield run_command("changes", store, "line-2", "--since", "0", "-vv", env=env).stdout
     for action in ("info", "check"):
         yield from outputs("store", action, store)
     yield from outputs("allowance")
     sandbox.revoke(env["SITELINE_SUBJECT"])
-    yield from outputs("discover", status=3)
+    yield from outputs("series", status=3)
     yield from outputs("doctor", "--store", store, status=3)
     yield from outputs("completion", "bash")
 
@@ -142,6 +141,6 @@ def test_the_search_would_find_them(printed):
 
 
 def test_no_secret_is_taken_as_an_argument():
-    for command in (["keygen"], ["profile", "init"], ["pull"], ["sync"]):
+    for command in (["keygen"], ["profile", "init"], ["read"], ["sync"]):
         shown = run_command(*command, "--help").stdout
         assert not re.search(r"--(passphrase|password|token|key|secret) ", shown), shown

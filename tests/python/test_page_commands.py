@@ -38,7 +38,7 @@ def shell_lines():
 
 def test_every_command_of_a_page_is_one_that_siteline_takes():
     lines = [(page, [word for word in words if word]) for page, words in shell_lines()]
-    assert {"operating.md", "command.md", "many.md"} <= {page for page, _ in lines}
+    assert {"operating.md", "command.md", "agent.md"} <= {page for page, _ in lines}
     for page, words in lines:
         if "--help" not in words and "--version" not in words:
             try:
@@ -236,7 +236,7 @@ def test_a_word_that_is_gone_from_a_command_is_found():
 def test_keys_and_profiles(shell, tmp_path):
     (shell.folder / "plant-a.pem").unlink()
     (shell.folder / "config.toml").unlink()
-    (keygen, shown), (init, said), (check, checked), (discover, _) = block("siteline keygen")
+    (keygen, shown), (init, said), (series, _) = block("siteline keygen")
     assert "--encrypt" in keygen, "which asks for a passphrase on a terminal"
     told = shell.type(keygen.replace("--encrypt", "--password-command 'echo secret'"))
     lines = [
@@ -249,16 +249,17 @@ def test_keys_and_profiles(shell, tmp_path):
     given = shell.sandbox.env()
     (shell.folder / "plant-a.pem").write_text(given["SITELINE_PRIVATE_KEY"], encoding="utf-8")
     shell.set_profile()
-    assert unprinted(checked, shell.type(check)) == []
-    assert "L2" in shell.type(discover)
-    [(difference, _)] = block("siteline discover --diff")
-    assert "Nothing has changed since" in shell.type(difference)
+    assert "L2" in shell.type(series)
+
+
+def test_the_list_of_series(shell):
+    is_typed(shell, "siteline series temperature")
 
 
 def test_a_plan_and_a_sync_which_the_allowance_ends(shell, feeds, sandbox):
     is_typed(shell, "siteline sync feeds.toml plant.siteline\nSync complete")
     sandbox.clock.advance("1d")
-    is_typed(shell, "siteline plan")
+    is_typed(shell, "siteline sync feeds.toml plant.siteline --dry-run")
     shell.set_profile(daily_allowance=3)
     is_typed(shell, "siteline sync feeds.toml plant.siteline; echo $?")
 
@@ -288,21 +289,20 @@ print(sys.argv[1:], [row["line_id"] for row in siteline.Client().series().record
     assert "['--line', 'L2'] ['L" in shell.type(run)
 
 
-def test_pulls(shell, sandbox):
-    is_typed(shell, "siteline pull --site S1 --line L2 --start 2026-11-01 --end 2026-11-08 "
-                    "--interval 5m --page-size 1000 -o week.parquet")  # fmt: skip
+READ = "siteline read --line L2 --start 2026-11-01 --end 2026-11-08 --interval 5m"
 
 
-def test_a_pull_that_fails_goes_on(shell, sandbox):
+def test_reads(shell):
+    is_typed(shell, f"{READ} -o week.parquet")
+    is_typed(shell, f"{READ} --dry-run")
+    is_typed(shell, "siteline read --site S9")
+
+
+def test_a_read_that_fails_is_resumed(shell, sandbox):
     sandbox.fault(on="data", status=503, skip=5, times=4)
-    (pull, failed), (resume, done) = block("siteline pull --site S1 --line L2 --start 2026-11-01 "
-                    "--end 2026-11-08 --interval 5m --page-size 1000 -o week.csv")  # fmt: skip
-    assert unprinted(failed, shell.type(pull, Exit.TEMPORARY)) == []
+    (read, failed), (resume, done) = block(f"{READ} -o week.csv")
+    assert unprinted(failed, shell.type(read, Exit.TEMPORARY)) == []
     assert unprinted(done, shell.type(resume)) == []
-
-
-def test_a_pull_of_what_is_not_listed(shell):
-    is_typed(shell, "siteline pull --site S9")
 
 
 @pytest.mark.parametrize(
@@ -310,6 +310,7 @@ def test_a_pull_of_what_is_not_listed(shell):
     ["siteline --help", "siteline coverage plant.siteline --now",
      "siteline coverage plant.siteline --lateness",
      "siteline changes", "siteline store check", "siteline store backup", "siteline store info",
+     "siteline store export",
      "siteline store restore", "siteline allowance"],
 )  # fmt: skip
 def test_what_a_store_has(plant, first):
@@ -324,7 +325,7 @@ def test_the_commands_of_the_page_for_operators(shell, feeds):
     lines = re.findall(
         r"^\$ (siteline .*)$", "".join(blocks("operating.md", "console")), re.MULTILINE
     )
-    assert len(lines) == 6
+    assert len(lines) == 5
     printed = [shell.type(line) for line in lines]
     assert printed[0].startswith("Sync complete")
     assert all(printed)

@@ -1,33 +1,33 @@
-"""Pictures of series: gaps, bands, panels, axes, what others' texts can do, files and frames."""
+"""Charts of points: values, gaps, spikes, zones, names and notes, from their specifications."""
 
-import copy
-import os
-import pickle
 import re
 import sys
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pandas as pd
 import pytest
 import siteline
+from hypothesis import given
+from hypothesis import strategies as st
+from kit.charts import marks, notes, panels, spec_of
 from kit.feeds import make_feed
-from kit.pictures import SVG, estimated, faults, parsed
-from siteline._plots.calendar_ticks import local, ticks
-from siteline._plots.numbers import scale
 
-EVIL = '<script>alert("x")</script> & \'"\u202e\x1b'
+alt = pytest.importorskip("altair")
+np = pytest.importorskip("numpy")
+EVIL = '</script><script>alert("x")</script>\u202e\x1b'
 DAY = {"start": "2026-11-01T00:00Z", "end": "2026-11-01T10:00Z", "interval": "1m"}
-SECOND = 1_000_000
+START = pd.Timestamp(DAY["start"])
 
 
-def series(values, tag="T1", step="1min", band=1.0):
+def series(values, tag="T1", step="1min", band=1.0, start=START):
     """The points of a series, of which a missing value has no row."""
-    times = pd.Timestamp("2026-11-01T00:00Z") + pd.to_timedelta(step) * pd.RangeIndex(len(values))
-    frame = pd.DataFrame({"timestamp": times})
-    ids = ["S1", None, "M1", "D1", tag]
-    for name, text in zip(siteline.types.Record._fields, ids, strict=False):
+    times = start + pd.to_timedelta(step) * pd.RangeIndex(len(values))
+    frame = pd.DataFrame({"timestamp": times, "value": values})
+    for name, text in zip(
+        siteline.types.Record._fields, ["S1", "L1", "M1", "D1", tag], strict=False
+    ):
         frame[name] = text
-    frame["value"] = values
     frame["minimum"], frame["maximum"] = frame["value"] - band, frame["value"] + band
     frame = frame.assign(sample_count=1)[list(siteline.types.Record._fields)]
     return frame[frame["value"].notna()]
@@ -36,254 +36,256 @@ def series(values, tag="T1", step="1min", band=1.0):
 def table_of(sandbox, *loaded, **options):
     for one in loaded:
         sandbox.load(one)
-    return sandbox.client(labels=False).scan(site="S1", **{**DAY, **options}).collect()
+    client = sandbox.client(labels=False)
+    return client.read(site="S1", **{**DAY, "concurrency": 1, **options})
 
 
-def drawn(plot):
-    """The paths of lines, dots and bands: how many stretches each has."""
-    found = {"line": 0, "dot": 0, "band": 0, "lone": 0}
-    for path in parsed(plot.svg()).iter(f"{SVG}path"):
-        kind = {"1.4": "line", "4": "dot", "3": "lone"}.get(path.get("stroke-width"))
-        kind = "band" if path.get("fill-opacity") == "0.25" else kind
-        if kind is not None:
-            found[kind] += path.get("d").count("M")
-    # One of the legend's swatches.
-    found["band"] -= found["band"] > 0
-    return found
+def clock(row):
+    return datetime.fromtimestamp(row["time"] / 1000, UTC).replace(tzinfo=None)
 
 
-@pytest.mark.parametrize("many", [30, 300])
-def test_missing_buckets_are_gaps_and_a_lone_point_is_a_dot(sandbox, many):
-    values = [5.0] * many + [None] * 2 + [6.0] + [None] + [5.0] * many
-    plot = table_of(sandbox, series(values)).plot(width=900)
-    assert drawn(plot) == {"line": 2, "dot": 1, "band": 2, "lone": 1}
-    assert "2 gaps, the longest of 2 min" in plot.alt
+def test_points_are_drawn_with_gaps_and_dots(sandbox):
+    values = [5.0] * 30 + [None] * 2 + [6.0] + [None] + [7.0] * 30
+    chart = table_of(sandbox, series(values)).plot()
+    [line] = marks(chart, "line")
+    assert [row["value"] for row in line.rows] == [one for one in values if one is not None]
+    assert [row["stretch"] for row in line.rows] == [0] * 30 + [1] + [2] * 30
+    assert line.encoding["detail"]["field"] == "stretch"
+    assert [row["value"] for row in line.rows if row.get("isLone")] == [6.0]
+    assert clock(line.rows[31]) == datetime(2026, 11, 1, 0, 34)
+    [area] = marks(chart, "area")
+    assert area.rows[0].items() >= {"minimum": 4.0, "maximum": 6.0}.items()
+    assert (area.encoding["y"]["field"], area.encoding["y2"]["field"]) == ("minimum", "maximum")
+    axis = line.encoding["x"]["scale"]
+    assert axis["type"] == "utc"
+    assert axis["domain"][1] - axis["domain"][0] == 10 * 3_600_000
 
 
-def test_of_many_points_each_spike_is_seen_and_narrow_gaps_are_told(sandbox):
+def test_null_rows_are_gaps(sandbox):
+    table = table_of(sandbox, series([1.0, 2.0, None, 4.0, 5.0]))
+    for chart in (table.plot(), table.with_gaps().plot()):
+        rows = marks(chart, "line")[0].rows
+        assert [(row["value"], row["stretch"]) for row in rows] == [(1, 0), (2, 0), (4, 1), (5, 1)]
+
+
+@given(
+    st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=300),
+    st.lists(st.integers(1, 90), min_size=300, max_size=300),
+    st.integers(1, 40),
+)
+def test_no_extreme_of_a_bin_is_lost(values, steps, bins):
+    from siteline._plots.points import View, reduced
+
+    times = np.cumsum(np.array(steps[: len(values)]))
+    lows, highs = (np.array(values) + band for band in (-1.0, 1.0))
+    columns = {"timestamp": times, "value": np.array(values), "minimum": lows, "maximum": highs}
+    view = View("value", UTC, 700, int(times[0]), int(times[-1]) + 1, 10, bins, False, [])
+    is_gap = np.diff(times) > 15
+    places, drawn, is_seen = reduced(columns, view, is_gap)
+    assert (np.diff(places) > 0).all()
+    assert drawn["value"].tolist() == [values[place] for place in places]
+    if len(values) <= 2 * bins:
+        assert len(places) == len(values)
+        return
+    assert len(places) <= 4 * bins + 2
+    own = {}
+    for place, at in enumerate(times.tolist()):
+        bin_of = min(int((at - view.start) / (view.end - view.start) * bins), bins - 1)
+        own.setdefault(bin_of, []).append(place)
+    kept = {place: row for row, place in enumerate(places.tolist())}
+    for members in own.values():
+        shown = [values[place] for place in members if place in kept]
+        all_values = [values[place] for place in members]
+        assert (min(shown), max(shown)) == (min(all_values), max(all_values))
+        for row in (kept[place] for place in members if place in kept):
+            assert drawn["minimum"][row] == lows[members].min()
+            assert drawn["maximum"][row] == highs[members].max()
+    for gap in np.flatnonzero(is_seen).tolist():
+        assert {gap, gap + 1} <= set(kept)
+
+
+def test_many_points_become_few_rows_with_spikes(sandbox):
     values = [0.0] * 20_000
     values[7_777] = 1_000.0
-    values[12_000:12_001] = [None]
+    values[12_000] = None
     values[15_000:17_000] = [None] * 2_000
-    whole = table_of(sandbox, series(values, step="1s"), interval="1s", page_size=10_000)
-    plot = whole.plot()
-    assert drawn(plot)["line"] == 2
-    assert "From -1 to 1,001" in plot.alt
-    assert "2 gaps" in plot.alt
-    assert "1 gap narrower than 2 pixels: not visible here" in plot.alt
-    line = max((path.get("d") for path in parsed(plot.svg()).iter(f"{SVG}path")
-                if path.get("stroke-width") == "1.4"), key=len)  # fmt: skip
-    assert len(line) < 10_000
-    # The spike is the only step upwards that is so long.
-    steps = re.findall(r"-?[\d.]+", re.sub(r"M[^l]*l", " ", line))
-    assert sum(float(step) < -150 for step in steps) == 1
-    assert len(plot.to_pandas()) == len(whole)
+    table = table_of(sandbox, series(values, step="1s"), interval="1s", page_size=10_000)
+    chart = table.plot()
+    rows = marks(chart, "line")[0].rows
+    assert len(rows) < 4_500
+    assert [clock(row).strftime("%H:%M:%S") for row in rows if row["value"]] == ["02:09:37"]
+    assert {row["stretch"] for row in rows} == {0, 1}
+    assert "lowest and highest value of each 18 s" in notes(chart)
+    assert "1 gap shorter than 18 s not shown" in notes(chart)
 
 
-def test_a_bucket_without_a_value_is_a_gap_and_a_series_without_one_says_so(sandbox):
-    points = series([float(n) for n in range(600)])
-    points.loc[100:105, "value"] = None
-    none = series([1.0] * 600, tag="T2").assign(value=None, minimum=None, maximum=None)
-    plot = table_of(sandbox, points, none).plot()
-    assert drawn(plot)["line"] == 2
-    assert drawn(plot)["band"] == 1
-    texts = [box.text for box in estimated(plot.svg())[0]]
-    assert "no value in 600 points" in texts
+def test_times_are_on_the_clock_of_the_zone(sandbox):
+    start = pd.Timestamp("2026-10-24T22:00Z")
+    table = table_of(
+        sandbox, series([float(n) for n in range(8)], step="1h", start=start),
+        start=start, end=start + timedelta(hours=8), interval="1h", tz="Europe/Berlin",
+    )  # fmt: skip
+    chart = table.plot()
+    rows = marks(chart, "line")[0].rows
+    berlin = ZoneInfo("Europe/Berlin")
+    assert [clock(row) for row in rows] == [
+        (start + timedelta(hours=n)).astimezone(berlin).replace(tzinfo=None) for n in range(8)
+    ]
+    # The clock shows the hour from 2 to 3 twice: a line back to it would be wrong.
+    assert [row["stretch"] for row in rows] == [0, 0, 0, 1, 1, 1, 1, 1]
+    assert any("set back on 2026-10-25" in line for line in notes(chart))
+    assert "every 1 h · 2026-10-25 00:00 to 2026-10-25 07:00 Europe/Berlin" in notes(chart)
+    assert clock(marks(table.plot(tz="UTC"), "line")[0].rows[0]) == datetime(2026, 10, 24, 22)
 
 
-def test_counts_and_extremes_are_drawn_without_a_band(sandbox):
-    table = table_of(sandbox, series([1.0] * 10))
-    for value in ("minimum", "maximum", "sample_count"):
-        assert drawn(table.plot(value)) == {"line": 1, "dot": 0, "band": 0, "lone": 0}
-    with pytest.raises(
-        siteline.errors.QueryError, match="values='mean' is unknown: give one of \"value\""
-    ):
+def test_panels_have_names_and_units(sandbox):
+    client = sandbox.client()
+    table = client.read(site="S1", line="L2", start="2026-11-01", end="2026-11-02", interval="1h")
+    chart = table.plot()
+    spec = spec_of(chart)
+    assert spec["title"]["text"] == "S1 / L2: 6 series"
+    titles = [title["text"] for title, _ in panels(chart)]
+    assert titles[:2] == ["M3 / D31 / pieces", "M3 / D31 / temperature"]
+    units = [mark.encoding["y"]["axis"].get("title") for mark in marks(chart, "line")]
+    assert units[1] == "degC"
+    assert not set(table.series.to_pandas()["tag_guid"]) & set(re.findall(r"[\w-]{36}", str(spec)))
+    one = table.find("temperature", machine="M3").plot(labels=False)
+    assert spec_of(one)["title"]["text"].startswith("S1 / L2 / M3 / D31 / ")
+    assert isinstance(one, alt.LayerChart)
+    assert spec_of(table.plot(title="mine"))["title"]["text"] == "mine"
+
+
+def test_overlay_draws_series_in_one_panel(sandbox):
+    table = table_of(sandbox, *(series([1.0] * 5, tag=tag) for tag in ("T1", "T2")))
+    chart = table.plot(overlay=True, labels={"T1": "speed", "T2": "load"})
+    [(_, found)] = panels(chart)
+    [line] = [mark for mark in found if mark.kind == "line"]
+    assert line.encoding["color"]["scale"]["domain"] == ["speed", "load"]
+    assert [row["series"] for row in line.rows] == ["speed"] * 5 + ["load"] * 5
+    assert len(set(line.encoding["color"]["scale"]["range"])) == 12
+
+
+def test_series_beyond_the_bound_are_counted(sandbox):
+    table = table_of(sandbox, *(series([1.0] * 5, tag=f"T{n:02}") for n in range(14)))
+    chart = table.plot()
+    assert len(panels(chart)) == 12
+    assert "… and 2 more series are not shown (panels=12)" in notes(chart)
+    assert "not shown" not in " ".join(notes(table.plot(panels=14)))
+
+
+def test_other_columns_have_no_band(sandbox):
+    table = table_of(sandbox, series([1.0, 3.0, None, 2.0]))
+    for values, expected in (("maximum", [2.0, 4.0, 3.0]), ("sample_count", [1.0, 1.0, 1.0])):
+        chart = table.plot(values)
+        assert [row[values] for row in marks(chart, "line")[0].rows] == expected
+        assert not marks(chart, "area")
+    with pytest.raises(siteline.errors.ConfigError, match='values= is "value" or'):
         table.plot("mean")
 
 
-def test_an_interval_that_is_not_known_is_told(sandbox):
-    values = [1.0] * 10 + [None] * 5 + [1.0] * 10
-    sandbox.load(series(values))
-    plot = sandbox.client().scan(site="S1", start=DAY["start"], end=DAY["end"]).collect().plot()
-    assert drawn(plot)["line"] == 2
-    assert "Gaps by the smallest step seen, 1 min" in plot.alt
-    assert "every 1 min, the smallest step · UTC" in [one.text for one in estimated(plot.svg())[0]]
+def test_an_unknown_interval_is_noted(sandbox):
+    sandbox.load(series([1.0] * 10 + [None] * 5 + [1.0] * 10))
+    client = sandbox.client(labels=False)
+    chart = client.read(site="S1", start=DAY["start"], end=DAY["end"]).plot()
+    assert {row["stretch"] for row in marks(chart, "line")[0].rows} == {0, 1}
+    assert notes(chart)[0].startswith("every 1 min (the shortest step)")
 
 
-def test_many_series_have_a_panel_each_up_to_a_bound_and_the_rest_are_told(sandbox):
-    table = table_of(sandbox, *(series([1.0] * 5, tag=f"T{n:02}") for n in range(14)))
-    texts = [box.text for box in estimated(table.plot().svg())[0]]
-    assert [f"T{n:02}" in texts for n in range(14)] == [n < 12 for n in range(14)]
-    assert "… and 2 more series are not shown (panels=12)" in texts
-    assert "… and 2 more series are not shown" in table.plot().alt
-    assert "more series" not in table.plot(panels=14).alt
-    assert table.plot(panels=2).to_pandas()["series"].nunique() == 2
+def test_series_and_tables_without_values(sandbox):
+    none = series([1.0] * 6).assign(value=None, minimum=None, maximum=None)
+    chart = table_of(sandbox, none).plot()
+    assert "no value in 6 points" in spec_of(chart)["title"]["text"]
+    assert spec_of(table_of(sandbox, filters={"tagGuid": "none"}).plot())["title"]["text"] == (
+        "value: no points"
+    )
 
 
-def test_names_and_units_are_shown_and_two_of_one_name_stay_apart(sandbox):
-    table = table_of(sandbox, *(series([1.0] * 5, tag=tag) for tag in ("T1", "T2", "T3")))
-
-    def texts(labels):
-        return [box.text for box in estimated(table.plot(labels=labels).svg())[0]]
-
-    named = texts({"T1": "speed [rpm]", ("S1", None, "M1", "D1", "T2"): "load"})
-    assert {"speed [rpm]", "load", "S1 /  / M1 / D1 / T3"} <= set(named)
-    same = dict.fromkeys(("T1", "T2", "T3"), "same")
-    assert "S1 /  / M1 / D1 / T2" in texts(same)
-    with pytest.raises(siteline.errors.QueryError, match="labels='names' is unknown"):
-        table.plot(labels="names")
-    frame = table.plot(labels=same).to_pandas()
-    assert frame.groupby("series").size().tolist() == [5, 5, 5]
-
-
-def test_texts_of_others_are_escaped_and_shortened(sandbox):
-    tags = [EVIL, "a" * 5_000, "\N{FULLWIDTH LATIN CAPITAL LETTER W}" * 300]
-    table = table_of(sandbox, *(series([1.0] * 5, tag=tag) for tag in tags))
-    plot = table.plot(labels={tag: tag for tag in tags}, title=EVIL * 30)
-    for svg in (plot.svg(), plot.svg(standalone=False)):
-        assert "<script" not in svg
-        assert "\u202e" not in svg
-        assert "\x1b" not in svg
-        assert not faults(*estimated(svg))
-    assert "a" * 200 not in plot.svg()
-    assert "\x1b" not in repr(plot) + plot.alt + plot._repr_html_()
+def test_larger_buckets_are_steps_to_their_ends(sandbox):
+    values = [float(n) for n in range(600)]
+    table = table_of(sandbox, series(values), tz="Europe/Berlin")
+    chart = table.resample("2h", "mean", partial="keep").plot()
+    [line] = marks(chart, "line")
+    assert line.look["interpolate"] == "step-after"
+    last, end = line.rows[-2:]
+    assert (end["value"], end["isEnd"]) == (last["value"], True)
+    assert clock(end) - clock(last) == timedelta(hours=2)
+    assert marks(chart, "area")
+    assert not marks(table.resample("2h", "sum", partial="keep").plot(), "area"), (
+        "a sum is not within the band"
+    )
 
 
-def test_the_same_data_give_the_same_bytes_in_every_zone_once(sandbox):
-    table = table_of(sandbox, series([float(n % 7) for n in range(600)]))
-    assert table.plot().svg() == table.plot().svg()
-    assert table.plot() == table.plot() != table.plot(width=901)
-    assert table.plot(tz="Europe/Berlin") == table.plot(tz=ZoneInfo("Europe/Berlin"))
-    assert table.plot(tz="Europe/Berlin") != table.plot()
-    with pytest.raises(siteline.errors.QueryError, match="Mars"):
-        table.plot(tz="Mars/Olympus")
+def test_ranges_never_read_are_shaded(sandbox, store):
+    feed = make_feed(interval="1h", start="2026-11-15T00:00Z", page_size=50)
+    # The newest day is read first, and then the allowance is spent.
+    sandbox.client(daily_allowance=4).sync(feed, store)
+    table = store.read("line-2", "2026-11-15T00:00Z", "2026-11-19T12:00Z", unread="keep")
+    chart = table.plot(panels=1)
+    [shade] = marks(chart, "rect")
+    ends = [datetime(2026, 11, day, tzinfo=UTC).timestamp() for day in (15, 19)]
+    assert shade.rows == [{"from": 1_000 * ends[0], "to": 1_000 * ends[1]}]
+    assert "grey: 1 range never read" in notes(chart)
+    newest = store.read("line-2", "2026-11-19T00:00Z", "2026-11-19T12:00Z").plot(panels=1)
+    assert not marks(newest, "rect")
+
+
+def test_text_of_others_is_harmless(sandbox):
+    table = table_of(sandbox, series([1.0] * 5, tag=EVIL))
+    for chart in (table.plot(labels={EVIL: EVIL}), table.plot(title=EVIL)):
+        for text in (chart.to_html(), chart.to_html(inline=True)):
+            assert "<script>alert" not in text
+            assert "\u202e" not in text
+        assert "\x1b" not in chart.to_json() + chart.description
+
+
+def test_charts_can_be_combined_and_changed(sandbox):
+    table = table_of(sandbox, *(series([1.0, 2.0], tag=tag) for tag in ("T1", "T2")))
+    limit = alt.Chart(alt.InlineData([{"y": 1.5}])).mark_rule().encode(y="y:Q")
+    layered = table.plot(overlay=True) + limit
+    assert [mark.kind for mark in panels(layered)[0][1]][-1] == "rule"
+    one = table.find("T1").plot().properties(width=300)
+    assert spec_of(alt.hconcat(one, table.find("T2").plot()))["hconcat"][0]["width"] == 300
+
+
+def test_zoom_moves_all_panels_together(sandbox):
+    table = table_of(sandbox, *(series([1.0, 2.0], tag=tag) for tag in ("T1", "T2")))
+    [zoom] = spec_of(table.plot())["params"]
+    assert zoom["bind"] == "scales"
+    assert zoom["select"] == {"type": "interval", "encodings": ["x"]}
+    assert len(zoom["views"]) == 2
+    tips = [mark.encoding["tooltip"] for mark in marks(table.plot(), "square") if
+            "tooltip" in mark.encoding]  # fmt: skip
+    assert [tip["field"] for tip in tips[0]] == ["when", "value", "minimum", "maximum"]
 
 
 def test_invalid_sizes_are_refused(sandbox):
     table = table_of(sandbox, series([1.0, 1.0]))
-    for name, wrong in (("width", 399), ("width", 4_001), ("panels", 0), ("panels", True)):
+    for name, wrong in (("width", 299), ("width", 4_001), ("panels", 0), ("panels", True)):
         with pytest.raises(siteline.errors.QueryError, match=f"{name}={wrong}"):
             table.plot(**{name: wrong})
     with pytest.raises(TypeError, match="width= is a whole number"):
         table.plot(width=500.5)
+    with pytest.raises(siteline.errors.QueryError, match="Mars"):
+        table.plot(tz="Mars/Olympus")
 
 
-def test_a_table_without_points_is_a_picture_that_says_so(sandbox):
-    table = (
-        sandbox.client(labels=False).scan(site="S1", filters={"tagGuid": "none"}, **DAY).collect()
-    )
-    plot = table.plot()
-    assert plot.alt == "value: no points. No points."
-    assert not faults(*estimated(plot.svg()))
-    whole = table_of(sandbox, series([1.0, 2.0])).plot().to_pandas()
-    assert plot.to_pandas().dtypes.astype(str).equals(whole.dtypes.astype(str))
+def test_files_need_no_network(sandbox, tmp_path):
+    chart = table_of(sandbox, series([1.0, 2.0, None, 1.0])).plot(title="Two of them")
+    for name in ("day.png", "day.svg", "day.pdf"):
+        chart.save(tmp_path / name)
+    assert (tmp_path / "day.png").read_bytes().startswith(b"\x89PNG")
+    svg = (tmp_path / "day.svg").read_text(encoding="utf-8")
+    assert "Two of them" in svg
+    assert "NaN" not in svg
+    chart.save(tmp_path / "day.html", inline=True)
+    page = (tmp_path / "day.html").read_text(encoding="utf-8")
+    assert not re.search(r"<(script|link)[^>]+(src|href)=", page)
 
 
-def test_larger_buckets_are_drawn_too(sandbox):
-    client = sandbox.client()
-    scan = client.scan(site="S1", line="L2", start="2026-10-24T00:00Z", end="2026-10-28T00:00Z",
-                       interval="1h")  # fmt: skip
-    days = scan.collect().resample("1d", "mean", tz="Europe/Berlin").plot()
-    # The day on which clocks are set back has 25 hours, and is no gap.
-    assert "No gaps" in days.alt
-    assert "Europe/Berlin" in days.alt
-
-
-def test_what_a_store_never_read_is_drawn_as_such(sandbox, tmp_path):
-    feed = make_feed(interval="1h", start="2026-11-15T00:00Z", page_size=50)
-    with siteline.Store(tmp_path / "plant.siteline") as store:
-        # The newest day is read first, and then the allowance is spent.
-        sandbox.client(daily_allowance=4).sync(feed, store)
-        range_ = ("2026-11-15T00:00Z", "2026-11-19T12:00Z")
-        with pytest.raises(siteline.errors.UnreadRange):
-            store.read("line-2", *range_).plot()
-        plot = store.read("line-2", *range_, unread="keep").plot()
-        assert "never read" in [box.text for box in estimated(plot.svg())[0]]
-        assert "1 range never read" in plot.alt
-        newest = store.read("line-2", "2026-11-19T00:00Z", "2026-11-19T12:00Z").plot()
-        assert "2026-11-19 00:00 to 2026-11-19 12:00" in newest.alt
-        assert "never read" not in newest.alt
-        with pytest.raises(siteline.errors.QueryError, match="changes are a part of the points"):
-            store.changes("line-2", since=0, unread="keep").plot()
-
-
-def test_the_frame_has_a_stretch_for_each_part_between_gaps(sandbox):
-    values = [1.0] * 10 + [None] * 3 + [2.0] * 5
-    frame = table_of(sandbox, series(values)).plot(tz="Europe/Berlin").to_pandas()
-    assert frame["stretch"].tolist() == [0] * 10 + [1] * 5
-    assert str(frame["timestamp"].dt.tz) == "Europe/Berlin"
-    assert frame["timestamp"].iloc[0] == pd.Timestamp("2026-11-01T00:00Z")
-    assert frame["sample_count"].dtype == "Int64"
-    assert frame["maximum"].tolist() == [2.0] * 10 + [3.0] * 5
-
-
-def test_a_picture_needs_no_package_and_its_frame_says_which_it_needs(sandbox, monkeypatch):
-    table = table_of(sandbox, series([1.0, 2.0, None, 2.0]))
-    drawn_with = table.plot()
-    for name in ("numpy", "pandas", "polars", "pyarrow", "matplotlib"):
-        monkeypatch.setitem(sys.modules, name, None)
-    assert table.plot() == drawn_with
-    with pytest.raises(ImportError, match=r"siteline\[pandas\]"):
-        table.plot().to_pandas()
-
-
-def test_only_svg_files_are_saved(sandbox, tmp_path):
-    plot = table_of(sandbox, series([1.0, 2.0])).plot()
-    target = tmp_path / "day.svg"
-    target.write_text("before")
-    plot.save(target)
-    assert target.read_text(encoding="utf-8") == plot.svg()
-    assert "prefers-color-scheme:dark" in plot.svg()
-    assert "<style" not in plot.svg(standalone=False) + plot._repr_html_()
-    for name in ("day.png", "day"):
-        with pytest.raises(siteline.errors.QueryError, match=r"does not end with \.svg"):
-            plot.save(tmp_path / name)
-    with pytest.raises(FileNotFoundError, match=r"nowhere.day\.svg"):
-        plot.save(tmp_path / "nowhere" / "day.svg")
-    assert os.listdir(tmp_path) == ["day.svg"]
-
-    for take in (pickle.dumps, copy.copy):
-        with pytest.raises(TypeError, match="pickle the result of its svg"):
-            take(plot)
-
-
-def test_ticks_of_numbers_are_round_apart_and_tell_values_apart():
-    for low, high in (
-        (0, 1), (0.1, 0.7), (99.99, 100.01), (1e9, 1e9 + 1e-3), (-1e-7, 3e-7), (1e12, 5e15),
-        (-1.7e308, 1.7e308), (5e-324, 1e-323), (5, 5), (0, 0), (1e300, 1e300),
-    ):  # fmt: skip
-        found = scale(low, high, 6)
-        values = [value for value, _ in found.ticks]
-        assert found.low <= low <= high <= found.high
-        assert 2 <= len(values) <= 8
-        assert values == sorted(set(values))
-        assert len({label for _, label in found.ticks}) == len(values)
-        assert all(0 <= found.share(value) <= 1 for value in (*values, low, high))
-    assert [label for _, label in scale(0, 2, 6, whole=True).ticks] == ["0", "1", "2"]
-
-
-@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "Pacific/Apia"])
-def test_ticks_of_time_are_round_on_the_clock_of_a_zone(zone):
-    # The night in which Berlin's clocks are set back.
-    start, day = 1_792_879_200 * SECOND, 86_400
-    for length in (1, 90, 3_600, day, 3 * day, 40 * day, 3 * 365 * day, 300 * 365 * day):
-        found = ticks(start, start + length * SECOND, ZoneInfo(zone), 10)
-        assert len(found) <= 13
-        assert length < 30 or len(found) >= 3
-        times = [tick.at for tick in found]
-        assert times == sorted(set(times))
-        for tick in found:
-            shown = local(tick.at, ZoneInfo(zone))
-            assert shown.microsecond == 0
-            if ":" not in tick.label:
-                assert (shown.hour, shown.minute) == (0, 0) or zone == "Pacific/Apia"
-
-
-def test_an_hour_that_the_clock_shows_twice_has_two_ticks_and_one_that_it_skips_none():
-    def hours(day):
-        start = pd.Timestamp(day, tz="Europe/Berlin")
-        bounds = [round(at.timestamp()) * SECOND for at in (start, start + pd.Timedelta("6h"))]
-        return [tick.label for tick in ticks(*bounds, ZoneInfo("Europe/Berlin"), 6)]
-
-    assert hours("2026-10-25") == ["00:00", "01:00", "02:00", "02:00", "03:00", "04:00", "05:00"]
-    assert hours("2026-03-29") == ["00:00", "01:00", "03:00", "04:00", "05:00", "06:00", "07:00"]
+def test_a_missing_package_names_the_extra(sandbox, monkeypatch):
+    table = table_of(sandbox, series([1.0, 2.0]))
+    for name in [one for one in sys.modules if one.startswith("siteline._plots")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "altair", None)
+    with pytest.raises(ImportError, match=r"pip install 'siteline\[plot\]'"):
+        table.plot()

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pandas as pd
 import pytest
 import siteline
-from kit.command import run_command, run_json
+from kit.command import run_json
 from kit.feeds import make_feed
 
 BERLIN = "Europe/Berlin"
@@ -117,11 +117,18 @@ def test_the_zone_of_a_client_is_the_default(sandbox, kind):
         make(tz="Europe/Atlantis")
 
 
-def test_days_of_a_zone_in_buckets_of_a_day_warn_that_these_are_days_of_utc(client):
-    with pytest.warns(siteline.SitelineWarning, match="A bucket of a day is one in UTC") as seen:
-        client.scan(start="2026-11-02", end="2026-11-05", tz=BERLIN, interval="1d")
-    assert len(seen) == 1
-    assert seen[0].filename == __file__
+def test_local_days_in_buckets_of_a_day_warn(client):
+    days = {"start": "2026-11-02", "end": "2026-11-05", "interval": "1d"}
+    utc = {**days, "start": "2026-11-02T00:00Z", "end": "2026-11-05T00:00Z"}
+    for asked in (days, utc):
+        with pytest.warns(siteline.SitelineWarning) as seen:
+            client.scan(**asked, tz=BERLIN)
+        assert [str(one.message) for one in seen] == [
+            'interval="1d" returns days of UTC, not of Europe/Berlin. For local days write '
+            'client.read(..., interval="1h").resample("1d", "mean"), or another agg.'
+        ]
+        assert seen[0].filename == __file__
+    client.scan(**days, tz="UTC")
 
 
 @pytest.fixture
@@ -160,7 +167,7 @@ def test_the_reads_of_a_store_take_a_zone(stored):
 def test_the_command_takes_a_zone(sandbox, tmp_path):
     range_ = ["--site", "S1", "--line", "L2", "--interval", "1h", "--tz", BERLIN]
     range_ += ["--start", "2026-10-25", "--end", "2026-10-26"]
-    pulled = run_json("pull", *range_, "-o", tmp_path / "day.csv", env=sandbox.env())
+    pulled = run_json("read", *range_, "-o", tmp_path / "day.csv", env=sandbox.env())
     assert (pulled["start"], pulled["end"]) == ("2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z")
 
 
@@ -268,22 +275,3 @@ def test_a_store_that_was_never_read_has_no_time_to_count_from(sandbox, store):
     for call in (store.read, lambda *range_: store.changes(range_[0], 0, *range_[1:])):
         with pytest.raises((siteline.errors.UnreadRange, siteline.errors.StoreError)):
             call("line-2", "-7d")
-
-
-RECENT = ["pull", "--site", "S1", "--line", "L2", "--interval", "1h", "--page-size", "10"]
-
-
-def test_the_command_takes_times_before_now_and_goes_on_with_those_of_the_first_run(
-    sandbox, tmp_path
-):
-    env, out = sandbox.env(), tmp_path / "hours.csv"
-    sandbox.fault(on="data", status=503, skip=1, times=4)
-    failed = run_command(*RECENT, "--start=-6h", "--end=-1h", "-o", out, env=env, status=4)
-    assert "--resume in the place of the query's arguments goes on there" in failed.stderr
-    sandbox.clock.advance("1d")
-    refused = run_command(*RECENT, "--start=-6h", "--resume", "-o", out, env=env, status=2)
-    assert "--resume alone goes on there" in refused.stderr
-    pulled = run_json("pull", "--resume", "-o", out, env=env)
-    assert (pulled["start"], pulled["end"]) == ("2026-11-19T18:00:00Z", "2026-11-19T23:00:00Z")
-    planned = run_json("plan", "--site", "S1", "--start=-6h", "--interval", "1h", env=env)
-    assert planned["tasks"][0]["start"] == "2026-11-20T18:00:00Z"

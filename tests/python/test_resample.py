@@ -151,7 +151,7 @@ def test_no_points_are_no_rows_with_the_same_types(shared_sandbox, table):
         .scan(**DST | {"filters": {"machineId": "none"}})
         .collect()
     )
-    made = empty.resample("1d", "mean")
+    made = empty.resample("1d", "mean", tz="Europe/Berlin")
     full = table.resample("1d", "mean", tz="Europe/Berlin")
     assert (made.to_pandas().dtypes == full.to_pandas().dtypes).all()
     assert len(made.to_pandas()) == 0
@@ -194,8 +194,8 @@ def test_partial_periods_have_no_value(shared_sandbox):
 
 def test_missing_buckets_make_no_period_partial(sandbox):
     hours = pd.date_range("2026-11-01", periods=48, freq="1h", tz="UTC")
-    frame = pd.DataFrame({"timestamp": hours, "value": 1.0}).drop(index=range(3, 20))
-    sandbox.load(frame)
+    frame = pd.DataFrame({"timestamp": hours, "value": 1.0, "sample_count": 1})
+    sandbox.load(frame.drop(index=range(3, 20)))
     whole = {"start": "2026-11-01T00:00Z", "end": "2026-11-03T00:00Z", "interval": "1h"}
     days = sandbox.client().read(**whole).resample("1d", "sum").to_pandas()
     assert days[["value", "buckets", "expected", "partial"]].values.tolist() == [
@@ -230,10 +230,13 @@ def test_a_store_marks_unread_and_unsettled_periods(sandbox, store):
     assert by_day.tolist() == [True, False, True], "the last hour of the 19th is not settled"
     final = store.read("l2", "2026-11-18", "2026-11-20", final=True, unread="keep")
     settled_through = pd.Timestamp(final.report.settled_through)
-    days = final.resample("1d", "sum", partial="keep").to_pandas()
-    ends = days["timestamp"] + pd.Timedelta("1d")
-    assert days["partial"].tolist() == (ends > settled_through).tolist()
-    assert days["partial"].any()
+    days = final.resample("1d", "sum", origin="06:00", partial="keep").to_pandas()
+    starts, ends = days["timestamp"], days["timestamp"] + pd.Timedelta(days=1)
+    assert settled_through == pd.Timestamp("2026-11-19T00:00Z")
+    is_partial = (starts < pd.Timestamp("2026-11-18T00:00Z")) | (ends > settled_through)
+    assert days["partial"].tolist() == is_partial.tolist()
+    noon = final.resample("12h", "sum").to_pandas()
+    assert not noon["partial"].any()
 
 
 def test_months_follow_the_local_calendar(shared_sandbox):
@@ -298,6 +301,6 @@ def test_a_mean_without_counts_warns(sandbox):
     frame["sample_count"] = pd.array([None, *[9] * 23], dtype="Int64")
     sandbox.load(frame)
     table = sandbox.client().read(start="2026-11-01", end="2026-11-02", interval="1h")
-    with pytest.warns(siteline.SitelineWarning, match="1 mean is not weighted"):
+    with pytest.warns(siteline.SitelineWarning, match="sample_count: 1 periods"):
         halves = table.resample("12h", "mean").to_pandas()
     assert halves["value"].tolist() == [5.5, 17.5]

@@ -16,7 +16,7 @@ import pytest
 import siteline
 from kit import keys
 from kit.ranges import HOURLY
-from siteline import plots, testing, types
+from siteline import testing, types
 
 NAMES = {
     "siteline": """
@@ -30,7 +30,7 @@ NAMES = {
         AsyncScan PageIterator RecordIterator AsyncPages AsyncRecords SyncPages AsyncSyncPages""",
     "siteline.shapes": "Shape DiscoveryShape",
     "siteline.targets": "DuckDB Postgres Delta StoreTarget AsyncStoreTarget",
-    "siteline.plots": "coverage lateness allowance Plot",
+    "siteline.plots": "coverage lateness allowance",
     "siteline.testing": """
         siteline_sandbox siteline_client NOW SandboxStats SandboxRequest Clock Variant""",
     "siteline.spark": "register plan sync upsert SitelineDataSource",
@@ -45,7 +45,7 @@ PENDING = {
 CALLED_BY_OTHERS = {"siteline_sandbox", "siteline_client", "SitelineDataSource"}
 # Constructors of objects that siteline makes.
 INTERNAL = {
-    *("Table", "Page", "Plot", "Scan", "AsyncScan", "PageIterator"),
+    *("Table", "Page", "Scan", "AsyncScan", "PageIterator"),
     *("AsyncPages", "AsyncRecords", "SyncPages", "AsyncSyncPages"),
 }
 REFERS = re.compile(r"[Ss]ee (:meth:|``)|parameters of|[Aa]s (of |for |:meth:|``)")
@@ -190,7 +190,6 @@ def objects(shared_sandbox, tmp_path_factory):
             "Diagnosis": siteline.doctor(client, offline=True),
             "Plan": client.plan(feed, store),
             "SyncReport": report,
-            "Plot": plots.coverage(store.coverage(feed)),
         }
 
 
@@ -235,7 +234,7 @@ def test_each_object_is_pickled_or_says_why(objects):
         assert type(pickle.loads(data)) is type(one), name
     # The clients of a sandbox have a key that was given itself.
     assert refused == {
-        *("Client", "AsyncClient", "PrivateKey", "Sandbox", "Agent", "Clock", "Plot"),
+        *("Client", "AsyncClient", "PrivateKey", "Sandbox", "Agent", "Clock"),
         *("Scan", "collected Scan", "AsyncScan", "PageIterator", "RecordIterator"),
         *("AsyncPages", "AsyncRecords", "SyncPages", "AsyncSyncPages"),
     }

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, assert_type
 
+import altair as alt
 import pandas as pd
 import polars as pl
 import pyarrow
@@ -44,12 +45,11 @@ def main(client: siteline.Client, start: datetime) -> None:
     client.scan(site="S1", start=None, progress=True)
     client.scan(site="S1", start=None, progress=on_progress)
     table = scan.collect()
-    assert_type(
-        table.plot("maximum", tz="Europe/Berlin", labels={"T1": "speed"}), siteline.plots.Plot
-    )
+    chart = table.plot("maximum", tz="Europe/Berlin", labels={"T1": "speed"}, overlay=True)
+    assert_type(chart, alt.LayerChart | alt.VConcatChart)
     assert_type(table.pivot().to_pandas(labels="device"), pd.DataFrame)
     assert_type(table.resample("1d", "mean").find("speed").kind, Kind)
-    assert_type(siteline.plots.allowance(client.allowance).svg(standalone=False), str)
+    assert_type(siteline.plots.allowance(client.allowance), alt.LayerChart)
     for record in scan.records(named=True):
         assert_type(record, siteline.types.Record)
         assert_type(record.value, float | None)
@@ -101,9 +101,8 @@ def check_sync(client: siteline.Client, path: Path) -> None:
         assert_type(store.changes("line-2", since=report), siteline.Table)
         assert_type(store.read(feed, as_of="2026-02-01T00:00Z"), siteline.Table)
         assert_type(store.coverage(feed)[0].empty, bool | None)
-        assert_type(store.read(feed).plot(panels=3).alt, str)
-        assert_type(siteline.plots.coverage([store.coverage(feed)], tz="UTC"), siteline.plots.Plot)
-        assert_type(siteline.plots.lateness(store.lateness(feed)), siteline.plots.Plot)
+        assert_type(siteline.plots.coverage([store.coverage(feed)], tz="UTC"), alt.LayerChart)
+        assert_type(store.lateness(feed).plot(), alt.VConcatChart)
         siteline.plots.allowance(client.allowance, store, plan=client.plan(feed, store))
         assert_type(store.coverage(feed).spans["unread"], timedelta)
         assert_type(store.lateness(feed).suggested, timedelta | None)

@@ -12,7 +12,7 @@ use jiff::civil::date;
 use siteline_base::clock::Clock;
 use siteline_core::auth::{Credential, PrivateKey};
 use siteline_core::client::{Client, ClientSettings, DATA_PATH, Spending};
-use siteline_core::http::{BaseUrl, Deadline, FileLedger, Integration, Ledger, Terms};
+use siteline_core::http::{BaseUrl, Deadline, Integration, Ledger, LocalLedger, Terms};
 use siteline_core::{Kind, Result};
 use siteline_sandbox::{DEFAULT_SCOPES, Effect, Endpoint, Fault, Options, Sandbox, When};
 
@@ -53,7 +53,7 @@ impl Harness {
     fn limited(&self, clock: Clock, limit: Option<u64>) -> Client {
         let base = BaseUrl::parse(self.sandbox.base_url(), false).expect("an address");
         let integration = Integration::new(base.as_str(), self.credential.subject());
-        let ledger = FileLedger::open(&self.path, integration, Terms { limit, resets: None })
+        let ledger = LocalLedger::open(&self.path, integration, Terms { limit, resets: None })
             .expect("a ledger");
         let mut settings = ClientSettings::new(base, self.credential.clone());
         settings.ledger = Some(Arc::new(ledger) as Arc<dyn Ledger>);

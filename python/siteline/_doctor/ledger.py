@@ -75,5 +75,7 @@ def allowance(look: Look) -> Seen:
         error = AllowanceExhausted("The daily allowance is spent.", retry_at=state.resets_at)
         return fail(error, seen, f"Wait {until}, or raise daily_allowance= if more is allowed.")
     if state.left * 10 < state.limit:
-        return warn(seen, "Less than a tenth is left: siteline plan shows what a read costs.")
+        return warn(
+            seen, "Less than a tenth is left: siteline read --dry-run shows what a read costs."
+        )
     return ok(seen)

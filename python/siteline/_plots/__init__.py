@@ -1,13 +1,18 @@
-"""Draws the pictures of :mod:`siteline.plots` as plain SVG. Imported when one is made.
-
-- ``points``: series as lines over time; ``columns``: what a table gives, ``series`` and
-  ``stretches``: what of it fits into pixels, with its gaps
-- ``coverage``, ``lateness``, ``allowance``: the pictures of a store and of the day's requests
-- ``axis``, ``numbers``, ``calendar_ticks``: axes with readable ticks; ``legend``: what colours mean
-- ``drawing``: the elements of SVG; ``texts``: how wide a text is
-- ``tidy``: the frames behind the pictures
-"""
+"""Builds the Altair charts of :mod:`siteline.plots`; imports Altair and NumPy when one is made."""
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__: list[str] = []
+
+
+def load() -> Any:
+    """Import the charts, or name the extra that they need."""
+    try:
+        from siteline._plots import charts
+    except ModuleNotFoundError as error:
+        from siteline.frames import missing
+
+        raise missing(error, str(error.name), "a chart", "plot") from None
+    return charts

@@ -1,233 +1,328 @@
-"""The picture of series over time: a panel for each, with the band from minimum to maximum."""
+"""The chart of points and larger buckets over time: a panel for each series, or one for all."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import altair as alt
+import numpy as np
+
+from siteline import _doors
 from siteline._counts import counted
-from siteline._plots.axis import (
-    TIME_AXIS,
-    TimeAxis,
-    baseline,
-    microseconds,
-    number_axis,
-    room_for,
-    zone_name,
-)
-from siteline._plots.columns import points_of
-from siteline._plots.drawing import (
-    BLUE,
-    GREY,
-    TITLE_SIZE,
-    Drawing,
-    box,
-    filled,
-    polyline,
-    stroke,
-    text,
-)
-from siteline._plots.legend import Entry, legend
-from siteline._plots.numbers import Scale, scale
-from siteline._plots.points_text import About, describe, every, notes, title_of
-from siteline._plots.series import drawn, names, smallest_step
-from siteline._plots.texts import fitted, width
+from siteline._plots import base
+from siteline._plots.base import BLUE, EPOCH, GREY, MICROSECOND, on_clock, safe, zoned
+from siteline._times import duration, zone_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import tzinfo
-    from typing import Any
 
-    from siteline._plots.columns import Ids, Points
-    from siteline._plots.points_text import Grid, Options
-    from siteline._plots.series import Drawn, Name
-    from siteline._plots.stretches import Line, Place
+    from siteline.table import Table
 
 __all__: list[str] = []
 
-_RIGHT, _TOP, _NAME, _BETWEEN = 14, 54, 18, 12
+IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
+NUMBERS = ("value", "minimum", "maximum", "sample_count")
+# A chart of one series has about twice as many points at most.
+_BINS = 2_000
+_PERIODS = {86_400: "days", 604_800: "weeks", 3_600: "hours"}
 
 
-class Picture(NamedTuple):
-    """What was drawn, and what the tidy frame is made of."""
+class View(NamedTuple):
+    """What is drawn, and the range of time in microseconds."""
 
-    drawing: Drawing
-    points: Points
-    names: dict[Ids, Name]
+    values: str
     zone: tzinfo
-    widest: int | None
+    inner: int
+    start: int
+    end: int
+    interval: int | None
+    """The time between two points."""
+    bins: int
+    is_stepped: bool
+    """Whether the points are larger buckets, which have a width."""
+    unread: list[tuple[int, int]]
 
 
-def picture(source: Any, grid: Grid, options: Options) -> Picture:
-    """Draw the first series of a source."""
-    points = points_of(source)
-    series = list(points.rows)
-    shown = series[: options.panels]
-    named, shared = names(shown, options.labels)
-    interval = grid.interval or smallest_step(points, shown)
-    # A day of a zone has up to 25 hours.
-    widest = None if interval is None else interval * 3 // 2
-    axis, unread = _time_axis(points, shown, grid, options)
-    lines = [
-        drawn(points, ids, options.measure, (axis.start, axis.end), axis.right - axis.left, widest)
-        for ids in shown
+class Series(NamedTuple):
+    """A series: all its points, and the rows that are drawn."""
+
+    ids: tuple[str | None, ...]
+    label: str
+    unit: str | None
+    columns: dict[str, Any]
+    rows: list[dict[str, Any]]
+    partial: list[int]
+    """The start of each period that was not read completely."""
+    hidden: int
+    """The number of gaps that are too short for the chart."""
+    back: set[str]
+    """The days on which the clock was set back."""
+
+
+def points(
+    table: Table,
+    values: str,
+    tz: str,
+    labels: Mapping[Any, str] | None,
+    text: str | None,
+    width: int,
+    panels: int,
+    overlay: bool,
+) -> Any:
+    """Draw the first series of a table."""
+    inner, frame = base.size(width), _doors.frame(table)
+    found, unread = _read(frame)
+    shown, more = base.first(list(found.items()), panels, "panels", "series")
+    start, end, interval = frame.grid()
+    every = [columns["timestamp"] for _, columns in shown]
+    steps = [int(step[step > 0].min()) for step in map(np.diff, every) if (step > 0).any()]
+    bounds = [at for at in (start, end) if at is not None]
+    bounds += [at for span in unread for at in span] if len(bounds) < 2 else []
+    bounds += [int(times[place]) for times in every for place in (0, -1)]
+    first, last = min(bounds, default=0), max(bounds, default=0)
+    unread = [(max(a, first), min(b, last)) for a, b in unread if a < last and b > first]
+    bins = max(inner // 2, _BINS // max(len(shown), 1))
+    step = interval or min(steps, default=None)
+    ends, is_stepped = (first, max(last, first + 1)), table.kind == "resampled"
+    view = View(values, zone_of(tz), inner, *ends, step, bins, is_stepped, unread)
+    units = {tuple(row[name] for name in IDS): row["unit"] for row in table.series.records()}
+    given = labels or {}
+    series = [
+        _series(
+            ids,
+            columns,
+            view,
+            units.get(ids),
+            given.get(ids) or " / ".join(one or "" for one in ids),
+        )
+        for ids, columns in shown
     ]
-    height = _panel_height(len(shown))
-    scales = [_scale(one, height) for one in lines]
-    moved = max(room_for(scales), 34.0)
-    # The labels at the left are known only now.
-    final = axis._replace(left=moved)
-    lines = [_moved(one, axis, final) for one in lines]
-    title = options.title or title_of(named, shared, series, options.measure)
-    about = About(grid, interval, len(series) - len(shown), lines, named, unread, final, options)
-    drawing = _draw(title, about, scales, height)
-    return Picture(drawing, points, named, options.zone, widest)
+    groups = [series] if overlay or not series else [[one] for one in series]
+    height = 240 if len(groups) == 1 else 140 if len(groups) <= 3 else 90
+    drawn = [_panel(group, view, height, group is groups[-1]) for group in groups]
+    pace = f"every {duration(step * MICROSECOND)}" if step else ""
+    pace += " (the shortest step)" if step and not interval else ""
+    span = f"{zoned(view.start, view.zone)} to {zoned(view.end, view.zone)} {tz}" if series else ""
+    lines = [" · ".join(filter(None, [pace, span])), *_notes(series, view), more]
+    for part, one in zip(drawn, series, strict=False) if len(drawn) > 1 else ():
+        part.title = base.panel_title(_heading(one, view), inner)
+    chart = base.zoomed(drawn, [(one.ids, one.rows) for one in series])
+    return base.finished(chart, text or _title(list(found), series, view), lines, width, lines)
 
 
-def _time_axis(
-    points: Points, shown: list[Ids], grid: Grid, options: Options
-) -> tuple[TimeAxis, list[tuple[int, int]]]:
-    """Return the axis and the unread spans; what was asked for is the range, with all points."""
-    coverage = points.provenance.get("coverage") or {}
-    unread = [_span(*span) for span in coverage.get("unread", ())]
-    bounds = [at for at in (grid.start, grid.end) if at is not None]
-    if len(bounds) < 2:
-        read = [_span(*span) for span in coverage.get("read", ())]
-        bounds += [at for span in (*read, *unread) for at in span]
-    for ids in shown:
-        times = points.times(ids)
-        bounds += [times[0], times[-1]]
-    start, end = min(bounds, default=0), max(bounds, default=0)
-    # Room for the numbers is found later: the lines are made for the width that is usual.
-    axis = TimeAxis(start, max(end, start + 1), 60.0, options.width - _RIGHT, options.zone)
-    return axis, [(max(a, start), min(b, end)) for a, b in unread if a < end and b > start]
+def _read(frame: Any) -> tuple[dict[tuple[str | None, ...], dict[str, Any]], list[tuple[int, int]]]:
+    """Return the columns of each series, ascending in time, and the ranges that were never read."""
+    given, provenance = frame.columns((None, None, None))
+    columns: dict[str, Any] = {}
+    ids, lengths = [], np.empty(0, dtype=np.int64)
+    for name, kind, *payload in given:
+        if kind == "runs":
+            codes, lengths = (
+                np.frombuffer(payload[0], np.int32),
+                np.frombuffer(payload[1], np.int64),
+            )
+            ids.append([payload[2][code] if code >= 0 else None for code in codes.tolist()])
+        elif name == "partial":
+            columns[name] = np.frombuffer(payload[0], np.bool_)
+        elif name in ("timestamp", *NUMBERS):
+            columns[name] = np.asarray(payload[0])
+            if kind == "integer" and payload[1] is not None:
+                columns[name] = np.where(np.frombuffer(payload[1], np.bool_), np.nan, columns[name])
+    places: dict[tuple[str | None, ...], list[Any]] = {}
+    for one, end, length in zip(zip(*ids, strict=True), lengths.cumsum(), lengths, strict=True):
+        places.setdefault(one, []).append(np.arange(end - length, end))
+    found = {}
+    for one, parts in places.items():
+        own = np.concatenate(parts)
+        # The points of a page are in the order of the service.
+        own = own[np.argsort(columns["timestamp"][own], kind="stable")]
+        if len(own):
+            found[one] = {name: column[own] for name, column in columns.items()}
+    spans = (provenance.get("coverage") or {}).get("unread", ())
+    times = [[(datetime.fromisoformat(at) - EPOCH) // MICROSECOND for at in span] for span in spans]
+    return found, [(start, end) for start, end in times]
 
 
-def _span(start: str, end: str) -> tuple[int, int]:
-    return microseconds(datetime.fromisoformat(start)), microseconds(datetime.fromisoformat(end))
+def _series(
+    ids: tuple[str | None, ...], columns: dict[str, Any], view: View, unit: str | None, label: str
+) -> Series:
+    """Return a series with the rows that are drawn: all points, or the extremes of each bin."""
+    there = np.isfinite(columns[view.values])
+    shown = {name: column[there] for name, column in columns.items()}
+    times = shown["timestamp"]
+    # The local days of a zone have up to 25 hours.
+    is_gap = np.diff(times) > (np.inf if view.interval is None else view.interval * 1.5)
+    kept, numbers, is_seen = reduced(shown, view, is_gap)
+    after_gap = np.isin(kept - 1, np.flatnonzero(is_seen))
+    rows: list[dict[str, Any]] = []
+    stretch, back, before = 0, set(), 0
+    for place, at in enumerate(times[kept].tolist()):
+        row = {"time": on_clock(at, view.zone), "stretch": stretch}
+        is_back = rows and at > before and row["time"] <= rows[-1]["time"]
+        if is_back or after_gap[place]:
+            _end(rows, view)
+            stretch = row["stretch"] = stretch + 1
+            back |= {zoned(at, view.zone)[:10]} if is_back else set()
+        before = at
+        own = ((name, float(column[place])) for name, column in numbers.items())
+        rows.append(row | {name: one if np.isfinite(one) else None for name, one in own})
+    _end(rows, view)
+    if not view.is_stepped:
+        counts = Counter(row["stretch"] for row in rows)
+        for row in rows:
+            row |= {"isLone": True} if counts[row["stretch"]] == 1 else {}
+    partial = columns["timestamp"][columns["partial"]].tolist() if "partial" in columns else []
+    return Series(ids, label, unit, columns, rows, partial, int(is_gap.sum() - is_seen.sum()), back)
 
 
-def _panel_height(count: int) -> int:
-    return 240 if count <= 1 else 150 if count <= 3 else 92
+def _end(rows: list[dict[str, Any]], view: View) -> None:
+    """Draw a larger bucket to its end."""
+    if rows and view.is_stepped and view.interval:
+        rows.append(rows[-1] | {"time": rows[-1]["time"] + view.interval // 1000, "isEnd": True})
 
 
-def _scale(one: Drawn, height: int) -> Scale:
-    low, high = (one.low, one.high) if one.low <= one.high else (0.0, 1.0)
-    ticks = scale(low, high, max(height // 34, 3))
-    return ticks if one.low <= one.high else ticks._replace(ticks=[])
+def reduced(columns: dict[str, Any], view: View, is_gap: Any) -> tuple[Any, dict[str, Any], Any]:
+    """Return the places of the points that are drawn, their numbers, and which gaps are drawn.
+
+    If there are more points than bins, each bin keeps its lowest and its highest point, and both
+    have the minimum and the maximum of the bin. So no spike is lost. A gap of more than a bin keeps
+    the points at its ends.
+    """
+    times, values = columns["timestamp"], columns[view.values]
+    bands = {"minimum": np.fmin, "maximum": np.fmax} if view.values == "value" else {}
+    if len(times) <= 2 * view.bins:
+        drawn = {name: columns[name] for name in (view.values, *bands)}
+        return np.arange(len(times)), drawn, is_gap
+    length = view.end - view.start
+    bins = ((times - view.start) / length * view.bins).astype(np.int64).clip(0, view.bins - 1)
+    starts = np.flatnonzero(np.diff(bins, prepend=-1))
+    group = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(times)))
+    is_seen = is_gap & (np.diff(times) > length / view.bins)
+    kept = [np.flatnonzero(is_seen), np.flatnonzero(is_seen) + 1, np.array([0, len(times) - 1])]
+    for pick in (np.fmin, np.fmax):
+        found = np.flatnonzero(values == pick.reduceat(values, starts)[group])
+        kept.append(found[np.unique(group[found], return_index=True)[1]])
+    places = np.unique(np.concatenate(kept))
+    extremes = {n: pick.reduceat(columns[n], starts)[group[places]] for n, pick in bands.items()}
+    return places, {view.values: values[places], **extremes}, is_seen
 
 
-def _moved(one: Drawn, axis: TimeAxis, final: TimeAxis) -> Drawn:
-    """Stretch the lines to the width that is left of them."""
-    factor = (final.right - final.left) / (axis.right - axis.left)
-
-    def stretched(line: Line) -> Line:
-        parts = [[place._replace(x=place.x * factor) for place in part] for part in line.stretches]
-        return line._replace(stretches=parts)
-
-    band = None if one.band is None else stretched(one.band)
-    return one._replace(line=stretched(one.line), band=band)
-
-
-def _draw(title: str, about: About, scales: list[Scale], height: int) -> Drawing:
-    axis, full = about.axis, about.options.width
-    marks = axis.ticks() if about.lines else []
-    parts = [
-        text(0, 14, fitted(title, full, TITLE_SIZE), size=TITLE_SIZE, bold=True),
-        _legend(about),
+def _panel(group: list[Series], view: View, height: int, is_last: bool) -> Any:
+    """Draw a panel: a series, or several in different colours."""
+    names = [safe(one.label) for one in group] if len(group) > 1 else []
+    rows = [
+        row | ({"series": safe(one.label)} if names else {}) for one in group for row in one.rows
     ]
-    y: float = _TOP
-    for one, numbers in zip(about.lines, scales, strict=True):
-        parts.append(_panel(one, numbers, about, y, height, marks))
-        y += _NAME + height + _BETWEEN
-    bottom = y - _BETWEEN
-    if about.lines:
-        parts.append(axis.labels(bottom, marks, full))
-        bottom += TIME_AXIS
-    for note in notes(about):
-        bottom += 17
-        parts.append(text(0, bottom, fitted(note, full), faint=True))
-    return Drawing(full, bottom + 8, title, describe(about), "".join(parts))
-
-
-def _panel(
-    one: Drawn, numbers: Scale, about: About, y: float, height: int, marks: list[Any]
-) -> str:
-    axis = about.axis
-    top, bottom = y + _NAME, y + _NAME + height
-    label, unit = about.names[one.ids]
-    room = axis.right - axis.left
-    shown_unit = "" if unit is None else f"  [{fitted(unit, 120)}]"
-    shown = f"{fitted(label, room - width(shown_unit) - 8)}{shown_unit}"
-    areas = "".join(
-        box(axis.x(a), top, max(axis.x(b) - axis.x(a), 1), height) for a, b in about.unread
+    bounds = [on_clock(at, view.zone) for at in (view.start, view.end)]
+    bounds += [row["time"] for row in rows] if view.is_stepped else []
+    x = base.time_x("time", min(bounds), max(bounds), view.inner, has_labels=is_last)
+    units = {one.unit for one in group if view.values != "sample_count"} - {None, "", "1"}
+    axis = base.number_axis(units.pop() if len(units) == 1 else None, height)
+    legend = alt.Legend(
+        title=None, orient="bottom", columns=2, labelLimit=view.inner // 2 - 30,
+        symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2,
+    )  # fmt: skip
+    scale = alt.Scale(domain=names, range=base.COLOURS)
+    colour = alt.Color("series:N", scale=scale, legend=legend) if names else alt.value(BLUE)
+    y = alt.Y(f"{view.values}:Q", axis=axis, scale=alt.Scale(zero=False))
+    plain = alt.Chart().encode(x=x, y=y, color=colour)
+    shape: Any = {"interpolate": "step-after"} if view.is_stepped else {}
+    layers = list(_spans(group, view, height, min(bounds), max(bounds)))
+    shown = [view.values]
+    if any(map(_has_band, group)) and view.values == "value":
+        shown += ["minimum", "maximum"]
+        ends = {"y": alt.Y("minimum:Q"), "y2": alt.Y2("maximum:Q")}
+        layers.append(
+            plain.mark_area(opacity=0.25, aria=False, **shape).encode(detail="stretch:N", **ends)
+        )
+        lone = plain.mark_rule(strokeWidth=4, opacity=0.4, aria=False).transform_filter(
+            "datum.isLone"
+        )
+        layers.append(lone.encode(**ends))
+    layers.append(plain.mark_line(strokeWidth=1.5, aria=False, **shape).encode(detail="stretch:N"))
+    layers.append(
+        plain.mark_circle(size=22, opacity=1, aria=False).transform_filter("datum.isLone")
     )
-    parts = [
-        filled(areas, GREY, 0.22),
-        text(axis.left, y + 10, shown),
-        axis.rules(top, bottom, marks),
-        number_axis(numbers, axis.left, axis.right, top, bottom),
-        baseline(axis.left, axis.right, bottom),
+    tips = [alt.Tooltip("series:N")] if names else []
+    tips += [alt.Tooltip("when:N", title="time")]
+    tips += [alt.Tooltip(f"{name}:Q", format=",.6~g") for name in shown]
+    when = base.WHEN.format("time", ":%S" if any(row["time"] % 60_000 for row in rows) else "")
+    hover = plain.mark_square(size=120, opacity=0, aria=False).transform_filter("!datum.isEnd")
+    layers.append(hover.transform_calculate(when=when).encode(tooltip=tips))
+    return base.panel(layers, view.inner, height, data=alt.InlineData(rows))
+
+
+def _has_band(one: Series) -> bool:
+    """Return whether the values are within the band. Sums of larger buckets are not."""
+    lows, highs, values = (one.columns[name] for name in ("minimum", "maximum", "value"))
+    is_sum = one.rows and "isEnd" in one.rows[-1] and ((values < lows) | (values > highs)).any()
+    return not is_sum and bool(np.isfinite(lows + highs).any())
+
+
+def _spans(group: list[Series], view: View, height: int, start: float, end: float) -> Iterator[Any]:
+    """Shade the time that was never read, and hatch the periods that were read in part."""
+    every = (view.interval or 0) // 1000
+    partial = {on_clock(at, view.zone) for one in group for at in one.partial}
+    never = [(on_clock(a, view.zone), on_clock(b, view.zone)) for a, b in view.unread]
+    hatching = _hatching(max(view.inner * every / (end - start), 1), height)
+    spans = [(at, at + every) for at in sorted(partial)]
+    for found, paint in ((never, f"{GREY}44"), (spans, hatching)):
+        if found:
+            rows = [{"from": at, "to": to} for at, to in found]
+            marks = base.data(rows).mark_rect(color=paint, aria=False)
+            x = base.time_x("from", start, end, view.inner)
+            yield marks.encode(x=x, x2="to:T", y=alt.value(0), y2=alt.value(height))
+
+
+def _hatching(wide: float, height: int) -> dict[str, Any]:
+    """Return a gradient of stripes at 45 degrees, for boxes of this size."""
+    scale, count = (wide + height) / (wide**2 + height**2), max(round((wide + height) / 9), 2)
+    parts = ((0, f"{GREY}70"), (0.3, f"{GREY}70"), (0.3, f"{GREY}00"), (1, f"{GREY}00"))
+    stops = [
+        {"offset": round((stripe + part) / count, 5), "color": colour}
+        for stripe in range(count) for part, colour in parts
+    ]  # fmt: skip
+    ends = {"x1": 0, "y1": 0, "x2": wide * scale, "y2": height * scale}
+    return {"gradient": "linear", "stops": stops, **ends}
+
+
+def _title(found: list[Any], series: list[Series], view: View) -> str:
+    """Name what all series share, such as their site and line."""
+    if not found:
+        return f"{view.values}: no points"
+    if len(found) == 1:
+        label = _heading(series[0], view)
+        site = " / ".join(name for name in found[0][:2] if name)
+        return label if not site or label.startswith(site) else f"{site}: {label}"
+    shared = [
+        names.pop() for names in map(set, list(zip(*found, strict=True))[:4]) if len(names) == 1
     ]
-    if one.band is not None:
-        parts.append(_band(one.band, numbers, axis.left, top, bottom))
-    parts.append(_line(one.line, numbers, axis.left, top, bottom))
-    if not one.line.stretches and one.band is None:
-        middle = (axis.left + axis.right) / 2
-        empty = f"no {about.options.measure} in {counted(one.points, 'point')}"
-        parts.append(text(middle, (top + bottom) / 2, empty, anchor="middle", faint=True))
-    return "".join(parts)
+    names = " / ".join(name for name in shared if name)
+    return ": ".join(filter(None, [names, f"{len(found):,} series"]))
 
 
-def _line(line: Line, numbers: Scale, left: float, top: float, bottom: float) -> str:
-    def y(value: float) -> float:
-        return bottom - numbers.share(value) * (bottom - top)
-
-    path: list[str] = []
-    dots: list[str] = []
-    for part in line.stretches:
-        is_dot = len(part) == 1 and part[0].low == part[0].high
-        through = polyline((left + x, y(value)) for x, value in _through(part))
-        (dots if is_dot else path).append(through)
-    return stroke("".join(path), BLUE, 1.4) + stroke("".join(dots), BLUE, 4)
+def _heading(one: Series, view: View) -> str:
+    label, numbers = one.label.removesuffix(f" [{one.unit}]"), one.columns[view.values]
+    if not np.isfinite(numbers).any():
+        return f"{label}: no {view.values} in {counted(len(numbers), 'point')}"
+    return label if view.values == "value" else f"{label}, {view.values}"
 
 
-def _through(part: list[Place]) -> Iterator[tuple[float, float]]:
-    """Go through the lowest and highest number of each place, first through the nearer one."""
-    last = part[0].low
-    for place in part:
-        ends = (place.low, place.high)
-        if abs(place.high / 2 - last / 2) < abs(place.low / 2 - last / 2):
-            ends = (place.high, place.low)
-        for value in dict.fromkeys(ends):
-            yield place.x, value
-        last = ends[1]
-
-
-def _band(band: Line, numbers: Scale, left: float, top: float, bottom: float) -> str:
-    def y(value: float) -> float:
-        return bottom - numbers.share(value) * (bottom - top)
-
-    areas, lone = [], []
-    for part in band.stretches:
-        there = [(left + place.x, y(place.high)) for place in part]
-        back = [(left + place.x, y(place.low)) for place in reversed(part)]
-        if len(part) == 1:
-            lone.append(polyline([*there, *back]))
-        else:
-            areas.append(polyline([*there, *back], closed=True))
-    return filled("".join(areas), BLUE, 0.25) + stroke("".join(lone), BLUE, 3, opacity=0.35)
-
-
-def _legend(about: About) -> str:
-    measure, full = about.options.measure, about.options.width
-    entries = [Entry(measure, "line", BLUE)]
-    if any(one.band is not None for one in about.lines):
-        entries.append(Entry("minimum to maximum", "area", BLUE, 0.25))
-    if about.unread:
-        entries.append(Entry("never read", "area", GREY, 0.3))
-    drawn, _ = legend(entries, 0, 33, full) if about.lines else ("", 33)
-    where = f"{every(about)}{zone_name(about.axis.zone)}"
-    # At the right, as far as the legend leaves room.
-    used = sum(width(entry.label) + 38 for entry in entries)
-    return drawn + text(full, 33, fitted(where, full - used), anchor="end", faint=True)
+def _notes(series: list[Series], view: View) -> Iterable[str]:
+    """Write what the chart does not show by itself."""
+    width = duration(timedelta(seconds=round((view.end - view.start) / view.bins / 1e6)))
+    if any(len(one.columns["timestamp"]) > 2 * view.bins for one in series):
+        yield f"lowest and highest value of each {width}"
+    if hidden := sum(one.hidden for one in series):
+        yield f"{counted(hidden, 'gap')} shorter than {width} not shown"
+    for day in sorted({day for one in series for day in one.back}):
+        yield f"clocks were set back on {day}: the hour that they show twice is drawn twice"
+    if view.unread:
+        yield f"grey: {counted(len(view.unread), 'range')} never read"
+    if partial := {at for one in series for at in one.partial}:
+        periods = {at for one in series for at in one.columns["timestamp"].tolist()}
+        name = _PERIODS.get((view.interval or 0) // 1_000_000, "periods")
+        yield f"hatched: {len(partial):,} of {len(periods):,} {name} are partial"

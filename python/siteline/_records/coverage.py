@@ -10,9 +10,8 @@ from siteline._records.record import FrozenRecord
 from siteline.feed import Feed
 
 if TYPE_CHECKING:
+    import altair as alt
     import pandas as pd
-
-    from siteline.plots import Plot
 
     _State: TypeAlias = Literal["settled", "due", "provisional", "unread", "forgotten"]
 
@@ -185,8 +184,8 @@ class Coverage(FrozenRecord, Sequence[CoverageWindow]):
         frame["empty"] = frame["empty"].astype("boolean")
         return frame
 
-    def plot(self) -> "Plot":
-        """Draw a cell for each day in UTC, in the colours of the states.
+    def plot(self) -> "alt.LayerChart":
+        """Return an Altair chart in the colours of the states, with times in UTC.
 
         :func:`siteline.plots.coverage` draws several feeds, in another zone or size.
 
@@ -194,8 +193,7 @@ class Coverage(FrozenRecord, Sequence[CoverageWindow]):
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
         ...                      start="2026-11-15T00:00Z")
         >>> _ = client.sync(feed, store)
-        >>> store.coverage("line-2", now=sandbox.clock.now()).plot()
-        <Plot Coverage of line-2>
+        >>> store.coverage("line-2", now=sandbox.clock.now()).plot().save("coverage.svg")
         """
         from siteline import plots
 

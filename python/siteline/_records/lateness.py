@@ -12,7 +12,7 @@ from siteline._times import duration
 from siteline.feed import Feed
 
 if TYPE_CHECKING:
-    from siteline.plots import Plot
+    import altair as alt
 
 __all__ = ["Delays", "Lateness"]
 
@@ -174,8 +174,8 @@ class Lateness(FrozenRecord):
         """The suggestion and its reason, as text."""
         return self._assess()[1]
 
-    def plot(self) -> "Plot":
-        """Draw the share that has arrived by each delay, with the lateness as a line.
+    def plot(self) -> "alt.VConcatChart":
+        """Return an Altair chart of the share that has arrived by each delay.
 
         :func:`siteline.plots.lateness` draws several feeds, or another size.
 
@@ -183,8 +183,8 @@ class Lateness(FrozenRecord):
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
         ...                      start="2026-11-15T00:00Z")
         >>> _ = client.sync(feed, store)
-        >>> store.lateness("line-2").plot()
-        <Plot Lateness of line-2>
+        >>> store.lateness("line-2").plot().title.text
+        'Lateness of line-2'
         """
         from siteline import plots
 

@@ -9,7 +9,6 @@ from siteline.cli.summaries import SUMMARIES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from siteline.cli.output import Outcome
 
@@ -17,18 +16,12 @@ if TYPE_CHECKING:
     _Run = Callable[[argparse.Namespace], Outcome]
 
 __all__ = [
-    "SELECTED",
     "SHARED",
     "add_actions",
     "add_command",
-    "add_query",
     "add_skip_code",
     "add_zone",
-    "query_of",
 ]
-
-SELECTED = ("machine", "device", "tag")
-"""The levels by which the points of a query are selected."""
 
 SHARED = "options of every command"
 """The title of their group in the help."""
@@ -82,57 +75,6 @@ def _exit_status(text: str) -> int:
     return int(text)
 
 
-def add_query(made: argparse.ArgumentParser) -> None:
-    """Add the arguments of a query (§4.3)."""
-    query = made.add_argument_group("the query")
-    for name, of in (("site", "siteId"), ("line", "lineId")):
-        query.add_argument(f"--{name}", metavar="ID", action="append", help=f"{of}; again for more")
-    for name in SELECTED:
-        query.add_argument(
-            f"--{name}",
-            metavar="ID",
-            action="append",
-            help=f"only series with this id or name of a {name}; again for more",
-        )
-    query.add_argument(
-        "--start",
-        metavar="TIME",
-        help="the start, as 2026-11-01T00:00Z or 2026-11-01 (UTC), or as --start=-7d",
-    )
-    query.add_argument(
-        "--end", metavar="TIME", help="the end, exclusive; without it five minutes behind now"
-    )
-    add_zone(query)
-    query.add_argument("--interval", metavar="WIDTH", help="the width of a bucket, such as 1m")
-    query.add_argument("--page-size", metavar="N", type=int, help="items a page")
-    query.add_argument(
-        "--filter",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="another filter, such as machineId=M7; again for more",
-    )
-
-
 def add_zone(group: argparse._ActionsContainer) -> None:
     """Adds ``--tz``, the zone of times without an offset."""
     group.add_argument("--tz", metavar="ZONE", help="zone of dates and of times without an offset")
-
-
-def query_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the query's keywords, as :meth:`siteline.Client.scan` and Feed take them."""
-    from siteline.errors import QueryError
-
-    filters: dict[str, list[str]] = {}
-    for written in options.filter:
-        name, separator, value = written.partition("=")
-        if not (name and separator):
-            raise QueryError(f"--filter {written!r} is not NAME=VALUE, such as machineId=M7.")
-        filters.setdefault(name, []).append(value)
-    known = {
-        **{name: getattr(options, name) for name in ("site", "line", *SELECTED)},
-        "interval": options.interval,
-        "page_size": options.page_size,
-        "filters": filters or None,
-    }
-    return {name: value for name, value in known.items() if value is not None}

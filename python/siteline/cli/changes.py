@@ -51,21 +51,21 @@ def add(commands: _Commands) -> None:
         default="error",
         help="what to do if a part of the range is unread (error)",
     )
-    add_output(made, default="-")
+    add_output(made)
 
 
 def _run(options: argparse.Namespace) -> Outcome:
-    from siteline.cli.writers import CHANGES
     from siteline.errors import UnreadRange
 
     output = OutputFile(options)
     since = _since(options.since)
-    with existing_store(options.store, read_only=True) as store, output.locked():
+    with existing_store(options.store, read_only=True) as store:
         bounds = {"start": options.start, "end": options.end, "tz": options.tz}
         try:
             points = store.changes(options.feed, since, **bounds, unread=options.unread)
             reached = points.report.sequence
-            written = output.write(points, CHANGES)
+            output.write(points)
+            count = len(points)
         except UnreadRange as error:
             error.hint = (
                 "siteline sync reads it, and siteline coverage shows what was read. "
@@ -79,10 +79,8 @@ def _run(options: argparse.Namespace) -> Outcome:
         "next_since": reached,
         "start": options.start,
         "end": options.end,
-        "points": written.points,
-        "output": None if output.is_stdout else output.name,
-        "format": output.format,
-        "bytes": written.bytes,
+        "points": count,
+        **output.members,
     }
     return Outcome(members, _text(output, members), has_written=output.is_stdout)
 

@@ -1,25 +1,28 @@
-"""What ``-o`` names: a file that is written as a whole or not at all, or stdout."""
+"""The output of a command: a file that is written whole or not at all, or stdout."""
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import stat
 import sys
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, NamedTuple
+from json import dumps
+from typing import TYPE_CHECKING, Any
 
 from siteline import _doors
+from siteline._escape import escaped_json
 from siteline.cli.output import is_terminal, require_stdout
-from siteline.cli.run_lock import locked
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from typing import BinaryIO
 
     from siteline import Table
 
-__all__ = ["OutputFile", "Written", "add_output"]
+__all__ = ["OutputFile", "add_output"]
 
 _ENDINGS = {
     ".csv": "csv",
@@ -29,152 +32,191 @@ _ENDINGS = {
     ".arrows": "arrow",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".xlsx": "xlsx",
 }
 _STORE = b"SQLite format 3\0"
-_FORMATS = ("csv", "jsonl", "arrow", "parquet")
+_FORMATS = ("csv", "jsonl", "arrow", "parquet", "xlsx")
+_LINES = ("csv", "jsonl")
+_PACKAGES = {"parquet": ("pyarrow", "pyarrow"), "xlsx": ("openpyxl", "excel")}
+"""The package that a format needs, and the extra that installs it."""
 
 
-class Written(NamedTuple):
-    """What was written."""
-
-    points: int
-    """Rows."""
-    bytes: int | None
-    """The size of the file; ``None`` for stdout."""
-
-
-def add_output(made: argparse.ArgumentParser, *, default: str | None = None) -> None:
-    """Add ``-o`` and ``--format``."""
+def add_output(made: argparse._ActionsContainer, *, without: str = "CSV on stdout") -> None:
+    """Adds ``-o`` and ``--format``."""
     made.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        required=default is None,
-        default=default,
-        help="write this file, or replace it; - is stdout" + (" (default)" if default else ""),
+        "-o", "--output", metavar="FILE", help=f"write this file; without it {without}"
     )
     made.add_argument(
         "--format",
+        metavar="FORMAT",
         choices=_FORMATS,
-        help="default: by the ending of FILE, csv on stdout",
+        help="csv, jsonl, arrow, parquet, xlsx; else by FILE",
     )
 
 
 class OutputFile:
-    """Where the points go, and in which format."""
+    """The destination of a table, and its format."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        """Check what can be checked before anything is read."""
+        """Checks as much as possible before anything is requested."""
         from siteline.errors import ConfigError
 
-        self.is_stdout: bool = options.output == "-"
+        self.is_stdout: bool = options.output in (None, "-")
         self.name: str = "stdout" if self.is_stdout else options.output
-        """What the user calls it."""
         self.format: str = options.format or _format_of(options.output)
-        self._parquet = None
-        if self.format == "parquet":
-            from siteline.cli.parquet import parquet_writer
-
-            self._parquet = parquet_writer()
+        _check_package(self.format)
         if self.is_stdout:
             if options.json:
-                raise ConfigError("With -o - stdout has the data, so --json has no place there.")
+                raise ConfigError("stdout has the data, so --json needs -o FILE.")
             require_stdout()
-            if self.format in ("arrow", "parquet") and is_terminal(sys.stdout):
-                raise ConfigError(f"-o - is a terminal, and {self.format} is not text.")
-            self._path = ""
+            if self.format not in _LINES and is_terminal(sys.stdout):
+                raise ConfigError(f"stdout is a terminal, and {self.format} is not text.")
+            self.path = ""
         else:
-            # Of a link the file that it points to is replaced.
-            self._path = os.path.realpath(options.output)
-            _check_place(self._path, self.name)
+            # The file behind a link is replaced.
+            self.path = os.path.realpath(options.output)
+            _check_place(self.path, self.name)
 
-    def beside(self, ending: str) -> str:
-        """Return the path of a hidden file beside the output."""
-        folder, name = os.path.split(self._path)
-        return os.path.join(folder, f".{name}.siteline-{ending}")
+    @property
+    def is_lines(self) -> bool:
+        """Whether the format can be written row by row."""
+        return self.format in _LINES
 
-    def meets(self, spool: str) -> bool:
-        """Whether a spool, or a file beside it, is the output, or a file beside that."""
-        spool, output = os.path.realpath(spool), os.path.normcase(self._path)
-        mine = {output, *(os.path.normcase(self.beside(ending)) for ending in ("run", "new"))}
-        beside = (f"{spool}{ending}" for ending in ("", "-wal", "-shm", "-lock", "-run"))
-        return not mine.isdisjoint(map(os.path.normcase, beside))
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Be the only run that writes to the file."""
-        if self.is_stdout:
-            yield
-            return
-        with locked(self.beside("run"), self.name):
-            yield
-
-    def write(self, points: Table, columns: Sequence[str]) -> Written:
-        """Write all points."""
-        if self._parquet is not None and self.is_stdout:
-            import shutil
-            from tempfile import TemporaryDirectory
-
-            # The end of a Parquet file says where its parts are: it is made as a file.
-            with TemporaryDirectory(prefix="siteline-") as folder:
-                path = os.path.join(folder, "out.parquet")
-                count = self._parquet(points, columns, path)
-                with open(path, "rb") as file:
-                    shutil.copyfileobj(file, sys.stdout.buffer)
-            return Written(count, None)
-        with self.opened() as stream:
-            if self._parquet is not None:
-                count = self._parquet(points, columns, stream.name)
+    def write(self, table: Table) -> None:
+        """Writes all rows."""
+        if self.format in _PACKAGES:
+            if self.is_stdout:
+                self._write_to_stdout(table)
             else:
-                from siteline.cli.writers import write_stream
+                self._write_file(table, self.path)
+            return
+        with self.opened() as stream:
+            if self.format == "arrow":
+                for piece in _doors.ipc(table, table.columns):
+                    stream.write(piece)
+            else:
+                self.write_lines(stream, [table])
 
-                count = write_stream(points, columns, self.format, stream)
-        return Written(count, self.size())
+    def _write_file(self, table: Table, path: str) -> None:
+        if self.format == "parquet":
+            table.to_parquet(path)
+        else:
+            excel: Any = table
+            excel.to_excel(path)
 
-    def size(self) -> int | None:
-        """Return the bytes of the file; ``None`` for stdout."""
-        return None if self.is_stdout else os.path.getsize(self._path)
+    def _write_to_stdout(self, table: Table) -> None:
+        # These formats end with a directory of their parts, so they need a file.
+        import shutil
+        from tempfile import TemporaryDirectory
+
+        with TemporaryDirectory(prefix="siteline-") as folder:
+            path = os.path.join(folder, f"out.{self.format}")
+            self._write_file(table, path)
+            with open(path, "rb") as file:
+                shutil.copyfileobj(file, sys.stdout.buffer)
+
+    def write_lines(self, stream: BinaryIO, tables: Iterable[Table]) -> int:
+        """Writes the rows of the tables as CSV or JSON lines, each table at once.
+
+        Returns:
+            The number of rows.
+        """
+        count = 0
+        for number, table in enumerate(tables):
+            text = io.StringIO()
+            write = csv.writer(text, lineterminator="\n").writerow
+            if self.format == "csv" and not number:
+                write(table.columns)
+            for row in _doors.rows(table):
+                if self.format == "csv":
+                    write(map(_plain, row.values()))
+                else:
+                    line = dumps(row, default=_plain, ensure_ascii=False, separators=(",", ":"))
+                    text.write(f"{escaped_json(line)}\n")
+                count += 1
+                if text.tell() > 1 << 16:
+                    _move(text, stream)
+            _move(text, stream)
+            stream.flush()
+        return count
+
+    @property
+    def members(self) -> dict[str, Any]:
+        """The members of the command's document about its output."""
+        return {
+            "output": None if self.is_stdout else self.name,
+            "format": self.format,
+            "bytes": None if self.is_stdout else os.path.getsize(self.path),
+        }
+
+    @property
+    def size(self) -> str:
+        """The size of the file for a person."""
+        count = os.path.getsize(self.path)
+        unit, name = (1e6, "MB") if count >= 1e6 else (1e3, "kB")
+        return f"{count / unit:,.1f} {name}"
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
-        """Give what to write to. The file is there at the end, as a whole; after an error not."""
+        """Yields the stream to write to. The file exists only if the block does not raise."""
         if self.is_stdout:
             yield sys.stdout.buffer
             sys.stdout.buffer.flush()
             return
-        path = self.beside("new")
-        with suppress(FileNotFoundError):  # of a run that was killed
-            os.unlink(path)
-        with _doors.whole_file(self._path, part=path) as part, open(part, "wb") as file:
+        with _doors.whole_file(self.path) as part, open(part, "wb") as file:
             yield file
 
 
-def _format_of(output: str) -> str:
+def _move(text: io.StringIO, stream: BinaryIO) -> None:
+    stream.write(text.getvalue().encode())
+    text.seek(0)
+    text.truncate()
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat().replace("+00:00", "Z") if hasattr(value, "isoformat") else value
+
+
+def _check_package(format: str) -> None:
+    """Refuses a format without its package, before a page is paid for."""
+    from importlib.util import find_spec
+
     from siteline.errors import ConfigError
 
-    if output == "-":
+    package, extra = _PACKAGES.get(format, ("csv", ""))
+    if find_spec(package) is None:
+        raise ConfigError(
+            f"{format} needs {package}, which is not installed.",
+            hint=f"pip install 'siteline[{extra}]', or use --format csv, jsonl or arrow.",
+        )
+
+
+def _format_of(output: str | None) -> str:
+    from siteline.errors import ConfigError
+
+    if output in (None, "-"):
         return "csv"
     ending = os.path.splitext(output)[1].lower()
     if ending not in _ENDINGS:
         raise ConfigError(
-            f"{output}: its ending says no format.",
-            hint=f"Known are {', '.join(_ENDINGS)}. --format names one for any other file.",
+            f"{output}: the ending is not that of a format.",
+            hint=f"Use {', '.join(_ENDINGS)}, or --format.",
         )
     return _ENDINGS[ending]
 
 
 def _check_place(path: str, name: str) -> None:
-    """Raise what would else come after everything was read, and been paid for."""
+    """Raises errors that would otherwise come after everything was read and paid for."""
     import errno
 
     with suppress(FileNotFoundError):
-        # By its own name: the path that a link such as /dev/stdout gives may be none.
+        # The target of a link such as /dev/stdout may be no path.
         mode = os.stat(name or path).st_mode
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, "is a folder", name)
         if not stat.S_ISREG(mode):
             # A device or a pipe would be replaced by a file.
-            raise OSError(errno.EINVAL, "is not a regular file; -o - writes to stdout", name)
+            raise OSError(errno.EINVAL, "is not a regular file; leave -o out for stdout", name)
         with suppress(PermissionError), open(path, "rb") as file:
             if file.read(len(_STORE)) == _STORE:
                 raise FileExistsError(errno.EEXIST, "is a store, which -o does not replace", name)

@@ -62,7 +62,7 @@ def _init(options: argparse.Namespace) -> Outcome:
     if missing:
         lines = [text, f"Before it can be used: {missing.message}"]
         return Outcome(known, "\n  ".join(filter(None, ["\n".join(lines), missing.hint])))
-    hint(f"Try it: siteline discover --profile {options.name!r}")
+    hint(f"Try it: siteline series --profile {options.name!r}")
     return Outcome(known, text)
 
 

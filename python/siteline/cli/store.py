@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from siteline._doctor.store_files import size
 from siteline._escape import escaped
+from siteline.cli import export
 from siteline.cli.arguments import add_actions, add_command
 from siteline.cli.clients import progress_of
 from siteline.cli.output import Outcome, aligned
@@ -59,6 +60,7 @@ def add(commands: _Commands) -> None:
             "show the files of a store, who may use it, and its feeds",
         )
     )
+    export.add(actions)
 
 
 def _check(options: argparse.Namespace) -> Outcome:

@@ -7,21 +7,19 @@ __all__ = ["GROUPS", "SUMMARIES"]
 GROUPS = {
     "start here": {
         "doctor": "check settings and connection, and print the next step",
-        "discover": "list what may be read",
-        "pull": "read a range into a file",
+        "series": "list and search the series, and what is new",
+        "read": "read a range into a file or to stdout",
     },
     "set up": {
         "keygen": "make a private key, and print its public half to enroll",
         "profile": "save, list and show settings",
-        "token": "check that the service gives a token",
         "completion": "print the completion script of a shell",
     },
     "keep a local copy": {
         "sync": "bring a store up to date",
-        "plan": "show what a read or a sync would cost",
         "coverage": "show which data of a store is settled, or was never read",
         "changes": "write what changed in a store",
-        "store": "check, copy, restore or describe a store",
+        "store": "check, copy, restore, describe or export a store",
     },
     "operate": {
         "allowance": "show what is left of the daily allowance",

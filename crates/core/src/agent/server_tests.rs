@@ -10,11 +10,11 @@ use super::super::message::{HEADER, LOCAL_HOST, VERSION};
 use super::super::trust::ClientTls;
 use super::*;
 use crate::auth::{AccessToken, ScopeSet};
-use crate::http::{Ledger, MemoryLedger};
+use crate::http::{Ledger, LocalLedger};
 
 struct Fake {
     clock: Clock,
-    ledger: MemoryLedger,
+    ledger: LocalLedger,
 }
 
 impl Lessor for Fake {
@@ -69,7 +69,7 @@ impl Drop for Folder {
 /// Starts an agent that accepts few connections and practically never times out silent peers.
 fn started(listen: Listen) -> Agent {
     let clock = Clock::frozen_at("2026-11-20T12:00:00Z".parse().expect("a time"));
-    let lessor = Fake { clock, ledger: MemoryLedger::new(crate::http::Terms::default()) };
+    let lessor = Fake { clock, ledger: LocalLedger::in_memory(crate::http::Terms::default()) };
     let options = AgentOptions {
         listen,
         allowed_users: Vec::new(),

@@ -11,7 +11,7 @@ use super::{
 use crate::clock::{Clock, ServiceTime};
 use crate::error::Result;
 use crate::http::test_server::{Act, TestServer, token_body};
-use crate::http::{Deadline, Ledger, MemoryLedger, Policy, Terms, Transport, TransportSettings};
+use crate::http::{Deadline, Ledger, LocalLedger, Policy, Terms, Transport, TransportSettings};
 
 pub(crate) const DATA_SCOPE: &str = "customer.data.read";
 pub(crate) const BOTH_SCOPES: &str = "customer.discovery.read customer.data.read";
@@ -92,7 +92,7 @@ impl Harness {
             time: ServiceTime::new(clock.clone()),
             transport: transport.expect("settings"),
             policy: Policy::token(),
-            ledger: Arc::new(MemoryLedger::new(Terms::default())),
+            ledger: Arc::new(LocalLedger::in_memory(Terms::default())),
             server,
             clock,
             credential,

@@ -9,9 +9,7 @@ use crate::auth::Exchange;
 use crate::auth::test_harness::{Harness, good, noon, warnings};
 use crate::clock::ServiceTime;
 use crate::http::test_server::{Act, TestServer};
-use crate::http::{
-    Deadline, FileLedger, Integration, MemoryLedger, Terms, Transport, TransportSettings,
-};
+use crate::http::{Deadline, Integration, LocalLedger, Terms, Transport, TransportSettings};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -178,7 +176,7 @@ async fn t9_a_pause_holds_where_no_ledger_has_it() {
     let exchange = Exchange { deadline, ..harness.exchange() };
     harness.source.token(&exchange).await.expect_err("too long a pause");
     // The ledger may have failed to record it.
-    let empty = MemoryLedger::new(Terms::default());
+    let empty = LocalLedger::in_memory(Terms::default());
     let exchange = Exchange { ledger: &empty, ..harness.exchange() };
     harness.source.token(&exchange).await.expect("a token");
     assert!(harness.clock.monotonic() >= 30 * SECOND, "{:?}", harness.clock.monotonic());
@@ -247,7 +245,7 @@ async fn t31_the_starts_of_many_processes_are_spread_and_those_of_a_few_are_not(
     let path = std::env::temp_dir().join(format!("siteline-t31-{}.txt", uuid::Uuid::new_v4()));
     let terms = Terms::default();
     let integration = Integration::new("https://customer.example.com", "plant");
-    let ledger = FileLedger::open(&path, integration, terms).expect("a ledger");
+    let ledger = LocalLedger::open(&path, integration, terms).expect("a ledger");
     let mut harness = Harness::new(vec![]).await;
     harness.ledger = Arc::new(ledger);
     // Each on a clock of its own, which stands at the same time: they begin together.

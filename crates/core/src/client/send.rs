@@ -28,7 +28,7 @@ use crate::error::{Error, Kind, Result};
 use crate::fork::Owned;
 use crate::http::allowance::{Outcome, Permit, exhausted};
 use crate::http::{
-    AllowanceState, BaseUrl, Call, Deadline, Ledger, MemoryLedger, OpenNote, Reply, Request,
+    AllowanceState, BaseUrl, Call, Deadline, Ledger, LocalLedger, OpenNote, Reply, Request,
     RequestKind, RetryQuota, Transport,
 };
 use crate::lock::Mutex;
@@ -78,7 +78,7 @@ impl Client {
         }
         let terms = settings.terms();
         let ledger =
-            settings.ledger.get_or_insert_with(|| Arc::new(MemoryLedger::new(terms))).clone();
+            settings.ledger.get_or_insert_with(|| Arc::new(LocalLedger::in_memory(terms))).clone();
         let identity = Identity::new(settings.authentication.clone(), &settings);
         Ok(Self(Arc::new(Inner {
             token_url: settings.base_url.token_url(),

@@ -14,8 +14,7 @@ use crate::clock::Clock;
 use crate::error::{Error, Kind, Result};
 use crate::http::proxy::has_password;
 use crate::http::{
-    BaseUrl, DefaultLedger, FileLedger, Integration, Ledger, Policy, Terms, TimeOfDay,
-    TransportSettings,
+    BaseUrl, Integration, Ledger, LocalLedger, Policy, Terms, TimeOfDay, TransportSettings,
 };
 use crate::system;
 
@@ -98,7 +97,7 @@ impl ClientSettings {
     ///
     /// # Errors
     /// `ConfigError` for an empty path, and where the default file cannot be made although
-    /// `daily_allowance` is to be kept; as [`FileLedger::open`].
+    /// `daily_allowance` is to be kept; as [`LocalLedger::open`].
     pub fn choose_ledger(
         &mut self,
         named: Option<&Path>,
@@ -109,9 +108,9 @@ impl ClientSettings {
             if !self.base_url.is_loopback() && !self.clock.is_manual() {
                 let path = default(&integration.file_name());
                 let ledger = if self.sends_once {
-                    DefaultLedger::unopened(path.as_deref(), integration, terms)
+                    LocalLedger::unopened_default(path.as_deref(), integration, terms)
                 } else {
-                    DefaultLedger::new(path.as_deref(), integration, terms)?
+                    LocalLedger::open_default(path.as_deref(), integration, terms)?
                 };
                 self.ledger = Some(Arc::new(ledger));
                 self.ledger_file = path;
@@ -125,14 +124,14 @@ impl ClientSettings {
             return Ok(Some(path.to_owned()));
         }
         let ledger = if self.sends_once {
-            FileLedger::unopened(path, integration, terms)
+            LocalLedger::unopened(path, integration, terms)
         } else {
-            FileLedger::open(path, integration, terms)?
+            LocalLedger::open(path, integration, terms)?
         };
-        let path = ledger.path().to_owned();
+        let path = ledger.path().map(Path::to_owned);
         self.ledger = Some(Arc::new(ledger));
-        self.ledger_file = Some(path.clone());
-        Ok(Some(path))
+        self.ledger_file.clone_from(&path);
+        Ok(path)
     }
 
     /// Takes the clock of a sandbox that names its address and its clock's file, separated by `#`. It is

@@ -53,8 +53,7 @@ mod trust;
 pub(crate) mod test_server;
 
 pub use allowance::{AllowanceState, TimeOfDay};
-pub(crate) use allowance::{DefaultLedger, MemoryLedger};
-pub use allowance::{FileLedger, Integration, Ledger, Outcome, Permit, Reservation, Terms};
+pub use allowance::{Integration, Ledger, LocalLedger, Outcome, Permit, Reservation, Terms};
 pub use base_url::BaseUrl;
 pub(crate) use bundle::certificates;
 pub(crate) use client_certificate::ClientCertificate;

@@ -32,7 +32,7 @@ pub(super) fn apply(
     connection: &Connection,
     (feeds, known): (&mut Feeds, Option<KnownFeed>),
     name: &str,
-    delivery: Option<&Delivery<'_>>,
+    delivery: Option<&Delivery>,
     state: &[u8],
     limits: Limits,
 ) -> StoreResult<(Option<KnownFeed>, Applied)> {
@@ -52,7 +52,7 @@ fn deliver(
     connection: &Connection,
     known: &mut KnownFeed,
     feed: &mut FeedRow,
-    delivery: &Delivery<'_>,
+    delivery: &Delivery,
     limits: Limits,
 ) -> StoreResult<Applied> {
     let mut log = log_row(delivery)?;
@@ -70,7 +70,7 @@ fn deliver(
         let Applied { inserted, revised, unchanged, .. } = done.tally;
         return Ok(Applied { unchanged: inserted + revised + unchanged, ..Applied::default() });
     }
-    let points = points(connection, &mut known.index, feed, delivery.page)?;
+    let points = points(connection, &mut known.index, feed, &delivery.page)?;
     if feed.span == 0 && !points.is_empty() {
         feed.span = span(delivery.interval_seconds, &points);
     }
@@ -108,8 +108,8 @@ fn deliver(
     Ok(log.tally)
 }
 
-fn log_row(delivery: &Delivery<'_>) -> StoreResult<PageRow> {
-    let (page, chain) = (delivery.page, delivery.chain);
+fn log_row(delivery: &Delivery) -> StoreResult<PageRow> {
+    let (page, chain) = (&delivery.page, delivery.chain);
     if chain.first == 0 || chain.first > page.sequence || page.sequence > LARGEST {
         let (first, number) = (chain.first, page.sequence);
         let what =

@@ -353,7 +353,7 @@ impl Target for Store {
         })
     }
 
-    fn apply(&self, feed: &str, delivery: Option<&Delivery<'_>>, state: &[u8]) -> Result<Applied> {
+    fn apply(&self, feed: &str, delivery: Option<&Delivery>, state: &[u8]) -> Result<Applied> {
         self.write(|writer| writer.apply(feed, delivery, state, self.limits))
     }
 }

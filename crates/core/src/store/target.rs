@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -39,15 +40,15 @@ pub trait Target: Send + Sync + Debug {
     /// # Errors
     /// `StoreError`s; the target is unchanged then. One that is `unstorable` is about the values of the
     /// page: the run sets the range of its chain aside.
-    fn apply(&self, feed: &str, delivery: Option<&Delivery<'_>>, state: &[u8]) -> Result<Applied>;
+    fn apply(&self, feed: &str, delivery: Option<&Delivery>, state: &[u8]) -> Result<Applied>;
 }
 
 /// A page to apply to a [`Target`], and how it was read.
-#[derive(Debug, Clone, Copy)]
-pub struct Delivery<'a> {
+#[derive(Debug, Clone)]
+pub struct Delivery {
     /// The page; its sequence number is the version of its points. With the last page of a chain,
     /// the chain's range is read completely.
-    pub page: &'a Page,
+    pub page: Arc<Page>,
     /// The sequence number of the first of the pages that were joined to this one; where none were, its own.
     pub batch_first: u64,
     /// The service's time when the page arrived.

@@ -46,7 +46,7 @@ impl Writer {
     pub(super) fn apply(
         &mut self,
         feed: &str,
-        delivery: Option<&Delivery<'_>>,
+        delivery: Option<&Delivery>,
         state: &[u8],
         limits: Limits,
     ) -> StoreResult<Applied> {

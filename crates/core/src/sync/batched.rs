@@ -2,12 +2,11 @@
 //! chain still says that the whole range was read.
 
 use std::collections::BTreeMap;
-
-use jiff::Timestamp;
+use std::sync::Arc;
 
 use crate::data::Page;
 use crate::error::Result;
-use crate::store::{ChainRange, Delivery};
+use crate::store::Delivery;
 
 /// How many pages of a chain are stored as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,34 +17,13 @@ pub enum Batch {
     Chain,
 }
 
-/// Consecutive pages of a chain that are stored as one page, and the state after the last of them.
+/// Consecutive pages of a chain, joined to one page, and the state after the last of them.
 #[derive(Debug)]
 pub struct Joined {
-    /// At least one page. Only one after [`Joined::finish`].
-    pages: Vec<Page>,
-    first: u64,
-    read_at: Timestamp,
-    /// The chain of the pages.
-    pub chain: ChainRange,
-    interval_seconds: Option<u32>,
-    is_only_chain: bool,
+    /// The page as a target gets it.
+    pub delivery: Delivery,
     /// The state to store with the page.
     pub state: Vec<u8>,
-}
-
-impl Joined {
-    fn finish(mut self) -> Result<Self> {
-        self.pages = vec![Page::joined(self.pages)?];
-        Ok(self)
-    }
-
-    /// The page as a target gets it.
-    #[must_use]
-    pub fn delivery(&self) -> Delivery<'_> {
-        let Self { read_at, chain, interval_seconds, is_only_chain, .. } = *self;
-        let (page, batch_first) = (&self.pages[0], self.first);
-        Delivery { page, batch_first, read_at, chain, interval_seconds, is_only_chain }
-    }
 }
 
 /// Pages that wait for further ones of their chain. They are lost where the process ends: a state is
@@ -53,8 +31,8 @@ impl Joined {
 #[derive(Debug)]
 pub struct Batches {
     batch: Batch,
-    /// By feed.
-    waiting: BTreeMap<String, Joined>,
+    /// By feed: at least one page, and the state after the last of them.
+    waiting: BTreeMap<String, (Vec<Delivery>, Vec<u8>)>,
 }
 
 impl Batches {
@@ -69,15 +47,15 @@ impl Batches {
     /// # Errors
     /// `InternalError` where pages cannot be joined.
     pub fn take(&mut self, feed: &str) -> Result<Option<Joined>> {
-        self.waiting.remove(feed).map(Joined::finish).transpose()
+        self.waiting.remove(feed).map(joined).transpose()
     }
 
     /// The waiting pages of another chain of the feed, which are stored before this page.
     ///
     /// # Errors
     /// As [`Batches::take`].
-    pub fn take_other(&mut self, feed: &str, next: &Delivery<'_>) -> Result<Option<Joined>> {
-        let is_other = |waiting: &Joined| waiting.chain != next.chain;
+    pub fn take_other(&mut self, feed: &str, next: &Delivery) -> Result<Option<Joined>> {
+        let is_other = |(pages, _): &(Vec<Delivery>, _)| pages[0].chain != next.chain;
         if self.waiting.get(feed).is_some_and(is_other) { self.take(feed) } else { Ok(None) }
     }
 
@@ -85,26 +63,13 @@ impl Batches {
     ///
     /// # Errors
     /// As [`Batches::take`].
-    pub fn add(
-        &mut self,
-        feed: &str,
-        next: &Delivery<'_>,
-        state: Vec<u8>,
-    ) -> Result<Option<Joined>> {
-        let Delivery { page, read_at, chain, interval_seconds, is_only_chain, .. } = *next;
-        let (first, mut pages) = match self.waiting.remove(feed) {
-            Some(waiting) => (waiting.first, waiting.pages),
-            None => (page.sequence, Vec::new()),
-        };
-        pages.push(page.clone());
+    pub fn add(&mut self, feed: &str, next: Delivery, state: Vec<u8>) -> Result<Option<Joined>> {
+        let is_last = next.page.is_last;
+        let (pages, latest) = self.waiting.entry(feed.to_owned()).or_default();
+        pages.push(next);
+        *latest = state;
         let is_full = matches!(self.batch, Batch::Pages(most) if pages.len() >= most);
-        let joined =
-            Joined { pages, first, read_at, chain, interval_seconds, is_only_chain, state };
-        if page.is_last || is_full {
-            return joined.finish().map(Some);
-        }
-        self.waiting.insert(feed.to_owned(), joined);
-        Ok(None)
+        if is_last || is_full { self.take(feed) } else { Ok(None) }
     }
 
     /// All waiting pages, each with its feed.
@@ -113,6 +78,14 @@ impl Batches {
     /// As [`Batches::take`].
     pub fn take_all(&mut self) -> Result<Vec<(String, Joined)>> {
         let waiting = std::mem::take(&mut self.waiting).into_iter();
-        waiting.map(|(feed, joined)| Ok((feed, joined.finish()?))).collect()
+        waiting.map(|(feed, waited)| Ok((feed, joined(waited)?))).collect()
     }
+}
+
+fn joined((pages, state): (Vec<Delivery>, Vec<u8>)) -> Result<Joined> {
+    let batch_first = pages[0].batch_first;
+    let last = pages[pages.len() - 1].clone();
+    let pages = pages.into_iter().map(|one| Arc::unwrap_or_clone(one.page)).collect();
+    let page = Arc::new(Page::joined(pages)?);
+    Ok(Joined { delivery: Delivery { page, batch_first, ..last }, state })
 }

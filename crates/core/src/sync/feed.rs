@@ -33,24 +33,59 @@ pub struct FeedInput {
     /// `pageSize`.
     pub page_size: Option<u32>,
     /// The first bucket timestamp, in whole seconds.
+    #[serde(with = "jiff::fmt::serde::timestamp::second::required")]
     pub since: Timestamp,
     /// How far behind the service's time a read ends (§4.5.1); 5 minutes.
+    #[serde(with = "seconds")]
     pub settle_lag: Duration,
     /// How much of the newest range is read again together with fresh data (§4.5.4); 1 hour.
+    #[serde(with = "seconds")]
     pub overlap: Duration,
     /// How long after its end a window is read again for its final values (§4.5.5); 1 day.
+    #[serde(with = "seconds")]
     pub lateness: Duration,
     /// The width of the windows, whose grid begins at the Unix epoch; 1 day. It divides a day, or is
     /// a whole number of days.
+    #[serde(with = "seconds")]
     pub window: Duration,
     /// Pages a day for audits: reads that show when points come, before and after the lateness; 0.
     #[serde(default)]
     pub audit_pages: u32,
 }
 
+/// A duration as whole seconds.
+mod seconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(time.as_secs())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        u64::deserialize(from).map(Duration::from_secs)
+    }
+}
+
 /// A checked feed. Cheap to clone.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "FeedInput", into = "FeedInput")]
 pub struct Feed(Arc<FeedInput>);
+
+impl TryFrom<FeedInput> for Feed {
+    type Error = Error;
+
+    fn try_from(input: FeedInput) -> Result<Self> {
+        Self::new(input)
+    }
+}
+
+impl From<Feed> for FeedInput {
+    fn from(feed: Feed) -> Self {
+        Arc::unwrap_or_clone(feed.0)
+    }
+}
 
 /// A member that differs between two definitions of a feed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -27,8 +27,8 @@
 //! | `plan_scans` | what reading scans would cost |
 //! | `pending_write` | what a run applies next: a page, or a change of a chain |
 //! | `run_state` | what a run has done, and what it leaves |
-//! | `schedule` | the plan of each feed, the chains under way, and the chain that begins next |
-//! | `following` | the chains that a run follows, each with its request under way |
+//! | `schedule` | the plan of each feed, and the chain that begins next |
+//! | `under_way` | a chain that is being read, with the request for its next page |
 //! | `requests` | which requests a run sends, and what becomes of their replies |
 //! | `batched` | pages of a chain that are stored as one |
 //! | `run` | one run, page by page |
@@ -48,7 +48,6 @@ mod chains;
 mod coverage;
 mod feed;
 mod findings;
-mod following;
 mod given_up;
 mod pending_write;
 mod plan;
@@ -67,6 +66,7 @@ mod state;
 mod stored;
 mod task;
 mod through_store;
+mod under_way;
 mod unfinished;
 mod unstorable;
 

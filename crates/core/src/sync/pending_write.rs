@@ -20,7 +20,7 @@ pub(super) enum PendingWrite {
     /// A page, and its chain after that page.
     Page {
         feed: usize,
-        page: Box<Page>,
+        page: Arc<Page>,
         read_at: Timestamp,
         chain: UnfinishedChain,
         begun_here: bool,
@@ -59,7 +59,7 @@ impl NextWrite {
 
     /// The page; `None` where only the state changes.
     #[must_use]
-    pub fn delivery(&self) -> Option<Delivery<'_>> {
+    pub fn delivery(&self) -> Option<Delivery> {
         self.pending.delivery(&self.state)
     }
 }
@@ -86,12 +86,12 @@ impl PendingWrite {
     }
 
     /// The delivery for the target, where this is a page; `state` is that after it.
-    pub(super) fn delivery(&self, state: &FeedState) -> Option<Delivery<'_>> {
+    fn delivery(&self, state: &FeedState) -> Option<Delivery> {
         let Self::Page { page, read_at, chain, .. } = self else { return None };
         let (start, end) = chain.range().instants();
         let span = ChainRange { first: chain.first, start, end };
         Some(Delivery {
-            page,
+            page: Arc::clone(page),
             batch_first: page.sequence,
             read_at: *read_at,
             chain: span,

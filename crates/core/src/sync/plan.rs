@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::chains::chains;
 use super::coverage::Coverage;
 use super::feed::{Feed, check_distinct};
-use super::given_up::SkippedRange;
 use super::ranges::{Range, Ranges, floor};
+use super::run_state::{FeedRun, RunState};
 use super::settings::{Only, SyncSettings};
 use super::state::FeedState;
 use super::task::{Task, Why};
@@ -38,25 +38,14 @@ pub struct Plan {
     pub now: Timestamp,
 }
 
-/// One feed as planning sees it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct PlannedFeed<'a> {
-    pub(super) state: &'a FeedState,
-    /// Ranges that this run has read, or leaves to another run.
-    pub(super) done: &'a Ranges,
-    /// Ranges of unfinished chains that this run leaves to another run.
-    pub(super) put_off: &'a Ranges,
-    /// What this run reads, and nothing else; `None`: what is due.
-    pub(super) only: Option<&'a Only>,
-}
-
 /// The settings of planning, in seconds since the Unix epoch by the service's time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlanTerms<'a> {
     pub(super) now: i64,
     pub(super) until: Option<i64>,
     pub(super) reread: &'a Ranges,
-    /// The service's time, at which ranges are set aside; `None` plans them as the others.
+    /// The service's time, at which ranges are set aside. `None` plans these, and what this run leaves to
+    /// another one, like the others.
     pub(super) clock: Option<i64>,
 }
 
@@ -80,7 +69,7 @@ impl PlanTerms<'_> {
 }
 
 /// The chains to read of all feeds, in order.
-pub(super) fn steps(feeds: &[PlannedFeed<'_>], terms: &PlanTerms<'_>) -> Vec<PlanStep> {
+pub(super) fn steps(feeds: &[FeedRun], terms: &PlanTerms<'_>) -> Vec<PlanStep> {
     let numbered = feeds.iter().enumerate();
     let mut steps: Vec<PlanStep> =
         numbered.flat_map(|(number, known)| steps_of(number, known, terms)).collect();
@@ -89,17 +78,13 @@ pub(super) fn steps(feeds: &[PlannedFeed<'_>], terms: &PlanTerms<'_>) -> Vec<Pla
 }
 
 /// The chains to read of one feed, each class in order.
-pub(super) fn steps_of(
-    number: usize,
-    known: &PlannedFeed<'_>,
-    terms: &PlanTerms<'_>,
-) -> Vec<PlanStep> {
-    let FeedState { density, coverage, given_up, .. } = known.state;
-    let feed = known.state.kept();
+pub(super) fn steps_of(number: usize, known: &FeedRun, terms: &PlanTerms<'_>) -> Vec<PlanStep> {
+    let FeedState { density, coverage, given_up, .. } = &known.state;
+    let feed = &known.state.kept();
     if terms.reread.is_empty() && terms.clock.is_some_and(|clock| given_up.is_endless(clock)) {
         return Vec::new();
     }
-    if let Some(only) = known.only {
+    if let Some(only) = &known.only {
         return steps_within(number, known, terms, only);
     }
     let mut coverage = coverage.clone();
@@ -116,7 +101,7 @@ pub(super) fn steps_of(
     let set_aside = terms.clock.map_or_else(Ranges::none, |clock| {
         given_up.ranges(clock).without(&terms.reread.widened(feed.width()))
     });
-    let out = known.done.with(known.put_off).with(&set_aside);
+    let out = known.done.with(&known.put_off(terms)).with(&set_aside);
     let fresh = Range::new(coverage.end().unwrap_or(i64::MIN), i64::MAX).into();
     for (why, ranges) in needs(feed, &coverage, terms) {
         let ranges = ranges.without(&out);
@@ -144,16 +129,17 @@ pub(super) fn steps_of(
 /// as read by none: it is one chain, always a new one.
 fn steps_within(
     number: usize,
-    known: &PlannedFeed<'_>,
+    known: &FeedRun,
     terms: &PlanTerms<'_>,
     only: &Only,
 ) -> Vec<PlanStep> {
-    let FeedState { density, given_up, .. } = known.state;
-    let feed = known.state.kept();
+    let FeedState { density, given_up, .. } = &known.state;
+    let feed = &known.state.kept();
     let set_aside = terms.clock.map_or_else(Ranges::none, |clock| given_up.ranges(clock));
     let kept = Ranges::from(Range::new(feed.since(), i64::MAX));
     let wanted = only.ranges.without(&known.state.settled()).widened(feed.width()).and(&kept);
-    let mut wanted = wanted.without(known.done).without(known.put_off).without(&set_aside);
+    let put_off = known.put_off(terms);
+    let mut wanted = wanted.without(&known.done).without(&put_off).without(&set_aside);
     let mut steps = Vec::new();
     let recent = terms.now.saturating_sub(RECENT);
     let recent = only.resumed_since.map_or(recent, |since| recent.min(since.as_second()));
@@ -184,13 +170,14 @@ fn steps_within(
 
 /// The unfinished chains that are worth resuming.
 fn resumable<'a>(
-    known: &'a PlannedFeed<'_>,
+    known: &'a FeedRun,
     terms: &'a PlanTerms<'_>,
 ) -> impl Iterator<Item = &'a UnfinishedChain> {
-    known.state.chains.iter().filter(|chain| {
+    let put_off = known.put_off(terms);
+    known.state.chains.iter().filter(move |chain| {
         !known.state.is_superseded(chain, terms.now)
             && terms.until.is_none_or(|until| chain.end <= until)
-            && !known.put_off.contains(chain.range())
+            && !put_off.contains(chain.range())
     })
 }
 
@@ -251,7 +238,7 @@ pub(super) fn reserve_after(state: &FeedState, range: Range, now: i64, resets_at
 }
 
 fn reserve_for(state: &FeedState, coverage: &Coverage, now: i64, resets_at: i64) -> u64 {
-    let feed = state.kept();
+    let feed = &state.kept();
     let end = resets_at.saturating_sub(1);
     let becoming_due = Range::new(feed.settled_before(now), feed.settled_before(end));
     let read = coverage.covered().widened(feed.window()).and(&becoming_due.into());
@@ -278,29 +265,17 @@ pub fn plan(
     settings: &SyncSettings,
 ) -> Result<Plan> {
     check_distinct(feeds)?;
-    let reread = settings.reread_ranges()?;
-    let now = settings.now.unwrap_or_else(|| client.now());
-    let service = client.base_url().as_str();
-    let states = FeedState::load_all(target, feeds, service)?;
-    let none = Ranges::none();
-    let known: Vec<PlannedFeed<'_>> = states
-        .iter()
-        .map(|state| PlannedFeed { state, done: &none, put_off: &none, only: None })
-        .collect();
-    let until = settings.until_second();
-    let clock = client.now();
-    let second = Some(clock.as_second());
-    let terms = PlanTerms { now: now.as_second(), until, reread: &reread, clock: second };
-    let steps = steps(&known, &terms);
-    let is_left_out = |one: &SkippedRange| !reread.contains(Range::between(one.start, one.end));
-    let skipped = states.iter().flat_map(|state| state.set_aside(clock)).filter(is_left_out);
+    let states = FeedState::load_all(target, feeds, client.base_url().as_str())?;
+    let run = RunState::new(states, settings, client.now())?;
+    let terms = run.terms(Some(run.clock.as_second()));
+    let steps = steps(&run.parts, &terms);
     let allowance = client.allowance()?;
     Ok(Plan {
         pages: steps.iter().map(|step| step.pages).sum(),
-        reserve: reserve(states.iter(), terms.now, &allowance),
-        tasks: steps.iter().map(|step| step.task(&states[step.feed])).collect(),
-        skipped: skipped.count(),
+        reserve: reserve(run.parts.iter().map(|part| &part.state), terms.now, &allowance),
+        tasks: steps.iter().map(|step| step.task(run.state(step.feed))).collect(),
+        skipped: run.left_out().count(),
         allowance,
-        now,
+        now: run.now,
     })
 }

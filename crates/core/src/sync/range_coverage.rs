@@ -59,7 +59,7 @@ impl Known {
     /// As of now.
     pub(super) fn of(state: &FeedState) -> Self {
         Self {
-            since: state.kept().since(),
+            since: state.since(),
             forgotten: state.forgotten().into(),
             covered: state.coverage().covered(),
             begun: state.begun(),
@@ -76,7 +76,7 @@ impl Known {
         // A chain covers its range only up to the settle lag at its beginning, which the state knows.
         let covered = ranges(&chains.ended).and(&state.coverage().covered());
         let begun = ranges(&chains.begun);
-        let (since, forgotten) = (state.kept().since(), state.forgotten().into());
+        let (since, forgotten) = (state.since(), state.forgotten().into());
         Self { since, forgotten, covered, begun, ..Self::default() }
     }
 

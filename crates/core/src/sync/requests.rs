@@ -8,15 +8,19 @@
 //! The pages are applied one at a time, each with the state of its feed; which value counts does not
 //! depend on their order.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 
+use futures_util::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
 
-use super::following::{Followed, Following, SentAt};
 use super::pending_write::{PendingWrite, after_dead_cursor};
 use super::plan::PlanStep;
 use super::run::Run;
+use super::under_way::{OpenChain, SentAt, UnderWay};
+use super::unfinished::UnfinishedChain;
 use crate::client::page_request::{Fetched, PageCall};
 use crate::clock::{CORRECTED_SKEW, NOTICED_SKEW};
 use crate::data::{Bookmark, Chain, DecodeSettings, Page, ends_chain};
@@ -24,126 +28,143 @@ use crate::error::{Error, Kind, Result};
 
 impl Run {
     /// Sends requests up to the concurrency: of the chains that wait for nothing, then of new ones, then
-    /// of those whose last page is not yet applied.
-    ///
-    /// # Errors
-    /// Those of the allowance's ledger, and of a chain that cannot begin.
-    pub(super) fn send_requests(&self, followed: &mut Followed) -> Result<()> {
+    /// of those whose last page is not yet applied. An error ends the run.
+    pub(super) fn send_requests(&self) -> Result<()> {
+        let most = self.settings.concurrency;
         let is_stopped = self.work().stopped.is_some();
-        let mut place = 0;
-        while place < followed.chains.len() {
-            let one = &followed.chains[place];
-            if one.request.is_some() || self.work().writes(one.feed) {
-                place += 1;
-            } else if is_stopped || !self.work().may_ask(followed.requests()) {
+        let feeds = self.work().feeds_under_way();
+        for feed in feeds {
+            let (is_over, has_room) = {
+                let work = self.work();
+                if work.is_asked(feed) || work.writes(feed) {
+                    continue;
+                }
+                (is_stopped || !work.may_ask(work.asked()), work.has_room(most))
+            };
+            if is_over {
                 // The allowance is spent, or no other page may be asked for: the next run resumes it.
-                self.close(followed, place);
-            } else if self.has_room(followed) && !self.request(followed, place)? {
-                // It has ended, and the next one has its place.
-            } else {
-                place += 1;
+                self.close(feed);
+            } else if has_room {
+                self.request(feed)?;
             }
         }
-        while self.has_room(followed) {
+        while self.work().has_room(most) {
             let Some(step) = self.next_step()? else { break };
             match self.open_chain(&step) {
-                Ok(Some(chain)) => {
-                    followed.chains.push(chain);
-                    self.request(followed, followed.chains.len() - 1)?;
-                }
-                Ok(None) => self.work().chain_over(step.feed),
-                Err(error) => {
-                    self.work().chain_over(step.feed);
-                    return Err(error);
+                Ok(true) => self.request(step.feed)?,
+                not_opened => {
+                    self.close(step.feed);
+                    not_opened?;
                 }
             }
         }
-        for place in 0..followed.chains.len() {
-            let is_idle = followed.chains[place].request.is_none();
-            if !is_stopped && is_idle && self.has_room(followed) {
+        let feeds = self.work().feeds_under_way();
+        for feed in feeds {
+            let may_ask = {
+                let work = self.work();
+                !is_stopped && !work.is_asked(feed) && work.has_room(most)
+            };
+            if may_ask {
                 // The page before is not yet applied: a chain that must end says so after that.
-                let _later = self.send(&mut followed.chains[place], true);
+                let _later = self.send(feed, true);
             }
         }
         Ok(())
     }
 
-    /// Whether another page may be asked for.
-    fn has_room(&self, followed: &Followed) -> bool {
-        let (under_way, work) = (followed.requests(), self.work());
-        under_way + work.writing() < self.settings.concurrency.max(1) && work.may_ask(under_way)
-    }
-
-    /// Asks for the next page of a chain. False where the chain has ended, and is followed no longer.
-    ///
-    /// # Errors
-    /// As [`Run::arrived`].
-    fn request(&self, followed: &mut Followed, place: usize) -> Result<bool> {
-        let one = &mut followed.chains[place];
-        match self.send(one, self.settings.concurrency > 1) {
-            Ok(()) if one.request.is_some() => return Ok(true),
-            Ok(()) => {}
-            Err(error) => self.end_chain(one, error)?,
+    /// Asks for the next page of a chain. A chain that has ended is closed.
+    fn request(&self, feed: usize) -> Result<()> {
+        match self.send(feed, self.settings.concurrency > 1) {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(error) => self.end_chain(feed, error)?,
         }
-        self.close(followed, place);
-        Ok(false)
+        self.close(feed);
+        Ok(())
     }
 
     /// Sends the request for the next page of a chain, as a task if other requests may run at the same time.
-    ///
-    /// # Errors
-    /// Those of the chain, of which nothing was sent.
-    fn send(&self, one: &mut Following, in_background: bool) -> Result<()> {
-        let Some(wire) = one.chain.wire()? else { return Ok(()) };
-        let clock = self.client.time().clock();
-        let requests = one.spending.requests.load(Ordering::Relaxed);
-        one.sent = SentAt { monotonic: clock.monotonic(), wall: clock.wall(), requests };
-        let call = PageCall {
-            client: self.client.clone(),
-            spending: Arc::clone(&one.spending),
-            deadline: self.deadline,
-            wire,
-            decoding: one.chain.decoding(),
-            keep_raw: false,
+    /// False if the chain has no other page.
+    fn send(&self, feed: usize, in_background: bool) -> Result<bool> {
+        let call = {
+            let mut work = self.work();
+            let Some(UnderWay { spending, open: Some(open), sent, .. }) =
+                work.under_way.get_mut(&feed)
+            else {
+                return Ok(false);
+            };
+            let Some(wire) = open.chain.wire()? else { return Ok(false) };
+            let clock = self.client.time().clock();
+            let requests = spending.requests.load(Ordering::Relaxed);
+            *sent = SentAt { monotonic: clock.monotonic(), wall: clock.wall(), requests };
+            PageCall {
+                client: self.client.clone(),
+                spending: Arc::clone(spending),
+                deadline: self.deadline,
+                wire,
+                decoding: open.chain.decoding(),
+                keep_raw: false,
+            }
         };
-        one.request = Some(call.reply(in_background));
-        Ok(())
+        let reply = call.reply(in_background);
+        self.work().put_back([(feed, reply)]);
+        Ok(true)
     }
 
-    /// Makes what has arrived for a chain the pending write, or ends the chain.
-    ///
-    /// # Errors
-    /// Those that end the run: the chain can repeat its request.
-    pub(super) fn arrived(
-        &self,
-        followed: &mut Followed,
-        (place, fetched, read_at): (usize, Fetched, Timestamp),
-    ) -> Result<()> {
-        let one = &mut followed.chains[place];
-        // The allowance may have refused the request.
-        let was_sent = one.spending.requests.load(Ordering::Relaxed) > one.sent.requests;
-        self.work().answered += u64::from(was_sent);
-        let (is_over, outcome) = match one.chain.accept(fetched) {
+    /// Waits for the next page of any chain. If several have arrived, that of the first feed comes first. A
+    /// cancelled wait drops the requests, and with them their connections. The chains can ask again.
+    pub(super) async fn arrival(&self) -> (usize, Fetched, Timestamp) {
+        let mut requests = self.work().take_requests();
+        let (place, (fetched, read_at)) = poll_fn(|context| {
+            for (place, (_, request)) in requests.iter_mut().enumerate() {
+                if let Poll::Ready(arrived) = request.poll_unpin(context) {
+                    return Poll::Ready((place, arrived));
+                }
+            }
+            Poll::Pending
+        })
+        .await;
+        let (feed, _) = requests.remove(place);
+        self.work().put_back(requests);
+        (feed, fetched, read_at)
+    }
+
+    /// Makes what has arrived for a chain the pending write, or ends the chain. An error ends the run: the
+    /// chain can repeat its request.
+    pub(super) fn arrived(&self, feed: usize, fetched: Fetched, read_at: Timestamp) -> Result<()> {
+        let accepted = {
+            let mut work = self.work();
+            let Some(UnderWay { spending, open: Some(open), sent, .. }) =
+                work.under_way.get_mut(&feed)
+            else {
+                return Ok(());
+            };
+            // The allowance may have refused the request.
+            let was_sent = spending.requests.load(Ordering::Relaxed) > sent.requests;
+            let accepted = open.chain.accept(fetched);
+            work.answered += u64::from(was_sent);
+            accepted
+        };
+        let (is_over, outcome) = match accepted {
             Ok(page) => {
                 let is_last = page.is_last;
-                let kept = self.keep_page(one, page, read_at);
+                let kept = self.keep_page(feed, page, read_at);
                 (is_last || kept.is_err(), kept)
             }
             Err(error) => {
-                let ended = self.end_chain(one, error);
+                let ended = self.end_chain(feed, error);
                 (ended.is_ok(), ended)
             }
         };
         if is_over {
-            self.close(followed, place);
+            self.close(feed);
         }
         outcome
     }
 
-    /// Follows a chain no longer.
-    pub(super) fn close(&self, followed: &mut Followed, place: usize) {
-        let one = followed.chains.remove(place);
-        self.work().chain_over(one.feed);
+    /// Follows a chain no longer. Its request is dropped after the lock, because that may start a task.
+    pub(super) fn close(&self, feed: usize) {
+        let _over = self.work().chain_over(feed);
     }
 
     /// Plans for the same time, or for the service's time once a reply has shown another one.
@@ -161,15 +182,18 @@ impl Run {
         work.next(|| self.client.allowance())
     }
 
-    /// The chain of a step, at its start or at its bookmark. `None` where that bookmark is refused:
-    /// the pending write is then that the chain begins again.
-    fn open_chain(&self, step: &PlanStep) -> Result<Option<Following>> {
+    /// Opens the chain of a step, at its start or at its bookmark. False if that bookmark is refused: the
+    /// pending write is then that the chain begins again.
+    fn open_chain(&self, step: &PlanStep) -> Result<bool> {
         let mut work = self.work();
         let record = work.chain(step);
         let state = work.state(step.feed);
         let (start, end) = step.range.instants();
         let query = state.kept().query_of(step.range)?;
-        self.client.listed().log_missing(&query);
+        if self.settings.only.is_none() {
+            // A read through a store warns.
+            self.client.listed().log_missing(&query);
+        }
         let settings = DecodeSettings::for_query(&query, self.settings.shape.clone(), Vec::new())?;
         let (settings, origin) = (Arc::new(settings), self.client.origin());
         let chain = match &record.bookmark {
@@ -183,61 +207,63 @@ impl Run {
             Err(error) => {
                 let now = self.client.now();
                 work.write(after_dead_cursor(step.feed, &record, error, now));
-                return Ok(None);
+                return Ok(false);
             }
         };
         log::info!(
             target: "siteline::sync", feed = state.feed().name();
             "{}: {} {start} to {end}", state.feed().name(), step.why
         );
-        let (feed, begun_here, request) = (step.feed, record.bookmark.is_none(), None);
-        let (spending, sent) = (work.spending(feed), SentAt::default());
-        Ok(Some(Following { chain, feed, record, begun_here, spending, sent, request }))
+        let begun_here = record.bookmark.is_none();
+        if let Some(one) = work.under_way.get_mut(&step.feed) {
+            one.open = Some(OpenChain { chain, record, begun_here });
+        }
+        Ok(true)
     }
 
     /// Makes the page the pending write.
-    fn keep_page(&self, following: &mut Following, page: Page, read_at: Timestamp) -> Result<()> {
+    fn keep_page(&self, feed: usize, page: Page, read_at: Timestamp) -> Result<()> {
         self.check_skew()?;
-        let record = &mut following.record;
+        let mut work = self.work();
+        let Some(UnderWay { open: Some(open), sent, .. }) = work.under_way.get_mut(&feed) else {
+            return Ok(());
+        };
+        let record = &mut open.record;
         if record.began.is_none() {
-            record.began = Some(self.service_second(following.sent));
+            record.began = Some(self.service_second(*sent));
             record.first = page.sequence;
         }
         record.pages += 1;
         record.points += page.rows() as u64;
-        record.idle = following.chain.idle();
+        record.idle = open.chain.idle();
         record.bookmark = page.bookmark.as_ref().map(Bookmark::to_text);
-        self.work().write(PendingWrite::Page {
-            feed: following.feed,
-            page: Box::new(page),
-            read_at,
-            chain: record.clone(),
-            begun_here: following.begun_here,
-        });
+        let (chain, begun_here) = (record.clone(), open.begun_here);
+        work.write(PendingWrite::Page { feed, page: Arc::new(page), read_at, chain, begun_here });
         Ok(())
     }
 
     /// Handles a failed request of a chain, which ends here. The error is returned where the chain can
     /// repeat the request.
-    fn end_chain(&self, following: &Following, error: Error) -> Result<()> {
-        let Following { feed, record, .. } = following;
+    fn end_chain(&self, feed: usize, error: Error) -> Result<()> {
+        let open = |one: &UnderWay| one.open.as_ref().map(|open| open.record.clone());
+        let Some(record) = self.work().under_way.get(&feed).and_then(open) else { return Ok(()) };
         if record.pages > 0 && ends_chain(&error) {
             let now = self.client.now();
-            self.work().write(after_dead_cursor(*feed, record, error, now));
+            self.work().write(after_dead_cursor(feed, &record, error, now));
             return Ok(());
         }
+        let range = record.range();
         match error.kind() {
-            Kind::RequestRejected if self.may_be_too_long(following, &error) => {
-                let range = record.range();
-                self.work().write(PendingWrite::TooLong { feed: *feed, range });
+            Kind::RequestRejected if self.may_be_too_long(feed, &record, &error) => {
+                self.work().write(PendingWrite::TooLong { feed, range });
             }
             Kind::AllowanceExhausted => {
                 let allowance = self.client.allowance()?;
-                self.work().refused(*feed, record, &allowance, error.context().retry_at);
+                self.work().refused(feed, &record, &allowance, error.context().retry_at);
             }
             // The next run resumes the chain where it stopped.
             Kind::RequestRejected | Kind::ProtocolError | Kind::BodyTooLarge => {
-                self.work().skip(*feed, record.range(), error);
+                self.work().skip(feed, range, error);
             }
             _ => return Err(error),
         }
@@ -246,9 +272,8 @@ impl Run {
 
     /// The longest range that a service answers is not documented (§8). A chain of several windows
     /// whose first page is rejected is tried again with fewer; with one window the error is final.
-    fn may_be_too_long(&self, following: &Following, error: &Error) -> bool {
-        let Following { feed, record, .. } = following;
-        let window = self.work().state(*feed).feed().window();
+    fn may_be_too_long(&self, feed: usize, record: &UnfinishedChain, error: &Error) -> bool {
+        let window = self.work().state(feed).feed().window();
         let refused = matches!(error.context().status, Some(400 | 413 | 422));
         refused && record.pages == 0 && record.range().seconds() > window
     }

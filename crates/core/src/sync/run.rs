@@ -8,7 +8,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::feed::Feed;
-use super::following::{Followed, Waiting};
 use super::pending_write::NextWrite;
 use super::ranges::{Ranges, instant};
 use super::report::SyncReport;
@@ -34,7 +33,8 @@ pub struct Run {
     pub(super) deadline: Deadline,
     /// The monotonic time at which the run began.
     pub(super) begun: Duration,
-    followed: tokio::sync::Mutex<Followed>,
+    /// One call fetches at a time.
+    fetching: tokio::sync::Mutex<()>,
     /// One page is written at a time.
     applying: Mutex<()>,
     work: Mutex<RunState>,
@@ -61,7 +61,7 @@ impl Run {
         Ok(Self {
             deadline,
             begun: client.time().clock().monotonic(),
-            followed: tokio::sync::Mutex::default(),
+            fetching: tokio::sync::Mutex::default(),
             applying: Mutex::new(()),
             work: Mutex::new(work),
             locks: Owned::new(Mutex::new(locks)),
@@ -87,32 +87,26 @@ impl Run {
     /// child.
     pub async fn fetch(&self) -> Result<bool> {
         self.check_process()?;
-        let mut followed = self.followed.lock().await;
-        let mut waiting = Waiting { followed: &mut followed, is_over: false };
-        let outcome = self.fetch_for(waiting.followed).await;
-        waiting.is_over = true;
-        outcome
-    }
-
-    async fn fetch_for(&self, followed: &mut Followed) -> Result<bool> {
+        let _one_at_a_time = self.fetching.lock().await;
         loop {
             self.work().log_warnings();
-            self.close_unstorable(followed);
-            if followed.failed.is_none()
-                && let Err(error) = self.send_requests(followed)
+            self.close_unstorable();
+            let may_send = self.work().ended.is_none();
+            if may_send && let Err(error) = self.send_requests() {
+                self.work().ended = Some(error);
+            }
             {
-                followed.failed = Some(error);
+                let mut work = self.work();
+                if work.is_writing() {
+                    return Ok(true);
+                }
+                if work.asked() == 0 {
+                    return work.take_failure().map_or(Ok(false), Err);
+                }
             }
-            if self.work().is_writing() {
-                return Ok(true);
-            }
-            if followed.requests() == 0 {
-                let failed = followed.failed.take().or_else(|| self.work().take_failure());
-                return failed.map_or(Ok(false), Err);
-            }
-            let arrival = followed.arrival().await;
-            if let Err(error) = self.arrived(followed, arrival) {
-                followed.failed.get_or_insert(error);
+            let (feed, fetched, read_at) = self.arrival().await;
+            if let Err(error) = self.arrived(feed, fetched, read_at) {
+                self.work().ended.get_or_insert(error);
             }
         }
     }
@@ -178,8 +172,8 @@ impl Run {
     /// may need the runtime. They are their own process's.
     #[must_use]
     pub fn stop(&self) -> Option<impl Send + use<>> {
-        let mut followed = self.locks().ok().and_then(|_| self.followed.try_lock().ok())?;
-        Some(followed.drop_requests()).filter(|requests| !requests.is_empty())
+        let _idle = self.locks().ok().and_then(|_| self.fetching.try_lock().ok())?;
+        Some(self.work().take_requests()).filter(|requests| !requests.is_empty())
     }
 
     /// Ends the run: unlocks the feeds, also where other references to the run exist.

@@ -7,15 +7,17 @@ use jiff::Timestamp;
 
 use super::given_up::SkippedRange;
 use super::pending_write::PendingWrite;
-use super::plan::PlanStep;
+use super::plan::{PlanStep, PlanTerms};
 use super::ranges::{Range, Ranges};
 use super::report::{EndedBy, FeedReport};
-use super::schedule::{FeedPlan, UnderWay};
+use super::schedule::FeedPlan;
 use super::settings::{Only, SyncSettings};
 use super::state::FeedState;
 use super::task::Why;
+use super::under_way::UnderWay;
 use super::unfinished::UnfinishedChain;
 use crate::client::SharedPause;
+use crate::client::page_request::PageReply;
 use crate::data::{PageReport, spelled};
 use crate::error::{Error, Kind, Result};
 use crate::http::AllowanceState;
@@ -25,20 +27,46 @@ use crate::store::Applied;
 #[derive(Debug)]
 pub(super) struct FeedRun {
     pub(super) state: FeedState,
+    /// Ranges that this run has read, or leaves to another run.
     pub(super) done: Ranges,
-    pub(super) put_off: Ranges,
-    /// What is asked for, where not all that is due is.
+    /// Ranges of unfinished chains that this run leaves to another run.
+    put_off: Ranges,
+    /// What this run reads, and nothing else; `None`: what is due.
     pub(super) only: Option<Only>,
     /// The number of ranges that were skipped because of an error.
     pub(super) failures: usize,
     chains: u64,
     pages: u64,
-    /// When its newest page was read.
     applied: Applied,
     /// What audits found after the lateness.
     late: u64,
     /// What its current audit has changed.
     found: AuditCounts,
+}
+
+impl FeedRun {
+    /// A feed of which this run has read nothing.
+    pub(super) fn new(state: FeedState, only: Option<Only>) -> Self {
+        let (done, put_off) = (Ranges::none(), Ranges::none());
+        let (applied, found) = (Applied::default(), AuditCounts::default());
+        Self {
+            state,
+            done,
+            put_off,
+            only,
+            failures: 0,
+            chains: 0,
+            pages: 0,
+            applied,
+            late: 0,
+            found,
+        }
+    }
+
+    /// Ranges of unfinished chains that are not planned.
+    pub(super) fn put_off(&self, terms: &PlanTerms<'_>) -> Ranges {
+        terms.clock.map_or_else(Ranges::none, |_| self.put_off.clone())
+    }
 }
 
 /// What the pages of an audit have changed, also before its chain began again.
@@ -80,6 +108,8 @@ pub(super) struct RunState {
     pub(super) answered: u64,
     /// The error of the first range that was skipped.
     failure: Option<Error>,
+    /// The error that ends the run when the requests under way have ended: no other is sent.
+    pub(super) ended: Option<Error>,
     /// Requests of the chains that are over.
     pub(super) requests: u64,
     pub(super) pages: u64,
@@ -102,17 +132,9 @@ impl RunState {
         settings: &SyncSettings,
         clock: Timestamp,
     ) -> Result<Self> {
-        let part = |state: FeedState| FeedRun {
-            only: settings.only_of(state.feed().name()),
-            state,
-            done: Ranges::none(),
-            put_off: Ranges::none(),
-            failures: 0,
-            chains: 0,
-            pages: 0,
-            applied: Applied::default(),
-            late: 0,
-            found: AuditCounts::default(),
+        let part = |state: FeedState| {
+            let only = settings.only_of(state.feed().name());
+            FeedRun::new(state, only)
         };
         let mut run = Self {
             plans: vec![FeedPlan::default(); states.len()],
@@ -126,7 +148,13 @@ impl RunState {
             ..Self::default()
         };
         run.replan_all();
-        run.warn_of_set_aside();
+        let warning = |(feed, SkippedRange { start, end, until, error, .. })| {
+            let text = format!(
+                "{start} to {end} is skipped until {until} ({error}); reread= tries it before"
+            );
+            (feed, text)
+        };
+        run.warnings = run.left_out().map(warning).collect();
         Ok(run)
     }
 
@@ -159,9 +187,43 @@ impl RunState {
         self.failure.is_some()
     }
 
-    /// Takes the error of the first range that was skipped.
+    /// Takes the error that ended the run, or that of the first range that was skipped.
     pub(super) fn take_failure(&mut self) -> Option<Error> {
-        self.failure.take()
+        self.ended.take().or_else(|| self.failure.take())
+    }
+
+    pub(super) fn feeds_under_way(&self) -> Vec<usize> {
+        self.under_way.keys().copied().collect()
+    }
+
+    /// Whether the next page of a feed's chain is asked for.
+    pub(super) fn is_asked(&self, feed: usize) -> bool {
+        self.under_way.get(&feed).is_some_and(|one| one.request.is_some())
+    }
+
+    /// The number of pages that are asked for.
+    pub(super) fn asked(&self) -> usize {
+        self.under_way.values().filter(|one| one.request.is_some()).count()
+    }
+
+    /// Whether another page may be asked for, if at most so many are asked for and not yet applied.
+    pub(super) fn has_room(&self, most: usize) -> bool {
+        let asked = self.asked();
+        asked + self.pending.len() < most.max(1) && self.may_ask(asked)
+    }
+
+    /// Takes the requests under way, each with its feed.
+    pub(super) fn take_requests(&mut self) -> Vec<(usize, PageReply)> {
+        let chains = self.under_way.iter_mut();
+        chains.filter_map(|(feed, one)| Some((*feed, one.request.take()?))).collect()
+    }
+
+    pub(super) fn put_back(&mut self, requests: impl IntoIterator<Item = (usize, PageReply)>) {
+        for (feed, request) in requests {
+            if let Some(one) = self.under_way.get_mut(&feed) {
+                one.request = Some(request);
+            }
+        }
     }
 
     /// The chain of a step: the unfinished one that it resumes, or a new one.
@@ -249,11 +311,6 @@ impl RunState {
 
     pub(super) fn is_writing(&self) -> bool {
         !self.pending.is_empty()
-    }
-
-    /// The number of pending writes.
-    pub(super) fn writing(&self) -> usize {
-        self.pending.len()
     }
 
     /// Whether a write of this feed is pending.
@@ -405,20 +462,12 @@ impl RunState {
         }
     }
 
-    /// Warns of the ranges that this run leaves out.
-    fn warn_of_set_aside(&mut self) {
-        for (feed, part) in self.parts.iter().enumerate() {
-            let set_aside = part.state.set_aside(self.clock).into_iter();
-            let left_out =
-                set_aside.filter(|one| !self.reread.contains(Range::between(one.start, one.end)));
-            self.warnings
-                .extend(left_out.map(|SkippedRange { start, end, until, error, .. }| {
-                let text = format!(
-                    "{start} to {end} is skipped until {until} ({error}); reread= tries it before"
-                );
-                (feed, text)
-            }));
-        }
+    /// The ranges that this run leaves out, because they are set aside, each with its feed.
+    pub(super) fn left_out(&self) -> impl Iterator<Item = (usize, SkippedRange)> {
+        let set_aside = self.parts.iter().enumerate().flat_map(|(feed, part)| {
+            part.state.set_aside(self.clock).into_iter().map(move |one| (feed, one))
+        });
+        set_aside.filter(|(_, one)| !self.reread.contains(Range::between(one.start, one.end)))
     }
 
     /// Logs the warnings that have come up.

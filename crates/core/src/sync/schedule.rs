@@ -12,10 +12,11 @@ use std::sync::atomic::Ordering;
 use jiff::Timestamp;
 
 use super::pending_write::PendingWrite;
-use super::plan::{PlanStep, PlanTerms, PlannedFeed, reserve_after, reserve_of, steps, steps_of};
-use super::ranges::{Range, Ranges};
-use super::run_state::{FeedRun, RunState};
+use super::plan::{PlanStep, PlanTerms, reserve_after, reserve_of, steps, steps_of};
+use super::ranges::Range;
+use super::run_state::RunState;
 use super::task::{Task, Why};
+use super::under_way::UnderWay;
 use crate::client::Spending;
 use crate::error::Result;
 use crate::http::AllowanceState;
@@ -40,14 +41,6 @@ pub(super) struct FeedPlan {
     coming: u64,
 }
 
-/// A chain that is being read.
-#[derive(Debug)]
-pub(super) struct UnderWay {
-    /// Its step, with the pages that are left of it.
-    pub(super) step: PlanStep,
-    pub(super) spending: Arc<Spending>,
-}
-
 impl FeedPlan {
     fn set(&mut self, steps: &[PlanStep]) {
         self.first = steps.iter().min_by_key(|step| (step.why, step.range.start)).copied();
@@ -64,7 +57,7 @@ fn sum(mut pages: impl Iterator<Item = Option<u64>>) -> Option<u64> {
 }
 
 impl RunState {
-    fn terms(&self, clock: Option<i64>) -> PlanTerms<'_> {
+    pub(super) fn terms(&self, clock: Option<i64>) -> PlanTerms<'_> {
         PlanTerms { now: self.now.as_second(), until: self.until, reread: &self.reread, clock }
     }
 
@@ -90,9 +83,7 @@ impl RunState {
         if self.stopped.is_some() || part.failures >= MOST_FAILURES || has_failed {
             return Vec::new();
         }
-        let FeedRun { state, done, put_off, only, .. } = part;
-        let known = PlannedFeed { state, done, put_off, only: only.as_ref() };
-        let mut open = steps_of(feed, &known, &self.terms(Some(self.clock.as_second())));
+        let mut open = steps_of(feed, part, &self.terms(Some(self.clock.as_second())));
         open.retain(|step| !(step.fills && self.no_fill));
         open
     }
@@ -140,8 +131,8 @@ impl RunState {
         self.know_reset(&allowance()?);
         let pause = Arc::clone(&self.pause);
         let feed = Some(self.state(step.feed).feed().name().into());
-        let spending = Arc::new(Spending { pause, feed, ..Spending::default() });
-        self.under_way.insert(step.feed, UnderWay { step, spending });
+        let spending = Spending { pause, feed, ..Spending::default() };
+        self.under_way.insert(step.feed, UnderWay::new(step, spending));
         self.replan(step.feed);
         self.hold_back();
         Ok(Some(step))
@@ -168,19 +159,16 @@ impl RunState {
 
     /// Notes that the chain of a feed has ended, or is not continued. Its last page may be the pending
     /// write: the feed is planned again when that has been applied.
-    pub(super) fn chain_over(&mut self, feed: usize) {
-        if let Some(UnderWay { spending, .. }) = self.under_way.remove(&feed) {
+    pub(super) fn chain_over(&mut self, feed: usize) -> Option<UnderWay> {
+        let over = self.under_way.remove(&feed);
+        if let Some(UnderWay { spending, .. }) = &over {
             self.requests += spending.requests.load(Ordering::Relaxed);
         }
         if !self.writes(feed) {
             self.replan(feed);
         }
         self.hold_back();
-    }
-
-    /// What the chain under way of a feed may spend.
-    pub(super) fn spending(&self, feed: usize) -> Arc<Spending> {
-        self.under_way.get(&feed).map(|chain| Arc::clone(&chain.spending)).unwrap_or_default()
+        over
     }
 
     /// Requests made, repeats included.
@@ -226,15 +214,7 @@ impl RunState {
 
     /// What is left to read, including what this run may not read.
     pub(super) fn tasks(&self) -> Vec<Task> {
-        let none = Ranges::none();
-        let known = self.parts.iter().map(|FeedRun { state, done, only, .. }| PlannedFeed {
-            state,
-            done,
-            put_off: &none,
-            only: only.as_ref(),
-        });
-        let known: Vec<PlannedFeed<'_>> = known.collect();
-        let rest = steps(&known, &self.terms(None)).into_iter();
+        let rest = steps(&self.parts, &self.terms(None)).into_iter();
         let rest = rest.filter(|step| step.why != Why::Audit);
         rest.map(|step| step.task(self.state(step.feed))).collect()
     }

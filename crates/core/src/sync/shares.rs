@@ -41,6 +41,8 @@ pub(super) struct Asked<'a> {
     pub(super) service: &'a str,
     /// The settle lag of a feed that the store gets.
     pub(super) settle_lag: Duration,
+    /// As of [`super::ThroughStore`].
+    pub(super) reads_once: bool,
 }
 
 impl Asked<'_> {
@@ -74,7 +76,8 @@ pub(super) fn shares(states: &[(String, FeedState)], asked: &Asked<'_>) -> Resul
     let same = states.iter().map(|(_, state)| state).filter(|state| asked.is_same(state));
     let mut shares: Vec<Share> = same
         .map(|state| Share {
-            settled: state.settled().and(&range),
+            settled: if asked.reads_once { state.coverage().covered() } else { state.settled() }
+                .and(&range),
             state: state.clone(),
             is_redefined: false,
             missing: Ranges::none(),
@@ -87,7 +90,7 @@ pub(super) fn shares(states: &[(String, FeedState)], asked: &Asked<'_>) -> Resul
         rest = rest.without(&share.settled);
     }
     for share in &mut shares {
-        let since = share.state.kept().since();
+        let since = share.state.since();
         let reached = share.state.coverage.end().map_or(since, |end| end.max(since));
         let kept = rest.and(&Range::new(since, i64::MAX).into());
         let is_own = share.name() == own;
@@ -117,7 +120,11 @@ fn own_share(known: Option<Share>, rest: Ranges, own: &str, asked: &Asked<'_>) -
             interval_seconds: input.interval_seconds,
             page_size: input.page_size,
             settle_lag: Duration::from_secs(asked.settle_lag.as_secs()),
-            window: Duration::from_secs(ceil(width, DAY).unsigned_abs()),
+            window: Duration::from_secs(if asked.reads_once {
+                widest_window(asked.range)
+            } else {
+                ceil(width, DAY).unsigned_abs()
+            }),
             ..FeedInput::new(own, since.unwrap_or(instant(asked.range.start)))
         })?;
         let state = FeedState::new(&feed, asked.service);
@@ -126,7 +133,7 @@ fn own_share(known: Option<Share>, rest: Ranges, own: &str, asked: &Asked<'_>) -
     if !rest.is_empty() && !share.state.forgotten().is_empty() {
         let message = format!(
             "feed {own:?} keeps nothing before {}, because of store.forget()",
-            instant(share.state.kept().since())
+            instant(share.state.since())
         );
         return Err(Error::new(Kind::QueryError, message)
             .with_hint("Begin there, or leave store= out: the range is read and not kept."));
@@ -143,6 +150,13 @@ fn own_share(known: Option<Share>, rest: Ranges, own: &str, asked: &Asked<'_>) -
     }
     let state = share.state.redefine(&feed)?;
     Ok(Share { state, is_redefined: true, missing, ..share })
+}
+
+/// The widest window that contains the whole range, which is then one chain.
+fn widest_window(range: Range) -> u64 {
+    let is_one = |width: &i64| floor(range.start, *width) == floor(range.end - 1, *width);
+    let mut days = (1..=3_650).rev().map(|days| days * DAY);
+    days.find(is_one).unwrap_or(3_650 * DAY).unsigned_abs()
 }
 
 /// The name of the feed for reads with these parameters, which no feed for other points has.

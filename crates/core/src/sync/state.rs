@@ -8,15 +8,13 @@
 //! Every format has the second line, `version` and `made_by`, which distinguish another format from
 //! damage. The state is secret: its bookmarks contain cursors.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::audits::AuditLog;
 use super::coverage::{Coverage, Window, forgotten_windows, windows};
-use super::feed::{Difference, Feed, FeedInput, START};
+use super::feed::{Difference, Feed, START};
 use super::given_up::{GivenUp, SkippedRange};
 use super::ranges::{Range, Ranges, floor, instant};
 use super::task::Why;
@@ -29,73 +27,34 @@ const VERSION: u64 = 2;
 /// With more ranges than this, neighbours are joined where that costs no request.
 const MOST_READS: usize = 1_000;
 
-/// The state of a feed in a store.
-#[derive(Debug, Clone, PartialEq)]
+/// The state of a feed in a store. Times are seconds since the Unix epoch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FeedState {
     feed: Feed,
-    /// The feed without what was forgotten: it begins there.
-    kept: Feed,
     /// The base URL of the service that the feed is read from.
     service: String,
+    /// Where the feed begins since points were forgotten.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) kept_from: Option<i64>,
     pub(super) next_sequence: u64,
     pub(super) coverage: Coverage,
     pub(super) chains: Vec<UnfinishedChain>,
+    #[serde(default, skip_serializing_if = "GivenUp::is_empty")]
     pub(super) given_up: GivenUp,
     pub(super) density: Density,
     pub(super) audits: AuditLog,
     /// By how many seconds the service's clock was ahead of the machine's at the last sync.
+    #[serde(default)]
     pub(super) skew: i64,
 }
 
-/// The serialised form. Times are seconds since the Unix epoch.
-#[derive(Serialize, Deserialize)]
-struct Form {
+/// A state with what tells it from other formats.
+#[derive(Serialize)]
+struct Versioned<'a> {
     version: u64,
-    made_by: String,
-    #[serde(with = "FeedForm")]
-    feed: FeedInput,
-    service: String,
-    /// Where the feed begins since points were forgotten.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    kept_from: Option<i64>,
-    next_sequence: u64,
-    coverage: Coverage,
-    chains: Vec<UnfinishedChain>,
-    #[serde(default, skip_serializing_if = "GivenUp::is_empty")]
-    given_up: GivenUp,
-    density: Density,
-    audits: AuditLog,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    skew: i64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn is_zero(number: &i64) -> bool {
-    *number == 0
-}
-
-/// The members of a [`FeedInput`] as the state has them.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "FeedInput")]
-struct FeedForm {
-    name: String,
-    site: Option<String>,
-    line: Option<String>,
-    filters: Vec<(String, Vec<String>)>,
-    #[serde(rename = "interval")]
-    interval_seconds: Option<u32>,
-    page_size: Option<u32>,
-    #[serde(with = "jiff::fmt::serde::timestamp::second::required")]
-    since: Timestamp,
-    #[serde(with = "whole_seconds")]
-    settle_lag: Duration,
-    #[serde(with = "whole_seconds")]
-    overlap: Duration,
-    #[serde(with = "whole_seconds")]
-    lateness: Duration,
-    #[serde(with = "whole_seconds")]
-    window: Duration,
-    audit_pages: u32,
+    made_by: &'a str,
+    #[serde(flatten)]
+    state: &'a FeedState,
 }
 
 impl FeedState {
@@ -104,8 +63,8 @@ impl FeedState {
     pub fn new(feed: &Feed, service: &str) -> Self {
         Self {
             feed: feed.clone(),
-            kept: feed.clone(),
             service: service.to_owned(),
+            kept_from: None,
             next_sequence: 1,
             coverage: Coverage::default(),
             chains: Vec::new(),
@@ -158,48 +117,20 @@ impl FeedState {
             Some(0) | None => return Err(damaged()),
             Some(version) => return Err(other_version(version, &value)),
         }
-        let form: Form = serde_json::from_value(value).map_err(|_| damaged())?;
-        let is_plausible = form.next_sequence <= LARGEST
-            && form.chains.iter().all(UnfinishedChain::is_plausible)
-            && form.audits.findings.is_plausible();
-        if !is_plausible {
-            return Err(damaged());
-        }
-        let feed = Feed::new(form.feed).map_err(|_| damaged())?;
-        let state = Self {
-            kept: feed.beginning_at(form.kept_from),
-            feed,
-            service: form.service,
-            next_sequence: form.next_sequence,
-            coverage: form.coverage,
-            chains: form.chains,
-            given_up: form.given_up,
-            density: form.density,
-            audits: form.audits,
-            skew: form.skew,
-        };
-        if state.coverage.is_canonical() { Ok(state) } else { Err(damaged()) }
+        let state: Self = serde_json::from_value(value).map_err(|_| damaged())?;
+        let is_plausible = state.next_sequence <= LARGEST
+            && state.chains.iter().all(UnfinishedChain::is_plausible)
+            && state.audits.findings.is_plausible()
+            && state.coverage.is_canonical();
+        if is_plausible { Ok(state) } else { Err(damaged()) }
     }
 
     /// Encodes the state, cursors included.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let form = Form {
-            version: VERSION,
-            made_by: crate::VERSION.to_owned(),
-            feed: self.feed.input().clone(),
-            service: self.service.clone(),
-            kept_from: self.kept_from(),
-            next_sequence: self.next_sequence,
-            coverage: self.coverage.clone(),
-            chains: self.chains.clone(),
-            given_up: self.given_up.clone(),
-            density: self.density,
-            audits: self.audits.clone(),
-            skew: self.skew,
-        };
+        let saved = Versioned { version: VERSION, made_by: crate::VERSION, state: self };
         // Text, integers and finite numbers always serialise.
-        let line = serde_json::to_string(&form).unwrap_or_default();
+        let line = serde_json::to_string(&saved).unwrap_or_default();
         format!("{line}\n{}", checksum_line(&line)).into_bytes()
     }
 
@@ -215,19 +146,19 @@ impl FeedState {
     }
 
     /// The feed as it is read: it begins where points are kept.
-    pub(super) fn kept(&self) -> &Feed {
-        &self.kept
+    pub(super) fn kept(&self) -> Feed {
+        self.feed.beginning_at(self.kept_from)
     }
 
-    /// Where the feed begins since points were forgotten; `None` where none were.
-    pub(super) fn kept_from(&self) -> Option<i64> {
-        Some(self.kept.since()).filter(|from| *from != self.feed.since())
+    /// The beginning of the feed as it is read.
+    pub(super) fn since(&self) -> i64 {
+        self.feed.since().max(self.kept_from.unwrap_or(i64::MIN))
     }
 
     /// What was forgotten: from the feed's beginning to where points are kept.
     #[must_use]
     pub(super) fn forgotten(&self) -> Range {
-        Range::new(self.feed.since(), self.kept.since())
+        Range::new(self.feed.since(), self.since())
     }
 
     /// The ranges that have been read.
@@ -256,8 +187,8 @@ impl FeedState {
 
     /// The end of the range that the feed begins in.
     fn through(&self, ranges: &Ranges) -> Option<Timestamp> {
-        let first = ranges.iter().find(|range| range.end > self.kept.since())?;
-        (first.start <= self.kept.since()).then(|| instant(first.end))
+        let first = ranges.iter().find(|range| range.end > self.since())?;
+        (first.start <= self.since()).then(|| instant(first.end))
     }
 
     /// Everything from the feed's beginning up to this time was read.
@@ -294,7 +225,7 @@ impl FeedState {
     #[must_use]
     pub fn windows(&self, now: Timestamp) -> Vec<Window> {
         let mut all = forgotten_windows(&self.feed, self.forgotten());
-        all.extend(windows(&self.kept, &self.coverage, now));
+        all.extend(windows(&self.kept(), &self.coverage, now));
         self.given_up.mark(all, now.as_second())
     }
 
@@ -303,7 +234,7 @@ impl FeedState {
     pub fn settled(&self) -> Ranges {
         let newest = self.coverage.iter().map(|read| read.read_at).max();
         let Some(newest) = newest else { return Ranges::none() };
-        let to_horizon = self.kept.range_to(self.feed.horizon(newest));
+        let to_horizon = self.kept().range_to(self.feed.horizon(newest));
         self.coverage.settled(&self.feed).and(&to_horizon.into())
     }
 
@@ -357,7 +288,7 @@ impl FeedState {
             return Err(changed(&self.feed, &fixed));
         }
         if !differences.is_empty() && differences.iter().all(|one| one.member == START) {
-            return Ok(Self { feed: feed.clone(), kept: feed.clone(), ..self.clone() });
+            return Ok(Self { feed: feed.clone(), ..self.clone() });
         }
         let same_pages = self.feed.input().page_size == feed.input().page_size;
         let density = self.density;
@@ -366,7 +297,6 @@ impl FeedState {
         state.given_up.release();
         state.abandon(chains);
         Ok(Self {
-            kept: feed.beginning_at(self.kept_from()),
             feed: feed.clone(),
             density: if same_pages { density } else { density.with_other_pages() },
             ..state
@@ -380,10 +310,10 @@ impl FeedState {
     /// `QueryError` for a time after the newest instant that was read: it would forget what never was.
     pub fn forget(&self, before: Timestamp) -> Result<Self> {
         let from = floor(before.as_second(), self.feed.width());
-        if from <= self.kept.since() {
+        if from <= self.since() {
             return Ok(self.clone());
         }
-        let newest = self.coverage.end().unwrap_or(self.kept.since());
+        let newest = self.coverage.end().unwrap_or(self.since());
         if from > newest {
             let (name, newest) = (self.feed.name(), instant(newest));
             let message = format!(
@@ -401,7 +331,7 @@ impl FeedState {
     /// nothing does.
     pub(super) fn forget_up_to(&mut self, kept_from: i64) -> bool {
         let from = kept_from.div_euclid(1_000_000);
-        let later = from > self.kept.since();
+        let later = from > self.since();
         if later {
             self.begin_at(from);
         }
@@ -410,7 +340,7 @@ impl FeedState {
 
     /// Lets the feed begin at this time, in seconds.
     fn begin_at(&mut self, from: i64) {
-        self.kept = self.feed.beginning_at(Some(from));
+        self.kept_from = Some(from);
         let chains = std::mem::take(&mut self.chains).into_iter();
         let (dropped, kept) = chains.partition(|chain| chain.start < from);
         self.chains = kept;
@@ -506,24 +436,6 @@ impl FeedState {
             }
             self.density.learn(covered.seconds(), chain.pages, chain.points, on_last);
         }
-    }
-}
-
-/// A duration as whole seconds.
-mod whole_seconds {
-    use super::{Deserialize, Duration};
-
-    pub(super) fn serialize<S: serde::Serializer>(
-        time: &Duration,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        to.serialize_u64(time.as_secs())
-    }
-
-    pub(super) fn deserialize<'de, D: serde::Deserializer<'de>>(
-        from: D,
-    ) -> Result<Duration, D::Error> {
-        u64::deserialize(from).map(Duration::from_secs)
     }
 }
 

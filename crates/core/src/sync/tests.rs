@@ -18,8 +18,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::feed::{Feed, FeedInput};
-use super::plan::{PlanStep, PlanTerms, PlannedFeed, steps};
+use super::plan::{PlanStep, PlanTerms, steps};
 use super::ranges::{Range, Ranges};
+use super::run_state::FeedRun;
 use super::state::FeedState;
 use super::task::Why;
 use super::unfinished::UnfinishedChain;
@@ -49,7 +50,8 @@ fn state(change: impl FnOnce(&mut FeedInput)) -> FeedState {
 /// The plan for one feed.
 fn planned(state: &FeedState, now: i64, done: &Ranges) -> Vec<PlanStep> {
     let none = Ranges::none();
-    let known = PlannedFeed { state, done, put_off: &none, only: None };
+    let mut known = FeedRun::new(state.clone(), None);
+    known.done = done.clone();
     steps(&[known], &PlanTerms { now, until: None, reread: &none, clock: None })
 }
 

@@ -14,12 +14,13 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::begin::{Locks, wait_for};
 use super::feed::Feed;
-use super::plan::{PlanTerms, PlannedFeed, steps_of};
+use super::plan::{PlanTerms, steps_of};
 use super::range_coverage::Unread;
 use super::ranges::{Range, Ranges};
 use super::read::ReadSpec;
 use super::report::EndedBy;
 use super::run::Run;
+use super::run_state::FeedRun;
 use super::settings::{Only, SyncSettings};
 use super::shares::{Asked, Share, range_of, shares};
 use super::stored::read_states;
@@ -52,6 +53,8 @@ pub struct ThroughStore {
     store: Arc<Store>,
     scan: Scan,
     range: Range,
+    /// Whether each part is read once, though it may change later: for the store of an interrupted read.
+    reads_once: bool,
     /// A read between two of its steps.
     paused: Mutex<Option<Reading>>,
     /// What was read since the scan was first read: it is not read a second time after an error.
@@ -90,14 +93,14 @@ impl ThroughStore {
     ///
     /// # Errors
     /// As [`ThroughStore::new`]; `QueryError` for a range in parts.
-    pub fn of_scan(store: &Arc<Store>, scan: &Scan) -> Result<Parts> {
+    pub fn of_scan(store: &Arc<Store>, scan: &Scan, reads_once: bool) -> Result<Parts> {
         if scan.cut().is_some() {
             return Err(Error::new(Kind::QueryError, "split= is not for a read with store=")
                 .with_hint(
                     "Leave split= out: what is missing is read in parts that suit the store.",
                 ));
         }
-        let part = |scan| Self::new(Arc::clone(store), scan).map(Arc::new);
+        let part = |scan| Self::new(Arc::clone(store), scan, reads_once).map(Arc::new);
         if scan.chains().len() == 1 {
             let part = part(scan.clone())?;
             return Ok((Arc::clone(&part) as _, vec![part]));
@@ -110,7 +113,7 @@ impl ThroughStore {
     ///
     /// # Errors
     /// `QueryError` for a scan without a start, and for one that asks for what a store does not keep.
-    pub fn new(store: Arc<Store>, scan: Scan) -> Result<Self> {
+    pub fn new(store: Arc<Store>, scan: Scan, reads_once: bool) -> Result<Self> {
         let not_kept = |what: &str| {
             let message = format!("{what} is not kept by a store");
             Err(Error::new(Kind::QueryError, message)
@@ -123,13 +126,20 @@ impl ThroughStore {
             return not_kept("keep_raw=");
         }
         let range = range_of(scan.query())?;
-        Ok(Self { store, scan, range, paused: Mutex::new(None), attempt: Mutex::default() })
+        let (paused, attempt) = (Mutex::new(None), Mutex::default());
+        Ok(Self { store, scan, range, reads_once, paused, attempt })
     }
 
     /// The store.
     #[must_use]
     pub fn store(&self) -> &Arc<Store> {
         &self.store
+    }
+
+    /// Whether each part is read once.
+    #[must_use]
+    pub fn reads_once(&self) -> bool {
+        self.reads_once
     }
 
     /// The chains that a read would begin now, and the number of ranges that it would refuse because they
@@ -143,10 +153,10 @@ impl ThroughStore {
         let terms = PlanTerms { now: second, until: None, reread: &reread, clock };
         let (mut tasks, mut set_aside) = (Vec::new(), 0);
         for Share { state, missing, .. } in &self.shares()? {
-            let (none, ranges) = (Ranges::none(), self.left_of(state.feed().name(), missing));
+            let ranges = self.left_of(state.feed().name(), missing);
             set_aside += usize::from(state.set_aside_of(&ranges, now).is_some());
             let only = Only { ranges, resumed_since: self.resumed_since() };
-            let known = PlannedFeed { state, done: &none, put_off: &none, only: Some(&only) };
+            let known = FeedRun::new(state.clone(), Some(only));
             for mut step in steps_of(0, &known, &terms) {
                 let (start, end) = step.range.instants();
                 let query = self.scan.query().over(Some(start), Some(end))?;
@@ -182,7 +192,8 @@ impl ThroughStore {
             query: self.scan.query(),
             range: self.range,
             service: client.base_url().as_str(),
-            settle_lag: client.settings().settle_lag,
+            settle_lag: if self.reads_once { Duration::ZERO } else { client.settings().settle_lag },
+            reads_once: self.reads_once,
         };
         shares(&read_states(&self.store)?, &asked)
     }
@@ -279,6 +290,9 @@ impl ThroughStore {
 
     /// Chains that began then or later are of this scan. When a chain began is rounded to the past.
     fn resumed_since(&self) -> Option<Timestamp> {
+        if self.reads_once {
+            return Some(Timestamp::MIN);
+        }
         let read_at = self.attempt.lock().read_at?;
         read_at.checked_sub(ROUNDED).ok()
     }

@@ -3,7 +3,6 @@
 
 use jiff::Timestamp;
 
-use super::following::Followed;
 use super::pending_write::{PendingWrite, set_aside_hint};
 use super::ranges::Range;
 use super::run::Run;
@@ -23,13 +22,9 @@ impl Run {
     }
 
     /// Closes each chain with a page that could not be stored, because its next request may be in flight.
-    pub(super) fn close_unstorable(&self, followed: &mut Followed) {
+    pub(super) fn close_unstorable(&self) {
         let feeds = std::mem::take(&mut self.work().unstorable);
-        for feed in feeds {
-            if let Some(place) = followed.chains.iter().position(|one| one.feed == feed) {
-                self.close(followed, place);
-            }
-        }
+        feeds.into_iter().for_each(|feed| self.close(feed));
     }
 }
 

@@ -133,7 +133,7 @@ impl Target for NoLocks {
         Ok(None)
     }
 
-    fn apply(&self, _: &str, _: Option<&Delivery<'_>>, _: &[u8]) -> Result<Applied> {
+    fn apply(&self, _: &str, _: Option<&Delivery>, _: &[u8]) -> Result<Applied> {
         Ok(Applied::default())
     }
 }

@@ -78,7 +78,7 @@ impl Target for Model {
         Ok(lock(&self.feeds).get(feed).map(|feed| feed.state.clone()))
     }
 
-    fn apply(&self, feed: &str, delivery: Option<&Delivery<'_>>, state: &[u8]) -> Result<Applied> {
+    fn apply(&self, feed: &str, delivery: Option<&Delivery>, state: &[u8]) -> Result<Applied> {
         let failures = &mut *lock(&self.failures);
         if *failures > 0 {
             *failures -= 1;
@@ -92,8 +92,8 @@ impl Target for Model {
 }
 
 impl Feed {
-    fn apply(&mut self, delivery: &Delivery<'_>) -> Applied {
-        let (page, chain) = (delivery.page, delivery.chain);
+    fn apply(&mut self, delivery: &Delivery) -> Applied {
+        let (page, chain) = (&delivery.page, delivery.chain);
         assert_eq!(page.sequence, self.sequence + 1, "one number for each page");
         assert!(chain.first <= page.sequence);
         self.sequence = page.sequence;

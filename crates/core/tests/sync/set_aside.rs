@@ -260,7 +260,7 @@ impl Target for Picky {
     fn apply(
         &self,
         feed: &str,
-        delivery: Option<&Delivery<'_>>,
+        delivery: Option<&Delivery>,
         state: &[u8],
     ) -> siteline_core::Result<Applied> {
         let times = delivery.map(|delivery| delivery.page.points.timestamps.values());

@@ -122,7 +122,7 @@ impl Target for Stored {
         self.store.state(feed)
     }
 
-    fn apply(&self, feed: &str, delivery: Option<&Delivery<'_>>, state: &[u8]) -> Result<Applied> {
+    fn apply(&self, feed: &str, delivery: Option<&Delivery>, state: &[u8]) -> Result<Applied> {
         let failures = &mut *self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         if *failures > 0 {
             *failures -= 1;

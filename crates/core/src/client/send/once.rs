@@ -3,7 +3,7 @@
 use super::Client;
 use crate::auth::{AssertionSettings, Authentication, TokenFacts};
 use crate::error::{Error, Result};
-use crate::http::FileLedger;
+use crate::http::LocalLedger;
 use crate::http::path_probe::{self, Path};
 
 impl Client {
@@ -74,7 +74,7 @@ impl Client {
     pub fn look_at_ledger(&self) -> Result<Option<bool>> {
         let settings = self.settings();
         let Some(file) = &settings.ledger_file else { return Ok(None) };
-        let ledger = FileLedger::unopened(file, settings.integration(), settings.terms());
+        let ledger = LocalLedger::unopened(file, settings.integration(), settings.terms());
         ledger.look().map(Some)
     }
 }

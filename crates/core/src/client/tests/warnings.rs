@@ -8,7 +8,7 @@ use super::*;
 use crate::auth::test_harness::warnings;
 use crate::clock::{Clock, ServiceTime};
 use crate::http::{
-    BaseUrl, Call, DefaultLedger, Integration, Ledger as _, Policy, Request, RetryQuota, Terms,
+    BaseUrl, Call, Integration, Ledger as _, LocalLedger, Policy, Request, RetryQuota, Terms,
     Transport, TransportSettings,
 };
 
@@ -21,7 +21,7 @@ fn that_requests_are_counted_in_memory_is_said_once_for_each_path() {
     drop(warnings());
     for (name, said) in [("one.txt", 1), ("one.txt", 0), ("other.txt", 1), ("one.txt", 0)] {
         let path = file.join(name);
-        let ledger = DefaultLedger::new(Some(&path), integration.clone(), Terms::default());
+        let ledger = LocalLedger::open_default(Some(&path), integration.clone(), Terms::default());
         let ledger = ledger.expect("no limit");
         for _ in 0..2 {
             drop(ledger.reserve(noon().moment(), 0).expect("memory"));

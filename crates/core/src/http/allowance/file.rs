@@ -15,12 +15,11 @@ use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 
-use super::count::{Count, Terms};
-use super::ledger::Keeps;
+use super::count::Count;
 use super::locked::{FileFailure, LockedFile};
 use super::new_file;
 use super::text::{self, TextFault};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind};
 use crate::files::owner_text;
 
 /// A process keeps the lock for microseconds, unless it was stopped. The wait is limited, because
@@ -47,13 +46,12 @@ impl Integration {
     }
 }
 
-/// Counts in a file, for all processes that use it. The limit is not stored in the file.
+/// The file of a ledger. It does not contain the limit.
 #[derive(Debug)]
-pub struct FileLedger {
+pub(super) struct LedgerFile {
     path: PathBuf,
     integration: Integration,
-    terms: Terms,
-    lock_wait: Duration,
+    pub(super) lock_wait: Duration,
 }
 
 /// Why an operation failed.
@@ -67,45 +65,31 @@ pub(super) enum LedgerFailure {
     Foreign,
 }
 
-impl FileLedger {
-    /// Opens the ledger in this file, or creates it. Its folder must exist.
-    ///
-    /// # Errors
-    /// `StoreError` with the path if the file cannot be created or opened, has a newer version, or
-    /// belongs to another integration; `StoreCorrupt` if it is damaged.
-    pub fn open(path: &Path, integration: Integration, terms: Terms) -> Result<Self> {
-        let ledger = Self::unopened(path, integration, terms);
-        ledger.update(|_| ())?;
-        Ok(ledger)
-    }
-
-    /// In this file, which the first count opens or creates.
-    pub(crate) fn unopened(path: &Path, integration: Integration, terms: Terms) -> Self {
+impl LedgerFile {
+    pub(super) fn new(path: &Path, integration: Integration) -> Self {
         // Absolute, because the process may change its working directory.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        Self { path, integration, terms, lock_wait: LOCK_WAIT }
+        Self { path, integration, lock_wait: LOCK_WAIT }
     }
 
-    /// The path of the file.
-    #[must_use]
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Opens the file to read and write, and locks it.
+    fn open(&self) -> Result<LockedFile, FileFailure> {
+        let mut options = OpenOptions::new();
+        LockedFile::open(&self.path, options.read(true).write(true), File::try_lock, self.lock_wait)
     }
 
     /// Opens, locks and reads it as a count does, and changes nothing. Returns whether it is there: it is
     /// not made.
-    ///
-    /// # Errors
-    /// As [`FileLedger::open`].
-    pub(crate) fn look(&self) -> Result<bool> {
-        let mut options = OpenOptions::new();
-        let options = options.read(true).write(true);
-        let look = || match LockedFile::open(&self.path, options, File::try_lock, self.lock_wait) {
+    pub(super) fn try_look(&self) -> Result<bool, LedgerFailure> {
+        match self.open() {
             Ok(file) => self.count_in(&file.read()?).map(|_| true),
             Err(failure) if failure.is_not_found() => Ok(false),
             Err(failure) => Err(failure.into()),
-        };
-        look().map_err(|failure| self.error(&failure))
+        }
     }
 
     /// Reads, changes and writes back under an exclusive lock. A missing file is made.
@@ -113,13 +97,10 @@ impl FileLedger {
         &self,
         change: impl FnOnce(&mut Count) -> T,
     ) -> Result<T, LedgerFailure> {
-        let mut options = OpenOptions::new();
-        let options = options.read(true).write(true);
-        let open = || LockedFile::open(&self.path, options, File::try_lock, self.lock_wait);
-        let file = match open() {
+        let file = match self.open() {
             Err(failure) if failure.is_not_found() => {
                 new_file::create(&self.path, self.text(&Count::default())?.as_bytes())?;
-                open()?
+                self.open()?
             }
             opened => opened?,
         };
@@ -216,20 +197,6 @@ fn advice(failure: &LedgerFailure) -> (Kind, &'static str) {
         LedgerFailure::Foreign => {
             (Kind::StoreError, "Each integration has its own ledger: name another path.")
         }
-    }
-}
-
-impl Keeps for FileLedger {
-    fn terms(&self) -> Terms {
-        self.terms
-    }
-
-    fn read<T>(&self, read: impl FnOnce(&Count) -> T) -> Result<T> {
-        self.try_read(read).map_err(|failure| self.error(&failure))
-    }
-
-    fn update<T>(&self, change: impl FnOnce(&mut Count) -> T) -> Result<T> {
-        self.try_update(change).map_err(|failure| self.error(&failure))
     }
 }
 

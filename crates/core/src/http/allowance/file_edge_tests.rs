@@ -16,7 +16,7 @@ fn the_ledger_of_an_integration_is_found_again_under_its_name() {
 #[test]
 fn another_process_finds_all_that_the_default_ledger_was_told() {
     let folder = Folder::new();
-    let open = || DefaultLedger::new(Some(&folder.file()), plant(), Terms::default());
+    let open = || LocalLedger::open_default(Some(&folder.file()), plant(), Terms::default());
     let ledger = open().expect("no limit");
     let other = || open().expect("no limit");
     // The wall clock is a day off: two replies show the service's time.
@@ -38,7 +38,8 @@ fn another_process_finds_all_that_the_default_ledger_was_told() {
 #[test]
 fn s5_an_error_says_whose_the_file_or_its_folder_is_where_permission_is_missing() {
     let folder = Folder::new();
-    let ledger = folder.open(None);
+    let ledger = LedgerFile::new(&folder.file(), plant());
+    folder.open(None);
     let failed = |kind: ErrorKind| {
         LedgerFailure::File(FileFailure::System { action: "opened", error: kind.into() })
     };
@@ -46,7 +47,7 @@ fn s5_an_error_says_whose_the_file_or_its_folder_is_where_permission_is_missing(
     assert!(text.ends_with(&format!("denied: {}", owner_text(&folder.file()))), "{text}");
     // What is in a folder that may not be entered is not seen: the folder is named.
     let hidden = folder.0.join("absent").join("ledger.txt");
-    let hidden = FileLedger::unopened(&hidden, plant(), Terms::default());
+    let hidden = LedgerFile::new(&hidden, plant());
     let text = hidden.error(&failed(ErrorKind::PermissionDenied)).context().message.clone();
     let place = format!(" at {}: {}", folder.0.display(), owner_text(&folder.0));
     assert!(text.ends_with(&place), "{text}");
@@ -63,6 +64,6 @@ fn s5_a_ledger_that_cannot_be_opened_for_another_reason_than_its_absence_is_not_
     let folder = Folder::new();
     fs::write(folder.file(), "in the way").expect("written");
     let path = folder.file().join("ledger.txt");
-    let error = FileLedger::open(&path, plant(), Terms::default()).expect_err("no folder");
+    let error = LocalLedger::open(&path, plant(), Terms::default()).expect_err("no folder");
     assert!(error.context().message.ends_with("not a directory"), "{error}");
 }

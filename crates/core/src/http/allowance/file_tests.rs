@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use jiff::Timestamp;
 
 use super::*;
-use crate::http::allowance::default::DefaultLedger;
+use crate::http::allowance::count::Terms;
 use crate::http::allowance::ledger::Ledger;
+use crate::http::allowance::local::LocalLedger;
 use crate::http::allowance::outcome::{Outcome, Permit};
 use crate::http::allowance::test_moments::{SILENT, at, moment, now, reading, reply};
 use crate::http::allowance::time_of_day::TimeOfDay;
@@ -33,8 +34,8 @@ impl Folder {
     }
 
     /// Opens the ledger as another process would.
-    fn open(&self, limit: Option<u64>) -> FileLedger {
-        FileLedger::open(&self.file(), plant(), Terms { limit, resets: None }).expect("a ledger")
+    fn open(&self, limit: Option<u64>) -> LocalLedger {
+        LocalLedger::open(&self.file(), plant(), Terms { limit, resets: None }).expect("a ledger")
     }
 }
 
@@ -104,7 +105,7 @@ fn b8_midnight_and_a_configured_time_of_day_start_a_new_count_in_the_file() {
     spend(&folder.open(None), "2026-11-02T00:00:00Z", 2);
     assert_eq!(used(&folder.open(None), "2026-11-01T23:59:59Z"), 2, "no day is opened twice");
     let resets = Some(TimeOfDay::parse("06:00Z").expect("a time"));
-    let stated = FileLedger::open(&folder.file(), plant(), Terms { limit: None, resets });
+    let stated = LocalLedger::open(&folder.file(), plant(), Terms { limit: None, resets });
     spend(&stated.expect("a ledger"), "2026-11-02T07:00:00Z", 1);
     assert_eq!(used(&folder.open(None), "2026-11-03T05:59:59Z"), 3, "all processes use it");
     assert_eq!(used(&folder.open(None), "2026-11-03T06:00:10Z"), 0, "after the longest drift");
@@ -166,7 +167,7 @@ fn b10_s7_any_flipped_bit_is_detected() {
             ledger.state(now(NOON)).err(),
             ledger.count_token_request(now(NOON)).err(),
             ledger.token_pause(now(NOON)).err(),
-            FileLedger::open(&folder.file(), plant(), Terms::default()).err(),
+            LocalLedger::open(&folder.file(), plant(), Terms::default()).err(),
         ];
         for error in outcomes {
             let error = error.expect("damaged");
@@ -246,7 +247,7 @@ fn a_new_ledger_is_of_its_owner_alone_and_made_where_a_link_says() {
     // A link to a file that does not exist yet.
     let link = folder.0.join("link");
     symlink("target.txt", &link).expect("a link");
-    let linked = FileLedger::open(&link, plant(), Terms::default()).expect("a ledger");
+    let linked = LocalLedger::open(&link, plant(), Terms::default()).expect("a ledger");
     spend(&linked, NOON, 1);
     assert!(folder.0.join("target.txt").is_file() && link.is_symlink());
 }
@@ -256,7 +257,7 @@ fn b21_s8_a_ledger_of_another_form_is_refused_and_kept() {
     let folder = Folder::new();
     let text = text::sealed("\"form\":7,\"anything\":\"else\"}\n");
     fs::write(folder.file(), &text).expect("written");
-    let error = FileLedger::open(&folder.file(), plant(), Terms::default()).expect_err("newer");
+    let error = LocalLedger::open(&folder.file(), plant(), Terms::default()).expect_err("newer");
     assert_eq!(error.kind(), Kind::StoreError);
     assert!(error.context().message.contains("newer siteline (form 7)"), "{error}");
     assert_eq!(fs::read_to_string(folder.file()).expect("a file"), text);
@@ -267,7 +268,7 @@ fn a_ledger_of_another_integration_is_refused() {
     let folder = Folder::new();
     folder.open(None);
     let other = Integration::new("https://customer.example.com", "subject-2");
-    let error = FileLedger::open(&folder.file(), other, Terms::default()).expect_err("another's");
+    let error = LocalLedger::open(&folder.file(), other, Terms::default()).expect_err("another's");
     assert_eq!(error.kind(), Kind::StoreError);
     assert!(error.context().message.contains("another base_url and subject"), "{error}");
 }
@@ -279,7 +280,7 @@ fn s5_if_no_ledger_can_be_created_the_error_names_the_path() {
     wrong.push(if cfg!(windows) { r"\\.\NUL" } else { "/dev/null" }.into());
     let absent = folder.0.join("absent");
     for path in wrong {
-        let error = FileLedger::open(&path, plant(), Terms::default()).expect_err("no file");
+        let error = LocalLedger::open(&path, plant(), Terms::default()).expect_err("no file");
         let missing = format!("its folder {} does not exist", absent.display());
         let is_absent = path.starts_with(&absent);
         assert_eq!(error.context().message.contains(&missing), is_absent, "{error}");
@@ -292,7 +293,7 @@ fn s5_if_no_ledger_can_be_created_the_error_names_the_path() {
 fn a_lock_that_is_not_released_is_an_error_and_nothing_is_counted() {
     let folder = Folder::new();
     let mut ledger = folder.open(None);
-    ledger.lock_wait = Duration::from_micros(50);
+    ledger.set_lock_wait(Duration::from_micros(50));
     let stopped = OpenOptions::new().read(true).write(true).open(folder.file()).expect("the file");
     stopped.lock().expect("the lock");
     for error in [ledger.reserve(now(NOON), 0).err(), ledger.state(now(NOON)).err()] {
@@ -356,14 +357,17 @@ fn filled(value: serde_json::Value, number: u64, time: Option<Timestamp>) -> ser
 fn the_first_request_creates_the_default_ledger() {
     let folder = Folder::new();
     let state = folder.0.join("state").join("siteline").join(plant().file_name());
-    let ledger = DefaultLedger::new(Some(&state), plant(), Terms::default()).expect("no limit");
+    let ledger =
+        LocalLedger::open_default(Some(&state), plant(), Terms::default()).expect("no limit");
     assert_eq!(used(&ledger, NOON), 0);
     assert!(!folder.0.join("state").exists());
     spend(&ledger, NOON, 2);
-    let other = DefaultLedger::new(Some(&state), plant(), Terms::default()).expect("no limit");
+    let other =
+        LocalLedger::open_default(Some(&state), plant(), Terms::default()).expect("no limit");
     assert_eq!(used(&other, NOON), 2);
     fs::write(&state, "x").expect("written");
-    let third = DefaultLedger::new(Some(&state), plant(), Terms::default()).expect("no limit");
+    let third =
+        LocalLedger::open_default(Some(&state), plant(), Terms::default()).expect("no limit");
     for error in [ledger.state(now(NOON)).err(), third.state(now(NOON)).err()] {
         assert_eq!(error.expect("damaged").kind(), Kind::StoreCorrupt);
     }
@@ -375,7 +379,7 @@ fn if_the_default_file_cannot_be_created_requests_are_counted_in_memory() {
     let folder = Folder::new();
     fs::write(folder.file(), "in the way").expect("written");
     for path in [Some(folder.file().join("ledger.txt")), None] {
-        let ledger = DefaultLedger::new(path.as_deref(), plant(), Terms::default());
+        let ledger = LocalLedger::open_default(path.as_deref(), plant(), Terms::default());
         let ledger = ledger.expect("no limit");
         assert_eq!(used(&ledger, NOON), 0);
         ledger.count_token_request(now(NOON)).expect("memory");
@@ -392,7 +396,7 @@ fn if_the_default_file_cannot_be_created_requests_are_counted_in_memory() {
 fn b10_a_pipe_in_the_place_of_a_ledger_is_an_error_and_nobody_waits() {
     let folder = Folder::new();
     nix::unistd::mkfifo(&folder.file(), nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
-    let ledger = FileLedger::unopened(&folder.file(), plant(), Terms::default());
+    let ledger = LocalLedger::unopened(&folder.file(), plant(), Terms::default());
     for error in [ledger.state(now(NOON)).err(), ledger.reserve(now(NOON), 0).err()] {
         let error = error.expect("no file");
         assert!(error.context().message.contains("not a regular file"), "{error}");

@@ -18,22 +18,20 @@
 //! | `outcome` | one request: whether it may be sent, and what became of it |
 //! | `count` | the arithmetic: requests, pins and pauses |
 //! | `days` | how its days begin |
-//! | `ledger` | the trait, and what all ledgers with a count share |
-//! | `memory` | the ledger in memory |
+//! | `ledger` | counts requests, here or at an agent |
 //! | `text` | a count as JSON with a checksum |
 //! | `locked` | an open and locked file |
 //! | `new_file` | making that file |
-//! | `file` | the ledger in a file |
-//! | `default` | the ledger in the user's state folder, or in memory if that fails |
+//! | `file` | the file of a ledger |
+//! | `local` | the ledger of this machine, in a file or in memory |
 
 mod count;
 mod days;
-mod default;
 mod file;
 mod ledger;
+mod local;
 mod locked;
 mod loose;
-mod memory;
 mod new_file;
 mod outcome;
 mod service_clock;
@@ -48,10 +46,9 @@ mod time_of_day;
 mod token_counts;
 
 pub use self::count::Terms;
-pub(crate) use self::default::DefaultLedger;
-pub use self::file::{FileLedger, Integration};
+pub use self::file::Integration;
 pub use self::ledger::Ledger;
-pub(crate) use self::memory::MemoryLedger;
+pub use self::local::LocalLedger;
 pub use self::outcome::{Outcome, Permit, Reservation};
 pub use self::state::AllowanceState;
 pub(crate) use self::state::exhausted;

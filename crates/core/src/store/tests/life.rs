@@ -229,8 +229,8 @@ fn a_feed_whose_first_page_is_empty_sets_its_span_from_the_next() {
         let page = page(request.sequence, true, &request.points);
         let chain = ChainRange { first: request.first, start: at(0), end: at(2_000) };
         let delivery = Delivery {
-            page: &page,
             batch_first: page.sequence,
+            page: Arc::new(page),
             read_at: at(9),
             chain,
             interval_seconds: None,

@@ -119,8 +119,8 @@ impl Request {
         let read_at = at(10_000 + self.sequence.cast_signed());
         let chain = ChainRange { first: self.first, start: at(self.start), end: at(self.end) };
         let delivery = Delivery {
-            page: &page,
             batch_first: page.sequence,
+            page: Arc::new(page),
             read_at,
             chain,
             interval_seconds: Some(60),

@@ -17,8 +17,8 @@ fn apply(
     let (start, end) = (at(request.start), at(request.end));
     let chain = ChainRange { first: request.first, start, end };
     let delivery = Delivery {
-        page: &page,
         batch_first: request.sequence,
+        page: Arc::new(page),
         read_at: at(read_at),
         chain,
         interval_seconds,
@@ -129,8 +129,8 @@ fn the_interval_of_a_feed_or_else_the_first_points_decide_about_its_blocks() {
         page.points = Arc::new(table.finish().unwrap());
         let chain = ChainRange { first: 1, start: at(0), end: at(1) };
         let delivery = Delivery {
-            page: &page,
             batch_first: page.sequence,
+            page: Arc::new(page),
             read_at: at(9),
             chain,
             interval_seconds: interval,

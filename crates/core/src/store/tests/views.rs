@@ -52,8 +52,8 @@ fn the_smallest_and_the_largest_timestamp_are_stored() {
     page.points = Arc::new(table.finish().unwrap());
     let chain = ChainRange { first: 1, start: Timestamp::MIN, end: Timestamp::MAX };
     let delivery = Delivery {
-        page: &page,
         batch_first: page.sequence,
+        page: Arc::new(page),
         read_at: at(9),
         chain,
         interval_seconds: Some(60),

@@ -22,8 +22,7 @@ fn day(number: i64) -> Timestamp {
 
 /// The ranges that a run plans, in hours after the feed's beginning.
 fn planned_at(state: &FeedState, now: i64, reread: &Ranges) -> Vec<(Why, i64, i64)> {
-    let none = Ranges::none();
-    let known = PlannedFeed { state, done: &none, put_off: &none, only: None };
+    let known = FeedRun::new(state.clone(), None);
     let steps = plan::steps(&[known], &PlanTerms { now, until: None, reread, clock: Some(now) });
     let hours = |second: i64| (second - SINCE) / HOUR;
     steps.iter().map(|s| (s.why, hours(s.range.start), hours(s.range.end))).collect()
@@ -59,7 +58,7 @@ fn a_feed_begins_where_its_points_are_kept() {
     assert_eq!(state.settled_through(), Some(day(9)));
     // Half a minute is not on the grid of the buckets.
     let kept = state.forget(at(SINCE + 3 * DAY + 30)).expect("read");
-    assert_eq!((kept.kept_from(), kept.feed()), (Some(SINCE + 3 * DAY), state.feed()));
+    assert_eq!((kept.kept_from, kept.feed()), (Some(SINCE + 3 * DAY), state.feed()));
     assert_eq!([kept.read_through(), kept.settled_through()], [Some(day(10)), Some(day(9))]);
     let windows: Vec<_> = kept.windows(day(11)).iter().map(|w| (w.start, w.state)).collect();
     let expected = (0..3).map(|number| (day(number), WindowState::Forgotten));
@@ -68,7 +67,7 @@ fn a_feed_begins_where_its_points_are_kept() {
     assert_eq!(kept.windows(day(11)).len(), state.windows(day(11)).len());
     // An earlier time changes nothing, a later one forgets more, and the whole is possible.
     assert_eq!(kept.forget(day(2)).expect("read"), kept);
-    assert_eq!(kept.forget(day(5)).expect("read").kept_from(), Some(SINCE + 5 * DAY));
+    assert_eq!(kept.forget(day(5)).expect("read").kept_from, Some(SINCE + 5 * DAY));
     assert_eq!(kept.forget(day(10)).expect("read").read_through(), None);
     let error = kept.forget(at(SINCE + 10 * DAY + 60)).expect_err("never read");
     assert_eq!(error.kind(), Kind::QueryError);
@@ -84,7 +83,7 @@ fn the_state_keeps_what_was_forgotten_also_when_the_feed_is_redefined() {
     assert_eq!(FeedState::from_bytes(&kept.to_bytes()).expect("a state"), kept);
     let times = feed(|input| input.lateness = seconds(2 * DAY));
     let redefined = kept.redefine(&times).expect("times may change");
-    assert_eq!((redefined.feed(), redefined.kept_from()), (&times, Some(SINCE + 3 * DAY)));
+    assert_eq!((redefined.feed(), redefined.kept_from), (&times, Some(SINCE + 3 * DAY)));
     kept.check(kept.feed(), "http://127.0.0.1:1").expect("the definition is the same");
 }
 

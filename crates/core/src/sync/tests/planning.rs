@@ -107,13 +107,12 @@ fn an_unfinished_chain_is_resumed_first_unless_it_is_superseded() {
 fn until_bounds_everything_and_reread_forces_a_range() {
     let mut state = hourly();
     covered(&mut state, 0, 20, 48);
-    let none = Ranges::none();
-    let known = PlannedFeed { state: &state, done: &none, put_off: &none, only: None };
+    let known = [FeedRun::new(state.clone(), None)];
     let at = |hour: i64| SINCE + hour * HOUR;
     // The range to reread is widened to complete buckets.
     let reread = Ranges::from(Range::new(at(3) + 5, at(5)));
     let terms = |until| PlanTerms { now: at(48), until, reread: &reread, clock: None };
-    let steps_to = |hour| shown(&steps(&[known], &terms(Some(at(hour)))));
+    let steps_to = |hour| shown(&steps(&known, &terms(Some(at(hour)))));
     assert_eq!(steps_to(4), [(Why::Reread, 3, 4)]);
     assert_eq!(steps_to(20), [(Why::Reread, 3, 5)]);
     assert_eq!(steps_to(22), [(Why::Reread, 3, 5), (Why::Recent, 20, 22)]);
@@ -125,8 +124,7 @@ fn feeds_are_planned_together_in_order_of_class() {
     covered(&mut one, 0, 3, 3);
     covered(&mut other, 0, 29, 29);
     let none = Ranges::none();
-    let known =
-        [&one, &other].map(|state| PlannedFeed { state, done: &none, put_off: &none, only: None });
+    let known = [&one, &other].map(|state| FeedRun::new(state.clone(), None));
     let terms = PlanTerms { now: SINCE + 32 * HOUR, until: None, reread: &none, clock: None };
     let order: Vec<_> = steps(&known, &terms).iter().map(|step| (step.why, step.feed)).collect();
     assert!(order.is_sorted_by_key(|(why, _)| *why), "{order:?}");

@@ -55,7 +55,7 @@ fn page(sequence: u64, is_last: bool, rows: usize) -> Page {
 
 /// A page of this chain as the pending write.
 fn pending(chain: UnfinishedChain, is_last: bool, begun_here: bool) -> PendingWrite {
-    let page = Box::new(page(chain.pages, is_last, 3));
+    let page = Arc::new(page(chain.pages, is_last, 3));
     PendingWrite::Page { feed: 0, page, read_at: at(SINCE), chain, begun_here }
 }
 
@@ -371,7 +371,7 @@ impl Target for Locked {
         Ok(None)
     }
 
-    fn apply(&self, _: &str, _: Option<&Delivery<'_>>, _: &[u8]) -> Result<Applied> {
+    fn apply(&self, _: &str, _: Option<&Delivery>, _: &[u8]) -> Result<Applied> {
         Ok(Applied::default())
     }
 }

@@ -67,7 +67,7 @@ fn arrives(run: &mut RunState, feed: usize) {
     };
     let read_at = Timestamp::from_second(NOW).expect("a timestamp");
     let chain = UnfinishedChain { began: Some(NOW), pages: 1, ..run.chain(&step) };
-    let page = Box::new(page);
+    let page = std::sync::Arc::new(page);
     run.write(PendingWrite::Page { feed, page, read_at, chain, begun_here: true });
     run.chain_over(feed);
 }
@@ -124,10 +124,10 @@ fn what_fills_is_resumed_when_the_urgent_chains_that_are_resumed_have_ended() {
     // It leaves a page for each chain that is more urgent.
     let urgent = run.urgent_pages();
     assert!(urgent >= 3, "{urgent}");
-    assert_eq!(run.spending(0).must_remain.load(Ordering::Relaxed), urgent);
+    assert_eq!(run.under_way[&0].spending.must_remain.load(Ordering::Relaxed), urgent);
     assert_eq!(begun(&mut run), [(Why::Resume, 1)]);
     // It still leaves the pages of the urgent chain that has begun beside it, until they are read.
-    let keeps = |run: &RunState| run.spending(0).must_remain.load(Ordering::Relaxed);
+    let keeps = |run: &RunState| run.under_way[&0].spending.must_remain.load(Ordering::Relaxed);
     assert_eq!(keeps(&run), urgent);
     read(&mut run, 1);
     assert_eq!(keeps(&run), run.urgent_pages());
@@ -192,7 +192,7 @@ fn the_reserve_is_that_of_all_feeds_as_they_are_now() {
     let now = run.now.as_second();
     let reserved = |run: &mut RunState| {
         let step = next(run, Some(99)).expect("a step");
-        let spending = run.spending(step.feed);
+        let spending = std::sync::Arc::clone(&run.under_way[&step.feed].spending);
         let states = (0..2).map(|feed| run.state(feed));
         let anew = super::super::plan::reserve(states, now, &limited(Some(99)));
         assert_eq!(spending.must_remain_after_retries.load(Ordering::Relaxed), anew);
@@ -243,7 +243,9 @@ fn chains_side_by_side_leave_what_the_others_add_to_the_reserve() {
         state.density.learn(6 * HOUR, 4, 400, 100);
     }
     let mut run = run(states);
-    let keeps = |run: &RunState, feed| run.spending(feed).must_remain.load(Ordering::Relaxed);
+    let keeps = |run: &RunState, feed: usize| {
+        run.under_way[&feed].spending.must_remain.load(Ordering::Relaxed)
+    };
     let first = next(&mut run, Some(99)).expect("a step");
     assert_eq!((first.why, first.pages, keeps(&run, first.feed)), (Why::Backfill, Some(4), 0));
     let second = next(&mut run, Some(99)).expect("a step");

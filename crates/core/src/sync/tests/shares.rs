@@ -33,7 +33,7 @@ fn minutes() -> Query {
 }
 
 fn asked(query: &Query, range: Range) -> Asked<'_> {
-    Asked { query, range, service: SERVICE, settle_lag: seconds(600) }
+    Asked { query, range, service: SERVICE, settle_lag: seconds(600), reads_once: false }
 }
 
 fn given(states: &[(String, FeedState)], range: Range) -> Result<Vec<Share>> {
@@ -233,7 +233,7 @@ fn a_range_without_a_start_is_refused() {
 /// The plan for these ranges alone.
 fn planned_within(state: &FeedState, only: Range, now: i64) -> Vec<(Why, Range)> {
     let (none, only) = (Ranges::none(), Only { ranges: only.into(), ..Only::default() });
-    let known = PlannedFeed { state, done: &none, put_off: &none, only: Some(&only) };
+    let known = FeedRun::new(state.clone(), Some(only));
     let steps = steps(&[known], &PlanTerms { now, until: None, reread: &none, clock: Some(now) });
     steps.iter().map(|step| (step.why, step.range)).collect()
 }
@@ -285,7 +285,7 @@ fn an_unfinished_chain_is_resumed_where_it_is_as_good_as_a_new_one() {
     state.chains = vec![chain(range, began)];
     let (none, resumed_since) = (Ranges::none(), Some(Range::new(began, now).instants().0));
     let only = Only { ranges: range.into(), resumed_since };
-    let known = PlannedFeed { state: &state, done: &none, put_off: &none, only: Some(&only) };
+    let known = FeedRun::new(state.clone(), Some(only));
     let terms = PlanTerms { now, until: None, reread: &none, clock: Some(now) };
     assert_eq!(steps(&[known], &terms)[0].why, Why::Resume);
     // What it brought of the settle lag at its beginning may lack points.

@@ -97,8 +97,8 @@ fn apply(store: &Store, sequence: u64) {
     let (start, end) = Range::new(SINCE, SINCE + DAY).instants();
     let chain = ChainRange { first: 1, start, end };
     let delivery = Delivery {
-        page: &page,
         batch_first: sequence,
+        page: Arc::new(page),
         read_at: end,
         chain,
         interval_seconds: Some(60),

@@ -1,0 +1,262 @@
+//! [`LocalLedger`]: counts on this machine, in a file that processes share or in memory.
+//!
+//! The default file is in the user's state folder. If it cannot be created (no home folder, or a read-only
+//! one), requests are counted in memory and one warning is logged; unless there is an allowance to be kept,
+//! which each process alone cannot do.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::count::{Count, Terms};
+use super::file::{Integration, LedgerFailure, LedgerFile};
+use super::ledger::Ledger;
+use super::locked::FileFailure;
+use super::new_file::create_folder;
+use super::outcome::{Outcome, Permit, Reservation};
+use super::state::AllowanceState;
+use crate::clock::{Moment, Reading};
+use crate::error::{Error, Kind, Result};
+use crate::lock::Mutex;
+use crate::system::lacks_files;
+
+const NO_HOME: &str = "there is no home folder for a ledger";
+
+/// Counts in a file, for all processes that use it, or in memory for the lifetime of a client. Without a
+/// limit it counts and refuses nothing.
+#[derive(Debug)]
+pub struct LocalLedger {
+    terms: Terms,
+    file: Option<LedgerFile>,
+    memory: Mutex<Count>,
+    /// Whether the file is used. For a default file the first request decides.
+    uses_file: OnceLock<bool>,
+}
+
+impl LocalLedger {
+    fn new(terms: Terms, file: Option<LedgerFile>, uses_file: OnceLock<bool>) -> Self {
+        Self { terms, file, memory: Mutex::default(), uses_file }
+    }
+
+    /// An empty ledger in memory.
+    #[must_use]
+    pub(crate) fn in_memory(terms: Terms) -> Self {
+        Self::new(terms, None, false.into())
+    }
+
+    /// In this file, which the first count opens or creates.
+    #[must_use]
+    pub(crate) fn unopened(path: &Path, integration: Integration, terms: Terms) -> Self {
+        Self::new(terms, Some(LedgerFile::new(path, integration)), true.into())
+    }
+
+    /// In this file, which is opened or created. Its folder must exist.
+    ///
+    /// # Errors
+    /// `StoreError` with the path if the file cannot be created or opened, has a newer version, or
+    /// belongs to another integration; `StoreCorrupt` if it is damaged.
+    pub fn open(path: &Path, integration: Integration, terms: Terms) -> Result<Self> {
+        let ledger = Self::unopened(path, integration, terms);
+        ledger.update(|_| ())?;
+        Ok(ledger)
+    }
+
+    /// In the default file, if there is a folder for it and the first request can create it.
+    #[must_use]
+    pub(crate) fn unopened_default(
+        path: Option<&Path>,
+        integration: Integration,
+        terms: Terms,
+    ) -> Self {
+        let file = path.map(|path| LedgerFile::new(path, integration));
+        Self::new(terms, file, OnceLock::new())
+    }
+
+    /// The same ledger. With a limit the file is created at once.
+    ///
+    /// # Errors
+    /// `ConfigError` if there is a limit and the file cannot be created; those of a file that is damaged.
+    pub(crate) fn open_default(
+        path: Option<&Path>,
+        integration: Integration,
+        terms: Terms,
+    ) -> Result<Self> {
+        let ledger = Self::unopened_default(path, integration, terms);
+        if terms.limit.is_some() {
+            let file = ledger.file.as_ref().ok_or_else(|| cannot_be_kept(NO_HOME))?;
+            create(file).map_err(|failure| {
+                let error = file.error(&failure);
+                match failure {
+                    LedgerFailure::File(FileFailure::System { .. }) => {
+                        cannot_be_kept(&error.context().message)
+                    }
+                    _ => error,
+                }
+            })?;
+            ledger.uses_file.get_or_init(|| true);
+        }
+        Ok(ledger)
+    }
+
+    /// The path of its file.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.file.as_ref().map(LedgerFile::path)
+    }
+
+    #[cfg(test)]
+    pub(super) fn set_lock_wait(&mut self, longest: Duration) {
+        self.file.as_mut().expect("a file").lock_wait = longest;
+    }
+
+    /// Opens, locks and reads its file as a count does, and changes nothing. Returns whether there is a file.
+    ///
+    /// # Errors
+    /// As [`LocalLedger::open`].
+    pub(crate) fn look(&self) -> Result<bool> {
+        let Some(file) = &self.file else { return Ok(false) };
+        file.try_look().map_err(|failure| file.error(&failure))
+    }
+
+    /// Whether the file is used. Creates a default file that does not exist.
+    fn uses_file(&self) -> Result<bool> {
+        if let Some(uses_file) = self.uses_file.get() {
+            return Ok(*uses_file);
+        }
+        let Some(file) = &self.file else {
+            if self.uses_file.set(false).is_ok() {
+                warn_once(Path::new(""), NO_HOME);
+            }
+            return Ok(false);
+        };
+        match create(file) {
+            Ok(()) => Ok(*self.uses_file.get_or_init(|| true)),
+            Err(failure) if is_final(&failure) => {
+                warn_once(file.path(), &file.error(&failure).context().message);
+                Ok(*self.uses_file.get_or_init(|| false))
+            }
+            Err(failure) => Err(file.error(&failure)),
+        }
+    }
+
+    /// Does not create the file.
+    fn read<T>(&self, read: impl FnOnce(&Count) -> T) -> Result<T> {
+        let Some(file) = self.file.as_ref().filter(|_| self.uses_file.get() != Some(&false)) else {
+            return Ok(read(&self.memory.lock()));
+        };
+        match file.try_read(Clone::clone) {
+            Ok(count) => Ok(read(&count)),
+            Err(failure) if self.uses_file.get().is_none() && is_final(&failure) => {
+                Ok(read(&self.memory.lock()))
+            }
+            Err(failure) => Err(file.error(&failure)),
+        }
+    }
+
+    fn update<T>(&self, change: impl FnOnce(&mut Count) -> T) -> Result<T> {
+        let uses_file = self.uses_file()?;
+        match &self.file {
+            Some(file) if uses_file => {
+                file.try_update(change).map_err(|failure| file.error(&failure))
+            }
+            _ => Ok(change(&mut self.memory.lock())),
+        }
+    }
+}
+
+impl Ledger for LocalLedger {
+    fn permit(&self, now: Moment, must_remain: u64) -> Result<Permit> {
+        self.read(|count| count.permit(self.terms, now, must_remain))
+    }
+
+    fn reserve(&self, now: Moment, must_remain: u64) -> Result<Reservation> {
+        self.update(|count| count.reserve(self.terms, now, must_remain))?
+    }
+
+    fn settle(&self, reservation: Reservation, outcome: Outcome, now: Moment) {
+        let settle = |count: &mut Count| count.settle(self.terms, &reservation, outcome, now);
+        if let Err(error) = self.update(settle) {
+            log::warn!(target: "siteline::ledger", "one request is counted too many: {error}");
+        }
+    }
+
+    fn observe(&self, reading: Reading, now: Moment) {
+        if let Err(error) = self.update(|count| count.observe(self.terms, reading, now)) {
+            log::warn!(target: "siteline::ledger", "the service's time is not recorded: {error}");
+        }
+    }
+
+    fn pin(&self, pause: Duration, now: Moment) -> Result<()> {
+        self.update(|count| count.pin(self.terms, pause, now))
+    }
+
+    fn state(&self, now: Moment) -> Result<AllowanceState> {
+        self.read(|count| count.state(self.terms, now))
+    }
+
+    fn service_time(&self, now: Moment) -> Result<Timestamp> {
+        self.read(|count| count.service_time(now))
+    }
+
+    fn count_token_request(&self, now: Moment) -> Result<()> {
+        self.update(|count| count.count_token_request(self.terms, now))
+    }
+
+    /// The callers of one process share their token requests.
+    fn begin_token_request(&self, now: Moment) -> Result<u64> {
+        if self.uses_file().unwrap_or(true) {
+            self.update(|count| count.begin_token_request(now))
+        } else {
+            Ok(0)
+        }
+    }
+
+    fn pause_tokens(&self, pause: Duration, now: Moment) -> Result<()> {
+        self.update(|count| count.pause_tokens(pause, now))
+    }
+
+    fn token_pause(&self, now: Moment) -> Result<Option<(Duration, Timestamp)>> {
+        self.read(|count| count.token_pause(now))
+    }
+}
+
+/// Whether the file cannot be used. What passes, such as too many open files, stays an error: a process
+/// that counts in memory would do so to its end.
+fn is_final(failure: &LedgerFailure) -> bool {
+    matches!(failure, LedgerFailure::File(FileFailure::System { error, .. }) if !lacks_files(error))
+}
+
+fn create(file: &LedgerFile) -> Result<(), LedgerFailure> {
+    create_folder(file.path().parent().unwrap_or(Path::new("")))?;
+    file.try_update(|_| ())
+}
+
+fn cannot_be_kept(why: &str) -> Error {
+    let message = format!("daily_allowance= cannot be kept: {why}.");
+    Error::new(Kind::ConfigError, message).with_hint(
+        "Name a file that this user may write, for all processes together: ledger= or \
+         SITELINE_LEDGER. Or count in memory, each client for itself: ledger=\"memory\".",
+    )
+}
+
+/// Warns once for each process and path.
+fn warn_once(path: &Path, why: &str) {
+    static WARNED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+    let mut warned = WARNED.lock();
+    if warned.iter().any(|known| known == path) {
+        return;
+    }
+    warned.push(path.to_owned());
+    drop(warned);
+    log::warn!(
+        target: "siteline::ledger",
+        "{why}: requests are counted in memory, by this client alone. To share the count between \
+         processes, name a file with ledger="
+    );
+}
+
+#[cfg(test)]
+#[path = "memory_tests.rs"]
+mod memory_tests;

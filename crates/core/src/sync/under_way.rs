@@ -1,0 +1,57 @@
+//! A chain that a run reads, from its step in the plan to its last page.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::plan::PlanStep;
+use super::unfinished::UnfinishedChain;
+use crate::client::Spending;
+use crate::client::page_request::PageReply;
+use crate::data::Chain;
+
+/// A chain that is being read.
+pub(super) struct UnderWay {
+    /// Its step, with the pages that are left of it.
+    pub(super) step: PlanStep,
+    pub(super) spending: Arc<Spending>,
+    /// `None` before it is opened.
+    pub(super) open: Option<OpenChain>,
+    /// When the last request was sent.
+    pub(super) sent: SentAt,
+    /// The request for the next page, until the page has arrived.
+    pub(super) request: Option<PageReply>,
+}
+
+/// A chain whose pages can be requested.
+pub(super) struct OpenChain {
+    pub(super) chain: Chain,
+    pub(super) record: UnfinishedChain,
+    /// Whether this run began it.
+    pub(super) begun_here: bool,
+}
+
+/// The moment before a request, by two clocks. The greater elapsed time counts: a monotonic clock
+/// may stop while the machine sleeps.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct SentAt {
+    pub(super) monotonic: Duration,
+    pub(super) wall: Timestamp,
+    /// The requests of the chain before this one.
+    pub(super) requests: u64,
+}
+
+impl UnderWay {
+    pub(super) fn new(step: PlanStep, spending: Spending) -> Self {
+        let spending = Arc::new(spending);
+        Self { step, spending, open: None, sent: SentAt::default(), request: None }
+    }
+}
+
+impl fmt::Debug for UnderWay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "UnderWay({:?})", self.step)
+    }
+}

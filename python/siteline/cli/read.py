@@ -1,0 +1,417 @@
+"""``siteline read``: reads the service into a file or to stdout."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from siteline._escape import escaped
+from siteline.cli.arguments import add_command, add_skip_code
+from siteline.cli.clients import client_of, existing_store, progress_of
+from siteline.cli.exits import Exit, status_of
+from siteline.cli.output import Outcome, hint, say
+from siteline.cli.output_file import OutputFile, add_output
+from siteline.cli.spool import Spool
+from siteline.cli.summaries import SUMMARIES
+from siteline.cli.table_options import (
+    LEVELS,
+    add_range,
+    add_series,
+    add_shape,
+    check_shape,
+    labels_of,
+    levels_of,
+    shaped,
+)
+
+if TYPE_CHECKING:
+    import argparse
+
+    from siteline import Client, Scan, Table
+    from siteline.cli.arguments import _Commands
+    from siteline.types import RequestEvent
+
+__all__ = ["add"]
+
+_ASKED = (*LEVELS, "find", "filter", "start", "end", "tz", "interval", "page_size")
+"""The options of the query, which a resumed read has from the earlier run."""
+
+_WITHOUT_SPOOL = ("unmerged", "split", "store", "dry_run")
+
+_DETAILS = "With -o, --resume continues a read that was killed, and pays for no page twice."
+
+
+def add(commands: _Commands) -> None:
+    """Adds the command."""
+    made = add_command(
+        commands,
+        "read",
+        _run,
+        SUMMARIES["read"],
+        _DETAILS,
+        example="siteline read --line L2 --start -7d --interval 5m -o week.parquet",
+    )
+    add_output(made)
+    query = made.add_argument_group("query")
+    add_series(query)
+    query.add_argument("--find", metavar="TEXT", help="only series with this text in ids or names")
+    query.add_argument(
+        "--filter",
+        metavar="NAME=VALUE",
+        action="append",
+        help="a query parameter to send; repeatable",
+    )
+    add_range(query, end="five minutes before now")
+    query.add_argument("--interval", metavar="WIDTH", help="bucket width, such as 5m")
+    query.add_argument("--page-size", metavar="N", type=int, help="items per page")
+    add_shape(made)
+    made.add_argument("--unmerged", action="store_true", help="write each page as it arrives")
+    made.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print the plan; send no page",
+    )
+    _add_limits(made)
+
+
+def _add_limits(made: argparse.ArgumentParser) -> None:
+    limits = made.add_argument_group("limits and resuming")
+    limits.add_argument("--split", metavar="N|WIDTH", help="read this many parts, or parts so long")
+    limits.add_argument("--concurrency", metavar="N", type=int, help="most requests in flight (4)")
+    limits.add_argument("--store", metavar="STORE", help="read settled data from this store")
+    limits.add_argument("--deadline", metavar="DURATION", help="time limit of the read")
+    limits.add_argument("--max-pages", metavar="N", type=int, help="end after N pages")
+    either = limits.add_mutually_exclusive_group()
+    either.add_argument(
+        "--resume", action="store_true", help="continue the earlier read of the same query"
+    )
+    either.add_argument(
+        "--restart", action="store_true", help="drop the pages of the earlier read, and begin"
+    )
+    limits.add_argument("--spool", metavar="FOLDER", help="store pages here, also for stdout")
+    add_skip_code(limits)
+
+
+def _run(options: argparse.Namespace) -> Outcome:
+    _check(options)
+    if options.dry_run:
+        with client_of(options) as client:
+            return _planned(options, client)
+    output = OutputFile(options)
+    spool = _spool_of(options, output)
+    requests: list[RequestEvent] = []
+    with client_of(options, on_request=requests.append) as client:
+        if spool is not None:
+            return _by_spool(options, client, output, spool, requests)
+        if options.unmerged:
+            return _unmerged(options, client, output, requests)
+        with _store_of(options) as store:
+            scan = _scan(options, client, store=store)
+            try:
+                table = scan.collect()
+            except BaseException as error:
+                is_paid = any(event.kind == "data" for event in requests)
+                lost = "No page is kept: -o FILE or --spool FOLDER keeps them." if is_paid else ""
+                _explain(error, _kept_in_store(options) or lost)
+                raise
+            return _written(options, client, output, table, requests)
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuses options that exclude each other."""
+    from siteline.errors import ConfigError
+
+    check_shape(options)
+    if options.unmerged and (options.pivot or options.resample):
+        raise ConfigError("--unmerged writes points as sent, not with --pivot or --resample.")
+    without = [name for name in _WITHOUT_SPOOL if getattr(options, name)]
+    given = _spool_options(options)
+    if without and given:
+        raise ConfigError(
+            f"--{given[0]} is not for a read with --{without[0].replace('_', '-')}.",
+            hint="It has no spool. A read with --store continues by itself.",
+        )
+    if options.start is None and not (options.resume and not _asked(options)):
+        raise ConfigError(
+            "--start is missing. Without it the service decides, which may cost years of pages.",
+            hint="Such as --start -7d or --start 2026-11-01.",
+        )
+
+
+def _spool_options(options: argparse.Namespace) -> list[str]:
+    return [name for name in ("resume", "restart", "spool") if getattr(options, name)]
+
+
+def _spool_of(options: argparse.Namespace, output: OutputFile) -> Spool | None:
+    """Returns the spool of the read, if it has one."""
+    from siteline.errors import ConfigError
+
+    given = _spool_options(options)
+    if options.unmerged and not output.is_lines:
+        raise ConfigError(f"--unmerged writes csv or jsonl, not {output.format}.")
+    if output.is_stdout and options.spool is None:
+        if given:
+            raise ConfigError(f"--{given[0]} needs -o FILE or --spool FOLDER.")
+        return None
+    if any(getattr(options, name) for name in _WITHOUT_SPOOL):
+        return None
+    folder, name = os.path.split(output.path)
+    beside = os.path.join(folder, f".{name}.siteline")
+    with suppress(ValueError):  # another drive
+        beside = min(beside, os.path.relpath(beside), key=len)
+    return Spool(options.spool or beside)
+
+
+def _asked(options: argparse.Namespace) -> dict[str, Any]:
+    given = {name: getattr(options, name) for name in _ASKED}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _scan(options: argparse.Namespace, client: Client, **more: Any) -> Scan:
+    """Returns the scan of the options. ``--find`` costs a discovery request."""
+    from siteline.errors import QueryError
+
+    filters: dict[str, list[str]] = {}
+    for written in options.filter or ():
+        name, separator, value = written.partition("=")
+        if not (name and separator):
+            raise QueryError(f"--filter {written!r} is not NAME=VALUE, such as machineId=M7.")
+        filters.setdefault(name, []).append(value)
+    given = {
+        "start": options.start,
+        **levels_of(options),
+        "filters": filters or None,
+        "split": int(options.split) if (options.split or "").isdigit() else options.split,
+        "labels": labels_of(options),
+        "progress": progress_of(options),
+    }
+    names = ("end", "tz", "interval", "page_size", "concurrency", "deadline", "max_pages")
+    given |= {name: getattr(options, name) for name in names}
+    keywords = {name: value for name, value in {**given, **more}.items() if value is not None}
+    if options.find is not None and not options.dry_run:
+        found = client.series().find(options.find, **levels_of(options))
+        if not len(found):
+            raise QueryError(
+                f"No series contains {options.find!r}. No page was requested.",
+                hint="siteline series lists all series.",
+            )
+        keywords["series"] = found
+    return client.scan(**keywords)
+
+
+def _store_of(options: argparse.Namespace) -> Any:
+    from contextlib import nullcontext
+
+    if options.store is None:
+        return nullcontext()
+    if options.dry_run:
+        return existing_store(options.store, read_only=True)
+    from siteline import Store
+
+    return Store(options.store)
+
+
+def _kept_in_store(options: argparse.Namespace) -> str | None:
+    if options.store is None:
+        return None
+    return f"The pages are kept in {escaped(options.store)}. The same command continues there."
+
+
+def _planned(options: argparse.Namespace, client: Client) -> Outcome:
+    with _store_of(options) as store:
+        plan = client.plan(_scan(options, client, store=store))
+    status = Exit.SPENT if plan.fits is False else Exit.DONE
+    return Outcome({"store": options.store, **plan.to_dict()}, str(plan), status)
+
+
+def _by_spool(
+    options: argparse.Namespace,
+    client: Client,
+    output: OutputFile,
+    spool: Spool,
+    requests: list[RequestEvent],
+) -> Outcome:
+    if not options.verbose:
+        logging.getLogger("siteline.sync").setLevel(logging.ERROR)  # the error tells the same
+    _begin(options, client, output, spool)
+    before = _pages_of(spool) or 0
+    try:
+        table = _scan(options, client, store=spool.store).collect()
+        outcome = _written(options, client, output, table, requests, before)
+    except BaseException as error:
+        pages = _pages_of(spool)
+        kept = "The pages are" if pages is None else f"{_counted(pages, 'page')} of this read are"
+        way = f"{kept} kept in {escaped(spool.path)}. The same command with --resume continues."
+        if status_of(error) is Exit.DAMAGED:
+            way = f"--restart removes {escaped(spool.path)} and reads again."
+        elif _has_no_cursor(error):
+            way = f"{way} --restart reads everything again."
+        is_kept = pages != 0
+        spool.remove() if not is_kept else spool.close()
+        members = {"spool": spool.path if is_kept else None, "pages": pages}
+        _explain(error, way if is_kept else "No page was read.", members)
+        raise
+    spool.remove()
+    return outcome
+
+
+def _begin(options: argparse.Namespace, client: Client, output: OutputFile, spool: Spool) -> None:
+    """Begins the read, or sets the options of the earlier one."""
+    from siteline._times import iso
+    from siteline.errors import ConfigError
+
+    if options.restart:
+        spool.remove()
+    asked = _asked(options)
+    if spool.kept is None:
+        if options.resume and not asked:
+            raise ConfigError(
+                f"There is no earlier read of {output.name} to resume.",
+                hint="Give the query, at least --start.",
+            )
+        if options.resume:
+            hint(f"There is no earlier read of {escaped(output.name)}: a new one begins.")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the scan that reads warns
+            query = _bounds(options, client)
+        spool.begin(client, asked, {"start": iso(query.start), "end": iso(query.end)})
+    elif not options.resume:
+        raise ConfigError(
+            f"{spool.path} has {_counted(_pages_of(spool), 'page')} of an earlier read.",
+            hint="--resume continues it, --restart drops its pages and begins.",
+        )
+    else:
+        spool.check(client, asked)
+        vars(options).update({name: spool.kept["asked"].get(name) for name in _ASKED})
+    assert spool.kept is not None
+    options.start, options.end = spool.kept["start"], spool.kept["end"]
+
+
+def _bounds(options: argparse.Namespace, client: Client) -> Any:
+    names = ("start", "end", "tz", "interval")
+    given = {name: getattr(options, name) for name in names}
+    return client.scan(**{name: value for name, value in given.items() if value is not None}).query
+
+
+def _pages_of(spool: Spool) -> int | None:
+    """Returns the number of kept pages; ``None`` for a damaged spool."""
+    from siteline.errors import SitelineError
+
+    try:
+        return spool.pages
+    except SitelineError:
+        return None
+
+
+def _has_no_cursor(error: BaseException) -> bool:
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return not names.isdisjoint({"CursorLoop", "EndlessChain", "UnreadRange"})
+
+
+def _explain(error: BaseException, way: str, members: dict[str, Any] | None = None) -> None:
+    """Adds to an error what is kept, and what to do now."""
+    if isinstance(error, KeyboardInterrupt) and way:
+        say(f"siteline: {way}")
+        vars(error).update(members=members or {})
+    if isinstance(error, BrokenPipeError) or not isinstance(error, Exception):
+        return
+    known = getattr(error, "hint", None)
+    if known is not None and "collect()" in known:
+        known = None  # for programs
+    if (retry_at := getattr(error, "retry_at", None)) is not None:
+        from siteline._times import to_second
+
+        way = f"{way} The next requests are possible from {to_second(retry_at)} UTC on."
+    with suppress(AttributeError):
+        text = " ".join(filter(None, (known, way)))
+        vars(error).update(hint=text or None, members=members or {})
+
+
+def _unmerged(
+    options: argparse.Namespace, client: Client, output: OutputFile, requests: list[RequestEvent]
+) -> Outcome:
+    pages = 0
+
+    def counted() -> Any:
+        nonlocal pages
+        for page in scan.pages():
+            pages += 1
+            yield page
+
+    scan = _scan(options, client)
+    try:
+        with output.opened() as stream:
+            rows = output.write_lines(stream, counted())
+    except BaseException as error:
+        _explain(error, "--unmerged keeps no page.", {"pages": pages})
+        raise
+    known = {"start": scan.query.start, "end": scan.query.end, "pages": pages, "points": rows}
+    return _outcome(client, output, {**known, "rows": rows, "report": None}, requests)
+
+
+def _written(
+    options: argparse.Namespace,
+    client: Client,
+    output: OutputFile,
+    table: Table,
+    requests: list[RequestEvent],
+    before: int = 0,
+) -> Outcome:
+    report, query = table.report, table.query
+    assert query is not None
+    made = shaped(table, options)
+    output.write(made)
+    known = {
+        "start": query.start,
+        "end": query.end,
+        "pages": report.pages,
+        "resumed_after_pages": before,
+        "points": len(table),
+        "rows": len(made),
+        "report": report.to_dict(),
+    }
+    return _outcome(client, output, known, requests)
+
+
+def _outcome(
+    client: Client, output: OutputFile, known: dict[str, Any], requests: list[RequestEvent]
+) -> Outcome:
+    members = {
+        **known,
+        "requests": sum(event.kind == "data" for event in requests),
+        **output.members,
+        "allowance": client.allowance.to_dict(),
+    }
+    return Outcome(members, _text(output, members), has_written=output.is_stdout)
+
+
+def _text(output: OutputFile, known: dict[str, Any]) -> str:
+    from siteline._times import to_second
+
+    rows, points = known["rows"], known["points"]
+    before = known.get("resumed_after_pages")
+    parts = [
+        f"{escaped(output.name)}: {_counted(points, 'point')}, {to_second(known['start'])} to "
+        f"{to_second(known['end'])} UTC",
+        *([_counted(rows, "row")] if rows != points else []),
+        _counted(known["pages"], "page")
+        + (f" after {before:,} of an earlier run" if before else ""),
+        _counted(known["requests"], "request"),
+        *([] if output.is_stdout else [output.size]),
+    ]
+    text = "; ".join(parts)
+    report = known["report"]
+    if points or report is None:
+        return text
+    if listed := report["not_listed"]:
+        return f"{text}\nDiscovery does not list {', '.join(map(escaped, listed))}."
+    return f"{text}\nThe service has no point for this query."
+
+
+def _counted(count: int | None, noun: str) -> str:
+    from siteline._counts import counted
+
+    return f"some {noun}s" if count is None else counted(count, noun)
