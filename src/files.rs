@@ -1,10 +1,9 @@
 //! Files that siteline writes whole or not at all, and its folders.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pyo3::exceptions::PyOSError;
-use pyo3::types::PyDict;
 
 use crate::prelude::*;
 use siteline_core::files;

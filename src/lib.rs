@@ -18,6 +18,7 @@
 //! | [`sandbox`] | the service on loopback |
 
 #![cfg_attr(not(feature = "sandbox"), expect(dead_code, reason = "only the sandbox uses it"))]
+#![expect(clippy::needless_pass_by_value, reason = "PyO3 gives arguments by value")]
 
 mod agent;
 mod auth;
@@ -52,9 +53,9 @@ mod _core {
     #[pymodule_export]
     use super::client::PyClient;
     #[pymodule_export]
-    use super::client::bookmark::_bookmark_pages;
-    #[pymodule_export]
     use super::client::once::_sources;
+    #[pymodule_export]
+    use super::client::records::_bookmark_pages;
     #[pymodule_export]
     use super::client::scan::PyScan;
     #[pymodule_export]
@@ -90,6 +91,7 @@ mod _core {
         super::bridge::process::watch(module)?;
         #[cfg(debug_assertions)]
         super::bridge::runtime::panic::export(module)?;
-        Ok(())
+        // Nothing is imported with an asterisk, and the stub needs no second list.
+        module.as_any().delattr("__all__")
     }
 }

@@ -57,7 +57,7 @@ wide[[name for name in wide.columns if "temperature" in name]].describe()
 # each quarter of an hour by its number of readings. A day that was read in part says so: `buckets` of `expected`.
 
 # %%
-days = week.resample("1d", "mean", partial="drop", tz="Europe/Berlin")
+days = week.resample("1d", "mean", partial="keep", tz="Europe/Berlin")
 frame = days.to_pandas(labels=series, tz="Europe/Berlin")
 frame[frame["label"].str.contains("temperature")][
     ["label", "timestamp", "value", "buckets", "expected"]

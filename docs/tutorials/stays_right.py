@@ -74,7 +74,7 @@ store.lateness("line-1").plot()
 
 # %%
 final = store.read("line-1", final=True, withdrawn="drop")
-final.resample("7d", "mean").to_pandas(labels=client.series())[
+final.resample("7d", "mean", partial="keep").to_pandas(labels=client.series())[
     ["label", "timestamp", "value", "buckets"]
 ].head(6)
 

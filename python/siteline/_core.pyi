@@ -6,16 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta, tzinfo
 from os import PathLike
 from pathlib import Path
-from typing import (
-    Any,
-    Generic,
-    Literal,
-    Protocol,
-    Self,
-    TypeAlias,
-    TypeVar,
-    final,
-)
+from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypeVar, final
 
 from siteline._records.allowance import Allowance
 from siteline._records.bookmark import Bookmark
@@ -24,7 +15,6 @@ from siteline._records.progress import Progress
 from siteline._records.query import Query
 from siteline._records.requests import RequestEvent
 from siteline._records.store import StoreProgress
-from siteline.client import Client as PublicClient
 from siteline.credentials import Credential, MutualTls
 from siteline.page import Page
 from siteline.table import Table
@@ -33,39 +23,6 @@ from siteline.testing import Clock
 __version__: str
 """The version of this package."""
 HAS_SANDBOX: bool
-
-__all__ = [
-    "HAS_SANDBOX",
-    "AgentHandle",
-    "Call",
-    "CertificateHandle",
-    "Client",
-    "ClockHandle",
-    "CredentialHandle",
-    "FeedHandle",
-    "Frame",
-    "KeyHandle",
-    "NewFile",
-    "SandboxHandle",
-    "Scan",
-    "StateHandle",
-    "StoreHandle",
-    "SyncHandle",
-    "__version__",
-    "_bookmark_pages",
-    "_create_folder",
-    "_excerpt",
-    "_forbid_core_dumps",
-    "_instrument",
-    "_is_key_text",
-    "_paths",
-    "_refusal",
-    "_restore",
-    "_sources",
-    "_variable",
-    "check_shape",
-    "zone_name",
-]
 
 _Duration: TypeAlias = float | timedelta | str
 _Instant: TypeAlias = datetime | date | str
@@ -316,7 +273,7 @@ class StateHandle:
     def without_cursors(self) -> bytes: ...
 
 class _Batches:
-    def series(self) -> object: ...
+    def series(self) -> list[_SeriesIds]: ...
     def keep(self, places: Sequence[int]) -> None: ...
     def lists(self, rows: int) -> tuple[list[str], list[list[Any]]] | None: ...
     def next(self, rows: int, columns: Sequence[int]) -> object | None: ...
@@ -434,7 +391,7 @@ class ClockHandle:
 class AgentHandle:
     def __new__(
         cls,
-        client: PublicClient,
+        client: Client,
         listen: str,
         allow_uids: list[int],
         tls_files: tuple[str | PathLike[str] | None, ...],
@@ -461,7 +418,7 @@ class SandboxHandle:
     def ca(self) -> str: ...
     def key(self) -> tuple[str, str]: ...
     def own_certificate(self, name: str) -> str: ...
-    def serve_while_exists(self, client: PublicClient) -> None: ...
+    def serve_while_exists(self, client: Client) -> None: ...
     def shared_clock(self) -> str: ...
     def shared_file(self, name: str, text: str) -> str: ...
     def certificate(

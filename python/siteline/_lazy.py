@@ -75,7 +75,11 @@ class Source:
             source = source.within(*asked.bounds)
         batches = source.batches(self.shown)
         if asked.of_ids:
-            batches.keep(asked.places(pl.DataFrame(_Stream(batches.series()))))
+            batches.keep(
+                asked.places(
+                    pl.DataFrame(batches.series(), dict.fromkeys(_IDS, pl.String), orient="row")
+                )
+            )
         while left is None or left > 0:
             rows = min(batch_size or ROWS, ROWS, left or ROWS)
             batch = batches.next(rows, places)

@@ -76,7 +76,7 @@ class Agent(OfThisProcess):
         """Start an agent."""
         listen = _own_socket() if listen is None else listen
         files = (tls_certificate, tls_key, client_authority)
-        self._handle = AgentHandle(client, listen, list(allow_uids), files, list(names))
+        self._handle = AgentHandle(client._handle, listen, list(allow_uids), files, list(names))
 
     @property
     def address(self) -> str:

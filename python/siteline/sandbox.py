@@ -161,7 +161,7 @@ class Sandbox(OfThisProcess):
             settings["ca_bundle"] = self.ca
         settings.update(options)
         client = Client(self.base_url, **settings)
-        self._handle.serve_while_exists(client)
+        self._handle.serve_while_exists(client._handle)
         return client
 
     def async_client(self, **options: Any) -> AsyncClient:

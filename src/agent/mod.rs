@@ -1,13 +1,9 @@
 //! The handle of `siteline.Agent`: a token and an allowance for many processes.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
 use zeroize::Zeroizing;
 
-use crate::bridge::process::{attached, without_fork};
 use crate::bridge::runtime::block_on;
-use crate::client::ClientArg;
+use crate::client::PyClient;
 use crate::prelude::*;
 use siteline_core::agent::{Agent, AgentOptions, Listen, Place, TlsListen, forbid_core_dumps};
 use siteline_core::client::ClientLessor;
@@ -32,7 +28,7 @@ impl PyAgent {
     #[new]
     fn new(
         py: Python<'_>,
-        client: ClientArg<'_>,
+        client: &Bound<'_, PyClient>,
         listen: &str,
         allow_uids: Vec<u32>,
         tls_files: TlsFiles,
@@ -48,7 +44,7 @@ impl PyAgent {
             secret,
             take_step: Arc::new(move |step| without_fork(|| Arc::clone(&origin).run(step))),
         };
-        let client = client.into_core();
+        let client = client.get().client.clone();
         let agent = detached(py, || Agent::start(Box::new(ClientLessor::new(client)?), options))?
             .or_raise()?;
         let address = agent.address().to_string();

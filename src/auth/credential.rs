@@ -1,7 +1,5 @@
 //! A credential: a subject, and the key or signer that signs its assertions.
 
-use std::time::Duration;
-
 use crate::auth::called;
 use crate::auth::key::{KeyHandle, text_or_json, wrong};
 use crate::auth::signer::PySigner;

@@ -1,10 +1,6 @@
 //! A private key; keys and passphrases as arguments.
 
-use std::path::PathBuf;
-
-use pyo3::exceptions::PyTypeError;
-use pyo3::intern;
-use pyo3::types::{PyMapping, PyString};
+use pyo3::types::PyMapping;
 use zeroize::Zeroizing;
 
 use crate::bridge::long_work::left_on_interrupt;
@@ -60,7 +56,6 @@ impl KeyHandle {
         Ok(Self(detached(py, || PrivateKey::generate(bits))?.or_raise()?))
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands extracted arguments over")]
     fn save(
         &self,
         py: Python<'_>,

@@ -6,28 +6,22 @@ mod key;
 mod settings;
 mod signer;
 
-use pyo3::intern;
-use pyo3::types::PyString;
-
 pub(crate) use self::certificate::CertificateHandle;
 pub(crate) use self::credential::CredentialHandle;
 pub(crate) use self::key::KeyHandle;
 pub(crate) use self::settings::from_settings;
 use crate::bridge::errors::error_of;
-use crate::bridge::process::attached;
 use crate::prelude::*;
 use siteline_core::auth::{Authentication, is_key_text};
 use siteline_core::settings::variable_of_pickle;
 
 /// The credential of a `siteline.Credential` or `siteline.MutualTls`.
 pub(crate) fn authentication(given: &Bound<'_, PyAny>) -> PyResult<Authentication> {
-    if let Some(handle) = given.getattr_opt(intern!(given.py(), "_handle"))? {
-        if let Ok(credential) = handle.cast::<CredentialHandle>() {
-            return Ok(credential.get().0.clone().into());
-        }
-        if let Ok(certificate) = handle.cast::<CertificateHandle>() {
-            return Ok(certificate.get().0.clone().into());
-        }
+    if let Some(credential) = handle_of::<CredentialHandle>(given)? {
+        return Ok(credential.get().0.clone().into());
+    }
+    if let Some(certificate) = handle_of::<CertificateHandle>(given)? {
+        return Ok(certificate.get().0.clone().into());
     }
     Err(key::wrong("credential= is a siteline.Credential or siteline.MutualTls", given))
 }

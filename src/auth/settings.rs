@@ -1,7 +1,5 @@
 //! The credential that variables or a profile name.
 
-use pyo3::types::PyDict;
-
 use crate::convert::values::value_of;
 use crate::prelude::*;
 use siteline_core::settings::{

@@ -5,7 +5,6 @@ use futures_util::FutureExt as _;
 use futures_util::future::ready;
 use pyo3::exceptions::PyException;
 use pyo3::exceptions::asyncio::CancelledError;
-use pyo3::types::PyBytes;
 
 use crate::bridge::event_loop::{LoopClosed, ask};
 use crate::bridge::events::Origin;

@@ -2,10 +2,10 @@
 
 use std::future::Future;
 
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyRuntimeError;
-use pyo3::intern;
 
-use crate::bridge::process::{Inside, without_fork};
+use crate::bridge::process::Inside;
 use crate::bridge::runtime::{block_on, on_blocking_thread, spawn};
 use crate::prelude::*;
 
@@ -37,6 +37,17 @@ impl Call {
             Driver::Blocking => finish(py, block_on(py, &events, future)?),
             Driver::Asyncio => Ok(Py::new(py, spawn(py, events, future, finish)?)?.into_any()),
         })
+    }
+
+    /// A call that raises the error of `future`, or returns what it gives.
+    pub(crate) fn giving<T>(
+        events: Arc<Events>,
+        future: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Self
+    where
+        T: for<'py> IntoPyObjectExt<'py> + Send + 'static,
+    {
+        Self::new(events, future, |py, given| given.or_raise()?.into_py_any(py))
     }
 
     /// A call of a step that reads or writes files: on this thread, or beside an asyncio loop. Once begun, the

@@ -3,8 +3,7 @@
 use std::io;
 
 use pyo3::exceptions::PyException;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::PyType;
 
 use crate::prelude::*;
 use siteline_core::error::escaped;

@@ -6,21 +6,18 @@
 //! Written by hand because of three cases: the loop is closed while a call is pending, the awaitable
 //! is cancelled or dropped, the interpreter is ending. In each of them the call ends silently.
 
-use std::io;
-use std::iter;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
+use std::{io, iter};
 
-use pyo3::intern;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyWeakrefReference};
+use pyo3::types::PyWeakrefReference;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::bridge::events::{ALL, Origin, after_events};
-use crate::bridge::process::{Inside, POLL_INTERVAL, attached, without_fork};
+use crate::bridge::process::{Inside, POLL_INTERVAL};
 use crate::bridge::runtime::{Outcome, Steps};
 use crate::prelude::*;
 use siteline_core::fork::{Owned, Process};

@@ -13,8 +13,6 @@ use std::sync::Weak;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::call::PyCallArgs;
-use pyo3::intern;
-use pyo3::sync::PyOnceLock;
 use reqwest::header::HeaderMap;
 use tokio::sync::Notify;
 

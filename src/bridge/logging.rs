@@ -4,7 +4,6 @@
 
 use log::kv::{Key, Value, VisitSource};
 use log::{Level, LevelFilter, Log, Metadata, Record};
-use pyo3::sync::PyOnceLock;
 use serde_json::{Map, Value as Json};
 
 use crate::bridge::events::{Event, Origin, What};

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 
-use crate::bridge::process::{POLL_INTERVAL, forked, without_fork};
+use crate::bridge::process::{POLL_INTERVAL, forked};
 use crate::prelude::*;
 use siteline_core::fork::Process;
 use siteline_core::system::{Refused, begin};

@@ -8,8 +8,6 @@ use std::collections::VecDeque;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pyo3::intern;
-use pyo3::sync::PyOnceLock;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 

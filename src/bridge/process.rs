@@ -18,7 +18,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{OnceLock, PoisonError, RwLock, RwLockWriteGuard, TryLockError};
 use std::thread::{self, ThreadId};
-use std::time::Duration;
 
 use pyo3::types::IntoPyDict as _;
 

@@ -13,10 +13,8 @@ use std::pin::Pin;
 use std::sync::mpsc::sync_channel;
 use std::task::{Context, Poll};
 use std::thread::available_parallelism;
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use pyo3::intern;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
@@ -25,7 +23,7 @@ use tokio::time::timeout;
 use crate::bridge::event_loop::{EventLoop, Running, start_handing_over};
 use crate::bridge::events::{Origin, WANTED, Waiter, Wanted, after_events};
 use crate::bridge::process::{
-    Inside, POLL_INTERVAL, attached, forked, is_ending_here, panicked, stay_if_ending, without_fork,
+    Inside, POLL_INTERVAL, forked, is_ending_here, panicked, stay_if_ending,
 };
 use crate::prelude::*;
 use siteline_core::fork::{Owned, Process};
@@ -351,8 +349,7 @@ pub(crate) mod panic {
         }
     }
 
-    /// Adds `_panic`, past `add_function`, which would list it in `__all__`.
     pub(crate) fn export(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.as_any().setattr("_panic", wrap_pyfunction!(_panic, module)?)
+        module.add_function(wrap_pyfunction!(_panic, module)?)
     }
 }

@@ -1,10 +1,6 @@
 //! Which agent a client uses: that of `agent=`, or of the variable, if it has the tokens of the client's
 //! service and subject.
 
-use std::path::PathBuf;
-
-use pyo3::types::PyDict;
-
 use crate::prelude::*;
 use siteline_core::agent::{AgentAddress, AgentLink, ClientTls, Holder, Place};
 use siteline_core::auth::Authentication;

@@ -1,31 +1,22 @@
 //! The handle of `siteline.Client` and `siteline.AsyncClient`.
 
 pub(crate) mod agent;
-pub(crate) mod bookmark;
-mod discovery;
 pub(crate) mod once;
 pub(crate) mod page;
 mod points;
 mod profile_file;
-pub(crate) mod progress;
 pub(crate) mod query;
-mod recipe;
+pub(crate) mod records;
 pub(crate) mod scan;
 pub(crate) mod settings;
-
-use pyo3::exceptions::PyTypeError;
-use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple};
 
 use crate::auth::authentication;
 use crate::bridge::observers::Observers;
 use crate::bridge::process::Inside;
 use crate::bridge::runtime::spawn_task;
 use crate::client::agent::{FoundAgent, refuse_settings};
-use crate::client::settings::shape_of;
-use crate::client::settings::{Found, choose_ledger, named_ledger, settings_with};
-use crate::convert::clock::GivenClock;
+use crate::client::settings::{Found, choose_ledger, named_ledger, settings_with, shape_of};
+use crate::convert::clock::PyClock;
 use crate::convert::state::record;
 use crate::prelude::*;
 use siteline_core::auth::Authentication;
@@ -47,26 +38,6 @@ pub(crate) struct PyClient {
     /// The sandbox that made the client, which runs as long as the client exists. It holds nothing that
     /// could hold the client: the garbage collector need not know of it.
     pub(crate) sandbox: PyOnceLock<Py<PyAny>>,
-}
-
-/// The argument `client`: the handle, or a Python object that has it.
-pub(crate) struct ClientArg<'py>(pub(crate) Bound<'py, PyClient>);
-
-impl ClientArg<'_> {
-    pub(crate) fn into_core(self) -> Client {
-        self.0.get().client.clone()
-    }
-}
-
-impl<'py> FromPyObject<'_, 'py> for ClientArg<'py> {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let handle = given.getattr_opt("_handle")?.unwrap_or_else(|| given.to_owned());
-        handle.cast_into().map(Self).map_err(|_| {
-            PyTypeError::new_err(format!("client is {}, not a siteline.Client", described(&given)))
-        })
-    }
 }
 
 fn without_credential() -> PyErr {
@@ -114,7 +85,7 @@ impl PyClient {
     fn made(
         py: Python<'_>,
         found: &Found<'_>,
-        clock: Option<GivenClock>,
+        clock: Option<&Bound<'_, PyAny>>,
         on_request: Option<&Bound<'_, PyAny>>,
         sends_once: bool,
     ) -> PyResult<Self> {
@@ -134,7 +105,12 @@ impl PyClient {
         let notes = client_notes(py, on_request)?;
         settings.transport.observer = Some(Arc::clone(&notes) as _);
         match (clock, Environment::of_process().sandbox_clock()) {
-            (Some(clock), _) => settings.clock = clock.0,
+            (Some(given), _) => {
+                let message = || format!("clock= is {}, not a Clock", described(given));
+                let clock = handle_of::<PyClock>(given)?;
+                let clock = clock.ok_or_else(|| PyTypeError::new_err(message()))?;
+                settings.clock = clock.get().0.clone();
+            }
             (_, Some(name)) => {
                 let (logs, ledger) = (Arc::<Events>::default(), named_ledger(&keywords)?);
                 let origin = logs.begin(py, None)?;
@@ -180,7 +156,7 @@ impl PyClient {
         base_url: Option<Text<'_>>,
         profile: Option<Text<'_>>,
         credential: Option<Bound<'py, PyAny>>,
-        clock: Option<GivenClock>,
+        clock: Option<&Bound<'_, PyAny>>,
         on_request: Option<&Bound<'_, PyAny>>,
         sends_once: bool,
         options: Option<Bound<'py, PyDict>>,

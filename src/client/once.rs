@@ -1,15 +1,49 @@
-//! A client that sends each request once, its settings and its path to the service: for `siteline.doctor`.
+//! `Client.discover` and `Client.series`; and for `siteline.doctor` a client that sends each request once, its
+//! settings and its path to the service.
 
-use std::path::PathBuf;
-
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
+use bytes::Bytes;
 
 use crate::client::PyClient;
 use crate::client::profile_file::ProfileFile;
 use crate::client::settings::read_settings;
+use crate::convert::values::discovery;
+use crate::frame::ids;
 use crate::prelude::*;
 use siteline_core::settings::{Environment, Given};
+
+impl PyClient {
+    /// A discovery request, of whose body `finish` makes the result.
+    fn asked(
+        &self,
+        finish: impl FnOnce(Python<'_>, Result<Bytes>) -> PyResult<Bound<'_, PyAny>> + Send + 'static,
+    ) -> Call {
+        let client = self.client.clone();
+        let asked = async move { client.discover(None).await };
+        Call::new(Arc::default(), asked, move |py, body| finish(py, body).map(Bound::unbind))
+    }
+}
+
+#[pymethods]
+impl PyClient {
+    /// Gives a `siteline.Discovery`.
+    fn discover(&self) -> Call {
+        self.asked(discovery)
+    }
+
+    /// Gives the body, where it has its series, the ids of the series that pages of the client had, and whether
+    /// these are all.
+    fn series(&self) -> Call {
+        let client = self.client.clone();
+        self.asked(move |py, body| {
+            let body = body.or_raise()?;
+            let shape = client.listed().raw().and_then(|(_, shape)| shape);
+            let (seen, is_all) = client.seen().all();
+            let seen: Vec<_> = seen.iter().map(|one| ids(py, one)).collect::<PyResult<_>>()?;
+            let found = (PyBytes::new(py, &body), dict(py, &shape)?, seen, is_all);
+            Ok(found.into_pyobject(py)?.into_any())
+        })
+    }
+}
 
 /// The settings that a client of this profile has, or of the variables: `file` and `profile` that were
 /// read, `subject`, and `settings` with the variable that set each, or `None` for the profile.
@@ -72,9 +106,7 @@ impl PyClient {
     /// Signs an assertion and discards it; whether the client signs.
     fn try_signature(&self) -> Call {
         let client = self.client.clone();
-        Call::new(Arc::default(), async move { client.try_signature().await }, |py, signs| {
-            Ok(signs.or_raise()?.into_pyobject(py)?.to_owned().into_any().unbind())
-        })
+        Call::giving(Arc::default(), async move { client.try_signature().await })
     }
 
     /// The cached token, without its text; `None` if none is needed.

@@ -1,9 +1,7 @@
 //! Pages: the frame of one, and the pages of a chain.
 
-use arrow_array::RecordBatch;
-
-use crate::client::bookmark::PyBookmark;
 use crate::client::query::query_object;
+use crate::client::records::PyBookmark;
 use crate::convert::arrow_stream::ArrowStream;
 use crate::frame::{Frame, PageSource};
 use crate::prelude::*;

@@ -2,14 +2,10 @@
 
 use std::task::Poll;
 
-use arrow_array::RecordBatch;
 use arrow_schema::DataType;
-use pyo3::gc::{PyTraverseError, PyVisit};
 
-use crate::bridge::runtime::step_in_runtime;
 use crate::client::PyClient;
-use crate::client::bookmark::PyBookmark;
-use crate::client::progress::{ProgressCallback, finish};
+use crate::client::records::{ProgressCallback, PyBookmark, finish};
 use crate::client::scan::settle;
 use crate::convert::rows::lists;
 use crate::frame::rows::WITHDRAWN;

@@ -1,7 +1,7 @@
 //! The file of profiles. It may be a pipe, so each call reads it once, and Ctrl-C ends the wait for it.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::bridge::long_work::left_on_interrupt;
 use crate::prelude::*;

@@ -1,8 +1,13 @@
-//! `siteline.types.Query`, and the arguments that a query is made from.
+//! `siteline.types.Query`, and `Client.scan`, which makes a scan of its arguments.
 
+use crate::client::PyClient;
+use crate::client::scan::{PyScan, cut};
+use crate::convert::asked_time::{asked_range, clock_of};
 use crate::convert::state::record;
 use crate::prelude::*;
-use siteline_core::data::{Query, QueryInput, bucket_width};
+use siteline_core::auth::Checked;
+use siteline_core::client::{ReadSettings, ScanInput};
+use siteline_core::data::{Ids, Levels, Query, QueryInput, RangeForm, Selection, bucket_width};
 
 /// The `siteline.types.Query` of a query.
 pub(crate) fn query_object<'py>(py: Python<'py>, query: &Query) -> PyResult<Bound<'py, PyAny>> {
@@ -36,4 +41,49 @@ fn size(size: &Bound<'_, PyAny>, name: &str) -> PyResult<u32> {
     let refused =
         |_| refuse(size.py(), Kind::QueryError, format!("{name}= is more than 4,294,967,295."));
     u32::try_from(count(size, name, Kind::QueryError)?).map_err(refused)
+}
+
+/// An argument that may be left out.
+type Given<'py> = Option<Bound<'py, PyAny>>;
+
+#[pymethods]
+impl PyClient {
+    /// `bounds` is start, end and zone; `limits` is pages, deadline and concurrency.
+    #[expect(clippy::too_many_arguments, reason = "each is a part of a scan")]
+    fn scan<'py>(
+        slf: &Bound<'py, Self>,
+        query: AskedQuery<'py>,
+        selection: (Levels, Vec<Ids>, [Option<String>; 3]),
+        bounds: [Given<'py>; 3],
+        limits: [Given<'py>; 3],
+        split: Option<&Bound<'py, PyAny>>,
+        settle_lag: Option<&Bound<'py, PyAny>>,
+        extra_columns: Vec<String>,
+        keep_raw: bool,
+    ) -> PyResult<PyScan> {
+        let pages = |most: &Bound<'_, PyAny>, name: &str| count(most, name, Kind::QueryError);
+        guarded(|| {
+            let (py, client) = (slf.py(), slf.get());
+            let [start, end, tz] = bounds.each_ref().map(Option::as_ref);
+            let [most, deadline, concurrency] = limits.each_ref().map(Option::as_ref);
+            let (levels, series, parameters) = selection;
+            let selection = Selection { levels, series, parameters };
+            let query = QueryInput { selection, ..query_input(query)? };
+            let range = asked_range(start, end, tz)?;
+            let lag = optional(settle_lag, "settle_lag", duration)?;
+            let max_pages = optional(most, "max_pages", pages)?;
+            let deadline = optional(deadline, "deadline", duration)?;
+            let concurrency = optional(concurrency, "concurrency", pages)?;
+            let concurrency = concurrency.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
+            let settings = ReadSettings { max_pages, deadline, keep_raw, concurrency };
+            let (split, shape) = (optional(split, "split", cut)?, client.shape(py)?);
+            let form = RangeForm::default();
+            let input = ScanInput { query, shape, extra_columns, settings, split, form };
+            let zone = clock_of(tz)?;
+            let made = input.scan_from_now(&client.client, range, lag, zone.as_ref());
+            let Checked { value, warnings } = made.or_raise()?;
+            warn(py, &warnings)?;
+            Ok(PyScan::new(value, slf.clone().unbind()))
+        })
+    }
 }

@@ -2,19 +2,13 @@
 
 use std::sync::OnceLock;
 
-use pyo3::exceptions::PyTypeError;
-use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::types::PyString;
-
-use crate::bridge::runtime::step_in_runtime;
 use crate::client::PyClient;
-use crate::client::bookmark::PyBookmark;
 use crate::client::points::{PageReader, Points, Source, read_failure};
-use crate::client::progress::{ProgressCallback, event};
 use crate::client::query::query_object;
-use crate::frame::{Frame, Origin, frame_of};
+use crate::client::records::{ProgressCallback, PyBookmark, event};
+use crate::frame::{Frame, Origin};
 use crate::prelude::*;
-use crate::store::store_of;
+use crate::store::StoreHandle;
 use siteline_core::client::collect::{CollectOnce, Pace, Step};
 use siteline_core::client::scan::{ONTO_HINT, Scan};
 use siteline_core::client::split::Cut;
@@ -85,10 +79,8 @@ pub(crate) fn settle(
         return None;
     }
     let names = Arc::clone(names);
-    let settle = async move { names.settle(deadline).await };
-    Some(Call::new(Arc::clone(buffer), settle, |py, is_new| {
-        Ok(is_new.into_pyobject(py)?.to_owned().into_any().unbind())
-    }))
+    let settle = async move { Ok(names.settle(deadline).await) };
+    Some(Call::giving(Arc::clone(buffer), settle))
 }
 
 #[pymethods]
@@ -156,7 +148,8 @@ pub(crate) fn cut(by: &Bound<'_, PyAny>, name: &str) -> PyResult<Cut> {
 
 /// The table that a resumed read continues.
 fn read_table(onto: &Bound<'_, PyAny>) -> PyResult<Arc<Table>> {
-    if let Some(Origin::Read(table)) = frame_of(onto)?.as_ref().map(|frame| &frame.get().origin) {
+    let frame = handle_of::<Frame>(onto)?;
+    if let Some(Origin::Read(table)) = frame.as_ref().map(|frame| &frame.get().origin) {
         return Ok(Arc::clone(table));
     }
     let message = "onto= must be a table returned by scan.collect().";
@@ -350,12 +343,12 @@ impl PyScan {
         store: &Bound<'_, PyAny>,
         reads_once: bool,
     ) -> PyResult<Self> {
-        let Some(store) = store_of(store)? else {
+        let Some(store) = handle_of::<StoreHandle>(store)? else {
             let message = format!("store= is {}, not a siteline.Store.", described(store));
             let hint = "For a target of yours use client.sync(feed, target).";
             return Err(Error::new(Kind::QueryError, message).with_hint(hint).into_py_err());
         };
-        let asked = guarded(|| Read::through(self.scan().clone(), &store, reads_once))?;
+        let asked = guarded(|| Read::through(self.scan().clone(), &store.get().0, reads_once))?;
         Ok(Self { client: self.client.clone_ref(py), asked, selected: OnceLock::new() })
     }
 

@@ -1,10 +1,6 @@
 //! The settings of a client: its keywords, variables and profiles, in the form that is pickled.
 
-use std::path::PathBuf;
-
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::auth::from_settings;
 use crate::bridge::long_work::left_on_interrupt;
@@ -195,6 +191,7 @@ fn set<'py>(
     let (transport, retry) = (&mut settings.transport, &mut settings.retry);
     let duration = || duration_or(given, name, Kind::ConfigError);
     let whole = || count(given, name, Kind::ConfigError);
+    let size = || Ok::<_, PyErr>(usize::try_from(whole()?).unwrap_or(usize::MAX));
     match name {
         "scopes" => {
             let scopes = match given.cast::<PyString>() {
@@ -202,47 +199,33 @@ fn set<'py>(
                 Err(_) => ScopeSet::new(given.extract::<Vec<String>>()?),
             };
             settings.scopes = scopes.or_raise()?;
-            settings.scopes.to_string().into_bound_py_any(py)
+            return settings.scopes.to_string().into_bound_py_any(py);
         }
-        "allowance_resets" => {
-            let time = settings.allowance_resets.insert(time_of_day(given, name)?);
-            time.to_string().into_bound_py_any(py)
+        "ca_bundle" => return set_bundle(&mut transport.trust, given),
+        "ledger" => return path_of(given, name)?.as_os_str().into_bound_py_any(py),
+        "labels" => return py.import("siteline._labels")?.call_method1("checked", (given,)),
+        "filter_names" => {
+            return py.import("siteline._selection")?.call_method1("filter_names", (given,));
         }
-        "daily_allowance" => keep(py, &mut settings.daily_allowance, Some(whole()?)),
-        "settle_lag" => keep(py, &mut settings.settle_lag, duration()?),
-        "max_retry_after" => keep(py, &mut retry.max_retry_after, duration()?),
-        "tries" => keep(py, &mut retry.tries, u32::try_from(whole()?).unwrap_or(u32::MAX)),
-        "connect_timeout" => keep(py, &mut transport.connect_timeout, duration()?),
-        "response_timeout" => keep(py, &mut transport.response_timeout, duration()?),
-        "idle_timeout" => keep(py, &mut transport.idle_timeout, duration()?),
-        "max_connections" => {
-            let most = usize::try_from(whole()?).unwrap_or(usize::MAX);
-            keep(py, &mut transport.max_connections, most)
-        }
-        "max_body_bytes" => {
-            keep(py, &mut transport.body_cap, usize::try_from(whole()?).unwrap_or(usize::MAX))
-        }
-        "application" => keep(py, &mut transport.application, Some(given.extract()?)),
-        "proxy" => keep(py, &mut transport.proxy, Some(given.extract()?)),
-        "ca_bundle" => set_bundle(&mut transport.trust, given),
-        "ledger" => path_of(given, name)?.as_os_str().into_bound_py_any(py),
-        "tz" => zone_or(given, Kind::ConfigError).map(|_| given.clone()),
-        "labels" => py.import("siteline._labels")?.call_method1("checked", (given,)),
-        "filter_names" => py.import("siteline._selection")?.call_method1("filter_names", (given,)),
-        "shape" => shape_of(given.cast()?).map(|_| given.clone()),
-        "agent" => given.extract::<String>()?.into_bound_py_any(py),
+        "allowance_resets" => settings.allowance_resets = Some(time_of_day(given, name)?),
+        "daily_allowance" => settings.daily_allowance = Some(whole()?),
+        "settle_lag" => settings.settle_lag = duration()?,
+        "max_retry_after" => retry.max_retry_after = duration()?,
+        "tries" => retry.tries = u32::try_from(whole()?).unwrap_or(u32::MAX),
+        "connect_timeout" => transport.connect_timeout = duration()?,
+        "response_timeout" => transport.response_timeout = duration()?,
+        "idle_timeout" => transport.idle_timeout = duration()?,
+        "max_connections" => transport.max_connections = size()?,
+        "max_body_bytes" => transport.body_cap = size()?,
+        "application" => transport.application = Some(given.extract()?),
+        "proxy" => transport.proxy = Some(given.extract()?),
+        "tz" => drop(zone_or(given, Kind::ConfigError)?),
+        "shape" => drop(shape_of(given.cast()?)?),
+        "agent" => drop(given.extract::<String>()?),
         // `allow_http` is a setting of the address.
-        _ => given.extract::<bool>()?.into_bound_py_any(py),
+        _ => drop(given.extract::<bool>()?),
     }
-}
-
-fn keep<'py, T: Clone + IntoPyObject<'py>>(
-    py: Python<'py>,
-    setting: &mut T,
-    value: T,
-) -> PyResult<Bound<'py, PyAny>> {
-    setting.clone_from(&value);
-    value.into_bound_py_any(py)
+    Ok(given.clone())
 }
 
 /// The path of a file of certificates, PEM text, or its bytes.

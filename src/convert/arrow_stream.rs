@@ -6,11 +6,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use arrow_array::RecordBatchReader as _;
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
-use arrow_array::{RecordBatch, RecordBatchReader as _};
 use arrow_schema::{ArrowError, SchemaRef};
-use pyo3::exceptions::PyValueError;
-use pyo3::intern;
 use pyo3::types::PyCapsule;
 
 use crate::prelude::*;

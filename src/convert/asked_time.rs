@@ -2,7 +2,6 @@
 
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
-use pyo3::types::PyString;
 
 use crate::convert::values::{plain, prefixed, text};
 use crate::prelude::*;

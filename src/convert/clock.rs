@@ -1,8 +1,6 @@
 //! The handle of `siteline.testing.Clock`.
 
 use jiff::SignedDuration;
-use pyo3::exceptions::PyTypeError;
-use pyo3::intern;
 
 use crate::convert::asked_time::instant_before;
 use crate::prelude::*;
@@ -40,21 +38,4 @@ impl PyClock {
 /// An instant, or one before the time of a clock.
 pub(crate) fn on_clock(clock: &Clock, given: &Bound<'_, PyAny>, name: &str) -> PyResult<Timestamp> {
     instant_before(given, name, None, || Ok(clock.wall()))
-}
-
-/// The clock of a `siteline.testing.Clock`, or of its handle.
-pub(crate) struct GivenClock(pub(crate) Clock);
-
-impl<'py> FromPyObject<'_, 'py> for GivenClock {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let handle = given.getattr_opt(intern!(given.py(), "_handle"))?;
-        let handle = handle.as_ref().map_or(given, Bound::as_borrowed);
-        let Ok(clock) = handle.cast::<PyClock>() else {
-            let text = format!("this is {}, not a siteline.testing.Clock", described(&given));
-            return Err(PyTypeError::new_err(text));
-        };
-        Ok(Self(clock.get().0.clone()))
-    }
 }

@@ -4,7 +4,7 @@ use arrow_array::{
     Array as _, ArrowPrimitiveType, Int64Array, PrimitiveArray, TimestampMicrosecondArray,
 };
 use arrow_buffer::Buffer;
-use pyo3::types::{PyByteArray, PyDict, PyList};
+use pyo3::types::PyByteArray;
 
 use crate::prelude::*;
 use siteline_core::data::{COLUMN_NAMES, PointColumns};

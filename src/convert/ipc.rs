@@ -3,7 +3,6 @@
 use arrow_array::RecordBatchReader as _;
 use arrow_buffer::Buffer;
 use arrow_ipc::writer::StreamEncoder;
-use pyo3::types::PyBytes;
 
 use crate::frame::broken;
 use crate::frame::stored::BatchStream;

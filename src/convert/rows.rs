@@ -2,9 +2,8 @@
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array as _, ArrayRef, RecordBatch, TimestampMicrosecondArray};
+use arrow_array::{Array as _, ArrayRef, TimestampMicrosecondArray};
 use jiff::SignedDuration;
-use pyo3::types::{PyList, PyString};
 
 use crate::prelude::*;
 

@@ -1,8 +1,8 @@
 //! Records of the core as plain dicts, and back: for reports, and for `pickle`. Members have names, so
 //! a state that an older siteline pickled still loads when a newer one has one more member.
 
-use pyo3::exceptions::{PyOverflowError, PyTypeError};
-use pyo3::types::{IntoPyDict as _, PyDict};
+use pyo3::exceptions::PyOverflowError;
+use pyo3::types::IntoPyDict as _;
 use pythonize::{depythonize, pythonize};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

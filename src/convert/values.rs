@@ -1,14 +1,10 @@
 //! Times and durations between Python and the core. Naive times are refused: a range in the wrong
 //! zone reads the wrong hours without any error (§4.3).
 
-use std::path::PathBuf;
-use std::time::Duration;
-
 use bytes::Bytes;
+use pyo3::PyClass;
 use pyo3::conversion::FromPyObjectOwned;
-use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::intern;
-use pyo3::types::{PyBool, PyByteArray, PyBytes, PyMemoryView, PyString, PyTime};
+use pyo3::types::{PyBool, PyByteArray, PyMemoryView, PyTime};
 use zeroize::Zeroizing;
 
 use crate::prelude::*;
@@ -49,6 +45,14 @@ impl<'a> FromPyObject<'a, '_> for Text<'a> {
         }
         Err(PyTypeError::new_err(format!("this is {}, not text", described(&given))))
     }
+}
+
+/// The handle of an object of a public class; `None` for an object of another class.
+pub(crate) fn handle_of<'py, T: PyClass>(
+    given: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, T>>> {
+    let handle = given.getattr_opt(intern!(given.py(), "_handle"))?;
+    Ok(handle.unwrap_or_else(|| given.clone()).cast_into().ok())
 }
 
 /// An argument that may be left out.

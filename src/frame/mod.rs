@@ -8,16 +8,15 @@ mod verbs;
 
 use std::sync::OnceLock;
 
-use arrow_array::{Array as _, RecordBatch};
+use arrow_array::Array as _;
 use arrow_schema::{ArrowError, SchemaRef};
-use pyo3::types::{PyByteArray, PyBytes, PyCapsule, PyList, PyTuple};
+use pyo3::types::{PyByteArray, PyCapsule};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::convert::asked_time::zone;
 use crate::convert::capsule::{reader_capsule, schema_capsule};
-use crate::convert::columns::Memory;
-use crate::convert::columns::{bytes, timestamps};
+use crate::convert::columns::{Memory, bytes, timestamps};
 use crate::convert::ipc::IpcStream;
 use crate::frame::rows::Rows;
 use crate::frame::shown::{Ids, Shown};
@@ -352,7 +351,6 @@ impl Frame {
     }
 
     /// The names of its columns.
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn names(&self, shown: Shown) -> PyResult<Vec<String>> {
         let schema = self.shown_schema(&shown).or_raise()?;
         Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
@@ -374,7 +372,6 @@ impl Frame {
     }
 
     /// The columns for `siteline.frames`, and the provenance.
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn columns<'py>(
         &self,
         py: Python<'py>,
@@ -413,7 +410,6 @@ impl Frame {
     }
 
     /// An iterator of `bytes`, which joined are one Arrow IPC stream of these columns.
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn ipc(&self, py: Python<'_>, shown: Shown, columns: Vec<String>) -> PyResult<IpcStream> {
         IpcStream::new(self.batch_stream(py, shown)?, &columns).or_raise()
     }
@@ -562,10 +558,4 @@ impl<'py> IntoPyObject<'py> for PageSource {
 #[pyfunction]
 pub(crate) fn zone_name(tz: &Bound<'_, PyAny>) -> PyResult<String> {
     zone(tz).map(|(name, _)| name)
-}
-
-/// The frame of a `siteline.Table`.
-pub(crate) fn frame_of<'py>(table: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Frame>>> {
-    let Some(handle) = table.getattr_opt("_handle")? else { return Ok(None) };
-    Ok(handle.cast_into::<Frame>().ok())
 }

@@ -3,15 +3,12 @@
 //! selection are kept.
 
 use std::io::Cursor;
-use std::path::PathBuf;
 
 use arrow_array::cast::AsArray as _;
-use arrow_array::{Array as _, ArrayRef, RecordBatch};
+use arrow_array::{Array as _, ArrayRef};
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, Field, Schema};
-use pyo3::exceptions::PyTypeError;
-use pyo3::types::PyBytes;
 use serde::{Deserialize, Serialize};
 
 use super::rows::Rows;

@@ -4,16 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use arrow_array::cast::AsArray as _;
-use arrow_array::make_array;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};
-use arrow_array::{Array as _, ArrayRef, BooleanArray, RecordBatch, TimestampMicrosecondArray};
+use arrow_array::{Array as _, ArrayRef, BooleanArray, TimestampMicrosecondArray, make_array};
 use arrow_data::transform::MutableArrayData;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
-use pyo3::types::PyList;
 
 use crate::convert::capsule::fitted;
-use crate::convert::columns::Memory;
-use crate::convert::columns::{bytes, integers, of_ids, timestamps};
+use crate::convert::columns::{Memory, bytes, integers, of_ids, timestamps};
 use crate::frame::shown::{LABEL, Shown};
 use crate::prelude::*;
 use siteline_core::data::reshape::{Expected, with_gaps};

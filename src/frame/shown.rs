@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray};
-use arrow_array::{TimestampMicrosecondArray, cast::AsArray as _};
+use arrow_array::{
+    ArrayRef, DictionaryArray, Int32Array, StringArray, TimestampMicrosecondArray,
+    cast::AsArray as _,
+};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use crate::convert::capsule::fitted;

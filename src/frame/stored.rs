@@ -3,19 +3,19 @@
 use std::collections::TryReserveError;
 use std::sync::OnceLock;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader, StringArray};
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_array::{RecordBatchIterator, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::exceptions::PyMemoryError;
 use pyo3::types::PyCapsule;
 
 use crate::bridge::process::without_fork_anywhere;
-use crate::convert::capsule::{fitted, reader_capsule};
+use crate::convert::capsule::reader_capsule;
 use crate::convert::rows::{Lists, lists};
 use crate::frame::rows::Rows;
 use crate::frame::shown::Shown;
 use crate::frame::{Data, Frame};
 use crate::prelude::*;
-use siteline_core::data::{Identity, PointColumns, schema};
+use siteline_core::data::{Identity, PointColumns};
 use siteline_core::store::{Flagged, Reader, ShownPoints, Store};
 use siteline_core::sync::PinnedRead;
 
@@ -197,13 +197,11 @@ pub(crate) struct Batches(pub(super) Mutex<BatchStream>);
 
 #[pymethods]
 impl Batches {
-    /// An Arrow stream of the five ids of each series of the feed.
-    fn series<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let read = || {
-            let batches = self.0.lock();
-            series_batch(batches.reader.as_ref().map_or(&[], Reader::identities))
-        };
-        capsule(py, step(py, read)?.or_raise()?)
+    /// The five ids of each series of the feed.
+    fn series<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        let batches = self.0.lock();
+        let all = batches.reader.as_ref().map_or(&[][..], Reader::identities);
+        all.iter().map(|one| super::ids(py, one)).collect()
     }
 
     /// Reads only these of the series that `series()` lists. Called before `next()`.
@@ -243,13 +241,4 @@ impl Batches {
 pub(crate) fn capsule(py: Python<'_>, batch: RecordBatch) -> PyResult<Bound<'_, PyCapsule>> {
     let schema = batch.schema();
     reader_capsule(py, Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
-}
-
-fn series_batch(all: &[Identity]) -> Result<RecordBatch> {
-    let ids = |place: usize| -> ArrayRef {
-        Arc::new(all.iter().map(|ids| ids.0[place].as_deref()).collect::<StringArray>())
-    };
-    let text = |field: &Arc<Field>| Field::new(field.name(), DataType::Utf8, true);
-    let fields: Vec<Field> = schema(&[]).fields()[..5].iter().map(text).collect();
-    fitted(Schema::new(fields), (0..5).map(ids).collect())
 }

@@ -10,7 +10,6 @@ use arrow_array::{
 };
 use arrow_buffer::Buffer;
 use jiff::tz::TimeZone;
-use pyo3::types::PyString;
 
 use super::rows::Rows;
 use super::shown::Ids;

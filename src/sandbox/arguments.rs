@@ -2,8 +2,6 @@
 
 use std::io::ErrorKind;
 
-use pyo3::types::PyDict;
-
 use crate::convert::clock::on_clock;
 use crate::convert::state::keywords;
 use crate::prelude::*;
@@ -11,7 +9,6 @@ use siteline_core::system;
 use siteline_sandbox::{Fault, FaultArgs, Identity, Options, SandboxError};
 
 /// A failure of the sandbox is a wrong setting of the test that uses it.
-#[expect(clippy::needless_pass_by_value, reason = "fits map_err")]
 pub(super) fn refused(failure: SandboxError) -> Error {
     let Some(error) = failure.refusal() else {
         return Error::new(Kind::ConfigError, failure.to_string());

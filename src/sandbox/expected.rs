@@ -1,7 +1,5 @@
 //! `sandbox.expected(...)`: its filters and its points.
 
-use pyo3::types::PyString;
-
 use super::arguments::microseconds;
 use crate::prelude::*;
 use siteline_core::data::{Identity, PointColumns, TableBuilder};

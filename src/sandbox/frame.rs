@@ -4,8 +4,7 @@ use std::iter;
 
 use arrow_array::types::Int64Type;
 use arrow_array::{
-    ArrayRef, DictionaryArray, Float64Array, LargeStringArray, RecordBatch,
-    TimestampMicrosecondArray,
+    ArrayRef, DictionaryArray, Float64Array, LargeStringArray, TimestampMicrosecondArray,
 };
 use pyo3::buffer::{Element, PyBuffer};
 

@@ -4,13 +4,8 @@ mod arguments;
 mod expected;
 mod frame;
 
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
-
-use crate::bridge::process::{attached, without_fork};
-use crate::client::ClientArg;
-use crate::convert::clock::PyClock;
-use crate::convert::clock::on_clock;
+use crate::client::PyClient;
+use crate::convert::clock::{PyClock, on_clock};
 use crate::convert::state::keywords;
 use crate::frame::{Frame, table_object};
 use crate::prelude::*;
@@ -77,9 +72,8 @@ impl PySandbox {
     }
 
     /// The service runs as long as this client exists.
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
-    fn serve_while_exists(slf: Py<Self>, py: Python<'_>, client: ClientArg<'_>) {
-        client.0.get().sandbox.get_or_init(py, || slf.into_any());
+    fn serve_while_exists(slf: Py<Self>, py: Python<'_>, client: &Bound<'_, PyClient>) {
+        client.get().sandbox.get_or_init(py, || slf.into_any());
     }
 
     fn shared_clock(&self) -> PyResult<String> {

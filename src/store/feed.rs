@@ -1,7 +1,5 @@
 //! The handle of a `siteline.Feed`.
 
-use std::time::Duration;
-
 use jiff::tz::TimeZone;
 
 use crate::client::query::{AskedQuery, query_input};

@@ -5,14 +5,13 @@ pub(crate) mod maintenance;
 mod read;
 
 use std::collections::BTreeMap;
-use std::path::{PathBuf, absolute};
+use std::path::absolute;
 
 use jiff::tz::TimeZone;
-use pyo3::exceptions::PyTypeError;
 use serde::Serialize;
 
 use crate::convert::asked_time::{clock_of, instant_before};
-use crate::frame::{Frame, PageSource, Synced, frame_of};
+use crate::frame::{Frame, PageSource, Synced};
 use crate::prelude::*;
 use crate::store::feed::FeedHandle;
 use siteline_core::store::{Applied, Delivery, Share, Store, StoreOptions, Target as _};
@@ -121,7 +120,7 @@ impl StoreHandle {
         page: Option<&Bound<'_, PyAny>>,
         state: &[u8],
     ) -> PyResult<(u64, u64, u64, u64)> {
-        let handle = page.map(frame_of).transpose()?.flatten();
+        let handle = page.map(handle_of::<Frame>).transpose()?.flatten();
         if page.is_some() && handle.is_none() {
             return Err(PyTypeError::new_err("page= is a siteline.Page, or None."));
         }
@@ -201,12 +200,6 @@ impl StateHandle {
     fn without_cursors(&self) -> Vec<u8> {
         self.0.clone().without_cursors().to_bytes()
     }
-}
-
-/// The store of a `siteline.Store`; `None` for anything else.
-pub(crate) fn store_of(given: &Bound<'_, PyAny>) -> PyResult<Option<Arc<Store>>> {
-    let Some(handle) = given.getattr_opt("_handle")? else { return Ok(None) };
-    Ok(handle.cast::<StoreHandle>().ok().map(|handle| Arc::clone(&handle.get().0)))
 }
 
 /// A page as a target is given it.

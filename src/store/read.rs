@@ -1,8 +1,6 @@
 //! Reads of a store: a selection, fixed to what the store has now.
 
-use std::time::Duration;
-
-use pyo3::types::{PyBool, PyInt, PyString};
+use pyo3::types::{PyBool, PyInt};
 
 use crate::convert::asked_time::{asked_range, clock_of, instant_before};
 use crate::frame::Frame;
@@ -72,7 +70,6 @@ impl StoreHandle {
 impl StoreHandle {
     /// The frame of `Store.read()`, or with `since` of `Store.changes()`.
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn frame<'py>(
         &self,
         py: Python<'py>,

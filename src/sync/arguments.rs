@@ -1,9 +1,6 @@
 //! The arguments of `client.sync` and `client.plan`.
 
-use std::time::Duration;
-
 use jiff::tz::TimeZone;
-use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::convert::asked_time::instant_before;
 use crate::prelude::*;

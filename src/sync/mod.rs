@@ -6,13 +6,8 @@ mod pages;
 use std::any::Any;
 use std::collections::HashMap;
 
-use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
-use pyo3::types::PyDict;
 use tokio::sync::Notify;
 
-use crate::bridge::process::attached;
-use crate::bridge::runtime::step_in_runtime;
 use crate::client::PyClient;
 use crate::client::scan::PyScan;
 use crate::frame::PageSource;
@@ -105,24 +100,19 @@ impl SyncHandle {
         // Kept at once: who gives up waiting ends the run.
         let place = Arc::clone(&self.run);
         let keep = move |run: Run| *place.lock() = Some(Arc::new(run));
-        let none = |py: Python<'_>, ()| Ok(py.None());
         match self.args.wait {
             None => {
                 let begin = move || {
                     Run::begin(&client, target, &feeds, settings).map(keep)?;
                     wanted()
                 };
-                Call::step(begin, none)
+                Call::step(begin, |py, ()| Ok(py.None()))
             }
-            Some(wait) => Call::new(
-                Arc::default(),
-                async move {
-                    let run = Run::begin_when_free(&client, target, &feeds, settings, wait);
-                    run.await.map(keep)?;
-                    wanted()
-                },
-                move |py, begun| none(py, begun.or_raise()?),
-            ),
+            Some(wait) => Call::giving(Arc::default(), async move {
+                let run = Run::begin_when_free(&client, target, &feeds, settings, wait);
+                run.await.map(keep)?;
+                wanted()
+            }),
         }
     }
 
@@ -144,16 +134,14 @@ impl SyncHandle {
                 is_more = run.fetch() => is_more,
             }
         };
-        Ok(Call::new(Arc::clone(&self.buffer), fetch, |py, more| {
-            Ok(more.or_raise()?.into_pyobject(py)?.to_owned().into_any().unbind())
-        }))
+        Ok(Call::giving(Arc::clone(&self.buffer), fetch))
     }
 
     /// The wait for the names that the store lacks; `None` if it lacks none. Then follows `keep_names()`.
     fn settle_names(&self) -> Option<Call> {
         let names = self.names.lock().take()?;
-        let settle = async move { names.settle(Deadline::NEVER).await };
-        Some(Call::new(Arc::clone(&self.buffer), settle, |py, _| Ok(py.None())))
+        let settle = async move { Ok(names.settle(Deadline::NEVER).await) };
+        Some(Call::giving(Arc::clone(&self.buffer), settle))
     }
 
     /// Keeps the names in the store, or the reason why there are none.
@@ -374,7 +362,6 @@ impl PyClient {
     }
 
     /// The members of the plan of scans; a store estimates their pages.
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn plan_scans<'py>(
         &self,
         py: Python<'py>,

@@ -195,7 +195,7 @@ def test_an_unwritable_file_is_a_warning(sandbox, feeds, tmp_path):
 def test_only_metrics_are_replaced(sandbox, feeds, tmp_path):
     store, pipe = tmp_path / "plant.siteline", tmp_path / "pipe.prom"
     os.mkfifo(pipe)
-    kinds = {feeds: "something else than metrics", store: "something else than metrics"}
+    kinds = {feeds: "not a file of metrics", store: "not a file of metrics"}
     for other, told in (
         kinds | {tmp_path: "not a regular file", pipe: "not a regular file"}
     ).items():

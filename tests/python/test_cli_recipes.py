@@ -227,7 +227,7 @@ def test_the_crontab_syncs_backs_up_and_checks(machine):
     assert re.fullmatch(r"plant-\d{4}-\d\d-\d\d\.siteline", backup.name)
     log = machine.path("/var/log/siteline/sync.log").read_text()
     assert "Sync complete" in log
-    assert "everything agrees with its checksums" in log
+    assert "all checksums are correct" in log
 
 
 def test_cron_mails_a_failure(machine):

@@ -20,7 +20,7 @@ from kit.ranges import NOW
 from kit.tls_service import unused_port
 from siteline.cli import data_file
 
-PACKAGES = ("polars", "pyarrow", "pandas")
+PACKAGES = ("polars", "pandas")
 ENDING = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 pytestmark = systems.SIGNALS
@@ -181,6 +181,21 @@ def test_a_closed_pipe_leaves_nothing(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_second_key_can_be_enrolled(key, tmp_path):
+    jwk, mine = tmp_path / "mine.jwk", tmp_path / "mine.pem"
+    jwk.write_text(json.dumps({"public_jwk": key.public_jwk}))
+    key.save(mine)
+    with serving("--now", NOW, "--enroll", jwk) as (document, _):
+        found = variables_of(document["env_file"])
+        subject = document["subjects"][str(jwk)]
+        assert subject != found["SITELINE_SUBJECT"]
+        del found["SITELINE_PRIVATE_KEY"]
+        env = {**found, "SITELINE_SUBJECT": subject, "SITELINE_PRIVATE_KEY_FILE": str(mine)}
+        assert run_json("doctor", env=env)["subject"] == subject
+    jwk.write_text("[]")
+    assert "not a JWK" in run_command("sandbox", "--enroll", jwk, status=2).stderr
+
+
 def test_a_port_can_be_chosen():
     port = str(unused_port())
     with serving("--port", port) as (document, _):
@@ -227,14 +242,14 @@ def test_wrong_options_are_usage_errors(readings, tmp_path):
     wide.write_text("timestamp,value\n2026-11-18T00:00:00Z,1\n", "utf-16")
     for arguments, told in (
         (("--now", "soon"), "is not an ISO 8601 time"),
-        (("--bucket", "5m"), "--bucket is about the rows of --data FILE"),
-        (("--utc",), "--utc is about the rows"),
+        (("--bucket", "5m"), "--bucket needs --data FILE"),
+        (("--utc",), "--utc needs --data"),
         (("--daily-allowance", "-1"), "out of range"),
         (("--data", tmp_path / "none.csv"), "No such file"),
         (("--data", broken), f"siteline: {broken}: it cannot be read as Parquet: "),
-        (("--data", wide), "it cannot be read as CSV: it has NUL bytes"),
+        (("--data", wide), "it cannot be read as CSV: it contains NUL bytes"),
         (("--data", readings, "--utc"), "bucket"),
-        (("--data", readings, "--bucket", "5m"), "--utc takes times without a zone as UTC."),
+        (("--data", readings, "--bucket", "5m"), "--utc reads times without a zone as UTC."),
     ):
         assert told in run_command("sandbox", *arguments, status=2).stderr
     document = run_json("sandbox", "--now", "soon", status=2)
@@ -267,5 +282,5 @@ def test_a_missing_package_is_named(readings, monkeypatch):
         assert data_file._reader().__name__ == f"_{package}"
         monkeypatch.setitem(sys.modules, package, None)
     told = run_command("sandbox", "--data", readings, "--bucket", "5m", status=2).stderr
-    assert "--data needs polars, pyarrow or pandas" in told
+    assert "--data needs polars or pandas" in told
     assert "pip install 'siteline[polars]'" in told

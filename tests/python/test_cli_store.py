@@ -53,14 +53,14 @@ def test_a_check_changes_nothing(plant):
     before = contents(plant.parent)
     document = run_json("store", "check", plant)
     assert document == {
-        "schema": 1,
+        "schema": 2,
         "command": "store check",
         "exit": 0,
         "store": str(plant),
         "feeds": 1,
         "bytes": plant.stat().st_size,
     }
-    assert "everything agrees with its checksums" in run_command("store", "check", plant).stdout
+    assert "all checksums are correct" in run_command("store", "check", plant).stdout
     assert contents(plant.parent) == before
 
 
@@ -117,7 +117,7 @@ def test_restore_replaces_a_killed_store(plant, killed, tmp_path):
     killed.chmod(mode)
     document = run_json("store", "restore", backup, killed)
     assert document == {
-        "schema": 1,
+        "schema": 2,
         "command": "store restore",
         "exit": 0,
         "backup": str(backup),
@@ -138,7 +138,7 @@ def test_a_store_in_use_is_not_replaced(plant, tmp_path):
         assert "a process has it open" in told
         assert "Nothing was changed" in told
     text = run_command("store", "restore", plant, path).stdout
-    assert "the file that was there is gone" in text
+    assert "it replaced the old file" in text
 
 
 def test_a_failed_restore_changes_nothing(plant, damaged, tmp_path):

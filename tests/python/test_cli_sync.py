@@ -61,6 +61,33 @@ def test_a_sync_reads_all_feeds(sandbox, feeds, store_path, sync):
     assert (reread["inserted"], reread["unchanged"] > 0) == (0, True)
 
 
+def test_a_dry_run_is_the_plan(sandbox, feeds, store_path, sync):
+    words = ("--dry-run", "--until", "2026-11-19", "--reread", "2026-11-17/2026-11-18")
+    first = sync(*words)
+    assert (first["kind"], first["store_exists"], first["pages"]) == ("sync", False, None)
+    assert "The run creates the store" in sync("--dry-run", how=run_command).stdout
+    assert not store_path.exists()
+    sync()
+    sandbox.clock.advance("1d")
+    before, content = sandbox.stats, store_path.read_bytes()
+    document = sync("--dry-run", "--feed", "line-2", *words[1:])
+    with siteline.Store(store_path, read_only=True) as store:
+        feed = read_feeds(str(feeds)).feeds[1]
+        reread = ("2026-11-17", "2026-11-18")
+        plan = sandbox.client().plan(feed, store, until="2026-11-19", reread=reread)
+    assert set(document) == {"schema", "command", "exit", "store", "store_exists", *plan.to_dict()}
+    assert document["pages"] == plan.pages > 1
+    assert {task["feed"] for task in document["tasks"]} == {"line-2"}
+    assert sync("--dry-run", "--metrics", store_path.with_suffix(".prom"))["fits"] is None
+    poor = {"SITELINE_DAILY_ALLOWANCE": "1"}
+    assert sync("--dry-run", variables=poor, status=5)["fits"] is False
+    assert "not enough" in sync("--dry-run", variables=poor, status=5, how=run_command).stdout
+    assert sync("--dry-run", "--skip-code", "0", variables=poor)["fits"] is False
+    assert sync("--dry-run", variables={"SITELINE_DAILY_ALLOWANCE": "999"})["fits"] is True
+    assert (sandbox.stats, store_path.read_bytes()) == (before, content)
+    assert not store_path.with_suffix(".prom").exists()
+
+
 def test_a_person_reads_the_report(sync):
     done = sync("--until", "2026-11-18", how=run_process)
     lines = done.stdout.splitlines()

@@ -95,7 +95,7 @@ def test_only_the_ledger_changes(tmp_path, key, more):
         assert checks["store"]["status"] == checks["key"]["status"] == "ok"
         assert sandbox.stats.token_requests - tokens == (0 if more else 1)
     assert (tmp_path / "ledger.txt").exists() == (not more)
-    assert "which the first request makes" in checks["ledger"]["seen"]
+    assert "the first request creates it" in checks["ledger"]["seen"]
 
 
 @systems.MODES
@@ -221,10 +221,35 @@ def test_a_list_of_causes_prints_as_lines(sandbox):
     assert not any("\\n" in line for line in lines)
 
 
+def test_skipped_checks_are_grouped_by_reason(sandbox):
+    client = sandbox.client()
+    sandbox.revoke(client.subject)
+    text = str(siteline.doctor(client))
+    assert "\nskipped  scopes, discovery, data, shape: token failed\n" in text
+    assert text.count("token failed") == 1
+
+
 def test_the_command_says_what_it_sends(sandbox):
     done = run_command("doctor", env=sandbox.env())
-    assert done.stderr == "siteline: sends at most one token, one discovery and one data request\n"
+    assert done.stderr == "Sends at most one token, one discovery and one data request.\n"
     assert done.stdout.startswith("ok       settings   http://127.0.0.1")
     assert max(map(len, done.stdout.splitlines())) <= 80
     told = run_command("doctor", "--offline", env=sandbox.env()).stderr
-    assert told.startswith("siteline: sends nothing")
+    assert told == "Sends nothing (offline).\n"
+
+
+def test_a_first_run_names_the_next_command(tmp_path, key_file):
+    env = {"SITELINE_CONFIG": str(tmp_path / "config.toml")}
+    done = run_command("doctor", env=env, status=2)
+    lines = done.stdout.splitlines()
+    assert (done.stderr, len(lines) <= 6) == ("", True)
+    [init] = [line for line in lines if "siteline profile init" in line]
+    values = {"URL": "https://a.example.com", "SUBJECT": "s", "FILE": str(key_file)}
+    words = [values.get(word, word) for word in init.split()]
+    run_command(*words[1:], env=env)
+    # The profile has another name than "default", so the next command names it.
+    done = run_command("doctor", env=env, status=2)
+    assert "\nType: siteline doctor --profile plant-a\n" in done.stdout
+    # With any setting, all checks are listed.
+    done = run_command("doctor", env={**env, "SITELINE_SUBJECT": "s"}, status=2)
+    assert done.stdout.startswith("fail     settings")

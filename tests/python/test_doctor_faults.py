@@ -55,8 +55,8 @@ def test_a_wrong_audience_explains_the_refusal(enrolled):
     env = {**enrolled, "SITELINE_AUDIENCE": "https://elsewhere.example.com/token"}
     checks = diagnosed(env=env, status=3, first="token")
     assert checks["assertion"]["status"] == "warn"
-    assert "in the place of" in checks["assertion"]["seen"]
-    assert checks["token"]["do"].splitlines()[1].startswith("- aud is set by audience= to https")
+    assert "set by audience= instead of" in checks["assertion"]["seen"]
+    assert checks["token"]["do"].splitlines()[1].startswith("- audience= sets aud to https")
 
 
 @pytest.mark.parametrize(("ahead", "words"), [(10, "ahead of"), (-10, "behind")])

@@ -106,7 +106,7 @@ def test_requests_show_whether_a_socks_proxy_works(settings, service, reply):
         env = settings(base_url=f"https://{HOST}", proxy=address)
         expected = {"status": 2, "first": "service"} if reply else {}
         checks = diagnosed(env=env, **expected)
-    assert checks["proxy"]["seen"].startswith(f"{address}; the requests show it")
+    assert checks["proxy"]["seen"].startswith(f"{address}; checked by the requests")
     assert {checks[one]["status"] for one in ("name", "tcp", "tls")} == {"skipped"}
     assert checks["service"]["error"] == ("ProxyError" if reply else None)
 

@@ -1,10 +1,9 @@
-"""What is wrong between this machine and the service: :func:`siteline.doctor`.
+"""Finds faults between this machine and the service: :func:`siteline.doctor`.
 
-- ``seen``: what one check has seen
-- ``look``: what the checks look at, and what they send, each request once
-- ``checks``: the list of the checks, in the order of cause, and how they are run
-- ``settings``, ``agent``, ``key``, ``assertion``, ``ledger``, ``path``, ``answer``, ``reads``,
-  ``store``, ``versions``: the checks themselves
+- ``checks``: the checks in order, and how they run
+- ``look``: the client that they examine, and its requests, each sent once
+- ``local``, ``path``, ``answer``, ``machine``: the checks
+- ``seen``: the outcome of a check
 """
 
 from __future__ import annotations
@@ -65,12 +64,5 @@ def doctor(
     if client is not None and profile is not None:
         raise ConfigError("doctor() takes a client or profile=, not both.")
     stores = [store] if isinstance(store, str | PathLike) else list(store)
-    look = Look(
-        client,
-        profile=profile,
-        offline=offline,
-        enrolled_jwk=enrolled_jwk,
-        stores=[fspath(path) for path in stores],
-    )
-    with look:
-        return examine(look)
+    with Look(client, profile, offline, enrolled_jwk, [fspath(path) for path in stores]) as look:
+        return examine(look)[0]

@@ -1,11 +1,14 @@
-"""What the one token request shows: the service, its clock, the token, the scopes."""
+"""The checks of the service's replies: its kind, clock, token, scopes, discovery and a page."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from siteline._doctor.assertion import UNSIGNED, overridden
-from siteline._doctor.seen import Seen, fail, ok, skipped, told, warn
+from siteline._counts import counted
+from siteline._doctor.local import UNSIGNED, other_audience
+from siteline._doctor.seen import Seen, fail, message_of, ok, skipped, warn
+from siteline._escape import escaped
+from siteline._times import to_minute
 from siteline.credentials import MutualTls
 from siteline.errors import (
     AuthenticationError,
@@ -20,7 +23,7 @@ from siteline.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from siteline._doctor.look import Look
 
@@ -30,104 +33,148 @@ _NOTICED, _HOPELESS = 5, 86_400
 """Clock differences in seconds: the limit for a report, and the limit for a correction."""
 _NO_SUCH_ENDPOINT = (404, 405, 410, 501)
 _ANOTHER = "Another service or a login page may answer there: compare base_url= and its path."
-_NONE_NEEDED = "none is needed: the client certificate authorises"
+_NOT_NEEDED = "not needed: the client certificate is enough"
+_DISCOVERY = "customer.discovery.read"
+_MOST = 5
+_UNUSUAL = {
+    "numbers_as_text": "numbers as text",
+    "values_missing": "points without a value",
+    "minimum_above_maximum": "points with minimum above maximum",
+    "value_outside_bounds": "points with a value outside its bounds",
+    "negative_counts": "points with a negative sample count",
+    "outside_range": "points outside the range",
+}
 
 
 def service(look: Look) -> Seen:
-    """Whether what answers is the service."""
-    error = look.exchange().error if look.asked_for_token() else look.discovery().error
+    """Checks that the Customer Data Service answers."""
+    error = look.exchange.error if look.requested_token else look.discovery.error
     if error is None:
-        return ok("it answers as the interface has it")
-    if isinstance(error, ProtocolError) or _has_no_endpoint(error):
+        return ok("it answers as documented")
+    is_rejected = isinstance(error, RequestRejected) and error.status in _NO_SUCH_ENDPOINT
+    if isinstance(error, ProtocolError) or is_rejected:
         return fail(error, do=_ANOTHER)
     if isinstance(error, TransportError):
         return fail(error)
     if not isinstance(error, ServiceError):
-        # Nothing was sent. A signer that is not awaited is no fault.
-        return skipped(UNSIGNED, blocks=True) if _is_unsigned(error) else fail(error)
+        # Nothing was sent. An async signer is no fault.
+        is_unsigned = isinstance(error, ConfigError) and not isinstance(error, CredentialError)
+        return skipped(UNSIGNED, blocks=True) if is_unsigned else fail(error)
     if isinstance(error, AuthenticationError) and error.code is None:
-        return warn(f"it answers {error.status} without a code (§7)", _ANOTHER)
-    return ok(f"it answers: {error.code or error.status or told(error)}")
-
-
-def _has_no_endpoint(error: Exception) -> bool:
-    return isinstance(error, RequestRejected) and error.status in _NO_SUCH_ENDPOINT
-
-
-def _is_unsigned(error: Exception) -> bool:
-    return isinstance(error, ConfigError) and not isinstance(error, CredentialError)
+        return warn(f"it answers {error.status} without an error code", _ANOTHER)
+    return ok(f"it answers: {error.code or error.status or message_of(error)}")
 
 
 def clock(look: Look) -> Seen:
-    """Whether this machine's clock is near enough to the service's."""
+    """Compares this machine's clock with the service's."""
     skew = look.client.clock_skew
     if skew is None:
-        return skipped("no reply has shown the time of the service")
-    error = look.exchange().error
-    is_refused = isinstance(error, AuthenticationError) and abs(skew) > _error(look)
+        return skipped("no reply contained the service's time")
+    is_noticed = abs(skew) > _skew_error(look)
+    is_refused = isinstance(look.exchange.error, AuthenticationError) and is_noticed
     if abs(skew) <= _NOTICED and not is_refused:
-        return ok("agrees with that of the service")
+        return ok("agrees with the service's clock")
     direction = "behind" if skew > 0 else "ahead of"
-    seen = f"this machine's clock is {abs(skew):,.0f} s {direction} that of the service"
-    do = "Set this machine's clock, or have a time server set it."
+    seen = f"this machine's clock is {abs(skew):,.0f} s {direction} the service's clock"
+    do = "Set this machine's clock, or use a time server."
     if is_refused or abs(skew) > _HOPELESS:
-        refusal = "; it refused the assertion" if is_refused else ""
+        refusal = "; the service refused the assertion" if is_refused else ""
         return fail(ClockSkewError(f"{seen}{refusal}.", skew_seconds=skew), do=do)
     return warn(f"{seen}; siteline corrects for it", do)
 
 
-def _error(look: Look) -> float:
+def _skew_error(look: Look) -> float:
     """Returns the measurement error of the clock difference, in seconds."""
     return look.handle.skew_error() or 0.0
 
 
 def token(look: Look) -> Seen:
-    """Whether there is a token, or the service grants one."""
-    facts, error = look.exchange()
+    """Checks that there is a token, or that the service issues one."""
+    facts, error = look.exchange
     if isinstance(error, AuthenticationError) and not isinstance(look.credential, MutualTls):
-        return fail(error, do=_explained(look))
+        causes = "\n".join(f"- {cause}" for cause in _causes(look))
+        return fail(error, do=f"The service does not say what is wrong. Compare:\n{causes}")
     if isinstance(error, ScopeError):
         return ok("the credential is accepted")
     if error is not None:
         return fail(error)
     if facts is None:
-        return skipped(_NONE_NEEDED)
+        return skipped(_NOT_NEEDED)
     if facts["was_cached"]:
-        return ok(f"there is one, good for {facts['left']} s; none was asked for")
-    return ok(f"granted, for {facts['lifetime']} s")
-
-
-def _explained(look: Look) -> str:
-    """Everything that the service may mean, which does not say (§7); what is suspicious first."""
-    return "The service does not say what is wrong. Compare:\n" + "\n".join(
-        f"- {cause}" for cause in _causes(look)
-    )
+        return ok(f"there is one, valid for {facts['left']} s; none was requested")
+    return ok(f"issued, valid for {facts['lifetime']} s")
 
 
 def _causes(look: Look) -> Iterator[str]:
-    aud = overridden(look)
-    if aud is not None:
-        yield f"aud is set by audience= to {aud}: the service must know its endpoint so"
+    """Yields the possible causes of a refused assertion, suspicious ones first."""
+    audience = other_audience(look)
+    if audience is not None:
+        yield f"audience= sets aud to {audience}: the service must expect this address"
     if look.enrolled_jwk is None:
         kid = getattr(look.credential, "kid", "")
-        yield f"the key {kid} must be the enrolled one (enrolled_jwk=, --enrolled-jwk compares)"
-    yield f"sub {look.client.subject} must be what enrollment returned"
-    yield "an administrator must have approved the integration, and not revoked it"
+        yield f"the key {kid} must be the enrolled one: --enrolled-jwk FILE compares them"
+    yield f"the subject {look.client.subject} must be the one that the enrollment returned"
+    yield "an administrator must have approved the integration, and must not have revoked it"
     skew = look.client.clock_skew
     if skew is None:
-        yield "this machine's clock: the service has not shown its own"
-    elif abs(skew) > _error(look):
-        yield f"this machine's clock, which differs by {abs(skew):,.0f} s"
+        yield "this machine's clock must be right: the service has not shown its time"
+    elif abs(skew) > _skew_error(look):
+        yield f"this machine's clock must be right: it differs by {abs(skew):,.0f} s"
 
 
 def scopes(look: Look) -> Seen:
-    """Whether all scopes that are asked for are granted."""
-    asked = " ".join(look.handle.settings()["scopes"])
-    facts, error = look.exchange()
+    """Checks that all requested scopes are granted."""
+    requested = " ".join(look.settings["scopes"])
+    facts, error = look.exchange
     if isinstance(error, ScopeError):
         return fail(error)
     if facts is None:
-        return skipped(_NONE_NEEDED)
+        return skipped(_NOT_NEEDED)
     if facts["scopes"] is None:
-        return ok(f"asked for {asked}; the service does not say which it grants")
-    return ok(f"granted as asked for: {asked}")
+        return ok(f"requested: {requested}; the service does not list the granted ones")
+    return ok(f"granted: {requested}")
+
+
+def discovery(look: Look) -> Seen:
+    """Checks that discovery lists something."""
+    listed, error = look.discovery
+    if isinstance(error, ScopeError) and _DISCOVERY not in look.settings["scopes"]:
+        return warn(message_of(error), f"The scope {_DISCOVERY} was not requested.")
+    if error is not None:
+        return fail(error)
+    return ok(f"it lists {_some(list(listed)) or 'nothing'}")
+
+
+def data(look: Look) -> Seen:
+    """Checks that a page can be read."""
+    page, error = look.page
+    start, end = look.hour()
+    hour = f"from {to_minute(start)} to {to_minute(end)} UTC"
+    if error is not None:
+        return fail(error)
+    if not len(page):
+        do = "Nothing was measured then, or this subject may read nothing."
+        return warn(f"a page without points {hour}", do)
+    return ok(f"{counted(page.report.points, 'point')} of {page.report.series:,} series {hour}")
+
+
+def shape(look: Look) -> Seen:
+    """Shows the form of the page where the interface leaves it open."""
+    report = look.page.answer.report
+    found = {
+        "array": report.arrays,
+        "timestamps": report.timestamp_forms,
+        "unknown members, which are ignored:": report.unknown_members,
+    }
+    seen = "; ".join(f"{what} {_some(names)}" for what, names in found.items() if names)
+    counts = {what: getattr(report, name) for name, what in _UNUSUAL.items()}
+    unusual = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    if unusual:
+        return warn("; ".join(filter(None, [seen, unusual])), "Ask the operator of the service.")
+    return ok(seen or "nothing to detect")
+
+
+def _some(names: Sequence[str]) -> str:
+    """Returns the first names from the service, truncated and escaped."""
+    first = [escaped(name[:60]) for name in names[:_MOST]]
+    return ", ".join([*first, *(["…"] if len(names) > _MOST else [])])

@@ -1,104 +1,84 @@
-"""The checks in the order of cause, and how they are run."""
+"""The checks in the order of cause, and how they run."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from siteline._doctor import (
-    agent,
-    answer,
-    assertion,
-    key,
-    ledger,
-    path,
-    reads,
-    settings,
-    store,
-    versions,
-)
+from siteline._doctor import answer, local, machine, path
 from siteline._doctor.seen import Seen, fail, skipped
 from siteline.types import Check, Diagnosis
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from siteline._doctor.look import Look
+
+    _Outcome = Seen | list[tuple[str, Seen]]
 
 __all__: list[str] = []
 
 
 class _Planned(NamedTuple):
-    """One check: what it needs, and who looks."""
-
     id: str
     title: str
-    look: Callable[[Look], Seen | list[tuple[str, Seen]]]
+    look: Callable[[Look], _Outcome]
     after: tuple[str, ...] = ()
-    """Where one of these failed, or could not be looked at, it is the cause of a skip."""
+    """If one of these checks failed or blocks, this one is skipped."""
     opens: bool = False
-    """Whether it opens a connection."""
+    """Whether the check opens a connection."""
 
 
 _CHECKS = (
-    _Planned("settings", "settings", settings.settings),
-    _Planned("agent", "agent", agent.agent, ("settings",)),
-    _Planned("key", "private key", key.key, ("settings", "agent")),
-    _Planned("assertion", "our own assertion", assertion.assertion, ("key",)),
-    _Planned("ledger", "ledger", ledger.ledger, ("settings", "agent")),
-    _Planned("allowance", "daily allowance", ledger.allowance, ("ledger",)),
+    _Planned("settings", "settings", local.settings),
+    _Planned("agent", "agent", local.agent, ("settings",)),
+    _Planned("key", "private key", local.key, ("settings", "agent")),
+    _Planned("assertion", "own assertion", local.assertion, ("key",)),
+    _Planned("ledger", "ledger", local.ledger, ("settings", "agent")),
+    _Planned("allowance", "daily allowance", local.allowance, ("ledger",)),
     _Planned("proxy", "proxy", path.proxy, ("settings", "agent")),
     _Planned("name", "host name", path.name, ("proxy",), opens=True),
     _Planned("tcp", "connection", path.tcp, ("name",), opens=True),
     _Planned("tls", "TLS", path.tls, ("tcp",), opens=True),
-    _Planned("service", "the service", answer.service, ("assertion", "ledger", "tls"), opens=True),
+    _Planned("service", "service", answer.service, ("assertion", "ledger", "tls"), opens=True),
     _Planned("clock", "clock", answer.clock, ("service",), opens=True),
     _Planned("token", "access token", answer.token, ("clock",), opens=True),
     _Planned("scopes", "scopes", answer.scopes, ("token",), opens=True),
-    _Planned("discovery", "discovery", reads.discovery, ("scopes",), opens=True),
-    _Planned("data", "a page of data", reads.data, ("scopes", "allowance"), opens=True),
-    _Planned("shape", "shape of the page", reads.shape, ("data",), opens=True),
-    _Planned("store", "store", store.stores),
-    _Planned("versions", "versions", versions.versions),
+    _Planned("discovery", "discovery", answer.discovery, ("scopes",), opens=True),
+    _Planned("data", "a page of data", answer.data, ("scopes", "allowance"), opens=True),
+    _Planned("shape", "shape of the page", answer.shape, ("data",), opens=True),
+    _Planned("store", "store", machine.stores),
+    _Planned("versions", "versions", machine.versions),
 )
 
 
-def examine(look: Look) -> Diagnosis:
-    """Run all checks; of those that follow from another that failed, say so."""
+def examine(look: Look) -> tuple[Diagnosis, BaseException | None]:
+    """Runs all checks; returns the diagnosis and the exception of the first failure."""
     checks: list[Check] = []
-    errors: list[BaseException] = []
-    # Why what follows a check cannot be looked at.
+    first: BaseException | None = None
     causes: dict[str, str] = {}
     for planned in _CHECKS:
         cause = next((causes[one] for one in planned.after if one in causes), None)
-        for title, seen in _outcomes(planned, look, cause):
-            if seen.error is not None:
-                errors.append(seen.error)
+        outcome = skipped(cause) if cause is not None else _outcome(planned, look)
+        for title, seen in outcome if isinstance(outcome, list) else [(planned.title, outcome)]:
+            first = first or seen.error
             if seen.status == "fail":
                 cause = f"{planned.id} failed"
             elif seen.blocks:
                 cause = seen.seen
-            checks.append(_check(planned.id, title, seen))
+            kind = None if seen.error is None else type(seen.error).__name__
+            checks.append(Check(planned.id, title, seen.status, seen.seen, seen.do, kind))
         if cause is not None:
             causes[planned.id] = cause
     made = look.client if look.has_client else None
     subject = made.subject if made and look.is_subject_known else None
-    look.first_error = errors[0] if errors else None
-    return Diagnosis(made.base_url if made else None, subject, look.sends, tuple(checks))
+    return Diagnosis(made.base_url if made else None, subject, look.sends, tuple(checks)), first
 
 
-def _outcomes(planned: _Planned, look: Look, cause: str | None) -> Iterable[tuple[str, Seen]]:
-    if cause is not None:
-        return [(planned.title, skipped(cause))]
+def _outcome(planned: _Planned, look: Look) -> _Outcome:
     if planned.opens and look.offline:
-        return [(planned.title, skipped("offline"))]
+        return skipped("offline")
     try:
-        seen = planned.look(look)
+        return planned.look(look)
     except Exception as error:
-        # It looks at what is broken: nothing of it may end the examination.
-        seen = fail(error)
-    return seen if isinstance(seen, list) else [(planned.title, seen)]
-
-
-def _check(id: str, title: str, seen: Seen) -> Check:
-    error = None if seen.error is None else type(seen.error).__name__
-    return Check(id, title, seen.status, seen.seen, seen.do, error)
+        # It examines broken things: no exception may end the examination.
+        return fail(error)

@@ -1,9 +1,10 @@
-"""What the checks look at, and what they send: each request once, for all that ask."""
+"""The client that the checks examine, and its requests, each sent once."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from siteline.aio import AsyncClient
     from siteline.client import Client
     from siteline.credentials import Credential, MutualTls
-    from siteline.page import Page
-    from siteline.types import Discovery
 
 __all__: list[str] = []
 
@@ -24,68 +23,66 @@ _PAGE_SIZE = 10
 
 
 class Exchange(NamedTuple):
-    """What came of the one token request, if one was needed."""
+    """The result of the token request, if one was needed."""
 
     facts: dict[str, Any] | None
-    """What is known of the token; ``None`` where the certificate alone authorises, or it failed."""
+    """The token; ``None`` after a failure, or if the client certificate is enough."""
     error: Exception | None
 
 
 class Read(NamedTuple):
-    """What came of a discovery or data request."""
+    """The result of a discovery or data request."""
 
-    answer: Discovery | Page | None
+    answer: Any
     error: Exception | None
 
 
 class Look:
-    """One examination: its settings, its client, and the outcomes that several checks need."""
+    """One examination."""
 
     def __init__(
         self,
-        client: Client | AsyncClient | None,
-        *,
+        given: Client | AsyncClient | None,
         profile: str | None,
         offline: bool,
         enrolled_jwk: Mapping[str, Any] | str | PathLike[str] | None,
         stores: list[str],
     ) -> None:
-        """Look at nothing yet."""
-        self.given = client
-        self.profile, self.offline = profile, offline
+        """Sends nothing yet."""
+        self.given, self.profile, self.offline = given, profile, offline
         self.enrolled_jwk, self.stores = enrolled_jwk, stores
         self.key_error: Exception | None = None
-        """Why there is no credential: then the client has one that nothing is signed with."""
+        """Why the credential is unusable. The client then has another one, which signs nothing."""
         self.agent_error: Exception | None = None
-        """Why the agent could not be asked whose tokens it has: then there is no client."""
-        self.first_error: BaseException | None = None
-        """The exception of the first check that failed: the command's exit status is its."""
+        """Why the agent did not answer: then there is no client."""
         self.is_subject_known = True
         self.warnings: list[str] = []
-        """What was warned of while the client was made."""
+        """The warnings of making the client."""
         self._client: Client | None = None
-        self._way: tuple[Any, Exception | None] | None = None
-        self._exchange: Exchange | None = None
-        self._discovery: Read | None = None
-        self._page: Read | None = None
 
     def __enter__(self) -> Self:
-        """Keep the client open."""
+        """Keeps the client open."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close its connections; the client that was given has its own."""
+        """Closes its connections; a client that was given keeps its own."""
         if self._client is not None:
             self._client.close()
 
     def use(self, client: Client) -> None:
-        """Look at this client, which sends each request once."""
+        """Sets the client, which sends each request once."""
         self._client = client
 
     @property
     def has_client(self) -> bool:
-        """Whether the settings made one."""
+        """Whether the settings made a client."""
         return self._client is not None
+
+    @property
+    def client(self) -> Client:
+        """The client. The checks that need it run after the check of the settings."""
+        assert self._client is not None
+        return self._client
 
     @property
     def handle(self) -> Any:
@@ -93,79 +90,75 @@ class Look:
         return _doors.probe(self.client)
 
     @property
-    def client(self) -> Client:
-        """The client of the settings, whose check comes before all that ask for it."""
-        assert self._client is not None
-        return self._client
+    def settings(self) -> dict[str, Any]:
+        """The settings of the client that are not secret."""
+        return _doors.settings(self.client)
 
     @property
     def has_agent(self) -> bool:
         """Whether an agent has the key and the count."""
-        return self._client is not None and bool(self.handle.settings()["agent"])
+        return self.has_client and bool(self.settings["agent"])
 
     @property
     def credential(self) -> Credential | MutualTls:
-        """Its credential."""
+        """The credential."""
         credential: Credential | MutualTls = self.handle.credential
         return credential
 
     @property
     def sends(self) -> str:
-        """What the checks may send."""
+        """The requests that the checks may send."""
         if self.offline:
-            return "nothing: it is offline"
+            return "nothing (offline)"
         return "at most one token, one discovery and one data request"
 
+    @cached_property
     def way(self) -> tuple[Any, Exception | None]:
-        """Go the way to the service; how far it went, and why not further."""
-        if self._way is None:
-            self._way = self.handle.walk_path().wait()
-        return self._way
+        """The way to the service, as far as it was open, and the failure."""
+        way: tuple[Any, Exception | None] = self.handle.walk_path().wait()
+        return way
 
+    @cached_property
     def exchange(self) -> Exchange:
-        """Ask for the discovery document, with the token that is there or by asking for one."""
-        if self._exchange is None:
-            try:
-                before, error, after = self._token(), self.discovery().error, self._token()
-            except Exception as failure:
-                self._exchange = Exchange(None, failure)
-            else:
-                has_token = after is not None and after["is_cached"]
-                facts = {**after, "was_cached": before["is_cached"]} if has_token else None
-                # Without a token, the request for one failed, and no other request was sent.
-                self._exchange = Exchange(facts, None if has_token or after is None else error)
-        return self._exchange
+        """The token: the present one, or the one that the discovery request needed."""
+        try:
+            before, error, after = self._token(), self.discovery.error, self._token()
+        except Exception as failure:
+            return Exchange(None, failure)
+        has_token = after is not None and after["is_cached"]
+        facts = {**after, "was_cached": before["is_cached"]} if has_token else None
+        # Without a token, the request for one failed, and no other request was sent.
+        return Exchange(facts, None if has_token or after is None else error)
 
     def _token(self) -> Any:
         return self.handle.token_facts().wait()
 
-    def asked_for_token(self) -> bool:
-        """Whether the token request was answered, or could have been."""
-        facts, error = self.exchange()
+    @property
+    def requested_token(self) -> bool:
+        """Whether a token was requested."""
+        facts, error = self.exchange
         return error is not None or (facts is not None and not facts["was_cached"])
 
+    @cached_property
     def discovery(self) -> Read:
-        """Ask what may be read."""
-        if self._discovery is None:
-            try:
-                self._discovery = Read(self.client.discover(), None)
-            except Exception as error:
-                self._discovery = Read(None, error)
-        return self._discovery
+        """The discovery response."""
+        try:
+            return Read(self.client.discover(), None)
+        except Exception as error:
+            return Read(None, error)
 
+    @cached_property
     def page(self) -> Read:
-        """Ask for a small page of the newest hour that is settled."""
-        if self._page is None:
-            try:
-                start, end = self.hour()
-                scan = self.client.scan(start=start, end=end, page_size=_PAGE_SIZE, labels=False)
-                self._page = Read(next(scan.pages()), None)
-            except Exception as error:
-                self._page = Read(None, error)
-        return self._page
+        """A small page of the newest settled hour."""
+        try:
+            start, end = self.hour()
+            scan = self.client.scan(start=start, end=end, page_size=_PAGE_SIZE, labels=False)
+            return Read(next(scan.pages()), None)
+        except Exception as error:
+            return Read(None, error)
 
     def hour(self) -> tuple[datetime, datetime]:
-        """Return the newest whole hour that lies behind the settle lag."""
+        """Returns the newest whole hour before the settle lag."""
         newest = self.client.scan(start=None).query.end
         assert newest is not None
         end = newest.replace(minute=0, second=0, microsecond=0)

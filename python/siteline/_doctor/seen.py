@@ -1,4 +1,4 @@
-"""What one check has seen."""
+"""The outcome of a check."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ class Seen(NamedTuple):
     seen: str
     do: str | None = None
     error: BaseException | None = None
-    """What a client would raise, where it failed."""
+    """The exception that a client would raise for a failure."""
     blocks: bool = False
-    """Whether what comes after it cannot be looked at, although it did not fail."""
+    """Whether a skipped check prevents the checks that depend on it."""
 
 
 def ok(seen: str) -> Seen:
-    """Return that all is well."""
+    """Returns a success."""
     return Seen("ok", seen)
 
 
 def warn(seen: str, do: str | None = None) -> Seen:
-    """Return what works and should be looked at."""
+    """Returns a success that a person should look at."""
     return Seen("warn", seen, do)
 
 
 def skipped(why: str, *, blocks: bool = False) -> Seen:
-    """Return why it was not looked at."""
+    """Returns the reason why a check was skipped."""
     return Seen("skipped", why, blocks=blocks)
 
 
 def fail(error: BaseException, seen: str | None = None, do: str | None = None) -> Seen:
-    """Return a failure: in the words of its exception, unless there are better ones."""
-    return Seen("fail", seen or told(error), do or getattr(error, "hint", None), error)
+    """Returns a failure, in the words of its exception unless others are given."""
+    return Seen("fail", seen or message_of(error), do or getattr(error, "hint", None), error)
 
 
-def told(error: BaseException) -> str:
-    """Return what an exception says. The text of one that nobody expects may hold anything."""
+def message_of(error: BaseException) -> str:
+    """Returns the message of an exception. The text of an unexpected one may contain a secret."""
     if isinstance(error, SitelineError):
         return error.message
     if isinstance(error, OSError) and error.strerror:

@@ -1,7 +1,7 @@
 """The findings of the doctor."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -40,12 +40,10 @@ class Check(FrozenRecord):
 
     def __str__(self) -> str:
         """Print lines of at most 80 characters, unless a word is longer."""
-        head = f"{self.status:<{_STATUS}}{self.id:<{_ID}}"
         lines = [*_wrapped(escaped_lines(self.seen), "", "")]
         if self.do:
             lines += _wrapped(escaped_lines(self.do), "do: ", "    ")
-        indent = " " * (_STATUS + _ID)
-        return "\n".join((head if n == 0 else indent) + line for n, line in enumerate(lines))
+        return _hanging(self.status, lines, f"{self.id:<{_ID}}")
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,10 +90,16 @@ class Diagnosis(FrozenRecord):
         return {"ok": self.ok, "first_fail": first and first.id, **super().to_dict()}
 
     def __str__(self) -> str:
-        """Print a line or more for each check, and the sum of them."""
-        return f"sends {escaped(self.sends)}\n\n" + "\n".join(
-            [*map(str, self.checks), "", self._sum()]
-        )
+        """Print a line or more for each check; skipped checks by their reason; and the sum."""
+        lines = [str(check) for check in self.checks if check.status != "skipped"]
+        skipped: dict[str, list[str]] = {}
+        for check in self.checks:
+            if check.status == "skipped":
+                skipped.setdefault(check.seen, []).append(check.id)
+        for reason, ids in skipped.items():
+            text = f"{', '.join(ids)}: {escaped_lines(reason)}"
+            lines.append(_hanging("skipped", _wrapped(text, "", "", _WIDTH - _STATUS)))
+        return "\n".join([f"sends {escaped(self.sends)}", "", *lines, "", self._sum()])
 
     def __repr__(self) -> str:
         """Show the sum of the checks."""
@@ -115,10 +119,17 @@ class Diagnosis(FrozenRecord):
         return diagnosis_html.diagnosis(self)
 
 
-def _wrapped(text: str, first: str, then: str) -> Iterator[str]:
+def _hanging(status: str, lines: Iterable[str], id: str = "") -> str:
+    """Return lines after a status, those after the first with a hanging indent."""
+    head = f"{status:<{_STATUS}}{id}"
+    return "\n".join((" " * len(head) if n else head) + line for n, line in enumerate(lines))
+
+
+def _wrapped(
+    text: str, first: str, then: str, width: int = _WIDTH - _STATUS - _ID
+) -> Iterator[str]:
     from textwrap import wrap
 
-    width = _WIDTH - _STATUS - _ID
     for number, line in enumerate(text.splitlines() or [""]):
         yield from wrap(
             line,

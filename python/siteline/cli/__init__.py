@@ -100,7 +100,7 @@ def _run(options: argparse.Namespace) -> int:
     elif options.json:
         print(document(_command(options), ended, outcome.members))
     elif outcome.text:
-        _print(outcome.text)
+        _print(outcome.text, has_colours=options.command in ("doctor", "sync"))
     return ended
 
 
@@ -118,11 +118,14 @@ def _failed(options: argparse.Namespace, error: BaseException) -> int:
     return ended
 
 
-def _print(text: str) -> None:
-    """Print for a person also where stdout cannot write every character, as Windows' code pages."""
+def _print(text: str, *, has_colours: bool = False) -> None:
+    """Prints a text, even if stdout has not every character, as with Windows' code pages."""
     from siteline._escape import escaped_lines
+    from siteline.cli.colours import painted
 
     text = escaped_lines(text)
+    if has_colours:
+        text = painted(text, sys.stdout)
     try:
         print(text)
     except UnicodeEncodeError as error:

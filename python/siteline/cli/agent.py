@@ -25,27 +25,27 @@ _OF_THE_KEY = (
     "SITELINE_PASSPHRASE",
     "SITELINE_PASSWORD_COMMAND",
 )
-"""The variables that the agent needs, and no process that uses it."""
+"""Variables of the agent that its clients must not have."""
 _DAY = 86_400.0
 
 
 def add(commands: _Commands) -> None:
-    """Add the command."""
+    """Adds the command."""
     made = add_command(
         commands,
         "agent",
         _run,
         SUMMARIES["agent"],
-        "It has the key and the count; every siteline client whose environment has "
-        "SITELINE_AGENT, which is printed first, asks it for access tokens and pages. It serves "
-        "until Ctrl-C or SIGTERM, which end it with status 0. `agent run -- COMMAND` serves one "
-        "command and ends with its status; options stand before `run`.",
+        "Prints SITELINE_AGENT=…: clients with this variable need no key. Serves until Ctrl-C or "
+        "SIGTERM. `run -- COMMAND` serves one command and ends with its status; options go before "
+        "`run`.",
+        example="siteline agent --profile plant-a run -- python nightly.py",
     )
     made.add_argument(
         "--listen",
-        metavar="WHERE",
-        help="unix:PATH, https://HOST:PORT, or systemd for the socket of a socket unit; without it "
-        "a socket in $XDG_RUNTIME_DIR, or for `run` one of its own",
+        metavar="ADDRESS",
+        help="unix:PATH, https://HOST:PORT, or systemd for the socket of a socket unit; default: a "
+        "socket in $XDG_RUNTIME_DIR",
     )
     made.add_argument(
         "--allow-uid",
@@ -53,7 +53,7 @@ def add(commands: _Commands) -> None:
         type=_user,
         action="append",
         default=[],
-        help="another user who may use the socket; again for more",
+        help="let this user use the socket; repeatable",
     )
     tls = made.add_argument_group("over a network (https://)")
     tls.add_argument("--tls-cert", metavar="FILE", help="its certificate with its chain, PEM")
@@ -61,7 +61,7 @@ def add(commands: _Commands) -> None:
     tls.add_argument(
         "--client-ca",
         metavar="FILE",
-        help="the authority of its clients' certificates; without it they tell the secret of "
+        help="the authority of the clients' certificates; default: clients send "
         "SITELINE_AGENT_SECRET",
     )
     tls.add_argument(
@@ -69,7 +69,7 @@ def add(commands: _Commands) -> None:
         metavar="HOST",
         action="append",
         default=[],
-        help="a name by which clients call it, where WHERE has another; again for more",
+        help="another name of this host; repeatable",
     )
     made.add_argument(
         "words",
@@ -104,7 +104,7 @@ def _run(options: argparse.Namespace) -> Outcome:
 
 
 def _command(options: argparse.Namespace) -> list[str] | None:
-    """Return the command to run; ``None`` to serve whoever comes."""
+    """Returns the command to run, or ``None`` to serve all clients."""
     from siteline.errors import ConfigError
 
     words: list[str] = options.words
@@ -118,8 +118,8 @@ def _command(options: argparse.Namespace) -> list[str] | None:
         )
     if command[0].startswith("-"):
         raise ConfigError(
-            f"{command[0]} stands after `run`, where the command to run begins.",
-            hint="The options of siteline agent stand before `run`.",
+            f"{command[0]} is no command to run.",
+            hint="Options of siteline agent go before `run`.",
         )
     return command
 
@@ -127,18 +127,18 @@ def _command(options: argparse.Namespace) -> list[str] | None:
 def _started(options: argparse.Namespace, listen: str | None) -> Agent:
     import os
 
-    from siteline import Agent, Client
+    from siteline import Agent, Client, _doors
     from siteline.errors import ConfigError
 
     over_network = listen is not None and listen.startswith("https:")
     told = options.client_ca is not None or "SITELINE_AGENT_SECRET" in os.environ
     if over_network and not told and not options.words:
         raise ConfigError(
-            "Over a network clients prove themselves, by a certificate or by a secret.",
-            hint="--client-ca FILE; or in SITELINE_AGENT_SECRET, here and for them, the output of: "
-            'python -c "import secrets; print(secrets.token_urlsafe(32))"',
+            "Over a network, clients need a certificate or a secret.",
+            hint="Give --client-ca FILE. Or set SITELINE_AGENT_SECRET, here and for clients, to "
+            'the output of: python -c "import secrets; print(secrets.token_urlsafe(32))"',
         )
-    # Whatever agent the profile or the variable names for others.
+    # The profile or the variable may name this agent for others.
     client = Client(profile=options.profile, agent="")
     agent = Agent(
         client,
@@ -149,19 +149,13 @@ def _started(options: argparse.Namespace, listen: str | None) -> Agent:
         client_authority=options.client_ca,
         names=options.name,
     )
-    _forbid_core_dumps()
+    # So that a crash never writes the private key to disk.
+    _doors.forbid_core_dumps()
     return agent
 
 
-def _forbid_core_dumps() -> None:
-    """Write no key to a disk when this process crashes. Commands that it runs may dump theirs."""
-    from siteline import _doors
-
-    _doors.forbid_core_dumps()
-
-
 def _socket() -> str:
-    """Return where an agent listens that others find: in the user's own folder of sockets."""
+    """Returns the usual address: a socket in the user's own folder for sockets."""
     import os
     import tempfile
 
@@ -180,13 +174,13 @@ def _say(options: argparse.Namespace, agent: Agent) -> None:
         told = document(options.command, 0, {"agent": address, "pid": os.getpid()})
     else:
         told = f"SITELINE_AGENT={address}"
-    # Whoever reads it waits for it, and the command does not end now.
+    # Print it now: readers wait for it, and the command does not end yet.
     print(told, flush=True)
-    hint("Set it for the processes that are to use the agent. Ctrl-C ends it.")
+    hint("Set it in the environment of the clients. Ctrl-C ends the agent.")
 
 
 def _served(command: list[str], agent: Agent) -> int:
-    """Run the command with the agent's variables and without those of the key."""
+    """Runs the command with the agent's variables, without the variables of the key."""
     import os
     import subprocess
 
@@ -208,17 +202,17 @@ def _served(command: list[str], agent: Agent) -> int:
                 break
             except subprocess.TimeoutExpired:
                 _doors.wait(agent, 0.0)
-    # As a shell has it: 128 and the signal.
+    # As in a shell: 128 plus the signal.
     return 128 - status if status < 0 else status
 
 
 _LOGS = 1.0
-"""Seconds between two looks at what the agent has logged."""
+"""Seconds between two looks at the log records of the agent."""
 
 
 @contextmanager
 def _forwarded(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Hand signals that ask to end to the command; the terminal sends it Ctrl-C itself."""
+    """Forwards signals to the command; a terminal sends Ctrl-C to it itself."""
     import signal
 
     def forward(number: int, _frame: object) -> None:

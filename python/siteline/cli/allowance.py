@@ -1,4 +1,4 @@
-"""``siteline allowance``: what is left of the day's requests, without asking the service."""
+"""``siteline allowance``: shows what is left of the daily allowance."""
 
 from __future__ import annotations
 
@@ -17,8 +17,15 @@ __all__ = ["add"]
 
 
 def add(commands: _Commands) -> None:
-    """Add the command."""
-    add_command(commands, "allowance", _run, SUMMARIES["allowance"], "Sends no request (§8).")
+    """Adds the command."""
+    add_command(
+        commands,
+        "allowance",
+        _run,
+        SUMMARIES["allowance"],
+        "Reads the ledger of this machine, and sends no request.",
+        example="siteline allowance --profile plant-a",
+    )
 
 
 def _run(options: argparse.Namespace) -> Outcome:

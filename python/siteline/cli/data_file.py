@@ -1,4 +1,4 @@
-"""A CSV or Parquet file as a table, by whichever package is installed."""
+"""Reads a CSV or Parquet file with polars or pandas."""
 
 from __future__ import annotations
 
@@ -11,25 +11,21 @@ if TYPE_CHECKING:
 
 __all__ = ["read_table"]
 
-# An id such as 007 is text, whatever it looks like.
+# An id such as 007 is text.
 _IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
 
-# Bytes that are looked at first, the names of the columns among them.
 _HEAD = 65_536
 
 
 def read_table(path: str, *, utc: bool) -> Any:
-    """Return a file's rows as a pandas frame or an Arrow stream, for ``Sandbox.load``.
-
-    With ``utc`` the times without a zone are in UTC.
-    """
+    """Returns a frame for ``Sandbox.load``; with ``utc``, times without a zone are UTC."""
     with open(path, "rb") as file:
         head = file.read(_HEAD)
     is_parquet = head.startswith(b"PAR1")
     if not is_parquet and b"\0" in head:
-        # polars ends the process where a column's name has one, as in a CSV in UTF-16.
+        # polars aborts the process for a NUL in a column name, as in UTF-16.
         raise ConfigError(
-            f"{path}: it cannot be read as CSV: it has NUL bytes, so it is not UTF-8."
+            f"{path}: it cannot be read as CSV: it contains NUL bytes, so it is not UTF-8."
         )
     reader = _reader()
     try:
@@ -43,7 +39,7 @@ def read_table(path: str, *, utc: bool) -> Any:
 
 
 def _reader() -> Callable[[str, bool, bool], Any]:
-    for reader, package in ((_polars, "polars"), (_pyarrow, "pyarrow"), (_pandas, "pandas")):
+    for reader, package in ((_polars, "polars"), (_pandas, "pandas")):
         try:
             __import__(package)
         except ModuleNotFoundError as error:
@@ -52,7 +48,7 @@ def _reader() -> Callable[[str, bool, bool], Any]:
             continue
         return reader
     raise ConfigError(
-        "--data needs polars, pyarrow or pandas, and none is installed.",
+        "--data needs polars or pandas, and neither is installed.",
         hint="pip install 'siteline[polars]'",
     )
 
@@ -73,29 +69,6 @@ def _polars(path: str, is_parquet: bool, utc: bool) -> Any:
     if isinstance(kind, pl.Datetime) and kind.time_zone is None:
         return frame.with_columns(times.dt.replace_time_zone("UTC"))
     return frame
-
-
-def _pyarrow(path: str, is_parquet: bool, utc: bool) -> Any:
-    import pyarrow as pa
-
-    if is_parquet:
-        import pyarrow.parquet as parquet
-
-        table = parquet.read_table(path)
-    else:
-        import pyarrow.csv as csv
-
-        ids = csv.ConvertOptions(column_types=dict.fromkeys(_IDS, pa.string()))
-        table = csv.read_csv(path, convert_options=ids)
-    place = table.schema.get_field_index("timestamp")
-    if not utc or place < 0:
-        return table
-    times = table.column(place)
-    if pa.types.is_timestamp(times.type) and times.type.tz is None:
-        import pyarrow.compute as compute
-
-        return table.set_column(place, "timestamp", compute.assume_timezone(times, "UTC"))
-    return table
 
 
 def _pandas(path: str, is_parquet: bool, utc: bool) -> Any:

@@ -1,12 +1,14 @@
-"""``siteline doctor``: what is wrong, in the order of cause."""
+"""``siteline doctor``: finds the first cause of a failure."""
 
 from __future__ import annotations
 
+import os
+import shlex
 from typing import TYPE_CHECKING
 
 from siteline.cli.arguments import add_command
 from siteline.cli.exits import Exit, status_of
-from siteline.cli.output import Outcome, say
+from siteline.cli.output import Outcome, hint, say
 from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
@@ -16,24 +18,32 @@ if TYPE_CHECKING:
 
 __all__ = ["add"]
 
+_FIRST_STEPS = """\
+There are no settings yet: no profile, and no SITELINE_* variable.
+If your key is enrolled, type:
+  siteline profile init plant-a --base-url URL --subject SUBJECT --private-key-file FILE
+If you have no key:                  siteline keygen
+To try siteline without a service:   siteline sandbox"""
+_UNRELATED = {"SITELINE_CONFIG", "SITELINE_LEDGER", "SITELINE_SANDBOX_CLOCK"}
+
 
 def add(commands: _Commands) -> None:
-    """Add the command."""
+    """Adds the command."""
     made = add_command(
         commands,
         "doctor",
         _run,
         SUMMARIES["doctor"],
-        "Sends at most one token request, one discovery request and one request for a page of the "
-        "daily allowance, and changes nothing. The exit status is that of the first check that "
-        "failed; 0 where none did.",
+        "Sends at most one token request, one discovery request and one data request, and changes "
+        "nothing. The exit status is that of the first check that failed, otherwise 0.",
+        example="siteline doctor --profile plant-a --store plant.siteline",
     )
     made.add_argument("--offline", action="store_true", help="open no connection")
     made.add_argument(
-        "--enrolled-jwk", metavar="FILE", help="the public key that was enrolled, to compare with"
+        "--enrolled-jwk", metavar="FILE", help="compare the key with this enrolled public key"
     )
     made.add_argument(
-        "--store", metavar="STORE", action="append", default=[], help="a store; again for more"
+        "--store", metavar="STORE", action="append", default=[], help="check a store; repeatable"
     )
 
 
@@ -41,16 +51,37 @@ def _run(options: argparse.Namespace) -> Outcome:
     from siteline._doctor.checks import examine
     from siteline._doctor.look import Look
 
-    look = Look(
-        None,
-        profile=options.profile,
-        offline=options.offline,
-        enrolled_jwk=options.enrolled_jwk,
-        stores=options.store,
-    )
-    say(f"siteline: sends {look.sends}")
+    steps = None if options.profile or options.store else _first_steps()
+    look = Look(None, options.profile, options.offline, options.enrolled_jwk, options.store)
+    if not steps:
+        say(f"Sends {look.sends}.")
     with look:
-        diagnosis = examine(look)
-    error = look.first_error
+        diagnosis, error = examine(look)
     status = Exit.DONE if error is None else status_of(error)
-    return Outcome(diagnosis.to_dict(), str(diagnosis).partition("\n\n")[2], status)
+    if error is None and not options.offline:
+        hint("Next: siteline series")
+    return Outcome(diagnosis.to_dict(), steps or str(diagnosis).partition("\n\n")[2], status)
+
+
+def _first_steps() -> str | None:
+    """Returns the commands to begin with; ``None`` if there are settings to check."""
+    from siteline.cli.paths import profiles_file
+    from siteline.cli.profile_file import read_profiles
+    from siteline.errors import ConfigError
+
+    if any(name.startswith("SITELINE_") and name not in _UNRELATED for name in os.environ):
+        return None
+    try:
+        path = profiles_file()
+        profiles = list(read_profiles(path))
+    except (ConfigError, OSError):
+        return None
+    if not profiles:
+        return _FIRST_STEPS
+    if "default" in profiles:
+        return None
+    return (
+        f'No profile is selected, and {path} has no profile "default".\n'
+        f"Type: siteline doctor --profile {shlex.quote(profiles[0])}\n"
+        f"It has: {', '.join(profiles[:20])}"
+    )

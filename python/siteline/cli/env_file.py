@@ -23,9 +23,9 @@ _PLAIN = re.compile(r"[\w@%+=:,./-][\w@%+=:,./#-]*", re.ASCII)
 
 @contextmanager
 def env_file(path: str | None, variables: Mapping[str, str]) -> Iterator[Path]:
-    """Write the variables for their user alone, and remove the file at the end.
+    """Writes the variables to a private file, and removes it at the end.
 
-    Without a path it is in a folder of its own, which goes too.
+    Without a path the file is in a temporary folder, which is removed too.
     """
     if path is not None:
         with _written(Path(path), _text(variables)) as file:
@@ -46,9 +46,9 @@ def _text(variables: Mapping[str, str]) -> str:
 
 
 def _quoted(value: str) -> str:
-    """Quote for a shell what needs it, in one line: other readers know no value of several lines.
+    """Quotes a value for a shell. It is one line, because other readers accept no line breaks.
 
-    A PEM text means the same without its line breaks.
+    A PEM text means the same without line breaks.
     """
     if "-----BEGIN " in value:
         value = value.replace("\n", "")
@@ -64,18 +64,18 @@ def _written(path: Path, text: str) -> Iterator[Path]:
     try:
         yield path
     finally:
-        # Another sandbox may have written its own in this place.
+        # Another sandbox may have replaced the file.
         if path.exists() and os.path.samestat(mine, path.stat()):
             path.unlink(missing_ok=True)
 
 
 def _refuse_another(path: Path) -> None:
-    """Refuse what is no file of a sandbox: nothing of the user's is replaced."""
+    """Raises an error if the path is not a file of a sandbox: nothing else is replaced."""
     if not os.path.lexists(path):
         return
     if path.is_file():
         with open(path, encoding="utf-8", errors="replace") as file:
             if file.readline().rstrip("\n") == _MARK:
                 return
-    text = "there is something else than the env file of a sandbox, which is not replaced"
+    text = "it is not the env file of a sandbox, so it is not replaced"
     raise FileExistsError(errno.EEXIST, text, str(path))

@@ -1,4 +1,4 @@
-"""The exit statuses of the command: its interface for cron, schedulers and shells."""
+"""The exit statuses of the command, for cron, schedulers and shells."""
 
 from __future__ import annotations
 
@@ -8,44 +8,33 @@ __all__ = ["Exit", "status_of", "table"]
 
 
 class Exit(IntEnum):
-    """What a command ends with. A status keeps its meaning; new ones may be added."""
+    """The exit status of a command. A status keeps its meaning; new ones may be added."""
 
     DONE = 0
-    """Done."""
     FAULT = 1
-    """A fault of siteline itself: please report it."""
     USAGE = 2
-    """The command line, a setting or a file that was named is wrong."""
     REFUSED = 3
-    """The service refused: credential, scope or request."""
     TEMPORARY = 4
-    """Temporary: all tries failed, a time limit passed, a disk is full or fails."""
     SPENT = 5
-    """The daily allowance is spent; the same command goes on later."""
     INCOMPLETE = 6
-    """Incomplete: a part of what was asked for could not be read, or was left out as asked."""
     DAMAGED = 7
-    """Damaged: a store, a ledger, or what the service sent."""
     BUSY = 75
-    """Another run holds the feed; try again later."""
     INTERRUPTED = 130
-    """Ctrl-C; what was read is kept."""
     CLOSED_PIPE = 141
-    """Whoever read the output closed it."""
 
 
 _MEANINGS = {
     Exit.DONE: "done",
     Exit.FAULT: "a fault of siteline itself: please report it",
-    Exit.USAGE: "usage: the command line, a setting or a file that was named is wrong",
+    Exit.USAGE: "usage: the command line, a setting or a named file is wrong",
     Exit.REFUSED: "refused by the service: credential, scope or request",
     Exit.TEMPORARY: "temporary: all tries failed, a time limit passed, a disk is full or fails",
-    Exit.SPENT: "the daily allowance is spent; the same command goes on later (--skip-code N)",
+    Exit.SPENT: "the daily allowance is spent; the same command continues later (--skip-code N)",
     Exit.INCOMPLETE: "incomplete: a part could not be read, or was left out as asked",
-    Exit.DAMAGED: "damaged: a store, a ledger, or what the service sent",
-    Exit.BUSY: "another run holds the feed; try again later",
-    Exit.INTERRUPTED: "interrupted (Ctrl-C); what was read is kept",
-    Exit.CLOSED_PIPE: "whoever read the output closed it",
+    Exit.DAMAGED: "damaged: a store, a ledger, or a reply of the service",
+    Exit.BUSY: "another run holds the feed or the output; try again later",
+    Exit.INTERRUPTED: "interrupted (Ctrl-C); the pages are kept",
+    Exit.CLOSED_PIPE: "the reader closed the output",
 }
 
 # The nearest class of an exception decides.
@@ -75,7 +64,7 @@ _OF_CLASSES = {
 
 
 def status_of(error: BaseException) -> Exit:
-    """Return the exit status for an exception; :attr:`Exit.FAULT` for one that nobody expects."""
+    """Returns the exit status for an exception; :attr:`Exit.FAULT` for an unexpected one."""
     if isinstance(error, KeyboardInterrupt):
         return Exit.INTERRUPTED
     if isinstance(error, BrokenPipeError):
@@ -95,7 +84,7 @@ def status_of(error: BaseException) -> Exit:
 
 
 def _is_about_settings(error: BaseException) -> bool:
-    """Whether a connection fails at every try: a certificate that is not trusted, a wrong proxy."""
+    """Returns whether a connection fails at every try: an untrusted certificate, a wrong proxy."""
     names = {kind.__name__ for kind in type(error).__mro__}
     return not names.isdisjoint({"TlsError", "ProxyError"}) and not getattr(
         error, "retryable", False
@@ -103,5 +92,5 @@ def _is_about_settings(error: BaseException) -> bool:
 
 
 def table() -> str:
-    """Return the statuses and their meanings, a line each."""
+    """Returns a line about each status."""
     return "\n".join(f"{status:>5}  {_MEANINGS[status]}" for status in Exit)

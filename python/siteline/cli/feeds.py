@@ -13,8 +13,8 @@
     line = "L2"
     filters = { machineId = ["M7", "M8"] }
 
-The members are the keywords of :class:`siteline.Feed`. A message never shows a value, unless Feed
-itself says what is wrong with it.
+The members are the keywords of :class:`siteline.Feed`. Messages show no value,
+except those of Feed.
 """
 
 from __future__ import annotations
@@ -31,33 +31,17 @@ __all__ = ["FeedsFile", "read_feeds"]
 
 _LARGEST = 1_000_000
 _TOP = ("profile", "defaults", "feeds")
-_MEMBERS = (
-    "site",
-    "line",
-    "interval",
-    "start",
-    "page_size",
-    "filters",
-    "settle_lag",
-    "overlap",
-    "lateness",
-    "window",
-    "audit_pages",
-)
 
 
 class FeedsFile(NamedTuple):
-    """What a file of feeds says."""
+    """The content of a file of feeds."""
 
     path: str
-    """The file, as it was named."""
     profile: str | None
-    """The profile that its feeds are read with."""
     feeds: tuple[Feed, ...]
-    """Its feeds, in its order."""
 
     def chosen(self, names: Sequence[str] | None) -> tuple[Feed, ...]:
-        """Return the feeds with these names, all of them where none is named."""
+        """Returns the feeds with these names; without names, all of them."""
         if not names:
             return self.feeds
         known = [feed.name for feed in self.feeds]
@@ -67,15 +51,23 @@ class FeedsFile(NamedTuple):
         return tuple(feed for feed in self.feeds if feed.name in names)
 
 
+def _members() -> list[str]:
+    from inspect import signature
+
+    from siteline import Feed
+
+    return [name for name in signature(Feed).parameters if name != "name"]
+
+
 def read_feeds(path: str) -> FeedsFile:
-    """Read a file of feeds. What is wrong with it is a :class:`siteline.errors.ConfigError`."""
+    """Reads a file of feeds; raises :class:`siteline.errors.ConfigError` for a wrong one."""
     said = _parsed(path, _text(path))
     _refuse_unknown(path, "", said, _TOP)
     profile = said.get("profile")
     if profile is not None and not (isinstance(profile, str) and profile):
-        raise _error(path, "profile is not the name of a profile", "Write a text.")
+        raise _error(path, "profile is not a text")
     defaults = _table(path, said, "defaults")
-    _refuse_unknown(path, "[defaults]: ", defaults, _MEMBERS)
+    _refuse_unknown(path, "[defaults]: ", defaults, _members())
     tables = _table(path, said, "feeds")
     if not tables:
         raise _error(path, "it has no feeds", "Write a table [feeds.NAME] for each.")
@@ -87,9 +79,9 @@ def _text(path: str) -> str:
     with open(path, "rb") as file:
         read = file.read(_LARGEST + 1)
     if len(read) > _LARGEST:
-        raise _error(path, f"it is larger than {_LARGEST // 1_000_000} MB, so no file of feeds")
+        raise _error(path, f"it is larger than {_LARGEST // 1_000_000} MB")
     try:
-        # Editors of Windows begin a file with a byte order mark.
+        # Some editors on Windows write a byte order mark.
         return read.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = read.count(b"\n", 0, error.start) + 1
@@ -102,12 +94,12 @@ def _parsed(path: str, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        # It names the line, and shows no value.
+        # The text names the line and shows no value.
         raise _error(path, f"it is not TOML: {error}") from None
     except RecursionError:
-        raise _error(path, "it is not TOML for this: its values are nested too deep") from None
+        raise _error(path, "its values are nested too deep") from None
     except ValueError:
-        raise _error(path, "it is not TOML for this: a number has too many digits") from None
+        raise _error(path, "a number has too many digits") from None
 
 
 def _table(path: str, said: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -125,11 +117,13 @@ def _feed(path: str, name: str, table: Any, defaults: Mapping[str, Any]) -> Feed
     place = f"feed {_shown(name)}: "
     if not isinstance(table, dict):
         raise _error(path, f"{place}it is not a table", "Write [feeds.NAME] for each feed.")
-    _refuse_unknown(path, place, table, _MEMBERS)
+    _refuse_unknown(path, place, table, _members())
     members = {**defaults, **table}
     if "start" not in members:
         raise _error(
-            path, f"{place}start is missing", "Write when it begins, as start = 2026-01-01."
+            path,
+            f"{place}start is missing",
+            "Write the first time, as start = 2026-01-01.",
         )
     try:
         return Feed(name, **members)
@@ -157,7 +151,7 @@ def _meant(name: str, known: Sequence[str]) -> str:
 
 
 def _shown(name: str) -> str:
-    """Return a name in quotation marks, without control characters and not too long."""
+    """Returns a name in quotation marks, truncated and without control characters."""
     return repr(name if len(name) <= 60 else f"{name[:60]}…")
 
 

@@ -1,4 +1,4 @@
-"""``siteline keygen``: a key before enrollment (§1)."""
+"""``siteline keygen``: makes a private key for an enrollment."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ __all__ = ["add"]
 
 
 def add(commands: _Commands) -> None:
-    """Add the command."""
+    """Adds the command."""
     made = add_command(
         commands,
         "keygen",
         _run,
         SUMMARIES["keygen"],
-        "The file is PKCS#8 and readable by you alone (0600). The administrator enrolls the public "
-        "JWK (§2.1), which holds nothing secret. Sends no request.",
+        "Only you can read the file (mode 0600). An administrator enrolls the public half, which "
+        "contains nothing secret, and returns a subject.",
+        example="siteline keygen plant-a.pem --encrypt",
     )
     made.add_argument(
         "file",
         metavar="FILE",
         nargs="?",
         default="siteline-key.pem",
-        help="the file to make (%(default)s)",
+        help="the file to create (%(default)s)",
     )
     made.add_argument(
         "--bits",
@@ -49,7 +50,7 @@ def add(commands: _Commands) -> None:
     made.add_argument(
         "--overwrite",
         action="store_true",
-        help="replace an existing file: an enrolled key that is lost cannot be recovered",
+        help="replace an existing file; an enrolled key that is lost cannot be recovered",
     )
     add_passphrase(made)
 
@@ -57,15 +58,16 @@ def add(commands: _Commands) -> None:
 def _run(options: argparse.Namespace) -> Outcome:
     from siteline import PrivateKey
 
-    # Before a passphrase is asked for and a key made, which takes seconds; save() checks it too.
+    # save() checks it too, but only after the passphrase and the key, which takes seconds.
     if not options.overwrite and os.path.lexists(options.file):
         raise _exists(options.file)
     passphrase = passphrase_of(options)
     key = PrivateKey.generate(options.bits)
     key.save(options.file, passphrase=passphrase, overwrite=options.overwrite)
     hint(
-        "The administrator enrolls the JWK and gives you a subject; then:\n  siteline profile init"
-        f" NAME --base-url URL --subject SUBJECT --private-key-file {shlex.quote(options.file)}"
+        "Next: have an administrator enroll the JWK. With the subject that this returns, type:\n"
+        "  siteline profile init plant-a --base-url URL --subject SUBJECT --private-key-file "
+        f"{shlex.quote(options.file)}"
     )
     return _outcome(options.file, key, passphrase is not None)
 
@@ -89,8 +91,8 @@ def _outcome(path: str, key: PrivateKey, encrypted: bool) -> Outcome:
         "bits": key.bits,
     }
     states = ["encrypted" if encrypted else "not encrypted"]
-    if os.name == "posix":  # elsewhere the folder's access control list decides
-        states.append("readable by you alone")
+    if os.name == "posix":  # elsewhere the access control list of the folder decides
+        states.append("only you can read it")
     text = (
         f"{escaped(path)}: RSA, {key.bits} bits, {', '.join(states)}\n"
         f"kid (thumbprint): {key.thumbprint}\n"

@@ -1,12 +1,14 @@
-"""How warnings and logs are told while a command runs. Who calls ``main()`` finds all as it was."""
+"""Warnings and logs of a command on stderr. Afterwards the logging of the program is as before."""
 
 from __future__ import annotations
 
 import logging
+import sys
 import warnings
 from contextlib import contextmanager
 
 from siteline._escape import escaped
+from siteline.cli.colours import painted
 from siteline.cli.output import say
 
 TYPE_CHECKING = False
@@ -20,7 +22,7 @@ _LOGGERS = ("siteline", "siteline.data", "siteline.sync", "siteline.token")
 
 @contextmanager
 def told(verbosity: int) -> Iterator[None]:
-    """Have warnings take one line on stderr; with ``-v`` tell what is done, with the time."""
+    """Shows each warning as one line on stderr; with ``-v`` also log records, with the time."""
     from siteline.errors import SitelineWarning
 
     handler = _handler(verbosity)
@@ -31,7 +33,7 @@ def told(verbosity: int) -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show
-            # They say what a result lacks: no filter of the environment hides them.
+            # They say what a result lacks, so no filter of the environment hides them.
             warnings.simplefilter("default", SitelineWarning)
             yield
     finally:
@@ -41,14 +43,16 @@ def told(verbosity: int) -> Iterator[None]:
 
 
 def _handler(verbosity: int) -> logging.Handler:
-    form = "%(asctime)s %(name)s: %(message)s" if verbosity else "siteline: warning: %(message)s"
+    form = "%(asctime)s %(name)s: %(message)s"
+    if not verbosity:
+        form = f"{painted('siteline: warning:', sys.stderr)} %(message)s"
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter(form, "%H:%M:%S"))
-    # Who listens to a logger, as the check of a token does, may lower its level.
+    # Other handlers may lower the level of the logger.
     handler.setLevel((logging.WARNING, logging.INFO, logging.DEBUG)[min(verbosity, 2)])
     return handler
 
 
 def _show(message: Warning | str, *_: object, **__: object) -> None:
-    """Leave out the place in siteline's code, which nobody needs."""
+    """Omits the place in the code, which users do not need."""
     say(f"siteline: warning: {escaped(message)}")

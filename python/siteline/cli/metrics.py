@@ -29,8 +29,8 @@ _READ = "siteline_sync_read_through_timestamp_seconds"
 _SKIPPED = "siteline_sync_skipped_ranges"
 _HELP = {
     _RUN: "When the last run ended, by this machine's clock.",
-    _SUCCESS: "When the last run ended that read all that was due, by this machine's clock.",
-    "siteline_sync_complete": "Whether the last run read all that was due (1) or not (0).",
+    _SUCCESS: "When the last complete run ended, by this machine's clock.",
+    "siteline_sync_complete": "Whether the last run was complete (1) or not (0).",
     "siteline_sync_exit_status": "The exit status of the last run, before --skip-code.",
     "siteline_sync_requests": "Requests of the last run, repeats included.",
     "siteline_sync_pages": "Pages that the last run read.",
@@ -41,18 +41,18 @@ _HELP = {
     "siteline_sync_points_inserted": "Points that were new in the last run.",
     "siteline_sync_points_revised": "Points that had other values in the last run.",
     "siteline_sync_points_unchanged": "Points that the last run read with the same values.",
-    "siteline_sync_points_withdrawn": "Points that a complete read no longer brought.",
+    "siteline_sync_points_withdrawn": "Points that a later complete read did not contain.",
     _SETTLED: "Everything from the feed's beginning up to this time is settled.",
     _READ: "Everything from the feed's beginning up to this time was read.",
-    _SKIPPED: "Ranges that are not read for a day, as the service did not end their chains.",
+    _SKIPPED: "Ranges that are skipped for a day, because the service did not end their chains.",
     "siteline_allowance_used": "Requests counted today.",
     "siteline_allowance_limit": "Requests allowed a day.",
     "siteline_allowance_left": "Requests left today.",
-    "siteline_allowance_resets_at": "When the count begins anew, in seconds since 1970.",
+    "siteline_allowance_resets_at": "When the count starts again, in seconds since 1970.",
 }
 _BEGIN = f"# HELP {_RUN} "
 _KEPT = (_SETTLED, _READ, _SKIPPED)
-"""What a run that says nothing of a feed has not changed."""
+"""Metrics that a run without this feed does not change."""
 _LINE = re.compile(r'(\w+)\{store="((?:[^"\\]|\\.)*)"(?:,feed="((?:[^"\\]|\\.)*)")?\} (\S+)')
 
 
@@ -71,14 +71,14 @@ class RunFacts:
 class _Sample(NamedTuple):
     name: str
     feed: str | None
-    """The feed's name in the file's own writing, escaped."""
+    """The name of the feed, escaped as in the file."""
     value: str
     labels: str = ""
-    """Further ones, each after a comma."""
+    """More labels, each after a comma."""
 
 
 class MetricsFile:
-    """The file, and the store whose runs it tells of: the label of each of its samples."""
+    """The file of metrics of one store, whose path is a label of each sample."""
 
     def __init__(self, path: str, store: str) -> None:
         """Write nothing yet."""
@@ -86,7 +86,7 @@ class MetricsFile:
         self._store = _escaped(os.path.abspath(store))
 
     def record(self, facts: RunFacts) -> None:
-        """Write the file anew. Where that fails, a warning says so, and nothing else happens."""
+        """Replaces the file. A failure is a warning."""
         try:
             earlier = list(self._earlier())
             text = self._text([*_samples(facts, time.time(), earlier)])
@@ -106,7 +106,7 @@ class MetricsFile:
         with open(self._path, encoding="utf-8", errors="replace") as file:
             if file.read(len(_BEGIN)) not in ("", _BEGIN):
                 # A mistyped name must not cost a store.
-                raise OSError(0, "it is something else than metrics of siteline")
+                raise OSError(0, "it is not a file of metrics of siteline")
             lines = file.read().splitlines()
         for found in filter(None, map(_LINE.fullmatch, lines)):
             if found[2] == self._store:

@@ -28,8 +28,8 @@ __all__ = [
     "tell",
 ]
 
-SCHEMA = 1
-"""The number of the documents' form: members are added to it, and none is taken away."""
+SCHEMA = 2
+"""The version of the documents. Members may be added; none is removed."""
 
 
 class Outcome:
@@ -125,7 +125,9 @@ def tell(error: BaseException) -> None:
 
 def say(text: str) -> None:
     """Prints a text on stderr, with unprintable characters escaped."""
-    print(escaped_lines(text), file=sys.stderr, flush=True)
+    from siteline.cli.colours import painted
+
+    print(painted(escaped_lines(text), sys.stderr), file=sys.stderr, flush=True)
 
 
 def aligned(rows: Iterable[Sequence[object]], indent: str = "") -> str:

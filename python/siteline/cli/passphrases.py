@@ -1,6 +1,6 @@
-"""The passphrase of a new key: of a file, of a command, or asked for on the terminal.
+"""The passphrase of a new key: from a file, a command or the terminal.
 
-Never the value of an argument: other users can see the command line of a process.
+It is never the value of an argument, because other users can see a command line.
 """
 
 from __future__ import annotations
@@ -20,26 +20,24 @@ _COMMAND_LIMIT = 60.0
 
 
 def add_passphrase(made: argparse.ArgumentParser) -> None:
-    """Add the arguments that say where the passphrase comes from."""
+    """Adds the arguments for the source of the passphrase."""
     group = made.add_argument_group(
-        "the passphrase",
-        "Without one of these the key is not encrypted. A passphrase is never the value of an "
-        "argument: other users can see the command line.",
+        "passphrase", "Without one of these options the key is not encrypted."
     )
     one = group.add_mutually_exclusive_group()
-    one.add_argument("--encrypt", action="store_true", help="ask for it on the terminal, twice")
+    one.add_argument("--encrypt", action="store_true", help="type it on the terminal, twice")
     one.add_argument(
         "--passphrase-file", metavar="FILE", help="its first line; - is standard input"
     )
     one.add_argument(
         "--password-command",
         metavar="COMMAND",
-        help="the first line that this command prints, as in a profile",
+        help="the first line that this command prints",
     )
 
 
 def passphrase_of(options: argparse.Namespace) -> bytes | None:
-    """Return the passphrase, or ``None`` where the key is not to be encrypted."""
+    """Returns the passphrase, or ``None`` for a key that is not encrypted."""
     from siteline.errors import CredentialError
 
     if options.passphrase_file is not None:
@@ -97,7 +95,7 @@ def _line_of_command(command: str) -> bytes:
     failure, line, said = _passphrase.run(words, _COMMAND_LIMIT)
     if failure is None:
         return line
-    hint = f"It said: {said[:200]}" if said else "Run it by hand: its first line is the passphrase."
+    hint = f"It printed: {said[:200]}" if said else "Run it by hand, and correct it."
     raise CredentialError(f"--password-command ({words[0][:80]}) {failure}.", hint=hint)
 
 
@@ -108,17 +106,17 @@ def _asked() -> bytes:
     from siteline.errors import CredentialError
 
     with warnings.catch_warnings():
-        # getpass would go on with an input that shows what is typed.
+        # Otherwise getpass would continue, and show the passphrase.
         warnings.simplefilter("error", GetPassWarning)
         try:
             first, second = _typed("Passphrase of the new key: "), _typed("The same again: ")
         except (GetPassWarning, EOFError, OSError):
             raise CredentialError(
-                "--encrypt asks for the passphrase on a terminal, and there is none.",
-                hint="--passphrase-file and --password-command need none.",
+                "--encrypt needs a terminal, and there is none.",
+                hint="Use --passphrase-file or --password-command.",
             ) from None
     if first != second:
-        raise CredentialError("The two passphrases differ; no key was made.")
+        raise CredentialError("The two passphrases differ. No key was made.")
     return first.encode()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 from siteline._escape import escaped
@@ -19,26 +20,27 @@ __all__ = ["add"]
 
 
 def add(commands: _Commands) -> None:
-    """Add the command."""
-    actions = add_actions(commands, "profile", "SITELINE_CONFIG names their file.")
+    """Adds the command."""
+    actions = add_actions(commands, "profile", "SITELINE_CONFIG names the file.")
     init = add_command(
         actions,
         "init",
         _init,
         "append a profile to the file",
-        "What is in the file stays as it is. The key may come later: what is still missing is "
-        "told. A path is taken from the folder that you are in, and written in full. Other users "
-        "can see a command line: give no secret in it.",
+        "Other users can see a command line, so give no secret in it.",
+        example="siteline profile init plant-a --base-url https://customer.example.com \\\n"
+        "    --subject SUBJECT --private-key-file plant-a.pem",
     )
     init.add_argument("name", metavar="NAME", help="the name of the new profile")
     add_members(init)
-    add_command(actions, "list", _list, "list the profiles")
+    add_command(actions, "list", _list, "list the profiles", example="siteline profile list")
     show = add_command(
         actions,
         "show",
         _show,
-        "show the members of a profile",
-        "password_command and proxy, which may hold a secret, are shown as (set).",
+        "show the settings of a profile",
+        "Settings that may contain a secret are shown as (set).",
+        example="siteline profile show plant-a",
     )
     show.add_argument("name", metavar="NAME", help="its name")
 
@@ -60,16 +62,16 @@ def _init(options: argparse.Namespace) -> Outcome:
     }
     text = f'The profile "{options.name}" is in {path}.'
     if missing:
-        lines = [text, f"Before it can be used: {missing.message}"]
+        lines = [text, f"Before you can use it: {missing.message}"]
         return Outcome(known, "\n  ".join(filter(None, ["\n".join(lines), missing.hint])))
-    hint(f"Try it: siteline series --profile {options.name!r}")
+    hint(f"Next: siteline doctor --profile {shlex.quote(options.name)}")
     return Outcome(known, text)
 
 
 def _check(members: dict[str, Any]) -> None:
-    """Refuse settings that no client takes, before anything is written.
+    """Raises an error for settings that no client accepts, before anything is written.
 
-    The key need not be there: another one stands for it, and must not make a ledger of its own.
+    The key need not exist: the check uses another one, which must not create a ledger.
     """
     import os
 
@@ -84,7 +86,7 @@ def _check(members: dict[str, Any]) -> None:
     assertions = {name: settings.pop(name) for name in of_assertions & settings.keys()}
     if "ca_bundle" in settings:
         settings["ca_bundle"] = os.path.expanduser(settings["ca_bundle"])
-    # A public key of 2048 bits, all of them 1: nothing is signed, and no key need be made.
+    # A public key of 2048 one bits, because nothing is signed.
     public = {"kty": "RSA", "e": "AQAB", "n": f"{'_' * 341}w"}
     credential = Credential(
         members.get("subject", "subject"), signer=bytes, public_jwk=public, **assertions
@@ -94,7 +96,7 @@ def _check(members: dict[str, Any]) -> None:
 
 
 def _missing(name: str) -> SitelineError | None:
-    """Return what keeps the profile from being used, such as a key that is not there."""
+    """Returns the reason why the profile cannot be used, such as a missing key."""
     from siteline import Client
     from siteline.errors import SitelineError
 
@@ -132,10 +134,10 @@ def _show(options: argparse.Namespace) -> Outcome:
     path = profiles_file()
     profiles = read_profiles(path)
     if options.name not in profiles:
-        known = ", ".join(f'"{name}"' for name in profiles)
+        known = ", ".join(profiles)
         raise ConfigError(
             f'There is no profile "{options.name}" in {path}.',
-            hint=f"There are: {known}." if known else "There is none at all.",
+            hint=f"It has: {known}." if known else "It has no profiles.",
         )
     members = shown(profiles[options.name])
     rows = [(name, _text(value)) for name, value in members.items()]

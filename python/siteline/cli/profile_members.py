@@ -1,4 +1,4 @@
-"""The members of a profile: their options, their form in TOML, and which of them may be shown."""
+"""The members of a profile: their options, their form in TOML, and which of them are secret."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def _requests(written: str) -> int:
 
 
 def _duration(written: str) -> int | float | str:
-    """Return a number where it is one: text needs a unit."""
+    """Returns a number without a unit as a number."""
     if re.fullmatch(r"\d+", written):
         return int(written)
     return float(written) if re.fullmatch(r"\d+\.\d+", written) else written
 
 
 def _path(written: str) -> str:
-    """Return the full path: in the file it would begin in the file's folder, not in this one."""
+    """Returns the full path, because relative paths of the file begin in the file's folder."""
     return written if written.startswith("~/") else os.path.abspath(written)
 
 
@@ -39,80 +39,77 @@ def _ledger(written: str) -> str:
 
 class _Member(NamedTuple):
     read: Callable[[str], Any] | None
-    """Reads the value; ``None`` where the option has none and stands for ``true``."""
-    metavar: str
-    help: str
+    """Reads the value; ``None`` if the option has no value and means ``true``."""
+    metavar: str = ""
+    help: str | None = None
+    """``None`` for members that the help does not list."""
 
 
 MEMBERS = {
     "base_url": _Member(str, "URL", "the address of the service"),
     "subject": _Member(str, "SUBJECT", "the subject that the enrollment returned"),
-    "private_key_file": _Member(_path, "FILE", "the private key; it need not be there yet"),
-    "password_command": _Member(
-        str, "COMMAND", "a command that prints the passphrase in its first line"
-    ),
-    "kid": _Member(str, "KID", "the thumbprint that the key must have"),
-    "certificate_file": _Member(
-        _path, "FILE", "a client certificate, in the place of the subject (§5.6)"
-    ),
-    "client_id": _Member(str, "ID", "the client_id of token requests with that certificate"),
-    "strict": _Member(None, "", "refuse a key file that other users can read"),
-    "scopes": _Member(str, "SCOPES", "the scopes to ask for, in one argument, with blanks between"),
-    "audience": _Member(str, "URL", "the aud of assertions, where it is another than usual"),
+    "private_key_file": _Member(_path, "FILE", "the private key; it need not exist yet"),
+    "password_command": _Member(str, "COMMAND", "a command that prints the passphrase of the key"),
+    "kid": _Member(str, "KID"),
+    "certificate_file": _Member(_path, "FILE", "a client certificate, instead of a subject"),
+    "client_id": _Member(str, "ID"),
+    "strict": _Member(None, help="refuse a key file that other users can read"),
+    "scopes": _Member(str, "SCOPES"),
+    "audience": _Member(str, "URL"),
     "daily_allowance": _Member(_requests, "N", "the data requests of a day"),
-    "allowance_resets": _Member(str, "TIME", "when the day begins, as 06:00Z"),
-    "ledger": _Member(_ledger, "FILE", "the file that counts requests, or memory"),
-    "agent": _Member(str, "WHERE", "the agent that has the key and counts, as unix:PATH"),
-    "settle_lag": _Member(_duration, "TIME", "how far behind now a read without an end stops"),
-    "assertion_lifetime": _Member(_duration, "TIME", "the lifetime of assertions (§2.1)"),
-    "clock_tolerance": _Member(_duration, "TIME", "how far back their nbf is set"),
-    "typ": _Member(None, "", "write typ into the header of assertions"),
-    "max_retry_after": _Member(_duration, "TIME", "the longest pause that is waited for"),
-    "tries": _Member(int, "N", "the attempts of a request"),
-    "connect_timeout": _Member(_duration, "TIME", "the time limit of a connection"),
-    "response_timeout": _Member(_duration, "TIME", "that of a reply"),
-    "idle_timeout": _Member(_duration, "TIME", "that of a pause within a reply"),
-    "max_connections": _Member(int, "N", "the connections at a time"),
-    "max_body_bytes": _Member(int, "N", "the longest reply, decoded"),
-    "application": _Member(str, "NAME", "what the User-Agent says besides"),
-    "allow_http": _Member(None, "", "allow a service without TLS that is not on loopback"),
+    "allowance_resets": _Member(str, "TIME", "the start of that day, as 06:00Z"),
+    "ledger": _Member(_ledger, "FILE"),
+    "agent": _Member(str, "ADDRESS", "the agent that signs and counts, as unix:PATH"),
+    "settle_lag": _Member(_duration, "DURATION", "distance from now of a read without an end"),
+    "assertion_lifetime": _Member(_duration, "DURATION"),
+    "clock_tolerance": _Member(_duration, "DURATION"),
+    "typ": _Member(None),
+    "max_retry_after": _Member(_duration, "DURATION"),
+    "tries": _Member(int, "N"),
+    "connect_timeout": _Member(_duration, "DURATION"),
+    "response_timeout": _Member(_duration, "DURATION"),
+    "idle_timeout": _Member(_duration, "DURATION"),
+    "max_connections": _Member(int, "N"),
+    "max_body_bytes": _Member(int, "N"),
+    "application": _Member(str, "NAME"),
+    "allow_http": _Member(None),
     "ca_bundle": _Member(_path, "FILE", "the certificates to trust, as PEM"),
-    "tz": _Member(str, "ZONE", "the zone of dates and of times without an offset"),
+    "tz": _Member(str, "ZONE", "zone of dates and of times without an offset"),
     "labels": _Member(str, "WORD", "the first part of the names of series in tables"),
     "proxy": _Member(str, "URL", "the proxy; write one with a password into the file yourself"),
 }
 _SECRET = {"password_command", "proxy"}
-"""They may hold a password."""
+"""They may contain a password."""
 _LONGEST_SHOWN = 200
 
 
 def add_members(made: argparse.ArgumentParser) -> None:
-    """Add an option for each member."""
-    groups = {
-        "base_url": made.add_argument_group("the service and the credential"),
-        "scopes": made.add_argument_group("other keywords of Client and Credential"),
-    }
-    group = groups["base_url"]
+    """Adds an option for each member."""
+    from argparse import SUPPRESS
+
+    group = made.add_argument_group(
+        "settings",
+        "Every other keyword of Client, Credential and Http is an option too, such as --tries 2.",
+    )
     for name, member in MEMBERS.items():
-        group = groups.get(name, group)
-        option = f"--{name.replace('_', '-')}"
+        option, help = f"--{name.replace('_', '-')}", member.help or SUPPRESS
         if member.read is None:
-            group.add_argument(option, dest=name, action="store_true", help=member.help)
-        else:
-            group.add_argument(
-                option,
-                dest=name,
-                type=member.read,
-                metavar=member.metavar,
-                help=member.help,
-                required=name == "base_url",
-            )
+            group.add_argument(option, dest=name, action="store_true", help=help)
+            continue
+        group.add_argument(
+            option,
+            dest=name,
+            type=member.read,
+            metavar=member.metavar,
+            help=help,
+            required=name == "base_url",
+        )
 
 
 def members_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the members that were given.
+    """Returns the given members.
 
-    Raises `ConfigError` where they are of no kind of credential, or of two.
+    Raises `ConfigError` if they belong to no kind of credential, or to two.
     """
     from siteline.errors import ConfigError
 
@@ -126,9 +123,9 @@ def members_of(options: argparse.Namespace) -> dict[str, Any]:
     of_subject, of_certificate = "subject" in members, "certificate_file" in members
     if of_subject == of_certificate:
         raise ConfigError(
-            "One of --subject and --certificate-file is needed, and not both.",
-            hint="A subject and key sign assertions (§2.1); a client certificate is for "
-            "platform-managed integrations (§5.6).",
+            "Give either --subject or --certificate-file.",
+            hint="A subject has a private key; a client certificate is for platform-managed "
+            "integrations.",
         )
     for name, belongs, to in (
         ("client_id", of_certificate, "--certificate-file"),
@@ -140,12 +137,12 @@ def members_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _has_stray_bytes(text: str) -> bool:
-    """Whether it has what Python makes of an argument's bytes that are no text: TOML has none."""
+    """Whether the text has surrogates, which stand for bytes that are not UTF-8."""
     return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def table(name: str, members: dict[str, Any], end: str) -> str:
-    """Write a profile as TOML, with these ends of lines."""
+    """Returns a profile as TOML, with these line ends."""
     key = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
     lines = [f"[{key}]", *(f"{key} = {_written(value)}" for key, value in members.items())]
     return "".join(line + end for line in lines)
@@ -158,12 +155,12 @@ def _written(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    # The escapes of JSON are those of TOML, which wants one for DEL too.
+    # TOML has the escapes of JSON, and requires one for DEL.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def shown(members: dict[str, Any]) -> dict[str, Any]:
-    """Return the members without what may be a secret, or may have been written by mistake."""
+    """Returns the members; a value that is or may contain a secret is ``(set)``."""
     return {
         name: value if name not in _SECRET and name in MEMBERS and _is_harmless(value) else "(set)"
         for name, value in members.items()
@@ -174,8 +171,8 @@ def _is_harmless(value: Any) -> bool:
     if isinstance(value, list):
         return all(isinstance(item, str) and _is_harmless(item) for item in value)
     if isinstance(value, str):
-        # Neither the text of a key in the place of its path, nor the password of an address.
+        # A long text may be a key instead of its path; an address may contain a password.
         has_password = "://" in value and "@" in value
         return len(value) <= _LONGEST_SHOWN and value.isprintable() and not has_password
-    # JSON has no form for a number that is not finite.
+    # JSON has no infinite numbers.
     return isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from siteline._escape import escaped
 from siteline.cli.arguments import add_command
 from siteline.cli.output import Outcome, aligned, document, hint
 from siteline.cli.summaries import SUMMARIES
@@ -23,36 +22,34 @@ _OF_DATA = ("bucket", "site", "line", "machine", "device", "tag")
 
 
 def add(commands: _Commands) -> None:
-    """Add the command."""
+    """Adds the command."""
     made = add_command(
         commands,
         "sandbox",
         _run,
         SUMMARIES["sandbox"],
-        "Serves until Ctrl-C or SIGTERM, which end it with status 0. It prints its address "
-        "first. The env file has the variables for siteline and Client(): "
-        "`set -a; . FILE; set +a` sets them in a shell. It is removed at the end.",
+        "Serves until Ctrl-C or SIGTERM. The env file contains the variables of a key that is "
+        "enrolled; it is removed at the end.",
+        example="siteline sandbox --env-file sandbox.env &\n  set -a; . ./sandbox.env; set +a\n"
+        "  siteline doctor",
     )
-    made.add_argument("--port", metavar="N", type=int, help="the port; without it any free one")
-    made.add_argument(
-        "--env-file",
-        metavar="FILE",
-        help="where the variables are written; without it in a temporary folder",
-    )
-    made.add_argument(
-        "--now",
-        metavar="TIME",
-        help="the service's time, which then stands still; without it this machine's",
-    )
+    made.add_argument("--port", metavar="N", type=int, help="the port (any free one)")
+    made.add_argument("--env-file", metavar="FILE", help="write the variables to this file")
+    made.add_argument("--now", metavar="TIME", help="the service's time, which then stands still")
     made.add_argument(
         "--daily-allowance", metavar="N", type=int, help="data requests a day, then 429"
     )
     made.add_argument("--seed", metavar="N", type=int, help="the seed of the generated plant")
-    data = made.add_argument_group("your own data, in the place of the generated plant")
-    data.add_argument("--data", metavar="FILE", help="CSV or Parquet, as Sandbox.load takes it")
-    data.add_argument(
-        "--utc", action="store_true", help="times of the file without a zone are in UTC"
+    made.add_argument(
+        "--enroll",
+        metavar="JWK",
+        action="append",
+        default=[],
+        help="also enroll the public key in this file, and print its subject; repeatable",
     )
+    data = made.add_argument_group("your own data, instead of the generated plant")
+    data.add_argument("--data", metavar="FILE", help="CSV or Parquet, as Sandbox.load takes it")
+    data.add_argument("--utc", action="store_true", help="times without a zone are in UTC")
     data.add_argument("--bucket", metavar="WIDTH", help="the width of its buckets, such as 1m")
     for name in _OF_DATA[1:]:
         data.add_argument(f"--{name}", metavar="ID", help=f"the {name} of rows without one")
@@ -60,6 +57,7 @@ def add(commands: _Commands) -> None:
 
 def _run(options: argparse.Namespace) -> Outcome:
     import siteline
+    from siteline._doctor.local import read_jwk
     from siteline.cli.env_file import env_file
     from siteline.cli.stopping import Stop
     from siteline.errors import ConfigError
@@ -71,20 +69,21 @@ def _run(options: argparse.Namespace) -> Outcome:
             hint="Released wheels have it.",
         )
     table = _table(options)
+    jwks = {path: read_jwk(path) for path in options.enroll}
     with Stop() as stop, _started(options) as sandbox:
         rows = None if table is None else _load(sandbox, table, options)
+        subjects = {path: sandbox.enroll(jwk) for path, jwk in jwks.items()}
         with env_file(options.env_file, sandbox.env()) as path:
-            _say(options, sandbox, path, rows)
+            _say(options, sandbox, path, rows, subjects)
             # By the second: a signal just before a sleep is handled after it.
             stop.wait(lambda: time.sleep(1.0))
-    stats = sandbox.stats
-    text = f"ended after {stats.data_requests:,} data requests"
+    text = f"ended after {sandbox.stats.data_requests:,} data requests"
     # The document was printed at the beginning, for those who wait for it.
     return Outcome({}, text, has_written=True)
 
 
 def _table(options: argparse.Namespace) -> Any:
-    """Read the file of ``--data``, before anything is started."""
+    """Reads the file of ``--data`` before the sandbox starts."""
     from siteline.cli.data_file import read_table
     from siteline.errors import ConfigError
 
@@ -92,7 +91,7 @@ def _table(options: argparse.Namespace) -> Any:
         return read_table(options.data, utc=options.utc)
     given = [name for name in ("utc", *_OF_DATA) if getattr(options, name)]
     if given:
-        raise ConfigError(f"--{given[0]} is about the rows of --data FILE, which is not given.")
+        raise ConfigError(f"--{given[0]} needs --data FILE, whose rows it describes.")
     return None
 
 
@@ -112,21 +111,32 @@ def _load(sandbox: Sandbox, table: Any, options: argparse.Namespace) -> int:
     except ConfigError as error:
         message = f"{options.data}: {error.message}"
         about_zone = "zone" in error.message and not options.utc
-        told = "--utc takes times without a zone as UTC." if about_zone else error.hint
+        told = "--utc reads times without a zone as UTC." if about_zone else error.hint
         raise ConfigError(message, hint=told) from None
 
 
-def _say(options: argparse.Namespace, sandbox: Sandbox, path: Path, rows: int | None) -> None:
+def _say(
+    options: argparse.Namespace,
+    sandbox: Sandbox,
+    path: Path,
+    rows: int | None,
+    subjects: dict[str, str],
+) -> None:
     import os
     import shlex
 
     full = path.absolute()
     members = {"base_url": sandbox.base_url, "env_file": full, "pid": os.getpid(), "rows": rows}
     if options.json:
-        told = document(options.command, 0, members)
+        text = document(options.command, 0, {**members, "subjects": subjects})
     else:
-        data = [] if rows is None else [("data", f"{rows:,} rows of {escaped(options.data)}")]
-        told = aligned([("base URL", sandbox.base_url), ("env file", full), *data])
-    # Whoever reads it waits for it, and the command does not end now.
-    print(told, flush=True)
+        lines = [("base URL", sandbox.base_url), ("env file", full)]
+        if rows is not None:
+            lines.append(("data", f"{rows:,} rows of {options.data}"))
+        lines += [
+            ("subject", f"{subject} for the key in {jwk}") for jwk, subject in subjects.items()
+        ]
+        text = aligned(lines)
+    # Print it now: readers wait for it, and the command does not end yet.
+    print(text, flush=True)
     hint(f"In another shell: set -a; . {shlex.quote(str(full))}; set +a\nCtrl-C ends it.")

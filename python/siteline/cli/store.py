@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from siteline._doctor.store_files import size
+from siteline._doctor.machine import size
 from siteline._escape import escaped
 from siteline.cli import export
 from siteline.cli.arguments import add_actions, add_command
@@ -23,15 +23,16 @@ __all__ = ["add"]
 
 
 def add(commands: _Commands) -> None:
-    """Add the commands."""
+    """Adds the commands."""
     actions = add_actions(commands, "store", "Sends no request and needs no credential.")
     add_store(
         add_command(
             actions,
             "check",
             _check,
-            "compare everything in a store with its checksums",
-            "Exit status 7 where something differs.",
+            "compare a store with its checksums",
+            "The exit status is 7 if they differ.",
+            example="siteline store check plant.siteline",
         )
     )
     backup = add_command(
@@ -39,16 +40,18 @@ def add(commands: _Commands) -> None:
         "backup",
         _backup,
         "copy a store while it is in use",
-        "The copy has the access mode of the store. Stopped, it leaves nothing at the target.",
+        "The copy has the access mode of the store.",
+        example="siteline store backup plant.siteline backups/plant.siteline",
     )
     add_store(backup)
-    backup.add_argument("target", metavar="TARGET", help="the copy: a path where nothing is yet")
+    backup.add_argument("target", metavar="TARGET", help="the copy, which must not exist yet")
     restored = add_command(
         actions,
         "restore",
         _restored,
         "replace a store with a copy of a backup",
-        "Refused while a process has the store open. Stopped, it leaves the store as it was.",
+        "No process may have the store open.",
+        example="siteline store restore backups/plant.siteline plant.siteline",
     )
     restored.add_argument("backup", metavar="BACKUP", help="a file that store backup made")
     restored.add_argument("store", metavar="STORE", help="the store's file; it need not exist")
@@ -57,7 +60,8 @@ def add(commands: _Commands) -> None:
             actions,
             "info",
             _info,
-            "show the files of a store, who may use it, and its feeds",
+            "show the files, the permissions and the feeds of a store",
+            example="siteline store info plant.siteline",
         )
     )
     export.add(actions)
@@ -72,7 +76,7 @@ def _check(options: argparse.Namespace) -> Outcome:
 
     feeds = read(options.store, work)
     members = {"store": options.store, "feeds": feeds, "bytes": getsize(options.store)}
-    return Outcome(members, f"{escaped(options.store)}: everything agrees with its checksums")
+    return Outcome(members, f"{escaped(options.store)}: all checksums are correct")
 
 
 def _backup(options: argparse.Namespace) -> Outcome:
@@ -107,12 +111,12 @@ def _restored(options: argparse.Namespace) -> Outcome:
     }
     text = f"{options.store}: restored from {options.backup}, {size(count)}"
     if replaced:
-        text += "; the file that was there is gone, and its log"
+        text += "; it replaced the old file and its log"
     return Outcome(members, text)
 
 
 def _info(options: argparse.Namespace) -> Outcome:
-    from siteline._doctor.store_files import files_of, free_bytes, permissions_of
+    from siteline._doctor.machine import files_of, free_bytes, permissions_of
 
     path, feeds = read(
         options.store,
@@ -149,7 +153,7 @@ def _definition(feed: Feed) -> dict[str, Any]:
 def _reached(store: Store, feed: Feed) -> dict[str, Any]:
     coverage = store.coverage(feed)
     return {
-        # All that have arrived, also those of chains that have not ended.
+        # Also the points of chains that have not ended.
         "points": len(store.read(feed, unread="keep")),
         "settled_through": coverage.settled_through,
         "read_through": coverage.read_through,

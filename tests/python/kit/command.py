@@ -56,7 +56,7 @@ def run_json(*arguments, run=run_command, **options):
     lines = done.stdout.splitlines()
     assert len(lines) == 1, done.stdout
     document = json.loads(lines[0])
-    assert document["schema"] == 1
+    assert document["schema"] == 2
     assert document["exit"] == done.returncode
     return document
 

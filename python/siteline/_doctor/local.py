@@ -1,0 +1,276 @@
+"""The checks of this machine's settings: client, agent, key, assertion, ledger, allowance."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import warnings
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from siteline import _doors
+from siteline._counts import counted
+from siteline._doctor.seen import Seen, fail, message_of, ok, skipped, warn
+from siteline._times import to_minute, to_second
+from siteline.credentials import Credential, MutualTls, PrivateKey
+from siteline.errors import (
+    AgentUnavailable,
+    AllowanceExhausted,
+    ConfigError,
+    CredentialError,
+    SitelineWarning,
+    StoreCorrupt,
+    StoreError,
+)
+
+if TYPE_CHECKING:
+    from siteline._doctor.look import Look
+    from siteline.client import Client
+
+__all__: list[str] = []
+
+SOON = timedelta(days=14)
+"""Before the end of a certificate: the time of its warning."""
+UNSIGNED = "the signer is an async function, which only an AsyncClient awaits"
+_TOKEN_PATH = "/api/customer/oauth/token"
+_LONGEST_JWK = 65_536
+_RENEW = "Replace its files with a new certificate for the same subject."
+_NO_SUBJECT = "key failed, so the subject is not known"
+
+
+def settings(look: Look) -> Seen:
+    """Makes the client, or takes the given one."""
+    if look.given is not None:
+        look.use(_doors.sending_once(look.given))
+        names = ["base_url", "credential", *look.settings["given"]]
+        return ok(f"{_who(look)}; set in the program: {', '.join(names)}")
+    try:
+        sources: dict[str, Any] | None = _doors.sources(look.profile)
+    except ConfigError:
+        # An agent may have the missing settings.
+        sources = None
+    try:
+        _make(look, sources)
+    except AgentUnavailable as error:
+        look.agent_error = error
+        return ok("an agent is set, which has the service and the subject")
+    except ConfigError as error:
+        return fail(error)
+    seen = f"{_who(look)}; {_sources(sources)}"
+    return warn(seen, "\n".join(look.warnings)) if look.warnings else ok(seen)
+
+
+def _make(look: Look, sources: dict[str, Any] | None) -> None:
+    """Makes the client. If its key is unusable, another key lets the other checks run."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SitelineWarning)
+        try:
+            look.use(_once(look.profile))
+        except CredentialError as error:
+            look.key_error = error
+            subject = sources["subject"] if sources else None
+            look.is_subject_known = subject is not None
+            unused = Credential(subject or "unknown", PrivateKey.generate(2048))
+            look.use(_once(look.profile, credential=unused))
+    file = None if look.has_agent else _doors.key_file(look.credential)
+    texts = dict.fromkeys(str(warning.message) for warning in caught)
+    # The check of the key examines its file.
+    look.warnings = [text for text in texts if file is None or str(file) not in text]
+
+
+def _once(profile: str | None, **options: Any) -> Client:
+    return _doors.with_settings(profile=profile, sends_once=True, **options)
+
+
+def _who(look: Look) -> str:
+    subject = f", subject {look.client.subject}" if look.is_subject_known else ""
+    return f"{look.client.base_url}{subject}"
+
+
+def _sources(sources: dict[str, Any] | None) -> str:
+    if sources is None:
+        return "the agent has the other settings"
+    by_variables = [variable for _, variable in sources["settings"] if variable]
+    by_profile = [name for name, variable in sources["settings"] if not variable]
+    parts = [f"set by {', '.join(by_variables)}"] if by_variables else []
+    if sources["profile"] is not None:
+        names = ", ".join(by_profile) or "no setting in effect"
+        parts.append(f'the profile "{sources["profile"]}" of {sources["file"]}: {names}')
+    return "; ".join(parts)
+
+
+def agent(look: Look) -> Seen:
+    """Checks that the agent answers, and is for the same service and subject."""
+    if look.agent_error is not None:
+        return fail(look.agent_error)
+    if not look.has_agent:
+        return skipped("no agent is set")
+    place = look.settings["agent"].partition("#")[0]
+    if look.offline and place.startswith("https:"):
+        return skipped("offline")
+    state = look.handle.agent_state()
+    own = f"{look.client.subject} of {look.client.base_url}"
+    its = f"{state['subject']} of {state['base_url']}"
+    if own != its:
+        return fail(
+            ConfigError(f"The agent at {place} has tokens for {its}, not for {own}."),
+            do="Set SITELINE_AGENT to what `siteline agent` prints for this subject.",
+        )
+    return ok(f"{place}: siteline {state['version']}, {state['leases']:,} leases so far")
+
+
+def key(look: Look) -> Seen | list[tuple[str, Seen]]:
+    """Checks that the key opens, is private, and is the enrolled one."""
+    if look.key_error is not None:
+        return fail(look.key_error)
+    if look.has_agent:
+        return skipped("the agent has it")
+    credential = look.credential
+    if isinstance(credential, MutualTls):
+        return [("client certificate", _certificate(look, credential))]
+    text = credential.public_jwk["n"]
+    number = int.from_bytes(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    seen = f"RSA of {number.bit_length()} bits, thumbprint {credential.kid}"
+    if look.enrolled_jwk is not None:
+        enrolled = _enrolled_thumbprint(look.enrolled_jwk)
+        if enrolled != credential.kid:
+            return fail(
+                CredentialError(f"This is not the enrolled key: {seen}; enrolled is {enrolled}."),
+                do="Use the key that was enrolled, or enroll this one and have it approved.",
+            )
+        seen += ", which is enrolled"
+    file = _doors.key_file(credential)
+    if file is None:
+        return ok(seen)
+    mode = os.stat(file).st_mode & 0o777 if os.name == "posix" else 0
+    if mode & 0o077:
+        return warn(f"{seen}; others can read {file} (mode {mode:04o})", f"chmod 600 {file}")
+    return ok(f"{seen}; {file}")
+
+
+def _enrolled_thumbprint(given: Mapping[str, Any] | str | os.PathLike[str]) -> str:
+    jwk = given if isinstance(given, Mapping) else read_jwk(os.fspath(given))
+    try:
+        # Only to read it: nothing is signed.
+        return Credential("doctor", signer=bytes, public_jwk=jwk).kid
+    except (CredentialError, TypeError) as error:
+        raise ConfigError(
+            f"enrolled_jwk is not the public key of an enrollment: {message_of(error)}",
+            hint="It is the JSON that keygen printed, with kty, n and e.",
+        ) from None
+
+
+def read_jwk(path: str) -> dict[str, Any]:
+    """Returns the public key in a file: a JWK, or the output of ``keygen --json``."""
+    with open(path, "rb") as file:
+        body = file.read(_LONGEST_JWK)
+    try:
+        jwk = json.loads(body)
+    except ValueError:
+        jwk = None
+    if not isinstance(jwk, dict):
+        raise ConfigError(f"{path} is not a JWK, which is one JSON object.")
+    # keygen --json has it as a member.
+    inner = jwk.get("public_jwk")
+    return inner if isinstance(inner, dict) else jwk
+
+
+def _certificate(look: Look, certificate: MutualTls) -> Seen:
+    """Checks its time. Reading it has checked that the key belongs to it."""
+    if look.enrolled_jwk is not None:
+        return fail(ConfigError("enrolled_jwk is for a private key, not for a certificate."))
+    now = look.settings["now"]
+    begins, ends = certificate.not_before, certificate.not_after
+    seen = f"{certificate.subject}, with its key, until {to_second(ends)} UTC"
+    if now >= ends:
+        return fail(CredentialError(f"The client certificate has expired: {seen}."), do=_RENEW)
+    if now < begins:
+        return fail(
+            CredentialError(f"The client certificate is valid from {to_second(begins)} UTC.")
+        )
+    return warn(seen, _RENEW) if ends - now < SOON else ok(seen)
+
+
+def assertion(look: Look) -> Seen:
+    """Checks that the key signs an assertion, which is not sent."""
+    if look.has_agent:
+        return skipped("the agent signs it")
+    try:
+        if not look.handle.try_signature().wait():
+            return skipped("the client certificate replaces it")
+    except CredentialError:
+        raise
+    except ConfigError:
+        return skipped(UNSIGNED)
+    usual, audience = look.client.base_url + _TOKEN_PATH, other_audience(look)
+    seen = f"signed for {look.settings['assertion_lifetime']} s; aud {audience or usual}"
+    if audience is None:
+        return ok(seen)
+    return warn(
+        f"{seen}, set by audience= instead of {usual}",
+        "This is right only if the service knows its token endpoint by another address.",
+    )
+
+
+def other_audience(look: Look) -> str | None:
+    """Returns the ``aud`` that replaces the usual one."""
+    audience: str | None = look.settings["audience"]
+    return audience if audience != look.client.base_url + _TOKEN_PATH else None
+
+
+def ledger(look: Look) -> Seen:
+    """Checks that the file can be locked, read and written. It is not created."""
+    if not look.is_subject_known:
+        return skipped(_NO_SUBJECT)
+    if look.has_agent:
+        return skipped("the agent counts")
+    facts = look.settings
+    file, is_named = facts["ledger"], "ledger" in facts["given"]
+    if file is None:
+        return ok("in memory: only this process counts its requests")
+    do = "Name a writable file with ledger= or SITELINE_LEDGER."
+    try:
+        if look.handle.look_at_ledger():
+            return ok(f"{file} can be locked and written")
+        _require_folder(Path(file), is_named=is_named)
+    except StoreCorrupt:
+        raise
+    except StoreError as error:
+        # Without a limit, the requests of an unnamed ledger are counted in memory.
+        limit = look.client.allowance.limit
+        if is_named or limit is not None or type(error) is not StoreError:
+            return fail(error, do=error.hint or do)
+        return warn(f"{error.message.rstrip('.')}; requests are counted in memory", do)
+    return ok(f"{file}: the first request creates it")
+
+
+def _require_folder(file: Path, *, is_named: bool) -> None:
+    """Raises unless the file can be created. Only the usual ledger has its folder created."""
+    folder = file.parent
+    if not is_named and not folder.is_dir():
+        folder = next((one for one in folder.parents if one.is_dir()), folder)
+    if not folder.is_dir():
+        raise StoreError(f"The ledger {file} cannot be created: there is no folder {folder}.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise StoreError(f"The ledger {file} cannot be created: {folder} is not writable.")
+
+
+def allowance(look: Look) -> Seen:
+    """Checks that requests are left today."""
+    if not look.is_subject_known:
+        return skipped(_NO_SUBJECT)
+    state = look.client.allowance
+    tokens = counted(state.token_requests, "token request")
+    if state.limit is None or state.left is None:
+        return ok(f"{counted(state.used, 'request')} today, no limit is set; {tokens}")
+    until = f"until {to_minute(state.resets_at)} UTC"
+    seen = f"{state.used:,} of {state.limit:,} used, {state.left:,} left {until}; {tokens}"
+    if state.left == 0:
+        error = AllowanceExhausted("The daily allowance is spent.", retry_at=state.resets_at)
+        return fail(error, seen, f"Wait {until}, or raise daily_allowance= if more is allowed.")
+    if state.left * 10 < state.limit:
+        return warn(seen, "Less than a tenth is left. --dry-run shows the cost of a read or sync.")
+    return ok(seen)
