@@ -129,9 +129,9 @@ def rows(table: Table) -> Iterator[dict[str, Any]]:
     return table._rows()
 
 
-def ipc(table: Table, columns: Sequence[str]) -> Iterator[bytes]:
-    """Yield an Arrow IPC stream of these columns, for which the command needs no pyarrow."""
-    return table._ipc(columns)
+def ipc(table: Table) -> Iterator[bytes]:
+    """Yield an Arrow IPC stream, for which the command needs no pyarrow."""
+    return table._ipc()
 
 
 def whole_file(
@@ -172,10 +172,7 @@ def restore(backup: str, store: str, progress: Any) -> bool:
 
 
 def spool(path: str) -> Store:
-    """Open a store for one read that may be interrupted.
-
-    A scan reads each part of its range once into it, and sends its filters.
-    """
+    """Open a store for one read: a scan reads each range once into it, and sends its filters."""
     from siteline.store import Store
 
     store = Store(path, labels=False)

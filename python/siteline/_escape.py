@@ -35,19 +35,14 @@ def escaped_lines(text: object) -> str:
 
 def escaped_json(text: str) -> str:
     """Escapes the lines of a JSON document without changing its value."""
-    return "\n".join(escaped(line, spelt_in_json) for line in text.split("\n"))
+    return "\n".join(escaped(line, _spelt_in_json) for line in text.split("\n"))
 
 
 def _spelt(one: str) -> str:
     return one.encode("unicode_escape").decode("ascii")
 
 
-def spelt_in_json(one: str) -> str:
-    """Returns the JSON escape of a character."""
-    return "".join(f"\\u{ord(half):04x}" for half in _halves(one))
-
-
-def _halves(one: str) -> str:
-    """Returns the UTF-16 code units of a character, because JSON escapes each code unit."""
-    code = ord(one) - 0x10000
-    return one if code < 0 else f"{chr(0xD800 + (code >> 10))}{chr(0xDC00 + (code & 0x3FF))}"
+def _spelt_in_json(one: str) -> str:
+    # JSON escapes each UTF-16 code unit.
+    code = one.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{code[at : at + 4]}" for at in range(0, len(code), 4))

@@ -35,10 +35,14 @@ _NAMES = {
         *("aggregationintervalseconds", "intervalseconds", "bucket", "freq", "frequency"),
         *("step", "granularity", "resolution"),
     ),
-    "every": ("freq", "frequency", "rule", "interval", "step"),
-    "agg": ("how", "func", "method", "aggregation"),
+    "every": ("freq", "frequency", "rule", "interval", "step", "by"),
+    "agg": ("how", "func", "method", "aggregation", "value"),
+    "withdrawn": ("flagged", "absent"),
+    "text": ("name", "label", "pattern"),
+    "path": ("file", "filename"),
+    "response_timeout": ("timeout", "readtimeout"),
     "page_size": ("pagesize", "perpage", "batchsize", "chunksize"),
-    "settle_lag": ("lag",),
+    "settle_lag": "lag",
     "base_url": ("url", "baseurl", "address", "host"),
     "credential": ("credentials", "auth"),
     "ca_bundle": ("verify", "cabundle", "cafile", "certificates"),
@@ -48,20 +52,52 @@ _NAMES = {
 }
 _CREDENTIAL = {
     name: f"write siteline.Credential(..., {name}=...)"
-    for name in ("audience", "assertion_lifetime", "clock_tolerance", "typ")
+    for name in (
+        *("audience", "assertion_lifetime", "clock_tolerance", "typ", "subject", "private_key"),
+        *("signer", "public_jwk", "kid", "passphrase", "password_command", "strict"),
+    )
 }
 _GONE = {
     **_CREDENTIAL,
     "shape": "it belongs to the client: siteline.Client(..., shape=...)",
     "limit": "max_pages= limits a read, and scan(...).head(n) returns the first points",
     "wait": "only sync() waits for a store",
+    "series": "keep its series first: table.find(...)",
+    "gaps": "with_gaps() adds the missing rows to a table",
+    "fresh": "scan(...).pages() requests the pages again",
+    "columns": "name columns of a frame: to_pandas()[columns]",
+    "settled_only": "store.read(feed, final=True) returns settled points only",
+    "final": "only store.read() has it",
+    "as_of": "only store.read() has it",
+    "sep": "frames have it: to_pandas().to_csv(path, sep=...)",
+    "verify": "write ca_bundle= of the client",
     "batch": "it belongs to the target: DuckDB(..., batch=16), or its attribute batch",
     "now": "the service's time decides; in tests, pass clock= to the client",
 }
-_COLUMNS = {
-    "machine_id": ("machine", "machines", "machineid"),
-    "device_id": ("device", "devices", "deviceid"),
-    "tag_guid": ("tag", "tags", "tagid", "tagguid"),
+_OF_SERIES = ("machine", "device", "tag")
+# Attributes of 0.2, and of other libraries, with what to write if the object has it.
+_RENAMED = {
+    **dict.fromkeys(("data", "get", "query", "fetch", "points"), "read(...)"),
+    "scan": "read(feed).lazy()",
+    "as_of": "read(feed, as_of=...)",
+    "wide": "pivot()",
+    "rebucket": "resample(every, agg)",
+    **dict.fromkeys(("df", "to_frame", "to_df"), "to_pandas()"),
+    **dict.fromkeys(("catalogue", "catalog"), "series()"),
+    "including": "series",
+    "discovery": "discover()",
+    "flagged": "withdrawn",
+    "absent": "withdrawn",
+    "set_aside": "skipped",
+    "todo": "tasks",
+    "lag": "settle_lag",
+    "since": "start",
+    "against": "diff(stored)",
+    "come": "added",
+    "gone": "removed",
+    "truth": "expected()",
+    "to_svg": "plot()",
+    "token": "allowance",
 }
 # Parameters that take keys, or the bytes that a test wants to see.
 _KEYS = ("private_key", "source", "key", "certificate", "self", "frame", "body", "raw")
@@ -160,17 +196,22 @@ def explain(cls: _T) -> _T:
         function = getattr(member, "__func__", member)
         if not isinstance(function, FunctionType) or hasattr(function, "explained_names"):
             continue
-        code = function.__code__
-        if code.co_argcount + code.co_kwonlyargcount > 1 or code.co_flags & CO_VARKEYWORDS:
-            made: Any = _explained_with(function, {})
-            setattr(cls, name, made if function is member else type(member)(made))
+        made: Any = _explained_with(function, {})
+        setattr(cls, name, made if function is member else type(member)(made))
     return cls
 
 
 def _explained_with(function: Any, others: Mapping[str, str], *, is_strict: bool = False) -> Any:
-    code = function.__code__
+    # Of a function that like() decorates, the parameters are those of the other one.
+    declared = inspect.unwrap(function)
+    code = declared.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     takes_any = bool(code.co_flags & (CO_VARKEYWORDS | CO_VARARGS))
+    has_default = declared.__kwdefaults__ or ()
+    required = [
+        *names[: code.co_argcount - len(declared.__defaults__ or ())],
+        *(one for one in names[code.co_argcount :] if one not in has_default),
+    ]
 
     def refused(args: tuple[Any, ...], keywords: dict[str, Any]) -> Exception | None:
         for parameter, value in (*zip(names, args, strict=False), *keywords.items()):
@@ -181,21 +222,29 @@ def _explained_with(function: Any, others: Mapping[str, str], *, is_strict: bool
                     hint="Pass a key as private_key= of siteline.Credential, or the path of its "
                     "file.",
                 )
+        if declared is not function and (unknown := unexpected(keywords)):
+            return TypeError(_explained(shown(args), unknown[0], names, others))
         return _wrong_type(function, names, args, keywords) if is_strict else None
+
+    def unexpected(keywords: dict[str, Any]) -> list[str]:
+        return [] if takes_any else [one for one in keywords if one not in names]
 
     def better(
         error: Exception, args: tuple[Any, ...], keywords: dict[str, Any]
     ) -> Exception | None:
         if isinstance(error, SitelineError):
             return None
-        unknown = [] if takes_any else [one for one in keywords if one not in names]
-        if unknown:
+        if unknown := unexpected(keywords):
             return TypeError(_explained(shown(args), unknown[0], names, others))
         if len(args) > code.co_argcount and not takes_any:
             count = code.co_argcount - (names[:1] == ("self",))
             return TypeError(_by_name(shown(args), count, names))
         if function.__name__ == "scan" and not takes_any and "start" not in keywords:
             return QueryError(_START[0], hint=_START[1])
+        given = {*names[: len(args)], *keywords}
+        if not takes_any and (missing := [one for one in required if one not in given]):
+            needed = ", ".join(f"{one}=" for one in missing)
+            return TypeError(f"{shown(args)}() needs {needed}.")
         return _mistake(error, function, names, args, keywords)
 
     def shown(args: tuple[Any, ...]) -> str:
@@ -204,7 +253,7 @@ def _explained_with(function: Any, others: Mapping[str, str], *, is_strict: bool
 
     # A traceback with local variables must not show a key or a passphrase, so both functions
     # delete their arguments.
-    if code.co_flags & CO_COROUTINE:
+    if function.__code__.co_flags & CO_COROUTINE:
 
         @functools.wraps(function)
         async def checked(*args: Any, **keywords: Any) -> Any:
@@ -364,15 +413,6 @@ def _word(kind: str) -> str:
     return f"a {module}.{name}" if module else _WORDS.get(name, f"a {name}")
 
 
-def check(function: Any, keywords: Iterable[str]) -> None:
-    """Raise the ``TypeError`` of a wrong keyword of an explained method."""
-    code = function.__wrapped__.__code__
-    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    for name in keywords:
-        if name not in known:
-            raise TypeError(_explained(function.__name__, name, known, {}))
-
-
 def like(
     declared: Callable[Concatenate[Any, _P], Any],
 ) -> Callable[[Callable[..., _R]], Callable[Concatenate[Any, _P], _R]]:
@@ -396,14 +436,12 @@ def _explained(function: str, name: str, known: Iterable[str], others: Mapping[s
         for one, others in _NAMES.items()
         if plain in others and (one in known or (one.startswith("http") and "http" in known))
     ]
-    columns = [column for column, others in _COLUMNS.items() if plain in others]
     if meant:
         instead = f"write {meant[0].removesuffix('=')}{'' if '=' in meant[0] else '='}"
-    elif columns and "filters" in known:
+    elif "lateness" in known and any(plain.startswith(level) for level in _OF_SERIES):
         instead = (
-            "it is a column of the result, not a filter that the interface shows (§4.3). Keep the "
-            f'rows that you want, frame[frame["{columns[0]}"] == ...]. A filter of your service '
-            'goes into filters= under its name there, such as filters={"machineId": ["M1", "M2"]}'
+            "a feed reads all series of its site and line. store.read(feed, machine=...) selects, "
+            'and filters={"machineId": ["M1"]} is sent if your service has such a filter'
         )
     elif name in import_module("siteline.types").Http.__dataclass_fields__:
         instead = f"write http=Http({name}=...) of the client, from siteline.types"
@@ -418,7 +456,7 @@ def _nearest(name: str, known: list[str]) -> str:
     import difflib
 
     near = difflib.get_close_matches(name, known, 1, 0.8)
-    return f"write {near[0]}=" if near else f"it takes {', '.join(known)}"
+    return f"write {near[0]}=" if near else f"it takes {', '.join(known) or 'no arguments'}"
 
 
 def _by_name(function: str, positional: int, known: Iterable[str]) -> str:
@@ -427,4 +465,22 @@ def _by_name(function: str, positional: int, known: Iterable[str]) -> str:
             f"{function}() takes its credential by name: {function}(base_url, "
             'credential=siteline.Credential(subject, "key.pem")).'
         )
-    return f"{function}() takes {positional} arguments by position, and all others by name."
+    names = [one for one in known if one not in ("self", "cls")]
+    if not names:
+        return f"{function}() takes no arguments."
+    named = ", ".join(f"{one}=..." for one in names[positional:][:3])
+    if not positional:
+        return f"{function}() takes its arguments by name: {named}."
+    others = f", and others by name: {named}" if named else ""
+    return f"{function}() takes {', '.join(names[:positional])} by position{others}."
+
+
+def renamed(owner: object, name: str) -> AttributeError:
+    """Return the error for an attribute that an object does not have, with the new name."""
+    kind = type(owner)
+    text = f"{kind.__name__!r} object has no attribute {name!r}"
+    fields = getattr(kind, "__dataclass_fields__", ())
+    instead = _RENAMED.get(name, "")
+    if (new := instead.partition("(")[0]) in fields or (new and hasattr(kind, new)):
+        text += f": write {instead}"
+    return AttributeError(text, name=name, obj=owner)

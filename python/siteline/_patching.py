@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from types import MemberDescriptorType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from siteline._keywords import explain
+from siteline._keywords import explain, renamed
 
 __all__ = ["Replaceable"]
 
@@ -26,10 +26,13 @@ else:
             super().__init_subclass__()
             explain(cls)
 
+        def __getattr__(self, name: str) -> NoReturn:
+            raise renamed(self, name)
+
         def __setattr__(self, name: str, value: object) -> None:
             member, kind = getattr(type(self), name, None), type(self).__name__
             if member is None:
-                raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+                raise renamed(self, name)
             is_slot = isinstance(member, MemberDescriptorType)
             # Python looks up names such as __enter__ only in the class.
             if not is_slot and (not callable(member) or name.startswith("__")):

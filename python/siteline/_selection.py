@@ -325,19 +325,43 @@ def _sent(at: int, texts: list[str], names: Names, chosen: list[tuple[Ids, Row]]
     return sorted({text for text in texts if text not in of_name} | {id for id in ids if id})
 
 
-def _nothing(wanted: list[tuple[int, set[str]]], names: Names, unlisted: list[str]) -> QueryError:
+def nearest(text: str, known: Collection[str]) -> list[str]:
+    """Return the most similar texts, in any case."""
     from difflib import get_close_matches
 
+    folded = {one.casefold(): one for one in known}
+    return [folded[one] for one in get_close_matches(text.casefold(), folded, 3)]
+
+
+def _levels_of(text: str, names: Names) -> list[str]:
+    levels = ("site", "line", *LEVELS)
+    return [level for at, level in enumerate(levels) if text in _known(names, at)]
+
+
+def unlisted(texts: Sequence[str], names: Names | None) -> str:
+    """Return the warning about ids of a query, such as ``line "l1"``, that are not listed."""
+    found: dict[str, None] = {}
+    for text in texts:
+        level, _, id = text.partition(" ")
+        at = ("site", "line", *LEVELS).index(level)
+        known = () if names is None else _known(names, at)
+        found.update(dict.fromkeys(nearest(id.strip('"'), known)))
+    similar = f" Nearest: {', '.join(map(repr, found))}." if found else ""
+    listed = ", ".join(texts)
+    return f"Discovery does not list {listed}: the service may have no points for it.{similar}"
+
+
+def _nothing(wanted: list[tuple[int, set[str]]], names: Names, unlisted: list[str]) -> QueryError:
     near: dict[str, None] = {}
+    elsewhere: list[str] = []
     for at, texts in wanted:
         known = sorted(_known(names, at))
         for text in sorted(texts.difference(known)):
-            folded = {one.casefold(): one for one in known}
-            found = get_close_matches(text.casefold(), folded, 3)
-            near.update((folded[one], None) for one in found)
+            near.update(dict.fromkeys(nearest(text, known)))
+            elsewhere += [f'"{text}" is a {level}. ' for level in _levels_of(text, names)]
     levels = ["site", "line", *LEVELS]
     given = ", ".join(f"{levels[at]} {' or '.join(sorted(texts))}" for at, texts in wanted)
     what = ", ".join(unlisted) or f"{given}, all of them together"
-    nearest = f"Nearest: {', '.join(map(repr, near))}. " if near else ""
-    hint = f"{nearest}No page was requested; client.series() lists all ids and names."
+    similar = f"Nearest: {', '.join(map(repr, near))}. " if near else "".join(elsewhere)
+    hint = f"{similar}No page was requested; client.series() lists all ids and names."
     return QueryError(f"Discovery lists no series of {what}.", hint=hint)

@@ -24,7 +24,7 @@ from typing import (
 )
 
 from siteline._awaiting import await_for
-from siteline._keywords import check, like, strict
+from siteline._keywords import like, strict
 from siteline._points import Points
 from siteline.client import Client, _Settings
 from siteline.frames import check_options
@@ -117,7 +117,6 @@ class AsyncClient(_Settings):
         ``async`` methods: :class:`siteline.targets.AsyncStoreTarget`. A cancelled sync first
         completes the page that is being written; committed pages stay.
         """
-        check(Client.sync, options)
         report: SyncReport = await await_for(
             syncing(self._handle, feeds, store, options, awaits=True)
         )
@@ -138,13 +137,11 @@ class AsyncClient(_Settings):
         >>> asyncio.run(main({}))
         ['line-2']
         """
-        check(Client.sync_pages, options)
         return AsyncSyncPages(self._handle, feeds, states, options)
 
     @like(Client.plan)
     async def plan(self, what: Any, store: Any = None, **options: Any) -> Plan:
         """Plan what the next sync, or a scan, would read and cost: see :meth:`Client.plan`."""
-        check(Client.plan, options)
         plan: Plan = await await_for(planning(self._handle, what, store, options))
         return plan
 

@@ -119,8 +119,8 @@ class ScanBase(Replaceable):
     def _findings(self, report: Mapping[str, Any]) -> Iterator[str]:
         """Return the warnings about a query: ids that are not listed, and points paid in vain."""
         if report["not_listed"] and self._labels is not False:
-            ids = ", ".join(report["not_listed"])
-            yield f"Discovery does not list {ids}: the service may have no points for it."
+            names, _ = self._table(self._handle.empty())._known_names()
+            yield _selection.unlisted(report["not_listed"], names)
         if report["filtered"] and (self._store is None or _reads_once(self._store)):
             yield _selection.paid(
                 report["filtered"], report["points_read"], *self._handle.selection

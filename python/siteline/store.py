@@ -209,7 +209,7 @@ class Store(Replaceable):
         True
         """
         if since is None:
-            raise QueryError("start= is a siteline.types.SyncReport, a page number, or a time.")
+            raise QueryError("since= is a siteline.types.SyncReport, a page number, or a time.")
         picked = _selection.picked(site, line, machine, device, tag, series=series)
         return self._read(
             feed, (start, end), tz, picked, False, None, since, "keep", unread, labels

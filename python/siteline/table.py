@@ -15,7 +15,7 @@ from siteline.errors import QueryError, SitelineError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from datetime import date, time, timedelta, tzinfo
     from typing import TextIO
 
@@ -205,10 +205,12 @@ class Table(Replaceable):
         word = labels if isinstance(labels, str) or labels is False else "given"
         return {"tz": zone, "labels": word}
 
-    def _stream(self, tz: str | tzinfo | None, labels: Labels | None) -> Any:
-        zone = self._zone(tz)
+    def _presented(self, zone: str, labels: Labels | None) -> Any:
         metadata = {**self._handle.provenance(), **self._metadata(zone, labels)}
-        return self._handle.stream((zone, self._shown(labels), json.dumps(metadata)))
+        return zone, self._shown(labels), json.dumps(metadata)
+
+    def _stream(self, tz: str | tzinfo | None, labels: Labels | None) -> Any:
+        return self._handle.stream(self._presented(self._zone(tz), labels))
 
     def to_pandas(
         self,
@@ -607,13 +609,9 @@ class Table(Replaceable):
         """Export the schema through the Arrow PyCapsule interface."""
         return self._stream(None, None).__arrow_c_schema__()
 
-    def _ipc(self, columns: Sequence[str] | None = None) -> Iterator[bytes]:
-        """Return an iterator of bytes, which joined are one Arrow IPC stream of these columns."""
-        shown = (self._tz, self._shown(None), json.dumps(self._attributes()))
-        return self._handle.ipc(shown, list(columns or self.columns))
-
-    def _attributes(self) -> dict[str, Any]:
-        return {**self._handle.provenance(), **self._metadata(self._tz, None)}
+    def _ipc(self) -> Iterator[bytes]:
+        """Return an iterator of bytes, which joined are one Arrow IPC stream."""
+        return self._handle.ipc(self._presented(self._tz, None), self.columns)
 
     def __copy__(self) -> Table:
         """Return the table itself, which is immutable."""

@@ -42,9 +42,9 @@ pub(crate) struct PyClient {
 
 fn without_credential() -> PyErr {
     let message = "The client cannot be created: credential is missing.";
-    let hint = "Looked at: the argument credential=, the agent of agent= or SITELINE_AGENT. A base_url \
-                without profile= reads no other variable and no profile, so that a stored key is never \
-                used at another address.";
+    let hint = "Write credential=siteline.Credential(\"subject\", \"key.pem\"), or name a profile. With a \
+                base_url only credential=, agent= and SITELINE_AGENT are looked at, so that a stored key is \
+                never used at another address.";
     Error::new(Kind::ConfigError, message).with_hint(hint).into_py_err()
 }
 

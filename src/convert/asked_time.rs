@@ -8,7 +8,7 @@ use crate::prelude::*;
 use siteline_core::data::{AskedRange, AskedTime, OUT_OF_RANGE};
 
 const INSTANT_HINT: &str = "Give an aware datetime, a pandas Timestamp with a zone, ISO text such as \
-    \"2026-11-01T00:00:00Z\", or a date: a day in UTC. Reads also take tz=, the zone of naive times.";
+    \"2026-11-01T00:00:00Z\", a date, or a time before now such as \"-7d\". Reads also take tz=, the zone of naive times.";
 
 /// A range from the arguments `start`, `end` and `tz`.
 pub(crate) fn asked_range(

@@ -58,7 +58,7 @@ pub(crate) fn _restore(
     report: Report<'_, '_>,
 ) -> PyResult<bool> {
     let (py, backup, store) = (backup.py(), path_of(backup, "backup")?, path_of(store, "store")?);
-    watched(py, report, move |watch: &Watch| Ok(restore(&backup, &store, watch)?.replaced))
+    watched(py, report, move |watch: &Watch| restore(&backup, &store, watch))
 }
 
 #[pymethods]

@@ -175,7 +175,7 @@ def test_a_token_that_is_refused_is_replaced_once_for_all_clients(sandbox, agent
     rounds = token_requests(sandbox)
     # Somebody who tells of the former token again changes nothing.
     body = lease(agent.address, scopes="customer.data.read customer.discovery.read")
-    assert ask(agent.address, "/v1/refused", {**body, "digest": "of no token"}) == (200, None)
+    assert ask(agent.address, "/v1/token", {**body, "refused": "of no token"})[0] == 200
     users[0].discover()
     assert token_requests(sandbox) == rounds
     # A client that is always refused does not request tokens without end.

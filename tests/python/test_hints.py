@@ -1,8 +1,10 @@
 """Errors say what to write instead."""
 
+import asyncio
 import logging
 import re
 
+import pandas as pd
 import pytest
 import siteline
 from kit.ranges import SIX_HOURS
@@ -33,6 +35,7 @@ def test_missing_settings_list_the_places_searched(make, credential):
         make(None, credential=credential)
     with pytest.raises(siteline.errors.ConfigError, match="credential is missing") as caught:
         make(URL)
+    assert 'credential=siteline.Credential("subject", "key.pem")' in caught.value.hint
     assert "SITELINE_AGENT" in caught.value.hint
     with pytest.raises(TypeError, match="base_url= is text; this is an object of type int"):
         make(7, credential=credential)
@@ -83,6 +86,118 @@ def test_an_unknown_keyword_has_an_alternative(sandbox, name, instead):
             client.scan(**{**SIX_HOURS, name: "T1"})
         assert f"scan() has no argument '{name}': " in str(caught.value)
         assert instead in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda c, t, s: c.read("S1"), "read() takes its arguments by name: start="),
+        (lambda c, t, s: c.read(start="-1d", freq="1h"), "read() has no argument 'freq'"),
+        (lambda c, t, s: c.read(start="-1d", settled_only=True), "final=True"),
+        (lambda c, t, s: c.series("speed"), "series() takes no arguments"),
+        (lambda c, t, s: t.resample("1d", value="mean"), "write agg="),
+        (lambda c, t, s: t.resample("1d"), "resample() needs agg="),
+        (lambda c, t, s: t.completeness(by="1d"), "write every="),
+        (lambda c, t, s: t.plot(series="speed"), "table.find(...)"),
+        (lambda c, t, s: t.find(name="speed"), "write text="),
+        (lambda c, t, s: t.gaps("1h"), "gaps() takes its arguments by name: longer_than="),
+        (lambda c, t, s: s.read("line-2", flagged="drop"), "write withdrawn="),
+        (lambda c, t, s: s.forget("line-2"), "forget() needs before="),
+        (lambda c, t, s: siteline.Feed("line-2", since="2026-11-01"), "write start="),
+        (lambda c, t, s: siteline.Feed("line-2"), "Feed() needs start="),
+        (lambda c, t, s: siteline.Feed("line-2", start="-1d", tag="T1"), "store.read(feed, "),
+        (lambda c, t, s: siteline.Client(URL, subject="s"), "Credential(..., subject=...)"),
+        (lambda c, t, s: siteline.types.Http(timeout=5), "write response_timeout="),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_name_what_to_write(client, store, wrong, words):
+    with pytest.raises(TypeError, match=re.escape(words)):
+        wrong(client, client.scan(**SIX_HOURS).collect(), store)
+
+
+def test_wrong_arguments_of_coroutines_are_explained(sandbox):
+    for make, words in (
+        (lambda c: c.read(start="-1d", freq="1h"), "read() has no argument 'freq'"),
+        (lambda c: c.sync([], None, now="-1d"), "sync() has no argument 'now'"),
+        (lambda c: c.plan(), "plan() needs what="),
+    ):
+        with pytest.raises(TypeError, match=re.escape(words)):
+            asyncio.run(make(sandbox.async_client()))
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("Client.data", "read(...)"),
+        ("Table.wide", "pivot()"),
+        ("Table.rebucket", "resample(every, agg)"),
+        ("Table.df", "to_pandas()"),
+        ("Store.points", "read(...)"),
+        ("Store.scan", "read(feed).lazy()"),
+        ("SyncReport.todo", "tasks"),
+        ("FeedReport.set_aside", "skipped"),
+        ("Coverage.to_svg", "plot()"),
+        ("Sandbox.truth", "expected()"),
+    ],
+)
+def test_an_old_attribute_names_the_new_one(sandbox, client, store, name, instead):
+    owner, _, attribute = name.partition(".")
+    feed = siteline.Feed("line-2", site="S1", interval="1h", start="2026-11-18")
+    report = client.sync(feed, store)
+    found = [client, client.scan(**SIX_HOURS).collect(), store, report, report["line-2"],
+             store.coverage("line-2"), sandbox]  # fmt: skip
+    one = next(one for one in found if type(one).__name__ == owner)
+    with pytest.raises(AttributeError, match=re.escape(f"{attribute!r}: write {instead}")):
+        getattr(one, attribute)
+    with pytest.raises(AttributeError, match=r"has no attribute 'colour'$"):
+        _ = one.colour
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        ({"start": "7 days ago"}, 'write "-7 days"'),
+        ({"start": "yesterday"}, 'or a time before now as "-7d"'),
+        ({"start": 20261101}, 'such as "-7d"'),
+        ({"interval": "15T"}, 'Write "15m"'),
+        ({"interval": "W-MON"}, 'Write "1w"'),
+        ({"interval": "1M"}, "has no fixed length"),
+        ({"interval": "soon"}, "a number and a unit"),
+        ({"machine": "m1"}, "Nearest: 'M1'"),
+        ({"machine": "L1"}, '"L1" is a line'),
+    ],
+)
+def test_wrong_values_have_a_hint(client, wrong, hint):
+    with pytest.raises(siteline.errors.QueryError) as caught:
+        client.read(**{**SIX_HOURS, **wrong})
+    assert hint in caught.value.hint
+
+
+def test_an_id_in_another_case_is_named(client, store):
+    with pytest.warns(siteline.SitelineWarning, match=r"""line "l1": .*Nearest: 'L1'\."""):
+        client.read(**SIX_HOURS, line="l1")
+    client.sync(siteline.Feed("line-2", site="S1", interval="1h", start="2026-11-18"), store)
+    with pytest.raises(siteline.errors.QueryError, match='no machine "m1", only "M1", "M2"'):
+        store.read("line-2", machine="m1").to_pandas()
+
+
+def test_only_loaded_points_can_be_changed(sandbox):
+    at = "2026-11-01T00:00Z"
+    with pytest.raises(siteline.errors.ConfigError, match="S1 / L1 / M1 / D1 / T1 is not loaded"):
+        sandbox.revise(at, 1.0)
+    frame = pd.DataFrame({"timestamp": [pd.Timestamp(at)], "value": [1.0]})
+    sandbox.load(frame.assign(sample_count=1), bucket="1h", tag="T9")
+    sandbox.load(frame, bucket="1h", tag="T8")
+    for wrong, words in (
+        (lambda: sandbox.withdraw(at), "S1 / L1 / M1 / D1 / T1 is not loaded"),
+        (lambda: sandbox.withdraw(at, tag="T8"), "has raw readings"),
+        (lambda: sandbox.withdraw("2026-11-01T01:00Z", tag="T9"), "has no point at 2026-11-01T01"),
+        (lambda: sandbox.withdraw("2026-11-01T01:30Z", tag="T9"), "only multiples of 3600 s"),
+    ):
+        with pytest.raises(siteline.errors.ConfigError, match=words):
+            wrong()
+    sandbox.withdraw(at, tag="T9")
+    assert len(sandbox.expected(start=at, end="2026-11-01T01:00Z").find(tag="T9")) == 0
 
 
 def test_what_the_hints_say_works(client):

@@ -37,10 +37,6 @@ NAMES = {
     "siteline.dlt": "points Points",
     "siteline.otel": "instrument uninstrument",
 }
-# Classes whose docstrings do not list the parameters.
-PENDING = {
-    *("DuckDB", "Postgres", "Delta", "StoreTarget"),
-}
 # Functions that pytest and Spark call.
 CALLED_BY_OTHERS = {"siteline_sandbox", "siteline_client", "SitelineDataSource"}
 # Constructors of objects that siteline makes.
@@ -55,7 +51,7 @@ REFERS = re.compile(r"[Ss]ee (:meth:|``)|parameters of|[Aa]s (of |for |:meth:|``
 def test_modules_have_these_names(module):
     found = importlib.import_module(module)
     expected = set(NAMES[module].split())
-    assert set(found.__all__) - PENDING == expected - PENDING
+    assert set(found.__all__) == expected
     assert expected <= set(dir(found))
     for name in expected:
         assert getattr(found, name) is not None
@@ -65,7 +61,7 @@ def test_dir_of_the_package_has_no_others():
     shown = {name for name in dir(siteline) if not name.startswith("_")}
     modules = {name for name in shown if inspect.ismodule(getattr(siteline, name))}
     others = shown - modules - set(NAMES["siteline"].split())
-    assert others <= {"TYPE_CHECKING", *PENDING}
+    assert others <= {"TYPE_CHECKING"}
 
 
 def public_things():
@@ -75,7 +71,7 @@ def public_things():
         found = importlib.import_module(module)
         for name in found.__all__:
             thing = getattr(found, name)
-            if not callable(thing) or thing in seen or name in PENDING | CALLED_BY_OTHERS:
+            if not callable(thing) or thing in seen or name in CALLED_BY_OTHERS:
                 continue
             seen.add(thing)
             if not inspect.isclass(thing):
@@ -93,7 +89,7 @@ def members(name, cls):
             is_constructor = member == "__init__" and not dataclasses.is_dataclass(cls)
             is_constructor = is_constructor and name not in INTERNAL
             is_constructor = is_constructor and not getattr(cls, "_is_protocol", False)
-            if is_constructor or not (member.startswith("_") or member in PENDING):
+            if is_constructor or not member.startswith("_"):
                 yield f"{name}.{member}", cls, getattr(one, "__func__", one)
 
 
@@ -201,7 +197,7 @@ def test_looking_at_objects_sends_nothing(objects, shared_sandbox, tmp_path):
                 with contextlib.suppress(siteline.SitelineError):
                     getattr(one, attribute)
         shown = repr(one)
-        assert " object at 0x" not in shown or type(one).__name__ in PENDING, name
+        assert " object at 0x" not in shown, name
         assert len(shown) < 5_000, name
         html = getattr(one, "_repr_html_", str)()
         for secret in ("PRIVATE KEY", "eyJ", *(keys.PEM.splitlines()[1],)):

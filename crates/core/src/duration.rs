@@ -14,10 +14,34 @@ use crate::error::{Error, Kind, Result, excerpt};
 /// and for `"1M"`, which pandas reads as a month.
 pub fn parse_duration(text: &str) -> Result<Duration> {
     parse(text.trim()).ok_or_else(|| {
-        Error::new(Kind::QueryError, format!("{:?} is not a duration", excerpt(text))).with_hint(
-            "Write it as \"90s\", \"200ms\", \"1m\", \"1h30m\", \"1d\", \"2w\" or \"PT1M\".",
-        )
+        Error::new(Kind::QueryError, format!("{:?} is not a duration", excerpt(text)))
+            .with_hint(hint(text.trim()))
     })
+}
+
+/// What to write, also for an offset of pandas such as `15T` or `D`.
+fn hint(text: &str) -> String {
+    let unit = text.trim_start_matches(|one: char| one.is_ascii_digit()).trim();
+    let count = text.strip_suffix(unit).map(str::trim).filter(|count| !count.is_empty());
+    let meant = match unit {
+        "T" | "min" | "m" => "m",
+        "S" | "s" | "second" => "s",
+        "L" | "ms" => "ms",
+        "H" | "h" | "hour" | "hourly" => "h",
+        "D" | "d" | "day" | "daily" => "d",
+        "w" | "week" | "weekly" => "w",
+        "M" | "ME" | "MS" | "mo" | "month" | "months" | "monthly" | "Y" | "y" | "year" => {
+            return "A month or a year has no fixed length: write days, such as \"30d\"."
+                .to_owned();
+        }
+        _ if unit.starts_with('W') => "w",
+        _ => {
+            return "Write a number and a unit, such as \"90s\", \"15m\", \"1h30m\", \"1d\", \"2w\" or \
+                    \"PT1M\"."
+                .to_owned();
+        }
+    };
+    format!("Write {:?}.", format!("{}{meant}", count.unwrap_or("1")))
 }
 
 fn parse(text: &str) -> Option<Duration> {
@@ -61,6 +85,21 @@ mod tests {
             ("0s", 0.0),
         ] {
             assert_eq!(parse_duration(text).unwrap(), Duration::from_secs_f64(seconds), "{text}");
+        }
+    }
+
+    #[test]
+    fn offsets_of_pandas_have_a_hint() {
+        for (text, meant) in [
+            ("15T", "Write \"15m\"."),
+            ("D", "Write \"1d\"."),
+            ("W-MON", "Write \"1w\"."),
+            ("hourly", "Write \"1h\"."),
+            ("1M", "no fixed length"),
+            ("soon", "a number and a unit"),
+        ] {
+            let error = parse_duration(text).unwrap_err().to_string();
+            assert!(error.contains(meant), "{error}");
         }
     }
 

@@ -7,6 +7,8 @@ use super::error::SandboxError;
 use super::identity::{Identity, Names, add_names};
 use super::query::PointQuery;
 
+pub(super) type Done = Result<(), SandboxError>;
+
 const SECOND: i64 = 1_000_000;
 /// 0001-01-01T00:00:00Z
 const FIRST_YEAR: i64 = -62_135_596_800 * SECOND;
@@ -138,21 +140,25 @@ impl Dataset {
     }
 
     /// Adds a version of a point of a loaded series; with `present` false, withdraws the point.
-    pub(super) fn revise(
-        &mut self,
-        identity: &Identity,
-        point: &Point,
-        present: bool,
-    ) -> Result<(), SandboxError> {
-        let series = self.series.get_mut(identity);
-        let series = series.ok_or_else(|| SandboxError::new("no such series is loaded"))?;
-        let SeriesKind::Points(width) = series.kind else {
-            return Err(SandboxError::new("only points can be revised, not readings"));
+    pub(super) fn revise(&mut self, identity: &Identity, point: &Point, present: bool) -> Done {
+        let ids = identity.members().map(|(_, id)| id.unwrap_or("None")).join(" / ");
+        let refused = |why: &str| Err(SandboxError::new(format!("The series {ids} {why}.")));
+        let Some(series) = self.series.get_mut(identity) else {
+            return refused("is not loaded: only loaded points can be changed");
         };
+        let SeriesKind::Points(width) = series.kind else {
+            return refused("has raw readings: load points, with a sample_count, to change them");
+        };
+        let at = shown(point.timestamp);
         if point.timestamp.rem_euclid(width) != 0 {
-            let shown = shown(point.timestamp);
-            let text = format!("{shown} is not a bucket timestamp of the series");
-            return Err(SandboxError::new(text));
+            return refused(&format!(
+                "has no bucket at {at}, only multiples of {} s",
+                width / SECOND
+            ));
+        }
+        let is_there = |one: &Record| one.present && one.sample.timestamp == point.timestamp;
+        if !present && !series.records.iter().any(is_there) {
+            return refused(&format!("has no point at {at}"));
         }
         let record = Record::version(point, present);
         record.check()?;
@@ -171,7 +177,7 @@ impl Dataset {
         for (identity, items) in &series {
             if self.series.get(identity).is_some_and(|known| known.kind != kind) {
                 return Err(SandboxError::new(
-                    "a series has either points of one bucket width or readings, not both",
+                    "a series has points of one bucket width or readings",
                 ));
             }
             items.iter().try_for_each(|item| record(item).check())?;

@@ -30,8 +30,7 @@ fn decode_part(text: &str) -> Result<String, String> {
 }
 
 fn hex(octet: Option<u8>) -> Option<u8> {
-    let digit = char::from(octet?).to_digit(16)?;
-    u8::try_from(digit).ok()
+    u8::try_from(char::from(octet?).to_digit(16)?).ok()
 }
 
 #[cfg(test)]

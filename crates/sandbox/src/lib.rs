@@ -69,7 +69,7 @@ pub use truth::Truth;
 
 use authority::{Authority, ROOT};
 use certificates::Certificates;
-use dataset::Dataset;
+use dataset::{Dataset, Done};
 use frame::Rows;
 use server::{Server, Shared};
 use service::Service;
@@ -341,21 +341,13 @@ impl Sandbox {
         self.add_version(identity, point, false)
     }
 
-    fn add_version(
-        &self,
-        identity: &Identity,
-        mut point: Point,
-        present: bool,
-    ) -> Result<(), SandboxError> {
+    fn add_version(&self, identity: &Identity, mut point: Point, present: bool) -> Done {
         let now = self.clock.wall().as_microsecond();
         point.available_at.get_or_insert(now);
         self.change_dataset(|dataset| dataset.revise(identity, &point, present))
     }
 
-    fn change_dataset(
-        &self,
-        change: impl FnOnce(&mut Dataset) -> Result<(), SandboxError>,
-    ) -> Result<(), SandboxError> {
+    fn change_dataset(&self, change: impl FnOnce(&mut Dataset) -> Done) -> Done {
         let mut service = self.shared.lock();
         service.snapshots.clear();
         if let DataSource::Loaded(dataset) = &mut service.source {

@@ -8,9 +8,9 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from types import UnionType
-from typing import Any, ClassVar, Self, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, Union, get_args, get_origin
 
-from siteline._keywords import explain
+from siteline._keywords import explain, renamed
 from siteline._times import iso
 from siteline.feed import Feed
 
@@ -48,6 +48,11 @@ class FrozenRecord:
             field, read = known.get(name, (name, None))
             values[field] = value if read is None or value is None else read(value)
         return cls(**values)
+
+    if not TYPE_CHECKING:  # a type checker that sees it accepts every attribute
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise renamed(self, name)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values: times as ISO 8601 text, durations in seconds."""

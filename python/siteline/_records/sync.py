@@ -229,7 +229,9 @@ class SyncReport(FrozenRecord):
         for one in self.feeds:
             if one.name == feed:
                 return one
-        raise KeyError(feed)
+        raise KeyError(
+            f"{feed!r}; feeds of this report: {', '.join(one.name for one in self.feeds)}"
+        )
 
     def _of_feed(self, feed: str) -> FeedReport:
         try:

@@ -70,11 +70,18 @@ def _answer(given: list[str]) -> int:
 
         print(f"siteline {__version__}")
         return 0
-    from siteline.cli.parser import overview, parser_for
-
     if not given:
+        from siteline.cli.summaries import overview
+
         print(overview(), file=sys.stderr)
         return 2
+    if given in (["-h"], ["--help"]):
+        from siteline.cli.summaries import complete_help
+
+        print(complete_help(), end="")
+        return 0
+    from siteline.cli.parser import parser_for
+
     return _run(parser_for(given).parse_args(given))
 
 

@@ -59,7 +59,7 @@ def _run(options: argparse.Namespace) -> Outcome:
 
     output = OutputFile(options)
     since = _since(options.since)
-    with existing_store(options.store, read_only=True) as store:
+    with existing_store(options.store) as store:
         bounds = {"start": options.start, "end": options.end, "tz": options.tz}
         try:
             points = store.changes(options.feed, since, **bounds, unread=options.unread)

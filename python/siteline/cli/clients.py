@@ -1,4 +1,4 @@
-"""The client that a command uses: of a profile, or of the environment variables."""
+"""The client, the stores and the own files of a command."""
 
 from __future__ import annotations
 
@@ -6,29 +6,30 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
+    from pathlib import Path
 
     from siteline import Client, Store
     from siteline.types import RequestEvent
 
-__all__ = ["client_of", "existing_store", "progress_of"]
+__all__ = ["client_of", "existing_store", "profiles_file", "progress_of", "state_folder"]
 
 
 def client_of(
     options: argparse.Namespace, on_request: Callable[[RequestEvent], object] | None = None
 ) -> Client:
-    """Make the client of ``--profile``, else of the ``SITELINE_*`` variables. Sends nothing."""
+    """Makes the client of ``--profile`` or of the ``SITELINE_*`` variables. Sends nothing."""
     from siteline import Client
 
     return Client(profile=options.profile, on_request=on_request)
 
 
 def progress_of(options: argparse.Namespace) -> bool:
-    """Whether to show progress, which siteline does only on a terminal."""
+    """Returns whether to show progress, if there is a terminal."""
     return not (options.no_progress or options.json)
 
 
-def existing_store(path: str, *, read_only: bool) -> Store:
-    """Open a store that is there: a mistyped path makes no new one."""
+def existing_store(path: str) -> Store:
+    """Opens a store for reading. A mistyped path creates no new one."""
     import errno
     import os
 
@@ -38,4 +39,26 @@ def existing_store(path: str, *, read_only: bool) -> Store:
         os.stat(path)
     except FileNotFoundError:
         raise FileNotFoundError(errno.ENOENT, "there is no store", path) from None
-    return Store(path, labels=False, read_only=read_only)
+    return Store(path, labels=False, read_only=True)
+
+
+def profiles_file() -> Path:
+    """Returns the path of the file of profiles, which need not exist."""
+    return _own_path("profiles", "SITELINE_CONFIG names the file of profiles.")
+
+
+def state_folder() -> Path:
+    """Returns the folder of the ledgers and other state; it need not exist."""
+    return _own_path("state", "XDG_STATE_HOME names the folder above it.")
+
+
+def _own_path(name: str, hint: str) -> Path:
+    from pathlib import Path
+
+    from siteline import _doors
+    from siteline.errors import ConfigError
+
+    found = _doors.paths()[name]
+    if found is None:
+        raise ConfigError("There is no home folder.", hint=hint)
+    return Path(found)

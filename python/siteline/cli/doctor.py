@@ -65,7 +65,7 @@ def _run(options: argparse.Namespace) -> Outcome:
 
 def _first_steps() -> str | None:
     """Returns the commands to begin with; ``None`` if there are settings to check."""
-    from siteline.cli.paths import profiles_file
+    from siteline.cli.clients import profiles_file
     from siteline.cli.profile_file import read_profiles
     from siteline.errors import ConfigError
 

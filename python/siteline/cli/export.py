@@ -52,7 +52,7 @@ def add(actions: _Commands) -> None:
 def _run(options: argparse.Namespace) -> Outcome:
     check_shape(options)
     output = OutputFile(options)
-    with existing_store(options.store, read_only=True) as store:
+    with existing_store(options.store) as store:
         table = _read(options, store)
         made = shaped(table, options)
         output.write(made)

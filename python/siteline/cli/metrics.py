@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import time
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from siteline import _doors
@@ -17,10 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from siteline.cli.request_counts import RequestCounts
-    from siteline.types import Allowance, SyncReport
+    from siteline.types import Allowance, RequestEvent, SyncReport
 
-__all__ = ["MetricsFile", "RunFacts"]
+__all__ = ["MetricsFile", "RequestCounts", "RunFacts"]
 
 _RUN = "siteline_sync_last_run_timestamp_seconds"
 _SUCCESS = "siteline_sync_last_success_timestamp_seconds"
@@ -54,6 +54,25 @@ _BEGIN = f"# HELP {_RUN} "
 _KEPT = (_SETTLED, _READ, _SKIPPED)
 """Metrics that a run without this feed does not change."""
 _LINE = re.compile(r'(\w+)\{store="((?:[^"\\]|\\.)*)"(?:,feed="((?:[^"\\]|\\.)*)")?\} (\S+)')
+
+
+@dataclass
+class RequestCounts:
+    """Counts the requests of a client, as its ``on_request=``."""
+
+    requests: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By kind and by status; without a reply, by the class of the error."""
+    bytes: int = 0
+    points: int = 0
+    exchanges: int = 0
+
+    def __call__(self, event: RequestEvent) -> None:
+        """Counts one request."""
+        status = str(event.error) if event.status is None else str(event.status)
+        self.requests[event.kind, status] += 1
+        self.bytes += event.bytes
+        self.points += event.points or 0
+        self.exchanges += event.kind == "token" and event.error is None
 
 
 @dataclass

@@ -92,7 +92,7 @@ class OutputFile:
             return
         with self.opened() as stream:
             if self.format == "arrow":
-                for piece in _doors.ipc(table, table.columns):
+                for piece in _doors.ipc(table):
                     stream.write(piece)
             else:
                 self.write_lines(stream, [table])

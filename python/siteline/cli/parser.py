@@ -9,16 +9,15 @@ import re
 
 from siteline import __version__
 from siteline._escape import escaped
-from siteline.cli import exits
 from siteline.cli.arguments import SHARED
-from siteline.cli.summaries import GROUPS, SUMMARIES
+from siteline.cli.summaries import SUMMARIES, complete_help
 
 # Importing typing would slow down each command.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-__all__ = ["complete_parser", "overview", "parser_for"]
+__all__ = ["complete_parser", "parser_for"]
 
 
 def parser_for(arguments: list[str]) -> argparse.ArgumentParser:
@@ -52,27 +51,15 @@ def _parser() -> tuple[
     argparse.ArgumentParser, argparse._SubParsersAction[argparse.ArgumentParser]
 ]:
     made: argparse.ArgumentParser = _Parser(
-        prog="siteline",
-        usage="siteline [-h] [--version] COMMAND ...",
-        description=overview(),
-        epilog=f"exit status:\n{exits.table()}",
+        prog="siteline", usage="siteline [-h] [--version] COMMAND ..."
     )
+    made.format_help = complete_help  # type: ignore[method-assign]
     made.add_argument("--version", action="version", version=f"siteline {__version__}")
     commands = made.add_subparsers(
         prog="siteline", metavar="COMMAND", dest="command", help=argparse.SUPPRESS
     )
     commands.required = True
     return made, commands
-
-
-def overview() -> str:
-    """Returns the commands, those that a beginner needs first."""
-    width = max(map(len, SUMMARIES))
-    lines = ["Reads time series of the Customer Data Service, and keeps a local copy up to date."]
-    for title, group in GROUPS.items():
-        lines += ["", f"{title}:"]
-        lines += [f"  {name:<{width}}  {line}" for name, line in group.items()]
-    return "\n".join([*lines, "", "siteline COMMAND --help shows the options and an example."])
 
 
 class _Parser(argparse.ArgumentParser):

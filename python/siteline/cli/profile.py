@@ -46,7 +46,7 @@ def add(commands: _Commands) -> None:
 
 
 def _init(options: argparse.Namespace) -> Outcome:
-    from siteline.cli.paths import profiles_file
+    from siteline.cli.clients import profiles_file
     from siteline.cli.profile_file import append_profile
 
     members = members_of(options)
@@ -108,7 +108,7 @@ def _missing(name: str) -> SitelineError | None:
 
 
 def _list(options: argparse.Namespace) -> Outcome:
-    from siteline.cli.paths import profiles_file
+    from siteline.cli.clients import profiles_file
     from siteline.cli.profile_file import read_profiles
 
     path = profiles_file()
@@ -127,7 +127,7 @@ def _list(options: argparse.Namespace) -> Outcome:
 
 
 def _show(options: argparse.Namespace) -> Outcome:
-    from siteline.cli.paths import profiles_file
+    from siteline.cli.clients import profiles_file
     from siteline.cli.profile_file import read_profiles
     from siteline.errors import ConfigError
 

@@ -208,7 +208,7 @@ def _store_of(options: argparse.Namespace) -> Any:
     if options.store is None:
         return nullcontext()
     if options.dry_run:
-        return existing_store(options.store, read_only=True)
+        return existing_store(options.store)
     from siteline import Store
 
     return Store(options.store)
@@ -326,6 +326,7 @@ def _explain(error: BaseException, way: str, members: dict[str, Any] | None = No
 
         way = f"{way} The next requests are possible from {to_second(retry_at)} UTC on."
     with suppress(AttributeError):
+        known = known and known.replace("client.series()", "siteline series")
         text = " ".join(filter(None, (known, way)))
         vars(error).update(hint=text or None, members=members or {})
 

@@ -62,7 +62,7 @@ def _run(options: argparse.Namespace) -> Outcome:
     output = OutputFile(options) if options.output or options.format else None
     require_stdout()
     if options.store is not None:
-        with existing_store(options.store, read_only=True) as store:
+        with existing_store(options.store) as store:
             return _listed(options, store.series(), output)
     with client_of(options) as client:
         series = client.series()
@@ -197,7 +197,7 @@ def _remember_after(
 def _memory(whose: tuple[str, str]) -> Path:
     import hashlib
 
-    from siteline.cli.paths import state_folder
+    from siteline.cli.clients import state_folder
 
     digest = hashlib.sha256("\n".join(whose).encode()).hexdigest()[:32]
     return state_folder() / f"series-{digest}.json"

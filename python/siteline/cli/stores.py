@@ -15,37 +15,35 @@ if TYPE_CHECKING:
 __all__ = ["add_feeds", "add_store", "feeds_of", "read"]
 
 _Given = TypeVar("_Given")
-_TRIES = 3
 
 
 def add_store(made: argparse.ArgumentParser) -> None:
-    """Add the argument STORE of a command that only reads it."""
+    """Adds the argument STORE."""
     made.add_argument("store", metavar="STORE", help="the store's file")
 
 
 def add_feeds(made: argparse.ArgumentParser) -> None:
-    """Add the argument FEED …, which :func:`feeds_of` reads."""
+    """Adds the argument FEED …, which :func:`feeds_of` reads."""
     made.add_argument("feeds", metavar="FEED", nargs="*", help="only these feeds")
 
 
-def read(path: str, work: Callable[[Store], _Given]) -> _Given:
-    """Open the store to read alone, and return what the work gives.
+def read(path: str, work: Callable[[Store], _Given], tries: int = 3) -> _Given:
+    """Opens the store for reading, and returns the result of the work.
 
-    A store that nobody has open is read without its log. Where a sync opens it meanwhile the read
-    is busy; begun again it reads beside the sync.
+    A store that nobody has open is read without its log. If a sync opens it at this moment, the
+    read is busy; the next try reads next to the sync.
     """
     from siteline.errors import StoreBusy
 
-    for _ in range(_TRIES - 1):
-        try:
-            with existing_store(path, read_only=True) as store:
-                return work(store)
-        except StoreBusy:
-            continue
-    with existing_store(path, read_only=True) as store:
-        return work(store)
+    try:
+        with existing_store(path) as store:
+            return work(store)
+    except StoreBusy:
+        if tries == 1:
+            raise
+        return read(path, work, tries - 1)
 
 
 def feeds_of(store: Store, names: Iterable[str]) -> list[str]:
-    """Return the names of the feeds that were asked for, each once; all without any."""
+    """Returns the given names of feeds, each once; without names, all feeds."""
     return list(dict.fromkeys(names)) or list(store.feeds)

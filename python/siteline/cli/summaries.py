@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["GROUPS", "SUMMARIES"]
+__all__ = ["SUMMARIES", "complete_help", "overview"]
 
 GROUPS = {
     "start here": {
@@ -30,3 +30,21 @@ GROUPS = {
 """In the order of the help. The module of a command has its name."""
 
 SUMMARIES = {name: line for group in GROUPS.values() for name, line in group.items()}
+
+
+def overview() -> str:
+    """Returns the commands, beginning with those that a beginner needs."""
+    width = max(map(len, SUMMARIES))
+    lines = ["Reads time series of the Customer Data Service, and keeps a local copy up to date."]
+    for title, group in GROUPS.items():
+        lines += ["", f"{title}:"]
+        lines += [f"  {name:<{width}}  {line}" for name, line in group.items()]
+    return "\n".join([*lines, "", "siteline COMMAND --help shows the options and an example."])
+
+
+def complete_help() -> str:
+    """Returns the help of the whole command. It needs no argparse, which would double its time."""
+    from siteline.cli.exits import table
+
+    usage = "usage: siteline [-h] [--version] COMMAND ..."
+    return f"{usage}\n\n{overview()}\n\nexit status:\n{table()}\n"

@@ -12,9 +12,8 @@ from siteline.cli.arguments import add_command, add_skip_code
 from siteline.cli.clients import client_of, progress_of
 from siteline.cli.exits import Exit, status_of
 from siteline.cli.feeds import read_feeds
-from siteline.cli.metrics import MetricsFile, RunFacts
+from siteline.cli.metrics import MetricsFile, RequestCounts, RunFacts
 from siteline.cli.output import Outcome
-from siteline.cli.request_counts import RequestCounts
 from siteline.cli.stores import read
 from siteline.cli.summaries import SUMMARIES
 

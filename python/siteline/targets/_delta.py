@@ -36,7 +36,11 @@ class Delta(_shared.SharedTarget):
     as the version of its app transaction, which Delta keeps. The state that counts is that of the
     last commit, wherever a process is killed. Of two processes that sync a feed, the second gets a
     :class:`StoreBusy`; after other conflicts (compaction, other feeds) a page is compared again.
-    ``options`` are the ``storage_options`` of ``deltalake``.
+
+    Args:
+        path: The path or URI of the table.
+        options: The ``storage_options`` of ``deltalake``.
+        batch: Pages of a chain in one commit, or ``"chain"`` for all of them.
     """
 
     def __init__(
@@ -56,7 +60,7 @@ class Delta(_shared.SharedTarget):
 
     @contextmanager
     def lock(self, feed: str) -> Iterator[None]:
-        """Hold a feed within this process; make the table, or refuse one with other columns."""
+        """Hold a feed during a sync: see ``StoreTarget``."""
         with _shared.held_in_process(self._lake.path, feed):
             try:
                 self._lake.try_folder()
@@ -70,7 +74,7 @@ class Delta(_shared.SharedTarget):
             yield
 
     def state(self, feed: str) -> bytes | None:
-        """Return the state of the last commit for a feed; ``None`` for an unknown feed."""
+        """Return the newest state of a feed: see ``StoreTarget``."""
         number = self._lake.exists() and self._lake.version(self._lake.open(), feed)
         if not number:
             return None
@@ -81,7 +85,7 @@ class Delta(_shared.SharedTarget):
         return bytes(states[0].as_py())
 
     def apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
-        """Commit a page and the state, again while others commit to the same files."""
+        """Store a page and the state: see ``StoreTarget``."""
         try:
             return self._retried(feed, page, state)
         except (self._lake.Error, OSError, ValueError, OverflowError) as error:
@@ -145,6 +149,11 @@ class Delta(_shared.SharedTarget):
 
         With ``old=True`` also what was known at ``since``, from that version of the table: its
         commit is in the log for 30 days, its files until :meth:`compact` deletes them after 7.
+
+        Args:
+            feed: The name of the feed.
+            since: The sequence of the last page that was seen.
+            old: Also return the replaced values.
         """
         now, where = self._lake.open(), equals("feed", feed)
         sql = f"select {_POINT}, sequence, withdrawn from now where {where} and sequence > {since}"
@@ -168,11 +177,22 @@ class Delta(_shared.SharedTarget):
         return self._lake.read(f"select {_POINT}, sequence from t where {where}", t=points)
 
     def offset(self, consumer: str, feed: str) -> int:
-        """Return the sequence up to which a consumer has read a feed; 0 at first."""
+        """Return the sequence up to which a consumer has read a feed; 0 at first.
+
+        Args:
+            consumer: The name of a program that reads changes.
+            feed: The name of the feed.
+        """
         return self._lake.version(self._lake.open(), feed, consumer)
 
     def set_offset(self, consumer: str, feed: str, sequence: int) -> None:
-        """Remember the sequence up to which a consumer has read a feed."""
+        """Remember the sequence up to which a consumer has read a feed.
+
+        Args:
+            consumer: The name of a program that reads changes.
+            feed: The name of the feed.
+            sequence: The sequence of the last page that it has read.
+        """
         commit = self._lake.commit(sequence, feed, consumer)
         self._lake.retried(lambda: self._lake.append(self._lake.open(), [], commit))
 

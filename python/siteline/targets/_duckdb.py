@@ -25,15 +25,16 @@ if TYPE_CHECKING:
 class DuckDB(_shared.SharedTarget):
     """Points of feeds in a DuckDB database: a target of :meth:`Client.sync`.
 
-    - ``database``: a path, opened at its first use; or a connection, which is never closed, and
-      whose own transaction and settings stay as they are
-    - ``table``: a name, with which those of the other tables and views begin
-    - ``history``: keep what is replaced, for ``changes(old=True)``; once begun, for good
-    - ``batch``: how many pages of a chain are stored in one transaction, or ``"chain"`` for all of
-      them. They are in memory until then
-
     DuckDB gives a file to one process at a time: to others it is a :class:`StoreBusy`, reading
     too, until :meth:`close`. Threads may share a target.
+
+    Args:
+        database: A path, opened at its first use. Or a connection, which is never closed, and whose
+            own transaction and settings stay as they are.
+        table: The table. The names of the other tables and views begin with it.
+        history: Whether replaced versions are kept, for ``changes(old=True)``. It cannot be undone.
+        batch: Pages of a chain in one transaction, or ``"chain"`` for all of them. They are in
+            memory until then.
     """
 
     def __init__(
@@ -117,7 +118,7 @@ class DuckDB(_shared.SharedTarget):
 
     @contextmanager
     def lock(self, feed: str) -> Iterator[None]:
-        """Hold a feed; before that make the tables, or refuse those of others."""
+        """Hold a feed during a sync: see ``StoreTarget``."""
         with self._refusals(feed), _shared._guard:
             columns = self._run(sql.POINTS, 'DESCRIBE "points"')
             _shared.check_columns(self._table, [name for name, *_ in columns])
@@ -160,12 +161,12 @@ class DuckDB(_shared.SharedTarget):
         return f"DuckDB ({self._table})"
 
     def state(self, feed: str) -> bytes | None:
-        """Return the state that was stored last for a feed; ``None`` for an unknown feed."""
+        """Return the newest state of a feed: see ``StoreTarget``."""
         state: bytes | None = self._read("state", "states", feed=feed)
         return state
 
     def apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
-        """Store the points of a page and the state in one transaction, as a ``Store`` does."""
+        """Store a page and the state: see ``StoreTarget``."""
         try:
             return self._apply(feed, page, state)
         except (self._duckdb.DataError, self._duckdb.IntegrityError) as error:
@@ -192,7 +193,13 @@ class DuckDB(_shared.SharedTarget):
         return _shared.counted(page, *rows[0])
 
     def changes(self, feed: str, since: int = 0, *, old: bool = False) -> DuckDBPyRelation:
-        """Return the points that pages after ``since`` changed, as they are now."""
+        """Return the points that pages after ``since`` changed, as they are now.
+
+        Args:
+            feed: The name of the feed.
+            since: The sequence of the last page that was seen.
+            old: Also return the replaced values (see the class).
+        """
         if old and not self._history:
             raise ConfigError("changes(old=True) needs DuckDB(..., history=True).")
         query = self._named(sql.CHANGES.format(sql.OLD if old else ""))
@@ -200,11 +207,22 @@ class DuckDB(_shared.SharedTarget):
             return self._cursor().sql(query, params={"feed": feed, "since": since})
 
     def offset(self, consumer: str, feed: str) -> int:
-        """Return up to which sequence a consumer has read a feed; 0 at first."""
+        """Return up to which sequence a consumer has read a feed; 0 at first.
+
+        Args:
+            consumer: The name of a program that reads changes.
+            feed: The name of the feed.
+        """
         return self._read("sequence", "offsets", consumer=consumer, feed=feed) or 0
 
     def set_offset(self, consumer: str, feed: str, sequence: int) -> None:
-        """Store up to which sequence a consumer has read a feed."""
+        """Store up to which sequence a consumer has read a feed.
+
+        Args:
+            consumer: The name of a program that reads changes.
+            feed: The name of the feed.
+            sequence: The sequence of the last page that it has read.
+        """
         with _shared._guard, self._errors():  # two at once would both insert a row
             self._run(sql.OFFSET, consumer=consumer, feed=feed, sequence=sequence)
 

@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 class Postgres(_shared.SharedTarget):
     """Keeps the points of feeds in PostgreSQL 14 or later: see :class:`StoreTarget`.
 
-    - ``uri``: of libpq. A connection is open while a feed is locked, and during other calls
-    - ``table``: its name, or ``schema.name``: a view of ``points_rows`` and ``points_series``
-    - ``history``: whether versions that are replaced are kept, for ``changes(old=True)``
-    - ``batch``: how many pages of a chain are stored in one transaction, or ``"chain"`` for all of
-      them. They are in memory until then
-
     A sync holds an advisory lock of its session (no pooler may change that), which ends with the
     process. If the connection is lost, the next sync continues. Threads may share a target.
+
+    Args:
+        uri: A URI of libpq. A connection is open while a feed is locked, and during other calls.
+        table: Its name, or ``schema.name``: a view of ``points_rows`` and ``points_series``.
+        history: Whether replaced versions are kept, for ``changes(old=True)``.
+        batch: Pages of a chain in one transaction, or ``"chain"`` for all of them. They are in
+            memory until then.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Postgres(_shared.SharedTarget):
 
     @contextmanager
     def lock(self, feed: str) -> Iterator[None]:
-        """Hold the feed; before that make the tables, or refuse those of others."""
+        """Hold a feed during a sync: see ``StoreTarget``."""
         rows = self._named("%_rows")
         try:
             with self._transaction(feed) as cursor:
@@ -79,11 +80,11 @@ class Postgres(_shared.SharedTarget):
                 self._run(cursor, sql.UNLOCK, feed, rows)
 
     def state(self, feed: str) -> bytes | None:
-        """Return the state that was stored last for a feed; ``None`` for an unknown feed."""
+        """Return the newest state of a feed: see ``StoreTarget``."""
         return self._find("%_states", sql.STATE, feed) or None
 
     def apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
-        """Store the points of a page and the state in one transaction, as a ``Store`` does."""
+        """Store a page and the state: see ``StoreTarget``."""
         try:
             return self._apply(feed, page, state)
         except self._driver.Error as error:
@@ -104,7 +105,13 @@ class Postgres(_shared.SharedTarget):
         return _shared.counted(page, *counts)
 
     def changes(self, feed: str, since: int = 0, *, old: bool = False) -> Any:
-        """Return the points that a page after ``since`` changed: a pyarrow table."""
+        """Return the points that a page after ``since`` changed: a pyarrow table.
+
+        Args:
+            feed: The name of the feed.
+            since: The sequence of the last page that was seen.
+            old: Also return the replaced values (see the class).
+        """
         if old and not self._history:
             raise ConfigError("old=True needs the replaced versions: Postgres(..., history=True).")
         query = self._named(sql.CHANGES_WITH_OLD if old else sql.CHANGES)
@@ -112,11 +119,22 @@ class Postgres(_shared.SharedTarget):
             return cursor.execute(query, (feed, since)).fetch_arrow_table()
 
     def offset(self, consumer: str, feed: str) -> int:
-        """Return the sequence number up to which a consumer has read a feed; 0 at first."""
+        """Return the sequence number up to which a consumer has read a feed; 0 at first.
+
+        Args:
+            consumer: The name of a program that reads changes.
+            feed: The name of the feed.
+        """
         return self._find("%_offsets", sql.OFFSET, consumer, feed) or 0
 
     def set_offset(self, consumer: str, feed: str, sequence: int) -> None:
-        """Store the sequence number up to which a consumer has read a feed."""
+        """Store the sequence number up to which a consumer has read a feed.
+
+        Args:
+            consumer: The name of a program that reads changes.
+            feed: The name of the feed.
+            sequence: The sequence of the last page that it has read.
+        """
         with self._transaction() as cursor:
             self._run(cursor, sql.SET_OFFSET, consumer, feed, sequence)
 

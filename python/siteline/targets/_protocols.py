@@ -61,10 +61,14 @@ class StoreTarget(Protocol):
     """
 
     def state(self, feed: str) -> bytes | None:
-        """Return the state that was last applied for a feed; ``None`` for an unknown feed."""
+        """Return the state that was last applied for a feed; ``None`` for an unknown feed.
+
+        Args:
+            feed: The name of the feed.
+        """
 
     def apply(self, feed: str, page: Page | None, state: bytes) -> _Counts:
-        """Store a page and the state in one transaction; without a page, the state alone.
+        """Store a page and the state in one transaction; without a page, only the state.
 
         ``page`` has ``sequence``, ``is_last``, ``is_whole`` and ``query`` (with the range of its
         chain); its points come from ``records()``, ``to_pandas()`` or the Arrow stream.
@@ -74,8 +78,14 @@ class StoreTarget(Protocol):
         remembers the ``sequence`` of the newest page of each point, unchanged ones too, can flag
         them.
 
-        Return how many points were inserted, revised and unchanged; a store that flags points
-        returns a fourth count, of those that were withdrawn.
+        Args:
+            feed: The name of the feed.
+            page: The points; ``None`` if only the state changed.
+            state: The state of the feed after this page.
+
+        Returns:
+            The numbers of inserted, revised and unchanged points. A store that flags points returns
+            a fourth count, of withdrawn points.
         """
 
 

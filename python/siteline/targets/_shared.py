@@ -38,7 +38,7 @@ class SharedTarget(ABC):
 
     @abstractmethod
     def state(self, feed: str) -> bytes | None:
-        """Return the state that was stored last for a feed; ``None`` for an unknown feed."""
+        """Return the newest state of a feed: see ``StoreTarget``."""
 
     @abstractmethod
     def close(self) -> None:

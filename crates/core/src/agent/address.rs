@@ -35,16 +35,12 @@ pub enum Place {
     Tls {
         /// A name or an address; that of IPv6 without brackets.
         host: String,
-        /// The port.
         port: u16,
     },
 }
 
 impl AgentAddress {
     /// Reads the value of `SITELINE_AGENT` or `agent=`.
-    ///
-    /// # Errors
-    /// `ConfigError`.
     pub fn parse(text: &str) -> Result<Self> {
         let mut parts = text.trim().splitn(3, '#');
         let place = Place::parse(parts.next().unwrap_or_default())?;
@@ -60,9 +56,6 @@ impl AgentAddress {
 
 impl Place {
     /// Reads a place, without what follows it.
-    ///
-    /// # Errors
-    /// `ConfigError`.
     pub fn parse(text: &str) -> Result<Self> {
         let refused = |what: &str| {
             // It may be a secret that belongs into another variable.

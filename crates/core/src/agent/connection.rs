@@ -11,7 +11,7 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use zeroize::Zeroizing;
 
 use super::address::Place;
-use super::message::{Failure, HEADER, LOCAL_HOST, SECRET_HEADER, VERSION};
+use super::message::{AgentFailure, HEADER, LOCAL_HOST, SECRET_HEADER, VERSION};
 use super::trust::ClientTls;
 use crate::error::{Error, Kind, Result, Secret, excerpt};
 use crate::http::handshake_problem;
@@ -36,8 +36,8 @@ pub(super) struct Connection {
     config: Mutex<Option<Arc<ClientConfig>>>,
 }
 
-trait Stream: Read + Write {}
-impl<T: Read + Write> Stream for T {}
+trait AgentStream: Read + Write {}
+impl<T: Read + Write> AgentStream for T {}
 
 impl Connection {
     pub(super) fn new(place: Place, tls: ClientTls) -> Self {
@@ -49,9 +49,6 @@ impl Connection {
     }
 
     /// Makes one call: a POST with this body, or a GET. `patience`: the longest wait for the answer.
-    ///
-    /// # Errors
-    /// `AgentUnavailable`, `TlsError`, and those that the agent tells.
     pub(super) fn call<A: serde::de::DeserializeOwned>(
         &self,
         route: &str,
@@ -71,7 +68,7 @@ impl Connection {
         if status == 200 {
             return serde_json::from_slice(body).map_err(|_| self.not_understood());
         }
-        match serde_json::from_slice::<Failure>(body) {
+        match serde_json::from_slice::<AgentFailure>(body) {
             Ok(told) => {
                 let secret = self.tls.secret.as_ref().map(|secret| Secret::token(secret));
                 Err(Error::from(told.error).without(secret.as_slice()))
@@ -82,7 +79,7 @@ impl Connection {
 
     fn send(
         &self,
-        stream: &mut dyn Stream,
+        stream: &mut dyn AgentStream,
         route: &str,
         body: Option<&impl serde::Serialize>,
     ) -> io::Result<()> {
@@ -116,7 +113,7 @@ impl Connection {
         &self,
         path: &std::path::Path,
         patience: Duration,
-    ) -> Result<Box<dyn Stream + Send>> {
+    ) -> Result<Box<dyn AgentStream + Send>> {
         use socket2::{Domain, SockAddr, Socket, Type};
         let opened = || {
             let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
@@ -142,12 +139,12 @@ impl Connection {
         &self,
         _path: &std::path::Path,
         _patience: Duration,
-    ) -> Result<Box<dyn Stream + Send>> {
+    ) -> Result<Box<dyn AgentStream + Send>> {
         let message = format!("The agent at {} cannot be reached from Windows.", self.place);
         Err(Error::new(Kind::ConfigError, message).with_hint("Use one at https://HOST:PORT."))
     }
 
-    fn open(&self, patience: Duration) -> Result<Box<dyn Stream + Send>> {
+    fn open(&self, patience: Duration) -> Result<Box<dyn AgentStream + Send>> {
         let (host, port) = match &self.place {
             Place::Unix(path) => return self.open_local(path, patience),
             Place::Tls { host, port } => (host, *port),
@@ -247,7 +244,7 @@ fn why(error: &rustls::Error) -> String {
 }
 
 /// Reads to the end of the connection.
-fn read(stream: &mut dyn Stream) -> io::Result<Zeroizing<Vec<u8>>> {
+fn read(stream: &mut dyn AgentStream) -> io::Result<Zeroizing<Vec<u8>>> {
     let mut answer = Zeroizing::new(Vec::with_capacity(8_192));
     match stream.take(LONGEST_ANSWER).read_to_end(&mut answer) {
         // A peer that closes TCP without closing TLS, or before it has read the request: the length

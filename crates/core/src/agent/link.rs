@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use serde::de::IgnoredAny;
 
 use super::address::{AgentAddress, Place};
 use super::connection::Connection;
 use super::message::{
-    Holder, LeasedPage, LeasedToken, PageRequest, Refused, Return, State, TokenRequest,
+    AgentState, Holder, LeaseRequest, LeasedPage, LeasedToken, Return, TokenRequest,
 };
 use super::pages::Pages;
 use super::trust::ClientTls;
@@ -65,7 +64,7 @@ impl AgentLink {
             return Ok(Holder { base_url: base_url.clone(), subject: subject.clone() });
         }
         let connection = Connection::new(address.place.clone(), tls.clone());
-        Ok(connection.call::<State>("/v1/state", None::<&()>, PATIENCE)?.holder)
+        Ok(connection.call::<AgentState>("/v1/state", None::<&()>, PATIENCE)?.holder)
     }
 
     /// Its address, with what its tokens are for.
@@ -83,10 +82,7 @@ impl AgentLink {
     }
 
     /// What the agent tells of itself.
-    ///
-    /// # Errors
-    /// `AgentUnavailable`, and those that the agent tells.
-    pub fn state(&self) -> Result<State> {
+    pub fn state(&self) -> Result<AgentState> {
         self.connection.call("/v1/state", None::<&()>, PATIENCE)
     }
 
@@ -150,34 +146,28 @@ impl AgentLink {
     /// Asks for a page that leaves this many requests.
     fn fill(&self, must_remain: u64) -> Result<()> {
         let reports = self.pages().reports(self.clock.moment());
-        let request = PageRequest { holder: self.holder.clone(), must_remain, reports };
+        let request = LeaseRequest { holder: self.holder.clone(), must_remain, reports };
         let page: LeasedPage = self.connection.call("/v1/page", Some(&request), PATIENCE)?;
         self.pages().add(page, must_remain, &self.clock);
         Ok(())
     }
 
-    /// Tells of a refused token, and asks for one.
+    /// Asks for a token, in the place of a refused one if there is one.
     fn token(
         &self,
         scopes: &ScopeSet,
         refused: Option<String>,
         must_remain: Option<u64>,
     ) -> Result<LeasedToken> {
-        match refused {
-            Some(digest) => {
-                let (holder, scopes) = (self.holder.clone(), scopes.to_string());
-                let body = Refused { holder, scopes, digest };
-                self.connection.call::<IgnoredAny>("/v1/refused", Some(&body), PATIENCE)?;
-            }
-            // One that does not answer at all is not waited for as long as an exchange may take.
-            None => drop(self.state()?),
-        }
+        // An agent that does not answer at all is not waited for as long as an exchange may take.
+        self.state()?;
         // No token is requested if no page is left for it.
         let has_page = |must_remain: &u64| self.pages().has_page(&self.clock, *must_remain);
         let request = TokenRequest {
             holder: self.holder.clone(),
             scopes: scopes.to_string(),
             must_remain: must_remain.filter(|must_remain| !has_page(must_remain)),
+            refused,
         };
         self.connection.call("/v1/token", Some(&request), TOKEN_PATIENCE)
     }
@@ -286,7 +276,6 @@ impl Ledger for AgentLedger {
 
 /// The tokens of the agent, for one call.
 pub(crate) struct AgentIssuer<'a> {
-    /// The agent.
     pub link: &'a Arc<AgentLink>,
     /// The requests that must be left after the page that the token is for; `None` for a request that
     /// is not counted.

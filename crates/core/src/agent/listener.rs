@@ -15,7 +15,6 @@ use crate::error::{Error, Kind, Result};
 use crate::http::provider;
 use crate::system;
 
-/// The longest path of a socket.
 #[cfg(unix)]
 const LONGEST_PATH: usize = 107;
 

@@ -1,14 +1,13 @@
-//! What an agent and its clients say to each other: JSON, in five routes.
+//! What an agent and its clients say to each other: JSON, in four routes.
 //!
 //! | route | says |
 //! |---|---|
 //! | `POST /v1/token` | [`TokenRequest`]; [`LeasedToken`] |
-//! | `POST /v1/page` | [`PageRequest`]; [`LeasedPage`] |
+//! | `POST /v1/page` | [`LeaseRequest`]; [`LeasedPage`] |
 //! | `POST /v1/return` | [`Return`]; the allowance |
-//! | `POST /v1/refused` | [`Refused`]; nothing |
-//! | `GET /v1/state` | [`State`] |
+//! | `GET /v1/state` | [`AgentState`] |
 //!
-//! A failure is the member `error` alone: [`Failure`]. Unknown members are ignored, so that either side
+//! A failure is the member `error` alone: [`AgentFailure`]. Unknown members are ignored, so that either side
 //! may be newer.
 
 use std::fmt;
@@ -47,11 +46,13 @@ pub(super) struct TokenRequest {
     /// The requests that must be left of the allowance after the page that it is for; `None` for a
     /// request that is not counted.
     pub(crate) must_remain: Option<u64>,
+    /// The SHA-256 of a token that the service refused, and that the agent drops.
+    pub(crate) refused: Option<String>,
 }
 
 /// Asks for a page.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct PageRequest {
+pub(super) struct LeaseRequest {
     #[serde(flatten)]
     pub holder: Holder,
     /// The requests that must be left of the allowance after it.
@@ -151,19 +152,9 @@ pub(super) struct Return {
     pub(crate) pause: Option<f64>,
 }
 
-/// A token was refused by the service: the agent gets another.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Refused {
-    #[serde(flatten)]
-    pub holder: Holder,
-    pub scopes: String,
-    /// The SHA-256 of the token.
-    pub(crate) digest: String,
-}
-
 /// What an agent tells of itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct State {
+pub struct AgentState {
     #[serde(flatten)]
     pub holder: Holder,
     /// The scopes that may be asked for.
@@ -173,13 +164,12 @@ pub struct State {
     pub(crate) lent: u64,
     /// Tokens and pages that were granted since the start.
     pub(crate) leases: u64,
-    /// The version of siteline.
     pub version: String,
 }
 
 /// An error of the agent, for its client to raise.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Failure {
+pub(crate) struct AgentFailure {
     pub error: FailureText,
 }
 
@@ -200,7 +190,7 @@ pub(crate) struct FailureText {
     unsent: bool,
 }
 
-impl From<&Error> for Failure {
+impl From<&Error> for AgentFailure {
     fn from(error: &Error) -> Self {
         let context = error.context();
         Self {

@@ -21,6 +21,7 @@
 //! | `core_dump` | no key on a disk when the process crashes |
 
 mod address;
+mod admission;
 mod connection;
 mod core_dump;
 mod door;
@@ -30,7 +31,6 @@ mod link;
 mod listener;
 mod message;
 mod pages;
-mod places;
 mod routes;
 mod server;
 mod trust;

@@ -14,7 +14,7 @@ const VALID: Duration = Duration::from_secs(300);
 
 /// A page that may be requested: it is counted already.
 #[derive(Debug)]
-struct Page {
+struct HeldPage {
     name: String,
     /// The requests that are left of the allowance after it.
     must_remain: u64,
@@ -22,7 +22,7 @@ struct Page {
     granted_wall: Timestamp,
 }
 
-impl Page {
+impl HeldPage {
     /// By two clocks: one stands still while the machine sleeps, the other may be set back.
     fn is_valid(&self, clock: &Clock) -> bool {
         let wall = clock.wall().duration_since(self.granted_wall);
@@ -35,11 +35,11 @@ impl Page {
 #[derive(Debug, Default)]
 pub(super) struct Pages {
     /// Granted for requests that were cancelled, or of which no byte was sent.
-    free: Vec<Page>,
+    free: Vec<HeldPage>,
     /// Those under way, by the number of their reservation.
-    under_way: HashMap<u64, Page>,
+    under_way: HashMap<u64, HeldPage>,
     next: u64,
-    unreported: Vec<(Page, Outcome)>,
+    unreported: Vec<(HeldPage, Outcome)>,
     /// The newest reading of the service's time.
     reading: Option<Reading>,
     /// What is left of the allowance, as the agent said last.
@@ -80,7 +80,7 @@ impl Pages {
 
     pub(super) fn add(&mut self, page: LeasedPage, must_remain: u64, clock: &Clock) {
         let (granted, granted_wall) = (clock.monotonic(), clock.wall());
-        self.free.push(Page { name: page.page, must_remain, granted, granted_wall });
+        self.free.push(HeldPage { name: page.page, must_remain, granted, granted_wall });
         self.left = page.allowance.left;
         let known = Reading { service: page.service_time, boot: clock.moment().boot };
         self.reading.get_or_insert(known);
@@ -97,7 +97,7 @@ impl Pages {
     /// Takes the reports. If the call that has them fails, the agent counts too many, never too few.
     pub(super) fn reports(&mut self, now: Moment) -> Vec<Report> {
         let unreported = self.unreported.drain(..);
-        let report = |(page, outcome): (Page, Outcome)| Report {
+        let report = |(page, outcome): (HeldPage, Outcome)| Report {
             page: page.name,
             outcome: PageOutcome::new(outcome, now),
         };

@@ -1,4 +1,4 @@
-//! The five routes: a request in, an answer out. Who may ask is decided before.
+//! The four routes: a request in, an answer out. Who may ask is decided before.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use super::leases::Leases;
 use super::lessor::Lessor;
 use super::message::{
-    Failure, Holder, LeasedPage, LeasedToken, PageRequest, Refused, Report, Return, State,
+    AgentFailure, AgentState, Holder, LeaseRequest, LeasedPage, LeasedToken, Report, Return,
     TokenRequest,
 };
 use crate::auth::{AccessToken, ScopeSet};
@@ -47,10 +47,6 @@ impl Routes {
                 .request(body)
                 .and_then(|request| self.take_back(&request))
                 .and_then(|a| json(&a)),
-            ("POST", "/v1/refused") => self
-                .request(body)
-                .and_then(|request| self.refused(&request))
-                .and_then(|()| json(&())),
             ("GET", "/v1/state") => self.state().and_then(|state| json(&state)),
             _ => {
                 Err(Error::new(Kind::ConfigError, format!("an agent has no route {method} {path}")))
@@ -80,12 +76,15 @@ impl Routes {
 
     async fn token(&self, request: &TokenRequest) -> Result<LeasedToken> {
         let scopes = self.scopes(&request.scopes)?;
+        if let Some(digest) = &request.refused {
+            self.lessor.refuse(&scopes, digest);
+        }
         let token = self.lessor.token(&scopes, request.must_remain).await?;
         self.leases.lock().granted += 1;
         Ok(leased(&token))
     }
 
-    async fn page(&self, request: &PageRequest) -> Result<LeasedPage> {
+    async fn page(&self, request: &LeaseRequest) -> Result<LeasedPage> {
         let (lessor, ledger) = (&*self.lessor, self.lessor.ledger());
         let now = || lessor.clock().moment();
         self.settle(&request.reports);
@@ -136,16 +135,11 @@ impl Routes {
         ledger.state(clock.moment())
     }
 
-    fn refused(&self, request: &Refused) -> Result<()> {
-        self.lessor.refuse(&self.scopes(&request.scopes)?, &request.digest);
-        Ok(())
-    }
-
     /// What the agent tells of itself.
-    pub(super) fn state(&self) -> Result<State> {
+    pub(super) fn state(&self) -> Result<AgentState> {
         self.settle(&[]);
         let leases = self.leases.lock();
-        Ok(State {
+        Ok(AgentState {
             holder: self.holder(),
             scopes: self.lessor.scopes().to_string(),
             allowance: self.lessor.ledger().state(self.lessor.clock().moment())?,
@@ -172,5 +166,5 @@ fn json(answer: &impl Serialize) -> Result<Vec<u8>> {
 /// The answer to a request that fails.
 pub(super) fn refusal(error: &Error) -> Answer {
     let status = if error.kind() == Kind::ConfigError { 409 } else { 502 };
-    (status, serde_json::to_vec(&Failure::from(error)).unwrap_or_default())
+    (status, serde_json::to_vec(&AgentFailure::from(error)).unwrap_or_default())
 }

@@ -25,13 +25,13 @@ use tokio_rustls::TlsAcceptor;
 use zeroize::Zeroizing;
 
 use super::address::AgentAddress;
+use super::admission::{AgentLimits, Places, Visit};
 #[cfg(unix)]
 use super::door::other_user;
 use super::door::{Door, own_user};
 use super::lessor::Lessor;
 use super::listener::{Bound, Listen, OwnSocket, Socket};
-use super::message::State;
-use super::places::{Limits, Places, Visit};
+use super::message::AgentState;
 use super::routes::{Answer, Routes, refusal};
 use crate::clock::Clock;
 use crate::error::{Error, Kind, Result};
@@ -53,13 +53,11 @@ pub(crate) type TakeStep = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
 
 /// Who may ask an agent, and how its thread runs.
 pub struct AgentOptions {
-    /// Where it listens.
     pub listen: Listen,
     /// Users, besides the one that it runs as, who may use its socket.
     pub allowed_users: Vec<u32>,
     /// What its clients tell over TLS without a certificate; `None` makes one, where it is needed.
     pub secret: Option<Zeroizing<String>>,
-    /// Runs each step.
     pub take_step: TakeStep,
 }
 
@@ -81,14 +79,14 @@ impl Agent {
     /// # Errors
     /// `ConfigError` where it cannot listen there, `CredentialError` for its certificates.
     pub fn start(lessor: Box<dyn Lessor>, options: AgentOptions) -> Result<Self> {
-        Self::start_within(lessor, options, Limits::default())
+        Self::start_within(lessor, options, AgentLimits::default())
     }
 
     /// As [`start`](Self::start), with these limits.
     fn start_within(
         lessor: Box<dyn Lessor>,
         options: AgentOptions,
-        limits: Limits,
+        limits: AgentLimits,
     ) -> Result<Self> {
         let AgentOptions { listen, allowed_users, secret, take_step } = options;
         let Bound { socket, place, hosts, own } = listen.bind(!allowed_users.is_empty())?;
@@ -140,10 +138,7 @@ impl Agent {
     }
 
     /// What it tells of itself.
-    ///
-    /// # Errors
-    /// Those of the ledger.
-    pub fn state(&self) -> Result<State> {
+    pub fn state(&self) -> Result<AgentState> {
         self.routes.state()
     }
 }
@@ -171,7 +166,7 @@ struct Answering {
     door: Arc<Door>,
     take_step: TakeStep,
     places: Arc<Places>,
-    limits: Limits,
+    limits: AgentLimits,
 }
 
 impl Answering {

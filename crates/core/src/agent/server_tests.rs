@@ -76,16 +76,16 @@ fn started(listen: Listen) -> Agent {
         secret: None,
         take_step: Arc::new(|step| step()),
     };
-    let limits = Limits {
+    let limits = AgentLimits {
         unproven: 4,
         proven: 4,
         patience: Duration::from_secs(3_600),
-        ..Limits::default()
+        ..AgentLimits::default()
     };
     Agent::start_within(Box::new(lessor), options, limits).expect("an agent")
 }
 
-fn asked(agent: &Agent, tls: ClientTls) -> Result<State> {
+fn asked(agent: &Agent, tls: ClientTls) -> Result<AgentState> {
     let connection = Connection::new(agent.address().place.clone(), tls);
     connection.call("/v1/state", None::<&()>, Duration::from_secs(60))
 }

@@ -64,7 +64,6 @@ impl ClientTls {
     }
 }
 
-/// The certificates of an authority.
 pub(super) fn authority(path: &Path) -> Result<RootCertStore> {
     let mut store = RootCertStore::empty();
     for certificate in chain(path)? {

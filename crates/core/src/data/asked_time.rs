@@ -92,9 +92,10 @@ impl AskedTime {
                 .with_hint("Leave end out, or write a time before now as \"-1h\"."));
         }
         let instant = parse_instant_in(text, zone).map_err(|error| {
-            if parse_duration(trimmed).is_ok() {
+            let length = trimmed.strip_suffix(" ago").unwrap_or(trimmed);
+            if parse_duration(length).is_ok() {
                 let hint =
-                    format!("If so long before now is meant, write {:?}.", format!("-{trimmed}"));
+                    format!("If so long before now is meant, write {:?}.", format!("-{length}"));
                 return error.with_hint(hint);
             }
             error
@@ -200,7 +201,8 @@ mod tests {
             ("-", "is not a time before now"),
             ("-2026-11-01", "is not a time before now"),
             ("7d", "is not an ISO 8601 time. If so long before now is meant, write \"-7d\"."),
-            ("tomorrow", "is not an ISO 8601 time. Write it as 2026-11-01T00:00Z."),
+            ("7 days ago", "write \"-7 days\"."),
+            ("yesterday", "is not an ISO 8601 time. Write a time as \"2026-11-01T00:00Z\""),
             ("2026-11-01T06:00", "has no time zone. Write \"2026-11-01T06:00Z\" for UTC"),
             ("-99999999999999d", "before"),
             ("-3000000d", "before the year 1"),

@@ -52,7 +52,10 @@ pub(super) fn parse_written(text: &str, has_clock: bool) -> Result<(Timestamp, W
         )),
         IsoFault::OutOfRange => refused(OUT_OF_RANGE),
         IsoFault::DateOnly | IsoFault::Form => {
-            refused("is not an ISO 8601 time").with_hint("Write it as 2026-11-01T00:00Z.")
+            refused("is not an ISO 8601 time").with_hint(
+                "Write a time as \"2026-11-01T00:00Z\", a date as \"2026-11-01\", or a time before now \
+                 as \"-7d\".",
+            )
         }
     })?;
     if parsed.leap_second || parsed.truncated {

@@ -17,7 +17,7 @@ const ENCODINGS: [&str; 6] = ["br", "zstd", "deflate", "compress", "x-compress",
 
 /// The limits of one body.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct BodyLimits {
     /// Most bytes, before and after inflating.
     pub(super) cap: usize,
     /// Longest time without data.
@@ -31,7 +31,7 @@ pub(super) struct Limits {
 /// Reads a body to its end, and counts its bytes as they come. The caller adds the status to an error.
 pub(super) async fn read(
     mut response: Response,
-    limits: Limits,
+    limits: BodyLimits,
     buffers: &Buffers,
     total: &mut u64,
 ) -> Result<Bytes> {
@@ -45,7 +45,7 @@ pub(super) async fn read(
 async fn read_window(
     response: &mut Response,
     inflater: &mut Inflater,
-    limits: Limits,
+    limits: BodyLimits,
     total: &mut u64,
 ) -> Result<bool> {
     let enough = async {
@@ -121,7 +121,7 @@ mod tests {
         let body = reqwest::Body::wrap(StreamBody::new(pieces));
         let mut response = Response::from(hyper::Response::new(body));
         let hour = Duration::from_secs(3_600);
-        let limits = Limits { cap: 1_000, idle: hour, window_bytes: 20, window: hour };
+        let limits = BodyLimits { cap: 1_000, idle: hour, window_bytes: 20, window: hour };
         let mut inflater = Inflater::new(Encoding::Identity, None, 1_000, &Buffers::default());
         // Each is given its whole time for twenty bytes.
         for (pieces, bytes, ends) in [(2, 20, false), (4, 20, false), (5, 10, true)] {

@@ -20,29 +20,29 @@ const COPY_AGAIN: &str = "Copy the complete file again, unchanged.";
 /// The reason why a file cannot be used as a bundle. `why` completes a sentence about the file, and `hint`
 /// is advice for the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Unusable {
+pub(super) struct UnusableBundle {
     pub(super) why: &'static str,
     pub(super) hint: &'static str,
 }
 
-const fn unusable(why: &'static str, hint: &'static str) -> Unusable {
-    Unusable { why, hint }
+const fn unusable(why: &'static str, hint: &'static str) -> UnusableBundle {
+    UnusableBundle { why, hint }
 }
 
-const EMPTY: Unusable =
+const EMPTY: UnusableBundle =
     unusable("is empty", "Check the file or variable that the certificates come from.");
-const KEY: Unusable = unusable(
+const KEY: UnusableBundle = unusable(
     "contains a private key, and no certificate",
     "Pass the certificate: the key stays with the server that it belongs to.",
 );
-const NOTHING: Unusable = unusable("contains no certificate", FORMS);
-const DAMAGED: Unusable = unusable("contains a certificate that cannot be read", COPY_AGAIN);
+const NOTHING: UnusableBundle = unusable("contains no certificate", FORMS);
+const DAMAGED: UnusableBundle = unusable("contains a certificate that cannot be read", COPY_AGAIN);
 
 /// Returns all certificates, at least one.
 ///
 /// # Errors
 /// The reason, if the bytes contain no certificate or any certificate cannot be read.
-pub(super) fn read(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unusable> {
+pub(super) fn read(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableBundle> {
     let found = found_in(bytes)?;
     let mut store = RootCertStore::empty();
     for certificate in &found {
@@ -60,7 +60,7 @@ pub(crate) fn certificates(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>,
 }
 
 /// Returns the certificates that can be read, at least one. In PEM, damaged certificates are skipped.
-pub(super) fn readable(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unusable> {
+pub(super) fn readable(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableBundle> {
     if let Ok(found) = read(bytes) {
         return Ok(found);
     }
@@ -73,7 +73,7 @@ pub(super) fn readable(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unu
     if found.is_empty() { Err(read(bytes).err().unwrap_or(NOTHING)) } else { Ok(found) }
 }
 
-fn found_in(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unusable> {
+fn found_in(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableBundle> {
     let is_nothing = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0;
     if bytes.iter().all(is_nothing) || matches!(bytes, b"\xef\xbb\xbf" | b"\xff\xfe" | b"\xfe\xff")
     {
@@ -99,7 +99,7 @@ fn found_in(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unusable> {
     }
 }
 
-fn in_pem(text: &str) -> Result<Vec<CertificateDer<'static>>, Unusable> {
+fn in_pem(text: &str) -> Result<Vec<CertificateDer<'static>>, UnusableBundle> {
     let text = unescaped(text);
     let cut_short = unusable("stops within a certificate, before its END line", COPY_AGAIN);
     let blocks = blocks(&text).ok_or(cut_short)?;
@@ -119,7 +119,7 @@ fn in_pem(text: &str) -> Result<Vec<CertificateDer<'static>>, Unusable> {
     }
 }
 
-fn other(block: &Block<'_>) -> Unusable {
+fn other(block: &Block<'_>) -> UnusableBundle {
     match block.label {
         _ if block.is_private_key() => KEY,
         "PUBLIC KEY" | "RSA PUBLIC KEY" => unusable(
@@ -134,7 +134,7 @@ fn other(block: &Block<'_>) -> Unusable {
     }
 }
 
-fn in_der(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unusable> {
+fn in_der(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableBundle> {
     use Tag::{BitString, Integer, OctetString, Sequence};
     let first = leading_element(bytes).ok_or(match bytes {
         [0xfe, 0xed, 0xfe, 0xed, ..] => unusable(
@@ -160,7 +160,7 @@ fn in_der(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unusable> {
 }
 
 /// Reads consecutive certificates in DER.
-fn several(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unusable> {
+fn several(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableBundle> {
     let (mut found, mut rest) = (Vec::new(), bytes);
     loop {
         let element = first_element(rest).or_else(|| leading_element(rest)).ok_or(DAMAGED)?;
@@ -172,13 +172,13 @@ fn several(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unusable> {
     }
 }
 
-fn certificate(der: &[u8]) -> Result<CertificateDer<'static>, Unusable> {
+fn certificate(der: &[u8]) -> Result<CertificateDer<'static>, UnusableBundle> {
     CertificateInner::<Raw>::from_der(der).map_err(|_| DAMAGED)?;
     Ok(der.to_vec().into())
 }
 
 /// Returns the certificates of a `SignedData` (RFC 5652 §5.1). Its signatures are not verified.
-fn in_pkcs7(der: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unusable> {
+fn in_pkcs7(der: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableBundle> {
     let set = certificate_set(der).map_err(|_| DAMAGED)?.unwrap_or_default();
     let (mut found, mut rest) = (Vec::new(), set.as_slice());
     while !rest.is_empty() {

@@ -36,13 +36,13 @@ pub(super) struct Inflater {
     raw: usize,
     cap: usize,
     buffers: Buffers,
-    sink: Sink,
+    sink: BodySink,
 }
 
-enum Sink {
+enum BodySink {
     Plain(Capped),
     Collected(Vec<u8>),
-    Stream(Stream),
+    Stream(GzipStream),
 }
 
 impl Inflater {
@@ -56,8 +56,10 @@ impl Inflater {
         // Reserved memory that is not written costs nothing, so a wrong length is harmless.
         let capacity = announced.unwrap_or(0).min(cap);
         let sink = match encoding {
-            Encoding::Identity => Sink::Plain(Capped::new(cap, buffers, capacity)),
-            Encoding::Gzip => Sink::Collected(buffers.with_capacity(capacity.min(MOST_COLLECTED))),
+            Encoding::Identity => BodySink::Plain(Capped::new(cap, buffers, capacity)),
+            Encoding::Gzip => {
+                BodySink::Collected(buffers.with_capacity(capacity.min(MOST_COLLECTED)))
+            }
         };
         let head = Vec::with_capacity(GZIP_MAGIC.len());
         Self { head, raw: 0, cap, buffers: buffers.clone(), sink }
@@ -74,18 +76,18 @@ impl Inflater {
             self.check_magic()?;
         }
         match &mut self.sink {
-            Sink::Plain(out) => out.push(chunk),
-            Sink::Collected(bytes) if bytes.len() + chunk.len() <= MOST_COLLECTED => {
+            BodySink::Plain(out) => out.push(chunk),
+            BodySink::Collected(bytes) if bytes.len() + chunk.len() <= MOST_COLLECTED => {
                 bytes.extend_from_slice(chunk);
                 Ok(())
             }
-            Sink::Collected(bytes) => {
-                let mut stream = Stream::starting_with(bytes, self.cap, &self.buffers)?;
+            BodySink::Collected(bytes) => {
+                let mut stream = GzipStream::starting_with(bytes, self.cap, &self.buffers)?;
                 stream.push(chunk)?;
-                self.sink = Sink::Stream(stream);
+                self.sink = BodySink::Stream(stream);
                 Ok(())
             }
-            Sink::Stream(stream) => stream.push(chunk),
+            BodySink::Stream(stream) => stream.push(chunk),
         }
     }
 
@@ -94,8 +96,8 @@ impl Inflater {
             return Ok(());
         }
         match (&self.sink, self.head == GZIP_MAGIC) {
-            (Sink::Plain(_), true) => Err(wrong_label("is missing, but the body is gzip")),
-            (Sink::Collected(_) | Sink::Stream(_), false) => {
+            (BodySink::Plain(_), true) => Err(wrong_label("is missing, but the body is gzip")),
+            (BodySink::Collected(_) | BodySink::Stream(_), false) => {
                 Err(wrong_label("says gzip, but the body is not gzip"))
             }
             _ => Ok(()),
@@ -104,18 +106,18 @@ impl Inflater {
 
     pub(super) fn finish(self) -> Result<Bytes> {
         let bytes = match self.sink {
-            Sink::Plain(out) => out.bytes,
+            BodySink::Plain(out) => out.bytes,
             // A reply without a body may have the header too.
-            Sink::Collected(body) if body.is_empty() => body,
-            Sink::Collected(body) => {
+            BodySink::Collected(body) if body.is_empty() => body,
+            BodySink::Collected(body) => {
                 let bytes = match at_once(&body, self.cap, &self.buffers) {
                     Some(bytes) => bytes,
-                    None => Stream::starting_with(&body, self.cap, &self.buffers)?.finish()?,
+                    None => GzipStream::starting_with(&body, self.cap, &self.buffers)?.finish()?,
                 };
                 self.buffers.take_back(body);
                 bytes
             }
-            Sink::Stream(stream) => stream.finish()?,
+            BodySink::Stream(stream) => stream.finish()?,
         };
         if bytes.starts_with(&GZIP_MAGIC) {
             return Err(wrong_label("says gzip once, but the body is gzip twice"));
@@ -125,7 +127,7 @@ impl Inflater {
 }
 
 /// Inflates a complete body of one member within the cap. `None` for several members, or a damaged,
-/// truncated or too large body: [`Stream`] finds out which.
+/// truncated or too large body: [`GzipStream`] finds out which.
 fn at_once(body: &[u8], cap: usize, buffers: &Buffers) -> Option<Vec<u8>> {
     // libdeflate inflates only the first member, and ignores the optional checksum of its header.
     // Without an early end the compiler vectorizes the search, which makes it ten times as fast.
@@ -151,7 +153,7 @@ fn at_once(body: &[u8], cap: usize, buffers: &Buffers) -> Option<Vec<u8>> {
 }
 
 /// Inflates the bytes as they arrive, directly into the output buffer.
-struct Stream {
+struct GzipStream {
     inflate: Decompress,
     /// The current member has ended; another may follow (RFC 1952 §2.2).
     ended: bool,
@@ -160,7 +162,7 @@ struct Stream {
     out: Capped,
 }
 
-impl Stream {
+impl GzipStream {
     fn starting_with(bytes: &[u8], cap: usize, buffers: &Buffers) -> Result<Self> {
         let inflate = Decompress::new_gzip(WINDOW_BITS);
         let out = Capped::new(cap, buffers, 0);
@@ -281,7 +283,7 @@ mod tests {
     }
 
     fn streamed(body: &[u8], cap: usize) -> Result<Vec<u8>> {
-        Stream::starting_with(body, cap, &Buffers::default())?.finish()
+        GzipStream::starting_with(body, cap, &Buffers::default())?.finish()
     }
 
     /// Pushes single bytes.
@@ -351,7 +353,7 @@ mod tests {
         for piece in body.chunks(60_000) {
             inflater.push(piece).expect("gzip");
         }
-        assert!(matches!(inflater.sink, Sink::Stream(_)));
+        assert!(matches!(inflater.sink, BodySink::Stream(_)));
         assert!(inflater.finish().expect("gzip") == noise);
     }
 

@@ -60,7 +60,7 @@ fn a_body_of_a_usual_size_is_collected_whole_before_it_is_inflated() {
     let mut inflater = Inflater::new(Encoding::Gzip, None, 20_000, &Buffers::default());
     for piece in gzip(&text).chunks(3_000) {
         inflater.push(piece).expect("gzip");
-        assert!(matches!(inflater.sink, Sink::Collected(_)));
+        assert!(matches!(inflater.sink, BodySink::Collected(_)));
     }
     assert!(inflater.finish().expect("gzip") == text);
 }

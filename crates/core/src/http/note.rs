@@ -10,7 +10,6 @@ use reqwest::header::HeaderMap;
 
 use crate::error::Kind;
 
-/// What was requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RequestKind {
     /// An access token (§4.1).
@@ -22,7 +21,6 @@ pub enum RequestKind {
 }
 
 impl RequestKind {
-    /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -32,7 +30,6 @@ impl RequestKind {
         }
     }
 
-    /// The HTTP method.
     #[must_use]
     pub fn method(self) -> &'static str {
         if self == Self::Token { "POST" } else { "GET" }
@@ -42,7 +39,6 @@ impl RequestKind {
 /// One request that has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestNote {
-    /// What was requested.
     pub kind: RequestKind,
     /// The address without its query.
     pub url: String,

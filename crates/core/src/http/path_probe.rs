@@ -35,13 +35,13 @@ const LONGEST_PROXY: Duration = Duration::from_secs(5);
 const LONGEST_HEAD: usize = 16 * 1024;
 
 /// A connection, with or without TLS.
-trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+trait ProbeStream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> ProbeStream for T {}
 
 /// A step of the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Step {
+pub enum ProbeStep {
     Proxy,
     Name,
     Tcp,
@@ -50,7 +50,7 @@ pub enum Step {
 
 /// The observations on the way.
 #[derive(Debug, Default, Serialize)]
-pub struct Path {
+pub struct ServicePath {
     /// The address of the proxy, without its password.
     pub proxy: Option<String>,
     /// The host and port of the service.
@@ -64,7 +64,7 @@ pub struct Path {
     /// The handshake.
     pub tls: Option<Handshake>,
     /// The step that failed.
-    pub failed: Option<Step>,
+    pub failed: Option<ProbeStep>,
 }
 
 /// A verified handshake.
@@ -82,13 +82,13 @@ pub struct Handshake {
 ///
 /// # Errors
 /// `ConfigError` if the setting or the variable is not the address of a proxy.
-pub(crate) fn planned(transport: &Transport) -> Result<Path> {
+pub(crate) fn planned(transport: &Transport) -> Result<ServicePath> {
     let (base, settings) = (transport.base_url(), transport.settings());
-    Ok(Path {
+    Ok(ServicePath {
         proxy: proxy::for_service(base, settings.proxy.as_deref())?.map(|proxy| proxy.address),
         service: base.host_and_port(),
         trust: (!base.is_plain()).then(|| settings.trust.named_by()),
-        ..Path::default()
+        ..ServicePath::default()
     })
 }
 
@@ -96,11 +96,14 @@ pub(crate) fn planned(transport: &Transport) -> Result<Path> {
 pub(crate) async fn walk(
     transport: &Transport,
     certificate: Option<&Arc<ClientCertificate>>,
-) -> (Path, Option<Error>) {
+) -> (ServicePath, Option<Error>) {
     let mut path = match planned(transport) {
         Ok(path) => path,
         Err(error) => {
-            return (Path { failed: Some(Step::Proxy), ..Path::default() }, Some(error));
+            return (
+                ServicePath { failed: Some(ProbeStep::Proxy), ..ServicePath::default() },
+                Some(error),
+            );
         }
     };
     let walked = match transport.connections(certificate) {
@@ -108,7 +111,7 @@ pub(crate) async fn walk(
         Ok(connections) => {
             Walk { transport, connections: &connections }.go(&mut path).await.map(drop)
         }
-        Err(error) => Err((Step::Tls, error)),
+        Err(error) => Err((ProbeStep::Tls, error)),
     };
     let error = walked.err().map(|(step, error)| {
         path.failed = Some(step);
@@ -134,7 +137,7 @@ pub(super) async fn explained(
         if !may_have_status || is_plain || connections.has_socks() {
             return error;
         }
-        let gone = timeout(LONGEST_PROXY, walk.go(&mut Path::default())).await;
+        let gone = timeout(LONGEST_PROXY, walk.go(&mut ServicePath::default())).await;
         let refusal = gone.ok().and_then(Result::err).map(|(_, refusal)| refusal);
         return refusal.filter(|refusal| refusal.context().status.is_some()).unwrap_or(error);
     }
@@ -155,7 +158,7 @@ pub(super) async fn explained(
     error
 }
 
-type Stepped<T> = std::result::Result<T, (Step, Error)>;
+type Probed<T> = std::result::Result<T, (ProbeStep, Error)>;
 
 struct Walk<'a> {
     transport: &'a Transport,
@@ -163,19 +166,19 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    async fn go(&self, path: &mut Path) -> Stepped<Box<dyn Stream>> {
+    async fn go(&self, path: &mut ServicePath) -> Probed<Box<dyn ProbeStream>> {
         let base = self.transport.base_url();
         let stream = match self.connections.proxy.as_deref() {
             None => self.direct(path).await?,
             Some(tunnel) => {
-                self.tunnelled(path, tunnel).await.map_err(|error| (Step::Proxy, error))?
+                self.tunnelled(path, tunnel).await.map_err(|error| (ProbeStep::Proxy, error))?
             }
         };
         if base.is_plain() {
             return Ok(stream);
         }
         let shake = self.handshake(stream, base.host());
-        let (open, seen) = self.in_time(shake).await.map_err(|error| (Step::Tls, error))?;
+        let (open, seen) = self.in_time(shake).await.map_err(|error| (ProbeStep::Tls, error))?;
         path.tls = Some(seen);
         Ok(open)
     }
@@ -183,7 +186,7 @@ impl Walk<'_> {
     /// The error of a port that speaks TLS.
     async fn speaks_tls(&self) -> Option<Error> {
         let base = self.transport.base_url();
-        let stream = self.direct(&mut Path::default()).await.ok()?;
+        let stream = self.direct(&mut ServicePath::default()).await.ok()?;
         let name = server_name(base.host())?;
         let connecting =
             TlsConnector::from(Arc::clone(&self.connections.tls)).connect(name, stream);
@@ -197,7 +200,7 @@ impl Walk<'_> {
 
     /// The error of a service that refuses the client certificate, or the lack of one.
     async fn certificate_refusal(&self) -> Option<Error> {
-        let error = match self.go(&mut Path::default()).await {
+        let error = match self.go(&mut ServicePath::default()).await {
             Ok(mut open) => {
                 let failure = open.read_u8().await.err()?;
                 self.handshake_failure(&failure)
@@ -207,14 +210,14 @@ impl Walk<'_> {
         Some(error).filter(|error| error.context().certificate_refused)
     }
 
-    async fn direct(&self, path: &mut Path) -> Stepped<Box<dyn Stream>> {
+    async fn direct(&self, path: &mut ServicePath) -> Probed<Box<dyn ProbeStream>> {
         let base = self.transport.base_url();
         let found: Vec<SocketAddr> = match base.loopback_addresses() {
             Some(addresses) => addresses.to_vec(),
             None => self
                 .in_time(looked_up(base.host_and_port(), base.host()))
                 .await
-                .map_err(|error| (Step::Name, error))?,
+                .map_err(|error| (ProbeStep::Name, error))?,
         };
         path.addresses = found.iter().map(SocketAddr::ip).collect();
         let address = base.host_and_port();
@@ -222,13 +225,17 @@ impl Walk<'_> {
             let stream = TcpStream::connect(&found[..]).await;
             stream.map_err(|error| failure::unreached(&address, &error))
         };
-        let stream = self.in_time(connecting).await.map_err(|error| (Step::Tcp, error))?;
+        let stream = self.in_time(connecting).await.map_err(|error| (ProbeStep::Tcp, error))?;
         path.connected = stream.peer_addr().ok();
         Ok(Box::new(stream))
     }
 
     /// Every failure is one of the proxy, as it is for a request.
-    async fn tunnelled(&self, path: &mut Path, tunnel: &Tunnel) -> Result<Box<dyn Stream>> {
+    async fn tunnelled(
+        &self,
+        path: &mut ServicePath,
+        tunnel: &Tunnel,
+    ) -> Result<Box<dyn ProbeStream>> {
         let base = self.transport.base_url();
         let lost = |why: &str| failure::from_proxy(&tunnel.address, base.host(), why);
         let looking = self.in_time(looked_up(tunnel.host_and_port(), tunnel.host()));
@@ -243,7 +250,7 @@ impl Walk<'_> {
         };
         let stream = self.in_time(connecting).await?;
         path.connected = stream.peer_addr().ok();
-        let mut stream: Box<dyn Stream> = Box::new(stream);
+        let mut stream: Box<dyn ProbeStream> = Box::new(stream);
         if tunnel.is_tls() {
             stream = self.in_time(self.handshake(stream, tunnel.host())).await?.0;
         }
@@ -261,9 +268,9 @@ impl Walk<'_> {
 
     async fn handshake(
         &self,
-        stream: Box<dyn Stream>,
+        stream: Box<dyn ProbeStream>,
         host: &str,
-    ) -> Result<(Box<dyn Stream>, Handshake)> {
+    ) -> Result<(Box<dyn ProbeStream>, Handshake)> {
         let unnamed = || self.handshake_failure(&io::ErrorKind::InvalidInput.into());
         let name = server_name(host).ok_or_else(unnamed)?;
         let connecting =
@@ -290,7 +297,7 @@ impl Walk<'_> {
 
 /// Requests a connection to this host and port. Returns the status of the proxy's reply, or `None` if the
 /// connection ends or the reply is not HTTP.
-async fn ask(stream: &mut Box<dyn Stream>, tunnel: &Tunnel, to: &str) -> Option<u16> {
+async fn ask(stream: &mut Box<dyn ProbeStream>, tunnel: &Tunnel, to: &str) -> Option<u16> {
     stream.write_all(&tunnel.request(to)).await.ok()?;
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") && head.len() < LONGEST_HEAD {

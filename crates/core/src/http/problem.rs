@@ -174,7 +174,6 @@ fn shown_code(code: &str, secrets: &[Secret<'_>]) -> Option<String> {
     Some(shown(code, secrets)?.chars().take(LONGEST_CODE).collect())
 }
 
-/// All texts in a value.
 fn collect_texts<'a>(value: &'a Value, texts: &mut Vec<&'a str>) {
     match value {
         Value::String(text) => texts.push(text),

@@ -127,10 +127,6 @@ impl Tunnel {
         self.url.scheme().starts_with("socks")
     }
 
-    /// The proxy as the HTTP library has it.
-    ///
-    /// # Errors
-    /// None: the address was checked.
     pub(super) fn for_library(&self) -> reqwest::Result<reqwest::Proxy> {
         if self.is_socks() {
             return reqwest::Proxy::all(self.url.clone());

@@ -92,9 +92,6 @@ impl Deadline {
     }
 
     /// Runs a future until the deadline.
-    ///
-    /// # Errors
-    /// `DeadlineExceeded`, or the error of the future.
     pub async fn bound<T>(
         self,
         clock: &Clock,
@@ -254,9 +251,6 @@ impl<'a> Call<'a> {
 
     /// Runs a future until the caller's deadline. Its time does not count against the limit of the
     /// call.
-    ///
-    /// # Errors
-    /// `DeadlineExceeded`, or the error of the future.
     pub(crate) async fn untimed<T>(
         &mut self,
         future: impl Future<Output = Result<T>>,
@@ -311,9 +305,6 @@ impl<'a> Call<'a> {
     }
 
     /// After a failed attempt: waits before the next one, or fails if there is none.
-    ///
-    /// # Errors
-    /// The error for the user, with all attempts.
     pub(crate) async fn pause_after(&mut self, error: Error) -> Result<()> {
         self.tries += 1;
         let transience = error.transience();

@@ -35,9 +35,6 @@ pub(crate) struct ServerVerifier {
 
 impl ServerVerifier {
     /// Trusts only these certificates.
-    ///
-    /// # Errors
-    /// `TlsError` if none of them can be read.
     pub(crate) fn of_certificates(
         named: Vec<CertificateDer<'static>>,
         provider: &Arc<CryptoProvider>,

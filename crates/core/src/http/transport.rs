@@ -17,7 +17,7 @@ use url::Url;
 use zeroize::Zeroizing;
 
 use super::base_url::BaseUrl;
-use super::body::{self, Limits};
+use super::body::{self, BodyLimits};
 use super::buffers::Buffers;
 use super::client_certificate::ClientCertificate;
 use super::connections::Connections;
@@ -56,9 +56,7 @@ pub(crate) struct Request {
 /// A complete reply of any status.
 #[derive(Clone)]
 pub struct Reply {
-    /// The HTTP status, 100 to 999.
     pub status: u16,
-    /// All headers.
     pub headers: HeaderMap,
     /// The body, inflated.
     pub body: Bytes,
@@ -76,9 +74,6 @@ pub struct Reply {
 
 impl Reply {
     /// The reply, if its body could be read, or its status says enough without one: from 400.
-    ///
-    /// # Errors
-    /// That of the body.
     pub(crate) fn readable(self) -> Result<Self> {
         match &self.broken_body {
             Some(error) if self.status < 400 => Err(error.clone()),
@@ -86,7 +81,6 @@ impl Reply {
         }
     }
 
-    /// The request id in the headers.
     #[must_use]
     pub fn request_id(&self) -> Option<String> {
         request_id(&self.headers)
@@ -155,9 +149,6 @@ impl Transport {
 
     /// Waits until fewer requests than `max_connections` are under way; the next one may be sent until the
     /// slot is dropped. Whoever waits longest is first.
-    ///
-    /// # Errors
-    /// None: it is a `Result` for those who bound it by a deadline.
     pub(crate) async fn slot(&self) -> Result<Slot> {
         let all = self.settings.max_connections.clamp(1, Semaphore::MAX_PERMITS);
         let slots = self.slots.get_or_init(|| Arc::new(Semaphore::new(all)));
@@ -281,13 +272,13 @@ impl Transport {
         self.http.lock().take();
     }
 
-    fn limits(&self, is_token: bool, status: u16) -> Limits {
+    fn limits(&self, is_token: bool, status: u16) -> BodyLimits {
         let longest = match (is_token, status) {
             (true, _) => LONGEST_TOKEN_REPLY,
             (false, 400..) => LONGEST_ERROR,
             (false, _) => usize::MAX,
         };
-        Limits {
+        BodyLimits {
             cap: self.settings.body_cap.min(longest),
             idle: self.settings.idle_timeout,
             window_bytes: self.settings.throughput_bytes,

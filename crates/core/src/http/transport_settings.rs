@@ -11,7 +11,6 @@ use super::proxy;
 use super::trust::Trust;
 use crate::error::{Error, Kind, Result};
 
-/// The settings of the connections.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct TransportSettings {
@@ -33,7 +32,6 @@ pub struct TransportSettings {
     pub pool_idle_timeout: Duration,
     /// The application's name, which follows `siteline/VERSION` in the header `User-Agent`.
     pub application: Option<String>,
-    /// The certificates to trust.
     pub trust: Trust,
     /// The address of a proxy; `None` for that of the environment. Requests to loopback never use a
     /// proxy.
@@ -89,7 +87,6 @@ impl TransportSettings {
         self.trust.check()
     }
 
-    /// The header `User-Agent`.
     pub(super) fn user_agent(&self) -> String {
         match self.application.as_deref().map(str::trim).filter(|name| !name.is_empty()) {
             Some(application) => format!("siteline/{} {application}", crate::VERSION),

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::CertificateDer;
 
-use super::bundle::{self, Unusable};
+use super::bundle::{self, UnusableBundle};
 use super::failure::{TRUST_HINT, unread_trust};
 use crate::error::{Error, Kind, Result};
 use crate::files::read_whole;
@@ -55,9 +55,6 @@ impl Trust {
     }
 
     /// Refuses a bundle without certificates, or with one that cannot be read.
-    ///
-    /// # Errors
-    /// `ConfigError`.
     pub fn check(&self) -> Result<()> {
         let Some(bundle) = &self.ca_bundle else { return Ok(()) };
         bundle::read(bundle).map(drop).map_err(|why| self.unusable(why))
@@ -65,9 +62,6 @@ impl Trust {
 
     /// The certificates of `ca_bundle`, and nothing else of it, from then on: a server's file may also
     /// contain its private key, which must not stay in memory.
-    ///
-    /// # Errors
-    /// As [`Trust::check`].
     pub fn set_bundle(&mut self, bundle: &[u8], file: Option<&Path>) -> Result<()> {
         self.ca_bundle_file = file.map(Path::to_owned);
         let certificates = bundle::read(bundle).map_err(|why| self.unusable(why))?;
@@ -75,7 +69,7 @@ impl Trust {
         Ok(())
     }
 
-    fn unusable(&self, Unusable { why, hint }: Unusable) -> Error {
+    fn unusable(&self, UnusableBundle { why, hint }: UnusableBundle) -> Error {
         let what = match &self.ca_bundle_file {
             Some(file) => format!("ca_bundle={:?}", file.to_string_lossy()),
             None => "ca_bundle".to_owned(),

@@ -40,9 +40,6 @@ pub enum Share {
 
 impl Share {
     /// Parses the name that a user writes.
-    ///
-    /// # Errors
-    /// `ConfigError` for another name.
     pub fn parse(name: &str) -> Result<Self> {
         match name {
             "group-read" => Ok(Self::GroupRead),
@@ -218,9 +215,8 @@ pub(super) fn give_group(path: &Path) {
     }
 }
 
-/// How a read-only connection reads.
 #[derive(Debug, Clone)]
-pub(super) enum Reading {
+pub(super) enum ReadMode {
     /// With the log and the shared memory that a writer made: beside it, each read is a snapshot.
     WithLog,
     /// No writer has the store open: the file alone is complete. `SQLite` would make a log; told that
@@ -257,7 +253,7 @@ pub(super) fn check_readable(path: &Path) -> Result<()> {
 
 /// Chooses how to read; makes no file. The hold on the store keeps a writer from removing the log
 /// afterwards: `SQLite` would make another one, which belongs to the user who reads.
-pub(super) fn prepare_for_reading(path: &Path) -> Result<Reading> {
+pub(super) fn prepare_for_reading(path: &Path) -> Result<ReadMode> {
     let may_not = |what, file: &Path, error| denied(path, what, file, error);
     let (log, memory) = (beside(path, LOG), beside(path, MEMORY));
     for _ in 0..LOOKS {
@@ -270,10 +266,10 @@ pub(super) fn prepare_for_reading(path: &Path) -> Result<Reading> {
             Err(error) => Err(may_not("this process may not read its log", file, error)),
         };
         match (readable(&log)?, readable(&memory)?) {
-            (true, true) => return Ok(Reading::WithLog),
-            (false, _) => return Ok(Reading::FileAlone(stamp)),
+            (true, true) => return Ok(ReadMode::WithLog),
+            (false, _) => return Ok(ReadMode::FileAlone(stamp)),
             (true, false) if log.metadata().is_ok_and(|log| log.len() == 0) => {
-                return Ok(Reading::FileAlone(stamp));
+                return Ok(ReadMode::FileAlone(stamp));
             }
             (true, false) => std::thread::sleep(PAUSE),
         }

@@ -9,13 +9,13 @@ use super::directory_page::BlockKey;
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::{FeedRow, Feeds, LARGEST};
 use super::history::MergeCounts;
-use super::page_merge::{Limits, PageMerge};
+use super::page_merge::{PageMerge, RecentLimits};
 use super::pages::{self, PageRow};
 use super::recent::SeriesPoint;
 use super::seen;
 use super::seen_log::{self, LaterPages};
 use super::target::{Applied, Delivery};
-use super::written::KnownFeed;
+use super::writer_cache::KnownFeed;
 use crate::data::{Envelope, Page, PointColumns};
 
 /// Buckets in a block. With fewer, the file grows and lookups take longer. With more, each changed
@@ -34,7 +34,7 @@ pub(super) fn apply(
     name: &str,
     delivery: Option<&Delivery>,
     state: &[u8],
-    limits: Limits,
+    limits: RecentLimits,
 ) -> StoreResult<(Option<KnownFeed>, Applied)> {
     let mut feed = feeds.find_or_new(name);
     let Some(delivery) = delivery else {
@@ -53,7 +53,7 @@ fn deliver(
     known: &mut KnownFeed,
     feed: &mut FeedRow,
     delivery: &Delivery,
-    limits: Limits,
+    limits: RecentLimits,
 ) -> StoreResult<Applied> {
     let mut log = log_row(delivery)?;
     let late = log.sequence <= feed.sequence;

@@ -6,13 +6,14 @@ use std::ops::Range;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::block::PointVersion;
-use super::directory::Directory;
+use super::directory::{Directory, FeedIndex};
 use super::directory_page::PageKey;
 use super::failure::StoreResult;
+use super::feeds::FeedRow;
 use super::found_blocks::{overlapping, times};
 use super::page_merge::move_recent;
 use super::retention::Freed;
-use super::schema::{INCREMENTAL, Root};
+use super::schema::Root;
 use super::watch::Watch;
 use super::writer::Writer;
 
@@ -34,39 +35,31 @@ pub(super) fn begin(
     })
 }
 
-/// Removes the older versions from some directory pages.
-pub(super) fn compact(
-    writer: &mut Writer,
-    feed: &str,
+/// Removes the older versions of points in these ranges from a directory page.
+pub(super) fn remove_from(
+    (directory, known): (&mut Directory<'_>, &FeedIndex),
+    feed: &FeedRow,
+    number: PageKey,
     ranges: &[Range<i128>],
-    numbers: &[PageKey],
-    watch: &Watch,
 ) -> StoreResult<Freed> {
-    writer.change(feed, None, |connection, known, feed| {
-        let mut removed = Freed::default();
-        let mut directory = Directory::new(connection, feed.id)?;
-        for number in numbers {
-            for (key, entry) in directory.entries(&known.index, *number)? {
-                let within = times(key.1, feed.span);
-                let ranges = overlapping(ranges, &within);
-                // One page brought all of it: each point has one version.
-                if ranges.is_empty() || entry.summary.first == entry.summary.changed {
-                    continue;
-                }
-                let mut rows = directory.rows(key, &entry)?;
-                let versions = keep_newest(&mut rows, ranges);
-                if versions > 0 {
-                    removed.versions += versions;
-                    let before = directory.remove(&known.index, key, &entry)?;
-                    let after = directory.store(&known.index, key, &rows)?;
-                    removed.bytes += before.saturating_sub(after);
-                }
-            }
-            watch.step(1)?;
+    let mut removed = Freed::default();
+    for (key, entry) in directory.entries(known, number)? {
+        let within = times(key.1, feed.span);
+        let ranges = overlapping(ranges, &within);
+        // One page brought all of it: each point has one version.
+        if ranges.is_empty() || entry.summary.first == entry.summary.changed {
+            continue;
         }
-        directory.finish(&mut known.index, feed)?;
-        Ok(removed)
-    })
+        let mut rows = directory.rows(key, &entry)?;
+        let versions = keep_newest(&mut rows, ranges);
+        if versions > 0 {
+            removed.versions += versions;
+            let before = directory.remove(known, key, &entry)?;
+            let after = directory.store(known, key, &rows)?;
+            removed.bytes += before.saturating_sub(after);
+        }
+    }
+    Ok(removed)
 }
 
 /// Keeps the newest version alone of points in these ranges; gives how many versions went.
@@ -89,11 +82,6 @@ pub(super) fn give_back(writer: &Writer, watch: &Watch) -> StoreResult<u64> {
     let connection = writer.connection()?;
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let pages = number("page_count")?;
-    if number("auto_vacuum")? != INCREMENTAL {
-        // A file that was made by 0.2.0: it is written anew, once.
-        connection.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
-        watch.statement(connection, |connection| Ok(connection.execute_batch("VACUUM")?))?;
-    }
     watch.expect(number("freelist_count")?.unsigned_abs());
     loop {
         let free = number("freelist_count")?;

@@ -11,7 +11,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use url::Url;
 
-use super::access::{self, Reading, check_readable, is_shared, prepare_for_reading};
+use super::access::{self, ReadMode, check_readable, is_shared, prepare_for_reading};
 use super::failure::StoreResult;
 use super::hold::{ReadPass, StoreHold, WriteTurn};
 use super::schema;
@@ -26,7 +26,6 @@ const CACHE_KIB: i64 = 8 << 10;
 /// The log is copied into the file from this size on.
 const LOG_BYTES: i64 = 8 << 20;
 
-/// One connection.
 #[derive(Debug)]
 pub(super) struct StoreConnection {
     opened: Owned<Opened>,
@@ -89,8 +88,8 @@ impl StoreConnection {
         let mut before = None;
         let (hold, connection) = StoreHold::connect(path, timeout, true, || {
             let parameter = match prepare_for_reading(path)? {
-                Reading::WithLog => "readonly_shm=1",
-                Reading::FileAlone(stamp) => {
+                ReadMode::WithLog => "readonly_shm=1",
+                ReadMode::FileAlone(stamp) => {
                     before = Some(stamp);
                     "immutable=1"
                 }

@@ -167,7 +167,6 @@ pub(super) fn other(path: &Path, what: &str) -> Error {
     Error::new(Kind::StoreError, format!("store {}: {}", path.display(), excerpt(what)))
 }
 
-/// An error of the operating system.
 pub(super) fn system(path: &Path, doing: &str, error: &std::io::Error) -> Error {
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
     match error.kind() {

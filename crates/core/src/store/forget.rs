@@ -4,19 +4,14 @@
 //! removes the rest.
 
 use super::block::PointVersion;
-use super::directory::Directory;
+use super::directory::{Directory, FeedIndex};
 use super::directory_page::PageKey;
 use super::failure::StoreResult;
 use super::feeds::FeedRow;
 use super::page_merge::move_recent;
 use super::pages;
 use super::retention::Freed;
-use super::watch::Watch;
 use super::writer::Writer;
-use super::written::KnownFeed;
-
-/// Directory pages that one transaction changes: at most 2,048 blocks, some megabytes.
-pub(super) const AT_ONCE: usize = 4;
 
 /// Forgets what lies before a time, in microseconds; `state` is the feed's state after that.
 pub(super) fn begin(
@@ -33,41 +28,22 @@ pub(super) fn begin(
     })
 }
 
-/// Removes the forgotten points of some directory pages.
-pub(super) fn remove(
-    writer: &mut Writer,
-    feed: &str,
-    numbers: &[PageKey],
-    watch: &Watch,
-) -> StoreResult<Freed> {
-    writer.change(feed, None, |connection, known, feed| {
-        let mut removed = Freed::default();
-        let mut directory = Directory::new(connection, feed.id)?;
-        for number in numbers {
-            remove_from(&mut directory, known, feed, *number, &mut removed)?;
-            watch.step(1)?;
-        }
-        directory.finish(&mut known.index, feed)?;
-        Ok(removed)
-    })
-}
-
-fn remove_from(
-    directory: &mut Directory<'_>,
-    known: &KnownFeed,
+/// Removes the forgotten points of a directory page.
+pub(super) fn remove_from(
+    (directory, known): (&mut Directory<'_>, &FeedIndex),
     feed: &FeedRow,
     number: PageKey,
-    removed: &mut Freed,
-) -> StoreResult<()> {
+) -> StoreResult<Freed> {
+    let mut removed = Freed::default();
     let before = feed.retention.kept_from;
     let (last, first_kept) = ((before - 1).div_euclid(feed.span), before.div_euclid(feed.span));
-    for (key, entry) in directory.entries(&known.index, number)? {
+    for (key, entry) in directory.entries(known, number)? {
         if key.1 > last {
             continue;
         }
         if key.1 < first_kept {
             removed.points += entry.summary.points;
-            removed.bytes += directory.remove(&known.index, key, &entry)?;
+            removed.bytes += directory.remove(known, key, &entry)?;
             continue;
         }
         // The block in which the feed now begins.
@@ -75,13 +51,13 @@ fn remove_from(
         let kept = rows.partition_point(|row| row.timestamp < before);
         removed.points += points(&rows[..kept]);
         rows.drain(..kept);
-        removed.bytes += directory.remove(&known.index, key, &entry)?;
+        removed.bytes += directory.remove(known, key, &entry)?;
         if !rows.is_empty() {
-            let stored = directory.store(&known.index, key, &rows)?;
+            let stored = directory.store(known, key, &rows)?;
             removed.bytes = removed.bytes.saturating_sub(stored);
         }
     }
-    Ok(())
+    Ok(removed)
 }
 
 /// How many points these versions are of.

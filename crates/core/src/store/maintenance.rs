@@ -9,22 +9,25 @@ use rusqlite::{Connection, OpenFlags};
 use super::access::Share;
 use super::arrivals::ArrivalSums;
 use super::directory::{Directory, FeedIndex};
+use super::directory_page::PageKey;
 use super::failure::{StoreFailure, StoreResult, system};
 use super::feeds::{FeedRow, Feeds};
 use super::found_blocks::{ALL_TIME, FoundBlocks};
 use super::history::combine;
 use super::names::KeptNames;
-use super::read::find;
 use super::retention::{Freed, Retention};
 use super::schema::Root;
 use super::view::View;
 use super::watch::Watch;
+use super::writer::Remove;
 use super::{Store, access, compact, forget, pages, path, seen_log};
 use crate::error::{Error, Kind, Result};
 use crate::files::{self, unused};
 
 /// Pages of the file that are copied at once: four megabytes.
 const COPIED: std::ffi::c_int = 1_024;
+/// Directory pages that one transaction changes: at most 2,048 blocks, some megabytes.
+const AT_ONCE: usize = 4;
 /// Blocks that are verified between two looks at the watch.
 const VERIFIED: usize = 256;
 
@@ -36,36 +39,36 @@ impl Store {
     /// `StoreError` for an unknown feed, and where it was stopped; the others.
     pub fn forget(&self, feed: &str, before: i64, state: &[u8], watch: &Watch) -> Result<Freed> {
         let numbers = self.write(|writer| forget::begin(writer, feed, before, state))?;
-        watch.expect(numbers.len() as u64);
-        let mut removed = Freed::default();
-        for numbers in numbers.chunks(forget::AT_ONCE) {
-            removed += self.write(|writer| forget::remove(writer, feed, numbers, watch))?;
-        }
-        Ok(removed)
+        self.remove(feed, &numbers, watch, &forget::remove_from)
     }
 
     /// Removes the older versions of the points of a feed in these ranges, which are in microseconds,
     /// ascending and disjoint.
-    ///
-    /// # Errors
-    /// As [`Store::forget`].
     pub fn compact(&self, feed: &str, ranges: &[(i64, i64)], watch: &Watch) -> Result<Freed> {
         let ranges: Vec<_> =
             ranges.iter().map(|range| i128::from(range.0)..i128::from(range.1)).collect();
         let numbers = self.write(|writer| compact::begin(writer, feed, &ranges))?;
+        self.remove(feed, &numbers, watch, &|directory, feed, number| {
+            compact::remove_from(directory, feed, number, &ranges)
+        })
+    }
+
+    fn remove(
+        &self,
+        feed: &str,
+        numbers: &[PageKey],
+        watch: &Watch,
+        remove: &Remove<'_>,
+    ) -> Result<Freed> {
         watch.expect(numbers.len() as u64);
         let mut removed = Freed::default();
-        for numbers in numbers.chunks(forget::AT_ONCE) {
-            removed +=
-                self.write(|writer| compact::compact(writer, feed, &ranges, numbers, watch))?;
+        for numbers in numbers.chunks(AT_ONCE) {
+            removed += self.write(|writer| writer.remove(feed, numbers, watch, remove))?;
         }
         Ok(removed)
     }
 
     /// Gives the free space of the file back; the bytes by which it is smaller then.
-    ///
-    /// # Errors
-    /// `StoreBusy` while another process writes; `StoreError` where it was stopped; the others.
     pub fn give_back(&self, watch: &Watch) -> Result<u64> {
         self.write(|writer| compact::give_back(writer, watch))
     }
@@ -80,9 +83,7 @@ impl Store {
             return Ok(());
         }
         let start = start.map_or(i128::MIN, i128::from);
-        self.snapshot(|connection| {
-            find(&Feeds::load(connection)?, feed)?.retention.check(feed, view, start)
-        })
+        self.snapshot_of(feed, |_, found| found.retention.check(feed, view, start))
     }
 
     /// Copies the store to another path; it may be in use.
@@ -116,9 +117,6 @@ impl Store {
     }
 
     /// Reads everything and verifies its checksums.
-    ///
-    /// # Errors
-    /// `StoreCorrupt`; `StoreError` where it was stopped.
     pub fn check(&self, watch: &Watch) -> Result<()> {
         self.snapshot(|connection| {
             let feeds = Feeds::load(connection)?;

@@ -23,6 +23,7 @@ mod directory;
 mod directory_page;
 mod failure;
 mod feed_lock;
+mod feed_queue;
 mod feeds;
 mod forget;
 mod found_blocks;
@@ -45,11 +46,10 @@ mod seen_log;
 mod series_filter;
 mod shown;
 mod target;
-mod turns;
 mod view;
 mod watch;
 mod writer;
-mod written;
+mod writer_cache;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -63,10 +63,12 @@ use self::connection::{BUSY_TIMEOUT, StoreConnection};
 pub(crate) use self::delays::{Age, Delays, Sighting, Sightings};
 use self::directory::{Directory, FeedIndex};
 use self::failure::{StoreFailure, StoreResult};
-use self::feeds::Feeds;
+pub use self::feed_queue::Turn;
+pub(crate) use self::feed_queue::Turns;
+use self::feeds::{FeedRow, Feeds};
 use self::found_blocks::{FoundBlocks, rows_of};
 pub use self::names::KeptNames;
-use self::page_merge::Limits;
+use self::page_merge::RecentLimits;
 pub(crate) use self::pages::PageChains;
 pub use self::read::Reader;
 use self::read::find;
@@ -77,8 +79,6 @@ pub use self::series_filter::{SeriesFilter, SeriesIds};
 pub use self::shown::{CHANGES, ShownPoints};
 pub use self::target::ChainRange;
 pub use self::target::{Applied, Delivery, Target};
-pub use self::turns::Turn;
-pub(crate) use self::turns::Turns;
 pub use self::view::{Choice, Flagged, PointFilter, View};
 pub use self::watch::Watch;
 use self::writer::{Writer, Writers};
@@ -97,16 +97,13 @@ pub struct Store {
     path: PathBuf,
     busy_timeout: Duration,
     options: StoreOptions,
-    limits: Limits,
+    limits: RecentLimits,
     writers: Writers,
     turns: Turns,
 }
 
 impl Store {
     /// Opens the store at `path`; creates a missing one, for its owner alone.
-    ///
-    /// # Errors
-    /// As [`Store::open_with`].
     pub fn open(path: &Path) -> Result<Self> {
         Self::open_with(path, StoreOptions::default())
     }
@@ -146,7 +143,7 @@ impl Store {
             path,
             busy_timeout,
             options,
-            limits: Limits::default(),
+            limits: RecentLimits::default(),
             writers,
             turns: Turns::default(),
         })
@@ -159,9 +156,6 @@ impl Store {
     }
 
     /// The names of its feeds, sorted.
-    ///
-    /// # Errors
-    /// `StoreError`s.
     pub fn feeds(&self) -> Result<Vec<String>> {
         self.snapshot(|connection| {
             let feeds = Feeds::load(connection)?;
@@ -173,9 +167,6 @@ impl Store {
     }
 
     /// The highest sequence number applied to a feed; 0 for an unknown feed.
-    ///
-    /// # Errors
-    /// `StoreError`s.
     pub fn sequence(&self, feed: &str) -> Result<u64> {
         self.snapshot(|connection| {
             Ok(Feeds::load(connection)?.find(feed).map_or(0, |feed| feed.sequence))
@@ -184,9 +175,6 @@ impl Store {
 
     /// The highest sequence number whose page was read at or before `at`, by the service's time; 0
     /// where there is none.
-    ///
-    /// # Errors
-    /// `StoreError`s.
     pub fn sequence_at(&self, feed: &str, at: Timestamp) -> Result<u64> {
         self.snapshot(|connection| {
             let feeds = Feeds::load(connection)?;
@@ -199,42 +187,26 @@ impl Store {
 
     /// When the pages of a feed were read, by the service's time, in microseconds; those of forgotten
     /// ranges are left out.
-    ///
-    /// # Errors
-    /// `StoreError` for an unknown feed; the others.
     pub fn page_times(&self, feed: &str) -> Result<Vec<i64>> {
-        self.snapshot(|connection| {
-            let feeds = Feeds::load(connection)?;
-            let pages = pages::all(connection, find(&feeds, feed)?)?;
-            Ok(pages.iter().map(|page| page.read_at).collect())
+        self.snapshot_of(feed, |connection, feed| {
+            Ok(pages::all(connection, feed)?.iter().map(|page| page.read_at).collect())
         })
     }
 
     /// The ranges of the chains of a feed up to a sequence number.
-    ///
-    /// # Errors
-    /// `StoreError` for an unknown feed; the others.
     pub(crate) fn chains_until(&self, feed: &str, sequence: u64) -> Result<PageChains> {
-        self.snapshot(|connection| {
-            let feeds = Feeds::load(connection)?;
-            let pages = pages::all(connection, find(&feeds, feed)?)?;
-            Ok(PageChains::until(sequence, &pages))
+        self.snapshot_of(feed, |connection, feed| {
+            Ok(PageChains::until(sequence, &pages::all(connection, feed)?))
         })
     }
 
     /// Begins to read points of a feed.
-    ///
-    /// # Errors
-    /// `StoreError` for an unknown feed; the others.
     #[expect(clippy::needless_pass_by_value, reason = "a reader has its own")]
     pub fn read(&self, feed: &str, filter: PointFilter) -> Result<Reader> {
         self.with_path(self.connect().and_then(|link| Reader::new(&self.path, link, feed, &filter)))
     }
 
     /// Whether the feed has a point in each of the ranges; flagged points count.
-    ///
-    /// # Errors
-    /// `StoreError`s.
     pub fn holds(&self, feed: &str, ranges: &[(i64, i64)]) -> Result<Vec<bool>> {
         self.snapshot(|connection| {
             let feeds = Feeds::load(connection)?;
@@ -259,14 +231,8 @@ impl Store {
     }
 
     /// How late points and revisions came. `width` is the feed's bucket width in microseconds.
-    ///
-    /// # Errors
-    /// `StoreError` for an unknown feed; the others.
     pub(crate) fn delays(&self, feed: &str, width: i64) -> Result<Delays> {
-        self.snapshot(|connection| {
-            let feeds = Feeds::load(connection)?;
-            delays::delays(connection, find(&feeds, feed)?, width)
-        })
+        self.snapshot_of(feed, |connection, feed| delays::delays(connection, feed, width))
     }
 
     /// Closes the store's connections. Open readers continue to their end; later calls fail with
@@ -317,6 +283,15 @@ impl Store {
     /// Reads in one transaction.
     fn snapshot<T>(&self, read: impl FnOnce(&Connection) -> StoreResult<T>) -> Result<T> {
         self.with_path(self.connect().and_then(|link| link.read(&self.path, read)))
+    }
+
+    /// Reads a feed in one transaction.
+    fn snapshot_of<T>(
+        &self,
+        feed: &str,
+        read: impl FnOnce(&Connection, &FeedRow) -> StoreResult<T>,
+    ) -> Result<T> {
+        self.snapshot(|connection| read(connection, find(&Feeds::load(connection)?, feed)?))
     }
 }
 

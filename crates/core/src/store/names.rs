@@ -74,9 +74,6 @@ impl KeptNames {
 
 impl Store {
     /// The id that was made with the store. A copy has it too.
-    ///
-    /// # Errors
-    /// `StoreError`s.
     pub fn id(&self) -> Result<String> {
         self.snapshot(|connection| {
             Ok(connection.query_row("SELECT id FROM identity", [], |row| row.get(0))?)
@@ -84,17 +81,11 @@ impl Store {
     }
 
     /// The names of series, of each subject that synced; the newest first.
-    ///
-    /// # Errors
-    /// `StoreError`s.
     pub fn names(&self) -> Result<Vec<KeptNames>> {
         self.snapshot(KeptNames::all)
     }
 
     /// When the names of each subject were requested last, in microseconds.
-    ///
-    /// # Errors
-    /// `StoreError`s.
     pub fn names_asked_at(&self, origin: &str) -> Result<Option<i64>> {
         self.snapshot(|connection| {
             let sql = "SELECT asked_at FROM names WHERE origin = ?1";
@@ -103,9 +94,6 @@ impl Store {
     }
 
     /// Keeps a discovery response, or the reason why there is none, in a transaction of its own.
-    ///
-    /// # Errors
-    /// `StoreError`s.
     pub fn keep_names(
         &self,
         origin: &str,

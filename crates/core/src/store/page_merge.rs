@@ -15,11 +15,11 @@ use super::pages::PageRow;
 use super::recent::SeriesPoint;
 use super::seen::SeenPoints;
 use super::seen_log::LaterPages;
-use super::written::KnownFeed;
+use super::writer_cache::KnownFeed;
 
 /// When points are recent, and when they are moved into their blocks. A block has 128 buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(super) struct RecentLimits {
     /// A page with fewer points of a block than this brings a few of it.
     pub(super) few: usize,
     /// With a few points of at least so many blocks, a page becomes a row of recent points.
@@ -32,7 +32,7 @@ pub(super) struct Limits {
     pub(super) most: usize,
 }
 
-impl Default for Limits {
+impl Default for RecentLimits {
     fn default() -> Self {
         Self { few: 16, many: 64, dense: 32, most: 1 << 20 }
     }
@@ -45,7 +45,7 @@ pub(super) struct PageMerge<'c, 'k> {
     known: &'k mut KnownFeed,
     feed: &'k mut FeedRow,
     log: PageRow,
-    limits: Limits,
+    limits: RecentLimits,
     counts: MergeCounts,
     /// New rows of blocks of which the page brings a few points.
     few: Vec<(BlockKey, PointVersion)>,
@@ -57,7 +57,7 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         known: &'k mut KnownFeed,
         feed: &'k mut FeedRow,
         log: PageRow,
-        limits: Limits,
+        limits: RecentLimits,
     ) -> StoreResult<Self> {
         let directory = Directory::new(connection, feed.id)?;
         let (counts, few) = (MergeCounts::default(), Vec::new());
@@ -184,7 +184,7 @@ impl<'c, 'k> PageMerge<'c, 'k> {
 
     /// The stretches of time whose recent points are to be moved into their blocks.
     fn due(&self) -> BTreeSet<i64> {
-        let Limits { dense, most, .. } = self.limits;
+        let RecentLimits { dense, most, .. } = self.limits;
         let recent = &self.known.recent;
         let Some(touched) = recent.stretches_of(self.log.sequence) else { return BTreeSet::new() };
         let is_full = recent.len() > most;

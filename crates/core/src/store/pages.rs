@@ -211,16 +211,25 @@ pub(super) fn after(
     Ok(pages)
 }
 
-/// All pages; verifies that none is missing.
+/// Calls `each` with all pages, ascending, and the bytes of their arrivals. Verifies that none is missing.
+fn visit_all(
+    connection: &Connection,
+    feed: &FeedRow,
+    each: impl FnMut(PageRow, &[u8]) -> StoreResult<()>,
+) -> StoreResult<()> {
+    if visit(connection, feed.id, 0, each)? == feed.pages {
+        return Ok(());
+    }
+    Err(StoreFailure::Corrupt("a row of the page log is missing"))
+}
+
+/// All pages, ascending.
 pub(super) fn all(connection: &Connection, feed: &FeedRow) -> StoreResult<Vec<PageRow>> {
     let mut pages = Vec::new();
-    let digest = visit(connection, feed.id, 0, |page, _| {
+    visit_all(connection, feed, |page, _| {
         pages.push(page);
         Ok(())
     })?;
-    if digest != feed.pages {
-        return Err(StoreFailure::Corrupt("a row of the page log is missing"));
-    }
     Ok(pages)
 }
 
@@ -230,15 +239,11 @@ pub(super) fn arrivals(
     feed: &FeedRow,
     mut each: impl FnMut(u64, Vec<ArrivalRun>),
 ) -> StoreResult<()> {
-    let digest = visit(connection, feed.id, 0, |page, bytes| {
+    visit_all(connection, feed, |page, bytes| {
         let damaged = StoreFailure::Corrupt("the arrivals of a page cannot be decoded");
         each(page.sequence, arrivals::runs(bytes).ok_or(damaged)?);
         Ok(())
-    })?;
-    if digest != feed.pages {
-        return Err(StoreFailure::Corrupt("a row of the page log is missing"));
-    }
-    Ok(())
+    })
 }
 
 /// Deletes the pages of chains that ended before a time: they brought nothing that is kept.

@@ -147,9 +147,6 @@ impl Reader {
 
     /// How many points there are. Of a block that the read gives or omits as a whole, the directory says
     /// how many it has: it is not read.
-    ///
-    /// # Errors
-    /// As [`Reader::next_batch`].
     pub fn count_points(&mut self) -> Result<u64> {
         let count = self.add_up();
         self.checked(count)
@@ -200,9 +197,6 @@ impl Reader {
     }
 
     /// Finds the blocks that may show a point, unless they are known.
-    ///
-    /// # Errors
-    /// As [`Reader::next_batch`].
     pub fn find_blocks(&mut self) -> Result<()> {
         let found = self.load_blocks();
         self.checked(found)
@@ -237,16 +231,12 @@ impl Reader {
         Ok(())
     }
 
-    /// The blocks that are left.
     fn blocks_left(&self) -> &[ReadBlock] {
         self.blocks.as_deref().and_then(|blocks| blocks.get(self.at..)).unwrap_or_default()
     }
 
     /// No points yet, with the capacity for all that are left of those that
     /// [`Reader::find_blocks`] has found.
-    ///
-    /// # Errors
-    /// There is not so much memory.
     pub fn allocate(&self) -> Result<ShownPoints, TryReserveError> {
         ShownPoints::new(self.view, self.likely_points())
     }
@@ -278,9 +268,6 @@ impl Reader {
     }
 
     /// Adds the next points, as many as [`Reader::next_batch`] would give; false after the last.
-    ///
-    /// # Errors
-    /// As [`Reader::next_batch`].
     pub fn read_into(&mut self, shown: &mut ShownPoints, rows: usize) -> Result<bool> {
         let read = self.add_next(shown, rows.max(1));
         self.checked(read)?;
@@ -335,7 +322,6 @@ impl RecordBatchReader for Reader {
     }
 }
 
-/// The feed of that name.
 pub(super) fn find<'f>(feeds: &'f Feeds, name: &str) -> StoreResult<&'f FeedRow> {
     feeds.find(name).ok_or_else(|| {
         let what = format!("it has no feed {name:?}");
@@ -347,7 +333,7 @@ pub(super) fn find<'f>(feeds: &'f Feeds, name: &str) -> StoreResult<&'f FeedRow>
 fn pick(filter: &SeriesFilter, known: &FeedIndex, name: &str) -> StoreResult<Option<Vec<i64>>> {
     filter.pick(&known.series).map_err(|unknown| {
         let message = format!("feed {name:?} has no {unknown}");
-        let hint = "An id that no series of the feed has, as far as it was read, may be misspelt.";
+        let hint = "The id may be misspelt, or none of its points was read yet.";
         StoreFailure::Core(Error::new(Kind::QueryError, message).with_hint(hint))
     })
 }

@@ -12,21 +12,15 @@ use super::{Store, access, not_ours, path};
 use crate::error::{Error, Kind, Result};
 use crate::files::{self, unused};
 
-/// The outcome of a restore.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Restored {
-    /// Whether the backup replaced an existing store.
-    pub replaced: bool,
-}
-
 /// Replaces a store, which need not exist, with a copy of a backup. The copy is verified first and keeps
-/// the owner and the mode of the store. Nothing changes until the copy is renamed.
+/// the owner and the mode of the store. Nothing changes until the copy is renamed. Returns whether it replaced
+/// a store.
 ///
 /// # Errors
 /// Returns `StoreBusy` if a process has the store open, `StoreCorrupt` if the backup is damaged,
 /// `StoreError` if it is not a store or `watch` stopped the restore, `StoreFull` if the disk is full, and
 /// any other error of opening or writing the files.
-pub fn restore(backup: &Path, store: &Path, watch: &Watch) -> Result<Restored> {
+pub fn restore(backup: &Path, store: &Path, watch: &Watch) -> Result<bool> {
     let (backup, store) = (path::resolve(backup)?, path::resolve(store)?);
     if backup == store {
         return Err(other(&store, "it is the backup itself").with_hint("Name two files."));
@@ -52,7 +46,7 @@ pub fn restore(backup: &Path, store: &Path, watch: &Watch) -> Result<Restored> {
     if put.is_err() {
         remove_copy(&part);
     }
-    put.map(|()| Restored { replaced })
+    put.map(|()| replaced)
 }
 
 /// Copies a backup and verifies it.

@@ -42,7 +42,7 @@ pub(super) struct SeenPoints {
 /// Series with the same timestamps stand together:
 ///
 /// ```text
-/// 0 groups, for each: series:steps timestamps:steps
+/// groups, for each: series:steps timestamps:steps
 /// ```
 pub(super) fn encode<'t>(series: impl ExactSizeIterator<Item = (i64, &'t [i64])>) -> Vec<u8> {
     let mut groups: Vec<(&[i64], Vec<i64>)> = Vec::new();
@@ -57,7 +57,6 @@ pub(super) fn encode<'t>(series: impl ExactSizeIterator<Item = (i64, &'t [i64])>
         groups[*place].1.push(series);
     }
     let mut sink = Sink::default();
-    sink.number(0);
     sink.length(groups.len());
     for (timestamps, series) in groups {
         sink.length(series.len());
@@ -72,9 +71,6 @@ impl SeenPoints {
     /// Adds what [`encode`] wrote; `None` where it did not.
     pub(super) fn add(&mut self, bytes: &[u8]) -> Option<()> {
         let mut source = Source(bytes);
-        if source.length()? > 0 {
-            return None;
-        }
         for _ in 0..source.length()? {
             let count = source.length()?;
             if count > LARGEST_GROUP {

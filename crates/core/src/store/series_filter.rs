@@ -65,7 +65,7 @@ impl SeriesFilter {
             let has: HashSet<&str> =
                 known.keys().filter_map(|ids| ids.0[column].as_deref()).collect();
             let missing = list.iter().find(|id| !has.contains(id.as_str()));
-            unknown = unknown.or(missing.map(|id| format!("{name} {id:?}")));
+            unknown = unknown.or_else(|| missing.map(|id| unlisted(name, id, &has)));
             let list: HashSet<&str> = list.iter().map(String::as_str).collect();
             picked.retain(|(key, _)| key[column].is_some_and(|id| list.contains(id)));
         }
@@ -81,6 +81,15 @@ impl SeriesFilter {
         numbers.sort_unstable();
         unknown.map_or(Ok(Some(numbers)), Err)
     }
+}
+
+/// An id that no series has, and the first five that series have.
+fn unlisted(name: &str, id: &str, has: &HashSet<&str>) -> String {
+    let mut known: Vec<&str> = has.iter().copied().collect();
+    known.sort_unstable();
+    let more = if known.len() > 5 { ", …" } else { "" };
+    let known: Vec<String> = known.iter().take(5).map(|one| format!("{one:?}")).collect();
+    format!("{name} {id:?}, only {}{more}", known.join(", "))
 }
 
 /// As it follows the name of a feed: `, tag "speed"`.

@@ -23,14 +23,10 @@ pub struct ShownPoints {
     marks: Vec<u8>,
 }
 
-/// The names of changes.
 pub const CHANGES: [&str; 4] = Change::NAMES;
 
 impl ShownPoints {
     /// No points, with the capacity for `rows`.
-    ///
-    /// # Errors
-    /// There is not so much memory.
     pub(super) fn new(view: View, rows: usize) -> Result<Self, TryReserveError> {
         let mut table = TableBuilder::new(0);
         table.try_reserve(rows)?;
@@ -57,9 +53,6 @@ impl ShownPoints {
     }
 
     /// The columns, and that of [`View::mark`].
-    ///
-    /// # Errors
-    /// `InternalError` if a point has no series.
     pub fn finish(mut self) -> Result<(PointColumns, ArrayRef)> {
         self.table.shrink_to_fit();
         Ok((self.table.finish()?, mark_column(self.view, self.marks)?))

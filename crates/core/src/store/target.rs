@@ -20,15 +20,9 @@ pub trait Target: Send + Sync + Debug {
     fn lock(&self, feed: &str) -> Result<Box<dyn Any + Send>>;
 
     /// The state that was applied last for a feed, byte for byte; `None` for an unknown feed.
-    ///
-    /// # Errors
-    /// `StoreError`s.
     fn state(&self, feed: &str) -> Result<Option<Vec<u8>>>;
 
     /// The states of these feeds, in their order, each as [`Target::state`].
-    ///
-    /// # Errors
-    /// `StoreError`s.
     fn states(&self, feeds: &[&str]) -> Result<Vec<Option<Vec<u8>>>> {
         feeds.iter().map(|feed| self.state(feed)).collect()
     }

@@ -79,15 +79,11 @@ pub enum Flagged {
 
 /// An option of a read that has a few values, each with a name.
 pub trait Choice: DeserializeOwned {
-    /// The option.
     const OPTION: &'static str;
     /// The names of its values.
     const CHOICES: &'static str;
 
     /// The value of this name.
-    ///
-    /// # Errors
-    /// `QueryError` for another name.
     fn parse(name: &str) -> Result<Self> {
         Self::deserialize(name.into_deserializer()).map_err(|_: NoSuchName| {
             let (option, name) = (Self::OPTION, excerpt(name));
@@ -118,6 +114,5 @@ pub struct PointFilter {
     pub view: View,
     /// What the read does with flagged points.
     pub flagged: Flagged,
-    /// Of which series.
     pub series: SeriesFilter,
 }

@@ -41,9 +41,6 @@ impl Watch {
     }
 
     /// Counts steps that were done.
-    ///
-    /// # Errors
-    /// `StoreError` where the work should stop.
     pub(super) fn step(&self, steps: u64) -> StoreResult<()> {
         self.done.fetch_add(steps, Ordering::Relaxed);
         if self.stopped.load(Ordering::Acquire) { Err(stopped()) } else { Ok(()) }

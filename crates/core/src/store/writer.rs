@@ -9,21 +9,29 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::apply::apply;
 use super::connection::StoreConnection;
+use super::directory::{Directory, FeedIndex};
+use super::directory_page::PageKey;
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::{FeedRow, Feeds};
 use super::hold::WriteTurn;
 use super::names::KeptNames;
-use super::page_merge::Limits;
+use super::page_merge::RecentLimits;
 use super::read::find;
+use super::retention::Freed;
 use super::schema::Root;
 use super::target::{Applied, Delivery};
-use super::written::{BlockCache, KnownFeed};
+use super::watch::Watch;
+use super::writer_cache::{BlockCache, KnownFeed};
 use crate::error::{Error, Kind};
 use crate::fork::Owned;
 use crate::lock::Mutex;
 
 /// The points that a writer keeps of all its feeds; 64 bytes each. One feed has at most as many.
 const MOST_POINTS: usize = 1 << 21;
+
+/// Removes points or versions from a directory page.
+pub(super) type Remove<'r> =
+    dyn Fn((&mut Directory<'_>, &FeedIndex), &FeedRow, PageKey) -> StoreResult<Freed> + 'r;
 
 /// A connection to write with, and what it knows of feeds.
 #[derive(Debug)]
@@ -48,23 +56,11 @@ impl Writer {
         feed: &str,
         delivery: Option<&Delivery>,
         state: &[u8],
-        limits: Limits,
+        limits: RecentLimits,
     ) -> StoreResult<Applied> {
-        // The feeds, and what is known of this one, are kept only after the commit, so that they never
-        // have what was rolled back.
-        let (feeds, known) = (self.feeds.take(), self.known.remove(feed));
-        self.points -= known.as_ref().map_or(0, KnownFeed::points);
-        let connection = self.link.connection_mut()?;
-        let changes = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut feeds = Feeds::load_changed(&changes, feeds)?;
-        let known = (&mut feeds, known);
-        let (known, applied) = apply(&changes, known, feed, delivery, state, limits)?;
-        changes.commit()?;
-        self.feeds = Some(feeds);
-        if let Some(known) = known {
-            self.keep(feed, known);
-        }
-        Ok(applied)
+        self.commit(feed, |changes, feeds, known| {
+            apply(changes, (feeds, known), feed, delivery, state, limits)
+        })
     }
 
     /// Changes a feed in one transaction; its state too where one is given.
@@ -74,23 +70,62 @@ impl Writer {
         state: Option<&[u8]>,
         change: impl FnOnce(&Connection, &mut KnownFeed, &mut FeedRow) -> StoreResult<T>,
     ) -> StoreResult<T> {
-        let (feeds, known) = (self.feeds.take(), self.known.remove(name));
+        self.commit(name, |changes, feeds, known| {
+            let mut feed = find(feeds, name)?.clone();
+            let mut known = KnownFeed::current(changes, &feed, known)?;
+            let outcome = change(changes, &mut known, &mut feed)?;
+            feed.generation += 1;
+            known.index.generation = feed.generation;
+            known.blocks = BlockCache::default();
+            let state = state.map_or_else(|| feed.state(changes), |state| Ok(state.to_vec()))?;
+            feeds.save(changes, feed, &state)?;
+            Ok((Some(known), outcome))
+        })
+    }
+
+    /// Writes in one transaction. The feeds, and what is known of this one, are kept only after the commit,
+    /// so that they never have what was rolled back.
+    fn commit<T>(
+        &mut self,
+        feed: &str,
+        write: impl FnOnce(
+            &Connection,
+            &mut Feeds,
+            Option<KnownFeed>,
+        ) -> StoreResult<(Option<KnownFeed>, T)>,
+    ) -> StoreResult<T> {
+        let (feeds, known) = (self.feeds.take(), self.known.remove(feed));
         self.points -= known.as_ref().map_or(0, KnownFeed::points);
         let connection = self.link.connection_mut()?;
         let changes = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut feeds = Feeds::load_changed(&changes, feeds)?;
-        let mut feed = find(&feeds, name)?.clone();
-        let mut known = KnownFeed::current(&changes, &feed, known)?;
-        let outcome = change(&changes, &mut known, &mut feed)?;
-        feed.generation += 1;
-        known.index.generation = feed.generation;
-        known.blocks = BlockCache::default();
-        let state = state.map_or_else(|| feed.state(&changes), |state| Ok(state.to_vec()))?;
-        feeds.save(&changes, feed, &state)?;
+        let (known, outcome) = write(&changes, &mut feeds, known)?;
         changes.commit()?;
         self.feeds = Some(feeds);
-        self.keep(name, known);
+        if let Some(known) = known {
+            self.keep(feed, known);
+        }
         Ok(outcome)
+    }
+
+    /// Removes what `remove` removes from some directory pages.
+    pub(super) fn remove(
+        &mut self,
+        feed: &str,
+        numbers: &[PageKey],
+        watch: &Watch,
+        remove: &Remove<'_>,
+    ) -> StoreResult<Freed> {
+        self.change(feed, None, |connection, known, feed| {
+            let mut removed = Freed::default();
+            let mut directory = Directory::new(connection, feed.id)?;
+            for number in numbers {
+                removed += remove((&mut directory, &known.index), feed, *number)?;
+                watch.step(1)?;
+            }
+            directory.finish(&mut known.index, feed)?;
+            Ok(removed)
+        })
     }
 
     pub(super) fn keep_names(&mut self, names: KeptNames, origin: &str) -> StoreResult<()> {

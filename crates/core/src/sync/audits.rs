@@ -25,7 +25,6 @@ const GOLDEN: f64 = 0.618_033_988_749_895;
 pub(super) struct AuditLog {
     /// The day of the newest audit, in days since the Unix epoch by the service's time.
     day: i64,
-    /// Its pages.
     pages: u64,
     /// All audits that were read to their end.
     number: u64,

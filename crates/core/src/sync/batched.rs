@@ -43,26 +43,17 @@ impl Batches {
     }
 
     /// The waiting pages of a feed.
-    ///
-    /// # Errors
-    /// `InternalError` where pages cannot be joined.
     pub fn take(&mut self, feed: &str) -> Result<Option<Joined>> {
         self.waiting.remove(feed).map(joined).transpose()
     }
 
     /// The waiting pages of another chain of the feed, which are stored before this page.
-    ///
-    /// # Errors
-    /// As [`Batches::take`].
     pub fn take_other(&mut self, feed: &str, next: &Delivery) -> Result<Option<Joined>> {
         let is_other = |(pages, _): &(Vec<Delivery>, _)| pages[0].chain != next.chain;
         if self.waiting.get(feed).is_some_and(is_other) { self.take(feed) } else { Ok(None) }
     }
 
     /// Adds a page of the chain that waits, if one does. Returns the batch once it is full.
-    ///
-    /// # Errors
-    /// As [`Batches::take`].
     pub fn add(&mut self, feed: &str, next: Delivery, state: Vec<u8>) -> Result<Option<Joined>> {
         let is_last = next.page.is_last;
         let (pages, latest) = self.waiting.entry(feed.to_owned()).or_default();
@@ -73,9 +64,6 @@ impl Batches {
     }
 
     /// All waiting pages, each with its feed.
-    ///
-    /// # Errors
-    /// As [`Batches::take`].
     pub fn take_all(&mut self) -> Result<Vec<(String, Joined)>> {
         let waiting = std::mem::take(&mut self.waiting).into_iter();
         waiting.map(|(feed, waited)| Ok((feed, joined(waited)?))).collect()

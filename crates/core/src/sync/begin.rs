@@ -22,9 +22,6 @@ pub(super) type Locks = Vec<Box<dyn Any + Send>>;
 
 impl Run {
     /// Locks the feeds and loads their states. Makes no request.
-    ///
-    /// # Errors
-    /// `StoreBusy`, `FeedChanged`, `StoreError`s, `QueryError`.
     pub fn begin(
         client: &Client,
         target: Arc<dyn Target>,
@@ -39,9 +36,6 @@ impl Run {
 
     /// As [`Run::begin`], and waits at most `longest`, and not past the run's deadline, for feeds that
     /// another run has locked. What to read is planned after that.
-    ///
-    /// # Errors
-    /// As [`Run::begin`]; `StoreBusy` after the wait.
     pub async fn begin_when_free(
         client: &Client,
         target: Arc<dyn Target>,
@@ -60,18 +54,12 @@ impl Run {
 }
 
 /// Locks the feeds without waiting.
-///
-/// # Errors
-/// `StoreBusy` where another run has one of them; those of the target.
 fn take(target: &dyn Target, feeds: &[Feed]) -> Result<Locks> {
     names(feeds).into_iter().map(|name| target.lock(name)).collect()
 }
 
 /// Locks the feeds, and waits until the deadline for those that another run has. What is locked stays
 /// locked meanwhile.
-///
-/// # Errors
-/// As [`take`]; `StoreBusy` at the deadline.
 pub(super) async fn wait_for(
     target: &dyn Target,
     feeds: &[Feed],

@@ -89,7 +89,7 @@ impl From<Feed> for FeedInput {
 
 /// A member that differs between two definitions of a feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Difference {
+pub(super) struct FeedDifference {
     pub(super) member: &'static str,
     pub(super) known: String,
     pub(super) new: String,
@@ -182,9 +182,6 @@ impl Feed {
     }
 
     /// The query of a range.
-    ///
-    /// # Errors
-    /// As [`Query::new`].
     pub fn query(&self, start: Timestamp, end: Timestamp) -> Result<Query> {
         self.0.query(Some(start), Some(end))
     }
@@ -204,12 +201,12 @@ impl Feed {
     }
 
     /// The members that differ in another definition. A feed may begin earlier: what that adds is unread.
-    pub(super) fn differences(&self, new: &Self) -> Vec<Difference> {
+    pub(super) fn differences(&self, new: &Self) -> Vec<FeedDifference> {
         let begins_earlier = new.since() < self.since();
         let (known, new) = (shown(&self.0), shown(&new.0));
         let pairs = known.into_iter().zip(new).filter(|(known, new)| known.1 != new.1);
         pairs
-            .map(|((member, known, may_change), (_, new, _))| Difference {
+            .map(|((member, known, may_change), (_, new, _))| FeedDifference {
                 member,
                 known,
                 new,
@@ -333,9 +330,6 @@ fn shown(input: &FeedInput) -> [(&'static str, String, bool); 12] {
 }
 
 /// Refuses two feeds with the same name.
-///
-/// # Errors
-/// `QueryError` naming it.
 pub(super) fn check_distinct(feeds: &[Feed]) -> Result<()> {
     let mut names = HashSet::new();
     for feed in feeds {

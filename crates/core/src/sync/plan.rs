@@ -255,9 +255,6 @@ impl PlanStep {
 }
 
 /// Plans what a run would read if it began now. Makes no request.
-///
-/// # Errors
-/// `FeedChanged`, `StoreError`s, `QueryError` for invalid settings.
 pub fn plan(
     client: &Client,
     target: &dyn Target,

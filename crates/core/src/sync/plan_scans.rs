@@ -19,9 +19,6 @@ use crate::store::Store;
 /// where the client has read a similar one, or the store has a feed with the same parameters; they
 /// are 0 where the scan is collected. One that is read through a store has a chain for each part that is not
 /// settled there. Makes no request.
-///
-/// # Errors
-/// `StoreError`s; those of the allowance's ledger.
 pub fn plan_scans(
     client: &Client,
     store: Option<&Store>,

@@ -106,7 +106,7 @@ pub struct RangeCoverage {
     /// Whether nothing is unread.
     pub complete: bool,
     #[serde(skip)]
-    missing: Missing,
+    missing: UnreadPart,
     #[serde(skip)]
     is_named: bool,
     /// A read also gives the points of chains that have not ended.
@@ -122,7 +122,7 @@ pub struct RangeCoverage {
 
 /// What of a range is unread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Missing {
+enum UnreadPart {
     Nothing,
     /// Only time after the newest instant.
     After,
@@ -147,18 +147,18 @@ impl RangeCoverage {
         let read = known.covered.and(&asked);
         let unread = asked.with(&begun).without(&known.covered);
         let missing = if read.is_empty() && (begun.is_empty() || !counts_begun) {
-            Missing::Everything
+            UnreadPart::Everything
         } else if unread.is_empty() {
-            Missing::Nothing
+            UnreadPart::Nothing
         } else if unread.iter().all(|range| Some(range.start) >= newest) {
-            Missing::After
+            UnreadPart::After
         } else {
-            Missing::Parts
+            UnreadPart::Parts
         };
         Self {
             newest: newest.map(instant),
             settled: known.settled.as_ref().map(|settled| settled.and(&asked)),
-            complete: missing == Missing::Nothing,
+            complete: missing == UnreadPart::Nothing,
             set_aside: known.given_up.until(&unread),
             forgotten: unread.and(&known.forgotten),
             read,
@@ -171,24 +171,21 @@ impl RangeCoverage {
     }
 
     /// What a read of the feed warns of; `None` where nothing is missing from its points.
-    ///
-    /// # Errors
-    /// `UnreadRange`, with [`Unread::Error`].
     pub(super) fn check(&self, feed: &str, unread: Unread) -> Result<Option<String>> {
         if self.complete || unread == Unread::Keep {
             return Ok(None);
         }
         let fails = match self.missing {
-            Missing::Everything => true,
-            Missing::Parts => self.is_named,
-            Missing::After | Missing::Nothing => false,
+            UnreadPart::Everything => true,
+            UnreadPart::Parts => self.is_named,
+            UnreadPart::After | UnreadPart::Nothing => false,
         };
         if fails && unread == Unread::Error {
             return Err(self.error(feed));
         }
         let points = match self.missing {
             _ if self.counts_begun => "of these parts only the points that have arrived are given",
-            Missing::After => "its points end there",
+            UnreadPart::After => "its points end there",
             _ => "these parts are left out",
         };
         Ok(Some(format!("feed {feed:?}: {self}; {points}. store.coverage({feed:?}) shows more.")))
@@ -235,16 +232,16 @@ impl RangeCoverage {
 impl fmt::Display for RangeCoverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.missing, self.newest) {
-            (Missing::Nothing, _) => f.write_str("wholly read"),
+            (UnreadPart::Nothing, _) => f.write_str("wholly read"),
             (_, None) => f.write_str("no range of it has been read to the end yet"),
-            (Missing::Everything, Some(newest)) if self.starts_at_or_after(newest) => write!(
+            (UnreadPart::Everything, Some(newest)) if self.starts_at_or_after(newest) => write!(
                 f,
                 "nothing of this range has been read: the newest instant that was read is {newest}"
             ),
-            (Missing::After, Some(newest)) => {
+            (UnreadPart::After, Some(newest)) => {
                 write!(f, "read up to {newest}, the newest instant that was read")
             }
-            (Missing::Parts | Missing::Everything, Some(_)) => {
+            (UnreadPart::Parts | UnreadPart::Everything, Some(_)) => {
                 let unread = self.unread.without(&self.forgotten);
                 let parts = [("unread", &unread), ("forgotten", &self.forgotten)];
                 let shown = parts.into_iter().filter(|(_, ranges)| !ranges.is_empty());

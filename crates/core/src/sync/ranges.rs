@@ -35,7 +35,6 @@ impl Range {
         Self::new(start.div_euclid(1_000_000), -(-end).div_euclid(1_000_000))
     }
 
-    /// The bounds in microseconds.
     #[must_use]
     pub fn microseconds(self) -> (i64, i64) {
         let (start, end) = self.instants();
@@ -65,7 +64,6 @@ impl Range {
         Self::new(self.start.max(other.start), self.end.min(other.end))
     }
 
-    /// The bounds as instants.
     #[must_use]
     pub(crate) fn instants(self) -> (Timestamp, Timestamp) {
         (instant(self.start), instant(self.end))
@@ -84,13 +82,11 @@ impl Range {
 }
 
 impl Ranges {
-    /// No ranges.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// True where there are no ranges.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -120,7 +116,6 @@ impl Ranges {
         self.iter().chain(others.iter()).collect()
     }
 
-    /// Adds a range.
     pub fn add(&mut self, range: Range) {
         *self = self.iter().chain([range]).collect();
     }

@@ -35,7 +35,6 @@ pub struct ReadSpec {
     pub unread: Unread,
     /// As of when.
     pub view: View,
-    /// Of which series.
     pub series: SeriesFilter,
 }
 
@@ -82,9 +81,6 @@ pub struct PinnedState {
 
 impl PinnedRead {
     /// The read of a state, in the same store.
-    ///
-    /// # Errors
-    /// `StoreError` for an unknown feed; the others.
     pub fn restore(store: &Store, state: PinnedState) -> Result<Self> {
         let PinnedState { spec, sequence, ranges, kept_from } = state;
         let known = read_state(store, &spec.feed)?;
@@ -199,9 +195,6 @@ fn expected(spec: &ReadSpec, coverage: &RangeCoverage, feed: &Feed) -> Option<Ex
 
 impl ReadSpec {
     /// Fixes the points to those that the store has now. Gives a warning where parts are missing from them.
-    ///
-    /// # Errors
-    /// As [`ReadSpec::open`].
     pub fn pin(self, store: &Store) -> Result<(PinnedRead, Option<String>)> {
         let snapshot = self.open(store)?;
         let Snapshot { sequence, feed, coverage, warning, ranges, .. } = snapshot;
@@ -233,9 +226,6 @@ impl ReadSpec {
     }
 
     /// What of the range has been read from the service.
-    ///
-    /// # Errors
-    /// `StoreError` for an unknown feed; the others.
     pub fn coverage(&self, store: &Store) -> Result<RangeCoverage> {
         self.coverage_in(store, &read_state(store, &self.feed)?)
     }
@@ -254,9 +244,6 @@ impl ReadSpec {
     }
 
     /// Opens a snapshot. Its points are exactly those as of its sequence number.
-    ///
-    /// # Errors
-    /// `UnreadRange`; `StoreError` for an unknown feed; the others.
     pub fn open(&self, store: &Store) -> Result<Snapshot> {
         // The state is read before the points, which therefore have all that it says was read, unless
         // some were forgotten meanwhile.

@@ -45,9 +45,6 @@ pub struct Run {
 
 impl Run {
     /// A run of feeds that are locked: loads their states.
-    ///
-    /// # Errors
-    /// `FeedChanged`, `StoreError`s, `QueryError`.
     pub(super) fn with_locks(
         client: &Client,
         target: Arc<dyn Target>,
@@ -80,11 +77,6 @@ impl Run {
     /// is rejected repeatedly) does not end the run: the range is skipped, and its error is returned
     /// when everything else has been read. After another error no other page is asked for, and it is
     /// returned when those under way have been applied: they are paid for.
-    ///
-    /// # Errors
-    /// Those of a read; the run can continue after them. `ClockSkewError` where the clocks of the
-    /// service and of this machine differ by more than can be corrected; `ForkError` in a forked
-    /// child.
     pub async fn fetch(&self) -> Result<bool> {
         self.check_process()?;
         let _one_at_a_time = self.fetching.lock().await;
@@ -113,9 +105,6 @@ impl Run {
 
     /// Applies the first pending write, if there is one. Where the target cannot store the values of a page,
     /// the pending write is then that the range of its chain is set aside.
-    ///
-    /// # Errors
-    /// `StoreError`s; the write stays pending.
     pub fn apply(&self) -> Result<Progress> {
         let locks = self.locks()?;
         let _one_at_a_time = self.applying.lock();
@@ -153,9 +142,6 @@ impl Run {
     }
 
     /// Reads and applies everything that is left.
-    ///
-    /// # Errors
-    /// As [`Run::fetch`] and [`Run::apply`].
     pub async fn finish(&self) -> Result<SyncReport> {
         while self.fetch().await? {
             self.apply()?;
@@ -186,9 +172,6 @@ impl Run {
 
     /// Stores the states of feeds without a page that the target does not know yet, so that after a
     /// complete sync the target has every feed.
-    ///
-    /// # Errors
-    /// `ForkError` in a forked child; those of the target.
     pub fn keep(&self) -> Result<()> {
         for (feed, state) in self.new_states()? {
             self.target.apply(&feed, None, &state)?;
@@ -197,9 +180,6 @@ impl Run {
     }
 
     /// The states of feeds without a page that the target does not know yet, by their names.
-    ///
-    /// # Errors
-    /// As [`Run::keep`].
     pub fn new_states(&self) -> Result<Vec<(String, Vec<u8>)>> {
         self.check_process()?;
         let new = self.work().without_a_page();
@@ -210,9 +190,6 @@ impl Run {
     }
 
     /// What the run has done so far.
-    ///
-    /// # Errors
-    /// `ForkError` in a forked child; those of the ledger.
     pub fn report(&self) -> Result<SyncReport> {
         self.check_process()?;
         let allowance = self.client.allowance()?;
@@ -286,9 +263,6 @@ impl Run {
     }
 
     /// Refuses a forked child: two processes with one run would spend the allowance twice.
-    ///
-    /// # Errors
-    /// `ForkError` in a forked child.
     pub fn check_process(&self) -> Result<()> {
         self.locks().map(|_| ())
     }

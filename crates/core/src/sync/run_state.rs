@@ -23,7 +23,6 @@ use crate::error::{Error, Kind, Result};
 use crate::http::AllowanceState;
 use crate::store::Applied;
 
-/// One feed of a run.
 #[derive(Debug)]
 pub(super) struct FeedRun {
     pub(super) state: FeedState,
@@ -77,7 +76,6 @@ struct AuditCounts {
     is_guess: bool,
 }
 
-/// The state of a run.
 #[derive(Debug, Default)]
 pub(super) struct RunState {
     pub(super) parts: Vec<FeedRun>,
@@ -87,7 +85,6 @@ pub(super) struct RunState {
     pub(super) now: Timestamp,
     /// The service's time.
     pub(super) clock: Timestamp,
-    /// The plan of each feed.
     pub(super) plans: Vec<FeedPlan>,
     /// The times of `clock` for which the plans are the same.
     pub(super) unchanged: Range,

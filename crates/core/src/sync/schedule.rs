@@ -120,9 +120,6 @@ impl RunState {
     /// The next chain to begin, which is under way from now on; `None` where none may begin before
     /// another has ended. Sets what it may spend: a chain that fills must leave the pages of all urgent
     /// chains and the reserve (§4.5.6); repeats of an urgent chain must leave the reserve.
-    ///
-    /// # Errors
-    /// Those of the allowance, which is asked for only where a chain may begin.
     pub(super) fn next(
         &mut self,
         allowance: impl FnOnce() -> Result<AllowanceState>,

@@ -12,13 +12,11 @@ use crate::error::{Error, Kind, Result};
 /// What is asked for of a feed: what is not settled of some ranges.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Only {
-    /// The ranges.
     pub ranges: Ranges,
     /// Unfinished chains that began then or later are resumed, and all that began within the last hour.
     pub resumed_since: Option<Timestamp>,
 }
 
-/// The settings of one run.
 #[derive(Debug, Clone, Default)]
 pub struct SyncSettings {
     /// No bucket that begins at this time or later is read.
@@ -29,7 +27,6 @@ pub struct SyncSettings {
     pub reread: Vec<(Timestamp, Timestamp)>,
     /// How pages are decoded.
     pub shape: Shape,
-    /// The deadline of the run.
     pub deadline: Option<Duration>,
     /// At most so many pages are asked for and not yet applied; 0 counts as 1.
     pub concurrency: usize,

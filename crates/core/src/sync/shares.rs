@@ -21,7 +21,7 @@ const LONGEST_NAME: usize = 180;
 
 /// What one feed gives of a range.
 #[derive(Debug, Clone)]
-pub(super) struct Share {
+pub(super) struct FeedShare {
     /// Its state, perhaps a new one, or one that begins earlier than that in the store.
     pub(super) state: FeedState,
     /// Whether the store is to have this state in the place of its own.
@@ -55,7 +55,7 @@ impl Asked<'_> {
     }
 }
 
-impl Share {
+impl FeedShare {
     pub(super) fn name(&self) -> &str {
         self.state.feed().name()
     }
@@ -70,12 +70,12 @@ impl Share {
 ///
 /// # Errors
 /// `QueryError` where only a feed whose beginning was forgotten could read a part.
-pub(super) fn shares(states: &[(String, FeedState)], asked: &Asked<'_>) -> Result<Vec<Share>> {
+pub(super) fn shares(states: &[(String, FeedState)], asked: &Asked<'_>) -> Result<Vec<FeedShare>> {
     let own = own_name(states, asked);
     let range = Ranges::from(asked.range);
     let same = states.iter().map(|(_, state)| state).filter(|state| asked.is_same(state));
-    let mut shares: Vec<Share> = same
-        .map(|state| Share {
+    let mut shares: Vec<FeedShare> = same
+        .map(|state| FeedShare {
             settled: if asked.reads_once { state.coverage().covered() } else { state.settled() }
                 .and(&range),
             state: state.clone(),
@@ -108,7 +108,12 @@ pub(super) fn shares(states: &[(String, FeedState)], asked: &Asked<'_>) -> Resul
 
 /// The share of the feed for such reads, which begins early enough to read the rest as well, and asks for
 /// pages of the size that was given.
-fn own_share(known: Option<Share>, rest: Ranges, own: &str, asked: &Asked<'_>) -> Result<Share> {
+fn own_share(
+    known: Option<FeedShare>,
+    rest: Ranges,
+    own: &str,
+    asked: &Asked<'_>,
+) -> Result<FeedShare> {
     let input = asked.query.input();
     let width = i64::from(input.interval_seconds.unwrap_or(1));
     let since = rest.iter().next().map(|first| instant(floor(first.start, width)));
@@ -128,7 +133,12 @@ fn own_share(known: Option<Share>, rest: Ranges, own: &str, asked: &Asked<'_>) -
             ..FeedInput::new(own, since.unwrap_or(instant(asked.range.start)))
         })?;
         let state = FeedState::new(&feed, asked.service);
-        return Ok(Share { state, is_redefined: false, settled: Ranges::none(), missing: rest });
+        return Ok(FeedShare {
+            state,
+            is_redefined: false,
+            settled: Ranges::none(),
+            missing: rest,
+        });
     };
     if !rest.is_empty() && !share.state.forgotten().is_empty() {
         let message = format!(
@@ -146,10 +156,10 @@ fn own_share(known: Option<Share>, rest: Ranges, own: &str, asked: &Asked<'_>) -
     let page_size = if goes_on { None } else { input.page_size }.or(known.page_size);
     let feed = Feed::new(FeedInput { page_size, since, ..known.clone() })?;
     if feed == *share.state.feed() {
-        return Ok(Share { missing, ..share });
+        return Ok(FeedShare { missing, ..share });
     }
     let state = share.state.redefine(&feed)?;
-    Ok(Share { state, is_redefined: true, missing, ..share })
+    Ok(FeedShare { state, is_redefined: true, missing, ..share })
 }
 
 /// The widest window that contains the whole range, which is then one chain.

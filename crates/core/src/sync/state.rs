@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::audits::AuditLog;
 use super::coverage::{Coverage, Window, forgotten_windows, windows};
-use super::feed::{Difference, Feed, START};
+use super::feed::{Feed, FeedDifference, START};
 use super::given_up::{GivenUp, SkippedRange};
 use super::ranges::{Range, Ranges, floor, instant};
 use super::task::Why;
@@ -256,20 +256,20 @@ impl FeedState {
     /// `FeedChanged` naming each member with its old and new value.
     pub fn check(&self, feed: &Feed, service: &str) -> Result<()> {
         let differences = self.feed.differences(feed).into_iter();
-        let mut differences: Vec<Difference> =
+        let mut differences: Vec<FeedDifference> =
             differences.map(|one| self.may_change(one)).collect();
         if self.service != service {
             let (known, new) = (self.service.clone(), service.to_owned());
             let may_change = false;
-            differences.push(Difference { member: "base_url", known, new, may_change });
+            differences.push(FeedDifference { member: "base_url", known, new, may_change });
         }
         if differences.is_empty() { Ok(()) } else { Err(changed(&self.feed, &differences)) }
     }
 
     /// A feed whose beginning was forgotten may not begin earlier.
-    fn may_change(&self, difference: Difference) -> Difference {
+    fn may_change(&self, difference: FeedDifference) -> FeedDifference {
         let is_gone = difference.member == START && !self.forgotten().is_empty();
-        Difference { may_change: difference.may_change && !is_gone, ..difference }
+        FeedDifference { may_change: difference.may_change && !is_gone, ..difference }
     }
 
     /// The same state with another definition of the feed. Times, page size and window may change, and it
@@ -280,9 +280,9 @@ impl FeedState {
     /// `FeedChanged` naming each member that may not change.
     pub fn redefine(&self, feed: &Feed) -> Result<Self> {
         let differences = self.feed.differences(feed);
-        let differences: Vec<Difference> =
+        let differences: Vec<FeedDifference> =
             differences.into_iter().map(|one| self.may_change(one)).collect();
-        let fixed: Vec<Difference> =
+        let fixed: Vec<FeedDifference> =
             differences.iter().filter(|one| !one.may_change).cloned().collect();
         if !fixed.is_empty() {
             return Err(changed(&self.feed, &fixed));
@@ -459,7 +459,7 @@ fn other_version(version: u64, value: &Value) -> Error {
         .with_hint(hint)
 }
 
-fn changed(feed: &Feed, differences: &[Difference]) -> Error {
+fn changed(feed: &Feed, differences: &[FeedDifference]) -> Error {
     let members: Vec<String> = differences
         .iter()
         .map(|one| format!("{} was {}, is {}", one.member, excerpt(&one.known), excerpt(&one.new)))

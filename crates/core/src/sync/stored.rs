@@ -12,10 +12,6 @@ use crate::clock::Clock;
 use crate::error::{Error, Kind, Result};
 use crate::store::{Delays, Freed, Store, Target as _, Watch};
 
-/// The state of a feed.
-///
-/// # Errors
-/// `StoreError` for an unknown feed, naming those that are; the others.
 pub fn read_state(store: &Store, feed: &str) -> Result<FeedState> {
     match store.state(feed)? {
         Some(state) => FeedState::from_bytes(&state),
@@ -24,9 +20,6 @@ pub fn read_state(store: &Store, feed: &str) -> Result<FeedState> {
 }
 
 /// The states of all feeds with their names, sorted by name.
-///
-/// # Errors
-/// `StoreError`s.
 pub fn read_states(store: &Store) -> Result<Vec<(String, FeedState)>> {
     let names = store.feeds()?;
     let known: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -83,9 +76,6 @@ pub fn forget(store: &Store, feed: &str, before: Timestamp, watch: &Watch) -> Re
 
 /// Removes the older versions of the points in settled windows, of these feeds, and gives the file's free
 /// space back. `as_of` and `changes` of before that are refused from then on.
-///
-/// # Errors
-/// As [`forget`]; `StoreBusy` while another process writes.
 pub fn compact(store: &Store, feeds: &[String], watch: &Watch) -> Result<Freed> {
     let mut removed = Freed::default();
     for feed in feeds {
@@ -114,9 +104,6 @@ pub struct FeedCoverage {
 impl FeedCoverage {
     /// Reads the coverage at a time; by default the service's, which is the machine's with the skew of the last
     /// sync, or the newest read if that is later.
-    ///
-    /// # Errors
-    /// `StoreError` for an unknown feed; the others.
     pub fn read(store: &Store, feed: &str, now: Option<Timestamp>) -> Result<Self> {
         let mut coverage = Self::of_state(&read_state(store, feed)?, now);
         let range = |window: &Window| (window.start.as_microsecond(), window.end.as_microsecond());
@@ -147,9 +134,7 @@ pub struct FeedLateness {
     /// The feed as the store has it.
     #[serde(skip)]
     pub feed: Feed,
-    /// The delays of points.
     pub points: DelaySummary,
-    /// The delays of revisions.
     pub revisions: DelaySummary,
     /// The total length of the settled ranges, in seconds.
     pub settled: u64,
@@ -157,9 +142,6 @@ pub struct FeedLateness {
 
 impl FeedLateness {
     /// Reads the lateness of a feed.
-    ///
-    /// # Errors
-    /// `StoreError` for an unknown feed; the others.
     pub fn read(store: &Store, feed: &str) -> Result<Self> {
         let state = read_state(store, feed)?;
         let width = i64::from(state.feed().input().interval_seconds.unwrap_or_default());

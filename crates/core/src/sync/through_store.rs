@@ -22,7 +22,7 @@ use super::report::EndedBy;
 use super::run::Run;
 use super::run_state::FeedRun;
 use super::settings::{Only, SyncSettings};
-use super::shares::{Asked, Share, range_of, shares};
+use super::shares::{Asked, FeedShare, range_of, shares};
 use super::stored::read_states;
 use super::task::{Task, Why};
 use crate::client::chains::ReadChains;
@@ -56,9 +56,9 @@ pub struct ThroughStore {
     /// Whether each part is read once, though it may change later: for the store of an interrupted read.
     reads_once: bool,
     /// A read between two of its steps.
-    paused: Mutex<Option<Reading>>,
+    paused: Mutex<Option<ReadUnderWay>>,
     /// What was read since the scan was first read: it is not read a second time after an error.
-    attempt: Mutex<Attempt>,
+    attempt: Mutex<ReadSoFar>,
 }
 
 /// What reads a scan through a store, and its parts.
@@ -66,7 +66,7 @@ type Parts = (Arc<dyn WholeRead>, Vec<Arc<ThroughStore>>);
 
 /// What a scan has read of the service, over several reads where the first ones failed.
 #[derive(Debug, Default)]
-struct Attempt {
+struct ReadSoFar {
     /// When the first of them began, or the oldest chain that it resumed.
     read_at: Option<Timestamp>,
     /// The ranges that were read to the end of their chain, by feed.
@@ -75,11 +75,11 @@ struct Attempt {
 
 /// A read that has begun.
 #[derive(Debug)]
-struct Reading {
+struct ReadUnderWay {
     /// The process that has the locks of its feeds.
     process: Process,
     /// What the feeds give.
-    shares: Vec<Share>,
+    shares: Vec<FeedShare>,
     /// Reads what is missing; `None` where all is settled.
     run: Option<Run>,
     /// Held until the run has left the feeds.
@@ -90,9 +90,6 @@ struct Reading {
 impl ThroughStore {
     /// What reads a scan through a store, and its parts: one for each site and line, which are read one after
     /// the other.
-    ///
-    /// # Errors
-    /// As [`ThroughStore::new`]; `QueryError` for a range in parts.
     pub fn of_scan(store: &Arc<Store>, scan: &Scan, reads_once: bool) -> Result<Parts> {
         if scan.cut().is_some() {
             return Err(Error::new(Kind::QueryError, "split= is not for a read with store=")
@@ -130,7 +127,6 @@ impl ThroughStore {
         Ok(Self { store, scan, range, reads_once, paused, attempt })
     }
 
-    /// The store.
     #[must_use]
     pub fn store(&self) -> &Arc<Store> {
         &self.store
@@ -144,15 +140,12 @@ impl ThroughStore {
 
     /// The chains that a read would begin now, and the number of ranges that it would refuse because they
     /// are set aside. Makes no request.
-    ///
-    /// # Errors
-    /// Those of the store.
     pub(super) fn tasks(&self, now: Timestamp) -> Result<(Vec<Task>, usize)> {
         let reread = Ranges::none();
         let (second, clock) = (now.as_second(), Some(now.as_second()));
         let terms = PlanTerms { now: second, until: None, reread: &reread, clock };
         let (mut tasks, mut set_aside) = (Vec::new(), 0);
-        for Share { state, missing, .. } in &self.shares()? {
+        for FeedShare { state, missing, .. } in &self.shares()? {
             let ranges = self.left_of(state.feed().name(), missing);
             set_aside += usize::from(state.set_aside_of(&ranges, now).is_some());
             let only = Only { ranges, resumed_since: self.resumed_since() };
@@ -179,14 +172,14 @@ impl ThroughStore {
     }
 
     /// The feeds that are to read something, and what.
-    fn left(&self, shares: &[Share]) -> Vec<(Feed, Ranges)> {
-        let left = |share: &Share| {
+    fn left(&self, shares: &[FeedShare]) -> Vec<(Feed, Ranges)> {
+        let left = |share: &FeedShare| {
             (share.state.feed().clone(), self.left_of(share.name(), &share.missing))
         };
         shares.iter().map(left).filter(|(_, left)| !left.is_empty()).collect()
     }
 
-    fn shares(&self) -> Result<Vec<Share>> {
+    fn shares(&self) -> Result<Vec<FeedShare>> {
         let client = self.scan.client();
         let asked = Asked {
             query: self.scan.query(),
@@ -202,7 +195,7 @@ impl ThroughStore {
     ///
     /// # Errors
     /// `StoreBusy` where another read or sync has one of them, after a wait; those of the store.
-    async fn locked(&self, deadline: Deadline) -> Result<(Vec<Share>, Vec<Turn>, Locks)> {
+    async fn locked(&self, deadline: Deadline) -> Result<(Vec<FeedShare>, Vec<Turn>, Locks)> {
         let clock = self.scan.client().time().clock();
         let longest = Deadline::after(clock, Some(LONGEST_WAIT));
         let wait = if deadline.left(clock).is_some() { deadline } else { longest };
@@ -258,7 +251,7 @@ impl ThroughStore {
         )
     }
 
-    async fn begin(&self, deadline: Deadline) -> Result<Reading> {
+    async fn begin(&self, deadline: Deadline) -> Result<ReadUnderWay> {
         let (shares, turns, locks) = self.locked(deadline).await?;
         let provenance = self.scan.provenance();
         self.attempt.lock().read_at.get_or_insert(provenance.read_at);
@@ -266,7 +259,8 @@ impl ThroughStore {
         let mut run = None;
         if !left.is_empty() {
             self.check_set_aside(&shares)?;
-            let is_read = |share: &Share| left.iter().any(|(feed, _)| feed == share.state.feed());
+            let is_read =
+                |share: &FeedShare| left.iter().any(|(feed, _)| feed == share.state.feed());
             for share in shares.iter().filter(|share| share.is_redefined && is_read(share)) {
                 self.store.apply(share.name(), None, &share.state.to_bytes())?;
             }
@@ -285,7 +279,7 @@ impl ThroughStore {
             let begun = Run::with_locks(client, target, &feeds, settings, (locks, deadline));
             run = Some(begun.map_err(with_hints)?);
         }
-        Ok(Reading { process: Process::current(), shares, run, turns, provenance })
+        Ok(ReadUnderWay { process: Process::current(), shares, run, turns, provenance })
     }
 
     /// Chains that began then or later are of this scan. When a chain began is rounded to the past.
@@ -301,7 +295,7 @@ impl ThroughStore {
     ///
     /// # Errors
     /// `UnreadRange` with the time at which it is tried again.
-    fn check_set_aside(&self, shares: &[Share]) -> Result<()> {
+    fn check_set_aside(&self, shares: &[FeedShare]) -> Result<()> {
         let now = self.scan.client().now();
         for share in shares {
             let left = self.left_of(share.name(), &share.missing);
@@ -349,12 +343,11 @@ impl ThroughStore {
             reading.turns.clear();
         }
         let table = self.table(reading, report).await?;
-        *self.attempt.lock() = Attempt::default();
+        *self.attempt.lock() = ReadSoFar::default();
         Ok(Step::Whole(Arc::new(table)))
     }
 
-    /// Notes what the run has read.
-    fn note_read(&self, shares: &[Share], run: &Run) {
+    fn note_read(&self, shares: &[FeedShare], run: &Run) {
         let mut attempt = self.attempt.lock();
         attempt.read_at = attempt.read_at.into_iter().chain(run.oldest()).min();
         for share in shares {
@@ -404,8 +397,8 @@ impl ThroughStore {
     ///
     /// # Errors
     /// `UnreadRange` where another process has removed points meanwhile; those of the store.
-    async fn table(&self, reading: Reading, mut report: MergeReport) -> Result<Table> {
-        let Reading { shares, provenance, .. } = reading;
+    async fn table(&self, reading: ReadUnderWay, mut report: MergeReport) -> Result<Table> {
+        let ReadUnderWay { shares, provenance, .. } = reading;
         let (read, read_at) = {
             let attempt = self.attempt.lock();
             (attempt.read.clone(), attempt.read_at.unwrap_or(provenance.read_at))
@@ -437,7 +430,7 @@ impl ThroughStore {
             let instants = ranges.iter().map(Range::instants);
             instants.map(|(start, end)| vec![start, end]).collect()
         };
-        let through = |share: &Share| {
+        let through = |share: &FeedShare| {
             let all = share.ranges();
             let from_service =
                 read.get(share.name()).map_or_else(Ranges::none, |read| all.and(read));

@@ -14,9 +14,6 @@ use crate::error::{Error, Result};
 impl Run {
     /// Handles an error of the target for the first pending write of a feed. If the values of a page
     /// caused the error, the first pending write becomes a [`PendingWrite::Abandoned`].
-    ///
-    /// # Errors
-    /// Returns any other error unchanged.
     pub fn refused(&self, feed: &str, error: Error) -> Result<()> {
         self.work().refused_by_target(feed, error, self.client.now())
     }

@@ -4,7 +4,7 @@ use super::Client;
 use crate::auth::{AssertionSettings, Authentication, TokenFacts};
 use crate::error::{Error, Result};
 use crate::http::LocalLedger;
-use crate::http::path_probe::{self, Path};
+use crate::http::path_probe::{self, ServicePath};
 
 impl Client {
     /// A client with the same settings, ledger and tokens, and connections of its own, that sends each
@@ -54,12 +54,12 @@ impl Client {
     ///
     /// # Errors
     /// `ConfigError` for a proxy that is not supported.
-    pub fn planned_path(&self) -> Result<Path> {
+    pub fn planned_path(&self) -> Result<ServicePath> {
         path_probe::planned(&self.0.transport)
     }
 
     /// Goes the way to the service, and sends no request on it.
-    pub async fn walk_path(&self) -> (Path, Option<Error>) {
+    pub async fn walk_path(&self) -> (ServicePath, Option<Error>) {
         // A certificate that cannot be used is no part of the way.
         let access = self.renewed_identity().await.ok().map(|identity| identity.access(None));
         let certificate = access.as_ref().and_then(|access| access.certificate.as_ref());

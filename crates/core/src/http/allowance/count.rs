@@ -107,9 +107,6 @@ impl Count {
 
     /// Counts one data request, if `must_remain` more are left after it. Failing all evidence of the
     /// service's day, one request asks whether another has begun.
-    ///
-    /// # Errors
-    /// `AllowanceExhausted`.
     pub(super) fn reserve(
         &mut self,
         terms: Terms,
@@ -314,7 +311,6 @@ impl Count {
         }
     }
 
-    /// Counts one token request.
     pub(super) fn count_token_request(&mut self, terms: Terms, now: Moment) {
         self.apply_terms(terms, self.clock.now(now));
         let now = self.clock.best(now);

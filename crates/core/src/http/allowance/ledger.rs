@@ -53,7 +53,6 @@ pub trait Ledger: Send + Sync + Debug {
     /// reply and this machine's clock say.
     fn service_time(&self, now: Moment) -> Result<Timestamp>;
 
-    /// Counts one token request.
     fn count_token_request(&self, now: Moment) -> Result<()>;
 
     /// Announces a token request of a client that has no token; returns how many others were announced

@@ -112,9 +112,6 @@ impl LocalLedger {
     }
 
     /// Opens, locks and reads its file as a count does, and changes nothing. Returns whether there is a file.
-    ///
-    /// # Errors
-    /// As [`LocalLedger::open`].
     pub(crate) fn look(&self) -> Result<bool> {
         let Some(file) = &self.file else { return Ok(false) };
         file.try_look().map_err(|failure| file.error(&failure))

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub(super) const UNDER_WAY: SignedDuration = SignedDuration::from_mins(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-struct Batch {
+struct LooseBatch {
     count: u64,
     /// The latest service time at which the last of them was sent; `None` if it was not known.
     until: Option<Timestamp>,
@@ -20,14 +20,14 @@ struct Batch {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Loose {
-    earlier: Batch,
-    recent: Batch,
+    earlier: LooseBatch,
+    recent: LooseBatch,
     /// The number of the first batch that `earlier` consists of, and that of `recent`.
     oldest: u64,
     newest: u64,
 }
 
-impl Batch {
+impl LooseBatch {
     /// Whether all of them had reached the service by this time.
     fn has_ended(&self, time: Timestamp) -> bool {
         self.count == 0 || self.until.is_some_and(|until| time.duration_since(until) >= UNDER_WAY)
@@ -49,7 +49,7 @@ impl Loose {
     pub(super) fn send(&mut self, latest: Option<Timestamp>) -> u64 {
         if latest.is_none() && self.recent.until.is_some() {
             // The time of those that were sent before the machine was started stays known.
-            let Batch { count, until } = std::mem::take(&mut self.recent);
+            let LooseBatch { count, until } = std::mem::take(&mut self.recent);
             self.earlier.count = self.earlier.count.saturating_add(count);
             self.earlier.until = self.earlier.until.max(until);
             self.newest += 1;
@@ -79,7 +79,7 @@ impl Loose {
             (self.oldest, self.newest) = (self.newest, self.newest + 1);
         }
         if self.earlier.has_ended(time) && self.recent.count == 0 {
-            (self.earlier, self.oldest) = (Batch::default(), self.newest);
+            (self.earlier, self.oldest) = (LooseBatch::default(), self.newest);
         }
     }
 

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind};
 
-/// The state of the daily allowance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllowanceState {
     /// Requests counted since the day began, including those with unknown outcome.

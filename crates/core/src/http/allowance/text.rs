@@ -23,7 +23,7 @@ pub(super) struct Contents {
 
 /// The member that every version has.
 #[derive(Deserialize)]
-struct Form {
+struct FileForm {
     form: u32,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Contents, TextFault> {
     }
     let form = serde_json::from_slice(bytes).map_err(|_| TextFault::Damaged)?;
     match form {
-        Form { form: FORM } => serde_json::from_slice(bytes).map_err(|_| TextFault::Damaged),
-        Form { form } => Err(TextFault::Newer(form)),
+        FileForm { form: FORM } => serde_json::from_slice(bytes).map_err(|_| TextFault::Damaged),
+        FileForm { form } => Err(TextFault::Newer(form)),
     }
 }

@@ -29,7 +29,7 @@ use rusqlite::config::DbConfig;
 use self::byte_lock::{ByteLock, is_used, set};
 pub(super) use self::passes::{ReadPass, WriteTurn};
 pub(super) use self::replacing::Replacing;
-use self::store_files::{LogFiles, Missing};
+use self::store_files::{LogChange, LogFiles};
 use super::access::{JOURNAL, LOG, MEMORY};
 use super::failure::{StoreFailure, StoreResult, busy, foreign_log, in_use, moved, system};
 use super::log_fit::{FileMark, LogFit, log_fit};
@@ -53,13 +53,13 @@ const PAUSES: Range<Duration> = Duration::from_micros(250)..Duration::from_milli
 const CLOSING: Duration = Duration::from_secs(1);
 
 /// The stores that this process has open, by path.
-static HOLDS: Owned<Mutex<HashMap<PathBuf, Place>>> = Owned::empty();
+static HOLDS: Owned<Mutex<HashMap<PathBuf, HoldSlot>>> = Owned::empty();
 
 /// The hold on one store, if there is one. It is locked while a connection of the process is opened or
 /// closed.
-type Place = Arc<Mutex<Weak<StoreHold>>>;
+type HoldSlot = Arc<Mutex<Weak<StoreHold>>>;
 
-fn place(path: &Path) -> Place {
+fn place(path: &Path) -> HoldSlot {
     let mut holds = HOLDS.get_or_init(Mutex::default).lock();
     Arc::clone(holds.entry(path.to_owned()).or_default())
 }
@@ -72,12 +72,12 @@ pub(super) struct StoreHold {
     process: Process,
     /// Declared before `file`, so that its locks are released first. A process that finds the shared
     /// memory in use then also finds the file in use.
-    state: Mutex<State>,
+    state: Mutex<HoldState>,
     file: File,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct HoldState {
     writing: bool,
     readers: usize,
     /// Whether the log is being copied into the file.
@@ -312,7 +312,7 @@ impl StoreHold {
         }
     }
 
-    fn missing_log(&self) -> std::io::Result<Option<Missing>> {
+    fn missing_log(&self) -> std::io::Result<Option<LogChange>> {
         self.state.lock().log.as_ref().map_or(Ok(None), |log| log.missing(&self.path))
     }
 
@@ -320,6 +320,6 @@ impl StoreHold {
     /// process may copy the pages of the log, which it still has open, into the file.
     pub(super) fn is_log_removed(&self) -> bool {
         is_named(&self.file, &self.path).unwrap_or(false)
-            && matches!(self.missing_log(), Ok(Some(Missing::Removed)))
+            && matches!(self.missing_log(), Ok(Some(LogChange::Removed)))
     }
 }

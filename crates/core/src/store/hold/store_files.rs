@@ -16,7 +16,7 @@ pub(super) struct LogFiles {
 
 /// A change to the log or the shared memory since this process opened them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Missing {
+pub(super) enum LogChange {
     /// One of the files was removed.
     Removed,
     /// Another file has the name of one of the files.
@@ -42,14 +42,17 @@ impl LogFiles {
     }
 
     /// Returns the change if a path no longer names its open file, or `None` if both still do.
-    pub(super) fn missing(&self, store: &Path) -> io::Result<Option<Missing>> {
+    pub(super) fn missing(&self, store: &Path) -> io::Result<Option<LogChange>> {
         let mut missing = None;
         for (file, ending) in [(&self.log, LOG), (&self.memory, MEMORY)] {
             let path: PathBuf = beside(store, ending);
             if !is_named(file, &path)? {
                 let is_gone = path.symlink_metadata().is_err();
-                missing =
-                    missing.max(Some(if is_gone { Missing::Removed } else { Missing::Replaced }));
+                missing = missing.max(Some(if is_gone {
+                    LogChange::Removed
+                } else {
+                    LogChange::Replaced
+                }));
             }
         }
         Ok(missing)

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::model::{Model, limits, requests};
 use super::*;
 use crate::store::directory_page::PageKey;
+use crate::store::writer::Remove;
 use crate::store::{compact, forget};
 
 /// What is not kept: points before a minute, and versions of points before a minute that are older than a
@@ -23,15 +24,11 @@ impl Default for Kept {
 }
 
 /// Removes what is due of a feed's directory pages, but only so many groups of them: as if it was killed.
-fn remove_some(
-    store: &Store,
-    numbers: &[PageKey],
-    groups: usize,
-    remove: impl Fn(&mut Writer, &[PageKey]) -> StoreResult<Freed>,
-) -> Freed {
-    let mut freed = Freed::default();
+fn remove_some(store: &Store, numbers: &[PageKey], groups: usize, remove: &Remove<'_>) -> Freed {
+    let (mut freed, watch) = (Freed::default(), Watch::default());
     for number in numbers.iter().take(groups) {
-        freed += store.write(|writer| remove(writer, std::slice::from_ref(number))).unwrap();
+        let one = std::slice::from_ref(number);
+        freed += store.write(|writer| writer.remove("line", one, &watch, remove)).unwrap();
     }
     freed
 }
@@ -40,19 +37,15 @@ fn forget_some(store: &Store, before: i64, groups: usize) -> Freed {
     let state = store.state("line").unwrap().unwrap();
     let before = before * MINUTE;
     let numbers = store.write(|writer| forget::begin(writer, "line", before, &state)).unwrap();
-    let watch = Watch::default();
-    remove_some(store, &numbers, groups, |writer, numbers| {
-        forget::remove(writer, "line", numbers, &watch)
-    })
+    remove_some(store, &numbers, groups, &forget::remove_from)
 }
 
 fn compact_some(store: &Store, (start, end): (i64, i64), groups: usize) -> Freed {
     let range = i128::from(start * MINUTE)..i128::from(end * MINUTE);
     let ranges = std::slice::from_ref(&range);
     let numbers = store.write(|writer| compact::begin(writer, "line", ranges)).unwrap();
-    let watch = Watch::default();
-    remove_some(store, &numbers, groups, |writer, numbers| {
-        compact::compact(writer, "line", ranges, numbers, &watch)
+    remove_some(store, &numbers, groups, &|directory, feed, number| {
+        compact::remove_from(directory, feed, number, ranges)
     })
 }
 

@@ -49,7 +49,7 @@ impl Folder {
     }
 
     /// A store that moves recent points into blocks at these limits.
-    fn store_with(&self, limits: Limits) -> Store {
+    fn store_with(&self, limits: RecentLimits) -> Store {
         Store { limits, ..self.store() }
     }
 }

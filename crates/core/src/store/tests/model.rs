@@ -149,10 +149,10 @@ fn assert_parts_agree(
 }
 
 /// Limits at which a few points are recent points, and are moved after some pages.
-pub(super) fn limits() -> impl Strategy<Value = Limits> {
+pub(super) fn limits() -> impl Strategy<Value = RecentLimits> {
     let small = (1..6_usize, 0..5_usize, 0..5_usize, 0..25_usize);
-    let small = small.prop_map(|(few, many, dense, most)| Limits { few, many, dense, most });
-    prop_oneof![3 => small, 1 => Just(Limits::default())]
+    let small = small.prop_map(|(few, many, dense, most)| RecentLimits { few, many, dense, most });
+    prop_oneof![3 => small, 1 => Just(RecentLimits::default())]
 }
 
 /// Requests of interleaved chains of one to three pages, some unfinished, over overlapping ranges.

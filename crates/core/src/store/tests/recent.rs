@@ -4,7 +4,7 @@ use super::model::Model;
 use super::*;
 
 /// Few points of at least two blocks become recent points; at two for each block they are moved.
-const EAGER: Limits = Limits { few: 4, many: 2, dense: 2, most: 1_000 };
+const EAGER: RecentLimits = RecentLimits { few: 4, many: 2, dense: 2, most: 1_000 };
 
 fn count(folder: &Folder, table: &str) -> i64 {
     let connection = Connection::open(folder.file()).unwrap();
@@ -53,7 +53,7 @@ fn a_page_of_many_series_is_one_row_until_a_stretch_has_many_points_and_is_left(
 #[test]
 fn a_page_of_few_series_or_of_many_points_of_each_goes_into_blocks() {
     let folder = Folder::new();
-    let store = folder.store_with(Limits { many: 3, ..EAGER });
+    let store = folder.store_with(RecentLimits { many: 3, ..EAGER });
     wide(1, 2, 1).apply_to(&store, b"").unwrap();
     assert_eq!(rows_and_blocks(&folder), (0, 2));
     let points: Vec<Point> = (0..3).flat_map(|s| (1..5).map(move |m| (s, m, None))).collect();
@@ -82,7 +82,7 @@ fn a_page_that_says_nothing_new_of_many_series_writes_no_points() {
 #[test]
 fn with_too_many_recent_points_all_stretches_are_moved_that_the_page_does_not_touch() {
     let folder = Folder::new();
-    let limits = Limits { dense: 100, most: 10, ..EAGER };
+    let limits = RecentLimits { dense: 100, most: 10, ..EAGER };
     let (store, mut model) = (folder.store_with(limits), Model::default());
     for (sequence, series, minute, expected) in [
         (1, 3, 1, (1, 0)),

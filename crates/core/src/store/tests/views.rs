@@ -307,7 +307,7 @@ fn series_are_picked_by_any_of_their_ids() {
 #[test]
 fn one_series_of_many_costs_its_own_blocks_and_a_count_costs_none() {
     let folder = Folder::new();
-    let store = folder.store_with(Limits { few: 0, ..Limits::default() });
+    let store = folder.store_with(RecentLimits { few: 0, ..RecentLimits::default() });
     let points: Vec<Point> =
         (0..40).flat_map(|s| (0..40).map(move |m| (s, m * 16, Some(1.0)))).collect();
     Request::whole(1, 0, 700, &points).apply_to(&store, b"").unwrap();

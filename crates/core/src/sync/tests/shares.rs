@@ -1,7 +1,7 @@
 //! What the feeds of a store give of a range that is read through it, and what is read of the rest.
 
 use super::super::settings::Only;
-use super::super::shares::{Asked, Share, range_of, shares};
+use super::super::shares::{Asked, FeedShare, range_of, shares};
 use super::*;
 use crate::data::{Query, QueryInput};
 use crate::error::Result;
@@ -36,7 +36,7 @@ fn asked(query: &Query, range: Range) -> Asked<'_> {
     Asked { query, range, service: SERVICE, settle_lag: seconds(600), reads_once: false }
 }
 
-fn given(states: &[(String, FeedState)], range: Range) -> Result<Vec<Share>> {
+fn given(states: &[(String, FeedState)], range: Range) -> Result<Vec<FeedShare>> {
     shares(states, &asked(&minutes(), range))
 }
 
@@ -44,12 +44,13 @@ fn given(states: &[(String, FeedState)], range: Range) -> Result<Vec<Share>> {
 type Days = Vec<(i64, i64)>;
 
 /// The name of each feed, the days that it has settled, and those that it is to read.
-fn shown(shares: &[Share]) -> Vec<(String, Days, Days)> {
+fn shown(shares: &[FeedShare]) -> Vec<(String, Days, Days)> {
     let in_days = |ranges: &Ranges| {
         ranges.iter().map(|one| ((one.start - SINCE) / DAY, (one.end - SINCE) / DAY)).collect()
     };
-    let shown =
-        |share: &Share| (share.name().to_owned(), in_days(&share.settled), in_days(&share.missing));
+    let shown = |share: &FeedShare| {
+        (share.name().to_owned(), in_days(&share.settled), in_days(&share.missing))
+    };
     shares.iter().map(shown).collect()
 }
 
@@ -62,6 +63,23 @@ fn an_empty_store_gets_a_feed_for_the_range() {
     let input = shares[0].state.feed().input();
     assert_eq!((input.since, input.settle_lag), (day(3).instants().0, seconds(600)));
     assert!(!shares[0].is_redefined);
+}
+
+#[test]
+fn a_read_that_reads_once_takes_what_is_not_settled() {
+    let query = minutes();
+    let once = |range| Asked { reads_once: true, settle_lag: seconds(0), ..asked(&query, range) };
+    let (_, mut state) = super::shares::known(OWN, 0, None);
+    // Read at its end, so that it is not settled.
+    state.coverage.cover(days(0, 2), day(2).start);
+    let states = [(OWN.to_owned(), state)];
+    let known = shares(&states, &once(days(0, 3))).expect("shares");
+    assert_eq!(shown(&known), [(OWN.to_owned(), vec![(0, 2)], vec![(2, 3)])]);
+    // A new feed reads the whole range as one chain.
+    let new = shares(&[], &once(days(0, 30))).expect("shares");
+    let window = i64::try_from(new[0].state.feed().input().window.as_secs()).expect("a width");
+    let first = |at: i64| at.div_euclid(window);
+    assert_eq!(first(day(0).start), first(day(30).start - 1));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::lock::Mutex;
 
 /// Limits for the connections and requests of an agent.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct AgentLimits {
     /// Maximum number of connections from unknown peers.
     pub(super) unproven: usize,
     /// Maximum number of connections from known peers, until their request is read.
@@ -29,7 +29,7 @@ pub(super) struct Limits {
     pub(super) patience: Duration,
 }
 
-impl Default for Limits {
+impl Default for AgentLimits {
     /// Together the connections stay below 1,024, the usual limit of open files per process. The rest is
     /// for the agent's own requests and files. The body limit fits a report on 256 pages.
     fn default() -> Self {
@@ -78,7 +78,7 @@ pub(super) struct Visit {
 }
 
 impl Places {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(super) fn new(limits: AgentLimits) -> Self {
         Self {
             refused: Stage::new(REFUSED),
             unproven: Stage::new(limits.unproven),
@@ -227,7 +227,12 @@ mod tests {
     use super::*;
 
     fn places() -> Arc<Places> {
-        Arc::new(Places::new(Limits { unproven: 2, proven: 1, answered: 1, ..Limits::default() }))
+        Arc::new(Places::new(AgentLimits {
+            unproven: 2,
+            proven: 1,
+            answered: 1,
+            ..AgentLimits::default()
+        }))
     }
 
     fn is_over(future: impl Future<Output = ()>) -> bool {
