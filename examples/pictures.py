@@ -26,6 +26,12 @@ def series(client: siteline.Client) -> Chart:
     return table.plot(title="Machine M3, two days in November")
 
 
+def temperatures(client: siteline.Client) -> Chart:
+    """Draw a week of two machines in one panel."""
+    week = client.read(site="S1", line="L2", start="2026-11-02", end="2026-11-09", interval="1h")
+    return week.find("temperature").plot(overlay=True)
+
+
 def of_a_store(sandbox: siteline.Sandbox, path: Path) -> dict[str, Chart]:
     """Draw twelve days of two lines that are synced twice a day."""
     feeds = [
@@ -63,7 +69,8 @@ with (
     siteline.Sandbox(now="2026-11-10T06:00:00Z") as sandbox,
     tempfile.TemporaryDirectory() as temporary,
 ):
-    charts = {"series": series(sandbox.client(tz="Europe/Berlin"))}
+    client = sandbox.client(tz="Europe/Berlin")
+    charts = {"series": series(client), "temperatures": temperatures(client)}
     charts |= of_a_store(sandbox, Path(temporary, "plant.siteline"))
     for name, chart in charts.items():
         chart.save(Path(folder or temporary, f"{name}.svg"))

@@ -213,6 +213,36 @@ def test_larger_buckets_are_steps_to_their_ends(sandbox):
     assert not marks(table.resample("2h", "sum").plot(), "area"), "a sum is not within the band"
 
 
+class WithPartial:
+    """A frame whose first and last row are of periods that were read in part."""
+
+    def __init__(self, frame):
+        self._frame = frame
+
+    def __getattr__(self, name):
+        return getattr(self._frame, name)
+
+    def columns(self, shown):
+        given, provenance = self._frame.columns(shown)
+        flags = bytearray(len(self._frame))
+        flags[0] = flags[-1] = 1
+        return [*given, ("partial", "bool", flags)], provenance
+
+
+def test_partial_periods_are_hatched(sandbox, monkeypatch):
+    days = table_of(sandbox, series([1.0] * 600)).resample("2h", "mean")
+    frame = WithPartial(days._handle)
+    monkeypatch.setattr("siteline._doors.frame", lambda table: frame)
+    chart = days.plot()
+    [hatched] = marks(chart, "rect")
+    assert [(clock({"time": row["from"]}).hour, clock({"time": row["to"]}).hour) for row in
+            hatched.rows] == [(0, 2), (8, 10)]  # fmt: skip
+    paint = hatched.look["color"]
+    assert paint["gradient"] == "linear"
+    assert len({stop["color"] for stop in paint["stops"]}) == 2
+    assert "hatched: 2 of 5 periods are partial" in notes(chart)
+
+
 def test_ranges_never_read_are_shaded(sandbox, store):
     feed = make_feed(interval="1h", start="2026-11-15T00:00Z", page_size=50)
     # The newest day is read first, and then the allowance is spent.

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 __all__: list[str] = []
 
 
 def load() -> Any:
-    """Import the charts, or name the extra that they need."""
+    """Import the modules of charts, or name the extra that they need."""
     try:
-        from siteline._plots import charts
+        from siteline._plots import feeds, points, requests
     except ModuleNotFoundError as error:
         from siteline.frames import missing
 
         raise missing(error, str(error.name), "a chart", "plot") from None
-    return charts
+    return SimpleNamespace(**{**vars(feeds), **vars(points), **vars(requests)})

@@ -41,6 +41,11 @@ _LABEL = (
 )
 
 
+def micros(at: datetime) -> int:
+    """Return a time as microseconds since the Unix epoch."""
+    return (at - EPOCH) // MICROSECOND
+
+
 def on_clock(at: int, zone: tzinfo) -> float:
     """Return what the clock of a zone shows at a time in microseconds, in milliseconds."""
     try:
@@ -77,8 +82,8 @@ def finished(chart: Any, head: str, notes: Iterable[str], width: int, words: Seq
 def panel_title(text: str, inner: int, *lines: str) -> Any:
     """Return the title of a panel, with further lines below it."""
     return alt.TitleParams(
-        safe(text), subtitle=[safe(line) for line in lines], anchor="start", frame="group",
-        fontSize=11, subtitleFontSize=10, fontWeight="normal", offset=4, limit=inner,
+        safe(text), subtitle=[safe(line) for line in lines] or alt.Undefined, anchor="start",
+        frame="group", fontSize=11, subtitleFontSize=10, fontWeight="normal", offset=4, limit=inner,
     )  # fmt: skip
 
 
@@ -97,7 +102,7 @@ def time_x(field: str, start: float, end: float, inner: int, *, has_labels: bool
     """Return an axis of time between two milliseconds of the clock."""
     axis = alt.Axis(
         title=None, labelExpr=_LABEL, labels=has_labels, ticks=has_labels, labelOverlap=True,
-        labelFlush=True, tickCount=inner // 80, **GRID,
+        labelFlush=True, labelBound=True, tickCount=inner // 80, **GRID,
     )  # fmt: skip
     scale = alt.Scale(type="utc", domain=[start, max(end, start + 1)], nice=False)
     return alt.X(f"{field}:T", axis=axis, scale=scale)

@@ -11,7 +11,7 @@ import altair as alt
 
 from siteline import _doors
 from siteline._plots import base
-from siteline._plots.base import AMBER, BLUE, EPOCH, GREY, MICROSECOND, RED, safe
+from siteline._plots.base import AMBER, BLUE, GREY, MICROSECOND, RED, micros, safe
 from siteline._times import duration, zone_of
 
 if TYPE_CHECKING:
@@ -60,10 +60,7 @@ def coverage(given: list[Coverage], tz: str, text: str | None, width: int, rows:
         for window in one:
             state = _state(window)
             totals[state] += (window.end - window.start) // MICROSECOND
-            start, end = (
-                base.on_clock((at - EPOCH) // MICROSECOND, zone)
-                for at in (window.start, window.end)
-            )
+            start, end = (base.on_clock(micros(at), zone) for at in (window.start, window.end))
             span = {"feed": name, "state": state, "from": start, "to": end}
             if spans and spans[-1] == span | {"from": spans[-1]["from"], "to": start}:
                 spans[-1]["to"] = end
@@ -71,11 +68,11 @@ def coverage(given: list[Coverage], tz: str, text: str | None, width: int, rows:
                 spans.append(span)
 
     def written(at: Any) -> str:
-        return base.zoned((at - EPOCH) // MICROSECOND, zone) if at else "nothing"
+        return base.zoned(micros(at), zone) if at else "nothing"
 
     now = max(one.now for one in shown)
     bounds = [span[end] for span in spans for end in ("from", "to")]
-    bounds = bounds or [base.on_clock((now - EPOCH) // MICROSECOND, zone)]
+    bounds = bounds or [base.on_clock(micros(now), zone)]
     looks = {state: look for state, look in _STATES.items() if state in totals}
     keys = {state: f"{state} {duration(totals[state] * MICROSECOND)}" for state in looks}
     axis = alt.Axis(title=None, domain=False, ticks=False, labelLimit=width // 4)
@@ -109,10 +106,8 @@ def lateness(given: list[Lateness], text: str | None, width: int, panels: int) -
     delays += [row["delay"] for rows in curves for row in rows]
     least = max(min([60.0, *delays]), 1.0)
     domain = [least, max([*delays, 60 * least]) * 1.25]
-    drawn = [
-        _curves(one, rows, domain, inner, one is shown[-1])
-        for one, rows in zip(shown, curves, strict=True)
-    ]
+    pairs = zip(shown, curves, strict=True)
+    drawn = [_curves(one, rows, domain, inner, one is shown[-1]) for one, rows in pairs]
     chart = alt.vconcat(*drawn, spacing=12).resolve_scale(x="shared", color="shared")
     said = "share that had arrived, by the time since the end of its bucket; estimated from reads"
     words = [f"{one.feed.name}: {one.verdict}" for one in shown]

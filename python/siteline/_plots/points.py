@@ -12,7 +12,7 @@ import numpy as np
 from siteline import _doors
 from siteline._counts import counted
 from siteline._plots import base
-from siteline._plots.base import BLUE, EPOCH, GREY, MICROSECOND, on_clock, safe, zoned
+from siteline._plots.base import BLUE, GREY, MICROSECOND, micros, on_clock, safe, zoned
 from siteline._times import duration, zone_of
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from siteline.table import Table
+
+    _Ids = tuple[str | None, ...]
+    _Columns = dict[str, Any]
 
 __all__: list[str] = []
 
@@ -49,10 +52,10 @@ class View(NamedTuple):
 class Series(NamedTuple):
     """A series: all its points, and the rows that are drawn."""
 
-    ids: tuple[str | None, ...]
+    ids: _Ids
     label: str
     unit: str | None
-    columns: dict[str, Any]
+    columns: _Columns
     rows: list[dict[str, Any]]
     partial: list[int]
     """The start of each period that was not read completely."""
@@ -89,22 +92,15 @@ def points(
     ends, is_stepped = (first, max(last, first + 1)), table.kind == "resampled"
     view = View(values, zone_of(tz), inner, *ends, step, bins, is_stepped, unread)
     units = {tuple(row[name] for name in IDS): row["unit"] for row in table.series.records()}
-    given = labels or {}
-    series = [
-        _series(
-            ids,
-            columns,
-            view,
-            units.get(ids),
-            given.get(ids) or " / ".join(one or "" for one in ids),
-        )
-        for ids, columns in shown
-    ]
+    names = {ids: " / ".join(one or "" for one in ids) for ids, _ in shown} | dict(labels or {})
+    series = [_series(ids, names[ids], units.get(ids), own, view) for ids, own in shown]
     groups = [series] if overlay or not series else [[one] for one in series]
     height = 240 if len(groups) == 1 else 140 if len(groups) <= 3 else 90
     drawn = [_panel(group, view, height, group is groups[-1]) for group in groups]
-    pace = f"every {duration(step * MICROSECOND)}" if step else ""
-    pace += " (the shortest step)" if step and not interval else ""
+    # A month has no length.
+    period = frame.every if is_stepped and not interval else duration((step or 0) * MICROSECOND)
+    pace = f"every {period}" if step else ""
+    pace += " (the shortest step)" if step and not interval and not is_stepped else ""
     span = f"{zoned(view.start, view.zone)} to {zoned(view.end, view.zone)} {tz}" if series else ""
     lines = [" · ".join(filter(None, [pace, span])), *_notes(series, view), more]
     for part, one in zip(drawn, series, strict=False) if len(drawn) > 1 else ():
@@ -113,17 +109,14 @@ def points(
     return base.finished(chart, text or _title(list(found), series, view), lines, width, lines)
 
 
-def _read(frame: Any) -> tuple[dict[tuple[str | None, ...], dict[str, Any]], list[tuple[int, int]]]:
+def _read(frame: Any) -> tuple[dict[_Ids, _Columns], list[tuple[int, int]]]:
     """Return the columns of each series, ascending in time, and the ranges that were never read."""
     given, provenance = frame.columns((None, None, None))
     columns: dict[str, Any] = {}
     ids, lengths = [], np.empty(0, dtype=np.int64)
     for name, kind, *payload in given:
         if kind == "runs":
-            codes, lengths = (
-                np.frombuffer(payload[0], np.int32),
-                np.frombuffer(payload[1], np.int64),
-            )
+            lengths, codes = np.frombuffer(payload[1], np.int64), np.frombuffer(payload[0], "i4")
             ids.append([payload[2][code] if code >= 0 else None for code in codes.tolist()])
         elif name == "partial":
             columns[name] = np.frombuffer(payload[0], np.bool_)
@@ -131,7 +124,7 @@ def _read(frame: Any) -> tuple[dict[tuple[str | None, ...], dict[str, Any]], lis
             columns[name] = np.asarray(payload[0])
             if kind == "integer" and payload[1] is not None:
                 columns[name] = np.where(np.frombuffer(payload[1], np.bool_), np.nan, columns[name])
-    places: dict[tuple[str | None, ...], list[Any]] = {}
+    places: dict[_Ids, list[Any]] = {}
     for one, end, length in zip(zip(*ids, strict=True), lengths.cumsum(), lengths, strict=True):
         places.setdefault(one, []).append(np.arange(end - length, end))
     found = {}
@@ -142,13 +135,11 @@ def _read(frame: Any) -> tuple[dict[tuple[str | None, ...], dict[str, Any]], lis
         if len(own):
             found[one] = {name: column[own] for name, column in columns.items()}
     spans = (provenance.get("coverage") or {}).get("unread", ())
-    times = [[(datetime.fromisoformat(at) - EPOCH) // MICROSECOND for at in span] for span in spans]
+    times = [[micros(datetime.fromisoformat(at)) for at in span] for span in spans]
     return found, [(start, end) for start, end in times]
 
 
-def _series(
-    ids: tuple[str | None, ...], columns: dict[str, Any], view: View, unit: str | None, label: str
-) -> Series:
+def _series(ids: _Ids, label: str, unit: str | None, columns: _Columns, view: View) -> Series:
     """Return a series with the rows that are drawn: all points, or the extremes of each bin."""
     there = np.isfinite(columns[view.values])
     shown = {name: column[there] for name, column in columns.items()}
@@ -184,7 +175,7 @@ def _end(rows: list[dict[str, Any]], view: View) -> None:
         rows.append(rows[-1] | {"time": rows[-1]["time"] + view.interval // 1000, "isEnd": True})
 
 
-def reduced(columns: dict[str, Any], view: View, is_gap: Any) -> tuple[Any, dict[str, Any], Any]:
+def reduced(columns: _Columns, view: View, is_gap: Any) -> tuple[Any, dict[str, Any], Any]:
     """Return the places of the points that are drawn, their numbers, and which gaps are drawn.
 
     If there are more points than bins, each bin keeps its lowest and its highest point, and both
@@ -213,9 +204,8 @@ def reduced(columns: dict[str, Any], view: View, is_gap: Any) -> tuple[Any, dict
 def _panel(group: list[Series], view: View, height: int, is_last: bool) -> Any:
     """Draw a panel: a series, or several in different colours."""
     names = [safe(one.label) for one in group] if len(group) > 1 else []
-    rows = [
-        row | ({"series": safe(one.label)} if names else {}) for one in group for row in one.rows
-    ]
+    named = {one.ids: {"series": safe(one.label)} if names else {} for one in group}
+    rows = [row | named[one.ids] for one in group for row in one.rows]
     bounds = [on_clock(at, view.zone) for at in (view.start, view.end)]
     bounds += [row["time"] for row in rows] if view.is_stepped else []
     x = base.time_x("time", min(bounds), max(bounds), view.inner, has_labels=is_last)
@@ -235,17 +225,13 @@ def _panel(group: list[Series], view: View, height: int, is_last: bool) -> Any:
     if any(map(_has_band, group)) and view.values == "value":
         shown += ["minimum", "maximum"]
         ends = {"y": alt.Y("minimum:Q"), "y2": alt.Y2("maximum:Q")}
-        layers.append(
-            plain.mark_area(opacity=0.25, aria=False, **shape).encode(detail="stretch:N", **ends)
-        )
-        lone = plain.mark_rule(strokeWidth=4, opacity=0.4, aria=False).transform_filter(
-            "datum.isLone"
-        )
-        layers.append(lone.encode(**ends))
+        area = plain.mark_area(opacity=0.25, aria=False, **shape)
+        lone = plain.mark_rule(strokeWidth=4, opacity=0.4, aria=False)
+        layers.append(area.encode(detail="stretch:N", **ends))
+        layers.append(lone.transform_filter("datum.isLone").encode(**ends))
     layers.append(plain.mark_line(strokeWidth=1.5, aria=False, **shape).encode(detail="stretch:N"))
-    layers.append(
-        plain.mark_circle(size=22, opacity=1, aria=False).transform_filter("datum.isLone")
-    )
+    dots = plain.mark_circle(size=22, opacity=1, aria=False)
+    layers.append(dots.transform_filter("datum.isLone"))
     tips = [alt.Tooltip("series:N")] if names else []
     tips += [alt.Tooltip("when:N", title="time")]
     tips += [alt.Tooltip(f"{name}:Q", format=",.6~g") for name in shown]
@@ -297,10 +283,8 @@ def _title(found: list[Any], series: list[Series], view: View) -> str:
         label = _heading(series[0], view)
         site = " / ".join(name for name in found[0][:2] if name)
         return label if not site or label.startswith(site) else f"{site}: {label}"
-    shared = [
-        names.pop() for names in map(set, list(zip(*found, strict=True))[:4]) if len(names) == 1
-    ]
-    names = " / ".join(name for name in shared if name)
+    levels = [set(names) for names in zip(*found, strict=True)][:4]
+    names = " / ".join(name for one in levels if len(one) == 1 for name in one if name)
     return ": ".join(filter(None, [names, f"{len(found):,} series"]))
 
 

@@ -54,13 +54,9 @@ def allowance(
     looks = {safe(name): (one, one) for name, one in zip(ranked, COLOURS, strict=False)}
     parts = {safe(name): counts[name] for name in ranked}
     planned, reserve = (plan.pages or 0, plan.reserve) if plan is not None else (0, 0)
+    others = "other requests" if stores else "counted by the ledger"
     for name, fill, line, count in (
-        (
-            "other requests" if stores else "counted by the ledger",
-            f"{GREY}aa",
-            GREY,
-            known.used - by_feeds,
-        ),
+        (others, f"{GREY}aa", GREY, known.used - by_feeds),
         ("planned", f"{BLUE}22", BLUE, planned),
         ("reserved for due windows", f"{GREY}11", GREY, reserve),
     ):

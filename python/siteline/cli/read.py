@@ -326,6 +326,7 @@ def _explain(error: BaseException, way: str, members: dict[str, Any] | None = No
 
         way = f"{way} The next requests are possible from {to_second(retry_at)} UTC on."
     with suppress(AttributeError):
+        known = known and known.replace("client.series()", "siteline series")
         text = " ".join(filter(None, (known, way)))
         vars(error).update(hint=text or None, members=members or {})
 
