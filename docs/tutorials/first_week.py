@@ -53,8 +53,16 @@ wide.describe().round(1)
 # were read only in part, so they have no value.
 
 # %%
+<<<<<<< HEAD
 days = week.find("temperature", line="L2").resample("1d", "mean")
 days.to_pandas()[["label", "timestamp", "value", "buckets", "expected", "partial"]].head(8)
+=======
+days = week.resample("1d", "mean", partial="keep", tz="Europe/Berlin")
+frame = days.to_pandas(labels=series, tz="Europe/Berlin")
+frame[frame["label"].str.contains("temperature")][
+    ["label", "timestamp", "value", "buckets", "expected"]
+].head(8)
+>>>>>>> api
 
 # %% [markdown]
 # ## Missing data

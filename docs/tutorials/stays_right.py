@@ -73,9 +73,16 @@ store.lateness("line-1").plot()
 # ## Only final numbers
 
 # %%
+<<<<<<< HEAD
 final = store.read("line-1", final=True)
 weeks = final.resample("1w", "mean", partial="keep")
 weeks.to_pandas()[["label", "timestamp", "value", "buckets", "expected"]].head(6)
+=======
+final = store.read("line-1", final=True, withdrawn="drop")
+final.resample("7d", "mean", partial="keep").to_pandas(labels=client.series())[
+    ["label", "timestamp", "value", "buckets"]
+].head(6)
+>>>>>>> api
 
 # %% [markdown]
 # ## The cost

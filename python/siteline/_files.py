@@ -77,6 +77,50 @@ def write_csv(
         _write_rows(file, columns, rows)
 
 
+_MOST_ROWS, _MOST_COLUMNS = 1 << 20, 1 << 14
+"""The size of a sheet."""
+
+
+def write_excel(
+    target: str | os.PathLike[str], columns: list[str], count: int, rows: Iterable[dict[str, Any]]
+) -> None:
+    """Write rows as an Excel workbook."""
+    from siteline.errors import QueryError
+
+    if count >= _MOST_ROWS or len(columns) > _MOST_COLUMNS:
+        raise QueryError(
+            f"{count:,} rows of {len(columns):,} columns do not fit: an Excel sheet has "
+            f"{_MOST_ROWS:,} rows with the header, and {_MOST_COLUMNS:,} columns.",
+            hint="Use to_csv() or to_parquet(), a shorter range, or resample().",
+        )
+    try:
+        import openpyxl
+        from openpyxl.cell import WriteOnlyCell
+        from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+    except ModuleNotFoundError as error:
+        from siteline.frames import missing
+
+        raise missing(error, "openpyxl", "to_excel()", "excel") from error.__cause__
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("siteline")
+
+    def cell(value: Any) -> Any:
+        if isinstance(value, str):
+            made = WriteOnlyCell(
+                sheet, ILLEGAL_CHARACTERS_RE.sub("\N{REPLACEMENT CHARACTER}", value)
+            )
+            # An id that begins with "=" is no formula.
+            made.data_type = "s"
+            return made
+        return value.replace(tzinfo=None) if hasattr(value, "tzinfo") else value
+
+    with whole_file(target) as part:
+        sheet.append([cell(name) for name in columns])
+        for row in rows:
+            sheet.append([cell(value) for value in row.values()])
+        book.save(part)
+
+
 def _write_rows(file: TextIO, columns: list[str], rows: Iterable[dict[str, Any]]) -> None:
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(columns)

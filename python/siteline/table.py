@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     _Texts = str | int | Iterable[str | int] | None
     _Kind = Literal["points", "changes", "resampled", "pivoted", "completeness", "gaps", "series"]
-    _Agg = Literal["mean", "sum", "first", "last"]
+    _Agg = Literal["mean", "sum", "first", "last", "increase"]
+    _Partial = Literal["null", "keep", "drop"]
 
 __all__ = ["Table"]
 
@@ -75,13 +76,15 @@ class Table(Replaceable):
     4
     """
 
-    __slots__ = ("_found", "_handle", "_labels", "_names", "_tz")
+    __slots__ = ("_found", "_handle", "_labels", "_names", "_silent", "_tz")
 
     _handle: Frame
     _tz: str
     _labels: Labels
     _found: _naming.Found | None
     _names: _naming.Known | None
+    # Series of the read without a point; None if the query gives them.
+    _silent: list[Ids] | None
 
     def __init__(
         self,
@@ -90,6 +93,7 @@ class Table(Replaceable):
         labels: Labels | None = None,
         found: _naming.Found | None = None,
         names: _naming.Known | None = None,
+        silent: list[Ids] | None = None,
     ) -> None:
         """Show a frame of the core; made by reads."""
         for name, value in (
@@ -98,6 +102,7 @@ class Table(Replaceable):
             ("_labels", _naming.checked(labels)),
             ("_found", found),
             ("_names", names),
+            ("_silent", silent),
         ):
             object.__setattr__(self, name, value)
 
@@ -305,6 +310,22 @@ class Table(Replaceable):
 
         _files.write_csv(target, self.columns, self._rows())
 
+    def to_excel(self, path: str | os.PathLike[str]) -> None:
+        """Write an Excel workbook with one sheet, whole or not at all. It needs openpyxl.
+
+        Times are on the clock of the table's zone and have no offset, which Excel cannot store.
+        In the night in which clocks are set back, an hour comes twice.
+
+        Args:
+            path: The path of the file.
+
+        Raises:
+            QueryError: for more rows or columns than a sheet has.
+        """
+        from siteline import _files
+
+        _files.write_excel(path, self.columns, len(self), self._rows())
+
     def _rows(self) -> Iterator[dict[str, Any]]:
         """Yield the rows as the frames have them, with times in the zone of the table."""
         from siteline._times import zone_of
@@ -346,10 +367,26 @@ class Table(Replaceable):
         """
         return self._made(self._handle.first(n))
 
-    def _made(self, handle: Frame, tz: str | None = None) -> Table:
-        found = self._find_labels()
-        kept = found if found.reason is None else None
-        return Table(handle, tz or self._tz, self._labels, kept, self._names)
+    def _made(self, handle: Frame, tz: str | None = None, silent: list[Ids] | None = None) -> Table:
+        # Labels of fewer series may lack one that is listed without points.
+        found = None if silent else self._find_labels()
+        kept = found if found and found.reason is None else None
+        return Table(handle, tz or self._tz, self._labels, kept, self._names, silent)
+
+    def _without_points(self) -> list[Ids]:
+        """Return the series that the read asked for and that have no point."""
+        query = self.query
+        if self._silent is not None or query is None or query.filters:
+            return self._silent or []
+        names, seen = self._known_names()[0], set(self._handle.series())
+        rows = [] if names is None else [row for row in names.rows if row.listed]
+        if query.series:
+            rows = _series.rows_of(names, query.series)
+        if names is not None:
+            seen |= {row.ids for row in map(names.row, seen) if row}
+        levels = (query.site, query.line, query.machine, query.device, query.tag)
+        asked = _series.matching(rows, {}, None, [level or None for level in levels], None)
+        return [ids for ids in asked if ids not in seen]
 
     def _misfit(self, what: str) -> QueryError:
         why, hint = _UNLIKE[self.kind]
@@ -383,19 +420,25 @@ class Table(Replaceable):
         >>> len(scan.collect().find(line="L1").series) <= len(scan.collect().series)
         True
         """
-        rows = _series.rows_of(self._known_names()[0], self._handle.series())
-        labels = self._find_labels().of_series or {}
+        names, labels = self._known_names()[0], self._find_labels().of_series or {}
         levels = (site, line, machine, device, tag)
-        return self._made(self._handle.keep(_series.matching(rows, labels, text, levels, unit)))
 
-    def pivot(self, values: str = "value") -> Table:
+        def matching(series: Iterable[Ids]) -> list[Ids]:
+            rows = _series.rows_of(names, series)
+            return _series.matching(rows, labels, text, levels, unit)
+
+        silent = matching(self._without_points())
+        return self._made(self._handle.keep(matching(self._handle.series())), None, silent)
+
+    def pivot(self, values: str | None = None) -> Table:
         """Return a table with one column for each series, named by its label.
 
         ``timestamp`` is the index in pandas and the first column elsewhere. Without labels the
         columns are named by the five ids, joined by ``" / "``. ``table.series`` has the ids.
 
         Args:
-            values: The column to use, such as ``"maximum"``, or ``"share"`` of a completeness.
+            values: The column to use, such as ``"maximum"``. By default ``"value"``, and
+                ``"share"`` of a completeness.
 
         Raises:
             QueryError: for an unknown column, and for more than 2**31 cells.
@@ -406,7 +449,8 @@ class Table(Replaceable):
         """
         if self.kind in ("pivoted", "gaps", "changes", "series"):
             raise self._misfit("pivot()")
-        return self._made(self._handle.pivot(values))
+        default = "share" if self.kind == "completeness" else "value"
+        return self._made(self._handle.pivot(default if values is None else values))
 
     def with_gaps(self) -> Table:
         """Return the points with a row of nulls for each bucket that was read and has no point.
@@ -416,32 +460,42 @@ class Table(Replaceable):
                 ``interval``, and for points off the grid of the interval.
         """
         self._check_points("with_gaps()")
-        return self._made(self._handle.with_gaps())
+        return self._made(self._handle.with_gaps(), None, self._without_points())
 
     def resample(
         self,
         every: float | timedelta | str,
         agg: _Agg,
         *,
+        partial: _Partial = "null",
         tz: str | tzinfo | None = None,
         origin: str | date | time | None = None,
     ) -> Table:
-        """Return the points in larger buckets, such as local days.
+        """Return the points in larger buckets: hours, local days, weeks, months or shifts.
 
-        ``minimum``, ``maximum`` and ``sample_count`` are the least, the greatest and the sum.
-        The column ``buckets`` counts the buckets that each larger one has, and ``expected`` those
-        that fit into it (null without ``interval``).
+        The columns ``minimum``, ``maximum`` and ``sample_count`` are the least, the greatest and
+        the sum. ``buckets`` counts the points of a period, and ``expected`` the buckets that fit
+        into it (null without ``interval``). ``partial`` marks periods that were not read
+        completely: a part is outside the range, unread in a store, or not settled in a
+        ``final=True`` read. A bucket that was read and has no point does not make a period partial.
 
         Args:
-            every: The length of the larger buckets: ``"1d"``, ``"8h"``, a ``timedelta``, seconds.
+            every: The length of a period: ``"8h"``, ``"1d"``, ``"1w"`` (from Monday), ``"1mo"``, a
+                ``timedelta``, or seconds.
             agg: How ``value`` is combined, because the service does not document it. ``"mean"``
-                is weighted by ``sample_count``.
-            tz: The zone whose clock the buckets keep to; the zone of the table by default.
-            origin: A time of the day (``"06:00"``) or a date at which a bucket begins. By default
-                midnight; weeks begin on Mondays.
+                is weighted by ``sample_count``. If a value of a period has no ``sample_count``, the
+                mean of that period is unweighted, with one warning. ``"increase"`` is for counters:
+                the rise of ``maximum`` since the bucket before. A fall is a reset to zero. The
+                first bucket of a series, or after unread time, counts from its ``minimum``.
+            partial: ``"null"`` sets ``value``, ``minimum``, ``maximum`` and ``sample_count`` of
+                partial periods to null, with one warning. ``"keep"`` keeps the numbers of the part
+                that was read. ``"drop"`` leaves the periods out.
+            tz: The zone whose clock the periods keep to; the zone of the table by default.
+            origin: A time of the day (``"06:00"``) or a date at which a period begins. By default
+                midnight.
 
         Raises:
-            QueryError: if a bucket of this table would be in two of the larger ones.
+            QueryError: if a bucket of this table would be in two periods.
 
         >>> pairs = scan.collect().resample("2h", "mean")
         >>> pairs, pairs.to_pandas()["expected"].unique().tolist()
@@ -449,7 +503,8 @@ class Table(Replaceable):
         """
         self._check_points("resample()")
         zone = self._zone(tz)
-        return self._made(self._handle.resample(every, agg, zone, _grid(origin, zone)), zone)
+        made = self._handle.resample(every, agg, partial, zone, _grid(origin, zone))
+        return self._made(made, zone)
 
     def completeness(
         self,
@@ -461,11 +516,11 @@ class Table(Replaceable):
         """Return for each series and period how many of its buckets are there.
 
         Columns: ``share`` (``buckets`` of ``expected``), ``buckets``, ``missing`` (read, without a
-        point), ``unread`` (never read) and ``expected``. Series without any point have no row.
+        point), ``unread`` (never read) and ``expected``. A series that discovery lists for the
+        read, or that was selected by its ids, is listed even without any point.
 
         Args:
-            every: The length of a period.
-            tz, origin: As of ``resample()``.
+            every, tz, origin: As of ``resample()``.
 
         Raises:
             QueryError: if it is not known which buckets are missing: see ``with_gaps()``.
@@ -476,12 +531,15 @@ class Table(Replaceable):
         """
         self._check_points("completeness()")
         zone = self._zone(tz)
-        return self._made(self._handle.completeness(every, zone, _grid(origin, zone)), zone)
+        silent = self._without_points()
+        made = self._handle.completeness(every, zone, _grid(origin, zone), silent)
+        return self._made(made, zone, silent)
 
     def gaps(self, *, longer_than: float | timedelta | str | None = None) -> Table:
         """Return one row for each gap: ``start``, ``end``, and the number of ``buckets``.
 
-        Time that was not read is not a gap. Series without any point have no row.
+        Time that was not read is not a gap. A series without any point, which ``completeness()``
+        lists too, is one gap.
 
         Args:
             longer_than: Leave out gaps of this length and shorter ones.
@@ -493,7 +551,8 @@ class Table(Replaceable):
         <Table gaps: 0 rows, 0 series>
         """
         self._check_points("gaps()")
-        return self._made(self._handle.gaps(longer_than))
+        silent = self._without_points()
+        return self._made(self._handle.gaps(longer_than, silent), None, silent)
 
     @strict
     def plot(
@@ -565,16 +624,17 @@ class Table(Replaceable):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the rows, or of a store its path and the selection."""
         found, (names, reason) = self._find_labels(), self._known_names()
+        silent = self._without_points()
         # A pickle contains no discovery response, only the names of its own series.
         if names is not None and self.kind != "series":
-            named = [row for row in _series.rows_of(names, self._handle.series()) if row.listed]
-            names = _series.Names(named, names.report)
+            own = _series.rows_of(names, [*self._handle.series(), *silent])
+            names = _series.Names([row for row in own if row.listed], names.report)
         labels = self._labels
         if not isinstance(labels, str | bool):
             labels = found.of_series or {}
         kept = found if found.reason is None else None
         state, rows = self._handle.state()
-        shown = (self._tz, labels, kept, (names, reason))
+        shown = (self._tz, labels, kept, (names, reason), silent)
         return _restored, (type(self), state, rows, zlib.crc32(rows), *shown)
 
     def __repr__(self) -> str:

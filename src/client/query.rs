@@ -2,7 +2,7 @@
 
 use crate::client::PyClient;
 use crate::client::scan::{PyScan, cut};
-use crate::convert::asked_time::asked_range;
+use crate::convert::asked_time::{asked_range, clock_of};
 use crate::convert::state::record;
 use crate::prelude::*;
 use siteline_core::auth::Checked;
@@ -79,8 +79,9 @@ impl PyClient {
             let (split, shape) = (optional(split, "split", cut)?, client.shape(py)?);
             let form = RangeForm::default();
             let input = ScanInput { query, shape, extra_columns, settings, split, form };
-            let Checked { value, warnings } =
-                input.scan_from_now(&client.client, range, lag).or_raise()?;
+            let zone = clock_of(tz)?;
+            let made = input.scan_from_now(&client.client, range, lag, zone.as_ref());
+            let Checked { value, warnings } = made.or_raise()?;
             warn(py, &warnings)?;
             Ok(PyScan::new(value, slf.clone().unbind()))
         })

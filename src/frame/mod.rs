@@ -24,7 +24,7 @@ use crate::frame::stored::{Batches, Stored};
 use crate::prelude::*;
 use siteline_core::client::ListedIds;
 use siteline_core::client::table::{Provenance, Table, TableReport};
-use siteline_core::data::reshape::{Expected, Measure, Wide};
+use siteline_core::data::reshape::{Coverage, Every, Expected, Measure, Wide};
 use siteline_core::data::{Identity, Page, PointColumns};
 use siteline_core::preview::Preview;
 use siteline_core::store::ChainRange;
@@ -36,8 +36,8 @@ pub(crate) struct Frame {
     kind: &'static str,
     pub(crate) data: Data,
     pub(crate) origin: Origin,
-    /// The length of a larger bucket or of a period, in microseconds.
-    every: Option<i64>,
+    /// The length of a larger bucket or of a period.
+    every: Option<Every>,
     /// The rows without those of nulls that `with_gaps` added.
     there: Option<Rows>,
     /// Whether these are the first rows only, so that it is not known which are missing.
@@ -74,6 +74,7 @@ pub(crate) struct Facts {
     listed: Option<Arc<ListedIds>>,
     /// The buckets that there can be; otherwise why that is not known, and what to do.
     expected: Result<Expected, (String, Option<String>)>,
+    coverage: Coverage,
     interval_seconds: Option<u32>,
     bounds: Option<(i64, i64)>,
     read: Option<ReadFacts>,
@@ -291,6 +292,7 @@ impl Frame {
             report: self.counts(py)?,
             listed: self.listed().cloned(),
             expected,
+            coverage: self.coverage(),
             interval_seconds: self.interval_seconds(),
             bounds: self.bounds(),
             read: self.read_facts(),
@@ -326,8 +328,11 @@ impl Frame {
     /// The length of a larger bucket or of a period as text: `1d`.
     #[getter]
     fn every(&self) -> Option<String> {
-        let every = self.every?;
-        Some(siteline_core::data::spelled(std::time::Duration::from_micros(every.unsigned_abs())))
+        let width = |width: i64| std::time::Duration::from_micros(width.unsigned_abs());
+        Some(match self.every? {
+            Every::Microseconds(every) => siteline_core::data::spelled(width(every)),
+            Every::Month => "1mo".to_owned(),
+        })
     }
 
     /// Whether it is in memory: a look at it reads no file.
@@ -437,7 +442,7 @@ impl Frame {
     fn grid(&self) -> (Option<i64>, Option<i64>, Option<i64>) {
         let (start, end) = self.bounds().unzip();
         let own = self.interval_seconds().map(|seconds| i64::from(seconds) * 1_000_000);
-        (start, end, self.every.or(own))
+        (start, end, self.every.map_or(own, Every::microseconds))
     }
 
     /// The host of a read, the time at which it began, and the page size of its query.
@@ -453,8 +458,9 @@ impl Frame {
 
     /// What notebooks draw of the first points.
     fn preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let every = self.every.and_then(|every| u32::try_from(every / 1_000_000).ok());
-        let (bounds, interval) = (self.bounds(), every.or(self.interval_seconds()));
+        let seconds = |every: Every| u32::try_from(every.microseconds()? / 1_000_000).ok();
+        let (bounds, interval) =
+            (self.bounds(), self.every.map_or(self.interval_seconds(), seconds));
         let points = match &self.data {
             Data::Rows(rows) => Arc::clone(&rows.points),
             _ => self.rows(py)?.points,

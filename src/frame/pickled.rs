@@ -20,7 +20,7 @@ use crate::convert::capsule::fitted;
 use crate::prelude::*;
 use siteline_core::client::table::{Provenance, Table};
 use siteline_core::data::report::PageReport;
-use siteline_core::data::reshape::{Measure, Wide};
+use siteline_core::data::reshape::{Every, Measure, Wide};
 use siteline_core::data::{Identity, MergeReport, Merged, Page};
 use siteline_core::store::{Store, StoreOptions};
 use siteline_core::sync::{PinnedRead, PinnedState};
@@ -29,7 +29,7 @@ use siteline_core::sync::{PinnedRead, PinnedState};
 #[derive(Serialize, Deserialize)]
 struct Kept {
     kind: String,
-    every: Option<i64>,
+    every: Option<Every>,
     form: Form,
     source: Source,
 }

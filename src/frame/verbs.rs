@@ -1,6 +1,6 @@
 //! The verbs that make frames of frames.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int64Type};
@@ -9,6 +9,7 @@ use arrow_array::{
     TimestampMicrosecondArray,
 };
 use arrow_buffer::Buffer;
+use jiff::tz::TimeZone;
 
 use super::rows::Rows;
 use super::shown::Ids;
@@ -17,22 +18,68 @@ use super::{Data, Facts, Frame, Origin, identities};
 use crate::convert::asked_time::zone;
 use crate::prelude::*;
 use siteline_core::data::reshape::{
-    Expected, LocalGrid, Measure, Reduction, Wide, completeness, gap_list, rebucket,
+    Coverage, Every, Expected, LocalGrid, Measure, Partial, Rebucket, Rebucketed, Reduction, Wide,
+    completeness, gap_list, rebucket,
 };
 use siteline_core::data::{Identity, PointColumns, TableBuilder};
 use siteline_core::store::SeriesFilter;
 use siteline_core::sync::ReadSpec;
 
-/// The width of the periods of local time that a verb makes, and their grid. `origin` is their first
+/// The length of the periods of local time that a verb makes, and their grid. `origin` is their first
 /// beginning: microseconds of the zone's clock since 1970-01-01T00:00.
-fn periods(every: &Bound<'_, PyAny>, tz: &str, origin: Option<i64>) -> PyResult<(i64, LocalGrid)> {
+fn periods(
+    every: &Bound<'_, PyAny>,
+    tz: &str,
+    origin: Option<i64>,
+) -> PyResult<(Every, LocalGrid, TimeZone)> {
+    let (_, zone) = zone(PyString::new(every.py(), tz).as_any())?;
+    let every = length(every)?;
+    Ok((every, LocalGrid::new(zone.clone(), every, origin).or_raise()?, zone))
+}
+
+fn length(every: &Bound<'_, PyAny>) -> PyResult<Every> {
+    if every.extract().is_ok_and(|text: &str| text == "1mo") {
+        return Ok(Every::Month);
+    }
     let width = i64::try_from(duration(every, "every")?.as_micros()).unwrap_or(i64::MAX);
     if width == 0 {
         let message = "every= is 0. A bucket is longer than that.";
         return Err(refuse(every.py(), Kind::QueryError, message));
     }
-    let (_, zone) = zone(PyString::new(every.py(), tz).as_any())?;
-    Ok((width, LocalGrid::new(zone, width, origin)))
+    Ok(Every::Microseconds(width))
+}
+
+/// The warnings about larger buckets: those that were not read completely, and unweighted means.
+fn notes(made: &Rebucketed, partial: Partial, zone: &TimeZone) -> Vec<String> {
+    let mut notes = Vec::new();
+    let times = made.points.timestamps.values().iter().zip(made.partial.values());
+    let times: BTreeSet<i64> =
+        times.filter(|(_, is_partial)| *is_partial).map(|(at, _)| *at).collect();
+    if let (Partial::Null, Some(first), Some(last)) = (partial, times.first(), times.last()) {
+        let shown = |at: &i64| {
+            let at = Timestamp::from_microsecond(*at).unwrap_or_default();
+            zone.to_datetime(at).strftime("%Y-%m-%d %H:%M").to_string()
+        };
+        let which = match times.len() {
+            1 => format!("The period from {} was not read completely and has", shown(first)),
+            count => format!(
+                "{count} periods between {} and {} were not read completely and have",
+                shown(first),
+                shown(last)
+            ),
+        };
+        notes.push(format!(
+            "{which} no value. Write partial=\"keep\" for the value of the part that was read, or \
+             partial=\"drop\" for no row."
+        ));
+    }
+    if made.unweighted > 0 {
+        notes.push(format!(
+            "Some means are not weighted, because buckets have no sample_count: {} periods.",
+            made.unweighted
+        ));
+    }
+    notes
 }
 
 fn unknown_buckets(why: &str, hint: &str) -> Error {
@@ -65,6 +112,18 @@ impl Frame {
                 let hint = "Use a table that a read returned: client.scan(...).collect().";
                 Err(unknown_buckets("no read gave this table", hint))
             }
+        }
+    }
+
+    /// How much of its time was read.
+    pub(super) fn coverage(&self) -> Coverage {
+        match &self.origin {
+            _ if self.is_part => Coverage::Part,
+            Origin::Read(table) => table.coverage(),
+            Origin::Derived(facts) => facts.coverage.clone(),
+            Origin::Stored(stored) => stored.read.read_coverage(),
+            Origin::Page(_) => Coverage::Part,
+            Origin::Unread => Coverage::All,
         }
     }
 
@@ -168,42 +227,51 @@ impl Frame {
         Ok(Self { there: Some(rows), ..made })
     }
 
-    /// The points in larger buckets.
-    #[pyo3(signature = (every, agg, tz, origin=None))]
+    /// The points in larger buckets. Warns about those that have no value.
+    #[pyo3(signature = (every, agg, partial, tz, origin=None))]
     fn resample(
         &self,
         py: Python<'_>,
         every: &Bound<'_, PyAny>,
-        agg: &str,
+        agg: Text<'_>,
+        partial: Text<'_>,
         tz: &str,
         origin: Option<i64>,
     ) -> PyResult<Self> {
-        let reduction = Reduction::parse(agg).or_raise()?;
-        let (every, mut grid) = periods(every, tz, origin)?;
-        let own = self.interval_seconds().map(|seconds| i64::from(seconds) * 1_000_000);
-        let rows = self.rows_there(py)?;
-        let made = detached(py, || rebucket(&rows.points, own, &mut grid, Some(reduction)))?;
+        let reduction = Reduction::parse(agg.0).or_raise()?;
+        let partial = Partial::parse(partial.0).or_raise()?;
+        let (every, mut grid, zone) = periods(every, tz, origin)?;
+        let width = self.interval_seconds().map(|seconds| i64::from(seconds) * 1_000_000);
+        let (rows, coverage) = (self.rows_there(py)?, self.coverage());
+        let made = detached(py, || {
+            let (grid, coverage) = (&mut grid, &coverage);
+            rebucket(&rows.points, Rebucket { width, grid, reduction, coverage, partial })
+        })?;
         let made = made.or_raise()?;
+        guarded(|| warn(py, &notes(&made, partial, &zone)))?;
         let rows = Rows::of_points(Arc::new(made.points))
             .with("buckets", false, Arc::new(made.buckets))
-            .with("expected", true, Arc::new(made.expected));
+            .with("expected", true, Arc::new(made.expected))
+            .with("partial", false, Arc::new(made.partial));
         Ok(Self { every: Some(every), ..self.made(py, "resampled", Data::Rows(rows))? })
     }
 
     /// For each series and period how many of its buckets are there.
-    #[pyo3(signature = (every, tz, origin=None))]
+    #[pyo3(signature = (every, tz, origin=None, silent=Vec::new()))]
     fn completeness(
         &self,
         py: Python<'_>,
         every: &Bound<'_, PyAny>,
         tz: &str,
         origin: Option<i64>,
+        silent: Vec<Ids>,
     ) -> PyResult<Self> {
-        let (every, mut grid) = periods(every, tz, origin)?;
+        let silent: Vec<Identity> = identities(silent).collect();
+        let (every, mut grid, _) = periods(every, tz, origin)?;
         let expected = self.expected().or_raise()?;
         let rows = self.rows_there(py)?;
-        let found =
-            detached(py, || completeness(&rows.points, &expected, &mut grid))?.or_raise()?;
+        let found = detached(py, || completeness(&rows.points, &expected, &mut grid, &silent))?;
+        let found = found.or_raise()?;
         let rows = Rows::keyed(found.rows, Some("timestamp"))
             .with("share", false, Arc::new(found.share))
             .with("buckets", false, Arc::new(found.buckets))
@@ -214,14 +282,21 @@ impl Frame {
     }
 
     /// The stretches of missing buckets.
-    #[pyo3(signature = (longer_than=None))]
-    fn gaps(&self, py: Python<'_>, longer_than: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+    #[pyo3(signature = (longer_than=None, silent=Vec::new()))]
+    fn gaps(
+        &self,
+        py: Python<'_>,
+        longer_than: Option<&Bound<'_, PyAny>>,
+        silent: Vec<Ids>,
+    ) -> PyResult<Self> {
+        let silent: Vec<Identity> = identities(silent).collect();
         let longer = longer_than.map(|given| duration(given, "longer_than")).transpose()?;
         let longer =
             longer.map_or(0, |longer| i64::try_from(longer.as_micros()).unwrap_or(i64::MAX));
         let expected = self.expected().or_raise()?;
         let rows = self.rows_there(py)?;
-        let found = detached(py, || gap_list(&rows.points, &expected, longer))?.or_raise()?;
+        let found =
+            detached(py, || gap_list(&rows.points, &expected, longer, &silent))?.or_raise()?;
         let rows = Rows::keyed(found.rows, Some("start"))
             .with("end", false, Arc::new(found.ends))
             .with("buckets", false, Arc::new(found.buckets));
@@ -292,6 +367,7 @@ impl Frame {
             report: restore(report)?,
             listed: None,
             expected: Err(("a table of series has no buckets".to_owned(), None)),
+            coverage: Coverage::Part,
             interval_seconds: None,
             bounds: None,
             read: None,

@@ -250,6 +250,34 @@ def test_of_a_store_what_was_never_read_is_not_missing(store):
     assert settled.completeness("2d").to_pandas()["unread"].iloc[0] > 0
 
 
+def test_a_series_without_points_is_one_gap(sandbox):
+    sandbox.fault(on="data", status=200, body=json.dumps({"series": [], "nextCursor": None}))
+    table = sandbox.client(tz="Europe/Berlin").read(site="S1", line="L1", **RANGE)
+    sandbox.clear_faults()
+    assert len(table) == 0
+    frame = table.gaps().to_pandas()
+    assert frame["label"].astype(str).nunique() == len(frame) == 6
+    assert frame["label"].astype(str).str.contains("M1 / D11 / pieces").sum() == 1
+    assert frame["start"].unique().tolist() == [pd.Timestamp("2026-11-05", tz="Europe/Berlin")]
+    assert frame["end"].unique().tolist() == [pd.Timestamp("2026-11-08", tz="Europe/Berlin")]
+    assert frame["buckets"].unique().tolist() == [432]
+    days = table.find("pieces").completeness()
+    assert days.to_pandas()[["share", "missing"]].values.tolist() == [[0, 144]] * 3
+    assert days.pivot().to_pandas().columns.tolist() == ["M1 / D11 / pieces [1]"]
+    for again in (pickle.loads(pickle.dumps(table)), table.with_gaps()):
+        pd.testing.assert_frame_equal(again.gaps().to_pandas(), frame)
+
+
+def test_selected_ids_without_points_are_gaps(client, table):
+    seen = table.series.to_pandas()[IDS].iloc[0].tolist()
+    selected = [seen, ["S1", "L1", "M1", "D11", "no such tag"]]
+    picked = client.read(series=selected, **RANGE)
+    gaps = picked.gaps().to_pandas()
+    assert gaps.loc[gaps["tag_guid"] == "no such tag", "buckets"].tolist() == [432]
+    expected = table.gaps().to_pandas().set_index(IDS).loc[[tuple(seen)], "buckets"]
+    assert gaps.loc[gaps["tag_guid"] == seen[-1], "buckets"].tolist() == expected.tolist()
+
+
 def test_no_points_are_no_rows_and_no_claim(client):
     nothing = client.scan(site="S9", labels=False, **RANGE).collect()
     assert len(nothing.with_gaps().to_pandas()) == 0

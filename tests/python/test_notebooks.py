@@ -89,7 +89,12 @@ def test_times_are_in_the_zone_of_the_table(sandbox, tmp_path):
     client = sandbox.client(tz="Asia/Tokyo")
     scan = scan_of(client)
     table = scan.collect()
-    tables = [table, table.resample("2h", "mean"), table.completeness("2h"), table.pivot()]
+    tables = [
+        table,
+        table.resample("2h", "mean", partial="keep"),
+        table.completeness("2h"),
+        table.pivot(),
+    ]
     for one in (scan, *tables):
         shown = read_html(one).text
         assert "2026-11-01 09:00 → 2026-11-01 15:00" in shown

@@ -203,14 +203,16 @@ def test_series_and_tables_without_values(sandbox):
 def test_larger_buckets_are_steps_to_their_ends(sandbox):
     values = [float(n) for n in range(600)]
     table = table_of(sandbox, series(values), tz="Europe/Berlin")
-    chart = table.resample("2h", "mean").plot()
+    chart = table.resample("2h", "mean", partial="keep").plot()
     [line] = marks(chart, "line")
     assert line.look["interpolate"] == "step-after"
     last, end = line.rows[-2:]
     assert (end["value"], end["isEnd"]) == (last["value"], True)
     assert clock(end) - clock(last) == timedelta(hours=2)
     assert marks(chart, "area")
-    assert not marks(table.resample("2h", "sum").plot(), "area"), "a sum is not within the band"
+    assert not marks(table.resample("2h", "sum", partial="keep").plot(), "area"), (
+        "a sum is not within the band"
+    )
 
 
 class WithPartial:

@@ -117,11 +117,18 @@ def test_the_zone_of_a_client_is_the_default(sandbox, kind):
         make(tz="Europe/Atlantis")
 
 
-def test_days_of_a_zone_in_buckets_of_a_day_warn_that_these_are_days_of_utc(client):
-    with pytest.warns(siteline.SitelineWarning, match="A bucket of a day is one in UTC") as seen:
-        client.scan(start="2026-11-02", end="2026-11-05", tz=BERLIN, interval="1d")
-    assert len(seen) == 1
-    assert seen[0].filename == __file__
+def test_local_days_in_buckets_of_a_day_warn(client):
+    days = {"start": "2026-11-02", "end": "2026-11-05", "interval": "1d"}
+    utc = {**days, "start": "2026-11-02T00:00Z", "end": "2026-11-05T00:00Z"}
+    for asked in (days, utc):
+        with pytest.warns(siteline.SitelineWarning) as seen:
+            client.scan(**asked, tz=BERLIN)
+        assert [str(one.message) for one in seen] == [
+            'interval="1d" returns days of UTC, not of Europe/Berlin. For local days write '
+            'client.read(..., interval="1h").resample("1d", "mean"), or another agg.'
+        ]
+        assert seen[0].filename == __file__
+    client.scan(**days, tz="UTC")
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def check(frame, expected):
     ],
 )
 def test_it_is_what_pandas_resamples(table, interval, rule, tz):
-    made = table.resample(interval, "mean", tz=tz)
+    made = table.resample(interval, "mean", tz=tz, partial="keep")
     assert made.to_pandas()["timestamp"].dtype == pd.DatetimeTZDtype("us", tz)
     check(made.to_pandas(), resampled(table.to_pandas(), rule, tz))
 
@@ -69,10 +69,13 @@ def test_each_way_to_make_a_value(table):
     long = table.to_pandas()
     by_series = long.groupby(IDS, sort=False)["value"]
     for agg in ("sum", "first", "last"):
-        made = table.resample("1w", agg, origin="2026-10-23").to_pandas()["value"]
+        made = table.resample("1w", agg, origin="2026-10-23", partial="keep")
+        made = made.to_pandas()["value"]
         np.testing.assert_allclose(made, getattr(by_series, agg)(), rtol=1e-12)
-    with pytest.raises(siteline.errors.QueryError, match=r'"mean", "sum", "first" or "last"'):
+    with pytest.raises(siteline.errors.QueryError, match='"last" or "increase"'):
         table.resample("1d", "average")
+    with pytest.raises(siteline.errors.QueryError, match='"null", "keep" or "drop"'):
+        table.resample("1d", "mean", partial="hide")
     with pytest.raises(TypeError, match="agg"):
         table.resample("1d")
 
@@ -86,7 +89,8 @@ def test_a_day_may_begin_at_six_and_a_week_begins_on_monday(table):
         "2026-10-25T06:00+01:00",
         pd.Timestamp("2026-10-25T05:00Z"),
     ):
-        made = table.resample("1d", "mean", tz="Europe/Berlin", origin=origin).to_pandas()
+        days = table.resample("1d", "mean", tz="Europe/Berlin", origin=origin, partial="keep")
+        made = days.to_pandas()
         assert [stamp.isoformat() for stamp in made["timestamp"].head(4)] == [
             "2026-10-23T06:00:00+02:00",
             "2026-10-24T06:00:00+02:00",
@@ -94,7 +98,7 @@ def test_a_day_may_begin_at_six_and_a_week_begins_on_monday(table):
             "2026-10-26T06:00:00+01:00",
         ]
         assert made["expected"].head(4).to_list() == [24, 25, 24, 24]
-    weeks = table.resample("1w", "mean", tz=ZoneInfo("Europe/Berlin"))
+    weeks = table.resample("1w", "mean", tz=ZoneInfo("Europe/Berlin"), partial="keep")
     assert {stamp.isoformat() for stamp in weeks.to_pandas()["timestamp"]} == {
         "2026-10-19T00:00:00+02:00",
         "2026-10-26T00:00:00+01:00",
@@ -114,14 +118,15 @@ def test_a_day_may_begin_at_six_and_a_week_begins_on_monday(table):
         ({"every": "1d", "origin": "06:00-05:00"}, "no local time"),
         ({"every": "1d", "origin": "2026-10-25T06:00[Asia/Tokyo]"}, "no local time"),
         ({"every": 0}, "every= is 0"),
-        ({"every": "1mo"}, "not a duration"),
+        ({"every": "2mo"}, "not a duration"),
+        ({"every": "1mo", "origin": "2026-10-29"}, "after the 28th"),
         ({"every": "30m"}, "would be in two"),
         ({"every": "1d", "tz": "Asia/Kathmandu"}, r"in two.*2026-10-24T18:15:00Z"),
     ],
 )
 def test_invalid_options_are_refused_and_told(table, options, words):
     with pytest.raises(siteline.errors.QueryError, match=words):
-        table.resample(agg="mean", **options)
+        table.resample(agg="mean", partial="keep", **options)
 
 
 def test_arrow_and_polars_have_the_same_rows_in_the_zone(table):
@@ -146,7 +151,8 @@ def test_no_points_are_no_rows_with_the_same_types(shared_sandbox, table):
         .scan(**DST | {"filters": {"machineId": "none"}})
         .collect()
     )
-    made, full = empty.resample("1d", "mean"), table.resample("1d", "mean")
+    made = empty.resample("1d", "mean", tz="Europe/Berlin")
+    full = table.resample("1d", "mean", tz="Europe/Berlin")
     assert (made.to_pandas().dtypes == full.to_pandas().dtypes).all()
     assert len(made.to_pandas()) == 0
 
@@ -158,3 +164,143 @@ def test_points_of_an_unknown_width_are_not_said_to_be_expected(sandbox):
     frame = table.resample("1d", "mean").to_pandas()
     assert frame["expected"].isna().all()
     assert (frame["buckets"] > 0).all()
+
+
+def test_partial_periods_have_no_value(shared_sandbox):
+    client = shared_sandbox.client()
+    table = client.read(
+        site="S1", start="2026-10-24T06:00Z", end="2026-10-26T18:00Z", interval="1h"
+    )
+    with pytest.warns(siteline.SitelineWarning, match="2 periods between 2026-10-24") as seen:
+        days = table.resample("1d", "sum")
+    assert len(seen) == 1
+    assert seen[0].filename == __file__
+    frame = days.to_pandas()
+    series = len(table.series)
+    assert frame["partial"].tolist() == [True, False, True] * series
+    numbers = ["value", "minimum", "maximum", "sample_count"]
+    assert frame.loc[frame["partial"], numbers].isna().all(axis=None)
+    assert frame.loc[~frame["partial"], numbers].notna().all(axis=None)
+    assert (frame["buckets"] > 0).all()
+    for values in numbers:
+        wide = days.pivot(values).to_pandas()
+        assert wide.isna().all(axis=1).tolist() == [True, False, True]
+    kept = table.resample("1d", "sum", partial="keep").to_pandas()
+    assert kept["partial"].tolist() == frame["partial"].tolist()
+    assert kept["value"].notna().all()
+    dropped = table.resample("1d", "sum", partial="drop").to_pandas()
+    pd.testing.assert_frame_equal(dropped, frame[~frame["partial"]].reset_index(drop=True))
+
+
+def test_missing_buckets_make_no_period_partial(sandbox):
+    hours = pd.date_range("2026-11-01", periods=48, freq="1h", tz="UTC")
+    frame = pd.DataFrame({"timestamp": hours, "value": 1.0, "sample_count": 1})
+    sandbox.load(frame.drop(index=range(3, 20)))
+    whole = {"start": "2026-11-01T00:00Z", "end": "2026-11-03T00:00Z", "interval": "1h"}
+    days = sandbox.client().read(**whole).resample("1d", "sum").to_pandas()
+    assert days[["value", "buckets", "expected", "partial"]].values.tolist() == [
+        [7.0, 7, 24, False],
+        [24.0, 24, 24, False],
+    ]
+
+
+def test_parts_of_a_read_are_partial(sandbox):
+    client = sandbox.client(labels=False)
+    asked = {"site": "S1", "start": "2026-11-01", "end": "2026-11-02", "interval": "1h"}
+    table = client.read(**asked)
+    page = next(client.scan(**asked, page_size=50).pages())
+    for part in (table.head(30), page, pickle.loads(pickle.dumps(table.head(30)))):
+        assert part.resample("3h", "sum", partial="keep").to_pandas()["partial"].all()
+    assert not table.find(line="L1").resample("1d", "sum").to_pandas()["partial"].any()
+    truth = sandbox.expected(**asked)
+    assert not truth.resample("1d", "sum").to_pandas()["partial"].any()
+    del asked["interval"]
+    unknown = client.read(**asked)
+    assert not unknown.resample("1d", "sum").to_pandas()["partial"].any()
+    days = unknown.resample("2d", "sum", partial="keep").to_pandas()
+    assert days["partial"].all()
+
+
+def test_a_store_marks_unread_and_unsettled_periods(sandbox, store):
+    feed = siteline.Feed("l2", site="S1", line="L2", interval="1h", start="2026-11-17T12:00Z")
+    sandbox.client().sync(feed, store)
+    points = store.read("l2", "2026-11-17", "2026-11-20", unread="keep")
+    days = points.resample("1d", "sum", partial="keep").to_pandas()
+    by_day = days.groupby("timestamp")["partial"].all()
+    assert by_day.tolist() == [True, False, True], "the last hour of the 19th is not settled"
+    final = store.read("l2", "2026-11-18", "2026-11-20", final=True, unread="keep")
+    settled_through = pd.Timestamp(final.report.settled_through)
+    days = final.resample("1d", "sum", origin="06:00", partial="keep").to_pandas()
+    starts, ends = days["timestamp"], days["timestamp"] + pd.Timedelta(days=1)
+    assert settled_through == pd.Timestamp("2026-11-19T00:00Z")
+    is_partial = (starts < pd.Timestamp("2026-11-18T00:00Z")) | (ends > settled_through)
+    assert days["partial"].tolist() == is_partial.tolist()
+    noon = final.resample("12h", "sum").to_pandas()
+    assert not noon["partial"].any()
+
+
+def test_months_follow_the_local_calendar(shared_sandbox):
+    table = shared_sandbox.client(tz="Europe/Berlin", labels=False).read(
+        site="S1", line="L1", start="2026-10-01", end="2026-11-01", interval="1h"
+    )
+    frame = table.resample("1mo", "sum").to_pandas()
+    assert set(frame["timestamp"].astype(str)) == {"2026-10-01 00:00:00+02:00"}
+    assert frame["expected"].unique().tolist() == [31 * 24 + 1]
+    assert not frame["partial"].any()
+    sums = table.to_pandas().groupby(IDS, sort=False)["value"].sum()
+    np.testing.assert_allclose(frame["value"], sums, rtol=1e-12)
+    assert repr(table.resample("1mo", "sum")).endswith("1mo in Europe/Berlin>")
+
+
+def test_a_clock_change_makes_no_extra_period(shared_sandbox):
+    table = shared_sandbox.client(tz="Europe/Berlin", labels=False).read(
+        site="S1", line="L1", start="2026-10-25", end="2026-10-26", interval="1h"
+    )
+    frame = table.resample("3h", "sum").to_pandas()
+    assert frame["expected"].head(8).tolist() == [4, 3, 3, 3, 3, 3, 3, 3]
+    assert frame["timestamp"].dt.hour.head(8).tolist() == [0, 3, 6, 9, 12, 15, 18, 21]
+
+
+def counted(points):
+    """What a plain loop makes of the points of a counter: its rise, and the largest reading."""
+    total, before, largest = 0.0, None, 0.0
+    for point in points:
+        if point.maximum is None:
+            continue
+        start = point.minimum if before is None else 0.0 if point.maximum < before else before
+        total += point.maximum - start
+        largest = max(largest, point.maximum - start)
+        before = point.maximum
+    return total, largest
+
+
+def test_a_week_of_a_counter_is_the_same_from_every_interval():
+    with siteline.Sandbox(now="2026-11-20T00:00Z", late=False) as sandbox:
+        client = sandbox.client()
+        totals = {}
+        for interval in ("1m", "5m", "1h"):
+            table = client.read(
+                line="L1", start="2026-11-02", end="2026-11-09", interval=interval
+            ).find("pieces")
+            total, step = counted(table.records(named=True))
+            made = table.resample("1w", "increase").to_pandas()["value"].item()
+            assert made == pytest.approx(total)
+            days = table.resample("1d", "increase").to_pandas()["value"].sum()
+            assert days == pytest.approx(total)
+            totals[interval] = made
+            if interval == "1m":
+                reading = step
+        assert max(totals.values()) - min(totals.values()) <= reading
+        assert min(totals.values()) > 100 * reading
+
+
+def test_a_mean_without_counts_warns(sandbox):
+    hours = pd.date_range("2026-11-01", periods=24, freq="1h", tz="UTC")
+    frame = pd.DataFrame({"timestamp": hours, "value": range(24)})
+    frame["minimum"] = frame["maximum"] = frame["value"]
+    frame["sample_count"] = pd.array([None, *[9] * 23], dtype="Int64")
+    sandbox.load(frame)
+    table = sandbox.client().read(start="2026-11-01", end="2026-11-02", interval="1h")
+    with pytest.warns(siteline.SitelineWarning, match="sample_count: 1 periods"):
+        halves = table.resample("12h", "mean").to_pandas()
+    assert halves["value"].tolist() == [5.5, 17.5]

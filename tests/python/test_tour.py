@@ -1,5 +1,6 @@
-"""``examples/tour.ipynb`` runs in a real kernel, from its first cell to its last."""
+"""The notebooks of ``examples/`` run in a real kernel, from the first cell to the last."""
 
+import ast
 import json
 import os
 import subprocess
@@ -14,30 +15,44 @@ pytest.importorskip("pandas")
 
 pytestmark = pytest.mark.once
 
-TOUR = Path(__file__).resolve().parents[2] / "examples" / "tour.ipynb"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+TOUR, JOBS = EXAMPLES / "tour.ipynb", EXAMPLES / "jobs.ipynb"
+CHECK = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent / "kit")!r})
+import jobs
+jobs.check(globals())
+"""
 RUN = """
 import sys, nbformat
 from nbclient import NotebookClient
 tour = nbformat.read(sys.argv[1], 4)
+tour.cells += [nbformat.v4.new_code_cell(cell) for cell in sys.argv[4:]]
 NotebookClient(tour, timeout=120, kernel_name="python3").execute(cwd=sys.argv[2])
 nbformat.write(tour, sys.argv[3])
 """
 
 
-@pytest.fixture(scope="module")
-def cells(tmp_path_factory):
-    """The cells of code with their outputs."""
-    folder, done = tmp_path_factory.mktemp("tour"), tmp_path_factory.mktemp("done") / "tour.ipynb"
+def executed(notebook, folder, done, *more):
+    """Run a notebook and more cells. Returns the cells of code with their outputs."""
+    done = done / "done.ipynb"
     own = {f"JUPYTER_{name}_DIR": str(done.parent / name) for name in ("RUNTIME", "CONFIG", "DATA")}
     environment = os.environ | own | {"IPYTHONDIR": str(done.parent / "ipython")}
-    command = [sys.executable, "-c", RUN, str(TOUR), str(folder), str(done)]
+    command = [sys.executable, "-c", RUN, str(notebook), str(folder), str(done), *more]
     ran = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     assert ran.returncode == 0, ran.stderr[-4_000:]
+    cells = json.loads(done.read_text(encoding="utf-8"))["cells"]
+    return [cell for cell in cells if cell["cell_type"] == "code"]
+
+
+@pytest.fixture(scope="module")
+def cells(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tour")
+    cells = executed(TOUR, folder, tmp_path_factory.mktemp("done"))
     assert {path.name for path in folder.iterdir()} >= {"plant-a.pem", "plant.siteline"}
-    executed = json.loads(done.read_text(encoding="utf-8"))["cells"]
-    return [cell for cell in executed if cell["cell_type"] == "code"]
+    return cells
 
 
 def shown(cells, word):
@@ -66,10 +81,23 @@ def test_each_step_shows_what_it_is_about(cells):
         assert "<svg" in shown(cells, picture)["image/svg+xml"]
 
 
-def test_the_notebook_is_kept_without_outputs():
-    notebook = json.loads(TOUR.read_text(encoding="utf-8"))
+@pytest.mark.parametrize("path", [TOUR, JOBS], ids=["tour", "jobs"])
+def test_the_notebook_is_kept_without_outputs(path):
+    notebook = json.loads(path.read_text(encoding="utf-8"))
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     assert len(code) > 10
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
     words = sum(len("".join(cell["source"]).split()) for cell in notebook["cells"])
     assert words < 700, "five minutes of reading"
+
+
+def test_fifteen_jobs_have_the_numbers_of_plain_loops(tmp_path):
+    folder, done = tmp_path / "jobs", tmp_path / "done"
+    folder.mkdir()
+    done.mkdir()
+    _, *jobs, _ = executed(JOBS, folder, done, CHECK)
+    assert len(jobs) == 15
+    for job in jobs:
+        source = "".join(job["source"])
+        assert len(ast.parse(source).body) <= 2, source
+        assert {output["output_type"] for output in job["outputs"]} <= {"execute_result"}, source

@@ -44,7 +44,7 @@ def test_all_that_gives_frames_takes_a_zone(sandbox, tmp_path):
     wide = scan.collect().pivot()
     assert wide.to_pandas(tz=BERLIN).index.dtype == DTYPE
     assert wide.to_polars(tz=BERLIN).schema["timestamp"] == pl.Datetime("us", BERLIN)
-    days = scan.collect().resample("2h", "mean", tz="Asia/Tokyo")
+    days = scan.collect().resample("2h", "mean", tz="Asia/Tokyo", partial="keep")
     assert days.to_pandas(tz=BERLIN)["timestamp"].dtype == DTYPE
     assert days.to_pandas()["timestamp"].dtype == pd.DatetimeTZDtype("us", "Asia/Tokyo")
 

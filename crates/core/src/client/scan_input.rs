@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use super::scan::Scan;
@@ -38,7 +39,7 @@ pub struct ScanInput {
 
 impl ScanInput {
     /// The scan of a range, with bounds that count from now fixed, and its end as [`Client::end`] says; and
-    /// warnings if the end is in the future, or a bound is off the grid.
+    /// warnings if the end is in the future, a bound is off the grid, or days are not those of `zone`.
     ///
     /// # Errors
     /// As [`AskedRange::fixed`], [`Client::end`] and [`ScanInput::scan`].
@@ -47,6 +48,7 @@ impl ScanInput {
         client: &Client,
         range: AskedRange,
         lag: Option<Duration>,
+        zone: Option<&TimeZone>,
     ) -> Result<Checked<Scan>> {
         let (now, width) = (client.now(), self.query.interval_seconds);
         let (start, given) = range.fixed(|| Ok((now, width)))?;
@@ -60,7 +62,7 @@ impl ScanInput {
             }
             _ => error,
         })?;
-        let warnings = end.warning().into_iter().chain(value.query().grid_warning());
+        let warnings = end.warning().into_iter().chain(value.query().grid_warning(zone));
         Ok(Checked { warnings: warnings.collect(), value })
     }
 
@@ -109,7 +111,7 @@ mod tests {
     fn scan(client: &Client, width: u32, start: &str, end: Option<&str>) -> Result<Checked<Scan>> {
         let query = QueryInput { interval_seconds: Some(width), ..QueryInput::default() };
         let input = ScanInput { query, ..ScanInput::default() };
-        input.scan_from_now(client, range(start, end), None)
+        input.scan_from_now(client, range(start, end), None, None)
     }
 
     #[test]

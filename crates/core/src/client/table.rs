@@ -1,13 +1,14 @@
 //! [`Table`]: the merged result of a read and its provenance.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::listed::ListedIds;
-use crate::data::reshape::Expected;
+use crate::data::reshape::{Coverage, Expected};
 use crate::data::{Bookmark, MergeReport, Merged, Merger, PointColumns, Query, QueryInput};
 use crate::error::{Error, Kind, Result};
 
@@ -200,11 +201,29 @@ impl Table {
         let Some(interval) = query.interval_seconds() else {
             return refused("the query has no interval", "Give interval= in the read.");
         };
-        let first = self.merged.points.timestamps.values().iter().min().copied();
-        let start = query.start().map(Timestamp::as_microsecond).or(first);
-        let range = start.zip(query.end()).map(|(start, end)| start..end.as_microsecond());
+        let range = self.range();
         let over = self.provenance.read_at.as_microsecond() - i64::from(interval) * 1_000_000 + 1;
         let read = range.iter().map(|range| range.start..range.end.min(over)).collect();
         Ok(Expected::new(interval, range.into_iter().collect(), read))
+    }
+
+    /// How much of its time was read.
+    #[must_use]
+    pub fn coverage(&self) -> Coverage {
+        if self.is_partial || self.provenance.resumed_after_pages > 0 {
+            return Coverage::Part;
+        }
+        let read_at = self.provenance.read_at.as_microsecond();
+        let read = || self.range().map(|range| range.start..range.end.min(read_at)).into_iter();
+        let of_any_width = || Expected::of_any_width(read().collect());
+        Coverage::Known(self.expected().unwrap_or_else(|_| of_any_width()))
+    }
+
+    /// The range of its query. Without a start it begins with the first point.
+    fn range(&self) -> Option<Range<i64>> {
+        let Provenance { query, .. } = &self.provenance;
+        let first = self.merged.points.timestamps.values().iter().min().copied();
+        let start = query.start().map(Timestamp::as_microsecond).or(first);
+        start.zip(query.end()).map(|(start, end)| start..end.as_microsecond())
     }
 }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use super::query::Query;
 
@@ -35,9 +36,12 @@ impl Query {
         })
     }
 
-    /// What to tell a user whose bounds cut buckets: which buckets are given, and what to write instead
-    /// (K17). `None` for bounds on the grid.
-    pub(crate) fn grid_warning(&self) -> Option<String> {
+    /// The warning about bounds that cut buckets: which buckets are returned, and what to write instead
+    /// (K17). Days of a zone that is not UTC have a warning of their own. `None` for bounds on the grid.
+    pub(crate) fn grid_warning(&self, zone: Option<&TimeZone>) -> Option<String> {
+        if let Some(warning) = zone.and_then(|zone| self.day_warning(zone)) {
+            return Some(warning);
+        }
         let off: Vec<OffGrid> = self.off_grid().collect();
         let width = off.first()?.width;
         let list = |item: fn(&OffGrid) -> String| off.iter().map(item).collect::<Vec<_>>();
@@ -55,6 +59,22 @@ impl Query {
              {whole}{smaller}.",
             spelled(seconds(width)),
             self.buckets(width),
+        ))
+    }
+
+    /// The warning about buckets of days where the local day of the bounds is not one of UTC.
+    fn day_warning(&self, zone: &TimeZone) -> Option<String> {
+        let width = seconds(self.interval_seconds()?.into());
+        let is_local = |at: Timestamp| zone.to_offset(at).seconds() != 0;
+        if !width.as_secs().is_multiple_of(DAY)
+            || ![self.start(), self.end()].into_iter().flatten().any(is_local)
+        {
+            return None;
+        }
+        let (width, zone) = (spelled(width), zone.iana_name().unwrap_or("the local zone"));
+        Some(format!(
+            "interval=\"{width}\" returns days of UTC, not of {zone}. For local days write \
+             client.read(..., interval=\"1h\").resample(\"{width}\", \"mean\"), or another agg."
         ))
     }
 
@@ -153,7 +173,7 @@ mod tests {
         let berlin = query(Some("2026-10-31T23:00:00Z"), Some("2026-11-03T23:00:00Z"), 86_400);
         assert_eq!(berlin.bounds_off_grid(), ["start", "end"]);
         assert_eq!(
-            berlin.grid_warning().expect("a warning"),
+            berlin.grid_warning(None).expect("a warning"),
             "start=2026-10-31T23:00:00Z and end=2026-11-03T23:00:00Z are no multiples of \
              interval=\"1d\" in UTC: of the buckets that are given, the first one begins at \
              2026-11-01T00:00:00Z, 1h after start, and the last one ends at 2026-11-04T00:00:00Z, 1h \
@@ -163,7 +183,7 @@ mod tests {
         );
         let one = query(Some("2026-11-01T00:00:00Z"), Some("2026-11-01T02:00:00Z"), 86_400);
         assert_eq!(one.bounds_off_grid(), ["end"]);
-        let text = one.grid_warning().expect("a warning");
+        let text = one.grid_warning(None).expect("a warning");
         assert!(text.starts_with("end=2026-11-01T02:00:00Z is not a multiple of"), "{text}");
         assert!(text.contains("begins at 2026-11-01T00:00:00Z, and the last one ends"), "{text}");
         assert!(text.ends_with("or keep the range with interval=\"2h\"."), "{text}");
@@ -172,13 +192,13 @@ mod tests {
     #[test]
     fn k17_a_range_without_a_bucket_and_one_side_alone_are_told() {
         let none = query(Some("2026-11-01T00:20:00Z"), Some("2026-11-01T00:40:00Z"), 3_600);
-        let text = none.grid_warning().expect("a warning");
+        let text = none.grid_warning(None).expect("a warning");
         assert!(text.contains("UTC: no bucket begins in this range. For"), "{text}");
-        let start = query(Some("2026-11-01T00:00:07Z"), None, 60).grid_warning();
+        let start = query(Some("2026-11-01T00:00:07Z"), None, 60).grid_warning(None);
         let text = start.expect("a warning");
         assert!(text.contains("the first one begins at 2026-11-01T00:01:00Z, 53s after"), "{text}");
         assert!(text.ends_with("write start=\"2026-11-01T00:00:00Z\"."), "{text}");
-        let end = query(None, Some("1960-01-01T00:00:30Z"), 60).grid_warning();
+        let end = query(None, Some("1960-01-01T00:00:30Z"), 60).grid_warning(None);
         assert!(end.expect("a warning").contains("ends at 1960-01-01T00:01:00Z, 30s past end"));
     }
 
@@ -190,10 +210,10 @@ mod tests {
             (None, None, 86_400),
         ] {
             let query = query(start, end, width);
-            assert_eq!((query.grid_warning(), query.bounds_off_grid().len()), (None, 0));
+            assert_eq!((query.grid_warning(None), query.bounds_off_grid().len()), (None, 0));
         }
         let input = QueryInput { start: "2026-11-01T00:00:07Z".parse().ok(), ..Default::default() };
         let without_interval = Query::new(input).expect("a query");
-        assert_eq!(without_interval.grid_warning(), None);
+        assert_eq!(without_interval.grid_warning(None), None);
     }
 }

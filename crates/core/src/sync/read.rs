@@ -11,7 +11,7 @@ use super::ranges::{Range, Ranges};
 use super::state::FeedState;
 use super::stored::read_state;
 use crate::data::AskedRange;
-use crate::data::reshape::Expected;
+use crate::data::reshape::{Coverage, Expected};
 use crate::error::{Error, Kind, Result, escaped};
 use crate::store::{Flagged, PointFilter, Reader, SeriesFilter, Store, View};
 
@@ -158,6 +158,23 @@ impl PinnedRead {
     #[must_use]
     pub fn expected(&self) -> Option<Expected> {
         expected(&self.spec, &self.coverage, &self.feed)
+    }
+
+    /// How much of its time was read. Of a read of settled points, time that is not settled was not.
+    #[must_use]
+    pub fn read_coverage(&self) -> Coverage {
+        let Self { spec, coverage, feed, .. } = self;
+        if spec.is_log() || spec.flagged == Flagged::Only {
+            return Coverage::Part;
+        }
+        let width = feed.input().interval_seconds;
+        let expected = width.and_then(|_| expected(spec, coverage, feed));
+        Coverage::Known(expected.unwrap_or_else(|| {
+            let settled = coverage.settled.clone().unwrap_or_default();
+            let read = if spec.settled_only { &settled } else { &coverage.read };
+            let read = read.iter().map(Range::microseconds).map(|(start, end)| start..end);
+            Expected::of_any_width(read.collect())
+        }))
     }
 }
 

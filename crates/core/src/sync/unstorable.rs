@@ -21,7 +21,9 @@ impl Run {
     /// Closes each chain with a page that could not be stored, because its next request may be in flight.
     pub(super) fn close_unstorable(&self) {
         let feeds = std::mem::take(&mut self.work().unstorable);
-        feeds.into_iter().for_each(|feed| self.close(feed));
+        for feed in feeds {
+            self.close(feed);
+        }
     }
 }
 

@@ -502,7 +502,7 @@ async fn p12_a_bookmark_supplies_relative_bounds() {
         let range = AskedRange { start: Some(time(start)), end: end.map(time) };
         let query = QueryInput { interval_seconds: Some(3_600), ..QueryInput::default() };
         let input = ScanInput { query, ..ScanInput::default() };
-        input.scan_from_now(&bench.client, range, None).expect("a scan").value
+        input.scan_from_now(&bench.client, range, None, None).expect("a scan").value
     };
     let scan = asked("-11h", None);
     let page = next(&scan.pages().expect("a chain")).await.expect("read").expect("a page");

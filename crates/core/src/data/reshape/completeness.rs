@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use arrow_array::{Float64Array, Int64Array};
 
-use super::super::point_columns::PointColumns;
+use super::super::point_columns::{Identity, PointColumns};
 use super::super::table::TableBuilder;
 use super::expected::Expected;
 use super::local_grid::LocalGrid;
 use super::rebucket::crossing;
-use super::series::{Series, by_series};
+use super::series::{Series, with_silent};
 use crate::error::{Error, Kind, Result};
 
 /// Most rows.
@@ -39,7 +39,8 @@ struct Period {
     read: i64,
 }
 
-/// How complete each series is in each period of the grid in which anything was asked for.
+/// How complete each series is in each period of the grid in which anything was asked for. `silent`: series
+/// that may have no point, which are listed too.
 ///
 /// # Errors
 /// `QueryError` where a bucket would be in two periods, where a point is at no multiple of the interval, and
@@ -48,9 +49,10 @@ pub fn completeness(
     points: &PointColumns,
     expected: &Expected,
     grid: &mut LocalGrid,
+    silent: &[Identity],
 ) -> Result<Completeness> {
     expected.check(points)?;
-    let (all, periods) = (by_series(points), periods(expected, grid)?);
+    let (all, periods) = (with_silent(points, silent), periods(expected, grid)?);
     let rows = all.len().saturating_mul(periods.len());
     if rows > MOST_ROWS {
         return Err(too_many(periods.len(), all.len()));
@@ -126,8 +128,8 @@ mod tests {
     use jiff::tz::TimeZone;
     use proptest::prelude::*;
 
+    use super::super::local_grid::Every;
     use super::*;
-    use crate::data::Identity;
 
     const HOUR: i64 = 3_600_000_000;
 
@@ -148,7 +150,11 @@ mod tests {
     }
 
     fn days(zone: &str) -> LocalGrid {
-        LocalGrid::new(TimeZone::get(zone).expect("a zone"), 24 * HOUR, None)
+        grid(TimeZone::get(zone).expect("a zone"), 24)
+    }
+
+    fn grid(zone: TimeZone, hours: i64) -> LocalGrid {
+        LocalGrid::new(zone, Every::Microseconds(hours * HOUR), None).expect("a grid")
     }
 
     /// For each period: there, missing, unread, expected.
@@ -161,7 +167,7 @@ mod tests {
     fn a_day_of_which_six_hours_are_missing_does_not_look_full() {
         let hours: Vec<i64> = (0..18).chain(24..48).collect();
         let all = expected((0, 48), &[(0, 48)]);
-        let found = completeness(&points(&hours), &all, &mut days("UTC")).expect("rows");
+        let found = completeness(&points(&hours), &all, &mut days("UTC"), &[]).expect("rows");
         assert_eq!(counts(&found), [[18, 6, 0, 24], [24, 0, 0, 24]]);
         assert_eq!(found.share.values().as_ref(), [0.75, 1.0]);
     }
@@ -171,7 +177,7 @@ mod tests {
         // Asked from 06:00 to the next noon; read but for three hours, in one of which there is a point.
         let asked = expected((6, 36), &[(6, 30), (33, 36)]);
         let hours: Vec<i64> = (6..20).chain([31, 35, 40]).collect();
-        let found = completeness(&points(&hours), &asked, &mut days("UTC")).expect("rows");
+        let found = completeness(&points(&hours), &asked, &mut days("UTC"), &[]).expect("rows");
         assert_eq!(counts(&found), [[14, 4, 6, 24], [1, 8, 15, 24]]);
     }
 
@@ -181,16 +187,16 @@ mod tests {
         let start = 1_792_879_200 / 3_600;
         let asked = expected((start, start + 25), &[(start, start + 25)]);
         let found =
-            completeness(&points(&[start]), &asked, &mut days("Europe/Berlin")).expect("rows");
+            completeness(&points(&[start]), &asked, &mut days("Europe/Berlin"), &[]).expect("rows");
         assert_eq!(counts(&found), [[1, 24, 0, 25]]);
-        let error = completeness(&points(&[start]), &asked, &mut days("Asia/Kolkata"));
+        let error = completeness(&points(&[start]), &asked, &mut days("Asia/Kolkata"), &[]);
         let error = error.expect_err("half an hour").to_string();
         assert!(error.contains("would be in two"), "{error}");
     }
 
     #[test]
     fn no_series_are_no_rows() {
-        let found = completeness(&points(&[]), &expected((0, 24), &[]), &mut days("UTC"));
+        let found = completeness(&points(&[]), &expected((0, 24), &[]), &mut days("UTC"), &[]);
         assert_eq!(found.expect("rows").rows.rows(), 0);
     }
 
@@ -209,9 +215,9 @@ mod tests {
             };
             let read: Vec<_> = (-60..200).filter(is_read).map(|hour| (hour, hour + 1)).collect();
             let hours: Vec<i64> = there.iter().copied().collect();
-            let mut grid = LocalGrid::new(TimeZone::UTC, width * HOUR, None);
+            let mut grid = grid(TimeZone::UTC, width);
             let asked = expected((start, start + size), &read);
-            let found = completeness(&points(&hours), &asked, &mut grid).expect("rows");
+            let found = completeness(&points(&hours), &asked, &mut grid, &[]).expect("rows");
             let first = start.div_euclid(width);
             let wanted: Vec<_> = (first..=(start + size - 1).div_euclid(width)).map(|period| {
                 let hours = period * width..(period + 1) * width;

@@ -9,6 +9,36 @@ use super::super::point_columns::PointColumns;
 use super::local_grid::timestamp;
 use crate::error::{Error, Kind, Result};
 
+/// How much of a table's time was read.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Coverage {
+    /// Everything: no read returned the points.
+    All,
+    /// An unknown part.
+    Part,
+    /// The buckets that were read. Their width is 1 µs if the interval is unknown.
+    Known(Expected),
+}
+
+impl Coverage {
+    /// Whether every bucket that begins in a range was read.
+    pub(super) fn has(&self, range: &Range<i64>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Part => false,
+            Self::Known(expected) => {
+                let read = expected.read_in(range).map(|read| expected.count(&read));
+                read.sum::<i64>() == expected.count(range)
+            }
+        }
+    }
+
+    /// Whether a bucket that begins in a range is known to be unread.
+    pub(super) fn lacks(&self, range: &Range<i64>) -> bool {
+        matches!(self, Self::Known(_)) && !self.has(range)
+    }
+}
+
 /// The buckets that points can have. Times are microseconds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Expected {
@@ -25,6 +55,12 @@ impl Expected {
     pub fn new(interval_seconds: u32, asked: Vec<Range<i64>>, read: Vec<Range<i64>>) -> Self {
         let width = i64::from(interval_seconds) * 1_000_000;
         Self { width, asked: joined(asked), read: joined(read) }
+    }
+
+    /// Time that was read, for points of an unknown width.
+    #[must_use]
+    pub fn of_any_width(read: Vec<Range<i64>>) -> Self {
+        Self { width: 1, asked: Vec::new(), read: joined(read) }
     }
 
     /// The width of a bucket.

@@ -2,11 +2,11 @@
 
 use arrow_array::{Int64Array, TimestampMicrosecondArray};
 
-use super::super::point_columns::PointColumns;
+use super::super::point_columns::{Identity, PointColumns};
 use super::super::schema::timestamp_array;
 use super::super::table::TableBuilder;
 use super::expected::Expected;
-use super::series::by_series;
+use super::series::with_silent;
 use crate::error::Result;
 
 /// Gaps, one for each row.
@@ -20,17 +20,23 @@ pub struct GapList {
     pub buckets: Int64Array,
 }
 
-/// The gaps of each series that has a point, by series, then time. Time that was not read is not a gap.
+/// The gaps of each series, by series, then time. Time that was not read is not a gap. `silent`: series that
+/// may have no point, whose gaps are all that was read.
 /// `longer_than`: in microseconds; shorter gaps, and those of this length, are left out.
 ///
 /// # Errors
 /// `QueryError` where a point is at no multiple of the interval.
-pub fn gap_list(points: &PointColumns, expected: &Expected, longer_than: i64) -> Result<GapList> {
+pub fn gap_list(
+    points: &PointColumns,
+    expected: &Expected,
+    longer_than: i64,
+    silent: &[Identity],
+) -> Result<GapList> {
     expected.check(points)?;
     let width = expected.width();
     let aligned = |at: i64| at.saturating_add((-at).rem_euclid(width));
     let (mut table, mut ends, mut buckets) = (TableBuilder::new(0), Vec::new(), Vec::new());
-    for series in by_series(points) {
+    for series in with_silent(points, silent) {
         for range in expected.read_in(&(i64::MIN..i64::MAX)) {
             let (mut open, end) = (aligned(range.start), aligned(range.end));
             let first = series.times.partition_point(|time| *time < open);
@@ -55,7 +61,6 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::data::Identity;
 
     const SECOND: i64 = 1_000_000;
 
@@ -69,14 +74,18 @@ mod tests {
         let points = table.finish().unwrap();
         let read = vec![0..6 * SECOND, 7 * SECOND..9 * SECOND];
         let expected = Expected::new(1, std::iter::once(0..9 * SECOND).collect(), read);
-        let found = |longer_than: i64| {
-            let list = gap_list(&points, &expected, longer_than * SECOND).unwrap();
+        let found = |longer_than: i64, silent: &[Identity]| {
+            let list = gap_list(&points, &expected, longer_than * SECOND, silent).unwrap();
             let starts = list.rows.timestamps.values().iter();
             let rows = starts.zip(list.ends.values()).zip(list.buckets.values());
             rows.map(|((start, end), count)| (start / SECOND, end / SECOND, *count))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(found(0), [(0, 1, 1), (3, 5, 2), (7, 8, 1)]);
-        assert_eq!(found(1), [(3, 5, 2)]);
+        assert_eq!(found(0, &[]), [(0, 1, 1), (3, 5, 2), (7, 8, 1)]);
+        assert_eq!(found(1, &[]), [(3, 5, 2)]);
+        let silent =
+            ["a", "b"].map(|tag| Identity::from([None, None, None, None, Some(Arc::from(tag))]));
+        // A series that has points is not silent.
+        assert_eq!(found(1, &silent), [(3, 5, 2), (0, 6, 6), (7, 9, 2)]);
     }
 }

@@ -4,21 +4,41 @@
 use std::ops::Range;
 
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, ToSpan as _};
+use serde::{Deserialize, Serialize};
 
+use crate::error::{Error, Kind, Result};
+
+const DAY: i64 = 86_400_000_000;
 /// Microseconds of a week: buckets of whole weeks begin on Mondays.
-const WEEK: i64 = 7 * 86_400_000_000;
+const WEEK: i64 = 7 * DAY;
 /// Microseconds from Thursday, 1970-01-01, to Monday.
 const MONDAY: i64 = 4 * 86_400_000_000;
 
-/// The buckets of one width in a time zone: on its clock they begin at the origin, and at each multiple
-/// of the width before and after. What comes twice on the clock, because it is set back, is twice a bucket
-/// where the first was complete, else it lengthens one; what is left out shortens one.
+/// The length of larger buckets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Every {
+    Microseconds(i64),
+    /// A calendar month.
+    Month,
+}
+
+impl Every {
+    /// The length, if all buckets are equally long.
+    #[must_use]
+    pub fn microseconds(self) -> Option<i64> {
+        if let Self::Microseconds(width) = self { Some(width) } else { None }
+    }
+}
+
+/// The buckets of one length in a time zone: on its clock they begin at the origin, and at each multiple
+/// of the length before and after. Local time that comes twice lengthens a bucket, unless it is a whole
+/// bucket, which then comes twice. Local time that is skipped shortens a bucket.
 pub struct LocalGrid {
     zone: TimeZone,
-    /// Microseconds.
-    width: i64,
-    /// Microseconds of the local clock since 1970-01-01T00:00, less than the width.
+    every: Every,
+    /// Microseconds of the local clock since 1970-01-01T00:00, less than the width. Of a month, from its first
+    /// midnight.
     phase: i64,
     /// The stretch of the last instant.
     stretch: Stretch,
@@ -33,11 +53,22 @@ struct Stretch {
 
 impl LocalGrid {
     /// `origin` in microseconds of the local clock since 1970-01-01T00:00.
-    #[must_use]
-    pub fn new(zone: TimeZone, width: i64, origin: Option<i64>) -> Self {
-        let default = if width % WEEK == 0 { MONDAY } else { 0 };
-        let phase = origin.unwrap_or(default).rem_euclid(width);
-        Self { zone, width, phase, stretch: Stretch { range: 0..0, offset: 0 } }
+    ///
+    /// # Errors
+    /// `QueryError` for months that would begin after the 28th.
+    pub fn new(zone: TimeZone, every: Every, origin: Option<i64>) -> Result<Self> {
+        let phase = match every {
+            Every::Microseconds(width) => {
+                let default = if width % WEEK == 0 { MONDAY } else { 0 };
+                origin.unwrap_or(default).rem_euclid(width)
+            }
+            Every::Month => origin.map_or(0, |origin| origin - month(origin, 0)),
+        };
+        if every == Every::Month && phase >= 28 * DAY {
+            let message = "origin= is after the 28th, which not every month has";
+            return Err(Error::new(Kind::QueryError, message));
+        }
+        Ok(Self { zone, every, phase, stretch: Stretch { range: 0..0, offset: 0 } })
     }
 
     /// The bucket that holds an instant, in microseconds since the epoch.
@@ -58,23 +89,36 @@ impl LocalGrid {
     fn end(&mut self, instant: i64) -> i64 {
         let Stretch { range, offset } = self.stretch(instant);
         let local = self.floor(instant + offset);
-        let end = local.saturating_add(self.width) - offset;
-        if end <= range.end {
+        let end = self.after(local) - offset;
+        // One that ends as clocks are set back may go on.
+        if end < range.end || range.end == i64::MAX {
             return end;
         }
         if self.goes_on(range.end, local) { self.end(range.end) } else { range.end }
     }
 
     /// Whether the bucket that begins there on the local clock holds the time before the clocks are set as
-    /// well as the time after, and was not complete before.
+    /// well as the time after. A bucket that comes twice as a whole is two buckets.
     fn goes_on(&mut self, set: i64, local: i64) -> bool {
         let [before, after] = [set - 1, set].map(|at| self.stretch(at).offset);
         let is_both = self.floor(set - 1 + before) == local && self.floor(set + after) == local;
-        is_both && set + before < local.saturating_add(self.width)
+        let is_twice = set + after <= local && set + before >= self.after(local);
+        is_both && !is_twice
     }
 
     fn floor(&self, local: i64) -> i64 {
-        local - (local - self.phase).rem_euclid(self.width)
+        match self.every {
+            Every::Microseconds(width) => local - (local - self.phase).rem_euclid(width),
+            Every::Month => month(local - self.phase, 0) + self.phase,
+        }
+    }
+
+    /// The end of the bucket that begins there on the local clock.
+    fn after(&self, local: i64) -> i64 {
+        match self.every {
+            Every::Microseconds(width) => local.saturating_add(width),
+            Every::Month => month(local - self.phase, 1) + self.phase,
+        }
     }
 
     fn stretch(&mut self, instant: i64) -> Stretch {
@@ -95,6 +139,14 @@ impl LocalGrid {
     }
 }
 
+/// The first midnight of the month of a local time, or of a month after it.
+fn month(local: i64, later: i64) -> i64 {
+    let first = TimeZone::UTC.to_datetime(timestamp(local)).date().first_of_month();
+    let first = first.checked_add(later.months()).unwrap_or(first);
+    let midnight = TimeZone::UTC.to_timestamp(first.to_datetime(jiff::civil::Time::midnight()));
+    midnight.map_or(local, Timestamp::as_microsecond)
+}
+
 pub(super) fn timestamp(microseconds: i64) -> Timestamp {
     let end = if microseconds < 0 { Timestamp::MIN } else { Timestamp::MAX };
     Timestamp::from_microsecond(microseconds).unwrap_or(end)
@@ -108,10 +160,9 @@ mod tests {
 
     const MINUTE: i64 = 60_000_000;
     const HOUR: i64 = 60 * MINUTE;
-    const DAY: i64 = 24 * HOUR;
 
-    fn grid(zone: &str, width: i64, origin: Option<i64>) -> LocalGrid {
-        LocalGrid::new(TimeZone::get(zone).expect("a zone"), width, origin)
+    fn grid(zone: &str, every: Every, origin: Option<i64>) -> LocalGrid {
+        LocalGrid::new(TimeZone::get(zone).expect("a zone"), every, origin).expect("a grid")
     }
 
     fn at(text: &str) -> i64 {
@@ -119,7 +170,11 @@ mod tests {
     }
 
     fn bucket(zone: &str, width: i64, origin: Option<i64>, instant: &str) -> (String, String) {
-        let Range { start, end } = grid(zone, width, origin).bucket(at(instant));
+        of_grid(&mut grid(zone, Every::Microseconds(width), origin), instant)
+    }
+
+    fn of_grid(grid: &mut LocalGrid, instant: &str) -> (String, String) {
+        let Range { start, end } = grid.bucket(at(instant));
         (timestamp(start).to_string(), timestamp(end).to_string())
     }
 
@@ -147,6 +202,9 @@ mod tests {
             // From two to four.
             (2 * HOUR, "2026-10-25T00:30:00Z", "2026-10-25T00:00:00Z", "2026-10-25T03:00:00Z"),
             (2 * HOUR, "2026-03-29T01:30:00Z", "2026-03-29T01:00:00Z", "2026-03-29T02:00:00Z"),
+            // From midnight to three, of which the third hour comes twice.
+            (3 * HOUR, "2026-10-24T23:30:00Z", "2026-10-24T22:00:00Z", "2026-10-25T02:00:00Z"),
+            (3 * HOUR, "2026-10-25T01:30:00Z", "2026-10-24T22:00:00Z", "2026-10-25T02:00:00Z"),
         ] {
             let expected = (start.to_owned(), end.to_owned());
             assert_eq!(bucket("Europe/Berlin", width, None, instant), expected, "{instant}");
@@ -159,6 +217,18 @@ mod tests {
         assert_eq!(week, ("2026-11-23T00:00:00Z".to_owned(), "2026-11-30T00:00:00Z".to_owned()));
         let shift = bucket("Europe/Berlin", DAY, Some(6 * HOUR), "2026-10-25T04:59:00Z");
         assert_eq!(shift, ("2026-10-24T04:00:00Z".to_owned(), "2026-10-25T05:00:00Z".to_owned()));
+    }
+
+    #[test]
+    fn months_have_their_days_on_the_local_clock() {
+        let mut months = grid("Europe/Berlin", Every::Month, None);
+        let march = of_grid(&mut months, "2026-03-31T21:59:59Z");
+        assert_eq!(march, ("2026-02-28T23:00:00Z".to_owned(), "2026-03-31T22:00:00Z".to_owned()));
+        let mut shifted = grid("UTC", Every::Month, Some(14 * DAY + 6 * HOUR));
+        let bill = of_grid(&mut shifted, "2026-01-15T05:59:59Z");
+        assert_eq!(bill, ("2025-12-15T06:00:00Z".to_owned(), "2026-01-15T06:00:00Z".to_owned()));
+        let late = LocalGrid::new(TimeZone::UTC, Every::Month, Some(28 * DAY));
+        assert!(late.is_err_and(|error| error.to_string().contains("after the 28th")));
     }
 
     #[test]
@@ -181,13 +251,14 @@ mod tests {
             ]),
             width in prop::sample::select(vec![
                 MINUTE, 7 * MINUTE, 15 * MINUTE, 45 * MINUTE, HOUR, 90 * MINUTE, 2 * HOUR, 5 * HOUR, 6 * HOUR,
-                DAY, 3 * DAY, WEEK,
+                3 * HOUR, DAY, 3 * DAY, WEEK, 0,
             ]),
             origin in prop::option::of(0..DAY / MINUTE),
             minutes in 20_000_000..32_000_000_i64,
             part in 0.0..1.0_f64,
         ) {
-            let mut grid = grid(zone, width, origin.map(|origin| origin * MINUTE));
+            let every = if width == 0 { Every::Month } else { Every::Microseconds(width) };
+            let mut grid = grid(zone, every, origin.map(|origin| origin * MINUTE));
             let instant = minutes * MINUTE;
             let bucket = grid.bucket(instant);
             prop_assert!(bucket.contains(&instant));

@@ -11,9 +11,9 @@ mod series;
 mod wide;
 
 pub use completeness::{Completeness, completeness};
-pub use expected::Expected;
+pub use expected::{Coverage, Expected};
 pub use gap_list::{GapList, gap_list};
 pub use gaps::with_gaps;
-pub use local_grid::LocalGrid;
-pub use rebucket::{Rebucketed, Reduction, rebucket};
+pub use local_grid::{Every, LocalGrid};
+pub use rebucket::{Partial, Rebucket, Rebucketed, Reduction, rebucket};
 pub use wide::{Measure, Wide};

@@ -2,22 +2,33 @@
 
 use std::ops::Range;
 
-use arrow_array::Int64Array;
+use arrow_array::{BooleanArray, Int64Array};
 
 use super::super::point_columns::{PointColumns, Values};
 use super::super::table::TableBuilder;
-use super::local_grid::LocalGrid;
+use super::expected::Coverage;
+use super::local_grid::{LocalGrid, timestamp};
 use super::series::by_series;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, excerpt};
 
 /// What the value of a larger bucket is made of. The interface does not show what a value is (§2.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reduction {
-    /// The mean, each value weighted by its count.
+    /// The mean, each value weighted by its count; unweighted if a value has no count.
     Mean,
     Sum,
     First,
     Last,
+    /// The rise of a counter's maximum.
+    Increase,
+}
+
+/// What becomes of a larger bucket that was not read completely.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Partial {
+    Null,
+    Keep,
+    Drop,
 }
 
 /// Larger buckets.
@@ -29,6 +40,10 @@ pub struct Rebucketed {
     pub buckets: Int64Array,
     /// How many fit into it; null where the width of the table's buckets is not known.
     pub expected: Int64Array,
+    /// Whether a part of it was not read.
+    pub partial: BooleanArray,
+    /// How many means are unweighted because a value has no count.
+    pub unweighted: usize,
 }
 
 impl Reduction {
@@ -40,12 +55,28 @@ impl Reduction {
             "sum" => Ok(Self::Sum),
             "first" => Ok(Self::First),
             "last" => Ok(Self::Last),
-            _ => Err(Error::new(
-                Kind::QueryError,
-                format!("agg={name:?} is unknown: give \"mean\", \"sum\", \"first\" or \"last\""),
-            )),
+            "increase" => Ok(Self::Increase),
+            _ => Err(unknown("agg", name, r#""mean", "sum", "first", "last" or "increase""#)),
         }
     }
+}
+
+impl Partial {
+    /// # Errors
+    /// `QueryError` for any other name.
+    pub fn parse(name: &str) -> Result<Self> {
+        match name {
+            "null" => Ok(Self::Null),
+            "keep" => Ok(Self::Keep),
+            "drop" => Ok(Self::Drop),
+            _ => Err(unknown("partial", name, r#""null", "keep" or "drop""#)),
+        }
+    }
+}
+
+fn unknown(name: &str, given: &str, known: &str) -> Error {
+    let message = format!("{name}={:?} is unknown: give {known}", excerpt(given));
+    Error::new(Kind::QueryError, message)
 }
 
 /// A sum that keeps what a double loses when it is added to a larger one (Neumaier).
@@ -77,11 +108,15 @@ struct Bucket {
     minimum: Option<f64>,
     maximum: Option<f64>,
     count: Option<i64>,
-    /// Of values, weighted for a mean, and of their weights; the first or last value.
+    /// Of values or rises, and how many there are.
     sum: Sum,
+    values: u32,
+    /// Of values by their counts, and of these counts.
+    weighted: Sum,
     weight: Sum,
-    value: Option<f64>,
-    /// Whether a value has no count, so that the mean is not known.
+    first: Option<f64>,
+    last: Option<f64>,
+    /// Whether a value has no count.
     is_unweighted: bool,
 }
 
@@ -94,17 +129,17 @@ impl Bucket {
             maximum: None,
             count: None,
             sum: Sum::default(),
+            values: 0,
+            weighted: Sum::default(),
             weight: Sum::default(),
-            value: None,
+            first: None,
+            last: None,
             is_unweighted: false,
         }
     }
 
-    fn add(
-        &mut self,
-        ([value, minimum, maximum], count): Values,
-        reduction: Option<Reduction>,
-    ) -> Result<()> {
+    /// Adds a point. `number`: its value, or the rise up to it.
+    fn add(&mut self, ([_, minimum, maximum], count): Values, number: Option<f64>) -> Result<()> {
         self.buckets += 1;
         if let Some(minimum) = minimum {
             self.minimum = Some(self.minimum.map_or(minimum, |known| known.min(minimum)));
@@ -118,37 +153,70 @@ impl Bucket {
                 Error::new(Kind::QueryError, "the counts of a bucket exceed 64 bits")
             })?);
         }
-        let Some(value) = value else { return Ok(()) };
-        match reduction {
-            None => {}
-            Some(Reduction::First) => self.value = self.value.or(Some(value)),
-            Some(Reduction::Last) => self.value = Some(value),
-            Some(Reduction::Sum) => {
-                self.sum.add(value);
-                self.value = Some(self.sum.total());
+        let Some(number) = number else { return Ok(()) };
+        self.first = self.first.or(Some(number));
+        self.last = Some(number);
+        self.sum.add(number);
+        self.values += 1;
+        #[expect(clippy::cast_precision_loss, reason = "a weight of 53 bits")]
+        match count.filter(|count| *count >= 0) {
+            None => self.is_unweighted = true,
+            Some(0) => {}
+            Some(count) => {
+                self.weighted.add(number * count as f64);
+                self.weight.add(count as f64);
             }
-            Some(Reduction::Mean) => self.weigh(value, count),
         }
         Ok(())
     }
 
-    fn weigh(&mut self, value: f64, count: Option<i64>) {
-        let Some(count) = count.filter(|count| *count >= 0) else {
-            self.is_unweighted = true;
-            return;
-        };
-        #[expect(clippy::cast_precision_loss, reason = "a weight of 53 bits")]
-        let weight = count as f64;
-        if weight > 0.0 {
-            self.sum.add(value * weight);
-            self.weight.add(weight);
-            self.value = Some(self.sum.total() / self.weight.total());
+    fn value(&self, reduction: Reduction) -> Option<f64> {
+        let any = self.first.map(|_| self.sum.total());
+        match reduction {
+            Reduction::First => self.first,
+            Reduction::Last => self.last,
+            Reduction::Sum | Reduction::Increase => any,
+            Reduction::Mean if self.is_unweighted => any.map(|sum| sum / f64::from(self.values)),
+            Reduction::Mean => {
+                let weight = self.weight.total();
+                (weight > 0.0).then(|| self.weighted.total() / weight)
+            }
         }
     }
+}
 
-    fn numbers(&self) -> [Option<f64>; 3] {
-        [self.value.filter(|_| !self.is_unweighted), self.minimum, self.maximum]
+/// The maximum of a counter so far, and when it was seen.
+#[derive(Default)]
+struct Counter(Option<(i64, f64)>);
+
+impl Counter {
+    /// The rise up to a point. A fall is a reset to zero. A series, and what follows unread time, counts from
+    /// its minimum.
+    fn rise(&mut self, time: i64, values: &Values, coverage: &Coverage) -> Option<f64> {
+        let [_, minimum, maximum] = values.0;
+        let maximum = maximum?;
+        let before = self.0.filter(|(seen, _)| !coverage.lacks(&(*seen..time)));
+        self.0 = Some((time, maximum));
+        Some(match before {
+            Some((_, before)) if before <= maximum => maximum - before,
+            Some(_) => maximum,
+            None => maximum - minimum.unwrap_or(maximum),
+        })
     }
+}
+
+/// How [`rebucket`] makes larger buckets.
+pub struct Rebucket<'a> {
+    /// The width of the points' own buckets, in microseconds.
+    pub width: Option<i64>,
+    /// The larger buckets.
+    pub grid: &'a mut LocalGrid,
+    /// What their values are made of.
+    pub reduction: Reduction,
+    /// What of the time was read.
+    pub coverage: &'a Coverage,
+    /// What becomes of those that were not read completely.
+    pub partial: Partial,
 }
 
 /// The larger buckets, by series, then time.
@@ -156,31 +224,41 @@ struct Builder<'a> {
     table: TableBuilder,
     buckets: Vec<i64>,
     expected: Vec<Option<i64>>,
-    /// Of the table's buckets, in microseconds.
-    width: Option<i64>,
-    grid: &'a mut LocalGrid,
-    reduction: Option<Reduction>,
+    partial: Vec<bool>,
+    unweighted: usize,
+    how: Rebucket<'a>,
 }
 
 impl Builder<'_> {
     fn push(&mut self, bucket: &Bucket) {
-        self.table.push(bucket.range.start, bucket.numbers(), bucket.count);
+        let is_partial = !self.how.coverage.has(&bucket.range);
+        if is_partial && self.how.partial == Partial::Drop {
+            return;
+        }
+        let is_null = is_partial && self.how.partial == Partial::Null;
+        let value = bucket.value(self.how.reduction);
+        let numbers = [value, bucket.minimum, bucket.maximum];
+        let (numbers, count) = if is_null { ([None; 3], None) } else { (numbers, bucket.count) };
+        self.table.push(bucket.range.start, numbers, count);
         self.buckets.push(bucket.buckets);
+        self.partial.push(is_partial);
+        let is_mean = self.how.reduction == Reduction::Mean && !is_null;
+        self.unweighted += usize::from(is_mean && bucket.is_unweighted);
         // The multiples of the width that are in the range (the grid of §4.3, as siteline understands it).
-        let before = |at: i64| self.width.map(|width| (at - 1).div_euclid(width));
+        let before = |at: i64| self.how.width.map(|width| (at - 1).div_euclid(width));
         let [first, last] = [bucket.range.start, bucket.range.end].map(before);
         self.expected.push(last.zip(first).map(|(last, first)| last - first));
     }
 
     /// Opens the bucket of a point.
     fn open(&mut self, time: i64) -> Bucket {
-        Bucket::new(self.grid.bucket(time))
+        Bucket::new(self.how.grid.bucket(time))
     }
 
     /// # Errors
     /// `QueryError` where a bucket of the table is in two of the larger ones.
     fn check(&self, time: i64, range: &Range<i64>) -> Result<()> {
-        let crossed = self.width.filter(|width| time.saturating_add(*width) > range.end);
+        let crossed = self.how.width.filter(|width| time.saturating_add(*width) > range.end);
         let Some(width) = crossed else { return Ok(()) };
         Err(crossing(time, width, range.end))
     }
@@ -188,7 +266,7 @@ impl Builder<'_> {
 
 /// The error for a bucket that would be in two larger ones.
 pub(super) fn crossing(time: i64, width: i64, end: i64) -> Error {
-    let [time, end] = [time, end].map(super::local_grid::timestamp);
+    let [time, end] = [time, end].map(timestamp);
     let seconds = width / 1_000_000;
     let message = format!(
         "the bucket of {time} is {seconds} s wide, and would be in two: the next one begins at {end}"
@@ -197,21 +275,22 @@ pub(super) fn crossing(time: i64, width: i64, end: i64) -> Error {
         .with_hint("Read with a smaller interval=, which divides both, or give another origin=.")
 }
 
-/// The points in larger buckets. `width` is that of the points' own, in microseconds.
+/// The points in larger buckets.
 ///
 /// # Errors
 /// `QueryError` where a bucket would be in two of the larger ones, and where counts exceed 64 bits.
-pub fn rebucket(
-    points: &PointColumns,
-    width: Option<i64>,
-    grid: &mut LocalGrid,
-    reduction: Option<Reduction>,
-) -> Result<Rebucketed> {
-    let table = TableBuilder::new(0);
-    let mut builder =
-        Builder { table, buckets: Vec::new(), expected: Vec::new(), width, grid, reduction };
+pub fn rebucket(points: &PointColumns, how: Rebucket<'_>) -> Result<Rebucketed> {
+    let mut builder = Builder {
+        table: TableBuilder::new(0),
+        buckets: Vec::new(),
+        expected: Vec::new(),
+        partial: Vec::new(),
+        unweighted: 0,
+        how,
+    };
     for series in by_series(points) {
         let mut open: Option<Bucket> = None;
+        let mut counter = Counter::default();
         for (place, time) in series.times.iter().enumerate() {
             let bucket = match &mut open {
                 Some(bucket) if *time < bucket.range.end => bucket,
@@ -223,7 +302,12 @@ pub fn rebucket(
                 }
             };
             builder.check(*time, &bucket.range)?;
-            bucket.add(points.values(series.rows.row(place)), builder.reduction)?;
+            let values = points.values(series.rows.row(place));
+            let number = match builder.how.reduction {
+                Reduction::Increase => counter.rise(*time, &values, builder.how.coverage),
+                _ => values.0[0],
+            };
+            bucket.add(values, number)?;
         }
         if let Some(bucket) = &open {
             builder.push(bucket);
@@ -234,6 +318,8 @@ pub fn rebucket(
         points: builder.table.finish()?,
         buckets: builder.buckets.into(),
         expected: builder.expected.into(),
+        partial: builder.partial.into(),
+        unweighted: builder.unweighted,
     })
 }
 
@@ -245,6 +331,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::super::point_columns::Identity;
+    use super::super::expected::Expected;
+    use super::super::local_grid::Every;
     use super::*;
 
     const MINUTE: i64 = 60_000_000;
@@ -262,10 +350,24 @@ mod tests {
         table.finish().expect("points")
     }
 
-    fn rebucketed(of: &[Point], width: Option<i64>, reduction: Option<Reduction>) -> Vec<Shown> {
-        let mut grid = LocalGrid::new(TimeZone::UTC, HOUR, None);
-        let made = rebucket(&points(of), width, &mut grid, reduction).expect("buckets");
-        let Rebucketed { points, buckets, expected } = made;
+    fn hours(origin: i64) -> LocalGrid {
+        LocalGrid::new(TimeZone::UTC, Every::Microseconds(HOUR), Some(origin)).expect("a grid")
+    }
+
+    fn made(
+        of: &[Point],
+        (width, origin): (Option<i64>, i64),
+        reduction: Reduction,
+        (coverage, partial): (&Coverage, Partial),
+    ) -> Result<Rebucketed> {
+        let mut grid = hours(origin);
+        let how = Rebucket { width, grid: &mut grid, reduction, coverage, partial };
+        rebucket(&points(of), how)
+    }
+
+    fn rebucketed(of: &[Point], width: Option<i64>, reduction: Reduction) -> Vec<Shown> {
+        let made = made(of, (width, 0), reduction, (&Coverage::All, Partial::Null));
+        let Rebucketed { points, buckets, expected, .. } = made.expect("buckets");
         let expected: Vec<_> = expected.iter().collect();
         let mut shown = Vec::new();
         for (identity, rows) in points.identified() {
@@ -292,11 +394,11 @@ mod tests {
             point("b", 45, 9.0, 1),
         ];
         for (reduction, values) in [
-            (None, [None, None, None]),
-            (Some(Reduction::Mean), [Some(3.25), Some(7.0), Some(9.0)]),
-            (Some(Reduction::Sum), [Some(5.0), Some(7.0), Some(9.0)]),
-            (Some(Reduction::First), [Some(1.0), Some(7.0), Some(9.0)]),
-            (Some(Reduction::Last), [Some(4.0), Some(7.0), Some(9.0)]),
+            (Reduction::Mean, [Some(3.25), Some(7.0), Some(9.0)]),
+            (Reduction::Sum, [Some(5.0), Some(7.0), Some(9.0)]),
+            (Reduction::First, [Some(1.0), Some(7.0), Some(9.0)]),
+            (Reduction::Last, [Some(4.0), Some(7.0), Some(9.0)]),
+            (Reduction::Increase, [Some(5.0), Some(3.0), Some(2.0)]),
         ] {
             let row = |tag: &str, time, numbers, count, buckets| {
                 (tag.to_owned(), time, numbers, Some(count), buckets, Some(4))
@@ -314,31 +416,73 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_is_null_where_a_value_has_no_count_and_where_no_value_has_any() {
+    fn a_mean_without_counts_is_unweighted_and_counted() {
         let value = |count| ("a", 0, [Some(1.0), None, None], count);
-        let mean = |of: &[Point]| rebucketed(of, None, Some(Reduction::Mean))[0].2[0];
-        assert_eq!(mean(&[value(None), point("a", 1, 5.0, 1)]), None);
-        assert_eq!(mean(&[value(Some(-1)), point("a", 1, 5.0, 1)]), None);
-        assert_eq!(mean(&[value(Some(0)), point("a", 1, 5.0, 1)]), Some(5.0), "of no weight");
-        assert_eq!(mean(&[value(Some(0))]), None);
-        assert_eq!(rebucketed(&[value(Some(0))], None, None)[0].5, None, "an unknown width");
+        let mean = |of: &[Point]| {
+            let whole = (&Coverage::All, Partial::Null);
+            let made = made(of, (None, 0), Reduction::Mean, whole).expect("buckets");
+            (made.points.values(0).0[0], made.unweighted)
+        };
+        assert_eq!(mean(&[value(None), point("a", 1, 5.0, 3)]), (Some(3.0), 1));
+        assert_eq!(mean(&[value(Some(-1)), point("a", 1, 5.0, 3)]), (Some(3.0), 1));
+        assert_eq!(mean(&[value(Some(0)), point("a", 1, 5.0, 3)]), (Some(5.0), 0), "of no weight");
+        assert_eq!(mean(&[value(Some(0))]), (None, 0));
+        assert_eq!(rebucketed(&[value(Some(0))], None, Reduction::Sum)[0].5, None, "no width");
+    }
+
+    #[test]
+    fn a_partial_bucket_has_no_value_unless_kept() {
+        let of: Vec<Point> = [0, 30, 60, 120, 150].map(|time| point("a", time, 1.0, 1)).into();
+        // The second bucket of the first hour was not read. The second hour lacks a point and is whole.
+        let read = vec![0..30 * MINUTE, HOUR..3 * HOUR];
+        let read = Coverage::Known(Expected::new(1_800, vec![0..3 * HOUR], read));
+        let rows = |coverage: &Coverage, partial| {
+            let made = made(&of, (Some(30 * MINUTE), 0), Reduction::Sum, (coverage, partial));
+            let made = made.expect("buckets");
+            let values = (0..made.points.rows()).map(|row| made.points.values(row));
+            let values: Vec<_> = values.map(|(numbers, count)| (numbers[0], count)).collect();
+            (values, made.partial.values().iter().collect::<Vec<_>>())
+        };
+        let [one, two] = [(Some(1.0), Some(1)), (Some(2.0), Some(2))];
+        let marks = vec![true, false, false];
+        assert_eq!(rows(&read, Partial::Null), (vec![(None, None), one, two], marks.clone()));
+        assert_eq!(rows(&read, Partial::Keep), (vec![two, one, two], marks));
+        assert_eq!(rows(&read, Partial::Drop), (vec![one, two], vec![false; 2]));
+        assert_eq!(rows(&Coverage::Part, Partial::Drop).0, []);
+    }
+
+    #[test]
+    fn a_rise_over_unread_time_is_not_counted() {
+        let of = [point("a", 0, 10.0, 1), point("a", 120, 50.0, 1), point("a", 150, 52.0, 1)];
+        let rise = |read: Vec<Range<i64>>| {
+            let coverage = Coverage::Known(Expected::new(1_800, Vec::new(), read));
+            let whole = (&coverage, Partial::Keep);
+            let made = made(&of, (None, 0), Reduction::Increase, whole).expect("buckets");
+            [0, 1].map(|row| made.points.values(row).0[0])
+        };
+        let day = || std::iter::once(0..24 * HOUR).collect();
+        assert_eq!(rise(day()), [Some(2.0), Some(42.0)], "points are missing");
+        assert_eq!(rise(vec![0..HOUR, 2 * HOUR..3 * HOUR]), [Some(2.0), Some(4.0)]);
     }
 
     #[test]
     fn a_bucket_that_would_be_in_two_is_refused_with_both() {
-        let mut grid = LocalGrid::new(TimeZone::UTC, HOUR, Some(30 * MINUTE));
-        let of = points(&[point("a", 60, 1.0, 1)]);
-        let error = rebucket(&of, Some(HOUR), &mut grid, None).expect_err("in two").to_string();
+        let of = [point("a", 60, 1.0, 1)];
+        let of_width = |width| {
+            let whole = (&Coverage::All, Partial::Null);
+            made(&of, (Some(width), 30 * MINUTE), Reduction::Sum, whole)
+        };
+        let error = of_width(HOUR).expect_err("in two").to_string();
         assert!(error.contains("the bucket of 1970-01-01T01:00:00Z is 3600 s wide"), "{error}");
         assert!(error.contains("begins at 1970-01-01T01:30:00Z"), "{error}");
-        assert!(rebucket(&of, Some(30 * MINUTE), &mut grid, None).is_ok(), "it fits");
+        assert!(of_width(30 * MINUTE).is_ok(), "it fits");
     }
 
     #[test]
     fn counts_that_exceed_64_bits_are_an_error() {
-        let of = points(&[point("a", 0, 1.0, i64::MAX), point("a", 1, 1.0, 1)]);
-        let mut grid = LocalGrid::new(TimeZone::UTC, HOUR, None);
-        let error = rebucket(&of, None, &mut grid, None).expect_err("too many").to_string();
+        let of = [point("a", 0, 1.0, i64::MAX), point("a", 1, 1.0, 1)];
+        let made = made(&of, (None, 0), Reduction::Sum, (&Coverage::All, Partial::Null));
+        let error = made.expect_err("too many").to_string();
         assert!(error.contains("64 bits"), "{error}");
     }
 
@@ -347,7 +491,7 @@ mod tests {
         let values = [1e16, 1.0, -1e16, 1.0];
         let of: Vec<Point> =
             (0..).zip(values).map(|(time, value)| point("a", time, value, 1)).collect();
-        assert_eq!(rebucketed(&of, None, Some(Reduction::Sum))[0].2[0], Some(2.0));
+        assert_eq!(rebucketed(&of, None, Reduction::Sum)[0].2[0], Some(2.0));
     }
 
     proptest! {
@@ -371,7 +515,7 @@ mod tests {
                 .collect();
             let turn = turn.min(given.len());
             given.rotate_left(turn);
-            let mut made = rebucketed(&given, Some(MINUTE), Some(Reduction::Sum));
+            let mut made = rebucketed(&given, Some(MINUTE), Reduction::Sum);
             made.sort_by(|one, other| (&one.0, one.1).cmp(&(&other.0, other.1)));
             let mut expected = Vec::new();
             for tag in tags {
@@ -400,6 +544,35 @@ mod tests {
                 }
             }
             prop_assert_eq!(made, expected);
+        }
+
+        /// The rises of a counter add up to those of a plain loop, in every hour and width.
+        #[test]
+        fn rises_are_what_a_plain_loop_counts(
+            of in prop::collection::btree_map(
+                0..500_i64, (prop::option::of(0..99_i32), prop::option::of(0..99_i32)), 0..60
+            ),
+        ) {
+            let given = of.iter().map(|(time, (minimum, maximum))| {
+                ("a", *time, [None, minimum.map(f64::from), maximum.map(f64::from)], None)
+            });
+            let given: Vec<Point> = given.collect();
+            let mut hours = std::collections::BTreeMap::new();
+            let mut before: Option<f64> = None;
+            for (_, time, [_, minimum, maximum], _) in &given {
+                let total = hours.entry(time / 60 * 60).or_insert(None);
+                let Some(maximum) = maximum else { continue };
+                let from = match before {
+                    None => minimum.unwrap_or(*maximum),
+                    Some(before) if *maximum < before => 0.0,
+                    Some(before) => before,
+                };
+                *total = Some(total.unwrap_or(0.0) + maximum - from);
+                before = Some(*maximum);
+            }
+            let made = rebucketed(&given, Some(MINUTE), Reduction::Increase);
+            let made: Vec<_> = made.into_iter().map(|row| (row.1, row.2[0])).collect();
+            prop_assert_eq!(made, hours.into_iter().collect::<Vec<_>>());
         }
     }
 }

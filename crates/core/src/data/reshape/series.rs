@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::ops::Range;
 
 use super::super::point_columns::{Identity, PointColumns};
@@ -57,4 +58,15 @@ pub(super) fn by_series(points: &PointColumns) -> Vec<Series<'_>> {
         Series { identity, times: Cow::Owned(times), rows: Rows::Picked(rows) }
     };
     order.into_iter().map(ordered).collect()
+}
+
+/// The series that have points, and after them the others of these.
+pub(super) fn with_silent<'a>(points: &'a PointColumns, silent: &'a [Identity]) -> Vec<Series<'a>> {
+    let mut all = by_series(points);
+    let known: HashSet<&Identity> = all.iter().map(|series| series.identity).collect();
+    let silent = silent.iter().filter(|identity| !known.contains(identity));
+    let silent =
+        silent.map(|identity| Series { identity, times: Cow::Borrowed(&[]), rows: Rows::From(0) });
+    all.extend(silent);
+    all
 }
