@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Read a week
 #
-# After this tutorial you can read a week of a line, plot it, and compute local daily means. It takes ten minutes and
-# needs no account: the sandbox is the whole service, with a made-up plant, inside this program.
+# After this tutorial you can read a week of a line, plot it, and compute local daily means. It
+# takes ten minutes and needs no account: the sandbox is the whole service, with a made-up plant,
+# inside this program.
 
 # %%
 import siteline
@@ -22,8 +23,8 @@ series.find("temperature").to_pandas()[["label", "unit", "path"]]
 # %% [markdown]
 # ## Read a week
 #
-# `start="-7d"` is seven days before now. `interval="15m"` requests one point of each series for each quarter of an hour. `read`
-# requests every page and merges them into one table.
+# `start="-7d"` is seven days before now. `interval="15m"` requests one point of each series for
+# each quarter of an hour. `read` requests every page and merges them into one table.
 
 # %%
 week = client.read(site="S1", line="L2", start="-7d", interval="15m")
@@ -33,7 +34,8 @@ week.to_pandas()[["label", "timestamp", "value", "minimum", "maximum", "sample_c
 # %% [markdown]
 # ## Plot it
 #
-# The chart has a panel for each series. The band goes from the minimum to the maximum. Missing data is a gap.
+# The chart has a panel for each series. The band goes from the minimum to the maximum. Missing
+# data is a gap.
 
 # %%
 week.plot(title="Line L2, a week", panels=4)
@@ -48,26 +50,20 @@ wide.describe().round(1)
 # %% [markdown]
 # ## Local days
 #
-# `resample` makes larger buckets without another request. The interface does not show how the service computes `value`, so you
-# choose how values are combined: `"mean"` weighs each by its number of samples. Days are days of `tz`. The first and the last day
-# were read only in part, so they have no value.
+# `resample` makes larger buckets without another request. The interface does not show how the
+# service computes `value`, so you choose how values are combined: `"mean"` weighs each by its
+# number of samples. Days are days of `tz`. The first and the last day were read only in part. By
+# default such a day has no value; `partial="keep"` shows what was read.
 
 # %%
-<<<<<<< HEAD
-days = week.find("temperature", line="L2").resample("1d", "mean")
+days = week.find("temperature", line="L2").resample("1d", "mean", partial="keep")
 days.to_pandas()[["label", "timestamp", "value", "buckets", "expected", "partial"]].head(8)
-=======
-days = week.resample("1d", "mean", partial="keep", tz="Europe/Berlin")
-frame = days.to_pandas(labels=series, tz="Europe/Berlin")
-frame[frame["label"].str.contains("temperature")][
-    ["label", "timestamp", "value", "buckets", "expected"]
-].head(8)
->>>>>>> api
 
 # %% [markdown]
 # ## Missing data
 #
-# `missing` counts the buckets that were read and have no point. `unread` counts those outside the range of the read.
+# `missing` counts the buckets that were read and have no point. `unread` counts those outside the
+# range of the read.
 
 # %%
 completeness = week.completeness("1d")

@@ -1,14 +1,15 @@
 # %% [markdown]
 # # Keep a copy
 #
-# After this tutorial you can keep a local copy that stays right, and see which numbers are final. Points arrive late and
-# are corrected. Here two weeks pass in a minute, because the clock of the sandbox can be moved.
+# After this tutorial you can keep a local copy that stays right, and see which numbers are final.
+# Points arrive late and are corrected. Here two weeks pass in a minute, because the clock of the
+# sandbox can be moved.
 
 # %%
 import siteline
 
 sandbox = siteline.Sandbox(now="2026-11-08T06:00:00Z")
-client = sandbox.client(tz="Europe/Berlin", daily_allowance=200)
+client = sandbox.client(daily_allowance=200)
 
 # %% [markdown]
 # ## The first sync
@@ -19,12 +20,13 @@ client = sandbox.client(tz="Europe/Berlin", daily_allowance=200)
 feed = siteline.Feed(
     "line-1", site="S1", line="L1", interval="30m", start="2026-11-01", audit_pages=4
 )
-store = siteline.Store("plant.siteline", tz="Europe/Berlin")
+store = siteline.Store("plant.siteline")
 first = client.sync(feed, store)
 print(first)
 
 # %% [markdown]
-# Seven days were read. All but the newest are *settled*: they were read after their lateness, which is one day.
+# Seven days were read. All but the newest are *settled*: they were read after their lateness,
+# which is one day.
 
 # %%
 siteline.plots.coverage(store.coverage("line-1", now=sandbox.clock.now()), tz="Europe/Berlin")
@@ -32,8 +34,8 @@ siteline.plots.coverage(store.coverage("line-1", now=sandbox.clock.now()), tz="E
 # %% [markdown]
 # ## Two weeks
 #
-# The sync runs twice a day. Each run reads new data, reads a day again when it is due, and reads a few old ranges
-# (`audit_pages=4`).
+# The sync runs twice a day. Each run reads new data, reads a day again when it is due, and reads a
+# few old ranges (`audit_pages=4`).
 
 # %%
 for _ in range(28):
@@ -73,16 +75,9 @@ store.lateness("line-1").plot()
 # ## Only final numbers
 
 # %%
-<<<<<<< HEAD
 final = store.read("line-1", final=True)
 weeks = final.resample("1w", "mean", partial="keep")
 weeks.to_pandas()[["label", "timestamp", "value", "buckets", "expected"]].head(6)
-=======
-final = store.read("line-1", final=True, withdrawn="drop")
-final.resample("7d", "mean", partial="keep").to_pandas(labels=client.series())[
-    ["label", "timestamp", "value", "buckets"]
-].head(6)
->>>>>>> api
 
 # %% [markdown]
 # ## The cost
@@ -93,6 +88,7 @@ final.resample("7d", "mean", partial="keep").to_pandas(labels=client.series())[
 siteline.plots.allowance(client.allowance, store, plan=client.plan(feed, store))
 
 # %% [markdown]
-# The first day needed the most requests. After that, a run needs a few, however large the store is.
+# The first day needed the most requests. After that, a run needs a few, however large the store
+# is.
 #
 # Next: [errors and resume](../errors.md), or the guide [Keep a copy](../sync.md).
