@@ -1,4 +1,4 @@
-"""Names and units of series, and the tables of kind "series" that are made of them."""
+"""Names and units of series, and the tables of kind "series"."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def of_client(
     is_all: bool,
     labels: Labels,
 ) -> Table:
-    """Return the series of a discovery response. If it lists none, those that pages had.
+    """Return the series of a discovery response. If it lists none, return the series of pages.
 
     A table of series always has the column ``label``, also if the client has ``labels=False``.
     """

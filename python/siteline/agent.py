@@ -24,10 +24,9 @@ __all__ = ["Agent"]
 class Agent(OfThisProcess):
     """Shares the token and the allowance of one client with many processes.
 
-    The service limits token requests for the whole integration, and more processes get no larger
-    allowance. An agent is a thread of the process that has the key and the ledger. Clients in other
-    processes get access tokens and pages from it, and never the key. The command ``siteline agent``
-    does the same.
+    The service limits token requests and pages for the whole integration. An agent is a thread of
+    the process that has the key and the ledger. Clients in other processes get access tokens and
+    permission for pages from it, but never the key. The command ``siteline agent`` does the same.
 
     The environment variables of :meth:`env` make each :class:`siteline.Client` of another process
     use the agent. After :meth:`close`, these clients raise

@@ -1,4 +1,4 @@
-"""The shape of the service's replies, for a service that names their members differently.
+"""The shape of the service's replies, for a service with other member names.
 
 >>> siteline.shapes.Shape(array="items").array
 'items'
@@ -63,7 +63,7 @@ class Shape:
     """The members of a discovery response."""
 
     def __post_init__(self) -> None:
-        """Refuse wrong names."""
+        """Reject wrong names."""
         identity: Any = self.identity
         if isinstance(identity, list):
             object.__setattr__(self, "identity", tuple(identity))

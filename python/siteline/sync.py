@@ -55,7 +55,7 @@ class _Pages(OfThisProcess):
         self._handle.begin(None, _known_states(states, known), False).wait()
 
     def applied(self, inserted: int, revised: int, unchanged: int, withdrawn: int = 0) -> None:
-        """State what the last page changed where you store it.
+        """Report the changes that the last page made in your store.
 
         ``report`` counts it, and audits use it to learn when points arrive. Otherwise all points
         of a page count as inserted.
@@ -340,7 +340,7 @@ def is_async(target: Any) -> bool:
 
 
 class _Run:
-    """A sync to a store or a target. Its steps yield what waits; a driver does that."""
+    """A sync to a store or a target, as steps for a driver."""
 
     __slots__ = ("_callback", "_store", "_target", "_write", "feeds", "handle", "to_lock")
 
@@ -373,7 +373,7 @@ class _Run:
         return self.handle.begin(handle, known, keeps_names)
 
     def steps(self) -> _Steps:
-        """Read and store everything. After an error, store what waits for a batch to be full."""
+        """Read and store everything. After an error, store the pages of an incomplete batch."""
         try:
             while (yield from self._one_page()) or (yield from self._finish()):
                 pass
@@ -430,7 +430,7 @@ class _Run:
         return more
 
     def _finish(self) -> Generator[Any, Any, bool]:
-        """Store what is left; ``True`` if the range of it may have been set aside."""
+        """Store the last pages; ``True`` if their range may have been set aside."""
         if self._store is not None:
             yield Whole(self.handle.keep)
             return False
@@ -444,7 +444,7 @@ class _Run:
             pass
 
     def _apply_next(self) -> Generator[Any, Any, bool]:
-        """Give the target what is to be stored next; ``False`` if that is nothing."""
+        """Pass the next pages to the target; ``False`` if there are none."""
         handed = self.handle.take()
         if handed is None:
             return False
