@@ -219,7 +219,6 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _ends(path: str) -> list[int]:
-    """Return the end offsets of the parts of a path."""
     return [*(end for end, sign in enumerate(path) if end and sign in ".[{"), len(path)]
 
 

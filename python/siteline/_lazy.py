@@ -93,8 +93,6 @@ class Source:
 
 
 class _Stream:
-    """An object with an Arrow stream."""
-
     def __init__(self, capsule: object) -> None:
         self.capsule = capsule
 

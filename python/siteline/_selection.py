@@ -68,7 +68,6 @@ def _value(value: Any, name: str) -> str:
 
 
 def _ids(given: Any, name: str) -> list[str]:
-    """Return one id, or the ids of an iterable."""
     if given is None:
         return []
     if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
@@ -126,7 +125,6 @@ def picked(*levels: Any, series: Any) -> tuple[Any, ...]:
 
 
 def _series(given: Any) -> list[Ids]:
-    """Return the ids of one series or several, of a table or a frame."""
     found = [_five(ids) for ids in _rows(given)]
     if not found:
         raise QueryError("series= is empty.", hint="Leave series= out to read all.")
@@ -156,7 +154,6 @@ def _rows(given: Any) -> Iterable[Any]:
 
 
 def _values(frame: Any, name: str) -> list[Any]:
-    """Return the values of a column of pandas, polars or Arrow."""
     try:
         column = frame[name]
         return list(column.to_pylist() if hasattr(column, "to_pylist") else column)
@@ -303,7 +300,6 @@ def _has(row: Row, at: int, texts: Collection[str]) -> bool:
 
 
 def _known(names: Names, at: int) -> set[str]:
-    """Return all ids and names of a level."""
     return {one for row in names.rows for one in (row.ids[at], row.names[at]) if one}
 
 

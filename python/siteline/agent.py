@@ -106,7 +106,6 @@ class Agent(OfThisProcess):
         return {"SITELINE_AGENT": self.address, **more}
 
     def _wait(self, seconds: float) -> None:
-        """Wait, and emit the log records of the agent meanwhile."""
         self._handle.wait(seconds)
 
     def close(self) -> None:

@@ -631,7 +631,6 @@ def _formats(variant: object) -> dict[str, object]:
 
 
 def _json(members: dict[str, Any]) -> Any:
-    """Return the members as JSON values."""
     import json
 
     from siteline.errors import ConfigError

@@ -35,8 +35,6 @@ __all__ = ["AsyncSyncPages", "SyncPages"]
 
 
 class _Pages(OfThisProcess):
-    """Base of both iterators."""
-
     __slots__ = ("_callback", "_counts", "_handle")
     _instead = "pickle the states: a sync that begins with them continues"
 
@@ -85,7 +83,6 @@ class _Pages(OfThisProcess):
             _progress.finish(self._callback)
 
     def _confirm(self) -> None:
-        """Count the last page as stored."""
         counts, self._counts = self._counts, None
         if self._handle.written(counts) and self._callback is not None:
             self._callback(Progress._restore(self._handle.progress()))
@@ -475,7 +472,6 @@ def _check_target(store: Any) -> None:
 
 
 def _known_states(states: Any, feeds: list[Feed], whose: str = "states= has") -> dict[str, bytes]:
-    """Return the states of feeds that have one."""
     if states is None:
         return {}
     if not hasattr(states, "get"):
@@ -492,7 +488,6 @@ def _known_states(states: Any, feeds: list[Feed], whose: str = "states= has") ->
 
 
 def _counts(given: Any) -> _Counts:
-    """Return the four counts of ``apply()``."""
     try:
         counts = [index(one) for one in given] if isinstance(given, tuple) else []
         if len(counts) in (3, 4) and min(counts) >= 0:
