@@ -35,9 +35,9 @@ class Found(NamedTuple):
     """One series of a body."""
 
     ids: Ids
-    """The five ids, ``None`` where the body has none."""
+    """The five ids, ``None`` if the body has none."""
     names: tuple[str | None, ...]
-    """The names of site, line, machine, device and tag, ``None`` where the body has none."""
+    """The names of site, line, machine, device and tag, ``None`` if the body has none."""
     unit: str | None
     parts: tuple[str, ...]
     """The names of the series and its levels from the top down. Ids replace missing names."""
