@@ -1,4 +1,4 @@
-"""Finds the series in a discovery body, whose form the interface does not document (§4.2)."""
+"""Finds the series in a discovery body. The interface does not document its form (§4.2)."""
 
 from __future__ import annotations
 

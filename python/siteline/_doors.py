@@ -71,7 +71,7 @@ def sending_once(client: Client | AsyncClient) -> Client:
 
 
 def probe(client: Client) -> _core.Client:
-    """Return the core's client, whose connection, token and ledger the doctor examines."""
+    """Return the core's client. The doctor examines its connection, token and ledger."""
     return client._handle
 
 

@@ -183,7 +183,7 @@ def _outcome(process: subprocess.Popen[bytes], limit: float) -> tuple[str | None
         return f"did not end within {limit} seconds", b"", ""
     if line is None:
         line = printed.kept.removesuffix(b"\r")
-    # A running command has printed its line. A command whose output was cut off may fail.
+    # A running command has printed its line. A command with truncated output may fail.
     if line and (not status or printed.is_cut):
         return None, line, ""
     said.join(AFTER_END)

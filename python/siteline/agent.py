@@ -127,7 +127,7 @@ class Agent(OfThisProcess):
 
     def __repr__(self) -> str:
         """Show the address."""
-        # A traceback may show an object whose constructor failed.
+        # A traceback may show an object after its constructor failed.
         if not hasattr(self, "_handle"):
             return object.__repr__(self)
         return f"<Agent {escaped(self.address)}{', closed' if self._handle.is_closed else ''}>"

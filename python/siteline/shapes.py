@@ -34,7 +34,7 @@ class Shape:
     """
 
     array: str | None = None
-    """The top-level array of series. By default the one member whose elements have points."""
+    """The top-level array of series. By default the one member with points in its elements."""
     timestamp: Literal["detect", "iso", "epoch_seconds", "epoch_milliseconds"] = "detect"
     """The format of timestamps. ``"detect"``: text is ISO 8601, and a number is in the unit that
     brings it nearer to the range of the query."""

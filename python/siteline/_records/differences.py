@@ -1,4 +1,4 @@
-"""The difference between two JSON bodies whose form is undocumented (§4.2)."""
+"""The difference between two JSON bodies of an undocumented form (§4.2)."""
 
 import json
 from collections import Counter
@@ -86,7 +86,7 @@ def _compare_members(
 
 
 def _compare_items(before: list[Any], after: list[Any], path: _Path, found: DiscoveryDiff) -> None:
-    """Compare lists whose items have no identity: count equal items."""
+    """Compare lists of items without identity: count equal items."""
     former, latter = Counter(map(_text, before)), Counter(map(_text, after))
     item_path = _written((path, "-"))
     for entries, more in ((found.removed, former - latter), (found.added, latter - former)):

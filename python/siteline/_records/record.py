@@ -23,7 +23,7 @@ _FIELDS: dict[type, dict[str, tuple[str, _Reader]]] = {}
 class FrozenRecord:
     """A frozen dataclass with the fields of one Rust struct.
 
-    A field whose name begins with an underscore is private: :meth:`to_dict` omits it.
+    A field is private if its name begins with an underscore: :meth:`to_dict` omits it.
     """
 
     __dataclass_fields__: ClassVar[dict[str, "dataclasses.Field[Any]"]]

@@ -46,7 +46,7 @@ class ReadReport(FrozenRecord):
     revised: int
     """Points that were sent again with other values: the later win."""
     resumed_after_pages: int
-    """Earlier pages whose points are not in the table; 0 if it is complete."""
+    """Earlier pages that the table does not contain; 0 if it is complete."""
     page_size: int | None
     """The page size that was requested; ``None`` if the service decided."""
     names: str | None

@@ -97,7 +97,7 @@ class _Sample(NamedTuple):
 
 
 class MetricsFile:
-    """The file of metrics of one store, whose path is a label of each sample."""
+    """The file of metrics of one store. The store's path is a label of each sample."""
 
     def __init__(self, path: str, store: str) -> None:
         """Write nothing."""

@@ -85,7 +85,7 @@ def advance(before: Offset, now: datetime, feed: Feed, density: Density, pages: 
     room = width * min(_buckets(density, pages, width), (newest - start) // width)
     read = min(newest, max(start + room, before.read + width))
     if read > before.read and before.settled >= start:
-        # Fresh data whose lateness has passed is settled by this read.
+        # This read settles fresh data if its lateness has passed.
         return Offset(read, max(before.settled, min(due, read)))
     spent = expected(density, [(start, read)], feed) if read > before.read else 0
     due = min(due, read)

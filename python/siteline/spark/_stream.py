@@ -179,7 +179,7 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return before if left == 0 or (needed > left and is_late) else after
 
     def _measured(self, before: Offset, allowance: Allowance) -> Offset:
-        """Return the end of a batch whose density was measured in its own range.
+        """Return the end of a batch after measuring the density in its own range.
 
         A short batch uses the density of the batch before it. If no page is left to measure the
         density, the batch is one bucket.
