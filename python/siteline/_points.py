@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from siteline._awaiting import wait_for
@@ -22,32 +23,49 @@ BOOKMARK = "pickle the scan, and page.bookmark for the position in it"
 _Row_co = TypeVar("_Row_co", covariant=True)
 
 
-def dicts(names: list[str], columns: Iterable[Iterable[Any]]) -> list[dict[str, Any]]:
-    """Return the rows of some columns as dicts."""
+def dicts(
+    names: list[str], columns: list[list[Any]], is_one: bool = False
+) -> Iterable[dict[str, Any]]:
+    """Return the rows of some columns as dicts. ``is_one``: all are of one series."""
     if tuple(names) != Record._fields:
         return [dict(zip(names, row)) for row in zip(*columns)]  # noqa: B905
-    return [
-        {
-            "site_id": site,
-            "line_id": line,
-            "machine_id": machine,
-            "device_id": device,
-            "tag_guid": tag,
-            "timestamp": timestamp,
-            "value": value,
-            "minimum": minimum,
-            "maximum": maximum,
-            "sample_count": count,
-        }
-        for site, line, machine, device, tag, timestamp, value, minimum, maximum, count in zip(
-            *columns, strict=True
-        )
-    ]
+    if not is_one:
+        return [
+            {
+                "site_id": site,
+                "line_id": line,
+                "machine_id": machine,
+                "device_id": device,
+                "tag_guid": tag,
+                "timestamp": timestamp,
+                "value": value,
+                "minimum": minimum,
+                "maximum": maximum,
+                "sample_count": count,
+            }
+            for site, line, machine, device, tag, timestamp, value, minimum, maximum, count in zip(
+                *columns, strict=True
+            )
+        ]
+    # A copy of a dict with the ids is faster than a new one, also because it does not grow.
+    copy = dict(zip(names, (column[0] for column in columns), strict=True)).copy
+    rows = []
+    for timestamp, value, minimum, maximum, count in zip(*columns[5:], strict=True):
+        row = copy()
+        row["timestamp"] = timestamp
+        row["value"] = value
+        row["minimum"] = minimum
+        row["maximum"] = maximum
+        row["sample_count"] = count
+        rows.append(row)
+    return rows
 
 
-def _records(_names: list[str], columns: list[list[Any]]) -> list[Record]:
-    # `Record._make` is slower.
-    return [tuple.__new__(Record, row) for row in zip(*columns[:10], strict=True)]
+def _records(
+    _names: list[str], columns: list[list[Any]], _is_one: bool = False
+) -> Iterable[Record]:
+    # `map` makes each record when it is taken, in C, so that threads may share it.
+    return map(tuple.__new__, repeat(Record), zip(*columns[:10], strict=True))
 
 
 class Points(OfThisProcess, Generic[_Row_co]):

@@ -7,7 +7,7 @@ use arrow_schema::DataType;
 use crate::client::PyClient;
 use crate::client::records::{ProgressCallback, PyBookmark, finish};
 use crate::client::scan::settle;
-use crate::convert::rows::lists;
+use crate::convert::rows::{Times, first_run, lists};
 use crate::frame::rows::WITHDRAWN;
 use crate::frame::shown::Shown;
 use crate::frame::stored::BatchStream;
@@ -20,6 +20,8 @@ use siteline_core::http::Deadline;
 
 /// Points that become Python objects at a time.
 const ROWS: usize = 1 << 10;
+/// Points of one series in a row from which on they are made from one template.
+const RUN: usize = 16;
 /// Points that are taken from a frame at a time.
 const FRAMED: usize = 1 << 13;
 
@@ -88,11 +90,12 @@ pub(crate) struct Points {
     source: Source,
     /// The points that have arrived.
     open: Mutex<Vec<RecordBatch>>,
+    times: Mutex<Times>,
 }
 
 impl Points {
     pub(crate) fn new(source: Source) -> Self {
-        Self { source, open: Mutex::default() }
+        Self { source, open: Mutex::default(), times: Mutex::default() }
     }
 
     fn reader(&self) -> PyResult<&PageReader> {
@@ -105,15 +108,19 @@ impl Points {
         }
     }
 
-    /// The next points that have arrived. Other threads get the points after them.
-    fn pop(&self) -> Option<RecordBatch> {
+    /// The next points that have arrived, and whether they are of one series. Other threads get the points
+    /// after them.
+    fn pop(&self) -> Option<(RecordBatch, bool)> {
         let mut open = self.open.lock();
         let batch = open.pop()?;
-        let count = batch.num_rows().min(ROWS);
+        let first = batch.slice(0, batch.num_rows().min(ROWS));
+        let run = first_run(&first);
+        let is_one = run >= RUN;
+        let count = if is_one { run } else { first.num_rows() };
         if count < batch.num_rows() {
             open.push(batch.slice(count, batch.num_rows() - count));
         }
-        Some(batch.slice(0, count))
+        Some((batch.slice(0, count), is_one))
     }
 
     /// Takes points that have arrived from the source. Returns false after the last ones, and `None` if the
@@ -144,7 +151,7 @@ impl Points {
 #[pymethods]
 impl Points {
     /// Appends an iterator over the next points to `ready`. `make` makes these from the names and the values of
-    /// the columns. Returns false after the last points, and `None` if the next ones have not arrived yet.
+    /// the columns, and whether all are of one series. Returns false after the last points, and `None` if the next ones have not arrived yet.
     fn _take(
         &self,
         py: Python<'_>,
@@ -155,7 +162,7 @@ impl Points {
             if let Source::Chain(reader) = &self.source {
                 reader.stream.check_process().or_raise()?;
             }
-            let Some(batch) = self.pop() else {
+            let Some((batch, is_one)) = self.pop() else {
                 match self.pull(py)? {
                     Some(true) => continue,
                     ended => return Ok(ended),
@@ -165,7 +172,9 @@ impl Points {
                 continue;
             }
             // An exception of a signal handler loses no point.
-            let points = lists(py, &batch).and_then(|lists| make.call1(lists)?.try_iter());
+            let lists = lists(py, &batch, &mut self.times.lock());
+            let made = lists.and_then(|(names, columns)| make.call1((names, columns, is_one)));
+            let points = made.and_then(|made| made.try_iter());
             let points = points.inspect_err(|_| self.open.lock().push(batch))?;
             return ready.call_method1("append", (points,)).map(|_| Some(true));
         }

@@ -2,7 +2,7 @@
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array as _, ArrayRef, TimestampMicrosecondArray};
+use arrow_array::{Array as _, ArrayRef, DictionaryArray, TimestampMicrosecondArray};
 use jiff::SignedDuration;
 
 use crate::prelude::*;
@@ -11,13 +11,31 @@ use crate::prelude::*;
 pub(crate) type Lists<'py> = (Vec<String>, Vec<Bound<'py, PyList>>);
 
 /// The columns of a batch. Nulls are `None`, times are in UTC.
-pub(crate) fn lists<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Lists<'py>> {
+pub(crate) fn lists<'py>(
+    py: Python<'py>,
+    batch: &RecordBatch,
+    times: &mut Times,
+) -> PyResult<Lists<'py>> {
     let names = batch.schema_ref().fields().iter().map(|field| field.name().clone()).collect();
-    let columns = batch.columns().iter().map(|column| list(py, column));
+    let columns = batch.columns().iter().map(|column| list(py, column, times));
     Ok((names, columns.collect::<PyResult<_>>()?))
 }
 
-fn list<'py>(py: Python<'py>, column: &ArrayRef) -> PyResult<Bound<'py, PyList>> {
+/// The number of rows at the start of a batch that have the same values in its dictionary columns, the ids.
+pub(crate) fn first_run(batch: &RecordBatch) -> usize {
+    let codes = batch.columns().iter().filter_map(|one| one.as_dictionary_opt::<Int32Type>());
+    let run = |codes: &DictionaryArray<Int32Type>| {
+        let first = codes.key(0);
+        (1..codes.len()).find(|row| codes.key(*row) != first)
+    };
+    codes.filter_map(run).min().unwrap_or(batch.num_rows())
+}
+
+fn list<'py>(
+    py: Python<'py>,
+    column: &ArrayRef,
+    known: &mut Times,
+) -> PyResult<Bound<'py, PyList>> {
     if let Some(numbers) = column.as_primitive_opt::<Float64Type>() {
         PyList::new(py, numbers)
     } else if let Some(numbers) = column.as_primitive_opt::<Int64Type>() {
@@ -25,7 +43,7 @@ fn list<'py>(py: Python<'py>, column: &ArrayRef) -> PyResult<Bound<'py, PyList>>
     } else if let Some(flags) = column.as_boolean_opt() {
         PyList::new(py, flags)
     } else if let Some(times) = column.as_primitive_opt::<TimestampMicrosecondType>() {
-        PyList::new(py, datetimes(py, times)?)
+        PyList::new(py, known.datetimes(py, times)?)
     } else if let Some(codes) = column.as_dictionary_opt::<Int32Type>() {
         // Rows with the same text share one object.
         let texts = codes.values().as_string::<i32>();
@@ -41,24 +59,49 @@ fn list<'py>(py: Python<'py>, column: &ArrayRef) -> PyResult<Bound<'py, PyList>>
     }
 }
 
-/// Times as aware `datetime`. Most follow the previous one by the same step, and an addition is faster than
-/// a new `datetime`.
-fn datetimes<'py>(
-    py: Python<'py>,
-    times: &TimestampMicrosecondArray,
-) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
-    let delta = |by: i64| SignedDuration::from_micros(by).into_pyobject(py);
-    let mut last = (0, Timestamp::UNIX_EPOCH.into_pyobject(py)?.into_any());
-    let mut step = (0, delta(0)?);
-    let mut made = |at: i64| -> PyResult<Bound<'py, PyAny>> {
-        if at != last.0 {
-            let by = at.saturating_sub(last.0);
-            if by != step.0 {
-                step = (by, delta(by)?);
-            }
-            last = (at, last.1.add(&step.1)?);
+/// Aware `datetime` objects. Series share their times, and most times follow the previous one by the same
+/// step: an addition is faster than a new `datetime`.
+#[derive(Default)]
+pub(crate) struct Times {
+    known: Vec<Option<(i64, Py<PyAny>)>>,
+    last: Option<(i64, Py<PyAny>)>,
+    step: Option<(i64, Py<PyAny>)>,
+}
+
+impl Times {
+    const KEPT: usize = 1 << 12;
+
+    fn datetimes<'py>(
+        &mut self,
+        py: Python<'py>,
+        times: &TimestampMicrosecondArray,
+    ) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
+        self.known.resize_with(Self::KEPT, || None);
+        times.iter().map(|at| at.map(|at| self.datetime(py, at)).transpose()).collect()
+    }
+
+    fn datetime<'py>(&mut self, py: Python<'py>, at: i64) -> PyResult<Bound<'py, PyAny>> {
+        // The hash spreads times in equal steps.
+        let mixed = at.cast_unsigned().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 52;
+        let place = usize::try_from(mixed).unwrap_or_default() % Self::KEPT;
+        if let Some((time, object)) = &self.known[place]
+            && *time == at
+        {
+            return Ok(object.bind(py).clone());
         }
-        Ok(last.1.clone())
-    };
-    times.iter().map(|at| at.map(&mut made).transpose()).collect()
+        let (before, object) = match self.last.take() {
+            Some((before, object)) => (before, object.into_bound(py)),
+            None => (0, Timestamp::UNIX_EPOCH.into_pyobject(py)?.into_any()),
+        };
+        let by = at.saturating_sub(before);
+        let step = match self.step.take() {
+            Some((known, step)) if known == by => step.into_bound(py),
+            _ => SignedDuration::from_micros(by).into_pyobject(py)?.into_any(),
+        };
+        let made = object.add(&step)?;
+        self.step = Some((by, step.unbind()));
+        self.last = Some((at, made.clone().unbind()));
+        self.known[place] = Some((at, made.clone().unbind()));
+        Ok(made)
+    }
 }

@@ -10,7 +10,7 @@ use pyo3::types::PyCapsule;
 
 use crate::bridge::process::without_fork_anywhere;
 use crate::convert::capsule::reader_capsule;
-use crate::convert::rows::{Lists, lists};
+use crate::convert::rows::{Lists, Times, lists};
 use crate::frame::rows::Rows;
 use crate::frame::shown::Shown;
 use crate::frame::{Data, Frame};
@@ -217,7 +217,7 @@ impl Batches {
     fn lists<'py>(&self, py: Python<'py>, rows: usize) -> PyResult<Option<Lists<'py>>> {
         py.check_signals()?;
         let batch = step(py, || self.0.lock().next_batch(rows))?.or_raise()?;
-        batch.map(|batch| lists(py, &batch)).transpose()
+        batch.map(|batch| lists(py, &batch, &mut Times::default())).transpose()
     }
 
     /// An Arrow stream of these columns of the next points, about so many; `None` after the last.
