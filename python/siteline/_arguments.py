@@ -1,4 +1,4 @@
-"""Times that users give, as whole numbers for the core. A ``ValueError`` says what is wrong."""
+"""Converts the times of users to whole numbers for the core. Raises ValueError."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def nanoseconds(at: Any) -> int:
-    """Count the nanoseconds from the Unix epoch to an aware datetime or pandas timestamp.
-
-    A date without a time is a day in UTC: it means its midnight there.
-    """
+    """Return the nanoseconds from the Unix epoch to an aware datetime, timestamp or UTC date."""
     if isinstance(at, date) and not isinstance(at, datetime):
         at = datetime(at.year, at.month, at.day, tzinfo=UTC)
     if not hasattr(at, "utcoffset") or not hasattr(at, "astimezone"):
@@ -28,13 +25,13 @@ def nanoseconds(at: Any) -> int:
             since = at - _EPOCH
             exists = at.tzinfo is UTC
             if not exists:
-                # A local time that clocks skip comes back from UTC as another one.
+                # A local time that clocks skip is another time after a round trip through UTC.
                 back = at.astimezone(UTC).astimezone(at.tzinfo)
                 exists = back.isoformat()[:19] == at.isoformat()[:19]
-    except Exception as error:  # NaT, and years that no zone can turn into UTC
+    except Exception as error:  # NaT, and years that UTC does not have
         raise ValueError("is not a time between the years 1 and 9999.") from error
     if is_naive:
-        raise ValueError("is a naive datetime: nobody knows which zone it means.")
+        raise ValueError("is a naive datetime: its zone is unknown.")
     if not exists:
         raise ValueError("does not exist in its zone: clocks were set forward over it.")
     microseconds = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
@@ -43,14 +40,14 @@ def nanoseconds(at: Any) -> int:
 
 
 def local_text(at: Any) -> str | None:
-    """Write a date or a naive datetime as text; ``None`` for anything else."""
+    """Return a date or a naive datetime as text; ``None`` for other values."""
     if isinstance(at, datetime):
         return at.isoformat() if at.tzinfo is None else None
     return at.isoformat() if isinstance(at, date) else None
 
 
 def time_of_day(at: time) -> tuple[int, int]:
-    """Give the seconds since midnight, and by how many seconds the zone is ahead of UTC."""
+    """Return the seconds since midnight and the zone's offset from UTC in seconds."""
     offset = at.utcoffset()
     if offset is None:
         # A zone whose offset depends on the date has none either.

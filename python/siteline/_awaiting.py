@@ -1,6 +1,6 @@
-"""The two drivers, on a thread and in asyncio, of what is written once as a generator of steps.
+"""Two drivers for generators of steps: on a thread and in asyncio.
 
-A step is a :class:`Call` of the core, or :class:`Asked`: a call of a target of the user's.
+A step is a :class:`Call` of the core, or :class:`Asked`, a call of the user's target.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     Steps = Generator[Any, Any, Any]
 
-# asyncio is imported where it is used, because a thread needs none.
+# Functions import asyncio, because a thread does not need it.
 
 
 def wait_for(steps: Steps) -> Any:
-    """Do the steps on this thread; return the result of the generator."""
+    """Run the steps on this thread; return the result of the generator."""
     try:
         step = next(steps)
         while True:
@@ -35,7 +35,7 @@ def wait_for(steps: Steps) -> Any:
 
 
 async def await_for(steps: Steps) -> Any:
-    """Do the steps in the running task; return the result of the generator."""
+    """Run the steps in the current task; return the result of the generator."""
     try:
         step = next(steps)
         while True:

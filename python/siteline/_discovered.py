@@ -1,4 +1,4 @@
-"""The series in a discovery body, found by shape: the interface does not show it (§4.2)."""
+"""Finds the series in a discovery body. The interface does not document its form (§4.2)."""
 
 from __future__ import annotations
 
@@ -26,48 +26,48 @@ _SEPARATORS = re.compile("[^a-z0-9]")
 
 _LONGEST_NAME = 200
 _LONGEST_PATH = 1_000
-"""The most characters of a name and of a path, because each series has a copy of both."""
+"""Maximum characters of a name and of a path, because each series has a copy of both."""
 _MOST_OTHERS = 10_000
-"""The most members that are listed as not recognised."""
+"""Maximum number of members that are listed as not recognised."""
 
 
 class Found(NamedTuple):
     """One series of a body."""
 
     ids: Ids
-    """The five ids, ``None`` where the body has none."""
+    """The five ids, ``None`` if the body has none."""
     names: tuple[str | None, ...]
-    """The names of site, line, machine, device and tag, ``None`` where the body has none."""
+    """The names of site, line, machine, device and tag, ``None`` if the body has none."""
     unit: str | None
     parts: tuple[str, ...]
-    """What the series is in, and itself, from the top down: names, or ids where there are none."""
+    """The names of the series and its levels from the top down. Ids replace missing names."""
     members: dict[str, Any]
-    """What else the series has in the body."""
+    """The other members of the series."""
 
 
 class Places:
-    """Where in a body things were found: paths such as ``sites[].lines[].lineId``."""
+    """The paths of the series, ids and names in a body, such as ``sites[].lines[].lineId``."""
 
     def __init__(self) -> None:
-        """Nothing was found yet."""
+        """Start without paths."""
         self.series: dict[str, None] = {}
         self.ids: tuple[dict[str, None], ...] = tuple({} for _ in LEVELS)
         self.names: dict[str, None] = {}
         self.units: dict[str, None] = {}
         self.others: dict[str, None] = {}
-        """Members that are no ids and no names, and what has no series in it."""
+        """Members that are not an id or a name, or that contain no series."""
         self.nodes: dict[str, set[str]] = {}
-        """All objects, and their members."""
+        """All objects with their members."""
 
     def note_other(self, path: str) -> None:
-        """Stores the path of a member that is not an id or a name, or that contains no series."""
+        """Store the path for ``others``."""
         if len(self.others) < _MOST_OTHERS:
             self.others[path] = None
         else:
             self.others["… and more"] = None
 
     def unrecognised(self) -> list[str]:
-        """Members that are not in the table, without what is in them."""
+        """The members that are not in the table, without the members inside them."""
         above = {one[:end] for one in self.series for end in _ends(one)}
         others = [path for path in self.others if path not in above]
         known = set(others)
@@ -82,7 +82,7 @@ class Node:
     def __init__(
         self, path: str, members: dict[str, Any], above: Node | None, level: int | None, key: Any
     ) -> None:
-        """Find the ids and names that it has itself. ``level``: that of the list it stands in."""
+        """Find the object's own ids and names. ``level`` is the level of its list."""
         self.path, self.members, self.above, self.key = path, members, above, key
         plain = {_plain(name): name for name in reversed(members)}
         self.ids: dict[int, tuple[str | None, str]] = {}
@@ -97,7 +97,7 @@ class Node:
         own = next((plain[one] for one in _NAMES if _is_text(members, plain.get(one))), None)
         self.name = None if own is None else (members[own], _join(path, own))
         if self.name and self.ids:
-            # The name of a record that has all ids is that of its tag.
+            # The name of a record with all ids is the name of its tag.
             self.names.setdefault(max(self.ids), self.name)
 
     def take_own_id(self, level: int, plain: Mapping[str, str]) -> None:
@@ -108,7 +108,7 @@ class Node:
             self.ids[level] = (_text(self.members[plain[own]]), _join(self.path, plain[own]))
 
     def chain(self) -> list[Node]:
-        """Return the objects that it is in, from the top down, and itself."""
+        """Return its ancestors from the top down, and itself."""
         found: list[Node] = []
         node: Node | None = self
         while node is not None:
@@ -118,7 +118,7 @@ class Node:
 
 
 def nodes(body: Mapping[str, Any], places: Places, is_series: Any) -> Iterator[Node]:
-    """Yield the objects that are series, in the order of the body; what they hold is theirs."""
+    """Yield the objects that are series, in the order of the body. Series are not nested."""
     waiting = [Node("", dict(body), None, None, None)]
     while waiting:
         node = waiting.pop()
@@ -134,7 +134,7 @@ def nodes(body: Mapping[str, Any], places: Places, is_series: Any) -> Iterator[N
             path, inner = _join(node.path, name), list(_objects(node, name, value))
             below += inner
             if path not in used:
-                # Of a list the objects are named, so that a path can be given back.
+                # For a list, its objects' path ends in [], as DiscoveryShape accepts it.
                 places.note_other(inner[0].path if inner else path)
         waiting += reversed(below)
 
@@ -157,7 +157,7 @@ def _objects(above: Node, name: str, value: Any) -> Iterator[Node]:
 
 
 def found(node: Node, places: Places) -> Found:
-    """Return a series, and note where its ids and names are."""
+    """Return a series, and store the paths of its ids and names."""
     chain = node.chain()
     ids: dict[int, str | None] = {}
     names: dict[int, str] = {}
@@ -194,13 +194,13 @@ def found(node: Node, places: Places) -> Found:
 
 
 def take_tag_id(node: Node) -> None:
-    """Take the own id of an object that is said to be a series."""
+    """Use the own id of an object that the user stated to be a series."""
     if _TAG not in node.ids:
         node.take_own_id(_TAG, {_plain(name): name for name in reversed(node.members)})
 
 
 def _references(node: Node, rest: dict[str, Any]) -> Iterator[Node]:
-    """Yield objects beside the ids of a series, such as its machine; take them out of the rest."""
+    """Yield the objects inside a series, such as its machine, and remove them from the rest."""
     for name, value in node.members.items():
         level = _LISTS.get(_plain(name))
         if level is None or level == _TAG or not isinstance(value, dict):
@@ -212,14 +212,13 @@ def _references(node: Node, rest: dict[str, Any]) -> Iterator[Node]:
 
 
 def _above(path: str) -> Iterator[str]:
-    """Yield the paths of what a member is in."""
+    """Yield the paths of a member's ancestors."""
     while "." in path:
         path = path.rpartition(".")[0]
         yield path
 
 
 def _ends(path: str) -> list[int]:
-    """Returns the end offsets of the parts of a path."""
     return [*(end for end, sign in enumerate(path) if end and sign in ".[{"), len(path)]
 
 
@@ -238,7 +237,7 @@ def _plain(name: str) -> str:
 
 
 def is_id(value: Any, *, or_null: bool = False) -> bool:
-    """Whether a value is an id: a text, or a whole number."""
+    """Whether a value is an id: text or a whole number."""
     is_id = isinstance(value, str | int) and not isinstance(value, bool)
     return is_id or (or_null and value is None)
 

@@ -1,4 +1,4 @@
-"""`DiscoveryShape`: the members of the discovery body that the user states (§4.2)."""
+"""`DiscoveryShape`: the members of a discovery body, stated by the user (§4.2)."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 __all__ = ["DiscoveryShape"]
 
 _MOST_TOLD = 12
-"""Places in an error."""
+"""Maximum number of paths in an error."""
 
 
 @strict
 @dataclass(frozen=True, kw_only=True)
 class DiscoveryShape:
-    """The members of a discovery response, which the interface does not show (§4.2).
+    """The members of a discovery response, which the interface does not document.
 
-    By default ``client.series()`` finds objects with an id of a tag, in lists or mappings with the
-    names of the levels, and the ids as pages name them (``siteId``, ``lineId``, ``machineId``,
-    ``deviceId``, ``tagGuid``, or ``id`` of an object in ``sites``, ``lines`` …). ``report`` of the
-    table says where each was found. Pass only what you know better, in :class:`Shape`:
+    By default ``client.series()`` finds objects with a tag id in lists or mappings that are named
+    like the levels. It finds the ids by their names in pages (``siteId``, ``lineId``,
+    ``machineId``, ``deviceId``, ``tagGuid``), or by ``id`` of an object in ``sites``, ``lines`` ….
+    ``report`` of the table lists the path of each. Pass only corrections, in :class:`Shape`:
 
-    - ``series``: the path of the objects that are series, as the report writes it, such as
+    - ``series``: the path of the objects that are series, as in the report, such as
       ``"areas[].signals[]"`` (``[]``: items of a list; ``{}``: values of a mapping)
-    - ``site``, ``line``, ``machine``, ``device``, ``tag``: the ids; ``name``, ``unit``: of the
-      series. Each is the name of a member, of the series or of the nearest object that it is in
-      (``"plant"``), or a path (``"areas[].code"``; ``"areas{}"``: the name of the member)
+    - ``site``, ``line``, ``machine``, ``device``, ``tag``: the ids; ``name`` and ``unit`` of the
+      series. Each is the name of a member of the series or of its nearest ancestor (``"plant"``),
+      or a path (``"areas[].code"``; ``"areas{}"``: the name of the member)
 
-    A name or path that is nowhere in the body is a :class:`QueryError` that lists the paths.
+    A name or path that is not in the body raises :class:`QueryError`, which lists the paths.
 
     >>> body = '{"areas": [{"code": "L1", "signals": [{"uid": "t1", "text": "speed"}]}]}'
     >>> sandbox.fault(on="discovery", status=200, body=body, times=1)
@@ -47,22 +47,22 @@ class DiscoveryShape:
     series: str | None = None
     """The path of the objects that are series."""
     site: str | None = None
-    """Where the id of the site is."""
+    """The member with the id of the site."""
     line: str | None = None
-    """Where the id of the line is."""
+    """The member with the id of the line."""
     machine: str | None = None
-    """Where the id of the machine is."""
+    """The member with the id of the machine."""
     device: str | None = None
-    """Where the id of the device is."""
+    """The member with the id of the device."""
     tag: str | None = None
-    """Where the tag GUID is."""
+    """The member with the tag GUID."""
     name: str | None = None
-    """Where the name of the series is."""
+    """The member with the name of the series."""
     unit: str | None = None
-    """Where its unit is."""
+    """The member with the unit of the series."""
 
     def __post_init__(self) -> None:
-        """Refuse what is no text."""
+        """Reject values that are not text."""
         for one in fields(self):
             given = getattr(self, one.name)
             if given is not None and (not isinstance(given, str) or not given):
@@ -71,7 +71,7 @@ class DiscoveryShape:
 
 
 def read(body: Mapping[str, Any], shape: DiscoveryShape | None) -> tuple[list[Found], Places]:
-    """Return the series of a body, and where they were found."""
+    """Return the series of a body, and their paths."""
     shape, places = shape or DiscoveryShape(), Places()
     all_found = [_stated(node, shape, places) for node in nodes(body, places, _test(shape))]
     _check(shape, places)
@@ -79,7 +79,7 @@ def read(body: Mapping[str, Any], shape: DiscoveryShape | None) -> tuple[list[Fo
 
 
 def _test(shape: DiscoveryShape) -> Any:
-    """Return whether an object is a series."""
+    """Return a function that tests whether an object is a series."""
     if shape.series is not None:
         return lambda node: node.path == shape.series
     if shape.tag is not None:
@@ -89,7 +89,7 @@ def _test(shape: DiscoveryShape) -> Any:
 
 
 def _own(node: Node, given: str) -> Any:
-    """Return what an object has itself of what is stated."""
+    """Return the object's own value of a stated name or path."""
     if given.endswith("{}"):
         return node.key if node.path == given else None
     above, _, name = given.rpartition(".")
@@ -98,7 +98,7 @@ def _own(node: Node, given: str) -> Any:
 
 
 def _stated(node: Node, shape: DiscoveryShape, places: Places) -> Found:
-    """Return a series, what is stated of it in the place of what was found."""
+    """Return a series. Stated members replace the members that were found."""
     if shape.series is not None and shape.tag is None:
         take_tag_id(node)
     one = found(node, places)
@@ -139,7 +139,7 @@ def _text(value: Any) -> str | None:
 
 
 def _check(shape: DiscoveryShape, places: Places) -> None:
-    """Refuse what is stated and is nowhere in the body."""
+    """Reject a stated name or path that is not in the body."""
     members = {name for names in places.nodes.values() for name in names}
     paths = {f"{path}.{name}".lstrip(".") for path, names in places.nodes.items() for name in names}
     for one in fields(shape):
@@ -151,6 +151,6 @@ def _check(shape: DiscoveryShape, places: Places) -> None:
         known = sorted(paths | {path for path in places.nodes if path.endswith(("[]", "{}"))})
         shown = ", ".join(known[:_MOST_TOLD]) + (", …" if len(known) > _MOST_TOLD else "")
         raise QueryError(
-            f"DiscoveryShape({one.name}={given!r}) is nowhere in the discovery body.",
+            f"DiscoveryShape({one.name}={given!r}) is not in the discovery body.",
             hint=f"It has {shown or 'no members'}.",
         )

@@ -1,7 +1,7 @@
-"""The inside of clients, tables and stores, for the satellites.
+"""Internal functions of clients, tables and stores for the satellites.
 
-``cli``, ``doctor``, display, plots, targets, Spark, dlt and OpenTelemetry use public names. They
-take from here what the public API does not have.
+``cli``, ``doctor``, display, plots, targets, Spark, dlt and OpenTelemetry use public names and this
+module.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def sending_once(client: Client | AsyncClient) -> Client:
 
 
 def probe(client: Client) -> _core.Client:
-    """Return what the doctor examines: the connection, the token, the assertion, the ledger."""
+    """Return the core's client. The doctor examines its connection, token and ledger."""
     return client._handle
 
 

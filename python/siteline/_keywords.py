@@ -1,4 +1,4 @@
-"""Errors that name the wrong parameter, and methods with the parameters of another one."""
+"""Errors for wrong arguments, and methods with the parameters of another method."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _GONE = {
     "now": "the service's time decides; in tests, pass clock= to the client",
 }
 _OF_SERIES = ("machine", "device", "tag")
-# Attributes of 0.2, and of other libraries, with what to write if the object has it.
+# Attributes of other libraries, with the names to use if the object has them.
 _RENAMED = {
     **dict.fromkeys(("data", "get", "query", "fetch", "points"), "read(...)"),
     "scan": "read(feed).lazy()",
@@ -99,11 +99,11 @@ _RENAMED = {
     "to_svg": "plot()",
     "token": "allowance",
 }
-# Parameters that take keys, or the bytes that a test wants to see.
+# Parameters that accept a private key.
 _KEYS = ("private_key", "source", "key", "certificate", "self", "frame", "body", "raw")
 _SHORTEST_KEY = 16
 _LONGEST_KEY = 1 << 16
-# What a call raises for a value that it cannot use.
+# The exceptions of a call with an unusable value.
 _MISTAKES = (TypeError, AttributeError, ValueError, OverflowError)
 _ALIASES = {
     "_Bytes": "bytes | bytearray | memoryview",
@@ -121,7 +121,7 @@ _ALIASES = {
     "_Zone": "str | tzinfo | None",
     "os.PathLike[str]": "PathLike",
 }
-# Methods of which a value needs one.
+# Methods for which a parameter requires a value.
 _NEEDED = {
     "float": ("__float__", "__index__"),
     "int": ("__index__",),
@@ -153,7 +153,7 @@ _EXACT = {
 # Modules of public classes.
 _MODULES = ("siteline", "siteline.shapes", "siteline.testing", "siteline.types")
 _START = (
-    "start= is left out: without it the service decides where the points begin.",
+    "start= is missing: without it the service chooses the first point.",
     "That may be years ago, and each page costs a request of the daily allowance. Write "
     'start="2026-11-01" (a day in UTC) or a time, or start=None to let the service decide.',
 )
@@ -166,8 +166,7 @@ def explained(
 
     Args:
         is_strict: Whether the types are checked first, as by :func:`strict`.
-        others: The names, and what to write instead. A name that resembles a keyword needs no
-            entry.
+        others: The names with their replacements. A name that resembles a keyword needs no entry.
     """
     return functools.partial(_explained_with, others=others, is_strict=is_strict)
 
@@ -202,7 +201,7 @@ def explain(cls: _T) -> _T:
 
 
 def _explained_with(function: Any, others: Mapping[str, str], *, is_strict: bool = False) -> Any:
-    # Of a function that like() decorates, the parameters are those of the other one.
+    # A function that like() decorates has the parameters of the other one.
     declared = inspect.unwrap(function)
     code = declared.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -298,7 +297,7 @@ def _given(
 
 def _has_key(value: Any, depth: int = 0) -> bool:
     """Whether a value, or an item of it, is the text of a private key."""
-    # A tuple: a union of types would be made at each call.
+    # A tuple, because each call would create a union of types.
     if isinstance(value, (str, bytes, bytearray)):
         if len(value) < _SHORTEST_KEY:
             return False
@@ -332,7 +331,7 @@ def _wrong_type(
     declared = inspect.unwrap(function).__annotations__
     for name, value in _given(names, args, keywords):
         kinds = declared.get(name, "object")
-        # The modules of records have types in place of their texts.
+        # The modules of records have types instead of their names.
         kinds = kinds if isinstance(kinds, str) else inspect.formatannotation(kinds)
         if not _fits(value, kinds):
             if "Literal" in kinds and isinstance(value, str):
@@ -363,7 +362,7 @@ def _fits(value: Any, kinds: str) -> bool:
 def _fits_one(value: Any, kind: str) -> bool:
     name, _, inner = kind.rpartition("]")[0].partition("[") if "[" in kind else (kind, "", "")
     name = name.rpartition(".")[2]
-    cls: type = value.__class__  # of a mock: the class that it stands for
+    cls: type = value.__class__  # a mock has the class that it replaces
     if name == "Literal":
         return repr(value).replace("'", '"') in inner.replace("'", '"').split(", ")
     if name in ("Iterable", "Sequence"):
@@ -416,7 +415,7 @@ def _word(kind: str) -> str:
 def like(
     declared: Callable[Concatenate[Any, _P], Any],
 ) -> Callable[[Callable[..., _R]], Callable[Concatenate[Any, _P], _R]]:
-    """Give a method the parameters and the docstring of another one, which it calls."""
+    """Copy the parameters and the docstring of another method, which the method calls."""
 
     def decorate(function: Callable[..., _R]) -> Callable[Concatenate[Any, _P], _R]:
         function.__doc__ = function.__doc__ or declared.__doc__

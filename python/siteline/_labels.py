@@ -90,7 +90,7 @@ def names_of(known: tuple[bytes, dict[str, Any] | None] | None, refusal: str | N
 
 
 def kept_names(kept: Sequence[tuple[int, bytes | None, str | None, str | None]]) -> Known:
-    """Return the names that a store keeps, of all its subjects; the newest come first."""
+    """Return the names that a store keeps for all its subjects, newest first."""
     rows: dict[Ids, Row] = {}
     names: Names | None = None
     for _, body, shape, _ in kept:
@@ -119,7 +119,7 @@ def _refused(refusal: str) -> str:
 def find(labels: Labels, series: Sequence[Ids], names: Names | None, reason: str | None) -> Found:
     """Return the labels of all series of a table.
 
-    If two would be equal, all labels begin one level higher; at last they are the five ids.
+    If two labels are equal, all labels begin one level higher. The last resort is the five ids.
     """
     if labels is False:
         return Found(None, None, None)

@@ -22,7 +22,7 @@ ROWS = 1 << 16
 
 
 def scan(frame: Frame, tz: str, labels: dict[Any, str] | None) -> pl.LazyFrame:
-    """Make the lazy frame of points of a store; nothing is read."""
+    """Return a lazy frame of a store's points. Reads nothing."""
     polars = import_polars("lazy()")
     from polars.io.plugins import register_io_source
 
@@ -39,10 +39,10 @@ def scan(frame: Frame, tz: str, labels: dict[Any, str] | None) -> pl.LazyFrame:
 
 
 class Source:
-    """What polars calls for the points, once for each place of a plan that has the frame."""
+    """The function that polars calls for the points, once per use of the frame in a plan."""
 
     def __init__(self, frame: Frame, shown: _Shown) -> None:
-        """Keep what is to be read."""
+        """Store the frame to read."""
         self.frame = frame
         self.shown = shown
         self.names = frame.names(shown)
@@ -54,10 +54,7 @@ class Source:
         n_rows: int | None,
         batch_size: int | None,
     ) -> Iterator[pl.DataFrame]:
-        """Read a snapshot, as far as the consumer asks for more of it.
-
-        Of the points that ``predicate`` lets through, the first ``n_rows``.
-        """
+        """Read the first ``n_rows`` points of a snapshot that match ``predicate``, on demand."""
         import polars as pl
 
         from siteline._predicate import Asked
@@ -96,8 +93,6 @@ class Source:
 
 
 class _Stream:
-    """An Arrow stream that a consumer asks an object for."""
-
     def __init__(self, capsule: object) -> None:
         self.capsule = capsule
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-# getLogger takes the global lock of logging. Ctrl-C at the wrong moment leaves it locked (CPython
-# up to 3.12), and every other thread waits forever: so each logger is looked up once.
+# Looked up once: getLogger acquires logging's global lock, and Ctrl-C can leave it locked forever
+# (CPython up to 3.12).
 _loggers: dict[str, logging.Logger] = {}
 
 
@@ -34,7 +34,7 @@ def lowest_level() -> int:
 def emit(
     name: str, level: int, file: str, line: int, text: str, fields: Mapping[str, int | str]
 ) -> None:
-    """Emit a record whose attributes are also these fields, if its logger is enabled for it."""
+    """Emit a record with these extra fields, if its logger is enabled for the level."""
     logger = _logger(name)
     if not logger.isEnabledFor(level):
         return

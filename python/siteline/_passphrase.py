@@ -16,24 +16,24 @@ from siteline._refusals import is_passing, no_process, no_thread
 from siteline.errors import CredentialError
 
 MOST = 65_536
-"""The bytes that are kept of what a command prints."""
+"""Maximum bytes kept of a command's output."""
 LIMIT = 60
-"""Seconds for the command: the user may have to touch a hardware key."""
+"""Time limit of the command in seconds: the user may have to touch a hardware key."""
 AFTER_LINE = 5.0
-"""The seconds that a command has to end after it printed its first line."""
+"""Time limit in seconds for the end of a command after its first line."""
 AFTER_END = 1.0
-"""The seconds to read what an ended command printed, where another program holds its pipe."""
+"""Time limit in seconds for the output of an ended command, if another program holds its pipe."""
 
 
 def words(command: Any) -> list[str]:
-    """Return the words of a command: a list as it is, a text split as a shell would split it."""
+    """Return the words of a command. Text is split as by a shell."""
     if isinstance(command, str):
         try:
             command = split(command, is_windows=os.name == "nt")
         except ValueError:
             raise CredentialError(
                 "password_command has a quote that never ends.",
-                hint="Give it as a list of words, and nothing is split.",
+                hint="Pass a list of words instead, which is not split.",
             ) from None
     elif not isinstance(command, Sequence) or not all(isinstance(word, str) for word in command):
         found = f"an object of type {type(command).__name__}"
@@ -80,9 +80,8 @@ def _begin(thread: threading.Thread) -> None:
 class _Output(threading.Thread):
     """Reads a pipe of the command, and keeps at most `MOST` bytes of it.
 
-    Of messages the rest is read too, so that the command can go on. A program that the command left
-    behind may hold the pipe open for ever. So nobody waits for its end: this thread does, and does
-    not keep the process from ending.
+    It reads all of stderr, so that the command does not block. A daemon thread does this because a
+    background program of the command may never close the pipe.
     """
 
     def __init__(self, pipe: IO[bytes] | None, seen: threading.Event | None) -> None:
@@ -117,10 +116,9 @@ class _Output(threading.Thread):
 
 
 def run(words: list[str], limit: float) -> tuple[str | None, bytes, str]:
-    """Run a command: what failed, the first line that it printed, and its messages.
+    """Run a command, and return the failure, the first line of its output, and its messages.
 
-    What failed is returned, not raised: an exception would keep what the command printed in its
-    traceback or its context.
+    The failure is returned, because an exception could contain the output in its traceback.
     """
     try:
         process = subprocess.Popen(
@@ -172,11 +170,11 @@ def _outcome(process: subprocess.Popen[bytes], limit: float) -> tuple[str | None
     seen = threading.Event()
     printed, said = _Output(process.stdout, seen), _Output(process.stderr, None)
     _begin(threading.Thread(target=_set_at_end, args=(process, seen), daemon=True))
-    # Until there is a line, or too much without one, or the end of the output or of the command.
+    # Until a line, too many bytes without one, the end of the output, or the end of the command.
     seen.wait(limit)
     status = _status(process, AFTER_LINE if printed.line is not None else end - time.monotonic())
     if status is not None and printed.line is None:
-        # What it wrote is in the pipe, whose end may never come.
+        # Its output is in the pipe, which may never be closed.
         printed.join(AFTER_END)
     line = printed.line
     if line is None and printed.is_cut:
@@ -185,7 +183,7 @@ def _outcome(process: subprocess.Popen[bytes], limit: float) -> tuple[str | None
         return f"did not end within {limit} seconds", b"", ""
     if line is None:
         line = printed.kept.removesuffix(b"\r")
-    # A command that is still running has given its line; one that was cut off may fail for that.
+    # A running command has printed its line. A command with truncated output may fail.
     if line and (not status or printed.is_cut):
         return None, line, ""
     said.join(AFTER_END)

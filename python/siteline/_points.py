@@ -1,4 +1,4 @@
-"""Points as dicts and as named tuples: :class:`RecordIterator`, and what it shares with asyncio."""
+"""Points as dicts and as named tuples: :class:`RecordIterator`, and its base for asyncio."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ class Points(OfThisProcess, Generic[_Row_co]):
         self._ready: deque[Iterator[_Row_co]] = deque()
 
     def _at_hand(self) -> Iterator[_Row_co]:
-        """Yield the records that are ready. Those that are not taken stay ready."""
+        """Yield the records that are ready. Unused records stay ready."""
         for part in self._ready.copy():
             yield from part
             with suppress(ValueError):  # another thread has removed it
                 self._ready.remove(part)
 
     def _more(self, source: _Points) -> Steps:
-        """Make further records ready. Return false after the last ones."""
+        """Fetch more records. Return false after the last ones."""
         while (more := source._take(self._ready, self._make)) is None:
             yield source._fill()
             source._report()

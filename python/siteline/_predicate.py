@@ -1,9 +1,9 @@
-"""What a polars predicate asks of a store: a range of time, and which series.
+"""The time range and the series that a polars predicate selects in a store.
 
-No operator is read out of an expression: polars' form of them changes from version to version. The
-operands are taken off, put together with each known operator, and compared with the expression; and
-a part that is of ids alone is evaluated for the series that there are. What is not recognised
-narrows nothing. All of the predicate is applied to whatever was read.
+polars' representation of operators changes between versions. So this module takes the operands of
+an expression, combines them with each known operator, and compares the result with the expression.
+A part with only ids is evaluated for the stored series. Other parts do not narrow the read. The
+whole predicate is applied to the points that were read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__: list[str] = []
 
 IDS = Record._fields[:5]
 _TIME = pl.col("timestamp")
-# DuckDB compares the column in a unit that it names. Milliseconds round, and are not among them.
+# DuckDB casts the column to another unit. Milliseconds round, so they are not recognised.
 _TIMES = (_TIME, *(_TIME.dt.cast_time_unit(unit) for unit in ("us", "ns")))
 _FLIPPED = {"ge": "le", "gt": "lt", "le": "ge", "lt": "gt", "eq": "eq"}
 _CLOSED: dict[Literal["both", "left", "right", "none"], tuple[str, str]] = {
@@ -36,27 +36,27 @@ _DAY = 86_400 * 10**9
 
 
 class Bounds(NamedTuple):
-    """A half-open range in microseconds; ``None`` where it has no such bound."""
+    """A half-open range in microseconds; ``None`` if a bound is missing."""
 
     start: int | None = None
     end: int | None = None
 
     def within(self, other: Bounds) -> Bounds:
-        """The range that both have."""
+        """Return the intersection."""
         starts = [bound for bound in (self.start, other.start) if bound is not None]
         ends = [bound for bound in (self.end, other.end) if bound is not None]
         return Bounds(max(starts, default=None), min(ends, default=None))
 
     def is_empty(self) -> bool:
-        """Whether no time lies in it."""
+        """Whether it contains no time."""
         return self.start is not None and self.end is not None and self.start >= self.end
 
 
 class Asked:
-    """What a predicate asks for, as far as it is recognised."""
+    """The recognised parts of a predicate."""
 
     def __init__(self, predicate: pl.Expr | None) -> None:
-        """Take it apart: each part must hold for a point that it lets through."""
+        """Split a predicate into parts that are all true for a selected point."""
         parts = () if predicate is None else tuple(_parts(predicate))
         self.bounds = Bounds()
         self.of_ids = [part for part in parts if _is_of_ids(part)]
@@ -69,10 +69,10 @@ class Asked:
                 self._others.append(part)
 
     def filter(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Apply all of it.
+        """Apply the whole predicate.
 
-        What is exactly a range is compared as numbers: DuckDB 1.5 gives its instants in the zone of
-        the session, and polars refuses to compare them with a column in UTC.
+        Exact ranges are compared as numbers: DuckDB 1.5 passes times in the zone of its session,
+        and polars refuses to compare them with a column in UTC.
         """
         time, (start, end) = _TIME.to_physical(), self.bounds
         limits = [] if start is None else [time >= start]
@@ -80,13 +80,13 @@ class Asked:
         return frame.filter(*limits, *self._others) if limits or self._others else frame
 
     def places(self, series: pl.DataFrame) -> list[int]:
-        """Which rows of a frame of ids it may let through."""
+        """Return the rows of a frame of ids that the predicate may select."""
         left = series.with_row_index("place")
         for part in self.of_ids:
             try:
                 left = left.filter(part)
             except Exception:
-                # Of a series that perhaps has no points in the range: the points decide.
+                # The series may have no points in the range, so the points decide.
                 continue
         return left["place"].to_list()
 
@@ -97,7 +97,7 @@ def _is_of_ids(part: pl.Expr) -> bool:
 
 
 def _parts(predicate: pl.Expr) -> Iterator[pl.Expr]:
-    """Give the operands of a conjunction, of conjunctions in them too; of anything else, itself."""
+    """Yield the operands of nested conjunctions; yield other expressions unchanged."""
     left = [predicate]
     while left:
         part = left.pop()
@@ -113,7 +113,7 @@ def _is(one: pl.Expr, other: pl.Expr) -> bool:
 
 
 def _bounds(part: pl.Expr) -> Iterator[tuple[Bounds, bool]]:
-    """Give what a comparison of the timestamp with instants says, and whether that is all of it."""
+    """Yield the bounds of a comparison with the timestamp, and whether they are exact."""
     operands = part.meta.pop()[::-1]
     if not any(_is(time, operand) for time in _TIMES for operand in operands):
         return
@@ -134,7 +134,7 @@ def _compared(part: pl.Expr, left: pl.Expr, right: pl.Expr) -> Iterator[tuple[Bo
 
 
 def _bound(name: str, expression: pl.Expr) -> tuple[Bounds, bool]:
-    """Give the range of a comparison; that with a finer instant is widened to microseconds."""
+    """Return the range of a comparison, widened to microseconds."""
     instant = _nanoseconds(expression)
     if instant is None:
         return Bounds(), False
@@ -150,7 +150,7 @@ def _bound(name: str, expression: pl.Expr) -> tuple[Bounds, bool]:
 
 
 def _nanoseconds(expression: pl.Expr) -> int | None:
-    """Evaluate an instant; ``None`` for whatever is none, such as a datetime without a zone."""
+    """Evaluate a time; ``None`` for other values, such as a datetime without a zone."""
     if expression.meta.root_names():
         return None
     try:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-# The keywords of the levels that a read filters its pages by, and their places among the five ids.
+# The levels by which a read filters its pages, and their places among the five ids.
 LEVELS = {"machine": 2, "device": 3, "tag": 4}
 _COLUMNS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
 _MOST_UNLISTED = 10
@@ -57,7 +57,7 @@ def _text(value: str, name: str) -> str:
 
 
 def _value(value: Any, name: str) -> str:
-    """Return one value of a parameter (J17: ids may be integers)."""
+    """Return one value of a parameter as text. Ids may be integers."""
     if isinstance(value, str):
         return _text(value, name)
     if not isinstance(value, bool) and hasattr(value, "__index__"):
@@ -68,7 +68,6 @@ def _value(value: Any, name: str) -> str:
 
 
 def _ids(given: Any, name: str) -> list[str]:
-    """Return one id, or those of an iterable."""
     if given is None:
         return []
     if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
@@ -119,14 +118,13 @@ def extra_columns(names: Any) -> list[str]:
 
 
 def picked(*levels: Any, series: Any) -> tuple[Any, ...]:
-    """Return the ids of the five levels, and the series, that are picked in a store."""
+    """Return the ids of the five levels and the series that a store read selects."""
     names = ("site", "line", "machine", "device", "tag")
     ids = [_ids(given, name) or None for given, name in zip(levels, names, strict=True)]
     return tuple(ids), None if series is None else _series(series)
 
 
 def _series(given: Any) -> list[Ids]:
-    """Return the ids of one series or several, of a table or a frame."""
     found = [_five(ids) for ids in _rows(given)]
     if not found:
         raise QueryError("series= is empty.", hint="Leave series= out to read all.")
@@ -149,14 +147,13 @@ def _rows(given: Any) -> Iterable[Any]:
     items = _items(given)
     if items is None:
         raise QueryError(_NO_SERIES)
-    # One series has ids, a list of several has series.
+    # The items of one series are ids. The items of a list are series.
     if items and all(_is_missing(item) or isinstance(item, str) for item in items):
         return [items]
     return items
 
 
 def _values(frame: Any, name: str) -> list[Any]:
-    """Return the values of a column of pandas, polars or Arrow."""
     try:
         column = frame[name]
         return list(column.to_pylist() if hasattr(column, "to_pylist") else column)
@@ -180,7 +177,7 @@ def _five(given: Any) -> Any:
 
 
 def _is_missing(item: Any) -> bool:
-    """Return whether a series has no such id: ``None``, and what frames have for it."""
+    """Whether an item is ``None`` or the missing value of a frame."""
     is_nan = isinstance(item, float) and item != item
     return item is None or is_nan or type(item).__name__ == "NAType"
 
@@ -207,7 +204,7 @@ def filter_names(given: Any) -> dict[str, str]:
 def selection(
     machine: Any, device: Any, tag: Any, series: Any, parameters: Mapping[str, str] | None
 ) -> tuple[Any, ...]:
-    """Return the ids and names that a read selects, and the parameters by which they are sent."""
+    """Return the ids and names that a read selects, and their query parameters."""
     levels = [_ids(given, name) for given, name in zip((machine, device, tag), LEVELS, strict=True)]
     sent = [(parameters or {}).get(name) for name in LEVELS]
     return levels, [] if series is None else _series(series), sent
@@ -220,9 +217,9 @@ def paid(
     series: list[Ids],
     parameters: list[str | None],
 ) -> str:
-    """Return the warning about points that were paid for and left out."""
-    text = f"{filtered:,} of the {points:,} points that were read are not of the selection: their "
-    text += "pages were requested and counted. "
+    """Return the warning about points that were read but not selected."""
+    text = f"{filtered:,} of the {points:,} points that were read are not selected, but their "
+    text += "pages were counted. "
     used = [
         (name, parameter)
         for name, texts, parameter in zip(LEVELS, levels, parameters, strict=True)
@@ -247,7 +244,7 @@ class Found(NamedTuple):
     """The series that discovery lists for a selection."""
 
     named: list[Ids]
-    """Series that are selected by a name, or of which discovery does not list all ids."""
+    """Series that are selected by a name, or without a complete list of ids."""
     ids: list[list[str]]
     """The ids of machines, devices and tags."""
     not_listed: list[str]
@@ -294,7 +291,7 @@ def found(levels: list[list[str]], series: list[Ids], names: Names | None) -> Fo
 
 
 def _is_unknown(row: Row, at: int) -> bool:
-    """Return whether discovery has neither the id nor the name of a level."""
+    """Whether discovery has no id and no name of a level."""
     return row.ids[at] is None and row.names[at] is None
 
 
@@ -303,7 +300,6 @@ def _has(row: Row, at: int, texts: Collection[str]) -> bool:
 
 
 def _known(names: Names, at: int) -> set[str]:
-    """Return all ids and names of a level."""
     return {one for row in names.rows for one in (row.ids[at], row.names[at]) if one}
 
 
@@ -314,9 +310,9 @@ def _with_ids(ids: Ids, row: Row, wanted: list[tuple[int, set[str]]]) -> Iterabl
 
 
 def _sent(at: int, texts: list[str], names: Names, chosen: list[tuple[Ids, Row]]) -> list[str]:
-    """Return the ids to send: of a name the ids of its series, otherwise the text.
+    """Return the ids to send: the ids of a name's series, or the text itself.
 
-    Nothing is sent for a name whose id is not known.
+    Nothing is sent for a name without an id.
     """
     if any(row.ids[at] is None and row.names[at] in texts for _, row in chosen):
         return []
@@ -326,7 +322,7 @@ def _sent(at: int, texts: list[str], names: Names, chosen: list[tuple[Ids, Row]]
 
 
 def nearest(text: str, known: Collection[str]) -> list[str]:
-    """Return the most similar texts, in any case."""
+    """Return the most similar texts, ignoring case."""
     from difflib import get_close_matches
 
     folded = {one.casefold(): one for one in known}

@@ -1,4 +1,4 @@
-"""Names and units of series, and the tables of kind "series" that are made of them."""
+"""Names and units of series, and the tables of kind "series"."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def of_client(
     is_all: bool,
     labels: Labels,
 ) -> Table:
-    """Return the series of a discovery response. If it lists none, those that pages had.
+    """Return the series of a discovery response. If it lists none, return the series of pages.
 
     A table of series always has the column ``label``, also if the client has ``labels=False``.
     """
@@ -179,7 +179,6 @@ def table(
 
 
 def _columns(rows: list[Row]) -> list[tuple[str, str, list[Any]]]:
-    """Return the columns: the name, the kind and the values."""
     columns: list[tuple[str, str, list[Any]]] = [
         ("name", "text", [row.names[-1] for row in rows]),
         ("unit", "text", [row.unit for row in rows]),
@@ -243,7 +242,6 @@ def _searched(row: Row, labels: Mapping[Ids, str]) -> str:
 
 
 def _texts(name: str, given: Any) -> set[str | None]:
-    """Return one id or several as texts."""
     several = [given] if isinstance(given, (str, int)) else given
     try:
         return {None if one is None else str(one) for one in several}

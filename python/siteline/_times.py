@@ -29,7 +29,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def local_microseconds(at: Any, zone: str) -> int:
-    """Return the microseconds of a zone's clock from 1970 to a time of the day, a date or a time.
+    """Return the microseconds of a zone's clock from 1970 to a date, a time or a time of day.
 
     Raises:
         ValueError, TypeError: for anything else, and for a time of the day with an offset.
@@ -51,7 +51,7 @@ def local_microseconds(at: Any, zone: str) -> int:
 
 
 def from_microseconds(count: int) -> datetime:
-    """Return the time that is so many microseconds after the Unix epoch."""
+    """Return the time that is ``count`` microseconds after the Unix epoch."""
     from datetime import UTC, datetime, timedelta
 
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=count)

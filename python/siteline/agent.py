@@ -24,10 +24,9 @@ __all__ = ["Agent"]
 class Agent(OfThisProcess):
     """Shares the token and the allowance of one client with many processes.
 
-    The service limits token requests for the whole integration, and more processes get no larger
-    allowance. An agent is a thread of the process that has the key and the ledger. Clients in other
-    processes get access tokens and pages from it, and never the key. The command ``siteline agent``
-    does the same.
+    The service limits token requests and pages for the whole integration. An agent is a thread of
+    the process that has the key and the ledger. Clients in other processes get access tokens and
+    permission for pages from it, but never the key. The command ``siteline agent`` does the same.
 
     The environment variables of :meth:`env` make each :class:`siteline.Client` of another process
     use the agent. After :meth:`close`, these clients raise
@@ -107,7 +106,6 @@ class Agent(OfThisProcess):
         return {"SITELINE_AGENT": self.address, **more}
 
     def _wait(self, seconds: float) -> None:
-        """Wait, and emit the log records of the agent meanwhile."""
         self._handle.wait(seconds)
 
     def close(self) -> None:
@@ -129,7 +127,7 @@ class Agent(OfThisProcess):
 
     def __repr__(self) -> str:
         """Show the address."""
-        # A traceback may show an object whose constructor failed.
+        # A traceback may show an object after its constructor failed.
         if not hasattr(self, "_handle"):
             return object.__repr__(self)
         return f"<Agent {escaped(self.address)}{', closed' if self._handle.is_closed else ''}>"

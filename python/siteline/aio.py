@@ -155,7 +155,7 @@ class AsyncClient(_Settings):
 
 
 async def _converted(convert: Callable[..., _T], **options: Any) -> _T:
-    """Convert a table on a thread of its own, in the caller's context, so that the loop goes on.
+    """Convert a table on a separate thread, in the caller's context, without blocking the loop.
 
     Not on the loop's executor: its threads may all be waiting for the task that awaits this. A
     cancelled task does not wait for the thread, whose frame is then dropped.

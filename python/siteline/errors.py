@@ -39,9 +39,9 @@
     ├── ForkError (RuntimeError)              an open iterator was used in a forked child
     └── InternalError (RuntimeError)          a bug in siteline
 
-The message says what was requested and what came back; ``.hint`` says what to do, where the message
-does not. No text holds a key, token, assertion, passphrase, cursor or query string. All of them can
-be pickled, without ``scan``, ``partial`` and ``bookmark``: only a bookmark's pickle has a cursor.
+The message names the request and its result. ``.hint`` is the next step, if the message lacks it.
+No text contains a key, token, assertion, passphrase, cursor or query string. Exceptions can be
+pickled, without ``scan``, ``partial`` and ``bookmark``: only a bookmark's pickle has a cursor.
 """
 
 from __future__ import annotations
@@ -140,15 +140,15 @@ class Attempt(NamedTuple):
 class SitelineError(Exception):
     """The base class of all exceptions of siteline.
 
-    Where a read fails after its first page, the error has the pages that were read:
+    If a read fails after its first page, the error has the pages that were read:
     ``scan.resume(error.bookmark, onto=error.partial)`` continues from there. The same scan does so
     too when ``collect()`` is called again, unless its cursor cannot be used: then it begins again.
 
     - ``.hint``: what to do, or ``None``
     - ``.retryable``: whether the same call may succeed later with nothing changed
     - ``.attempts``, ``.elapsed``: each :class:`Attempt`, and the total time in seconds
-    - ``.request_id``: the service's identifier of the request, where its reply had one
-    - ``.bookmark``, ``.partial``: where a failed read continues, and the table of the pages it read
+    - ``.request_id``: the service's identifier of the request, if its reply had one
+    - ``.bookmark``, ``.partial``: the position to continue from, and the table of the pages so far
     - ``.scan``: the scan that failed: its ``collect()`` continues
 
     >>> sandbox.fault(on="data", status=503, skip=1, times=4)      # the second page fails
@@ -169,9 +169,9 @@ class SitelineError(Exception):
     elapsed: float | None = None
     """Seconds from the first attempt to the failure."""
     request_id: str | None = None
-    """The service's identifier of the request, where its reply had one."""
+    """The service's identifier of the request, if its reply had one."""
     bookmark: Bookmark | None = None
-    """Where a failed read can continue."""
+    """The position from which a failed read continues."""
     partial: Table | None = None
     """The table of the pages that a failed read had read."""
     scan: Any = None
@@ -187,7 +187,7 @@ class SitelineError(Exception):
 
     @property
     def message(self) -> str:
-        """What was requested and what came back."""
+        """The request and its result."""
         return str(self.args[0]) if self.args else ""
 
     def __str__(self) -> str:
@@ -290,8 +290,8 @@ class ProxyError(TransportError):
 class AgentUnavailable(TransportError):
     """The agent of ``SITELINE_AGENT`` or ``agent=`` does not answer; no request was sent.
 
-    It has the key and the count, so that nothing goes on without it. It was asked again for a
-    moment: one that is started again at the same address is found.
+    It has the key and the count, so nothing continues without it. The client retries for a moment,
+    to find an agent that was restarted at the same address.
 
     >>> address = f"unix:/nowhere#{client.base_url}#subject"
     >>> lost = siteline.Client(client.base_url, agent=address)
@@ -318,7 +318,7 @@ class TruncatedBody(TransportError):
 class ProtocolError(SitelineError, ValueError):
     """The reply does not conform to the interface. It was not used; its request counts as spent.
 
-    - ``.path``: where in the JSON body, as ``$.series[3].points[0].value``
+    - ``.path``: the place in the JSON body, as ``$.series[3].points[0].value``
 
     >>> sandbox.fault(on="data", drop=["nextCursor"])
     >>> try:
@@ -329,7 +329,7 @@ class ProtocolError(SitelineError, ValueError):
     """
 
     path: str | None = None
-    """Where in the JSON body, as ``$.series[3].points[0].value``."""
+    """The place in the JSON body, as ``$.series[3].points[0].value``."""
 
 
 class BodyTooLarge(ProtocolError):
@@ -356,12 +356,11 @@ class CursorLoop(ProtocolError):
 
 
 class EndlessChain(ProtocolError):
-    """The service sent ever new cursors, and no page of late brought a new point.
+    """The service sent ever new cursors, and the last pages contained no new point.
 
-    The chain has ten times the pages that were expected (at least 100, or 1,024 where nothing is
-    known of its query), and the last tenth of them, at least 100, brought no point of the range
-    that had not come before. ``max_pages=`` takes the place of this rule. A sync sets the range
-    aside for a day.
+    The chain has ten times the expected pages (at least 100, or 1,024 without an estimate), and
+    the last tenth of them, at least 100, contained no new point of the range. ``max_pages=``
+    replaces this rule. A sync sets the range aside for a day.
 
     >>> sandbox.fault(on="data", times=2_000, skip=1, empty_page=True)
     >>> scan.collect()
@@ -517,7 +516,7 @@ class ServiceUnavailable(ServiceError):
 class DeadlineExceeded(SitelineError, TimeoutError):
     """The deadline that the caller gave passed.
 
-    - ``.hint``: how to go on
+    - ``.hint``: how to continue
 
     >>> sandbox.fault(on="data", status=503, retry_after=50)
     >>> try:
@@ -548,7 +547,7 @@ class PageLimitReached(SitelineError):
 class StoreError(SitelineError):
     """The store could not be opened, read or written, or has no such feed.
 
-    A sync opens its store before its first request. What was applied stays.
+    A sync opens its store before its first request. Applied pages stay.
 
     >>> siteline.Store("plant.siteline").coverage("line-9")
     Traceback (most recent call last):
@@ -572,7 +571,7 @@ class StoreBusy(StoreError):
 
 
 class StoreFull(StoreError, OSError):
-    """No space is left for the store. What was applied stays: free some space, and sync again.
+    """No space is left for the store. Applied pages stay: free some space, and sync again.
 
     >>> try:
     ...     feed = siteline.Feed("line-2", site="S1", interval="1h", start="2026-11-19T00:00Z")
@@ -616,11 +615,11 @@ class FeedChanged(StoreError):
 
 
 class UnreadRange(StoreError):
-    """A part of the range was never read from the service, so that its points would be too few.
+    """A part of the range was never read from the service, so points would be missing.
 
     - ``.spans``: the unread parts, (start, end) pairs of aware datetimes in UTC
 
-    :meth:`Client.sync` reads what is due; ``unread="warn"`` leaves such parts out.
+    :meth:`Client.sync` reads such parts; ``unread="warn"`` omits them.
 
     >>> store = siteline.Store("plant.siteline")
     >>> feed = siteline.Feed("plant", site="S1", interval="1h", start="2026-11-18T00:00Z")

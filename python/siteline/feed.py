@@ -113,7 +113,6 @@ class Feed(Replaceable):
 
     @classmethod
     def _of(cls, handle: FeedHandle) -> Self:
-        """Return the feed of a handle."""
         feed = cls.__new__(cls)
         feed._hold(handle)
         return feed

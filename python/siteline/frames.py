@@ -57,7 +57,7 @@ def _long(pd: Any, given: list[tuple[Any, ...]], ids: _Ids, shared: bool) -> Any
 
     columns = {}
     while given:
-        # Taken out, so that a column that is copied is freed before the next one is.
+        # pop() frees each column after its copy.
         name, kind, *payload = given.pop(0)
         if kind == "timestamp":
             columns[name] = _pandas_times(pd, np.asarray(payload[0]), payload[1], shared)
@@ -162,13 +162,13 @@ def _consumed(stream: _Stream, consume: Any) -> Any:
     try:
         return consume(stream)
     except BaseException:
-        # A panic of polars 1.32 is no Exception.
+        # A panic of polars 1.32 is not an Exception.
         stream.check()
         raise
 
 
 def import_polars(what: str) -> ModuleType:
-    """Refuse a polars that would leave out all batches of a stream but the first, in silence."""
+    """Import polars. Reject versions that silently drop all batches of a stream but one."""
     from siteline.errors import ConfigError
 
     try:
@@ -199,7 +199,7 @@ def to_arrow(stream: _Stream) -> pa.Table:
 
 
 def check_options(options: dict[str, Any]) -> None:
-    """Refuse wrong options of a frame before anything is read."""
+    """Reject wrong options of a frame before anything is read."""
     from siteline._labels import checked
 
     for name, value in options.items():
@@ -225,7 +225,7 @@ def zone_name(tz: str | tzinfo) -> str:
 
 
 def check_ids(ids: str) -> None:
-    """Refuse an unknown value of ``ids=``."""
+    """Reject an unknown value of ``ids=``."""
     if ids not in ("str", "category"):
         from siteline.errors import QueryError
 
@@ -235,9 +235,9 @@ def check_ids(ids: str) -> None:
 def missing(
     error: ModuleNotFoundError, package: str, what: str, extra: str | None = None
 ) -> ImportError:
-    """Say how to install a package that is not there; of one that lacks another, its own error.
+    """Return the error for a missing package, or its own error if it lacks another package.
 
-    ``extra``: the extra that has it, if it does not have its name.
+    ``extra`` is the extra that installs it, if it has another name.
     """
     if error.name != package:
         return error

@@ -4,14 +4,10 @@
 >>> siteline.otel.instrument()      # all clients of this process, made before or later
 >>> siteline.otel.uninstrument()
 
-Each attempt becomes a client span by OpenTelemetry's conventions for HTTP, with the times at which
-it began and ended, under the span that was current when its call was made. Spans are made on the
-thread that waits, at the latest with the page: an attempt has no span of its own while it is under
-way. So the header ``traceparent`` that it sends names the caller's span, and what the service
-records stands beside the attempt, both below that span. No attribute has a query, and with it no
-cursor.
-
-Token requests are traced likewise. The header names a trace and a span, and nothing else.
+Each attempt becomes a client span by OpenTelemetry's conventions for HTTP. Its parent is the span
+that was current at the call. The waiting thread creates the span after the attempt has ended, so
+the header ``traceparent`` names the caller's span, and the service's spans are siblings of the
+attempt's span. Attributes contain no query, and so no cursor. Token requests are traced too.
 """
 
 from __future__ import annotations
@@ -51,7 +47,7 @@ __all__ = ["instrument", "uninstrument"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-# Those of OpenTelemetry's conventions for HTTP.
+# The buckets of OpenTelemetry's conventions for HTTP.
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 _PROPAGATOR = TraceContextTextMapPropagator()
 
@@ -63,16 +59,15 @@ def instrument(
     tracer_provider: trace.TracerProvider | None = None,
     meter_provider: metrics.MeterProvider | None = None,
 ) -> None:
-    """Trace and count the requests of a client; without one, of all clients of this process.
+    """Trace and count the requests of a client, or of all clients of this process.
 
-    A client with its own instrumentation is not part of that of all clients. A second call
-    replaces the first.
+    A client with its own instrumentation is excluded from the instrumentation of all clients. A
+    second call replaces the first.
 
     Args:
-        client: The client. Without one, the instrumentation is for all clients of this process,
-            made before or later.
-        tracer_provider: Where spans go. By default the global provider.
-        meter_provider: Where metrics go. By default the global provider.
+        client: The client. ``None`` is for all clients of this process, made before or later.
+        tracer_provider: The provider for spans. By default the global one.
+        meter_provider: The provider for metrics. By default the global one.
 
     Spans have the attributes of the conventions for HTTP, and ``siteline.request.kind``,
     ``siteline.feed``, ``siteline.points``, ``siteline.retry.reason`` and ``siteline.retry.wait``.
@@ -82,11 +77,11 @@ def instrument(
     | ``http.client.request.duration`` | seconds of each attempt, by the conventions |
     | ``siteline.requests`` | attempts, by ``siteline.request.kind`` and status |
     | ``siteline.exchanges`` | access tokens that were issued |
-    | ``siteline.pages`` | pages, by ``siteline.feed`` where a sync read them |
+    | ``siteline.pages`` | pages, by ``siteline.feed`` if a sync read them |
     | ``siteline.points`` | points on them, repeats included |
-    | ``siteline.points.revised`` | points to which a sync gave other values, by feed |
-    | ``siteline.received`` | bytes of bodies, as they came |
-    | ``siteline.allowance.left`` | requests left today, where a limit is known |
+    | ``siteline.points.revised`` | points that a sync revised, by feed |
+    | ``siteline.received`` | bytes of bodies, before decompression |
+    | ``siteline.allowance.left`` | requests left today, if a limit is known |
     """
     _doors.instrument(client, _Instrument(tracer_provider, meter_provider))
 
@@ -109,7 +104,7 @@ def _trace_headers() -> Mapping[str, str]:
 
 
 class _Instrument:
-    """What the core tells of requests."""
+    """Receives the request events of the core."""
 
     __slots__ = ("_meters", "_tracer")
 
@@ -145,7 +140,7 @@ class _Instrument:
 
 
 class _Tally:
-    """The requests that differ in nothing but time and size: counts, and what is said of each."""
+    """The counts and attributes of requests that differ only in time and size."""
 
     __slots__ = (
         "address",
@@ -167,7 +162,7 @@ class _Tally:
         url = urlsplit(note.url)
         self.kind, self.address = note.kind, url.hostname or ""
         self.name = f"{note.method} {url.path}"
-        # A status says more than the class of the error that it became.
+        # A status is more precise than the class of its error.
         by_status = note.status is not None and note.status >= 400
         self.error = str(note.status) if by_status else note.error
         outcome = {"http.response.status_code": note.status, "error.type": self.error}
@@ -190,8 +185,8 @@ def _known(attributes: dict[str, str | int | None]) -> _Attributes:
     return {name: value for name, value in attributes.items() if value is not None}
 
 
-# Of each metric its unit, what it says, and what a tally has of it: for which attributes how many.
-# Where such requests bring none of it, nothing is said.
+# The unit, the description, and the attributes and count of a tally for each metric. ``None``
+# reports no count.
 _COUNTED: dict[str, tuple[str, str, _Counted]] = {
     "siteline.requests": (
         "{request}",
@@ -210,19 +205,19 @@ _COUNTED: dict[str, tuple[str, str, _Counted]] = {
     ),
     "siteline.points": (
         "{point}",
-        "Points on them, repeats included.",
+        "Points on pages, repeats included.",
         lambda tally: (tally.of_feed, tally.points if tally.pages else None),
     ),
     "siteline.received": (
         "By",
-        "Bytes of bodies, as they came.",
+        "Bytes of bodies, before decompression.",
         lambda tally: (tally.of_kind, tally.received),
     ),
 }
 
 
 class _Meters:
-    """The metrics. Counts are kept here, and read when they are exported."""
+    """The metrics. An export reads the counts."""
 
     def __init__(self, meter: metrics.Meter) -> None:
         self._lock = threading.Lock()
@@ -242,7 +237,7 @@ class _Meters:
             "siteline.points.revised",
             [partial(self._observed_of, "siteline.feed", self._revised)],
             "{point}",
-            "Points to which a sync gave other values.",
+            "Points that a sync revised.",
         )
         meter.create_observable_gauge(
             "siteline.allowance.left",
@@ -258,7 +253,7 @@ class _Meters:
         if tally is None:
             tally = _Tally(note)
         with self._lock:
-            # Another thread may have made it.
+            # Another thread may have created it.
             tally = self._tallies.setdefault(same, tally)
             tally.requests += 1
             tally.received += note.bytes
@@ -293,7 +288,7 @@ class _Meters:
         return [metrics.Observation(count, {name: of}) for of, count in known]
 
 
-# One for each provider: a second one would count under the same names.
+# One per provider, because a second one would register the same metric names.
 _meters: weakref.WeakKeyDictionary[metrics.MeterProvider, _Meters] = weakref.WeakKeyDictionary()
 
 

@@ -79,8 +79,8 @@ class Page(Table):
     def is_whole(self) -> bool:
         """Whether it has every point of its chain.
 
-        It is false while another chain of the feed is unfinished, because that chain would take
-        a point for withdrawn that this page does not renew.
+        It is false while another chain of the feed is unfinished: that chain would mark points as
+        withdrawn that this page does not renew.
         """
         return self._handle.place()[4]
 

@@ -1,4 +1,4 @@
-"""What ``progress=`` shows: bars, lines, and calls of the user's callable.
+"""The output of ``progress=``: bars, lines, and calls of the user's callable.
 
 The core does not call Python code while it works. The callback runs between two pages, on the
 thread (in asyncio: in the task) that waits for them, without a lock.
@@ -23,7 +23,7 @@ __all__: list[str] = []
 
 
 def checked(progress: Any) -> Any:
-    """Return the argument ``progress=``, or ``None`` where nothing is to be reported."""
+    """Return the argument ``progress=``, or ``None`` to report nothing."""
     if progress is None or progress is False:
         return None
     if progress is not True and not callable(progress):
@@ -59,7 +59,7 @@ def finish(callback: Any) -> None:
 
 
 def store_reporter(progress: Any, title: str) -> Any:
-    """Return what the core calls with the steps of long work; ``None`` to report nothing."""
+    """Return the core's callback for long work; ``None`` to report nothing."""
     progress = checked(progress)
     if progress is None:
         return None
@@ -109,7 +109,7 @@ class _StoreLine:
 
 
 class _Bar:
-    """A tqdm bar. Its total is estimated from the fraction, else from the expected pages."""
+    """A tqdm bar. Its total is estimated from the fraction or the expected pages."""
 
     __slots__ = ("_bar",)
 

@@ -607,7 +607,7 @@ class Sandbox(OfThisProcess):
 
     def __repr__(self) -> str:
         """Show the address and the time."""
-        # A traceback may show an object whose constructor failed.
+        # A traceback may show an object after its constructor failed.
         if not hasattr(self, "_clock"):
             return object.__repr__(self)
         state = "closed" if self._handle.is_closed else self.base_url
@@ -631,7 +631,6 @@ def _formats(variant: object) -> dict[str, object]:
 
 
 def _json(members: dict[str, Any]) -> Any:
-    """Return the members as JSON values."""
     import json
 
     from siteline.errors import ConfigError

@@ -1,4 +1,4 @@
-"""The shape of the service's replies, for a service that names their members differently.
+"""The shape of the service's replies, for a service with other member names.
 
 >>> siteline.shapes.Shape(array="items").array
 'items'
@@ -34,7 +34,7 @@ class Shape:
     """
 
     array: str | None = None
-    """The top-level array of series. By default the one member whose elements have points."""
+    """The top-level array of series. By default the one member with points in its elements."""
     timestamp: Literal["detect", "iso", "epoch_seconds", "epoch_milliseconds"] = "detect"
     """The format of timestamps. ``"detect"``: text is ISO 8601, and a number is in the unit that
     brings it nearer to the range of the query."""
@@ -63,7 +63,7 @@ class Shape:
     """The members of a discovery response."""
 
     def __post_init__(self) -> None:
-        """Refuse wrong names."""
+        """Reject wrong names."""
         identity: Any = self.identity
         if isinstance(identity, list):
             object.__setattr__(self, "identity", tuple(identity))

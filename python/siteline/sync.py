@@ -35,8 +35,6 @@ __all__ = ["AsyncSyncPages", "SyncPages"]
 
 
 class _Pages(OfThisProcess):
-    """Base of both iterators."""
-
     __slots__ = ("_callback", "_counts", "_handle")
     _instead = "pickle the states: a sync that begins with them continues"
 
@@ -55,7 +53,7 @@ class _Pages(OfThisProcess):
         self._handle.begin(None, _known_states(states, known), False).wait()
 
     def applied(self, inserted: int, revised: int, unchanged: int, withdrawn: int = 0) -> None:
-        """State what the last page changed where you store it.
+        """Report the changes that the last page made in your store.
 
         ``report`` counts it, and audits use it to learn when points arrive. Otherwise all points
         of a page count as inserted.
@@ -85,7 +83,6 @@ class _Pages(OfThisProcess):
             _progress.finish(self._callback)
 
     def _confirm(self) -> None:
-        """Count the last page as stored."""
         counts, self._counts = self._counts, None
         if self._handle.written(counts) and self._callback is not None:
             self._callback(Progress._restore(self._handle.progress()))
@@ -340,7 +337,7 @@ def is_async(target: Any) -> bool:
 
 
 class _Run:
-    """A sync to a store or a target. Its steps yield what waits; a driver does that."""
+    """A sync to a store or a target, as steps for a driver."""
 
     __slots__ = ("_callback", "_store", "_target", "_write", "feeds", "handle", "to_lock")
 
@@ -373,7 +370,7 @@ class _Run:
         return self.handle.begin(handle, known, keeps_names)
 
     def steps(self) -> _Steps:
-        """Read and store everything. After an error, store what waits for a batch to be full."""
+        """Read and store everything. After an error, store the pages of an incomplete batch."""
         try:
             while (yield from self._one_page()) or (yield from self._finish()):
                 pass
@@ -430,7 +427,7 @@ class _Run:
         return more
 
     def _finish(self) -> Generator[Any, Any, bool]:
-        """Store what is left; ``True`` if the range of it may have been set aside."""
+        """Store the last pages; ``True`` if their range may have been set aside."""
         if self._store is not None:
             yield Whole(self.handle.keep)
             return False
@@ -444,7 +441,7 @@ class _Run:
             pass
 
     def _apply_next(self) -> Generator[Any, Any, bool]:
-        """Give the target what is to be stored next; ``False`` if that is nothing."""
+        """Pass the next pages to the target; ``False`` if there are none."""
         handed = self.handle.take()
         if handed is None:
             return False
@@ -475,7 +472,6 @@ def _check_target(store: Any) -> None:
 
 
 def _known_states(states: Any, feeds: list[Feed], whose: str = "states= has") -> dict[str, bytes]:
-    """Return the states of feeds that have one."""
     if states is None:
         return {}
     if not hasattr(states, "get"):
@@ -492,7 +488,6 @@ def _known_states(states: Any, feeds: list[Feed], whose: str = "states= has") ->
 
 
 def _counts(given: Any) -> _Counts:
-    """Return the four counts of ``apply()``."""
     try:
         counts = [index(one) for one in given] if isinstance(given, tuple) else []
         if len(counts) in (3, 4) and min(counts) >= 0:

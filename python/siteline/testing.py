@@ -263,7 +263,6 @@ class SandboxStats:
 
     @classmethod
     def _of(cls, record: dict[str, Any]) -> Self:
-        """Return the statistics of a record of the core."""
         from datetime import datetime
 
         names = ("jtis", "refusals", "user_agents")

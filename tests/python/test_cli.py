@@ -242,7 +242,7 @@ def test_importing_the_command_leaves_doctor_out():
 
 # Streams that are closed, full or gone. These need a process.
 
-CLOSED = "siteline: stdout: it is closed, and the data go there\n"
+CLOSED = "siteline: stdout: it is closed, and the data is written to it\n"
 FULL = "siteline: No space left on device\n"
 FILE = "siteline: /dev/stdout: is not a regular file; leave -o out for stdout\n"
 

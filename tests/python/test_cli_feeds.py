@@ -84,7 +84,7 @@ def test_a_file_of_an_editor_of_windows_is_read(tmp_path):
         ("[feeds.a]\nsince = 2026-01-01", "feed 'a': unknown member 'since'", "Write start."),
         ("[feeds.a]\nstart = 'soon'", "feed 'a': start=", ""),
         ("[feeds.a]\nstart = 10:00:00", "feed 'a': start= is an object of type time", ""),
-        ("[feeds.a]\nstart = 2026-01-01\ninterval = 'x'", "feed 'a': interval=", '"1m"'),
+        ("[feeds.a]\nstart = 2026-01-01\ninterval = 'x'", "feed 'a': interval=", '"15m"'),
         ("[feeds.a]\nstart = 2026-01-01\nsite = [1]", "feed 'a': site= is an object of", ""),
         ("[feeds.'']\nstart = 2026-01-01", "feed '': the feed's name is empty", ""),
         ("[feeds.a]\nstart =\n", "it is not TOML: Invalid value (at line 2", ""),

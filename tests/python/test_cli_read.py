@@ -271,7 +271,7 @@ def test_relative_times_are_values(shared_sandbox, tmp_path):
         (["-o", "out.csv"], "--start is missing"),
         (["-o", "out.csv", "--resume", "--site", "S1"], "--start is missing"),
         (["-o", "out.csv", "--resume"], "no earlier read of out.csv to resume"),
-        (["-o", "out.txt", *QUERY], "the ending is not that of a format"),
+        (["-o", "out.txt", *QUERY], "the ending belongs to no format"),
         (["--json", *QUERY], "stdout has the data"),
         (["-o", "none/out.csv", *QUERY], "there is no such folder"),
         (["-o", ".", "--format", "csv", *QUERY], "is a folder"),

@@ -1,4 +1,4 @@
-"""`siteline series`: lists and searches series, and shows what changed since the last run."""
+"""`siteline series`: lists and searches series, and shows changes since the last run."""
 
 import csv
 import io

@@ -320,7 +320,7 @@ def test_an_error_after_the_first_page_ends_a_run_whose_pages_are_loaded(
     points = siteline.dlt.points(sandbox.client(), feed)
     sandbox.fault(on="data", body="[]", nth=3)
     duckdb.pipeline.run(points)
-    assert "loads what was read before this error" in caplog.text
+    assert "loads the pages before this error" in caplog.text
     with pytest.raises(siteline.errors.ProtocolError):
         points.raise_for_incomplete()
     assert len(duckdb.points()) == points.report.inserted > 500, "all but the rest of one chain"
@@ -355,7 +355,7 @@ def test_what_a_limit_of_dlt_cuts_off_is_read_again(duckdb, sandbox):
 
 def test_what_cannot_succeed_is_refused_before_any_request(duckdb, tmp_path, sandbox):
     points = siteline.dlt.points(sandbox.client(), half_hourly())
-    with pytest.raises(Exception, match="read by a pipeline") as failed:
+    with pytest.raises(Exception, match="pipeline of dlt must read") as failed:
         list(points)
     assert isinstance(cause_of(failed), siteline.errors.ConfigError)
     lake = Pipelines(tmp_path, dlt.destinations.filesystem((tmp_path / "lake").as_uri()))
@@ -363,7 +363,9 @@ def test_what_cannot_succeed_is_refused_before_any_request(duckdb, tmp_path, san
         lake.pipeline.run(points)
     assert isinstance(cause_of(failed), siteline.errors.ConfigError)
     for disposition in ("replace", "append", "skip"):
-        with pytest.raises(PipelineStepFailed, match=r"are merged[\s\S]*drop_resources") as failed:
+        with pytest.raises(
+            PipelineStepFailed, match=r"must be merged[\s\S]*drop_resources"
+        ) as failed:
             duckdb.pipeline.run(points, write_disposition=disposition)
         assert isinstance(cause_of(failed), siteline.errors.ConfigError)
     with pytest.raises(PipelineStepFailed, match="with a destination") as failed:

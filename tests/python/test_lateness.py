@@ -62,9 +62,14 @@ def test_equal_latenesses_are_equal_and_can_be_pickled():
             part(900, 6, 70 * H, 9 * D),
             part(),
             4 * DAY,
-            "6 points came or changed after it: 4 d would",
+            "6 points arrived or changed after it: 4 d would",
         ),
-        (part(900, 0, H, 9 * D), part(9, 3, 30 * H, 9 * D), 1.5 * DAY, "3 points came or changed"),
+        (
+            part(900, 0, H, 9 * D),
+            part(9, 3, 30 * H, 9 * D),
+            1.5 * DAY,
+            "3 points arrived or changed",
+        ),
         (
             part(900, 6, 70 * H, 3 * D),
             part(),
@@ -94,7 +99,10 @@ def test_a_number_of_audit_pages_is_a_whole_number(pages):
 def test_without_audits_no_verdict_says_that_the_lateness_is_long_enough(quantiles):
     lateness = lateness_of(part(900, 0, quantiles, 2 * D))
     assert lateness.suggested is None
-    assert "only audits show (audit_pages=); nothing was looked at after 2 d" in lateness.verdict
+    assert (
+        "only audits show points after the lateness (audit_pages=); nothing was looked at after 2 d"
+        in lateness.verdict
+    )
     assert "long enough" not in str(lateness)
     # What was seen to come late needs no audit.
     late = lateness_of(part(900, 6, 70 * H, 9 * D))

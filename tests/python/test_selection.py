@@ -131,8 +131,8 @@ def test_points_paid_in_vain_are_one_warning(sandbox):
     [warning] = caught
     report = table.report
     assert str(warning.message) == (
-        f"{report.filtered:,} of the {report.points_read:,} points that were read are not of the "
-        "selection: their pages were requested and counted. If the service can filter them, state "
+        f"{report.filtered:,} of the {report.points_read:,} points that were read are not "
+        "selected, but their pages were counted. If the service can filter them, state "
         'how: filter_names={"machine": "...", "tag": "..."}.'
     )
     assert warning.filename == __file__

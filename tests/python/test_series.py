@@ -145,7 +145,7 @@ def test_a_stated_shape_replaces_what_is_found(of):
 
 @pytest.mark.parametrize("shape", [{"series": "tags[]"}, {"tag": "uid"}, {"line": "areas[].code"}])
 def test_a_stated_shape_must_be_in_the_body(of, shape):
-    with pytest.raises(QueryError, match="is nowhere in the discovery body") as refused:
+    with pytest.raises(QueryError, match="is not in the discovery body") as refused:
         of({"items": [{"guid": "t1"}]}, **shape)
     assert "items[], items[].guid" in refused.value.hint
 

@@ -77,7 +77,7 @@ def test_names_of_options_may_be_written_in_any_case_and_with_or_without_undersc
     found = Options.parse({**given, **more})
     assert found.query == {**SITE, "page_size": 40, "filters": {"machineId": ["M1", "M2"]}}
     assert (found.max_pages, found.times, found.by) == (7, {"settle_lag": "1m"}, None)
-    with pytest.raises(siteline.errors.ConfigError, match="settle_lag are for streams"):
+    with pytest.raises(siteline.errors.ConfigError, match="settle_lag are only for streams"):
         found.refuse_times()
 
 
@@ -199,7 +199,7 @@ def test_a_key_that_was_given_itself_stays_in_the_driver(sandbox, monkeypatch):
         with access.client() as own:
             assert own.scan(**{**SITE, "page_size": 40}).query
         monkeypatch.setattr("siteline.spark._access.this_host", lambda: "another")
-        with pytest.raises(siteline.errors.ConfigError, match="stays there"):
+        with pytest.raises(siteline.errors.ConfigError, match="only in its memory"):
             access.client()
 
 

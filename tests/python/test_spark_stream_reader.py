@@ -180,8 +180,8 @@ def test_a_checkpoint_of_another_query_is_refused(sandbox, make, other):
     after = stream.latestOffset(start, None)
     before = sandbox.stats.data_requests
     changed, _ = make(**other)
-    with pytest.raises(siteline.errors.FeedChanged, match="checkpoint is of another query"):
+    with pytest.raises(siteline.errors.FeedChanged, match="checkpoint has another site"):
         changed.latestOffset(after, None)
-    with pytest.raises(siteline.errors.FeedChanged, match="checkpoint is of another query"):
+    with pytest.raises(siteline.errors.FeedChanged, match="checkpoint has another site"):
         changed.partitions(start, after)
     assert sandbox.stats.data_requests == before

@@ -203,7 +203,7 @@ def _size(shown: Table) -> list[str]:
 
 
 def _provenance(shown: Table) -> str:
-    """Write the origin of points in one line, and what came through stores in another."""
+    """Write the origin of points in one line, and the shares of stores in another."""
     source, zone = _doors.frame(shown).provenance(), _doors.zone(shown)
     if not source:  # the expected points of a sandbox
         return ""
@@ -225,7 +225,7 @@ def _provenance(shown: Table) -> str:
 
 
 def _share(share: Mapping[str, Any], zone: str) -> str:
-    """Write what of a range a store had settled, and what was read from the service."""
+    """Write the settled ranges from a store, and the ranges read from the service."""
     parts = [f"{text(share['store'], 200)} · {text(share['feed'], 200)}"]
     for name, what in (("from_store", "settled there"), ("from_service", "read now")):
         shown = [f"{_local(start, zone)} to {_local(end, zone)}" for start, end in share[name][:3]]

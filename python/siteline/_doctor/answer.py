@@ -159,7 +159,7 @@ def data(look: Look) -> Seen:
 
 
 def shape(look: Look) -> Seen:
-    """Shows the form of the page where the interface leaves it open."""
+    """Shows the parts of the page's form that the interface does not specify."""
     report = look.page.answer.report
     found = {
         "array": report.arrays,

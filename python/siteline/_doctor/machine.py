@@ -59,7 +59,7 @@ def _store(path: str) -> Seen:
 
 
 def _checked(path: str, tries: int = _TRIES) -> int:
-    """Compares a store with its checksums. It is busy when a sync opens it at this moment."""
+    """Compares a store with its checksums. Retries while a sync opens the store."""
     if not os.path.exists(path):
         raise FileNotFoundError(errno.ENOENT, "there is no store", path)
     try:

@@ -1,4 +1,4 @@
-"""What all charts share: colours, axes, titles, and times on the clock of a zone.
+"""Shared parts of the charts: colours, axes, titles, and times on the clock of a zone.
 
 Vega draws times in UTC or in the zone of the browser, and in no other zone. So charts contain the
 time that the clock of the zone shows, in milliseconds, on a scale of UTC. Text, axes and background

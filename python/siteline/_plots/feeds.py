@@ -1,4 +1,4 @@
-"""The charts of what feeds have read, and of how late their points arrive."""
+"""The charts of the ranges that feeds have read, and of the delays of their points."""
 
 from __future__ import annotations
 

@@ -132,7 +132,6 @@ class Coverage(FrozenRecord, Sequence[CoverageWindow]):
 
     @property
     def _kept(self) -> list[CoverageWindow]:
-        """The windows after the forgotten ones."""
         return [window for window in self.windows if window.state != "forgotten"]
 
     @property

@@ -1,4 +1,4 @@
-"""The difference between two JSON bodies whose form is undocumented (§4.2)."""
+"""The difference between two JSON bodies of an undocumented form (§4.2)."""
 
 import json
 from collections import Counter
@@ -18,7 +18,7 @@ _Path: TypeAlias = tuple[Any, str] | None
 """The parent path and a name. Only a path in an entry becomes text, to avoid a copy per level."""
 _LONGEST_NAME = 200
 _LONGEST_PATH = 1_000
-"""The most characters of a name, and of a path in an entry."""
+"""Maximum characters of a name, and of a path in an entry."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,7 +86,7 @@ def _compare_members(
 
 
 def _compare_items(before: list[Any], after: list[Any], path: _Path, found: DiscoveryDiff) -> None:
-    """Compare lists of which nothing tells which item is which: only their numbers count."""
+    """Compare lists of items without identity: count equal items."""
     former, latter = Counter(map(_text, before)), Counter(map(_text, after))
     item_path = _written((path, "-"))
     for entries, more in ((found.removed, former - latter), (found.added, latter - former)):
@@ -94,7 +94,7 @@ def _compare_items(before: list[Any], after: list[Any], path: _Path, found: Disc
 
 
 def _ids(before: list[Any], after: list[Any]) -> tuple[str, ...]:
-    """Return the members that tell the items of both lists apart; none where there are no such."""
+    """Return the members that identify the items of both lists, if there are any."""
     items = [*before, *after]
     if not items or not all(isinstance(item, dict) for item in items):
         return ()
@@ -118,7 +118,7 @@ def _candidates(items: list[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
 
 
 def _all_have(items: list[dict[str, Any]], name: str, *, or_null: bool = False) -> bool:
-    """Whether the member is an id in all items; of a series an id may be null."""
+    """Whether the member is an id in all items. An id of a series may be null."""
     return all(
         name in item and (_is_id(item[name]) or (or_null and item[name] is None)) for item in items
     )

@@ -54,7 +54,6 @@ class Http:
     """Allows plain HTTP to hosts other than loopback."""
 
     def _given(self) -> dict[str, Any]:
-        """Return the fields that differ from their defaults."""
         values = ((one.name, getattr(self, one.name), one.default) for one in fields(self))
         return {name: value for name, value, default in values if value != default}
 

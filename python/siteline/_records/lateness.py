@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Delays", "Lateness"]
 
-# The fewest points that say something about rare delays.
+# Minimum points for a statement about rare delays.
 _ENOUGH = 20
 _HOUR, _DAY = 3_600, 86_400
 # A suggestion is rounded up to one of these, in seconds.
@@ -100,7 +100,7 @@ class Lateness(FrozenRecord):
     A delay is the time from the end of a point's bucket until the service has the point. A read
     only shows that the point arrived since the read before, so the delays are estimated from reads
     at many ages. A :class:`Feed` with ``audit_pages=`` is read at all ages, before and after the
-    lateness. Without it nothing is known of the time between two reads, and after the last.
+    lateness. Without it, the time between two reads and after the last one is unknown.
 
     >>> store = siteline.Store("plant.siteline")
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
@@ -164,8 +164,7 @@ class Lateness(FrozenRecord):
     def suggested(self) -> timedelta | None:
         """A lateness within which 99.9 % arrived; ``None`` if the data do not show one.
 
-        Without audits nothing shows how much arrives after the lateness, so that no shorter one is
-        suggested.
+        Without audits the points after the lateness are unknown, so no shorter one is suggested.
         """
         return self._assess()[0]
 
@@ -202,7 +201,7 @@ class Lateness(FrozenRecord):
         # Nearly all arrived within this.
         most = max(delay.total_seconds() for delay in known if delay is not None)
         late = self.points.late + self.revisions.late
-        came = f"{counted(late, 'point')} came or changed after it"
+        came = f"{counted(late, 'point')} arrived or changed after it"
         if late and most * 1.5 > looked.total_seconds():
             return None, f"{came}, up to the last look: it is too short"
         if late and most > self.lateness.total_seconds():
@@ -213,8 +212,8 @@ class Lateness(FrozenRecord):
             return None, "not known yet"
         shorter = _rounded(most * 1.25)
         if not self.feed.audit_pages:
-            seen = f"99.9 % of what was seen came within {duration(shorter)}"
-            return None, f"{seen}; what comes after the lateness only audits show (audit_pages=)"
+            seen = f"99.9 % of the points seen arrived within {duration(shorter)}"
+            return None, f"{seen}; only audits show points after the lateness (audit_pages=)"
         if shorter < self.lateness:
             return shorter, f"{duration(shorter)} would have been long enough for 99.9 %"
         return self.lateness, "it is long enough for 99.9 %"

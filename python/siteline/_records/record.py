@@ -1,7 +1,7 @@
 """The base class of the records.
 
-The modules of this package have no ``from __future__ import annotations``: the type of a field has
-to be an object: it determines how the field is read.
+The modules of this package have no ``from __future__ import annotations``, because the type object
+of a field selects its reader.
 """
 
 import dataclasses
@@ -23,25 +23,21 @@ _FIELDS: dict[type, dict[str, tuple[str, _Reader]]] = {}
 class FrozenRecord:
     """A frozen dataclass with the fields of one Rust struct.
 
-    A field whose name begins with an underscore is private: :meth:`to_dict` omits it.
+    A field is private if its name begins with an underscore: :meth:`to_dict` omits it.
     """
 
     __dataclass_fields__: ClassVar[dict[str, "dataclasses.Field[Any]"]]
     _computed: ClassVar[tuple[str, ...]] = ()
-    """The properties that :meth:`to_dict` contains too."""
+    """Properties in :meth:`to_dict`."""
 
     def __init_subclass__(cls) -> None:
-        """Give the class its public path, which pickles and ``help()`` contain."""
+        """Set the public path of the class for pickles and ``help()``."""
         cls.__module__ = "siteline.types"
         explain(cls)
 
     @classmethod
     def _restore(cls, members: Mapping[str, Any]) -> Self:
-        """Return the record with the members of a Rust struct.
-
-        Raises:
-            TypeError: The struct has a member more or less than the record.
-        """
+        """Return the record of a Rust struct. Raises TypeError if the members differ."""
         known = _FIELDS.get(cls) or _FIELDS.setdefault(cls, _fields(cls))
         values = {}
         for name, value in members.items():

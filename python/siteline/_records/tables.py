@@ -34,11 +34,11 @@ class ReadReport(FrozenRecord):
     pages: int
     """Pages read."""
     points: int
-    """Rows: each point once. Of a page, its points with repeats."""
+    """Unique points. A page also counts repeats."""
     points_read: int
     """Points on the pages, repeats included."""
     filtered: int
-    """Points of the pages that the selection of the read left out: their pages were paid for."""
+    """Points of the pages that the read did not select."""
     series: int
     """Different series."""
     repeated: int
@@ -46,7 +46,7 @@ class ReadReport(FrozenRecord):
     revised: int
     """Points that were sent again with other values: the later win."""
     resumed_after_pages: int
-    """Earlier pages whose points are not in the table; 0 if it is complete."""
+    """Earlier pages that the table does not contain; 0 if it is complete."""
     page_size: int | None
     """The page size that was requested; ``None`` if the service decided."""
     names: str | None
@@ -58,7 +58,7 @@ class ReadReport(FrozenRecord):
     bounds_off_grid: tuple[str, ...]
     """The bounds that are inside a bucket."""
     through: tuple[StoreShare, ...]
-    """What came through which feed of a store; empty without ``store=``."""
+    """The ranges that each feed of a store provided; empty without ``store=``."""
     read_at: datetime | None
     """When the read began, by the service's clock."""
     arrays: tuple[str, ...]

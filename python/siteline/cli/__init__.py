@@ -1,15 +1,16 @@
 """The command ``siteline``, also ``python -m siteline``.
 
-It is a thin layer over the public API: each command is a module here with ``add(commands)``, which
-describes its arguments, and ``run(options)``, which gives an :class:`~siteline.cli.output.Outcome`.
-This module turns that, or an exception, into what is printed and into the exit status.
+It is a thin layer over the public API. Each command is a module with ``add(commands)``, which
+describes its arguments, and ``run(options)``, which returns an
+:class:`~siteline.cli.output.Outcome`. This module prints it, or an exception, and returns the exit
+status.
 """
 
 from __future__ import annotations
 
 import sys
 
-# Not from typing, which would take half of the time in which the command starts.
+# Importing typing would double the command's start time.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
@@ -21,7 +22,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command with these arguments, else with those of the process; return its status."""
+    """Run the command with these arguments, by default the process's; return its status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     _have_stderr()
     _hear_signals()
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError as error:
-        # Mostly of stdout itself: whoever reads it has closed it, or the disk is full.
+        # Usually stdout failed: its reader has closed it, or the disk is full.
         from siteline.cli.exits import status_of
         from siteline.cli.output import tell
 
@@ -47,7 +48,7 @@ def _imports_by_name() -> None:
 
 
 def _have_stderr() -> None:
-    """Have a closed stderr (``2>&-``) take nothing: print() would take stdout in its place."""
+    """Discard the output for a closed stderr (``2>&-``): print() would write it to stdout."""
     if sys.stderr is None:
         import os
 
@@ -65,7 +66,7 @@ def _hear_signals() -> None:
 
 def _answer(given: list[str]) -> int:
     if given == ["--version"]:
-        # Scripts ask for it often, so without argparse.
+        # Without argparse, because scripts run this often.
         from siteline import __version__
 
         print(f"siteline {__version__}")
@@ -126,7 +127,7 @@ def _failed(options: argparse.Namespace, error: BaseException) -> int:
 
 
 def _print(text: str, *, has_colours: bool = False) -> None:
-    """Prints a text, even if stdout has not every character, as with Windows' code pages."""
+    """Prints a text, even if stdout's encoding lacks a character, as on Windows."""
     from siteline._escape import escaped_lines
     from siteline.cli.colours import painted
 
@@ -152,7 +153,7 @@ def _status(options: argparse.Namespace, status: int) -> int:
 
 
 def _leave_stdout() -> None:
-    """Let the interpreter's last flush go nowhere, instead of into a traceback."""
+    """Discard the interpreter's last flush, which would print a traceback."""
     import os
 
     if sys.stdout is None:

@@ -1,4 +1,4 @@
-"""``siteline changes``: what is new or revised in a store since an earlier sync."""
+"""``siteline changes``: writes new and revised points of a store since an earlier sync."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["add"]
 
 _DETAILS = (
-    "A point is written once, with its present values and a column change: new, revised, withdrawn "
+    "A point is written once, with its current values and a column change: new, revised, withdrawn "
     "or returned. Sends nothing to the service."
 )
 
@@ -49,7 +49,7 @@ def add(commands: _Commands) -> None:
         "--unread",
         choices=("error", "warn", "keep"),
         default="error",
-        help="what to do if a part of the range is unread (error)",
+        help="the reaction to an unread part of the range (error)",
     )
     add_output(made)
 
@@ -68,7 +68,7 @@ def _run(options: argparse.Namespace) -> Outcome:
             count = len(points)
         except UnreadRange as error:
             error.hint = (
-                "siteline sync reads it, and siteline coverage shows what was read. "
+                "siteline sync reads it, and siteline coverage shows the ranges that were read. "
                 "--unread warn writes the points that were read."
             )
             raise

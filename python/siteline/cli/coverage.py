@@ -1,4 +1,4 @@
-"""``siteline coverage``: which data of a store is settled, or was never read; how late it came."""
+"""``siteline coverage``: shows settled and unread data of a store, and how late points arrive."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def add(commands: _Commands) -> None:
     made.add_argument(
         "--lateness",
         action="store_true",
-        help="show how late points and revisions came, and which lateness that suggests",
+        help="show how late points and revisions arrive, and suggest a lateness",
     )
 
 
@@ -62,7 +62,7 @@ def _run(options: argparse.Namespace) -> Outcome:
 
 
 def _text(coverage: Any) -> str:
-    """Returns the calendar and the windows; neighbours in the same state are one row."""
+    """Returns the calendar and the windows. Adjacent windows in the same state are one row."""
     rows = list(_rows(coverage))
     if not rows:
         return repr(coverage)

@@ -4,7 +4,7 @@
 
     profile = "plant-a"          # optional; --profile wins
 
-    [defaults]                   # optional: for each feed that does not say otherwise
+    [defaults]                   # optional: the defaults of all feeds
     interval = "1m"
     start = 2026-01-01
 

@@ -33,7 +33,7 @@ def told(verbosity: int) -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show
-            # They say what a result lacks, so no filter of the environment hides them.
+            # Warnings report missing data, so no filter of the environment hides them.
             warnings.simplefilter("default", SitelineWarning)
             yield
     finally:

@@ -36,7 +36,7 @@ _HELP = {
     "siteline_sync_pages": "Pages that the last run read.",
     "siteline_sync_http_requests": "Requests of the last run, by kind and by status or error.",
     "siteline_sync_exchanges": "Access tokens that the last run was issued.",
-    "siteline_sync_received_bytes": "Bytes of bodies in the last run, as they came.",
+    "siteline_sync_received_bytes": "Bytes of bodies in the last run, before decompression.",
     "siteline_sync_points": "Points on the pages of the last run, repeats included.",
     "siteline_sync_points_inserted": "Points that were new in the last run.",
     "siteline_sync_points_revised": "Points that had other values in the last run.",
@@ -97,10 +97,10 @@ class _Sample(NamedTuple):
 
 
 class MetricsFile:
-    """The file of metrics of one store, whose path is a label of each sample."""
+    """The file of metrics of one store. The store's path is a label of each sample."""
 
     def __init__(self, path: str, store: str) -> None:
-        """Write nothing yet."""
+        """Write nothing."""
         self._path = path
         self._store = _escaped(os.path.abspath(store))
 
@@ -207,5 +207,5 @@ def _seconds(at: datetime) -> str:
 
 def _escaped(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    # A path may have bytes that are no UTF-8.
+    # A path may have bytes that are not UTF-8.
     return escaped.encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""What the command prints: data or one JSON document on stdout, everything else on stderr."""
+"""The output of the command: data or one JSON document on stdout, the rest on stderr."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from siteline._escape import escaped, escaped_lines
 from siteline.cli.exits import Exit
 
-# Not from typing, which would take half of the time in which the command starts.
+# Importing typing would double the command's start time.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,12 +43,12 @@ _COMMANDS = {
 
 
 class Outcome:
-    """What a command has to say at its end.
+    """The result of a command.
 
-    - ``members``: of the JSON document, besides those that all documents have
+    - ``members``: the command's own members of the JSON document
     - ``text``: the same for a person
     - ``status``: the exit status
-    - ``has_written``: whether stdout has the data already: then nothing else may follow there
+    - ``has_written``: whether the data is on stdout, which then gets no text
     """
 
     __slots__ = ("has_written", "members", "status", "text")
@@ -60,7 +60,7 @@ class Outcome:
         status: int = Exit.DONE,
         has_written: bool = False,
     ) -> None:
-        """Keep them."""
+        """Store the fields."""
         self.members: dict[str, Any] = members
         self.text: str = text
         self.status: int = status
@@ -68,7 +68,7 @@ class Outcome:
 
 
 def document(command: str, status: int, members: dict[str, Any]) -> str:
-    """Return one JSON document, which is all of stdout."""
+    """Return the JSON document for stdout."""
     import json
 
     known = {"schema": SCHEMA, "command": command, "exit": int(status)}
@@ -92,9 +92,9 @@ def _plain(value: Any) -> Any:
 
 
 def error_members(error: BaseException) -> dict[str, Any]:
-    """Return what a document says of an error: never a cursor, token or key.
+    """Return the members of a document for an error, without cursor, token or key.
 
-    A command adds to it by an attribute ``members`` of the exception.
+    A command adds members in the attribute ``members`` of the exception.
     """
     told = {
         "type": type(error).__name__,
@@ -111,7 +111,7 @@ def error_members(error: BaseException) -> dict[str, Any]:
 
 
 def message_of(error: BaseException) -> str:
-    """Return what an exception says, without its hint."""
+    """Return the message of an exception, without its hint."""
     from siteline.errors import SitelineError
 
     if isinstance(error, SitelineError):
@@ -127,7 +127,7 @@ def message_of(error: BaseException) -> str:
 
 
 def tell(error: BaseException) -> None:
-    """Say on stderr what went wrong, and what to do."""
+    """Print an error and its hint on stderr."""
     say(f"siteline: {escaped(message_of(error))}")
     if hint := in_shell(getattr(error, "hint", None) or ""):
         say(f"  {escaped(hint)}")
@@ -165,7 +165,7 @@ def aligned(rows: Iterable[Sequence[object]], indent: str = "") -> str:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person reads the stream as it is written."""
+    """Whether the stream is a terminal."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:  # it is closed
@@ -173,14 +173,14 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def require_stdout() -> None:
-    """Refuse a closed stdout (``>&-``) before anything is asked for that would be lost."""
+    """Raise OSError for a closed stdout (``>&-``), before data is requested and lost."""
     if sys.stdout is None:
         import errno
 
-        raise OSError(errno.EBADF, "it is closed, and the data go there", "stdout")
+        raise OSError(errno.EBADF, "it is closed, and the data is written to it", "stdout")
 
 
 def hint(text: str) -> None:
-    """Tell a person something that no program needs: only where stderr is a terminal."""
+    """Print a hint on stderr if it is a terminal."""
     if text and is_terminal(sys.stderr):
         say(text)

@@ -50,7 +50,7 @@ def add_output(made: argparse._ActionsContainer, *, without: str = "CSV on stdou
         "--format",
         metavar="FORMAT",
         choices=_FORMATS,
-        help="csv, jsonl, arrow, parquet, xlsx; else by FILE",
+        help="csv, jsonl, arrow, parquet, xlsx; default: by FILE",
     )
 
 
@@ -58,7 +58,7 @@ class OutputFile:
     """The destination of a table, and its format."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        """Checks as much as possible before anything is requested."""
+        """Checks the output before any request."""
         from siteline.errors import ConfigError
 
         self.is_stdout: bool = options.output in (None, "-")
@@ -178,7 +178,7 @@ def _plain(value: Any) -> Any:
 
 
 def _check_package(format: str) -> None:
-    """Refuses a format without its package, before a page is paid for."""
+    """Rejects a format without its package, before a page is requested."""
     from importlib.util import find_spec
 
     from siteline.errors import ConfigError
@@ -199,14 +199,14 @@ def _format_of(output: str | None) -> str:
     ending = os.path.splitext(output)[1].lower()
     if ending not in _ENDINGS:
         raise ConfigError(
-            f"{output}: the ending is not that of a format.",
+            f"{output}: the ending belongs to no format.",
             hint=f"Use {', '.join(_ENDINGS)}, or --format.",
         )
     return _ENDINGS[ending]
 
 
 def _check_place(path: str, name: str) -> None:
-    """Raises errors that would otherwise come after everything was read and paid for."""
+    """Raises the errors that would otherwise follow after a complete read."""
     import errno
 
     with suppress(FileNotFoundError):

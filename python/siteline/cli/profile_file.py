@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 __all__ = ["append_profile", "read_profiles"]
 
 _LARGEST = 1 << 20
-"""The client reads no longer file."""
+"""Maximum bytes of a file that the client reads."""
 
 
 def read_profiles(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the profiles by name, in the order of the file; none where there is no file."""
+    """Return the profiles by name, in the order of the file. A missing file has none."""
     return _parsed(_content(path), path)
 
 
 def append_profile(path: Path, name: str, members: dict[str, Any]) -> None:
-    """Append a profile, and leave what is in the file byte for byte.
+    """Append a profile without changing the other bytes of the file.
 
-    Raises `ConfigError` for a name that is taken and for a file that is not one of profiles.
+    Raises ConfigError if the name exists, or if the file is not a file of profiles.
     """
     from siteline.errors import ConfigError
 
@@ -45,7 +45,7 @@ def append_profile(path: Path, name: str, members: dict[str, Any]) -> None:
             )
         after = before + _addition(before, name, members)
         made = _parsed(after, path)
-        # The others are not compared: they may be nested deep, and no NaN equals itself.
+        # Only this one, because NaN does not equal itself.
         if made.keys() != {*known, name} or made[name] != members:
             raise AssertionError("the profile is not what was written")
         if len(after) > _LARGEST:
@@ -66,17 +66,17 @@ def _addition(before: bytes, name: str, members: dict[str, Any]) -> bytes:
     except UnicodeEncodeError:
         from siteline.errors import ConfigError
 
-        raise ConfigError("An argument has bytes that are not UTF-8, which TOML is.") from None
+        raise ConfigError("An argument has bytes that are not UTF-8, as TOML requires.") from None
 
 
 def _check_name(name: str) -> None:
-    """Refuse a name that a line of TOML, or SITELINE_PROFILE, could not hold as it is."""
+    """Reject a name that does not fit on a line of TOML or in SITELINE_PROFILE."""
     from siteline.errors import ConfigError
 
     if not name or name != name.strip() or not name.isprintable():
         raise ConfigError(
             f"{name!r} cannot be the name of a profile.",
-            hint="It is not empty, has no blank at its ends, and only characters that are shown.",
+            hint="A name has only printable characters, and no blank at its ends.",
         )
 
 
@@ -103,12 +103,12 @@ def _parsed(content: bytes, path: Path) -> dict[str, dict[str, Any]]:
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is not UTF-8 text.") from None
     except tomllib.TOMLDecodeError as error:
-        # Its text may have a part of the file in it.
+        # The parser's message may quote a part of the file.
         at = re.search(r"at line (\d+)", str(error))
         where = f"line {at[1]} of {path}" if at else f"the end of {path}"
         raise ConfigError(f"There is a mistake in {where}: it is not TOML.") from None
     except (RecursionError, ValueError):
-        # Values nested without end, a number of thousands of digits.
+        # Values that are nested too deep, or a number with thousands of digits.
         raise ConfigError(f"{path} is no file of profiles: no profile has such values.") from None
     for name, members in found.items():
         if not isinstance(members, dict):
@@ -121,16 +121,16 @@ def _parsed(content: bytes, path: Path) -> dict[str, dict[str, Any]]:
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Let only one process at a time change the file; systems without such locks have none."""
+    """Allow only one process at a time to change the file, if the system has file locks."""
     try:
         import fcntl
     except ImportError:
         yield
         return
-    # Of the file's folder: the file itself is replaced, which its lock would not survive.
+    # Lock the folder, because the file is replaced and its lock would be lost.
     folder = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
     try:
-        with contextlib.suppress(OSError):  # a network's filesystem may have none
+        with contextlib.suppress(OSError):  # a network filesystem may have no locks
             fcntl.flock(folder, fcntl.LOCK_EX)
         yield
     finally:

@@ -312,7 +312,7 @@ def _has_no_cursor(error: BaseException) -> bool:
 
 
 def _explain(error: BaseException, way: str, members: dict[str, Any] | None = None) -> None:
-    """Adds to an error what is kept, and what to do now."""
+    """Adds the kept pages and the next step to an error."""
     if isinstance(error, KeyboardInterrupt) and way:
         say(f"siteline: {way}")
         vars(error).update(members=members or {})

@@ -1,4 +1,4 @@
-"""``siteline sandbox``: the whole service on loopback, until it is asked to end."""
+"""``siteline sandbox``: runs the whole service on loopback until a signal."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def add(commands: _Commands) -> None:
     )
     made.add_argument("--port", metavar="N", type=int, help="the port (any free one)")
     made.add_argument("--env-file", metavar="FILE", help="write the variables to this file")
-    made.add_argument("--now", metavar="TIME", help="the service's time, which then stands still")
+    made.add_argument("--now", metavar="TIME", help="freeze the service's time at this time")
     made.add_argument(
         "--daily-allowance", metavar="N", type=int, help="data requests a day, then 429"
     )

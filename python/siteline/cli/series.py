@@ -1,4 +1,4 @@
-"""``siteline series``: lists and searches series, and shows what changed since the last run."""
+"""``siteline series``: lists and searches series, and shows changes since the last run."""
 
 from __future__ import annotations
 
@@ -46,10 +46,8 @@ def add(commands: _Commands) -> None:
     add_series(made)
     made.add_argument("--store", metavar="STORE", help="list the series of this store instead")
     either = made.add_mutually_exclusive_group()
-    either.add_argument("--raw", action="store_true", help="print the discovery body as it came")
-    either.add_argument(
-        "--diff", action="store_true", help="what was added, removed or changed since the last run"
-    )
+    either.add_argument("--raw", action="store_true", help="print the unchanged discovery body")
+    either.add_argument("--diff", action="store_true", help="show what changed since the last run")
     add_output(made, without="a table on stdout")
 
 
@@ -120,7 +118,7 @@ def _table(rows: list[_Row], all_rows: int) -> str:
 
 
 def _compared(options: argparse.Namespace, rows: list[_Row], whose: tuple[str, str]) -> Outcome:
-    """Returns what was added, removed and changed since the rows that are remembered."""
+    """Returns the rows that were added, removed and changed since the last run."""
     from siteline._times import to_second
 
     last = _remembered(whose)
@@ -182,7 +180,7 @@ def _as_text(value: Any, indent: int | None = None) -> str:
 def _remember_after(
     options: argparse.Namespace, outcome: Outcome, rows: list[_Row], whose: tuple[str, str]
 ) -> None:
-    """Prints the outcome, then keeps the rows: a change that nobody saw is shown again."""
+    """Prints the outcome, then stores the rows, so a failed output shows the changes again."""
     if not outcome.has_written:
         if options.json:
             print(document("series", Exit.DONE, outcome.members))

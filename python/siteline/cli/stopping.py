@@ -36,7 +36,7 @@ def _end(number: int, _frame: FrameType | None) -> None:
 
 
 class _Stopped(BaseException):
-    """A signal came. Not an Exception, so that nothing handles it as an error."""
+    """A signal arrived. Not an Exception, so that nothing handles it as an error."""
 
 
 class Stop:
@@ -69,6 +69,6 @@ class Stop:
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         is_first, self._has_come = not self._has_come, True
-        # Once: later signals must not end the output and the cleanup.
+        # Only once: later signals must not end the output and the cleanup.
         if self._is_waiting and is_first:
             raise _Stopped

@@ -7,7 +7,7 @@ __all__ = ["SUMMARIES", "complete_help", "overview"]
 GROUPS = {
     "start here": {
         "doctor": "check settings and connection, and print the next step",
-        "series": "list and search the series, and what is new",
+        "series": "list and search the series, and show changes",
         "read": "read a range into a file or to stdout",
     },
     "set up": {
@@ -17,12 +17,12 @@ GROUPS = {
     },
     "keep a local copy": {
         "sync": "bring a store up to date",
-        "coverage": "show which data of a store is settled, or was never read",
-        "changes": "write what changed in a store",
+        "coverage": "show settled and unread data of a store",
+        "changes": "write the changed points of a store",
         "store": "check, copy, restore, describe or export a store",
     },
     "operate": {
-        "allowance": "show what is left of the daily allowance",
+        "allowance": "show the rest of the daily allowance",
         "agent": "sign and count for many processes",
         "sandbox": "run the service on this machine, for tests and demos",
     },

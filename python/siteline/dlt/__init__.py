@@ -1,7 +1,7 @@
 """Points of feeds as a resource of dlt: ``pip install 'siteline[dlt]'``.
 
-:func:`points` makes a :class:`Points`, which a pipeline loads into any destination of dlt that can
-merge: late data, revisions and settled windows as with :meth:`siteline.Client.sync`, one allowance.
+:func:`points` returns :class:`Points`, which a pipeline loads into any destination of dlt that can
+merge. Late data, revisions and the allowance work as with :meth:`siteline.Client.sync`.
 
 >>> import dlt
 >>> import siteline.dlt

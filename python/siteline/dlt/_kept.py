@@ -1,14 +1,13 @@
 """The states of feeds between two runs of a pipeline.
 
-dlt keeps what a resource puts into its state in the working folder of the pipeline and, with each
-load, in the destination (``_dlt_pipeline_state``), where others may read it. The state of a feed
-has a cursor while one of its chains is unfinished. So dlt gets the state without its chains, which
-is true as well: the next run begins them again. The whole state lies in the working folder, in a
-file of the user alone, named by its SHA-256 digest; where it is still there, no page is read twice.
+dlt stores the state of a resource in the pipeline's working folder and, with each load, in the
+destination (``_dlt_pipeline_state``), where others may read it. The state of a feed contains a
+cursor while a chain of pages is unfinished. So dlt gets the state without its chains, and a run
+from it begins the chains again. The complete state is in the working folder, in a private file
+named by its SHA-256 digest. If that file still exists, no page is read twice.
 
-What counts is the state that the destination has: the working folder outlives a database that is
-deleted, and a pipeline may be pointed at another dataset. Of the table, which may be another one in
-the same dataset, the state has the name.
+The state in the destination counts, because the working folder outlives a deleted database, and a
+pipeline may get another dataset. The state names its table, because a dataset can have several.
 """
 
 from __future__ import annotations
@@ -41,15 +40,15 @@ _log = logging.getLogger("siteline.dlt")
 
 
 class KeptStates:
-    """The states of a resource: those that its last complete load has stored, and newer ones."""
+    """The states of a resource: from its last complete load, and newer ones."""
 
     def __init__(self) -> None:
-        """Read them; to be called in a resource."""
+        """Read the states. Only code in a resource may call this."""
         try:
             self._load: str = dlt.current.load_package_state()["load_id"]
         except CurrentLoadPackageStateNotAvailable as error:
             raise ConfigError(
-                "Points are read by a pipeline of dlt, which keeps their states.",
+                "A pipeline of dlt must read the points, because it stores their states.",
                 hint="pipeline.run(points)",
             ) from error
         pipeline = dlt.current.pipeline()
@@ -65,16 +64,16 @@ class KeptStates:
         self._remove_files(set(_digests(self._stored)))
 
     def read(self, feeds: Iterable[str]) -> dict[str, bytes]:
-        """Return the states of these feeds, for a sync to begin with."""
+        """Return the states of these feeds, from which a sync continues."""
         stored = self._stored.get("feeds", {})
         return {feed: self._whole(**stored[feed]) for feed in feeds if feed in stored}
 
     def keep(self, states: dict[str, bytes]) -> None:
-        """Keep newer states, whose points dlt has."""
+        """Keep newer states. dlt has their points."""
         self._newer.update(states)
 
     def hand_over(self) -> None:
-        """Give the newer states to dlt, which stores them with this load."""
+        """Add the newer states to dlt's state, which dlt stores with this load."""
         if not self._newer:
             return
         feeds = self._stored.setdefault("feeds", {})
@@ -86,14 +85,14 @@ class KeptStates:
         self._stored.update(self._place, load=self._load)
 
     def _keep_what_is_here(self) -> None:
-        """Begin anew where the points of the last load went elsewhere.
+        """Discard the state if the last load went to another dataset or table.
 
-        dlt tells a resource no dataset that only ``run`` was given, so a run may have gone on there
-        with the state of another one.
+        A resource does not see a dataset that only ``run`` got, so a run may have continued there
+        with the state of another dataset.
         """
         for kind, name in self._place.items():
             if self._stored.get(kind) not in (None, name):
-                _log.warning("All is read anew for the %s %r, where it was not loaded.", kind, name)
+                _log.warning("The %s %r has no earlier load: everything is read again.", kind, name)
                 self._stored.clear()
 
     def _whole(self, state: str, digest: str | None = None) -> bytes:
@@ -112,7 +111,7 @@ class KeptStates:
         return digest
 
     def _remove_files(self, but: set[str]) -> None:
-        """Remove the files of states that no run can begin with any more."""
+        """Remove the files of outdated states."""
         if self._folder.is_dir():
             for path in self._folder.iterdir():
                 if path.name not in but:
@@ -120,10 +119,10 @@ class KeptStates:
 
 
 def _keep_what_is_loaded(pipeline: Pipeline, stored: dict[str, Any]) -> None:
-    """Go back to the state whose points the destination has, where it has not those of this one.
+    """Go back to the destination's state if it does not have the points of this state.
 
-    dlt keeps a new state when the pages have been extracted, before they are loaded. A load may be
-    given up after that, and what was loaded may be gone, or in another place.
+    dlt stores a new state after the extraction, before the load. The load may be aborted later, and
+    loaded data may be deleted or in another place.
     """
     load = stored["load"]
     is_loaded, state = _is_loaded(pipeline, load), _state_in_destination(pipeline)
@@ -132,30 +131,30 @@ def _keep_what_is_loaded(pipeline: Pipeline, stored: dict[str, Any]) -> None:
     source, resource = dlt.current.source().name, dlt.current.resource_name()
     known = (state or {}).get("sources", {}).get(source, {}).get("resources", {}).get(resource, {})
     if known.get("load") != load:
-        _log.warning("The destination has not the load %s: what it has not is read again.", load)
+        _log.warning("The destination does not have the load %s: its data is read again.", load)
         stored.clear()
         stored.update(known)
 
 
 def _is_loaded(pipeline: Pipeline, load: str) -> bool:
-    """Whether this folder knows a load as complete; one that is pending or failed is an error."""
+    """Whether a load is complete in this folder. A pending or failed load is an error."""
     package: LoadPackageInfo | None = None
     with contextlib.suppress(LoadPackageNotFound):
         package = pipeline.get_load_package_info(load)
     if package is None:
-        return False  # It was given up, or this folder is not that of the run that made it.
+        return False  # It was aborted, or another folder made it.
     if package.state in ("new", "extracted", "normalized"):
         raise StoreBusy(
             f"The load {load} of the pipeline {pipeline.pipeline_name!r} is not in the destination "
             "yet.",
-            hint="pipeline.run(), without data, loads it; pipeline.abort_packages() gives it up.",
+            hint="pipeline.run() without data loads it. pipeline.abort_packages() discards it.",
         )
     if package.state == "loaded" and package.jobs.get("failed_jobs"):
         raise StoreError(
             f"The load {load} of the pipeline {pipeline.pipeline_name!r} was completed without all "
             "of its rows.",
-            hint="Run it once with refresh='drop_resources', which reads all again, and leave "
-            "load.raise_on_failed_jobs as it is.",
+            hint="Run it once with refresh='drop_resources', which reads everything again, and "
+            "do not change load.raise_on_failed_jobs.",
         )
     return package.state == "loaded"
 
@@ -163,8 +162,8 @@ def _is_loaded(pipeline: Pipeline, load: str) -> bool:
 def _state_in_destination(pipeline: Pipeline) -> dict[str, Any] | None:
     """Return the state that was stored with the last complete load, or None if dlt stores none."""
     config = pipeline.config
-    # Where each schema has a dataset of its own, it depends on dlt's version which has the states
-    # of another schema than the default one.
+    # If each schema has its own dataset, the place of the states of another schema than the
+    # default one depends on dlt's version.
     is_known_where = (
         config.use_single_dataset
         or dlt.current.source().schema.name == pipeline.default_schema_name

@@ -37,23 +37,22 @@ _log = logging.getLogger("siteline.dlt")
 
 
 class Points(DltResource):
-    """Points of feeds, for a pipeline of dlt to load. Made by :func:`points`.
+    """The points of feeds as a dlt resource. Made by :func:`points`.
 
-    It may be run again and again: each run reads what is due, as :meth:`Client.sync` does.
+    Each run reads the data that is due, as :meth:`Client.sync` does.
     """
 
     _run: _Run | None = None
 
     @property
     def report(self) -> SyncReport | None:
-        """What the last run of this process has read: ``inserted`` are the points that it loads."""
+        """The report of this process's last run. ``inserted`` counts the points that it loads."""
         return None if self._run is None else self._run.report
 
     def raise_for_incomplete(self) -> None:
-        """Raise what ended the last run before all was read, or nothing.
+        """Raise the error that ended the last run early, if any.
 
-        That is the error that ended it after its first page, or as
-        :meth:`SyncReport.raise_for_incomplete`.
+        Without such an error this is :meth:`SyncReport.raise_for_incomplete` of ``report``.
         """
         if self._run is None or self._run.report is None:
             return
@@ -106,8 +105,8 @@ def points(
     for feed in feeds:
         if feed.audit_pages:
             raise QueryError(
-                f"feed {feed.name!r}: audit_pages= needs a store that tells what a page changed; "
-                "dlt does not."
+                f"feed {feed.name!r}: audit_pages= needs a store that reports the changes of "
+                "each page; dlt does not."
             )
     run = _Run(client, feeds, options)
     hints = make_hints(write_disposition="merge", primary_key=KEY, columns=COLUMNS)
@@ -117,7 +116,7 @@ def points(
 
 
 class _Run:
-    """What a resource and its copies read, and how their last run ended."""
+    """The query of a resource and its copies, and the result of their last run."""
 
     def __init__(self, client: Client, feeds: list[Feed], options: dict[str, Any]) -> None:
         self._client, self._feeds, self._options = client, feeds, options
@@ -125,7 +124,7 @@ class _Run:
         self.error: SitelineError | None = None
 
     def read(self) -> Generator[pa.Table]:
-        """Yield the points of each page, or all together where the destination needs that."""
+        """Yield the points of each page, or of all pages together if the destination needs it."""
         self.report = self.error = None
         takes_each_once = _takes_each_once()
         kept = KeptStates()
@@ -136,7 +135,7 @@ class _Run:
                 for rows, state in _together(steps) if takes_each_once else steps:
                     if rows is not None:
                         yield rows
-                    # Not where dlt closes this generator: whether it took the rows is unknown.
+                    # dlt may close the generator at the yield: then it may not have the rows.
                     kept.keep(state)
             finally:
                 kept.hand_over()
@@ -154,7 +153,7 @@ class _Run:
                 self.error = error
                 if is_first:
                     raise
-                return  # what was read is paid for, and would be lost with the extraction
+                return  # an error would end the extraction and lose pages that were paid for
             yield (rows_of(page) if page is not None and len(page) else None), state
             is_first = False
 
@@ -164,11 +163,11 @@ class _Run:
         dlt.current.resource().custom_metrics.update(
             requests=report.requests, pages=report.pages, complete=report.complete
         )
-        # In the log: a warning that is made an error would end the extraction, and lose its pages.
+        # A warning that a filter turns into an error would end the extraction and lose its pages.
         if self.error is not None:
-            _log.warning("dlt loads what was read before this error: %s", self.error)
+            _log.warning("dlt loads the pages before this error: %s", self.error)
         elif not report.complete:
-            _log.warning("dlt loads what was read. %s", report)
+            _log.warning("dlt loads the pages that were read. %s", report)
 
 
 def _together(steps: Iterable[_Step]) -> Iterator[_Step]:
@@ -183,20 +182,20 @@ def _together(steps: Iterable[_Step]) -> Iterator[_Step]:
 def _takes_each_once() -> bool:
     """Whether the destination would store several rows of one point.
 
-    Where dlt deletes and inserts, it takes the newest of them; where it updates and inserts (Delta,
-    Iceberg, Lance), it takes all. Other ways are refused before any request.
+    With "delete-insert" dlt stores the newest row; with "upsert" (Delta, Iceberg, Lance) it stores
+    all of them. Other strategies are rejected before any request.
     """
     table: Any = dlt.current.resource().compute_table_schema()
     disposition, destination = table.get("write_disposition"), dlt.current.pipeline().destination
     if disposition != "merge":
         raise ConfigError(
-            f"Points are merged: with write_disposition={disposition!r} the table "
-            f"{table['name']!r} would lose those of earlier runs, or have some twice.",
-            hint="refresh='drop_resources' replaces them: it reads all again.",
+            f"Points must be merged: with write_disposition={disposition!r} the table "
+            f"{table['name']!r} would lose points of earlier runs, or have some twice.",
+            hint="refresh='drop_resources' replaces them: it reads everything again.",
         )
     if destination is None:
         raise ConfigError(
-            "Points are read by a pipeline with a destination, which decides how they are merged.",
+            "The pipeline needs a destination, because it decides how points are merged.",
             hint="dlt.pipeline('plant', destination='duckdb').run(points)",
         )
     strategy, named = None, destination.destination_name
@@ -206,6 +205,6 @@ def _takes_each_once() -> bool:
     if strategy not in ("delete-insert", "upsert"):
         raise ConfigError(
             f"dlt does not merge the points of {table['name']!r} in the destination {named!r}.",
-            hint='Of a filesystem it merges the table_format "delta" and "iceberg".',
+            hint='In a filesystem dlt merges only the table_format "delta" and "iceberg".',
         )
     return strategy == "upsert"

@@ -1,4 +1,4 @@
-"""The rows that a destination gets."""
+"""The rows for a destination."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ COLUMNS: dict[str, dict[str, Any]] = {
     "timestamp": {"data_type": "timestamp", "precision": 6, "timezone": True, "nullable": False},
     **{name: {"data_type": "double", "nullable": True} for name in VALUES[:3]},
     "sample_count": {"data_type": "bigint", "nullable": True},
-    # Of several rows of a point in one load a destination keeps the one of the newest page.
+    # If a load has several rows of a point, a destination keeps the row of the newest page.
     "sequence": {"data_type": "bigint", "nullable": False, "dedup_sort": "desc"},
     "series": {"data_type": "text", "precision": 32, "nullable": False},
 }
-"""The hints that dlt is given; the columns have this order."""
+"""The hints for dlt, in the order of the columns."""
 
 SCHEMA = pa.schema(
     [
@@ -50,15 +50,15 @@ SCHEMA = pa.schema(
 def series_key(feed: str, ids: Sequence[str | None]) -> str:
     """Return 32 hexadecimal digits for a series of a feed.
 
-    An id may be null, and for SQL no null equals another one: a key of the ids themselves would let
-    a point of such a series in again with each load.
+    An id may be null, and SQL's nulls are not equal: with a key of the plain ids each load would
+    insert such a point again.
     """
     text = json.dumps([feed, *ids], separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def rows_of(page: Page) -> pa.Table:
-    """Return the points of a page that has some, each once."""
+    """Return the unique points of a page with points."""
     given: Any = page.to_arrow().combine_chunks()
     feed = page.feed or ""
     columns = {name: given[name] for name in (*IDS, "timestamp", *VALUES)}
@@ -68,13 +68,13 @@ def rows_of(page: Page) -> pa.Table:
     columns["feed"] = pa.repeat(pa.scalar(feed, pa.string()), len(given))
     columns["sequence"] = pa.repeat(pa.scalar(page.sequence, pa.int64()), len(given))
     for name in IDS:
-        # Plain text: not all formats of dlt know dictionaries.
+        # Some formats of dlt do not support dictionaries.
         columns[name] = columns[name].cast(pa.string())
     return newest(pa.table([columns[name] for name in COLUMNS], schema=SCHEMA))
 
 
 def newest(rows: pa.Table) -> pa.Table:
-    """Return each point once: of its rows the last."""
+    """Return the last row of each point."""
     keys = list(KEY)
     numbered = rows.select(keys).append_column("row", pa.array(range(len(rows)), pa.int64()))
     last = numbered.group_by(keys, use_threads=False).aggregate([("row", "max")])["row_max"]
@@ -82,14 +82,14 @@ def newest(rows: pa.Table) -> pa.Table:
 
 
 def _series(given: Any) -> tuple[Any, list[_Ids]]:
-    """Return for each row which series it is of, and the ids of these."""
+    """Return the number of each row's series, and the ids of the series."""
     codes: Any = pa.repeat(pa.scalar(0, pa.int64()), len(given))
     series: list[_Ids] = [()]
     for name in IDS:
         column = given[name].chunk(0)
         values = [*column.dictionary.to_pylist(), None]
         indices = pc.fill_null(column.indices.cast(pa.int64()), len(values) - 1)
-        # Numbered anew at each id, so that no number is greater than the rows are many, squared.
+        # Numbered again after each id, so no number exceeds the square of the rows.
         both = pc.add(pc.multiply(codes, len(values)), indices).dictionary_encode()
         found = (divmod(one, len(values)) for one in both.dictionary.to_pylist())
         series = [(*series[before], values[index]) for before, index in found]

@@ -7,8 +7,8 @@
 ...                   page_size=10_000, by="1d").load())
 
 :func:`register` lets a session read, with one token and one allowance for all its tasks.
-:func:`plan` shows beforehand what a read costs. :func:`sync` fills a Delta table, to be queried as
-often as you like. :func:`upsert` writes a stream into one.
+:func:`plan` returns the cost of a read before it starts. :func:`sync` fills a Delta table, whose
+queries cost no requests. :func:`upsert` writes a stream into a Delta table.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["SitelineDataSource", "plan", "register", "sync", "upsert"]
 
 
 def __getattr__(name: str) -> Any:
-    # pyspark is imported when it is used.
+    # Importing this module must not import pyspark.
     if name == "SitelineDataSource":
         from siteline.spark._source import SitelineDataSource
 

@@ -1,4 +1,4 @@
-"""How a task comes to tokens and an allowance: through the driver's agent, or on its own."""
+"""How a task gets tokens and an allowance: from the driver's agent, or with its own key."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from siteline.agent import Agent
 
-# What proves a client to an agent over a network, and a sandbox's clock. They travel with the
-# class, because the environment of the driver is not that of an executor.
+# The credentials for an agent on a network, and a sandbox's clock. They are sent with the class,
+# because an executor does not have the driver's environment.
 _SECRET, _CLOCK = "SITELINE_AGENT_SECRET", "SITELINE_SANDBOX_CLOCK"
 _VARIABLES = (
     _SECRET,
@@ -30,7 +30,7 @@ _VARIABLES = (
     "SITELINE_AGENT_KEY_FILE",
     _CLOCK,
 )
-# The settings that a client of an agent has of its own. All others are the agent's.
+# The client's own settings. The agent decides all others.
 _OWN = (
     "settle_lag",
     "tries",
@@ -50,7 +50,7 @@ _environment = threading.Lock()
 
 
 def this_host() -> str:
-    """Return what tells this machine, since its start, from others."""
+    """Return an identifier of this machine that changes when it boots."""
     boot = ""
     with suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
@@ -59,35 +59,34 @@ def this_host() -> str:
 
 @dataclass(frozen=True)
 class Access:
-    """What travels to the workers. No key, token or passphrase is in it.
+    """The settings that are sent to the workers, without key, token or passphrase.
 
-    The secret of an agent over a network is: it travels with the class, beside no option, and is
-    not shown.
+    They include the secret of an agent on a network, which no option and no repr shows.
     """
 
     base_url: str
     own: bytes | None = field(repr=False)
-    """The settings of a client with its own key, pickled; ``None`` where they cannot be. They are
-    opened where they are needed: with an agent the key need not be there."""
+    """The pickled settings of a client with its own key; ``None`` if they cannot be pickled. They
+    are loaded only without an agent, because the host may not have the key."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """Those of a client of the agent."""
+    """The settings of a client of the agent."""
     agent: str | None = None
-    """Its address."""
+    """The address of the agent."""
     variables: dict[str, str] = field(default_factory=dict, repr=False)
     host: str = field(default_factory=this_host)
-    """The driver's."""
+    """The driver's host."""
     has_file: bool = True
-    """Whether the ledger is a file, in which all processes of a host count, and not in memory."""
+    """Whether all processes of a host share a ledger file."""
 
     @classmethod
     def of(cls, client: Client, agent: Agent | None) -> Access:
-        """What workers need to read what this client reads."""
+        """Return the access that lets workers read like this client."""
         given: dict[str, Any] = {}
         own = None
         try:
             given = _doors.pickled(client)
             own = pickle.dumps(given)
-        except TypeError as error:  # a key or passphrase that was given itself stays here
+        except TypeError as error:  # a key or passphrase in memory is not sent
             _check_given(client, error)
         address = (given.get("agent") if agent is None else agent.address) or None
         settings = {name: given[name] for name in _OWN if name in given}
@@ -107,7 +106,7 @@ class Access:
 
     @property
     def is_shared(self) -> bool:
-        """Whether what this process requests is counted where the driver's requests are."""
+        """Whether this process shares the driver's request counter."""
         if self.agent is None:
             return self._is_here and self.has_file
         return self._is_here or self.is_for_all_hosts
@@ -117,9 +116,9 @@ class Access:
         return self.host == this_host()
 
     def client(self, share: int | None = None) -> Client:
-        """Make a client for this process, to be closed by the caller.
+        """Return a client for this process. The caller closes it.
 
-        Where the driver's allowance cannot be used, ``share`` is all that it may request.
+        If the driver's allowance is out of reach, the client may make ``share`` requests.
         """
         if self.agent is not None and self.is_shared:
             settings = {**self.settings, "agent": self.agent}
@@ -132,7 +131,7 @@ class Access:
                 settings = {**settings, "ledger": "memory", "daily_allowance": share}
         else:
             raise ConfigError(
-                "The driver's key was given itself, so that it stays there.",
+                "The driver's key is only in its memory, so tasks cannot use it.",
                 hint="Let tasks of other hosts use an agent over a network: "
                 "siteline.Agent(client, listen='https://...'), or name a profile.",
             )
@@ -141,7 +140,7 @@ class Access:
 
     @contextmanager
     def _with_variables(self) -> Iterator[None]:
-        """Set the variables while a client is made, which reads them then and never again."""
+        """Set the variables while a client is made. It reads them only then."""
         with _environment:
             before = {name: os.environ.get(name) for name in self.variables}
             os.environ.update(self.variables)
@@ -156,26 +155,26 @@ class Access:
 
 
 def _variables(address: str | None, agent: Agent | None) -> dict[str, str]:
-    """Return the variables that travel; an agent on a socket of the machine needs no secret."""
+    """Return the variables to send. An agent on a local socket needs no secret."""
     is_local = address is not None and not address.startswith("https:")
     names = (_CLOCK,) if is_local else _VARIABLES
     found = {name: os.environ[name] for name in names if name in os.environ}
     if agent is not None:
-        found.pop(_SECRET, None)  # of another agent
+        found.pop(_SECRET, None)  # it belongs to another agent
         found |= {name: value for name, value in agent.env().items() if name in names}
     return found
 
 
 def _check_given(client: Client, error: TypeError) -> None:
-    """Refuse a client whose settings would be others in its tasks, and say why."""
+    """Raise ConfigError if tasks would lose some of the client's settings."""
     lost = [name for name in _doors.settings(client)["given"] if name in _OWN]
     if lost:
         raise ConfigError(
-            f"{', '.join(lost)} of the client cannot travel to tasks: {error}"
+            f"The client's {', '.join(lost)} cannot be sent to tasks: {error}"
         ) from error
 
 
 def own_access(profile: str | None) -> Access:
-    """Return the access of a profile that was not registered, or of the environment."""
+    """Return the access for a profile that is not registered, or for the environment."""
     with Client(profile=profile) as client:
         return Access.of(client, None)

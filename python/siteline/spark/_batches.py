@@ -1,4 +1,4 @@
-"""The points of a partition as the record batches that the engine expects."""
+"""The points of a partition as record batches for the engine."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _NAMES = [column.split()[0] for column in DDL.split(", ")]
 
 
 def has_zone(schema: Any) -> bool:
-    """Return whether an engine's timestamps have a zone; refuse other columns than ours.
+    """Return whether an engine's timestamps have a zone. Reject other columns.
 
-    Spark gives its own type of schema, Sail one of Arrow, in which timestamps are naive.
+    Spark passes its own schema type. Sail passes an Arrow schema with naive timestamps.
     """
     if list(schema.names) != _NAMES:
         raise QueryError(
@@ -52,11 +52,10 @@ def read(
     zone: bool,
     max_pages: int | None,
 ) -> Iterator[pa.RecordBatch]:
-    """Read a part to its end, then yield its points, a batch for as many as a page has.
+    """Read a part to its end, then yield its points in batches of ``page_size``.
 
-    Not a page as it arrives: a page may bring a point of an earlier one again, with another value,
-    and the later one counts. What has been handed over cannot be taken back, so that a task holds
-    the points of its partition.
+    A later page may contain a point of an earlier page with another value, and the later value
+    counts. A batch cannot be recalled, so a task holds all points of its partition.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -70,7 +69,7 @@ def read(
     del scan
     if not part.is_last:
         end = pa.scalar(part.end, points["timestamp"].type)
-        # Where the service counts `end` in, the next partition has these points too.
+        # If the service includes `end`, the next partition has these points too.
         points = points.filter(pc.less(points["timestamp"], end))
     schema = _schema(zone)
     for batch in points.to_batches(max_chunksize=query["page_size"]):

@@ -83,7 +83,7 @@ class DeltaUpsert:
     """Writes batches of points into a Delta table."""
 
     def __init__(self, path: str, options: dict[str, str] | None) -> None:
-        """Hold where the table is."""
+        """Use the table at a path."""
         self._path, self._options = path, options
 
     def __call__(self, batch: DataFrame, number: int) -> None:
@@ -97,7 +97,7 @@ class DeltaUpsert:
         self.write(points.append_column("day", days))
 
     def write(self, points: Any) -> None:
-        """Write points of which each comes once, with their days."""
+        """Write unique points with their days."""
         import deltalake
 
         fields = [deltalake.Field(*of) for of in _TYPES.items()]
@@ -109,7 +109,7 @@ class DeltaUpsert:
             storage_options=self._options,
         )
         days = sorted({str(day) for day in points["day"].unique().to_pylist()})
-        # The literals keep Delta from the files of other days.
+        # With literals Delta skips the files of other days.
         where = f"t.day in ({str(days)[1:-1]}) and {SAME}"
         merge = table.merge(points, where, "s", "t", streamed_exec=False)
         changed = {name: f"s.{name}" for name in VALUES}

@@ -1,4 +1,4 @@
-"""What runs in the driver: the agent that a session's tasks share, and the plan of a read."""
+"""The driver's side: the agent that a session's tasks share, and the plan of a read."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 _guard = threading.Lock()
 _agents: dict[tuple[str, str], Agent] = {}
-"""Those of this process, by base URL and subject. They serve as long as it lives, as frames do."""
+"""The agents of this process by base URL and subject. They run until the process ends."""
 _sessions: dict[str, Registered] = {}
-"""By session. A class that is registered again replaces the one before."""
+"""By session."""
 
 
 @strict
@@ -69,15 +69,15 @@ def register(
     if not access.is_for_all_hosts and not _is_local(spark):
         warn(
             [
-                "Tasks on other hosts do not reach an agent: what they request is counted where "
-                "they run, and not here. Each may request its share of what is left when a read "
+                "Tasks on other hosts cannot reach an agent, so each host counts its own "
+                "requests. Each task may use its share of the allowance that is left when a read "
                 "is planned."
             ]
         )
     with _guard:
         known = _sessions.setdefault(_key(spark), Registered())
         known.accesses[name] = access
-        known.densities.clear()  # of another service, perhaps
+        known.densities.clear()  # they may belong to another service
         _publish(spark, source, known)
     return started
 
@@ -130,13 +130,13 @@ def _source() -> type[SitelineDataSource]:
 
 
 def _publish(spark: SparkSession, source: type[SitelineDataSource], known: Registered) -> None:
-    """Register a class of its own for the session: cloudpickle sends it with what it has."""
+    """Register a class for this session, which cloudpickle sends with its attributes."""
     own = type(f"{source.__name__}OfSession", (source,), {"registered": known})
     spark.dataSource.register(own)
 
 
 def _agent(client: Client) -> Agent | None:
-    """Return the agent of this process for a client, started where there is none."""
+    """Return the agent of this process for a client. Start it if there is none."""
     if _is_served(client):
         return None
     key = (client.base_url, client.subject)
@@ -157,31 +157,31 @@ def _is_closed(agent: Agent) -> bool:
 def _is_served(client: Client) -> bool:
     try:
         return bool(_doors.pickled(client).get("agent"))
-    except TypeError:  # a key that was given itself
+    except TypeError:  # a key in memory
         return False
 
 
 def _check(client: Client, agent: Agent) -> None:
     state = agent.state
     if (state.base_url, state.subject) != (client.base_url, client.subject):
-        raise ConfigError("The agent is of another service or subject than the client.")
+        raise ConfigError("The agent has another service or subject than the client.")
 
 
 def _key(spark: SparkSession) -> str:
-    """Return what names a session, by whichever object: that of an ended one is not used again."""
+    """Return the identifier of a session, which is never used again after the session ends."""
     if _is_remote(spark):
         return str(getattr(spark, "session_id", ""))
-    java = getattr(spark, "_jsparkSession", None)  # what is no session has none
+    java = getattr(spark, "_jsparkSession", None)
     return "" if java is None else str(java.sessionUUID())
 
 
 def _is_remote(spark: SparkSession) -> bool:
-    """Whether it is a session of Spark Connect, as those of Sail are."""
+    """Whether it is a session of Spark Connect. Sail uses Spark Connect too."""
     return ".connect." in type(spark).__module__
 
 
 def _is_local(spark: SparkSession) -> bool:
-    """Whether all tasks run on this machine, as far as the session tells."""
+    """Whether all tasks run on this machine, according to the session's address."""
     if _is_remote(spark):
         return str(spark.client.host) in ("localhost", "127.0.0.1", "::1")
     return str(spark.sparkContext.master).startswith("local")

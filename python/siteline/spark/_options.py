@@ -35,7 +35,7 @@ _SECRET = ("key", "token", "secret", "pass", "credential", "assertion", "cursor"
 
 @dataclass(frozen=True)
 class Options:
-    """The options of one read, checked as far as no client is needed for that."""
+    """The options of one read. A client checks the times."""
 
     profile: str | None
     query: dict[str, Any]
@@ -47,7 +47,7 @@ class Options:
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> Options:
-        """Read what was given; a :class:`ConfigError` for an unknown name or a secret."""
+        """Return the options. Raises ConfigError for an unknown name or a secret."""
         found: dict[str, Any] = {}
         for name, value in given.items():
             known = _known(name)
@@ -79,14 +79,14 @@ class Options:
         return replace(self, query={**self.query, "start": start, "end": end})
 
     def refuse_times(self) -> None:
-        """Refuse what only streams have."""
+        """Reject options that only streams have."""
         if self.times:
             names = ", ".join(self.times)
-            raise ConfigError(f"The options {names} are for streams (spark.readStream) alone.")
+            raise ConfigError(f"The options {names} are only for streams (spark.readStream).")
 
     @property
     def key(self) -> str:
-        """What is asked, with its range as it was given: what has the same key is as dense."""
+        """The key of a query's density: the profile and the query as given."""
         return json.dumps([self.profile, self.query], sort_keys=True, default=str)
 
 
@@ -95,7 +95,7 @@ def _known(name: str) -> str:
     if plain in _KNOWN:
         return _KNOWN[plain]
     if any(part in plain for part in _SECRET):
-        # The value is not shown: it may be one.
+        # The message leaves out the value, because it may be a secret.
         raise ConfigError(
             f"{name!r} is no option of siteline: options show in plans and logs of Spark.",
             hint="Keys and passphrases belong into a profile, or into the variables of the driver: "

@@ -1,4 +1,4 @@
-"""What a read costs, and the partitions into which it is cut."""
+"""The cost of a read, and its partitions."""
 
 from __future__ import annotations
 
@@ -20,44 +20,44 @@ if TYPE_CHECKING:
     from siteline.page import Page
 
 LEAST_PAGES = 10
-"""Of a partition. The last page of each is partly filled, so that this costs a tenth at most."""
+"""Minimum pages per partition. Keeps the waste in a partly filled last page below 10 %."""
 MOST_PAGES = 100
-"""Of a batch of a stream, and of a bucket that is measured, where ``maxPages`` does not say it."""
+"""Maximum pages of a stream's batch and of a measurement, unless ``maxPages`` is given."""
 _LONGEST = timedelta(days=31)
 _MOST_PARTS = 10_000
 
 
 class Density(NamedTuple):
-    """How many points a query has in a bucket, all its series together, and on a full page.
+    """The points per bucket, of all series of a query together, and per full page.
 
-    A rate of 0 is that nothing was found, and not that nothing is there.
+    A rate of 0 means that the measurement found no points. There may be some.
     """
 
     rate: float
     full: float
 
     def pages(self, buckets: float) -> int:
-        """Return the expected pages of a range of so many buckets: at least one."""
+        """Return the expected pages of a number of buckets: at least one."""
         return max(1, math.ceil(self.rate * buckets / self.full))
 
 
 @dataclass(frozen=True)
 class Part:
-    """The range of a partition, half-open but for the last one, and what it may cost."""
+    """The range of a partition and its cost. Only the last partition contains its end."""
 
     start: datetime
     end: datetime
     pages: int
     is_last: bool = True
-    """A point at ``end`` belongs to it, where the service sends one."""
+    """Whether a point at ``end`` belongs to it."""
     share: int | None = None
-    """Of what may be requested: the allowance of a task whose requests only it counts."""
+    """The allowance of a task that has its own request counter."""
     most: int | None = None
-    """The pages that it may have with ``maxPages``: what others are not expected to need is its."""
+    """Its maximum of pages with ``maxPages``: all pages that the others do not need."""
 
 
 def buckets(scan: Scan) -> int:
-    """Return how many buckets a scan has; the last one may be shorter."""
+    """Return the number of buckets of a scan. The last one may be shorter."""
     query = scan.query
     assert query.start is not None
     assert query.end is not None
@@ -66,9 +66,9 @@ def buckets(scan: Scan) -> int:
 
 
 def longest(width: timedelta) -> int:
-    """Return the most buckets of a partition, 31 days, however few pages these are.
+    """Return the maximum buckets of a partition: 31 days.
 
-    The longest range that a service answers is not documented (§8).
+    The service does not document the longest range that it accepts (§8).
     """
     return max(1, _LONGEST // width)
 
@@ -80,13 +80,13 @@ def measure(
     most: int = MOST_PAGES,
     too_dense: float | None = None,
 ) -> tuple[Density, int]:
-    """Read a page of a hundredth of the range, and return the density and the pages it cost.
+    """Read a page of a hundredth of the range, and return the density and the pages read.
 
-    The hundredth is its middle: data at the end may be late. Where nothing is there, one or two
-    others are looked at. With ``too_dense``, in pages of a bucket, four are looked at until one has
-    more, and the densest counts: the beginning and the end, because a tag that is added or removed
-    makes data denser on one side, and two between. At most ``most`` pages are read: what was found
-    by then is too little rather than too much.
+    It reads from the middle, because data at the end may be late, and tries one or two other places
+    if the middle is empty. With ``too_dense`` (pages per bucket) it reads four places until one
+    is denser than that, and returns the highest density. Two of them are the start and the end:
+    a tag that was added or removed makes one side denser. It reads at most ``most`` pages, so the
+    density may be too low, but not too high.
     """
     width, start, count = _width(scan), scan.query.start, buckets(scan)
     assert start is not None
@@ -95,7 +95,7 @@ def measure(
 
     def reading(first: int, many: int, most: int) -> Iterator[Page]:
         bounds = {"start": start + first * width, "end": start + (first + many) * width}
-        # Without max_pages one more would be under way than is taken.
+        # Without max_pages the scan would prefetch a page that nobody reads.
         scan = client.scan(**options | bounds, labels=False, max_pages=max(1, most))
         return islice(scan.pages(), most)
 
@@ -119,12 +119,12 @@ def _look(
     full: float,
     most: int,
 ) -> tuple[Density, int]:
-    """Read a page of some buckets; where they have more, one of them to its end."""
+    """Read a page of some buckets. If they have more pages, read one bucket to its end."""
     again = wide > 1
     pages = reading(place, wide, 1 if again else most)
     first = next(pages)
     if first.is_last:
-        # A page with more points than it was asked for counts something else.
+        # The service may return more points than page_size.
         return Density(len(first) / wide, max(full, len(first))), 1
     one = reading(place, 1, most - 1) if again else chain([first], pages)
     lengths = [len(page) for page in one]
@@ -133,10 +133,9 @@ def _look(
 
 
 def parts(scan: Scan, density: Density, by: str | int | None) -> list[Part]:
-    """Cut a scan between buckets, into parts of at least ten pages, or of 31 days.
+    """Cut a scan between buckets, into parts of at least ten pages and at most 31 days.
 
-    ``by`` is the length of a part (``"1d"``), of which as many are joined as it takes, or the most
-    that there may be, where none is longer than 31 days.
+    ``by`` is a length (``"1d"``), of which a part is a multiple, or the maximum number of parts.
     """
     count = buckets(scan)
     if isinstance(by, str):
@@ -154,7 +153,7 @@ def parts(scan: Scan, density: Density, by: str | int | None) -> list[Part]:
 
 
 def _joined(scan: Scan, density: Density, by: str) -> timedelta:
-    """Return the least multiple of a length that has ten pages; at most the whole, or 31 days."""
+    """Return the smallest multiple of a length that has ten pages, at most 31 days."""
     first = scan.split(by)[0]
     count, many, width = buckets(scan), buckets(first), _width(scan)
     needed = math.ceil(LEAST_PAGES * density.full / density.rate) if density.rate else count
@@ -167,7 +166,7 @@ def _width(scan: Scan) -> timedelta:
 
 
 def plan_of(client: Client, scan: Scan, parts: list[Part]) -> Plan:
-    """Show the parts and the allowance."""
+    """Return a plan with the parts and the allowance."""
     tasks = tuple(Task("", "backfill", part.start, part.end, part.pages) for part in parts)
     allowance, pages = client.allowance, sum(part.pages for part in parts)
     now = client.plan(scan).now
@@ -175,10 +174,11 @@ def plan_of(client: Client, scan: Scan, parts: list[Part]) -> Plan:
 
 
 def shared(plan: Plan, parts: list[Part], max_pages: int | None) -> list[Part]:
-    """Give each part its share of what may be requested; refuse what is not enough.
+    """Give each part its share of the allowance.
 
-    Raises :class:`AllowanceExhausted`, or :class:`QueryError` where ``maxPages`` was given. Each
-    names both numbers, and is raised before any task.
+    Raises:
+        AllowanceExhausted: The allowance is smaller than the expected pages.
+        QueryError: ``maxPages`` is smaller than the expected pages.
     """
     pages, left = sum(part.pages for part in parts), plan.allowance.left
     if max_pages is not None:
@@ -195,7 +195,7 @@ def shared(plan: Plan, parts: list[Part], max_pages: int | None) -> list[Part]:
 
 
 def with_shares(parts: list[Part], limit: int | None) -> list[Part]:
-    """Divide a limit among parts, by their pages; none stays none."""
+    """Divide a limit among parts by their pages. ``None`` is no limit."""
     if limit is None:
         return parts
     pages = sum(part.pages for part in parts)

@@ -1,4 +1,4 @@
-"""What a batch of a stream reads: pure functions of two offsets."""
+"""The ranges that a batch of a stream reads: pure functions of two offsets."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Offset(NamedTuple):
-    """How far a stream is: up to where it has read, and up to where what it read is final."""
+    """The position of a stream: the end of the read range, and of the settled range."""
 
     read: datetime
     settled: datetime
 
     @classmethod
     def from_dict(cls, record: Mapping[str, str]) -> Offset:
-        """Return the offset that Spark kept."""
+        """Return the offset that Spark stored."""
         return cls(*(datetime.fromisoformat(record[name]) for name in cls._fields))
 
     def to_dict(self) -> dict[str, str]:
-        """Return what Spark keeps: text."""
+        """Return the offset as text, which Spark stores."""
         return {name: iso(at) for name, at in self._asdict().items()}
 
 
@@ -38,12 +38,12 @@ Range = tuple[datetime, datetime]
 
 
 def length(found: list[Range]) -> timedelta:
-    """Return how much is read in all."""
+    """Return the total length of the ranges."""
     return sum((end - start for start, end in found), timedelta())
 
 
 def expected(density: Density, found: list[Range], feed: Feed) -> int:
-    """Return the pages of some ranges, each in partitions that are not too long."""
+    """Return the expected pages of some ranges, cut into partitions of at most 31 days."""
     assert feed.interval is not None
     most, pages = longest(feed.interval), 0
     for start, end in found:
@@ -54,11 +54,10 @@ def expected(density: Density, found: list[Range], feed: Feed) -> int:
 
 
 def ranges(before: Offset, after: Offset, feed: Feed) -> list[Range]:
-    """Return what the batch between two offsets reads: one range, or two apart.
+    """Return the ranges that the batch between two offsets reads: at most two.
 
-    That is what is fresh, with the overlap before it as far as that is not settled; and what has
-    become due, once more as a whole. A replayed batch has the same two offsets, so that it reads
-    the same.
+    One range is fresh, with the unsettled part of the overlap before it. The other has become due
+    and is read again. A replayed batch has the same two offsets, so it reads the same ranges.
     """
     found = []
     if after.settled > before.settled:
@@ -72,9 +71,9 @@ def ranges(before: Offset, after: Offset, feed: Feed) -> list[Range]:
 
 
 def advance(before: Offset, now: datetime, feed: Feed, density: Density, pages: int) -> Offset:
-    """Return the offset after the next batch, which has at most so many pages.
+    """Return the offset after the next batch, which has at most ``pages`` pages.
 
-    What is fresh comes before what has become due. Where nothing is to be read, the offset stays.
+    Fresh data is read before data that has become due. With nothing to read the offset stays.
     """
     width = feed.interval
     assert width is not None
@@ -86,11 +85,11 @@ def advance(before: Offset, now: datetime, feed: Feed, density: Density, pages: 
     room = width * min(_buckets(density, pages, width), (newest - start) // width)
     read = min(newest, max(start + room, before.read + width))
     if read > before.read and before.settled >= start:
-        # What is fresh is read after its lateness, as far as that is over.
+        # This read settles fresh data if its lateness has passed.
         return Offset(read, max(before.settled, min(due, read)))
     spent = expected(density, [(start, read)], feed) if read > before.read else 0
     due = min(due, read)
-    # One more than that is due, where a bound of windows lies between two buckets.
+    # One bucket more, because a window can end inside a bucket.
     left = min(_buckets(density, pages - spent, width), (due - before.settled) // width + 1)
     settled = min(due, before.settled + width * left)
     whole = _windows(settled, feed)
@@ -98,14 +97,14 @@ def advance(before: Offset, now: datetime, feed: Feed, density: Density, pages: 
 
 
 def _edge(before: Offset, feed: Feed) -> datetime:
-    """Return where the overlap begins: what is settled is not read again."""
+    """Return the start of the overlap. Settled data is not read again."""
     assert feed.interval is not None
     overlap = -(-feed.overlap // feed.interval) * feed.interval
     return max(before.settled, before.read - overlap)
 
 
 def _buckets(density: Density, pages: int, width: timedelta) -> int:
-    """Return how many buckets so many pages hold, in partitions that are not too long."""
+    """Return the buckets that fit on some pages, in partitions of at most 31 days."""
     most = longest(width)
     whole = density.pages(most)
     if whole < LEAST_PAGES and pages >= whole:
@@ -114,11 +113,11 @@ def _buckets(density: Density, pages: int, width: timedelta) -> int:
 
 
 def _floor(at: datetime, feed: Feed) -> datetime:
-    """Return the newest bound of buckets, counted from the feed's beginning."""
+    """Return the newest bound of a bucket. Buckets are counted from the feed's start."""
     assert feed.interval is not None
     return feed.start + (at - feed.start) // feed.interval * feed.interval
 
 
 def _windows(at: datetime, feed: Feed) -> datetime:
-    """Return the newest bound of windows, which lie on a grid in UTC, as one of buckets."""
+    """Return the newest bound of a window (a grid in UTC), rounded down to a bucket."""
     return _floor(_EPOCH + (at - _EPOCH) // feed.window * feed.window, feed)

@@ -1,4 +1,4 @@
-"""How a query is read, in the driver and in tasks. Nothing here knows an engine."""
+"""Reads a query, in the driver and in tasks. This module does not depend on an engine."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class Registered:
-    """What travels with a registered class: how profiles are read, and what plans have learnt."""
+    """The state of a registered class: the access to profiles, and the densities of plans."""
 
     accesses: dict[str | None, Access] = field(default_factory=dict)
     densities: dict[str, Density] = field(default_factory=dict)
 
     def access(self, profile: str | None) -> Access:
-        """Return that of a profile; without a name, that of the only one."""
+        """Return the access to a profile. Without a name, there must be only one."""
         if profile in self.accesses:
             return self.accesses[profile]
         if profile is None and len(self.accesses) == 1:
@@ -45,24 +45,24 @@ class Registered:
 
 @dataclass(frozen=True)
 class Reading:
-    """One query with a fixed range, and how it is read. It can be pickled, and has no secret."""
+    """One query with a fixed range, and its access. It can be pickled and contains no secret."""
 
     options: Options
     access: Access
     density: Density | None = None
 
     def fixed(self) -> Reading:
-        """Return the same with a range that stays as it is, wherever it is made again."""
+        """Return the same reading with absolute times."""
         with self.access.client() as client:
             query = self.scan(client).query
         return replace(self, options=self.options.between(query.start, query.end))
 
     def scan(self, client: Client) -> Scan:
-        """Return the whole of it as a scan."""
+        """Return a scan of the whole range."""
         return client.scan(**self.options.query, labels=False)
 
     def planned(self, client: Client) -> tuple[Plan, list[Part], Density]:
-        """Plan it, reading a page where the density is not known."""
+        """Plan the read. If the density is unknown, this reads a page."""
         scan, query = self.scan(client), self.options.query
         density, most = self.density, self.options.max_pages or MOST_PAGES
         if density is None:
@@ -74,6 +74,6 @@ class Reading:
         """Read a part within a task, as :func:`siteline.spark._batches.read`."""
         query = self.options.query
         most = part.most if is_bounded else None
-        # Closing it gives back what the agent lent and the task did not use.
+        # Closing the client returns the unused part of its allowance to the agent.
         with self.access.client(part.share) as client:
             yield from _batches.read(client, query, part, zone, most)

@@ -1,4 +1,4 @@
-"""The data source itself: what the engine makes in its own worker processes."""
+"""The data source, which the engine creates in its worker processes."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class PointReader(DataSourceReader):
     """
 
     def __init__(self, reading: Reading, schema: Any) -> None:
-        """Prepare a read; ``schema`` is that of the engine."""
+        """Prepare a read with the engine's schema."""
         self._reading = reading
         self._zone = _batches.has_zone(schema)
 
     def partitions(self) -> list[Partition]:
-        """Cut the range, and refuse what the allowance has no pages for, before any task."""
+        """Return the partitions. Raise before any task if the allowance is too small."""
         reading = self._reading
         with reading.access.client() as client:
             plan, found, _ = reading.planned(client)
@@ -48,17 +48,17 @@ class PointReader(DataSourceReader):
 class SitelineDataSource(DataSource):
     """``spark.read.format("siteline")``: registered by :func:`siteline.spark.register`.
 
-    Spark and Sail make it in a worker process, never in the driver itself. The registered class is
-    a subclass with what the driver knows, which travels in its pickle: options would show it.
+    Spark and Sail create it in a worker process, never in the driver. The registered class is a
+    subclass whose pickle contains the driver's settings. Options would show them in plans.
     """
 
     registered: ClassVar[Registered] = Registered()
-    """What the driver knows: set by :func:`siteline.spark.register`, not by you."""
+    """The driver's settings. Only :func:`siteline.spark.register` sets them."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         """Check the options, and fix the range: a read without ``end`` ends now.
 
-        A stream may begin later than that, so that a range without a bucket is for the reader.
+        A stream may start in the future, so only the reader rejects a range without a bucket.
         """
         given = Options.parse(dict(options))
         access = self.registered.access(given.profile)

@@ -1,4 +1,4 @@
-"""``spark.readStream.format("siteline")``: fresh points, and again what may have changed."""
+"""``spark.readStream.format("siteline")``: new points, and a second read after the lateness."""
 
 from __future__ import annotations
 
@@ -42,21 +42,20 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SLACK = 4
-"""How many times the expected pages a batch may need, and still fit in a day's allowance."""
+"""A batch may need this multiple of its expected pages and still fits in a day's allowance."""
 _UNKNOWN = Density(0.0, 1.0)
 _LOOKS = 4
-"""The least pages of a measurement that is careful."""
+"""Minimum pages of a careful measurement."""
 
 
 class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads a query without an end, batch after batch.
+    """Reads a query without an end in batches.
 
-    It lives in a worker process of the driver for as long as the stream runs, and in each task as
-    its pickle.
+    Spark keeps it in a worker process of the driver, and pickles it for tasks.
     """
 
     def __init__(self, reading: Reading, schema: Any) -> None:
-        """Prepare a stream; ``schema`` is that of the engine."""
+        """Prepare a stream with the engine's schema."""
         query: dict[str, Any] = {**reading.options.query, **reading.options.times}
         if "end" in query:
             raise ConfigError("A stream has no end: leave the option out, or use spark.read.")
@@ -71,26 +70,26 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._client: Client | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the client of this process out."""
+        """Leave out the client of this process."""
         return {**self.__dict__, "_client": None}
 
     def initialOffset(self) -> dict[str, str]:
-        """Begin where the query does: nothing is read, nothing settled."""
+        """Return the start of the query: nothing is read or settled."""
         return self._offset(Offset(self._feed.start, self._feed.start))
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Ask for all: the pages of a batch are limited here."""
+        """Return no limit, because this class limits the pages of a batch."""
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Fix the time: what comes later is for the next run."""
+        """Fix the time. Later data is for the next run."""
         self._until = self._now()
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:
-        """Say how far the next batch goes, within the pages of a batch and of the allowance.
+        """Return the end of the next batch, within the limits of a batch and the allowance.
 
-        With nothing left of the allowance it goes nowhere, and a stream waits for the next day. One
-        that reads what is available now, and no more, raises :class:`AllowanceExhausted`.
+        If the allowance is used up, a stream waits for the next day, but one with the trigger
+        ``availableNow`` raises :class:`AllowanceExhausted`.
         """
         self._check(start)
         before = Offset.from_dict(start)
@@ -110,13 +109,13 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[Partition]:
-        """Cut the ranges between two offsets, as a batch does, and as its replay does again."""
+        """Return the partitions between two offsets. A replayed batch gets the same ones."""
         self._check(start)
         self._check(end)
         read = ranges(Offset.from_dict(start), Offset.from_dict(end), self._feed)
         if not read:
             return []
-        # Of a batch that is replayed all that may be requested is needed for itself.
+        # A replayed batch may need the whole allowance, so its measurement reads few pages.
         density = self._density or self._measure(read, self._pages() // LEAST_PAGES)
         found = [
             part
@@ -131,7 +130,7 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         yield from self._reading.read(partition.value, self._zone, is_bounded=False)
 
     def stop(self) -> None:
-        """Give back what the agent lent to the driver's side."""
+        """Return the unused allowance of the driver to the agent."""
         if self._client is not None:
             self._client.close()
 
@@ -145,7 +144,7 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._open().scan(**query, labels=False)
 
     def _now(self) -> datetime:
-        """Return the service's time, which a page tells, where one is left."""
+        """Return the service's time. If the allowance permits it, this reads a page to set it."""
         clock, since = self._clock(), self._feed.start
         if self._density is None and self._pages() and clock > since + self._width:
             whole = since + (clock - since) // self._width * self._width
@@ -153,7 +152,7 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._clock()
 
     def _clock(self) -> datetime:
-        """Return the time of the client: a plan of any scan has it."""
+        """Return the client's time, which every plan contains."""
         return self._open().plan(self._scan(_EPOCH, _EPOCH + self._width)).now
 
     def _pages(self) -> int:
@@ -161,14 +160,14 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         pages, allowance = self._reading.options.max_pages or MOST_PAGES, self._open().allowance
         if allowance.limit is None or allowance.left is None:
             return pages
-        # Spark keeps the range of a batch before it is read, and there is no way to read less.
+        # Spark stores the range of a batch before the read, so a batch cannot end early.
         return min(pages, max(1, allowance.limit // _SLACK), allowance.left)
 
     def _fitting(self, before: Offset) -> Offset:
-        """Return how far a batch goes that fits; where nothing fits any more today, nowhere.
+        """Return the end of a batch that fits the allowance, or ``before`` if none fits today.
 
-        One that does not fit into what is left of a day is for the next. But on a day of which most
-        is left it is tried: what never fits is an error, and no wait.
+        A batch that does not fit waits for the next day. If at least half of the allowance is left,
+        it is tried anyway: a batch that never fits must fail instead of waiting forever.
         """
         allowance = self._open().allowance
         after = self._measured(before, allowance)
@@ -180,13 +179,13 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return before if left == 0 or (needed > left and is_late) else after
 
     def _measured(self, before: Offset, allowance: Allowance) -> Offset:
-        """Return how far a batch goes that was measured in its own range.
+        """Return the end of a batch after measuring the density in its own range.
 
-        Elsewhere data may be denser or not so dense. The density of a batch before is enough where
-        little is to be read. Where there are no pages to find out, it is one bucket.
+        A short batch uses the density of the batch before it. If no page is left to measure the
+        density, the batch is one bucket.
         """
         pages, left = self._pages(), allowance.left
-        # The nearer a batch is to what a day has, the more it matters how dense the data is.
+        # A batch that needs much of a day's allowance needs an exact density.
         limit = allowance.limit
         is_careful = limit is not None and limit < _SLACK * LEAST_PAGES * pages
         looks = _LOOKS if is_careful else 1
@@ -199,9 +198,9 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if self._is_of_batch and self._expected(read) <= pages // LEAST_PAGES:
                 return after
             self._density = self._measure(read, pages, is_careful=is_careful)
-            is_careful = False  # the next range has a density that was found
+            is_careful = False  # the next range is shorter, and its density is known
             self._is_of_batch = True
-            # By now the time is the service's.
+            # The measurement has set the client's clock to the service's time.
             less = self._advance(before, self._density, pages)
             longer, shorter = length(read), length(ranges(before, less, self._feed))
             if shorter >= longer:
@@ -219,20 +218,20 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _measure(self, read: list[Range], most: int, *, is_careful: bool = False) -> Density:
         """Return the density of the densest range."""
         query = self._reading.options.query
-        # What has twice the pages of a batch is not looked at any longer.
+        # A bucket that is twice as dense as a batch allows ends the measurement.
         enough = 2 * most * (self._width / length(read)) if is_careful else None
         scans, most = [self._scan(*one) for one in read], max(1, most)
         found = [measure(self._open(), scan, query, most, enough)[0] for scan in scans]
         return max(found, key=lambda density: density.rate / density.full)
 
     def _offset(self, at: Offset) -> dict[str, str]:
-        """Return what Spark keeps: the instants, and of which query they are."""
+        """Return the offset as Spark stores it: the times and a digest of the query."""
         return {**at.to_dict(), "query": self._query}
 
     def _check(self, offset: dict[str, str]) -> None:
         if offset.get("query") != self._query:
             raise FeedChanged(
-                "The checkpoint is of another query: its site, line, filters, interval or start.",
+                "The checkpoint has another site, line, filters, interval or start.",
                 hint="Choose another checkpointLocation, and another table, for the new query.",
             )
 
@@ -243,7 +242,7 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _digest(feed: Feed, query: dict[str, Any]) -> str:
-    """Return what is the same where site, line, filters, interval and start are."""
+    """Return a digest of site, line, filters, interval and start."""
     named = {name: query.get(name) for name in ("site", "line", "filters")}
     of = [named, str(feed.interval), iso(feed.start)]
     return hashlib.sha256(json.dumps(of, sort_keys=True, default=str).encode()).hexdigest()

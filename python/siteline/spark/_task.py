@@ -1,4 +1,4 @@
-"""What the engine sends to a task."""
+"""The partition that the engine sends to a task."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ class Partition(InputPartition):
     value: Part
 
     def __init__(self, part: Part) -> None:
-        """Hold the part."""
+        """Wrap the part."""
         super().__init__(part)

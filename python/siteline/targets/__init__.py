@@ -1,8 +1,8 @@
-"""Where :meth:`siteline.Client.sync` can write beside a :class:`siteline.Store`.
+"""The targets of :meth:`siteline.Client.sync`, in addition to :class:`siteline.Store`.
 
-:class:`DuckDB`, :class:`Postgres` and :class:`Delta` keep the points of feeds in a database or a
-lake that you have: the same points, values and flags as a ``Store``, and the state of each feed in
-the transaction of its points. For others see :class:`siteline.targets.StoreTarget`.
+:class:`DuckDB`, :class:`Postgres` and :class:`Delta` store the same points, values and flags as a
+``Store`` in your database or lake, and the state of a feed in the transaction of its points. For
+other databases write a :class:`siteline.targets.StoreTarget`.
 """
 
 from siteline.targets._delta import Delta

@@ -26,16 +26,15 @@ _POINT = ", ".join((*_shared.IDS, "timestamp", *_shared.VALUES))
 class Delta(_shared.SharedTarget):
     """A Delta table at a path or URI with the points of all feeds, divided by feed and UTC day.
 
-    A page is compared with the stored points of its days. Then one commit appends what is new, or
-    merges: the files of days with revised or withdrawn points are written anew, no others. All
-    pages of a chain are one commit (``batch="chain"``): in parts, a chain also rewrites unchanged
-    points (``seen``).
+    A page is compared with the stored points of its days. One commit then appends new points, or
+    rewrites the files of the days with revised or withdrawn points. With ``batch="chain"`` all
+    pages of a chain are one commit; smaller commits also rewrite unchanged points (``seen``).
 
-    Delta has no transaction of two tables, and drops the metadata of old commits. So a state first
-    gets a new number in the table ``PATH_states``; then the commit of the points has this number
-    as the version of its app transaction, which Delta keeps. The state that counts is that of the
-    last commit, wherever a process is killed. Of two processes that sync a feed, the second gets a
-    :class:`StoreBusy`; after other conflicts (compaction, other feeds) a page is compared again.
+    A Delta transaction has one table. So a new state is first stored under a new number in the
+    table ``PATH_states``. Then the points are committed with this number as the version of their
+    app transaction. The state of the last commit counts, even after a crash. If two processes sync
+    a feed, the second raises :class:`StoreBusy`. After other conflicts (compaction, other feeds) a
+    page is compared again.
 
     Args:
         path: The path or URI of the table.
@@ -114,7 +113,7 @@ class Delta(_shared.SharedTarget):
         if self._numbers.setdefault(feed, before) != before:
             raise StoreBusy(f"Another process has synced the feed {feed!r} to {lake.shown}.")
         counts, rows = ([0, 0, 0], []) if page is None else self._compared(points, feed, page)
-        number = max(before, time.time_ns()) + 1 + secrets.randbelow(10**9)  # of no other process
+        number = max(before, time.time_ns()) + 1 + secrets.randbelow(10**9)  # unique
         lake.put("_states", feed=feed, number=number, state=state)
         commit = lake.commit(number, feed, sequence=None if page is None else page.sequence)
         if sum(batch.num_rows for batch in rows) == counts[0]:
@@ -125,7 +124,7 @@ class Delta(_shared.SharedTarget):
         return _shared.counted(page, *counts)
 
     def _compared(self, points: Any, feed: str, page: Any) -> tuple[list[int], list[Any]]:
-        """Return how many points are new, revised and withdrawn, and the rows to write."""
+        """Return the numbers of new, revised and withdrawn points, and the rows to write."""
         lake, number, days = self._lake, page.sequence, self._lake.days(page)
         if page.is_last:
             days |= {page.query.start.date(), (page.query.end - timedelta(microseconds=1)).date()}
@@ -145,10 +144,10 @@ class Delta(_shared.SharedTarget):
         return counts, rows
 
     def changes(self, feed: str, since: int = 0, *, old: bool = False) -> Any:
-        """Return the points that changed after a sequence, as an Arrow stream to be read once.
+        """Return the points that changed after a sequence, as an Arrow stream, which is read once.
 
-        With ``old=True`` also what was known at ``since``, from that version of the table: its
-        commit is in the log for 30 days, its files until :meth:`compact` deletes them after 7.
+        ``old=True`` adds the values at ``since`` from that version of the table. Its commit is in
+        the log for 30 days. :meth:`compact` deletes its files after 7 days.
 
         Args:
             feed: The name of the feed.
@@ -186,7 +185,7 @@ class Delta(_shared.SharedTarget):
         return self._lake.version(self._lake.open(), feed, consumer)
 
     def set_offset(self, consumer: str, feed: str, sequence: int) -> None:
-        """Remember the sequence up to which a consumer has read a feed.
+        """Store the sequence up to which a consumer has read a feed.
 
         Args:
             consumer: The name of a program that reads changes.
@@ -197,9 +196,9 @@ class Delta(_shared.SharedTarget):
         self._lake.retried(lambda: self._lake.append(self._lake.open(), [], commit))
 
     def compact(self) -> None:
-        """Join small files, and delete those that no version of the last 7 days has.
+        """Join small files, and delete the files that no version of the last 7 days uses.
 
-        For once a day, when no sync runs: each sync adds a file to the days where something is new.
+        Run it once a day while no sync runs: each sync adds a file to each day with new points.
         """
         for table in map(self._lake.open, filter(self._lake.exists, ("", "_states"))):
             table.optimize.compact()

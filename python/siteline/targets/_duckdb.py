@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class DuckDB(_shared.SharedTarget):
     """Points of feeds in a DuckDB database: a target of :meth:`Client.sync`.
 
-    DuckDB gives a file to one process at a time: to others it is a :class:`StoreBusy`, reading
-    too, until :meth:`close`. Threads may share a target.
+    Only one process at a time can open a DuckDB file. Others get :class:`StoreBusy`, even to read,
+    until :meth:`close`. Threads may share a target.
 
     Args:
         database: A path, opened at its first use. Or a connection, which is never closed, and whose
@@ -72,7 +72,7 @@ class DuckDB(_shared.SharedTarget):
                 )
 
     def _cursor(self) -> DuckDBPyConnection:
-        """Return a connection for one call: threads share none, and its end rolls back."""
+        """Return a connection for one call. Its end rolls back an open transaction."""
         if self._connection is None:
             try:
                 self._connection = self._duckdb.connect(self._path)

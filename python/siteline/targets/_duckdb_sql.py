@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from siteline.targets._shared import COLUMNS, IDS, VALUES
 
-# They are of a table "points": `DuckDB` puts another name in. A row of the table is `old`. No table
-# has an index: it is slow, and one that was buffered when a process died may come back damaged.
+# The statements name the table "points"; `DuckDB` inserts another name. A row of the table is
+# `old`. No table has an index: it is slow, and a crash can damage a buffered index.
 SEARCH_PATH = "SELECT current_setting('search_path')"
 OFFSET = """MERGE INTO "points_offsets" AS old USING (SELECT $consumer AS consumer, $feed AS feed,
 $sequence AS sequence) AS new ON old.consumer = new.consumer AND old.feed = new.feed

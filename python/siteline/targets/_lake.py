@@ -1,4 +1,4 @@
-"""What :class:`siteline.targets.Delta` does with deltalake and arro3-core, without pyarrow."""
+"""The tables of :class:`siteline.targets.Delta`, by deltalake and arro3-core, without pyarrow."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _DIVISION = ["feed", "day"]
 _EPOCH = date(1970, 1, 1).toordinal()
 _FEED, _SEQUENCE = "siteline.feed", "siteline.sequence"
 SAME = " and ".join(f"(t.{name} is not distinct from s.{name})" for name in (*IDS, "timestamp"))
-"""Of a point in ``t`` and ``s``; null equals null. With an ``=`` among these conditions DataFusion
-would compare all pairs of rows, and without brackets it reads them otherwise."""
+"""Matches points in ``t`` and ``s``; null equals null. With an ``=`` among these conditions
+DataFusion compares all pairs of rows, and without brackets it parses them in another order."""
 _UPDATE = {name: f"coalesce(s.{name}, t.{name})" for name in ("sequence", "seen")}
 _UPDATE |= {name: f"s.{name}" for name in (*VALUES, "withdrawn")}
 
 
 class Lake:
-    """A Delta table of points at a path or URI, and further tables whose names begin with it."""
+    """A Delta table of points at a path or URI, and its further tables with a suffix."""
 
     def __init__(self, path: str | os.PathLike[str], options: dict[str, str] | None) -> None:
         try:
@@ -53,7 +53,7 @@ class Lake:
         self._options = options
 
     def make(self) -> Any:
-        """Open the table of points, made first where there is none; refuse other columns."""
+        """Open the table of points. Create it if it is missing; reject other columns."""
         schema = self._lake.Schema([self._lake.Field(*of) for of in _TYPES.items()])
         make, options = self._lake.DeltaTable.create, {"storage_options": self._options}
         try:
@@ -99,7 +99,7 @@ class Lake:
         return self._lake.DeltaTable(self.path + suffix, version, self._options)
 
     def read(self, sql: str, **tables: Any) -> Any:
-        """Return the rows of a query as an Arrow stream to be read once."""
+        """Return the rows of a query as an Arrow stream, which can be read once."""
         query = self._lake.QueryBuilder()
         for name, table in tables.items():
             query.register(name, table)
@@ -124,13 +124,13 @@ class Lake:
         return {date.fromordinal(_EPOCH + day) for day in days}
 
     def version(self, table: Any, feed: str, consumer: str | None = None) -> int:
-        """Return the version that a feed's, or its consumer's, last transaction has; 0 without."""
+        """Return the version of the last transaction of a feed or consumer; 0 without one."""
         return table.transaction_version(_app(feed, consumer)) or 0
 
     def commit(
         self, version: int, feed: str, consumer: str | None = None, *, sequence: int | None = None
     ) -> dict[str, Any]:
-        """Return the argument that makes a write such a transaction, of the page ``sequence``."""
+        """Return the argument that makes a write a transaction of the page ``sequence``."""
         notes = {} if sequence is None else {_FEED: feed, _SEQUENCE: str(sequence)}
         transactions = [self._lake.Transaction(_app(feed, consumer), version)]
         commit = self._lake.CommitProperties(notes, app_transactions=transactions)
@@ -141,10 +141,10 @@ class Lake:
         for commit in self.open().history():
             if commit.get(_FEED) == feed and int(commit[_SEQUENCE]) <= sequence:
                 return self.open(version=commit["version"])
-        raise QueryError(f"What was known of {feed!r} at {sequence} is no longer in the log.")
+        raise QueryError(f"The Delta log no longer has the version of {feed!r} at {sequence}.")
 
     def append(self, table: Any, rows: list[Any], commit: Mapping[str, Any]) -> None:
-        """Append batches; none are a commit too."""
+        """Append batches. Without batches it still commits."""
         schema = rows[0].schema if rows else table.schema().to_arrow()
         source = self._arrow.Table.from_batches(rows, schema=schema)
         self._lake.write_deltalake(table, source, mode="append", **commit)
@@ -152,20 +152,20 @@ class Lake:
     def merge(self, table: Any, feed: str, rows: list[Any], commit: Mapping[str, Any]) -> None:
         """Update points of a feed, and insert others; a null sequence or ``seen`` changes none."""
         days = sorted({str(day) for batch in rows for day in self.days(batch)})
-        # The literals keep Delta from the files of other feeds and days.
+        # With literals Delta skips the files of other feeds and days.
         on = f"t.{equals('feed', feed)} and t.day in ({str(days)[1:-1]}) and {SAME}"
         source = self._arrow.Table.from_batches(rows)
         merge = table.merge(source, on, "s", "t", streamed_exec=False, **commit)
         merge.when_matched_update(_UPDATE).when_not_matched_insert_all().execute()
 
     def put(self, suffix: str, **values: object) -> None:
-        """Append a row to a further table, which is made first where there is none."""
+        """Append a row to a further table. Create the table if it is missing."""
         row = self._arrow.Table.from_pydict(self._columns(1, values))
         options = {"mode": "append", "storage_options": self._options}
         self._lake.write_deltalake(self.path + suffix, row, **options)
 
     def retried(self, write: Callable[[], _Result]) -> _Result:
-        """Write again, up to nine times, where another commit touched the same files meanwhile."""
+        """Retry a write up to nine times if another commit changed the same files."""
         for _ in range(9):
             with suppress(self._conflict):
                 return write()
@@ -189,5 +189,5 @@ def _app(feed: str, consumer: str | None) -> str:
 
 
 def equals(name: str, value: str) -> str:
-    """Write a condition in SQL."""
+    """Return an SQL condition."""
     return f"{name} = '" + value.replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""The statements of :class:`siteline.targets.Postgres`: ``%`` stands for the name of its table."""
+"""The statements of :class:`siteline.targets.Postgres`. ``%`` is the name of its table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ROW_NAMES = f"series, withdrawn, timestamp, {_VALUES}, sequence, seen"
 _ROW = """series int4, withdrawn bool, timestamp timestamptz, value float8, minimum float8,
   maximum float8, sample_count int8, sequence int8, seen int8"""
 
-# A server may have other defaults; an id is UTF-8 also in a database that is not.
+# A server may have other defaults. Ids are UTF-8 even if the database has another encoding.
 BEGIN = """SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SET LOCAL client_encoding = 'UTF8'; SET LOCAL jit = off"""
 COLUMNS_OF = """SELECT attname::text, format_type(atttypid, atttypmod)::text,
@@ -47,7 +47,7 @@ TYPES = {
 }
 TYPES["%_history_rows"] = TYPES["%_rows"] | {"replaced_by": "bigint"}
 
-# Locks are of a feed and a table, however the table is named.
+# A lock is for a feed and a table. The oid stays the same if search_path changes.
 MAKE_LOCK = "SELECT pg_advisory_xact_lock(hashtext('siteline'))"
 TRY_LOCK = "SELECT pg_try_advisory_lock(hashtextextended($1, to_regclass($2)::oid::int8))"
 UNLOCK = "SELECT pg_advisory_unlock(hashtextextended($1, to_regclass($2)::oid::int8))"
@@ -64,7 +64,7 @@ SET_OFFSET = """INSERT INTO %_offsets (consumer, feed, sequence) VALUES ($1, $2,
 
 PAGE = f"""CREATE TEMPORARY TABLE IF NOT EXISTS siteline_page ({_ROW}, row int8)
   ON COMMIT DELETE ROWS"""
-# The numbers of the series that $2 has, in its order.
+# The numbers of the series in $2, in the same order.
 SERIES = f"""WITH given AS (
   SELECT *, ARRAY[{_IDS}] AS ids
   FROM ROWS FROM (json_to_recordset($2::json) AS ({_TEXTS})) WITH ORDINALITY g ({_IDS}, number)
@@ -77,8 +77,8 @@ SERIES = f"""WITH given AS (
 )
 SELECT id FROM given JOIN (TABLE known UNION ALL TABLE new) s USING (ids) ORDER BY number"""
 # $1 feed, $2 sequence, $3 is_last, $4 first_sequence, $5 start, $6 end, $7 is_whole, $8 history.
-# All parts see the rows as they were before. The LIMIT keeps a plan from reading all rows; rows
-# that ON CONFLICT leaves alone would be locked, which writes them.
+# All parts see the rows as they were before. The LIMIT prevents a plan that reads all rows.
+# ON CONFLICT would lock unchanged rows, and a lock writes the row.
 WRITE = f"""WITH page AS MATERIALIZED (
   SELECT p.*, known, CASE WHEN known IS NULL THEN 'new'
     WHEN NOT known.withdrawn AND (p.value, p.minimum, p.maximum, p.sample_count)
@@ -124,7 +124,7 @@ CHANGES_WITH_OLD = f"""SELECT {_CHANGED}, {", ".join(f"old_{n}" for n in (*VALUE
     WHERE sequence <= $2 AND replaced_by > $2) old USING (series, timestamp)
   WHERE feed = $1 AND sequence > $2"""
 
-# libpq quotes what it cannot read, or takes for a host: perhaps a part of the password.
+# libpq quotes parts of the DSN that it cannot parse. They may contain the password.
 UNREADABLE = re.compile(
     r'Failed to connect: (?!connection to |could not translate host name "[^"@]*").*("|URI|string)'
 )

@@ -32,8 +32,8 @@ class StoreTarget(Protocol):
     An optional attribute ``batch`` is the number of pages of a chain that ``apply()`` gets as one
     page, or ``"chain"`` for all of them: fewer and larger transactions. They are in memory until
     then. By default it is 1.
-    :meth:`Page.diff` compares it with what is stored. What ``state()`` or ``lock()`` raises
-    is raised before any request: refuse there a table that has other columns.
+    :meth:`Page.diff` compares a page with stored points. ``state()`` and ``lock()`` run before any
+    request, so raise there if the table has other columns.
 
     An optional method ``lock(feed)`` returns a context manager that is entered during the sync. It
     should raise :class:`StoreBusy` if another sync has locked the feed.

@@ -1,4 +1,4 @@
-"""What the targets of siteline have in common."""
+"""Code that all targets share."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 IDS: tuple[str, ...] = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
 VALUES: tuple[str, ...] = ("value", "minimum", "maximum", "sample_count")
 COLUMNS: tuple[str, ...] = ("feed", *IDS, "timestamp", *VALUES, "sequence", "seen", "withdrawn")
-"""Those of a table of points. ``sequence`` is that of the page that changed the point last,
-``seen`` that of the newest page that is known to have brought it."""
+"""The columns of a table of points. ``sequence`` is the page that changed the point last, ``seen``
+the newest page that contained it."""
 
 _busy: set[tuple[str, str]] = set()
 _guard = threading.Lock()
 
 
 class SharedTarget(ABC):
-    """The methods that all have."""
+    """The methods that all targets have."""
 
     def __init_subclass__(cls) -> None:
         """Explain wrong arguments of the methods."""
@@ -42,14 +42,14 @@ class SharedTarget(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Close what it has opened; closing again does nothing."""
+        """Close its connections. Closing again does nothing."""
 
     def coverage(self, feed: str, now: datetime | str | None = None) -> Coverage:
-        """Return what of a feed was read and is settled: as :meth:`Coverage.from_state`."""
+        """Return the read and settled windows of a feed, as :meth:`Coverage.from_state`."""
         return Coverage.from_state(self._known(feed), now)
 
     def lateness(self, feed: str) -> Lateness:
-        """Return how late points come, as audits found: as :meth:`Lateness.from_state`."""
+        """Return how late points arrive, as :meth:`Lateness.from_state`."""
         return Lateness.from_state(self._known(feed))
 
     def _known(self, feed: str) -> bytes:
@@ -74,10 +74,7 @@ class SharedTarget(ABC):
 
 @contextmanager
 def held_in_process(place: str, feed: str) -> Iterator[None]:
-    """Hold a feed of a place (a resolved path) within this process.
-
-    Raises :class:`StoreBusy` where another sync of this process holds it.
-    """
+    """Hold a feed of a place (a resolved path) within this process, or raise StoreBusy."""
     key = (place, feed)
     with _guard:
         if key in _busy:
@@ -91,12 +88,12 @@ def held_in_process(place: str, feed: str) -> Iterator[None]:
 
 
 def check_columns(place: str, found: Iterable[str], wanted: Iterable[str] = COLUMNS) -> None:
-    """Refuse a table that has other columns, before any request."""
+    """Reject a table with other columns, before any request."""
     found = set(found)
     missing = [name for name in wanted if name not in found]
     if missing:
         raise ConfigError(
-            f"{place} has no column {', '.join(missing)}: it is no table of siteline.",
+            f"{place} has no column {', '.join(missing)}: it is not a siteline table.",
             hint="Name another table, or remove this one.",
         )
 
