@@ -143,6 +143,11 @@ def test_unmerged_keeps_the_order_of_pages(sandbox, tmp_path):
     assert os.listdir(tmp_path) == ["out.csv"]
 
 
+def test_a_warning_names_the_profile_setting(sandbox):
+    told = run_command("read", *QUERY, "--machine", "M3", env=sandbox.env()).stderr
+    assert "state how in [NAME.filter_names] of a profile." in told
+
+
 def test_names_select_series(sandbox, tmp_path):
     # The client knows the names of the parameters, so that only matching pages are paid for.
     env = {**sandbox.env(), "SITELINE_CONFIG": str(tmp_path / "config.toml")}

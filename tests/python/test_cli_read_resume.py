@@ -170,6 +170,7 @@ def test_relative_times_stay_the_same(sandbox):
 @pytest.mark.sandbox(daily_allowance=4)
 def test_a_spent_allowance_goes_on_next_day(sandbox):
     first = read(sandbox, *QUERY, "--resume", how=run_json, status=5)
+    assert "bookmark" not in read(sandbox, *QUERY, output=None, status=5).stderr
     assert first["error"]["type"] == "AllowanceExhausted"
     assert first["error"]["retry_at"] == "2026-11-21T00:00:00Z"
     assert "The next requests are possible from 2026-11-21 00:00 UTC on." in first["error"]["hint"]
@@ -259,7 +260,7 @@ def test_a_broken_chain_begins_again(sandbox):
 
 def test_stdout_needs_a_named_spool(sandbox):
     told = fail_after(sandbox, 3, *QUERY, output=None).stderr
-    assert "No page is kept: -o FILE or --spool FOLDER keeps them." in told
+    assert "No page is kept: with -o FILE or --spool FOLDER, --resume continues." in told
     assert os.listdir() == []
     words = ("--spool", "my.spool", *QUERY)
     failed = fail_after(sandbox, 3, *words, output=None)

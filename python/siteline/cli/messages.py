@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from siteline._escape import escaped
 from siteline.cli.colours import painted
-from siteline.cli.output import say
+from siteline.cli.output import in_shell, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,4 +55,4 @@ def _handler(verbosity: int) -> logging.Handler:
 
 def _show(message: Warning | str, *_: object, **__: object) -> None:
     """Omits the place in the code, which users do not need."""
-    say(f"siteline: warning: {escaped(message)}")
+    say(f"siteline: warning: {escaped(in_shell(str(message)))}")

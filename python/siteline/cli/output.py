@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 from siteline._escape import escaped, escaped_lines
@@ -21,6 +22,7 @@ __all__ = [
     "document",
     "error_members",
     "hint",
+    "in_shell",
     "is_terminal",
     "message_of",
     "require_stdout",
@@ -30,6 +32,14 @@ __all__ = [
 
 SCHEMA = 2
 """The version of the documents. Members may be added; none is removed."""
+
+_COMMANDS = {
+    r"client\.series\(\)": "siteline series",
+    r"client\.sync\(\)": "siteline sync",
+    r"store\.coverage\(.*?\)": "siteline coverage",
+    r' unread="warn" leaves .*? arrived\.': "",
+    r"state how: filter_names=\{.*?\}": "state how in [NAME.filter_names] of a profile",
+}
 
 
 class Outcome:
@@ -89,7 +99,7 @@ def error_members(error: BaseException) -> dict[str, Any]:
     told = {
         "type": type(error).__name__,
         "message": message_of(error),
-        "hint": getattr(error, "hint", None),
+        "hint": in_shell(getattr(error, "hint", None) or "") or None,
         "retryable": bool(getattr(error, "retryable", isinstance(error, KeyboardInterrupt))),
         "status": getattr(error, "status", None),
         "code": getattr(error, "code", None),
@@ -119,8 +129,15 @@ def message_of(error: BaseException) -> str:
 def tell(error: BaseException) -> None:
     """Print an error and its hint on stderr."""
     say(f"siteline: {escaped(message_of(error))}")
-    if hint := getattr(error, "hint", None):
+    if hint := in_shell(getattr(error, "hint", None) or ""):
         say(f"  {escaped(hint)}")
+
+
+def in_shell(text: str) -> str:
+    """Returns a text of the library with commands and settings instead of Python calls."""
+    for call, command in _COMMANDS.items():
+        text = re.sub(call, command, text)
+    return text
 
 
 def say(text: str) -> None:

@@ -114,8 +114,8 @@ def _run(options: argparse.Namespace) -> Outcome:
                 table = scan.collect()
             except BaseException as error:
                 is_paid = any(event.kind == "data" for event in requests)
-                lost = "No page is kept: -o FILE or --spool FOLDER keeps them." if is_paid else ""
-                _explain(error, _kept_in_store(options) or lost)
+                lost = "No page is kept: with -o FILE or --spool FOLDER, --resume continues."
+                _explain(error, _kept_in_store(options) or (lost if is_paid else ""))
                 raise
             return _written(options, client, output, table, requests)
 
@@ -319,14 +319,13 @@ def _explain(error: BaseException, way: str, members: dict[str, Any] | None = No
     if isinstance(error, BrokenPipeError) or not isinstance(error, Exception):
         return
     known = getattr(error, "hint", None)
-    if known is not None and "collect()" in known:
+    if known is not None and ("collect()" in known or "bookmark" in known):
         known = None  # for programs
     if (retry_at := getattr(error, "retry_at", None)) is not None:
         from siteline._times import to_second
 
         way = f"{way} The next requests are possible from {to_second(retry_at)} UTC on."
     with suppress(AttributeError):
-        known = known and known.replace("client.series()", "siteline series")
         text = " ".join(filter(None, (known, way)))
         vars(error).update(hint=text or None, members=members or {})
 
