@@ -25,10 +25,10 @@ pub(crate) fn lists<'py>(
 pub(crate) fn first_run(batch: &RecordBatch) -> usize {
     let codes = batch.columns().iter().filter_map(|one| one.as_dictionary_opt::<Int32Type>());
     let run = |codes: &DictionaryArray<Int32Type>| {
-        let first = codes.key(0);
-        (1..codes.len()).find(|row| codes.key(*row) != first)
+        let rows = codes.len();
+        (1..rows).find(|row| codes.key(*row) != codes.key(0)).unwrap_or(rows)
     };
-    codes.filter_map(run).min().unwrap_or(batch.num_rows())
+    codes.map(run).min().unwrap_or_default()
 }
 
 fn list<'py>(
