@@ -339,6 +339,8 @@ def unlisted(texts: Sequence[str], names: Names | None) -> str:
     found: dict[str, None] = {}
     for text in texts:
         level, _, id = text.partition(" ")
+        if level == "series":
+            continue
         at = ("site", "line", *LEVELS).index(level)
         known = () if names is None else _known(names, at)
         found.update(dict.fromkeys(nearest(id.strip('"'), known)))

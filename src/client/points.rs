@@ -173,8 +173,8 @@ impl Points {
             }
             // An exception of a signal handler loses no point.
             let lists = lists(py, &batch, &mut self.times.lock());
-            let made = lists.and_then(|(names, columns)| make.call1((names, columns, is_one)));
-            let points = made.and_then(|made| made.try_iter());
+            let points =
+                lists.and_then(|(names, columns)| make.call1((names, columns, is_one))?.try_iter());
             let points = points.inspect_err(|_| self.open.lock().push(batch))?;
             return ready.call_method1("append", (points,)).map(|_| Some(true));
         }

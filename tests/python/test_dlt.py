@@ -368,7 +368,7 @@ def test_what_cannot_succeed_is_refused_before_any_request(duckdb, tmp_path, san
         ) as failed:
             duckdb.pipeline.run(points, write_disposition=disposition)
         assert isinstance(cause_of(failed), siteline.errors.ConfigError)
-    with pytest.raises(PipelineStepFailed, match="with a destination") as failed:
+    with pytest.raises(PipelineStepFailed, match="needs a destination") as failed:
         dlt.pipeline("nowhere", pipelines_dir=str(tmp_path)).extract(points)
     assert isinstance(cause_of(failed), siteline.errors.ConfigError)
     points.apply_hints(write_disposition={"disposition": "merge", "strategy": "scd2"})

@@ -192,6 +192,16 @@ def test_partial_periods_have_no_value(shared_sandbox):
     pd.testing.assert_frame_equal(dropped, frame[~frame["partial"]].reset_index(drop=True))
 
 
+def test_weeks_from_six_begin_on_monday(shared_sandbox):
+    weeks = shared_sandbox.client(labels=False).read(
+        line="L1", start="2026-11-02", end="2026-11-16", interval="1h"
+    )
+    starts = weeks.resample("1w", "sum", origin="06:00", partial="keep").to_pandas()["timestamp"]
+    assert {(time.weekday(), time.hour) for time in starts} == {(0, 6)}
+    starts = weeks.completeness("1w", origin="2026-11-03").to_pandas()["timestamp"]
+    assert {time.weekday() for time in starts} == {1}
+
+
 def test_missing_buckets_make_no_period_partial(sandbox):
     hours = pd.date_range("2026-11-01", periods=48, freq="1h", tz="UTC")
     frame = pd.DataFrame({"timestamp": hours, "value": 1.0, "sample_count": 1})

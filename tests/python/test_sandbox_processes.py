@@ -66,7 +66,8 @@ def test_r19_unmodified_code_in_another_process_reads_a_sandbox(siteline_sandbox
 def test_r19_unmodified_code_in_this_process_has_the_clock(now, set_variables):
     with siteline.Sandbox(now=now) as sandbox:
         set_variables(sandbox.env())
-        with siteline.Client(http=siteline.types.Http(max_retry_after="1h")) as client:
+        http = siteline.types.Http(max_retry_after="1h")
+        with siteline.Client(http=http, labels=False) as client:
             begin = sandbox.clock.now()
             sandbox.fault(on="data", status=503, retry_after=3_000)
             assert len(client.scan(**DAY).collect()) == 144

@@ -174,6 +174,14 @@ def test_ids_that_are_not_listed_are_a_warning(sandbox):
     assert {row[2] for row in rows(table)} == {"M1"}
 
 
+def test_a_series_that_is_not_listed_is_a_warning(service, listed):
+    ghost = ("S1", "L1", "M1", "D11", "ghost")
+    with pytest.warns(SitelineWarning, match="ghost"):
+        table = service.client().read(**HOUR, series=[ghost, listed[0]])
+    assert len(table) > 0
+    assert table.report.not_listed == ('series "S1 / L1 / M1 / D11 / ghost"',)
+
+
 def test_without_labels_only_ids_match_unchecked(sandbox):
     client = sandbox.client(labels=False, filter_names={})
     assert len(read(client, tag="temperature")) == 0

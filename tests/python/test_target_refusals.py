@@ -132,7 +132,10 @@ def test_a_table_of_others_is_refused_before_any_request(request, sandbox, tmp_p
         target = siteline.targets.Delta(tmp_path / "other")
     with (
         target,
-        pytest.raises(siteline.errors.ConfigError, match=r"no column site_id|no table of siteline"),
+        pytest.raises(
+            siteline.errors.ConfigError,
+            match=r"has no column feed|no column site_id|no table of siteline",
+        ),
     ):
         sandbox.client().sync(FEEDS, target)
     assert sandbox.stats.token_requests == 0

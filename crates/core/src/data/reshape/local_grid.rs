@@ -52,7 +52,7 @@ struct Stretch {
 }
 
 impl LocalGrid {
-    /// `origin` in microseconds of the local clock since 1970-01-01T00:00.
+    /// `origin` in microseconds of the local clock since 1970-01-01T00:00; less than a day is a time of the day.
     ///
     /// # Errors
     /// `QueryError` for months that would begin after the 28th.
@@ -60,7 +60,9 @@ impl LocalGrid {
         let phase = match every {
             Every::Microseconds(width) => {
                 let default = if width % WEEK == 0 { MONDAY } else { 0 };
-                origin.unwrap_or(default).rem_euclid(width)
+                // A time of the day moves the beginning of the week, and a date replaces it.
+                let of_day = origin.filter(|origin| (0..DAY).contains(origin));
+                of_day.map_or(origin.unwrap_or(default), |time| default + time).rem_euclid(width)
             }
             Every::Month => origin.map_or(0, |origin| origin - month(origin, 0)),
         };
