@@ -435,7 +435,8 @@ mod tests {
         let of: Vec<Point> = [0, 30, 60, 120, 150].map(|time| point("a", time, 1.0, 1)).into();
         // The second bucket of the first hour was not read. The second hour lacks a point and is whole.
         let read = vec![0..30 * MINUTE, HOUR..3 * HOUR];
-        let read = Coverage::Known(Expected::new(1_800, std::iter::once(0..3 * HOUR).collect(), read));
+        let read =
+            Coverage::Known(Expected::new(1_800, std::iter::once(0..3 * HOUR).collect(), read));
         let rows = |coverage: &Coverage, partial| {
             let made = made(&of, (Some(30 * MINUTE), 0), Reduction::Sum, (coverage, partial));
             let made = made.expect("buckets");
