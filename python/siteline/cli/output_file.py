@@ -71,7 +71,7 @@ class OutputFile:
             require_stdout()
             if self.format not in _LINES and is_terminal(sys.stdout):
                 raise ConfigError(f"stdout is a terminal, and {self.format} is not text.")
-            self.path = ""
+            self.path: str = ""
         else:
             # The file behind a link is replaced.
             self.path = os.path.realpath(options.output)
