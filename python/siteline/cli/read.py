@@ -236,7 +236,12 @@ def _by_spool(
 ) -> Outcome:
     if not options.verbose:
         logging.getLogger("siteline.sync").setLevel(logging.ERROR)  # the error tells the same
-    _begin(options, client, output, spool)
+    spool.lock()
+    try:
+        _begin(options, client, output, spool)
+    except BaseException:
+        spool.remove() if spool.kept is None else spool.close()
+        raise
     before = _pages_of(spool) or 0
     try:
         table = _scan(options, client, store=spool.store).collect()
@@ -264,7 +269,7 @@ def _begin(options: argparse.Namespace, client: Client, output: OutputFile, spoo
     from siteline.errors import ConfigError
 
     if options.restart:
-        spool.remove()
+        spool.clear()
     asked = _asked(options)
     if spool.kept is None:
         if options.resume and not asked:

@@ -25,11 +25,51 @@ class Spool:
 
     def __init__(self, path: str) -> None:
         """Reads the query of the earlier run, if there is one."""
-        from siteline.errors import ConfigError
-
         self.path = path
         self.kept: dict[str, Any] | None = None
         self._store: Store | None = None
+        self._lock: int | None = None
+        self._load()
+
+    def lock(self) -> None:
+        """Excludes other runs until :meth:`close` or :meth:`remove`.
+
+        Raises:
+            StoreBusy: Another run uses the spool. Nothing has changed.
+        """
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            return
+        from siteline.errors import StoreBusy
+
+        busy = StoreBusy(
+            f"Another run of siteline read uses {self.path}.",
+            hint="Wait until it has ended, or write to another file.",
+        )
+        os.makedirs(self.path, mode=0o700, exist_ok=True)
+        self._lock = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The other run may have removed this folder before it released the lock.
+            is_same = os.path.samestat(os.fstat(self._lock), os.stat(self.path))
+        except (BlockingIOError, FileNotFoundError):
+            is_same = False
+        if not is_same:
+            self._unlock()
+            raise busy
+        self._load()
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _load(self) -> None:
+        """Reads the query of the earlier run."""
+        from siteline.errors import ConfigError
+
+        path, self.kept = self.path, None
         if not os.path.lexists(path):
             return
         try:
@@ -98,14 +138,25 @@ class Spool:
         return sum(feed["sequence"] for feed in _doors.overview(self.store))
 
     def close(self) -> None:
-        """Closes the store."""
+        """Closes the store, and lets other runs in."""
+        self._close_store()
+        self._unlock()
+
+    def _close_store(self) -> None:
         if self._store is not None:
             self._store.close()
             self._store = None
 
     def remove(self) -> None:
         """Removes the spool, and no other file."""
-        self.close()
+        self.clear()
+        with suppress(OSError):
+            os.rmdir(self.path)
+        self._unlock()
+
+    def clear(self) -> None:
+        """Removes the files of the spool."""
+        self._close_store()
         self.kept = None
         if not os.path.isdir(self.path):
             return
@@ -113,8 +164,6 @@ class Spool:
             if name == _QUERY or name.startswith(_POINTS):
                 with suppress(FileNotFoundError):
                     os.unlink(os.path.join(self.path, name))
-        with suppress(OSError):
-            os.rmdir(self.path)
 
 
 def _origin(client: Client) -> str:
