@@ -1,5 +1,5 @@
-//! Which agent a client uses: that of `agent=`, or of the variable, if it has the tokens of the client's
-//! service and subject.
+//! Chooses the agent of a client: `agent=`, or the variable if its agent has tokens of the client's service
+//! and subject.
 
 use crate::prelude::*;
 use siteline_core::agent::{AgentAddress, AgentLink, ClientTls, Holder, Place};
@@ -13,7 +13,7 @@ use siteline_core::settings::{
 /// The options that an agent decides for its clients.
 const OF_THE_AGENT: [&str; 3] = ["daily_allowance", "allowance_resets", "ledger"];
 
-/// An agent that was found, and whose tokens it has.
+/// An agent, with the service and subject of its tokens.
 pub(crate) struct FoundAgent {
     pub(crate) place: Place,
     pub(crate) holder: Holder,
@@ -23,8 +23,8 @@ pub(crate) struct FoundAgent {
 }
 
 impl FoundAgent {
-    /// The agent of this keyword, else that of the variable; an empty keyword is none. Asks it for its
-    /// holder, if need be: not where it is of another service than this one.
+    /// Returns the agent of the keyword, otherwise the one of the variable. An empty keyword means none. Asks
+    /// the agent for its subject if the address has none, unless it belongs to another service.
     pub(crate) fn find(
         py: Python<'_>,
         named: Option<String>,
@@ -85,8 +85,8 @@ impl FoundAgent {
         AgentLink::new(self.place, self.holder, self.tls, clock)
     }
 
-    /// Whether these settings, of variables or a profile, are those of its service and subject. Their key
-    /// is not read then. `lenient`: what there is of settings of which some are missing.
+    /// Whether these settings of variables or a profile name its service and subject. Their key is not read
+    /// then. `lenient` compares only the settings that are present.
     pub(crate) fn serves(
         &self,
         settings: Option<&Settings>,
@@ -126,7 +126,7 @@ pub(crate) fn is_of_the_agent(option: &str) -> bool {
     OF_THE_AGENT.contains(&option)
 }
 
-/// What proves this process to an agent over TLS.
+/// The certificate or secret of this process for an agent over TLS.
 fn tls(environment: &Environment<'_>) -> Result<ClientTls> {
     let path = |name: &str| environment.agent(name).map(PathBuf::from);
     let identity = match (path(AGENT_CERTIFICATE_FILE), path(AGENT_KEY_FILE)) {

@@ -1,4 +1,4 @@
-//! The pages of a sync as Python sees them, and what is handed over to be stored.
+//! The pages of a sync as Python sees them, and the writes that Python must store.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -18,14 +18,14 @@ pub(crate) struct SyncedPages {
 }
 
 impl SyncedPages {
-    /// Of these feeds, read by this client.
+    /// Pages of these feeds, read by this client.
     pub(crate) fn new(feeds: &[Feed], client: &Client) -> Self {
         let feeds = feeds.iter().map(|feed| (feed.name().to_owned(), feed.clone())).collect();
         let host = client.base_url().host().to_owned();
         Self { feeds, host, listed: Arc::clone(client.listed()) }
     }
 
-    /// A page of a feed; what was asked is the range of its chain.
+    /// A page of a feed. Its query is the range of its chain.
     pub(crate) fn page(&self, feed: &str, delivery: &Delivery) -> Result<PageSource> {
         let Delivery { page, batch_first, read_at, chain, is_only_chain, .. } = delivery;
         let (batch_first, read_at, chain, is_only_chain) =
@@ -50,9 +50,9 @@ impl SyncedPages {
     }
 }
 
-/// What is handed over to be stored.
+/// A write that Python must store.
 pub(crate) enum Handed {
-    /// The pending write of the run; with others of its chain where these waited.
+    /// The pending write of the run, and the earlier pages of its chain that waited for it.
     Write(Box<NextWrite>, Option<Joined>),
     /// Pages that the run counts as written, because they waited for others.
     Waited(String, Joined),
@@ -84,7 +84,7 @@ impl Handed {
         }
     }
 
-    /// The page; `None` where only a state changes.
+    /// The page, or `None` if only the state changes.
     pub(crate) fn delivery(&self) -> Option<Delivery> {
         match (self, self.joined()) {
             (_, Some(joined)) => Some(joined.delivery.clone()),
@@ -94,16 +94,16 @@ impl Handed {
     }
 }
 
-/// Where a sync is whose pages Python stores.
+/// The position of a sync whose pages Python stores.
 #[derive(Default)]
 pub(crate) struct Place {
-    /// What was handed over, and is stored when the caller says so.
+    /// The write that Python has and did not confirm yet.
     pub(crate) handed: Option<Handed>,
-    /// What is handed over next.
+    /// The next writes.
     ready: VecDeque<Handed>,
     batches: Option<Batches>,
-    /// Whether all pages were read: what is left are states. Nothing is read after that, because a page
-    /// that came then would have a later state.
+    /// Whether all pages were read, so that only states are left. No page is read after that, because it
+    /// would have a later state.
     pub(crate) is_read: bool,
 }
 
@@ -112,7 +112,7 @@ impl Place {
         Self { batches: batch.map(Batches::new), ..Self::default() }
     }
 
-    /// What is to be stored next, if it is here.
+    /// The next write, if it has arrived.
     pub(crate) fn next(&mut self, run: &Run) -> Result<Option<Handed>> {
         if let Some(ready) = self.ready.pop_front() {
             return Ok(Some(ready));
@@ -123,7 +123,7 @@ impl Place {
             };
             let feed = write.feed().to_owned();
             let Some(delivery) = write.delivery() else {
-                // The later state says all that the earlier one did.
+                // The later state includes the earlier one.
                 let joined = batches.take(&feed)?;
                 return Ok(Some(Handed::Write(Box::new(write), joined)));
             };
@@ -138,14 +138,14 @@ impl Place {
         Ok(None)
     }
 
-    /// Hands over again what was not stored.
+    /// Returns a write that was not stored to the queue.
     pub(crate) fn put_back(&mut self) {
         self.ready.extend(self.handed.take());
         self.ready.rotate_right(1.min(self.ready.len()));
     }
 
-    /// Makes ready what waits for a batch to be full, or else, at the end, the states of feeds without a page.
-    /// Returns whether there is something.
+    /// Queues the pages that wait for a full batch, or at the end the states of feeds without a page.
+    /// Returns false if there are none.
     pub(crate) fn flush(&mut self, run: &Run, is_end: bool) -> Result<bool> {
         if let Some(batches) = &mut self.batches {
             let waited = batches.take_all()?.into_iter();

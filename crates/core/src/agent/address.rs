@@ -1,4 +1,4 @@
-//! [`AgentAddress`]: where an agent listens, and whose tokens it has.
+//! [`AgentAddress`]: the place of an agent, and the service and subject of its tokens.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,16 +9,16 @@ use url::Url;
 use crate::error::{Error, Kind, Result};
 use crate::http::BaseUrl;
 
-/// What a subject may not contain in a variable: the separator, spaces, and the escape itself.
+/// Characters that are escaped in a subject: the separator, spaces, and the escape itself.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'#').add(b'%').add(b' ').add(b'"').add(b'\'');
 const FORMS: &str =
     "An agent is at unix:PATH, or at https://HOST:PORT; `siteline agent` prints its address.";
 
-/// The value of `SITELINE_AGENT`: the place, and after `#` the base URL and the subject, each of which
-/// may be missing where a user writes it: then the agent is asked.
+/// The value of `SITELINE_AGENT`: the place, then `#` and the base URL, then `#` and the subject. If a user
+/// leaves the last two out, the agent is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentAddress {
-    /// Where it listens.
+    /// The place at which it listens.
     pub place: Place,
     /// The address of the service that its tokens are for.
     pub base_url: Option<String>,
@@ -26,7 +26,7 @@ pub struct AgentAddress {
     pub subject: Option<String>,
 }
 
-/// Where an agent listens.
+/// The place at which an agent listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// A socket of this machine, by its absolute path.
@@ -45,7 +45,7 @@ impl AgentAddress {
         let mut parts = text.trim().splitn(3, '#');
         let place = Place::parse(parts.next().unwrap_or_default())?;
         let mut given = || parts.next().map(str::trim).filter(|text| !text.is_empty());
-        // In the form in which a client has it. Whether it may be plain HTTP, the agent has decided.
+        // The form of a client. The agent has already checked plain HTTP.
         let base_url = given().map(|text| BaseUrl::parse(text, true)).transpose()?;
         let base_url = base_url.map(|base_url| base_url.as_str().to_owned());
         let subject = given();
@@ -55,10 +55,10 @@ impl AgentAddress {
 }
 
 impl Place {
-    /// Reads a place, without what follows it.
+    /// Reads a place without base URL and subject.
     pub fn parse(text: &str) -> Result<Self> {
         let refused = |what: &str| {
-            // It may be a secret that belongs into another variable.
+            // It may be a secret that was meant for another variable.
             let message =
                 format!("SITELINE_AGENT, agent= or --listen is no address of an agent: {what}.");
             Error::new(Kind::ConfigError, message).with_hint(FORMS)
