@@ -8,7 +8,9 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from siteline._awaiting import wait_for
+from siteline._counts import counted
 from siteline._handles import OfThisProcess
+from siteline._kept import tell_of_iterator
 from siteline._records.series import Record
 
 if TYPE_CHECKING:
@@ -71,14 +73,15 @@ def _records(
 class Points(OfThisProcess, Generic[_Row_co]):
     """The points of a scan, a table or a store. Each is returned once."""
 
-    __slots__ = ("_make", "_ready", "_source")
+    __slots__ = ("_count", "_make", "_ready", "_scan", "_source")
 
     _instead = BOOKMARK
 
-    def __init__(self, source: _Points | None, named: bool) -> None:
+    def __init__(self, source: _Points | None, named: bool, scan: Any = None) -> None:
         """Wrap the points of the core."""
-        self._source = source
+        self._source, self._scan = source, scan
         self._make = _records if named else dicts
+        self._count = 0
         self._ready: deque[Iterator[_Row_co]] = deque()
 
     def _at_hand(self) -> Iterator[_Row_co]:
@@ -90,10 +93,21 @@ class Points(OfThisProcess, Generic[_Row_co]):
 
     def _more(self, source: _Points) -> Steps:
         """Fetch more records. Return false after the last ones."""
-        while (more := source._take(self._ready, self._make)) is None:
-            yield source._fill()
-            source._report()
+        try:
+            while (more := source._take(self._ready, self._counted)) is None:
+                yield source._fill()
+                source._report()
+        except Exception as error:
+            if self._scan is not None:
+                error.scan = self._scan  # type: ignore[attr-defined]
+                was = "was" if self._count == 1 else "were"
+                tell_of_iterator(error, f"{counted(self._count, 'point')} {was}", "records")
+            raise
         return more
+
+    def _counted(self, names: list[str], columns: list[list[Any]], is_one: bool) -> Iterable[Any]:
+        self._count += len(columns[0])
+        return self._make(names, columns, is_one)
 
 
 class RecordIterator(Points[_Row_co]):

@@ -124,6 +124,21 @@ def picked(*levels: Any, series: Any) -> tuple[Any, ...]:
     return tuple(ids), None if series is None else _series(series)
 
 
+def of_names(picked: tuple[Any, ...], names: Names, series: Iterable[Ids]) -> tuple[Any, ...]:
+    """Return the picked ids of a store: of a text that is only a name, the ids that have it."""
+    levels, chosen = picked
+    rows = [row for ids in series if (row := names.row(ids)) is not None]
+    found = list(levels)
+    for at in LEVELS.values():
+        known = {row.ids[at] for row in rows}
+        ids: dict[Any, None] = {}
+        for text in levels[at] or ():
+            named = [row.ids[at] for row in rows if row.names[at] == text and row.ids[at]]
+            ids.update(dict.fromkeys([text] if text in known or not named else named))
+        found[at] = [*ids] or None
+    return tuple(found), chosen
+
+
 def _series(given: Any) -> list[Ids]:
     found = [_five(ids) for ids in _rows(given)]
     if not found:
@@ -202,12 +217,29 @@ def filter_names(given: Any) -> dict[str, str]:
 
 
 def selection(
-    machine: Any, device: Any, tag: Any, series: Any, parameters: Mapping[str, str] | None
+    machine: Any,
+    device: Any,
+    tag: Any,
+    series: Any,
+    parameters: Mapping[str, str] | None,
+    *,
+    by_name: bool,
 ) -> tuple[Any, ...]:
-    """Return the ids and names that a read selects, and their query parameters."""
+    """Return the ids and names that a read selects, and the parameters by which they are sent.
+
+    Raises:
+        QueryError: for anything else, and if no series of ``series`` has the ids. Names are
+            compared later.
+    """
     levels = [_ids(given, name) for given, name in zip((machine, device, tag), LEVELS, strict=True)]
     sent = [(parameters or {}).get(name) for name in LEVELS]
-    return levels, [] if series is None else _series(series), sent
+    chosen = [] if series is None else _series(series)
+    wanted = [(at, texts) for at, texts in zip(LEVELS.values(), levels, strict=True) if texts]
+    is_one = any(all(ids[at] in texts for at, texts in wanted) for ids in chosen)
+    if chosen and not by_name and not is_one:
+        message = "series= has no series that machine=, device= and tag= select"
+        raise QueryError(message, hint="Give series= only.")
+    return levels, chosen, sent
 
 
 def paid(
@@ -250,8 +282,15 @@ class Found(NamedTuple):
     not_listed: list[str]
 
 
-def found(levels: list[list[str]], series: list[Ids], names: Names | None) -> Found:
+def found(
+    levels: list[list[str]],
+    series: list[Ids],
+    names: Names | None,
+    places: tuple[Sequence[str], Sequence[str]],
+) -> Found:
     """Find the series of a selection in the names that discovery has.
+
+    ``places`` are the ids of sites and lines that are selected too.
 
     Raises:
         QueryError: if discovery lists series, and none is selected.
@@ -271,13 +310,20 @@ def found(levels: list[list[str]], series: list[Ids], names: Names | None) -> Fo
         missing = [" / ".join(map(str, ids)) for ids, row in rows if row is None]
         unlisted += [f'series "{ids}"' for ids in missing[:_MOST_UNLISTED]]
         listed = [(ids, row) for ids, row in rows if row is not None]  # type: ignore[misc]
+    # A site or line that is not listed is a warning of the read.
+    here = [
+        (at, {*ids})
+        for at, ids in enumerate(places)
+        if ids and {*ids} <= {row.ids[at] for row in names.rows}
+    ]
     chosen = [
         (ids, row)
         for ids, row in listed
         if all(_is_unknown(row, at) or _has(row, at, texts) for at, texts in wanted)
+        and all(ids[at] is None or ids[at] in known for at, known in here)
     ]
     if not chosen:
-        raise _nothing(wanted, names, unlisted)
+        raise _nothing(here + wanted, names, unlisted)
     named = [
         selected
         for ids, row in chosen

@@ -190,6 +190,8 @@ class AsyncScan(ScanBase):
 
     __slots__ = ()
 
+    _waits = "await "
+
     @like(Scan.collect)
     async def collect(self) -> Table:
         """Read the complete range once and merge it: see :meth:`siteline.Scan.collect`."""
@@ -287,12 +289,11 @@ class AsyncRecords(Points[_Item_co]):
     'S1'
     """
 
-    __slots__ = ("_returned", "_scan")
+    __slots__ = ("_returned",)
 
     def __init__(self, scan: AsyncScan, named: bool) -> None:
         """Wrap the points of a scan."""
-        super().__init__(None, named)
-        self._scan = scan
+        super().__init__(None, named, scan)
         self._returned = 0
 
     def __aiter__(self) -> Self:

@@ -361,7 +361,8 @@ class Client(_Settings):
                 with a series that is new to the client sends another, at most once an hour. It is
                 not counted. Without a response the read succeeds, labels are ids, and one warning
                 gives the reason.
-            page_size: Items per page. By default the service decides.
+            page_size: Items per page. By default 10,000, or the service's own size if it refuses
+                that. A refusal costs one more request, and is remembered for 30 days.
             split: Reads the range in adjoining parts at the same time: their number, or the length
                 of one as text or a ``timedelta``. It costs up to one more page for each part.
             concurrency: Most requests in flight, of different chains. It never changes the number
@@ -410,7 +411,9 @@ class Client(_Settings):
         parameters = None if keeps_all else self._handle.setting("filter_names")
         handle = self._handle.scan(
             _selection.query(site, line, interval, page_size, filters),
-            _selection.selection(machine, device, tag, series, parameters),
+            _selection.selection(
+                machine, device, tag, series, parameters, by_name=labels is not False
+            ),
             (start, end, tz),
             (max_pages, deadline, concurrency),
             split,
@@ -472,7 +475,7 @@ class Client(_Settings):
             StoreBusy: Another run writes to a feed.
             FeedChanged: The store has the feed with another definition.
             SitelineError: An error of a read or of the store. An error of one range is raised after
-                the others have been read.
+                the others have been read. Its ``report`` has what was stored.
 
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
         ...                      start="2026-11-15T00:00Z")

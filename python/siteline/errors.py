@@ -53,6 +53,7 @@ from siteline._escape import escaped, escaped_lines
 
 if TYPE_CHECKING:
     from siteline._records.bookmark import Bookmark
+    from siteline._records.sync import SyncReport
     from siteline.table import Table
 
 __all__ = [
@@ -150,12 +151,16 @@ class SitelineError(Exception):
     - ``.request_id``: the service's identifier of the request, if its reply had one
     - ``.bookmark``, ``.partial``: the position to continue from, and the table of the pages so far
     - ``.scan``: the scan that failed: its ``collect()`` continues
+    - ``.kept``: the number of kept pages and points, and how to continue
+    - ``.report``: of a sync, what it had read and stored
 
     >>> sandbox.fault(on="data", status=503, skip=1, times=4)      # the second page fails
     >>> try:
     ...     table = scan.collect()
     ... except siteline.SitelineError as error:
-    ...     table = scan.resume(error.bookmark, onto=error.partial).collect()
+    ...     print(error.kept)
+    ...     table = error.scan.collect()
+    1 page (30 points) is kept: error.scan.collect() continues after it.
     >>> table
     <Table 72 points, 12 series, 3 pages>
     """
@@ -176,6 +181,10 @@ class SitelineError(Exception):
     """The table of the pages that a failed read had read."""
     scan: Any = None
     """The scan that failed: its ``collect()`` continues."""
+    report: SyncReport | None = None
+    """What a sync had read and stored when it failed."""
+    kept: str | None = None
+    """The sentence about the pages that a read or a sync kept."""
 
     def __init__(self, message: str = "", /, **context: Any) -> None:
         """Store the message and every other keyword as an attribute."""
@@ -191,12 +200,12 @@ class SitelineError(Exception):
         return str(self.args[0]) if self.args else ""
 
     def __str__(self) -> str:
-        """Return the message, with the hint on a separate line."""
-        return f"{self.message}\n{self.hint}" if self.hint else self.message
+        """Return the message, with what was kept and the hint on separate lines."""
+        return "\n".join(filter(None, (self.message, self.kept, self.hint)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the message and the attributes, without scans, tables and cursors."""
-        left_out = ("bookmark", "partial", "scan")
+        left_out = ("bookmark", "partial", "report", "scan")
         state = {name: value for name, value in self.__dict__.items() if name not in left_out}
         return (type(self), self.args, state)
 

@@ -56,7 +56,7 @@ class Feed(Replaceable):
         lateness: How long after its end a window is read again for its final values (§4.5.5).
             :meth:`Store.lateness` shows whether that is long enough.
         filters: Further query parameters by name. A list repeats the parameter.
-        page_size: Items per page. By default the service decides.
+        page_size: Items per page. By default automatic, as of :meth:`Client.scan`.
         settle_lag: How far behind the service's time the feed is read (§4.5.1).
         overlap: How much of the newest known data each sync reads again (§4.5.4).
         window: The width of the windows in UTC: a day, a divisor of a day, or whole days.

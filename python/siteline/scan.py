@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 from siteline import _labels as _names
 from siteline import _selection
 from siteline._awaiting import wait_for
 from siteline._core import Frame
+from siteline._counts import counted
 from siteline._escape import escaped
 from siteline._handles import OfThisProcess
+from siteline._kept import tell_of_iterator, tell_of_read
 from siteline._keywords import like, strict
 from siteline._patching import Replaceable
 from siteline._points import BOOKMARK, RecordIterator
@@ -46,6 +48,9 @@ class ScanBase(Replaceable):
     """The query and the settings of a read, and the methods that do not wait."""
 
     __slots__ = ("_handle", "_labels", "_progress", "_store", "_tz")
+
+    _waits: ClassVar[str] = ""
+    """What stands before a call of a method that waits."""
 
     def __init__(
         self,
@@ -114,7 +119,9 @@ class ScanBase(Replaceable):
             if any(levels) and (names is None or not names.rows):
                 reason = _names.names_of(frame.discovery(), frame.refusal())[1]
                 warn([_selection.unnamed(levels, reason)])
-            self._handle.select(*_selection.found(levels, series, names))
+            query = self._handle.query
+            places = (query.site, query.line)
+            self._handle.select(*_selection.found(levels, series, names, places))
 
     def _findings(self, report: Mapping[str, Any]) -> Iterator[str]:
         """Return the warnings about a query: ids that are not listed, and points paid in vain."""
@@ -260,8 +267,6 @@ class ScanBase(Replaceable):
 
     def __repr__(self) -> str:
         """Print the query, the pages before it, and the store."""
-        from siteline._counts import counted
-
         begin = self._handle.begin
         before = "" if begin is None else f", going on after {counted(begin.pages, 'page')}"
         store = self._store
@@ -291,9 +296,11 @@ class _Named:
     def __exit__(self, _type: Any, error: Any, _traceback: Any) -> None:
         if error is not None:
             self._reading.abort()
-            error.scan = self._scan
+            error.scan, read = self._scan, (0, 0)
             if isinstance(partial := getattr(error, "partial", None), Frame):
-                error.partial = self._scan._table(partial)
+                error.partial, counts = self._scan._table(partial), partial.report()
+                read = counts["pages"], counts["points_read"]
+            tell_of_read(error, self._scan, read)
 
 
 class Scan(ScanBase):
@@ -380,7 +387,7 @@ class Scan(ScanBase):
         >>> len(list(scan.records())), client.allowance.used - used
         (72, 0)
         """
-        return RecordIterator(wait_for(self._points()), named)
+        return RecordIterator(wait_for(self._points()), named, self)
 
     @like(Table.to_pandas)
     def to_pandas(self, **options: Any) -> pd.DataFrame:
@@ -412,7 +419,7 @@ def _checked(options: dict[str, Any]) -> Any:
 class Pages(OfThisProcess):
     """The pages of one chain. Each is returned once."""
 
-    __slots__ = ("_scan",)
+    __slots__ = ("_counts", "_scan")
 
     _instead = BOOKMARK
 
@@ -423,9 +430,20 @@ class Pages(OfThisProcess):
             "collect() reads through the store. Without store= each page costs a request.",
         )
         self._scan = scan
+        self._counts = [0, 0]
 
     def _taking(self) -> Steps:
         """Return the next page, or ``None`` after the last one."""
+        try:
+            return (yield from self._next())
+        except Exception as error:
+            error.scan = self._scan  # type: ignore[attr-defined]
+            pages, points = self._counts
+            what = f"{counted(pages, 'page')} ({counted(points, 'point')})"
+            tell_of_iterator(error, f"{what} {'was' if pages == 1 else 'were'}", "pages")
+            raise
+
+    def _next(self) -> Steps:
         scan, own = self._scan, vars(self)
         needs_names = _names.needs_names(scan._labels)
         yield from scan._beginning(scan._handle.reading(needs_names))
@@ -436,8 +454,12 @@ class Pages(OfThisProcess):
         source = own["_source"]
         while True:
             frame, ended = source._take_page()
-            if frame is not None or ended:
-                return None if frame is None else Page(frame, scan._tz, scan._labels)
+            if frame is not None:
+                page = Page(frame, scan._tz, scan._labels)
+                self._counts = [self._counts[0] + 1, self._counts[1] + len(page)]
+                return page
+            if ended:
+                return None
             yield source._fill()
             source._report()
             # Before the page is taken: a caller that is cancelled meanwhile loses none.

@@ -135,7 +135,8 @@ class Store(Replaceable):
             start, end: The range, half-open. Relative times (``"-7d"``) count from the newest
                 instant that was read. Without a range, all that was read is returned, with one
                 warning if parts of it are unread.
-            site, line, machine, device, tag: Only series with this id, or one of these.
+            site, line, machine, device, tag: Only series with this id, or one of these. Of a
+                machine, device or tag also an exact name, if the store keeps names.
             series: Only these series: tuples of the five ids.
             final: Only settled points.
             as_of: The points as they were at a sync (its report), a page number or a time.
@@ -234,13 +235,16 @@ class Store(Replaceable):
         >>> store.series().find("speed", machine="M3").to_pandas()["label"].tolist()
         ['M3 / D31 / speed [1/min]']
         """
-        whole: Any = ((None, None), "UTC", ((None,) * 5, None), False, None, None, "keep", "keep")
         names = self.feeds if feed is None else [_name(feed)]
-        series = [ids for name in names for ids in self._handle.frame(name, *whole).series()]
+        series = [ids for name in names for ids in self._series_of(name)]
         known = self._known_names()[0]
         rows = _series.rows_of(known, dict.fromkeys(series))
         labels = _labels.DEFAULT if self._labels is False else self._labels
         return _series.table(rows, known or _series.NO_NAMES, labels, self._tz)
+
+    def _series_of(self, feed: str) -> Any:
+        whole: Any = ((None, None), "UTC", ((None,) * 5, None), False, None, None, "keep", "keep")
+        return self._handle.frame(feed, *whole).series()
 
     def _known_names(self) -> _labels.Known:
         """Return the kept names, or why there are none. A table keeps those of its read."""
@@ -266,8 +270,10 @@ class Store(Replaceable):
         labels = self._labels if labels is None else _labels.checked(labels)
         name = _name(feed)
         as_of, since = self._place(as_of, name, "as_of"), self._place(since, name, "since")
-        frame = self._handle.frame(name, bounds, tz, picked, final, as_of, since, withdrawn, unread)
         names = self._known_names() if _labels.needs_names(labels) else None
+        if names is not None and names[0] is not None and any(picked[0][2:]):
+            picked = _selection.of_names(picked, names[0], self._series_of(name))
+        frame = self._handle.frame(name, bounds, tz, picked, final, as_of, since, withdrawn, unread)
         return Table(frame, tz, labels, None, names)
 
     def coverage(self, feed: Feed | str, *, now: _Time | None = None) -> Coverage:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
+from contextlib import suppress
 from operator import index
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,10 +14,11 @@ from siteline._awaiting import is_async as is_coroutine
 from siteline._core import Client as ClientHandle
 from siteline._core import _excerpt
 from siteline._handles import OfThisProcess
+from siteline._kept import tell_of_sync
 from siteline._records.plan import Plan
 from siteline._records.progress import Progress
 from siteline._records.sync import SyncReport
-from siteline.errors import ClosedError, ConfigError, QueryError
+from siteline.errors import ClosedError, ConfigError, QueryError, SitelineError
 from siteline.feed import Feed
 from siteline.scan import ScanBase
 from siteline.store import Store
@@ -256,9 +258,16 @@ def syncing(
         try:
             step = Whole if options.get("wait") is None else Asked
             yield step(run.begin, states)
-            yield from run.steps()
+            try:
+                yield from run.steps()
+            except Exception as error:
+                tell_of_sync(error, Progress._restore(run.handle.progress()))
+                raise
             report = yield Whole(run.handle.report)
         except BaseException as error:
+            if isinstance(error, SitelineError):
+                with suppress(SitelineError):
+                    error.report = run.report((yield Whole(run.handle.report)))
             run.end(error)
             raise
         run.end(None)

@@ -166,8 +166,9 @@ class Table(Replaceable):
         counts = self._handle.report()
         if "coverage" in counts:
             return StoreReport._of(counts, **labels)
-        read_at, page_size = self._handle.read() or (None, None)
-        return ReadReport._of(counts, read_at=read_at, page_size=page_size, **labels)
+        read_at, size, reason = self._handle.read() or (None, None, None)
+        sizes = {"page_size": size, "page_size_reason": reason}
+        return ReadReport._of(counts, read_at=read_at, **sizes, **labels)
 
     def __len__(self) -> int:
         """Count the rows. For a store, this mostly reads its directory and not its points."""

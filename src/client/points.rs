@@ -1,6 +1,7 @@
 //! `_core._Points`: the pages of a chain, or the points of a chain or a frame, some at a time.
 
 use std::task::Poll;
+use std::time::Duration;
 
 use arrow_schema::DataType;
 
@@ -24,6 +25,8 @@ const ROWS: usize = 1 << 10;
 const RUN: usize = 16;
 /// Points that are taken from a frame at a time.
 const FRAMED: usize = 1 << 13;
+/// How long a page waits for the names of its series.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A page stream, and the callback that its pages are reported to. The log records of a page, even if it
 /// is prefetched, are emitted when a caller waits for that page or takes it.
@@ -225,8 +228,9 @@ impl Points {
 
     /// After `_fill()`: waits for the names of series, as `_Reading.settle()`.
     fn _settle(&self) -> PyResult<Option<Call>> {
-        let PageReader { names, events, deadline, .. } = self.reader()?;
-        Ok(settle(names, events, *deadline))
+        let PageReader { stream, names, events, deadline, .. } = self.reader()?;
+        let soon = stream.deadline_in(PATIENCE);
+        Ok(settle(names, events, if soon.is_before(*deadline) { soon } else { *deadline }))
     }
 
     /// `progress=` may be a method of an object that keeps this.

@@ -192,6 +192,11 @@ impl PyScan {
         Ok((kept.table.map(Frame::of_table), kept.bookmark.map(PyBookmark)))
     }
 
+    /// The number of pages that the next read continues after, and of their points.
+    fn kept_counts(&self) -> (u64, u64) {
+        self.collecting().kept()
+    }
+
     /// A table without points.
     fn empty(&self) -> PyResult<Frame> {
         Ok(Frame::of_table(Arc::new(self.scan().empty().or_raise()?)))

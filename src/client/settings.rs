@@ -146,6 +146,7 @@ pub(crate) fn settings_with<'py>(
     let allow_http = allow_http.is_some_and(|(_, value)| value.is_truthy().unwrap_or(false));
     let base = guarded(|| BaseUrl::parse(base_url, allow_http).or_raise())?;
     let mut settings = ClientSettings::new(base, credential);
+    settings.page_size = Some(10_000);
     settings.transport.trust = Trust::from_variables(|name| std::env::var_os(name));
     settings.transport.trust.fallback = certifi(py);
     let pickled = PyDict::new(py);

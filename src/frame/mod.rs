@@ -80,8 +80,8 @@ pub(crate) struct Facts {
     read: Option<ReadFacts>,
 }
 
-/// When a read began, and the page size of its query.
-type ReadFacts = (jiff::Timestamp, Option<u32>);
+/// When a read began, its page size, and where that is from.
+type ReadFacts = (jiff::Timestamp, Option<u32>, Option<String>);
 
 /// A page, and where it belongs.
 pub(crate) struct PageSource {
@@ -180,8 +180,11 @@ impl Frame {
 
     fn read_facts(&self) -> Option<ReadFacts> {
         match &self.origin {
-            Origin::Derived(facts) => facts.read,
-            _ => self.source().map(|source| (source.read_at, source.query.input().page_size)),
+            Origin::Derived(facts) => facts.read.clone(),
+            _ => self.source().map(|source| {
+                let (size, reason) = source.page_size();
+                (source.read_at, size, reason.map(str::to_owned))
+            }),
         }
     }
 
@@ -445,7 +448,7 @@ impl Frame {
         (start, end, self.every.map_or(own, Every::microseconds))
     }
 
-    /// The host of a read, the time at which it began, and the page size of its query.
+    /// When a read began, its page size, and where that is from.
     fn read<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         self.read_facts().map(|read| read.into_pyobject(py)).transpose()
     }

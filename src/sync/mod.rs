@@ -140,7 +140,9 @@ impl SyncHandle {
     /// The wait for the names that the store lacks; `None` if it lacks none. Then follows `keep_names()`.
     fn settle_names(&self) -> Option<Call> {
         let names = self.names.lock().take()?;
-        let settle = async move { Ok(names.settle(Deadline::NEVER).await) };
+        let run = self.run.lock().clone();
+        let deadline = run.map_or(Deadline::NEVER, |run| run.deadline());
+        let settle = async move { Ok(names.settle(deadline).await) };
         Some(Call::giving(Arc::clone(&self.buffer), settle))
     }
 

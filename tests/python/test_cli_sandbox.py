@@ -94,7 +94,8 @@ print(client.base_url, client.allowance.resets_at.date())
 scan = client.scan(site="S1", start="2026-11-01", end="2026-11-02", interval="1h")
 print(next(scan.records())["value"])
 try:
-    client.scan(site="S1", start="2026-11-01", end="2026-11-02", interval="5m").collect()
+    day = {"site": "S1", "start": "2026-11-01", "end": "2026-11-02"}
+    client.scan(**day, interval="5m", page_size=1_000).collect()
 except siteline.errors.AllowanceExhausted as error:
     print(error.retry_at.date())
 """

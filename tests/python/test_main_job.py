@@ -18,7 +18,7 @@ def test_parameters_that_are_not_set_are_not_sent():
         assert path.startswith(
             "/api/customer/v1/data?from=2026-11-01T00%3A00%3A00Z&to=2026-11-02T00%3A00%3A00Z"
         )
-        assert "pageSize" not in path
+        assert path.endswith("pageSize=10000")
         assert "siteId" not in path
 
 

@@ -168,6 +168,7 @@ PAGE_FEEDS = """
 [defaults]
 site = "S1"
 interval = "5m"
+page_size = 1_000
 start = 2026-11-10
 
 [feeds.line-1]
@@ -292,7 +293,7 @@ def test_reads(shell):
 
 def test_a_read_that_fails_is_resumed(shell, sandbox):
     sandbox.fault(on="data", status=503, skip=5, times=4)
-    (read, failed), (resume, done) = block(f"{READ} -o week.csv")
+    (read, failed), (resume, done) = block(f"{READ} --page-size 1000 -o week.csv")
     assert unprinted(failed, shell.type(read, Exit.TEMPORARY)) == []
     assert unprinted(done, shell.type(resume)) == []
 

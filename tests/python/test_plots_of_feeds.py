@@ -77,7 +77,10 @@ def test_feeds_beyond_the_bound_are_counted(sandbox, store):
 
 
 def test_the_curve_of_lateness_rises_to_all(sandbox, store):
-    client, feed = sandbox.client(), make_feed(start="2026-11-14T00:00Z", audit_pages=4)
+    client, feed = (
+        sandbox.client(),
+        make_feed(start="2026-11-14T00:00Z", audit_pages=4, page_size=1_000),
+    )
     for _ in range(8):
         client.sync(feed, store)
         sandbox.clock.advance("12h")

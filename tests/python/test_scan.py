@@ -143,9 +143,7 @@ def test_the_labels_of_a_client_are_those_of_its_reads(sandbox):
 
 def test_refused_names_are_one_warning(client, sandbox):
     sandbox.fault(on="discovery", status=403, times=99)
-    with pytest.warns(
-        siteline.SitelineWarning, match="ids, because discovery was refused"
-    ) as caught:
+    with pytest.warns(siteline.SitelineWarning, match="ids, because discovery failed") as caught:
         table = client.read(**SIX_HOURS)
     assert caught[0].filename == __file__
     assert table.report.labels == "ids"

@@ -1,6 +1,7 @@
 """The names that a sync keeps in a store, and what a store's tables show of withdrawn points."""
 
 import sqlite3
+import time
 import warnings
 
 import pandas as pd
@@ -74,7 +75,7 @@ def test_refused_names_never_fail_a_sync(sandbox, store, feed):
         table = store.read(feed, *RANGE)
         ids = {" / ".join(row) for row in table.to_pandas().iloc[:, :5].drop_duplicates().values}
         assert labels_of(table) == ids
-    assert table.report.names.startswith("discovery was refused: ")
+    assert table.report.names.startswith("discovery failed: ")
     assert sandbox.stats.discovery_requests == 1
     sandbox.clear_faults()
     sandbox.clock.advance("1d")
@@ -83,6 +84,30 @@ def test_refused_names_never_fail_a_sync(sandbox, store, feed):
     sandbox.clock.advance("1d")
     sandbox.client().sync(feed, store)
     assert SPEED in labels_of(store.read(feed, *RANGE)), "a refusal keeps the names"
+
+
+def test_a_store_is_read_by_exact_names(sandbox, store, feed):
+    sandbox.client().sync(feed, store)
+    for read in (store.read, lambda *ask, **by: store.changes(ask[0], 0, *ask[1:], **by)):
+        table = read(feed, *RANGE, tag="speed", unread="keep")
+        tags = {series[4] for series in table._handle.series()}
+        assert len(tags) == 2
+        assert len(table) == len(read(feed, *RANGE, tag=tags, unread="keep")) > 0
+    with pytest.raises(siteline.errors.QueryError):
+        store.read(feed, *RANGE, tag="spee")
+    with pytest.raises(siteline.errors.QueryError):
+        store.read(feed, *RANGE, tag="speed", labels=False)
+
+
+def test_a_sync_waits_for_names_until_its_deadline(sandbox, store, feed):
+    client = sandbox.client()
+    client.discover()
+    client.sync(feed, store)
+    sandbox.clock.advance("2d")
+    sandbox.fault(on="discovery", hang=True)
+    begun = time.monotonic()
+    assert client.sync(feed, store, deadline="2s").complete
+    assert time.monotonic() - begun < 4
 
 
 def test_damaged_names_are_noticed(sandbox, store, feed):

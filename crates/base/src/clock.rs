@@ -131,6 +131,12 @@ impl Clock {
         manual.movements.sum().monotonic.saturating_add(flowed).saturating_add(self.passed())
     }
 
+    /// The machine's time since the clock was created, also of a clock that stands still.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.0.origin.elapsed()
+    }
+
     /// Now, by the wall clock and by the time since the machine started.
     #[must_use]
     pub fn moment(&self) -> Moment {

@@ -19,7 +19,7 @@ class Allowance(FrozenRecord):
     >>> client = sandbox.client(daily_allowance=100)
     >>> table = client.scan(site="S1", start="2026-11-01T00:00Z", interval="1h").collect()
     >>> client.allowance
-    <Allowance 6 of 100 used, 94 left; 1 token request>
+    <Allowance 1 of 100 used, 99 left; 1 token request>
     """
 
     used: int

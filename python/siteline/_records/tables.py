@@ -48,7 +48,9 @@ class ReadReport(FrozenRecord):
     resumed_after_pages: int
     """Earlier pages that the table does not contain; 0 if it is complete."""
     page_size: int | None
-    """The page size that was requested; ``None`` if the service decided."""
+    """The page size that was requested; ``None`` if none was."""
+    page_size_reason: str | None
+    """``"given"``, ``"automatic"``, or ``"refused"`` if the service refused the automatic size."""
     names: str | None
     """Why there are no names for labels; ``None`` if there are, or none were wanted."""
     labels: str | None

@@ -264,10 +264,9 @@ impl ReadChains {
     fn at_limit(&self) -> Error {
         let limit = self.scan.read_settings().max_pages.unwrap_or_default();
         let message = format!("max_pages={limit} was reached and the read is not at its end");
-        Error::new(Kind::PageLimitReached, message).with_hint(
-            "Continue with error.scan.collect(), or in another process with \
-             scan.resume(error.bookmark, onto=error.partial).",
-        )
+        let hint =
+            "In another process continue with scan.resume(error.bookmark, onto=error.partial).";
+        Error::new(Kind::PageLimitReached, message).with_hint(hint)
     }
 
     /// Waits for the pages in flight, which are already counted, cancels the other requests, and adds the

@@ -50,6 +50,12 @@ pub trait WholeRead: Debug + Send + Sync {
         Ok(Partial::default())
     }
 
+    /// As [`CollectOnce::kept`].
+    fn kept(&self) -> (u64, u64) {
+        let each = self.chains().into_iter().map(|chain| chain.kept());
+        each.fold((0, 0), |(pages, points), (more, other)| (pages + more, points + other))
+    }
+
     /// As [`CollectOnce::head`].
     ///
     /// # Errors
@@ -270,6 +276,23 @@ impl CollectOnce {
         }
         let kept = self.reading().kept.lock().clone();
         kept.map_or_else(|| Ok(self.scan.beginning()), Kept::partial)
+    }
+
+    /// The number of pages that the next step continues after, and their points with repeats.
+    #[must_use]
+    pub fn kept(&self) -> (u64, u64) {
+        let of = |table: &Table| (table.merged.report.pages, table.merged.report.points_read);
+        if let Some(table) = self.complete() {
+            return of(table);
+        }
+        let onto = self.scan.onto().map_or((0, 0), |onto| of(onto));
+        if let Some(reader) = &self.reader {
+            let (pages, points) = reader.kept();
+            return (pages + onto.0, points + onto.1);
+        }
+        let reading = self.reading();
+        let kept = reading.kept.lock();
+        kept.as_ref().map_or(onto, |kept| (kept.merger.pages(), kept.merger.points_read()))
     }
 
     /// The first points in order of arrival, repeats included, if so many were read, or all; `None` before

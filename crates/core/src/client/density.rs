@@ -110,6 +110,22 @@ impl QueryDensities {
         let unbounded = query.over(None, None).ok()?;
         self.0.lock().get(&unbounded)?.pages(seconds(query)?)
     }
+
+    /// As [`QueryDensities::pages`], if no full page is known: by the size of a page, unless a page had more
+    /// points.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an estimate, not negative"
+    )]
+    pub(crate) fn pages_of_size(&self, query: &Query, size: u32) -> Option<u64> {
+        let unbounded = query.over(None, None).ok()?;
+        let density = *self.0.lock().get(&unbounded)?;
+        let points = density.rate? * seconds(query)? as f64;
+        let is_in_points = density.full.is_none() && density.only <= u64::from(size);
+        is_in_points.then(|| ((points / f64::from(size)).ceil() as u64).max(1))
+    }
 }
 
 fn seconds(query: &Query) -> Option<i64> {
@@ -174,6 +190,11 @@ mod tests {
         assert_eq!(densities.pages(&query("A", 48)), Some(5));
         assert_eq!(densities.pages(&query("A", 1)), Some(1));
         assert_eq!(densities.pages(&query("B", 48)), None);
+        assert_eq!(densities.pages_of_size(&query("A", 48), 10_000), None, "a full page is known");
+        densities.learn(&query("B", 24), 1, 900, 900);
+        assert_eq!(densities.pages(&query("B", 48)), None);
+        assert_eq!(densities.pages_of_size(&query("B", 48), 1_000), Some(2));
+        assert_eq!(densities.pages_of_size(&query("B", 48), 899), None, "items are no points");
         assert_eq!(densities.pages(&query("A", 48).over(None, None).unwrap()), None, "no range");
     }
 

@@ -12,6 +12,7 @@
 //! | `background` | a task that runs concurrently with its caller |
 //! | `background_call` | a call that a task starts and the waiting caller finishes |
 //! | `page_request` | the request for one page, in place or in the background |
+//! | `page_sizes` | the page size of reads that state none |
 //! | `page_stream` | the pages of one chain, at most one of them prefetched |
 //! | `progress` | the progress of a read |
 //! | `density` | estimates of the number of pages |
@@ -41,6 +42,7 @@ mod lessor;
 mod listed;
 mod naming;
 pub(crate) mod page_request;
+mod page_sizes;
 pub mod page_stream;
 pub mod progress;
 mod reply;

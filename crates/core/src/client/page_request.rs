@@ -15,9 +15,10 @@ use tokio::sync::oneshot;
 
 use super::background::BackgroundTask;
 use super::background_call::{BackgroundCall, Handover};
+use super::page_sizes::PageSizes;
 use super::send::{Client, DATA_PATH};
 use super::spending::Spending;
-use crate::data::{Chain, Cursor, Decoded, Decoding, PagingState};
+use crate::data::{Chain, Cursor, Decoded, Decoding, PagingState, SentSize};
 use crate::error::{Error, Kind, Result};
 use crate::http::{Deadline, Reply};
 use crate::lock::Mutex;
@@ -55,6 +56,8 @@ pub(crate) struct PageCall {
     pub(crate) deadline: Deadline,
     /// The URL query, secret if it has a cursor.
     pub(crate) wire: String,
+    /// The page size that the wire form has. If it is not decided, this request decides it.
+    pub(crate) size: SentSize,
     pub(crate) decoding: Decoding,
     /// Whether the body is returned too.
     pub(crate) keep_raw: bool,
@@ -72,11 +75,59 @@ impl PageCall {
         edge: oneshot::Sender<Cursor>,
         handover: Option<Handover>,
     ) -> Fetched {
-        let (edge, decoding, keep_raw) = (Mutex::new(Some(edge)), &self.decoding, self.keep_raw);
+        let edge = Mutex::new(Some(edge));
+        if self.size.get().is_some() {
+            return self.send(&self.wire, None, &edge, handover.as_ref()).await;
+        }
+        let (sizes, clock) = (self.client.page_sizes(), self.client.time().clock());
+        // One request decides for all reads of the client.
+        let turn = self.deadline.bound(clock, async { Ok(sizes.turn().await) }).await?;
+        let Some((size, wire)) = self.sized(sizes) else {
+            drop(turn);
+            return self.send(&self.wire, None, &edge, None).await;
+        };
+        let first = self.send(&wire, Some(size), &edge, None).await;
+        match &first {
+            Ok(_) => sizes.accepted(),
+            Err(error) if self.size.get().is_none() && sizes.may_blame(error) => {
+                let again = self.send(&self.wire, None, &edge, None).await;
+                if again.is_ok() {
+                    sizes.refused(self.client.now());
+                    return again;
+                }
+            }
+            Err(_) => {}
+        }
+        first
+    }
+
+    /// The size that another request has decided meanwhile, or else the automatic one, and the wire form with
+    /// it; `None` if none is sent.
+    fn sized(&self, sizes: &PageSizes) -> Option<(u32, String)> {
+        let size = match self.size.get() {
+            Some(decided) => decided,
+            None => sizes.automatic(self.client.now()),
+        }?;
+        Some((
+            size,
+            format!("{}{}pageSize={size}", self.wire, if self.wire.is_empty() { "" } else { "&" }),
+        ))
+    }
+
+    /// Sends the request in this form. An accepted one decides the size.
+    async fn send(
+        &self,
+        wire: &str,
+        size: Option<u32>,
+        edge: &Mutex<Option<oneshot::Sender<Cursor>>>,
+        handover: Option<&Handover>,
+    ) -> Fetched {
+        let (decoding, keep_raw) = (&self.decoding, self.keep_raw);
         let read = |reply: &Reply| {
+            self.size.set(size);
             let body = reply.body.clone();
-            let is_awaited = send_cursor(&body, decoding, &edge);
-            let (handover, points) = (handover.clone(), reply.points.clone());
+            let is_awaited = send_cursor(&body, decoding, edge);
+            let (handover, points) = (handover.cloned(), reply.points.clone());
             async move {
                 if let Some(handover) = &handover {
                     handover.reached().await;
@@ -95,7 +146,7 @@ impl PageCall {
                 Ok((if keep_raw { body } else { Bytes::new() }, decoded))
             }
         };
-        self.client.get(DATA_PATH, &self.wire, self.deadline, &self.spending, read).await
+        self.client.get(DATA_PATH, wire, self.deadline, &self.spending, read).await
     }
 
     /// Sends the request when the reply is awaited. In the background a task sends it at once, unless the

@@ -273,6 +273,12 @@ impl PageStream {
         self.position.lock().chain.renew_limit();
     }
 
+    /// The deadline of a wait of its caller.
+    #[must_use]
+    pub fn deadline_in(&self, limit: Duration) -> Deadline {
+        Deadline::after(self.client.time().clock(), Some(limit))
+    }
+
     /// The provenance of the pages.
     #[must_use]
     pub fn provenance(&self) -> &Provenance {
@@ -378,7 +384,8 @@ impl PageStream {
 
     fn call(&self, wire: String, decoding: Decoding, deadline: Deadline) -> PageCall {
         let (client, spending) = (self.client.clone(), Arc::clone(&self.spending));
-        PageCall { client, spending, deadline, wire, decoding, keep_raw: self.keep_raw }
+        let (size, keep_raw) = (self.together.size.clone(), self.keep_raw);
+        PageCall { client, spending, deadline, wire, size, decoding, keep_raw }
     }
 
     /// Advances the chain; stores the page until it is taken, and the request for the page after it.

@@ -17,7 +17,7 @@ use super::split::Cut;
 use super::table::{Provenance, Table};
 use crate::data::{
     Bookmark, Chain, DecodeSettings, Fixed, Ids, Levels, Link, Log, MOST_CHAINS, Merger,
-    NamedSeries, Owner, Query, QueryInput, RangeForm, WholeChain, chains_fingerprint,
+    NamedSeries, Owner, Query, QueryInput, RangeForm, SentSize, WholeChain, chains_fingerprint,
     origin_fingerprint,
 };
 use crate::error::{Error, Kind, Result};
@@ -60,6 +60,7 @@ impl Scan {
         settings: ReadSettings,
     ) -> Self {
         let chains: Arc<[Query]> = query.chains().into();
+        let size = SentSize::from(query.input().page_size);
         Self {
             owner: owner(&client, &query, &chains, &RangeForm::default()),
             client,
@@ -73,7 +74,7 @@ impl Scan {
             settings,
             begin: None,
             onto: None,
-            together: Arc::default(),
+            together: Arc::new(Together { size, ..Together::default() }),
             pages_left: None,
         }
     }
@@ -291,10 +292,13 @@ impl Scan {
         if let Some(table) = &onto {
             scan.check_onto(table, &bookmark)?;
         }
-        Ok(Self { begin: Some(bookmark), onto, ..scan })
+        // The bookmark has the page size.
+        let size = SentSize::from(scan.query.input().page_size);
+        let together = Arc::new(Together { size, ..Together::default() });
+        Ok(Self { begin: Some(bookmark), onto, together, ..scan })
     }
 
-    /// The same scan with the bounds and page size of the bookmark, if its own depend on the time and were
+    /// The same scan with the bounds of the bookmark, if its own depend on the time and were
     /// asked for in the same form.
     fn fixed_as(&self, bookmark: &Bookmark) -> Result<Self> {
         let (own, fixed) = (self.owner.fixed, bookmark.owner.fixed);
@@ -302,8 +306,8 @@ impl Scan {
         if own.form != fixed.form || own == fixed {
             return Ok(self.clone());
         }
-        let Fixed { start, end, page_size, .. } = fixed;
-        let query = Query::new(QueryInput { start, end, page_size, ..self.query.input().clone() })?;
+        let Fixed { start, end, .. } = fixed;
+        let query = Query::new(QueryInput { start, end, ..self.query.input().clone() })?;
         self.over(query)?.with_parts(self.form.clone(), self.cut)
     }
 
@@ -330,7 +334,7 @@ impl Scan {
     }
 
     pub(super) fn stream(&self, prefetch: Prefetch) -> Result<Arc<PageStream>> {
-        let start = (self.owner, self.whole());
+        let start = (self.owner, self.whole(), self.together.size.clone());
         // The pages of several chains are counted together.
         let is_alone = !self.shares_limit();
         let limit = self.settings.max_pages.map(|limit| if is_alone { limit } else { u64::MAX });
@@ -366,6 +370,7 @@ impl Scan {
             read_at: self.client.now(),
             pages: 0,
             resumed_after_pages: self.resumed_after_pages(),
+            page_size: self.together.size.clone(),
             not_listed: self.not_listed(),
             listed: Arc::clone(self.client.listed()),
             late: Arc::default(),
@@ -396,12 +401,7 @@ impl Scan {
 
 /// To which read the bookmarks of a scan belong.
 fn owner(client: &Client, query: &Query, chains: &[Query], form: &RangeForm) -> Owner {
-    let fixed = Fixed {
-        form: form.fingerprint(query),
-        start: query.start(),
-        end: query.end(),
-        page_size: query.input().page_size,
-    };
+    let fixed = Fixed { form: form.fingerprint(query), start: query.start(), end: query.end() };
     let (origin, query) = (origin_fingerprint(&client.origin()), chains_fingerprint(chains));
     Owner { origin, query, fixed: Some(fixed) }
 }

@@ -17,6 +17,7 @@ use super::density::QueryDensities;
 use super::identity::{self, Access, Identity};
 use super::listed::ListedIds;
 use super::naming::NamesInFlight;
+use super::page_sizes::PageSizes;
 use super::reply::{self, RequestParts};
 use super::seen::SeenSeries;
 use super::settings::ClientSettings;
@@ -24,6 +25,7 @@ use super::spending::Spending;
 use crate::agent::{AgentIssuer, AgentLedger};
 use crate::auth::{AccessToken, Authentication, Exchange, Issuer, TokenSource};
 use crate::clock::{Moment, ServiceTime};
+use crate::data::Query;
 use crate::error::{Error, Kind, Result};
 use crate::fork::Owned;
 use crate::http::allowance::{Outcome, Permit, exhausted};
@@ -64,6 +66,7 @@ struct Inner {
     listed: Arc<ListedIds>,
     seen: SeenSeries,
     names_in_flight: Owned<NamesInFlight>,
+    page_sizes: Owned<PageSizes>,
 }
 
 impl Client {
@@ -93,6 +96,7 @@ impl Client {
             listed: Arc::default(),
             seen: SeenSeries::default(),
             names_in_flight: Owned::default(),
+            page_sizes: Owned::default(),
             settings,
         })))
     }
@@ -134,6 +138,11 @@ impl Client {
     /// The discovery request that reads share. A forked child has its own.
     pub(super) fn names_in_flight(&self) -> &NamesInFlight {
         self.0.names_in_flight.get_or_init(Mutex::default)
+    }
+
+    /// The page size of reads that state none. A forked child decides for itself.
+    pub(super) fn page_sizes(&self) -> &PageSizes {
+        self.0.page_sizes.get_or_init(|| PageSizes::new(&self.0.settings))
     }
 
     /// Sends one data request with its retries, each counted in the allowance before it is sent.
@@ -246,6 +255,13 @@ impl Client {
     /// The estimates of how many pages a query has, from the chains that this client has read.
     pub(crate) fn densities(&self) -> &QueryDensities {
         &self.0.densities
+    }
+
+    /// The pages that a plan expects of a query: by full pages, otherwise by the page size that is sent.
+    pub(crate) fn planned_pages(&self, query: &Query) -> Option<u64> {
+        let sent = || query.input().page_size.or_else(|| self.page_sizes().automatic(self.now()));
+        let densities = self.densities();
+        densities.pages(query).or_else(|| densities.pages_of_size(query, sent()?))
     }
 
     /// What the newest discovery response listed.

@@ -57,6 +57,8 @@ pub struct ClientSettings {
     pub sends_once: bool,
     /// The file of the ledger, if requests are counted in one.
     pub ledger_file: Option<PathBuf>,
+    /// The page size of reads that state none. `None`: none is sent.
+    pub page_size: Option<u32>,
     /// Starts background tasks; on tokio's current runtime by default.
     pub spawner: Arc<Spawner>,
 }
@@ -81,6 +83,7 @@ impl ClientSettings {
             token_retry: Policy::token(),
             sends_once: false,
             ledger_file: None,
+            page_size: None,
             spawner: Arc::new(|work| Some(tokio::spawn(work).abort_handle())),
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::auth::RetryAfterGate;
 use crate::clock::Clock;
+use crate::data::SentSize;
 use crate::error::Error;
 
 /// The end of a pause that the service requested, for reads side by side.
@@ -16,6 +17,8 @@ pub(crate) type SharedPause = Arc<RetryAfterGate>;
 pub(crate) struct Together {
     /// The pause that the service requested of one of them.
     pub(super) pause: SharedPause,
+    /// The page size of their requests.
+    pub(super) size: SentSize,
     /// Whether the read ends, so that no further page is prefetched.
     pub(super) is_ending: AtomicBool,
 }

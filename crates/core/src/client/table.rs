@@ -9,7 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::listed::ListedIds;
 use crate::data::reshape::{Coverage, Expected};
-use crate::data::{Bookmark, MergeReport, Merged, Merger, PointColumns, Query, QueryInput};
+use crate::data::{
+    Bookmark, MergeReport, Merged, Merger, PointColumns, Query, QueryInput, SentSize,
+};
 use crate::error::{Error, Kind, Result};
 
 /// The result of a read: the highest version of each point, in canonical order.
@@ -39,6 +41,9 @@ pub struct Provenance {
     /// Pages of the chain before these, whose points are missing here; not 0 only if a read was resumed
     /// without its partial table.
     pub resumed_after_pages: u64,
+    /// The page size of its requests.
+    #[serde(default)]
+    pub page_size: SentSize,
     /// The ids of the queries that the discovery response did not list when the read began.
     pub not_listed: Vec<String>,
     /// What the discovery responses of the client listed.
@@ -114,6 +119,19 @@ impl<'a> TableReport<'a> {
 }
 
 impl Provenance {
+    /// The page size that was sent, and where it is from; of a read that has no page neither.
+    #[must_use]
+    pub fn page_size(&self) -> (Option<u32>, Option<&'static str>) {
+        let given = self.query.input().page_size;
+        let reason = match (given, self.page_size.get()) {
+            (Some(_), _) => Some("given"),
+            (None, Some(Some(_))) => Some("automatic"),
+            (None, Some(None)) => Some("refused"),
+            (None, None) => None,
+        };
+        (given.or(self.page_size.get().flatten()), reason)
+    }
+
     /// The bounds of the query in microseconds, where both are set.
     #[must_use]
     pub fn bounds(&self) -> Option<(i64, i64)> {

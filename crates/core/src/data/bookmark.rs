@@ -11,11 +11,11 @@
 //!
 //! ```text
 //! "SLBM" 1 origin:[u8;32] query:[u8;32] sequence:u64 pages:u64 place sha256:[u8;32]
-//! "SLBM" 2 origin:[u8;32] query:[u8;32] form:[u8;32] start:i64|- end:i64|- page_size:i64|-
+//! "SLBM" 2 origin:[u8;32] query:[u8;32] form:[u8;32] start:i64|- end:i64|-
 //!     count:u32 (query:[u8;32] pages:u64)                     chains that are whole
 //!     count:u32 (query:[u8;32] sequence:u64 pages:u64 place)  chains that stand somewhere
 //!     sha256:[u8;32]
-//! place: cursor_length:u32 cursor seen_count:u32 seen:[[u8;16]]
+//! place: page_size:u32|0 cursor_length:u32 cursor seen_count:u32 seen:[[u8;16]]
 //! ```
 
 use std::fmt;
@@ -66,6 +66,8 @@ pub(crate) struct Mark {
     pub(super) sequence: u64,
     /// Pages read so far, including those before a resumption.
     pub(super) pages: u64,
+    /// The page size that was sent, if any.
+    pub(crate) page_size: Option<u32>,
     pub(super) cursor: Cursor,
     pub(super) seen: CursorLog,
     /// The length of `seen` when the bookmark was created.
@@ -79,7 +81,6 @@ pub(crate) struct Fixed {
     pub(crate) form: [u8; 32],
     pub(crate) start: Option<Timestamp>,
     pub(crate) end: Option<Timestamp>,
-    pub(crate) page_size: Option<u32>,
 }
 
 /// To which read a bookmark belongs.
@@ -120,6 +121,7 @@ impl Mark {
         let seen = self.seen_hashes();
         bytes.extend(self.sequence.to_le_bytes());
         bytes.extend(self.pages.to_le_bytes());
+        bytes.extend(self.page_size.unwrap_or(0).to_le_bytes());
         bytes.extend(length_bytes(self.cursor.len()));
         bytes.extend(self.cursor.secret().as_bytes());
         bytes.extend(length_bytes(seen.len()));
@@ -128,12 +130,13 @@ impl Mark {
 
     fn read(fields: &mut Fields<'_>, query: [u8; 32]) -> Option<Self> {
         let (sequence, pages) = (fields.count()?, fields.count()?);
+        let page_size = Some(u32::from_le_bytes(fields.array()?)).filter(|size| *size > 0);
         let length = fields.length()?;
         let cursor = Cursor::new(std::str::from_utf8(fields.take(length)?).ok()?);
         let seen_count = fields.length()?;
         let (hashes, _) = fields.take(seen_count.checked_mul(16)?)?.as_chunks::<16>();
         let seen = Arc::new(Mutex::new(hashes.to_vec()));
-        Some(Self { query, sequence, pages, cursor, seen, seen_count })
+        Some(Self { query, sequence, pages, page_size, cursor, seen, seen_count })
     }
 }
 
@@ -172,8 +175,7 @@ impl Bookmark {
         if let Some(fixed) = fixed {
             bytes.extend(fixed.form);
             let bound = |at: Option<Timestamp>| at.map_or(i64::MIN, Timestamp::as_second);
-            let size = fixed.page_size.map_or(i64::MIN, i64::from);
-            for number in [bound(fixed.start), bound(fixed.end), size] {
+            for number in [bound(fixed.start), bound(fixed.end)] {
                 bytes.extend(number.to_le_bytes());
             }
             let whole = self.whole();
@@ -227,14 +229,12 @@ impl Bookmark {
 
     fn read_scan(mut fields: Fields<'_>) -> Option<Self> {
         let (origin, query, form) = (fields.array()?, fields.array()?, fields.array()?);
-        let mut number = || Some(i64::from_le_bytes(fields.array()?));
         let mut bound = || {
-            let second = number()?;
+            let second = i64::from_le_bytes(fields.array()?);
             let at = Timestamp::from_second(second).ok();
             (second == i64::MIN || at.is_some()).then_some(at)
         };
         let (start, end) = (bound()?, bound()?);
-        let page_size = number().map(|size| u32::try_from(size).ok())?;
         let count = fields.length()?;
         let whole: Option<Vec<WholeChain>> = (0..count)
             .map(|_| Some(WholeChain { query: fields.array()?, pages: fields.count()? }))
@@ -244,7 +244,7 @@ impl Bookmark {
             .map(|_| fields.array().and_then(|query| Mark::read(&mut fields, query)))
             .collect();
         let (marks, whole) = (marks?, whole?);
-        let fixed = Some(Fixed { form, start, end, page_size });
+        let fixed = Some(Fixed { form, start, end });
         let bookmark = Self {
             owner: Owner { origin, query, fixed },
             marks,
@@ -368,6 +368,7 @@ mod tests {
             query: query(site).fingerprint(),
             sequence: 7,
             pages: 7,
+            page_size: Some(9),
             cursor: Cursor::new("sécret/+="),
             seen: Arc::new(Mutex::new(hashes)),
             seen_count: seen,
@@ -384,7 +385,7 @@ mod tests {
     fn of_scan() -> Bookmark {
         let whole = WholeChain { query: query("S3").fingerprint(), pages: 5 };
         let start = "2026-11-01T00:00:00Z".parse().ok();
-        let fixed = Some(Fixed { form: [7; 32], start, end: None, page_size: Some(9) });
+        let fixed = Some(Fixed { form: [7; 32], start, end: None });
         let one = bookmark(3);
         Bookmark {
             owner: Owner { fixed, ..one.owner },
@@ -490,6 +491,7 @@ mod tests {
         for other in [
             at(Mark { sequence: 8, ..mark("S1", 3) }),
             at(Mark { pages: 8, ..mark("S1", 3) }),
+            at(Mark { page_size: None, ..mark("S1", 3) }),
             at(Mark { cursor: Cursor::new("another"), ..mark("S1", 3) }),
             of(Owner { query: query("S2").fingerprint(), ..made.owner }),
             of(Owner { origin: origin_fingerprint("https://b.example subject"), ..made.owner }),

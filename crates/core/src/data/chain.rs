@@ -14,6 +14,7 @@ use super::novelty::Novelty;
 use super::page::Page;
 use super::query::{Query, origin_fingerprint};
 use super::report::PageReport;
+use super::sent_size::SentSize;
 use crate::error::{Error, Kind, Result};
 use crate::lock::Mutex;
 
@@ -35,6 +36,8 @@ pub enum PagingState {
 #[derive(Debug)]
 pub struct Chain {
     query: Query,
+    /// The page size that its requests send.
+    size: SentSize,
     settings: Arc<DecodeSettings>,
     /// To which read its bookmarks belong.
     owner: Owner,
@@ -87,6 +90,7 @@ impl Chain {
             whole_count: 0,
             next: VecDeque::new(),
             novelty: Novelty::new(query.microseconds()),
+            size: SentSize::from(query.input().page_size),
             query,
             settings,
             max_pages,
@@ -122,7 +126,7 @@ impl Chain {
     #[must_use]
     pub(crate) fn of_scan(
         links: impl IntoIterator<Item = Link>,
-        (owner, whole): (Owner, Vec<WholeChain>),
+        (owner, whole, size): (Owner, Vec<WholeChain>, SentSize),
         settings: Arc<DecodeSettings>,
         max_pages: Option<u64>,
     ) -> Option<Self> {
@@ -130,6 +134,7 @@ impl Chain {
         let first = next.pop_front()?;
         let mut chain = Self::new(first.query.clone(), settings, "", max_pages);
         (chain.owner, chain.next, chain.whole_count) = (owner, next, whole.len());
+        chain.size = size;
         chain.whole = Arc::new(Mutex::new(whole));
         chain.enter(first);
         Some(chain)
@@ -151,6 +156,7 @@ impl Chain {
         self.state = PagingState::Next(mark.cursor.clone());
         self.sequence = self.sequence.max(mark.sequence);
         self.pages = mark.pages;
+        self.size.set(mark.page_size);
         self.known = seen.iter().copied().collect();
         self.seen = Arc::new(Mutex::new(seen));
     }
@@ -228,6 +234,7 @@ impl Chain {
             query: self.query.fingerprint(),
             sequence: self.sequence,
             pages: self.pages,
+            page_size: self.sent_size(),
             cursor: cursor.clone(),
             seen: Arc::clone(&self.seen),
             seen_count: self.seen.lock().len(),
@@ -244,15 +251,14 @@ impl Chain {
         }
         let wire = match &self.state {
             PagingState::Done => return Ok(None),
-            PagingState::Start => self.query.wire().to_owned(),
-            PagingState::Next(cursor) => self.query.wire_with(cursor),
+            PagingState::Start => self.query.wire_sized(self.sent_size()),
+            PagingState::Next(cursor) => self.query.wire_with(self.sent_size(), cursor),
         };
         match self.max_pages {
             Some(limit) if self.counted >= limit => {
                 let message =
                     format!("max_pages={limit} was reached and the chain is not at its end");
-                let hint = "Continue with error.scan.collect(), or in another process with \
-                    scan.resume(error.bookmark, onto=error.partial).";
+                let hint = "In another process continue with scan.resume(error.bookmark, onto=error.partial).";
                 Err(Error::new(Kind::PageLimitReached, message).with_hint(hint))
             }
             None if self.novelty.is_endless(self.pages) => Err(self.endless()),
@@ -268,7 +274,17 @@ impl Chain {
         let may_end = self.max_pages.is_none() && self.novelty.may_become_endless(self.pages);
         let continues =
             self.counted + 1 < limit && !may_end && !self.known.contains(&cursor.hash());
-        continues.then(|| self.query.wire_with(cursor))
+        continues.then(|| self.query.wire_with(self.sent_size(), cursor))
+    }
+
+    /// The page size of its requests, which the first one decides.
+    #[must_use]
+    pub(crate) fn size(&self) -> &SentSize {
+        &self.size
+    }
+
+    fn sent_size(&self) -> Option<u32> {
+        self.size.get().flatten()
     }
 
     /// The decoder of the next page's body.
@@ -362,7 +378,6 @@ impl Chain {
         );
         Error::new(Kind::CursorLoop, message)
             .with(|context| context.path = Some(format!("$.{}", self.settings.shape.next_cursor)))
-            .with_hint("No page up to here is lost. Read the range again from its start.")
     }
 
     fn endless(&self) -> Error {
@@ -379,8 +394,8 @@ impl Chain {
         Error::new(Kind::EndlessChain, message)
             .with(|context| context.path = Some(format!("$.{}", self.settings.shape.next_cursor)))
             .with_hint(
-                "The pages are in error.partial; report the chain to the service, which must end it with a \
-                 null cursor. If the range needs so many pages, give their number in max_pages=.",
+                "Report the chain to the service, which must end it with a null cursor, or give the number \
+                 of pages in max_pages= if the range needs so many.",
             )
     }
 
@@ -392,7 +407,7 @@ impl Chain {
         match (error.kind(), error.context().status) {
             (Kind::RequestRejected, Some(400 | 404 | 410)) => error
                 .into_kind(Kind::CursorRejected)
-                .with_hint("The cursor is no longer valid. Read the range again from its start."),
+                .with_hint("The cursor is no longer valid."),
             (Kind::RequestRejected, Some(414 | 431)) if error.context().hint.is_none() => error
                 .with_hint(format!(
                     "The service sent a cursor of {length} bytes, which is longer than it accepts."

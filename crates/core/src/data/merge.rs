@@ -203,7 +203,13 @@ impl Merger {
         self.report.pages
     }
 
-    /// Points on the pages so far.
+    /// Points on the pages so far, with those that the selection left out.
+    #[must_use]
+    pub(crate) fn points_read(&self) -> u64 {
+        self.report.points_read
+    }
+
+    /// Points that were kept of the pages so far.
     #[must_use]
     pub(crate) fn rows(&self) -> usize {
         self.columns.rows()

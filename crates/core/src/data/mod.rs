@@ -27,6 +27,7 @@ pub mod report;
 pub mod reshape;
 mod schema;
 mod selection;
+mod sent_size;
 mod shape;
 mod table;
 
@@ -54,5 +55,6 @@ pub use report::PageReport;
 pub use schema::COLUMN_NAMES;
 pub use schema::schema;
 pub use selection::{Ids, Levels, MOST_CHAINS, NamedSeries, Selection};
+pub use sent_size::SentSize;
 pub use shape::{DiscoveryShape, MissingCursor, Shape, TimestampForm};
 pub use table::TableBuilder;

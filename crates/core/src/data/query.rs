@@ -108,7 +108,9 @@ impl Query {
     /// The query of each chain that reads it: one for each site, line and value of a filter that is sent.
     #[must_use]
     pub fn chains(&self) -> Vec<Self> {
-        self.chains_of(&self.input().selection.levels)
+        let chains = self.chains_of(&self.input().selection.levels);
+        // Texts that are no ids of series= may be names, whose ids discovery has.
+        if chains.is_empty() { self.chains_of(&Levels::default()) } else { chains }
     }
 
     /// As [`Query::chains`], if machines, devices and tags are sent as these ids.
@@ -185,11 +187,21 @@ impl Query {
         &self.0.wire
     }
 
+    /// The URL query of a first page with this size, if the query states none.
+    #[must_use]
+    pub(crate) fn wire_sized(&self, size: Option<u32>) -> String {
+        let mut wire = self.0.wire.clone();
+        if let Some(size) = size.filter(|_| self.0.input.page_size.is_none()) {
+            push_parameter(&mut wire, "pageSize", &size.to_string());
+        }
+        wire
+    }
+
     /// The URL query of a later page: the same bytes, then the unchanged cursor (§4.4, rules 1 and 2).
     /// Secret, because it contains the cursor.
     #[must_use]
-    pub(crate) fn wire_with(&self, cursor: &Cursor) -> String {
-        let mut wire = self.0.wire.clone();
+    pub(crate) fn wire_with(&self, size: Option<u32>, cursor: &Cursor) -> String {
+        let mut wire = self.wire_sized(size);
         push_parameter(&mut wire, "cursor", cursor.secret());
         wire
     }
@@ -467,7 +479,7 @@ mod tests {
         fn p3_a_cursor_is_sent_byte_for_byte(cursor in any::<String>(), long in 0..8_192_usize) {
             let cursor = format!("{cursor}~/+=%&# {}", "x".repeat(long));
             let query = Query::new(full()).unwrap();
-            let wire = query.wire_with(&Cursor::new(&cursor));
+            let wire = query.wire_with(None, &Cursor::new(&cursor));
             prop_assert!(wire.is_ascii());
             let sent = wire.strip_prefix(query.wire()).unwrap();
             let value = sent.strip_prefix("&cursor=").unwrap();

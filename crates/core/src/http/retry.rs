@@ -65,9 +65,10 @@ impl Policy {
     }
 }
 
-/// The time on a monotonic clock by which a call must end, or none.
+/// The time on a monotonic clock by which a call must end, or none; and that of the machine, because the clock
+/// may stand still.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Deadline(Option<Duration>);
+pub struct Deadline(Option<(Duration, Duration)>);
 
 impl Deadline {
     /// No deadline.
@@ -76,19 +77,22 @@ impl Deadline {
     /// The deadline at `limit` from now.
     #[must_use]
     pub fn after(clock: &Clock, limit: Option<Duration>) -> Self {
-        Self(limit.map(|limit| clock.monotonic().saturating_add(limit)))
+        let after = |now: Duration, limit| now.saturating_add(limit);
+        Self(limit.map(|limit| (after(clock.monotonic(), limit), after(clock.elapsed(), limit))))
     }
 
     /// The remaining time; zero when the deadline has passed.
     #[must_use]
     pub fn left(self, clock: &Clock) -> Option<Duration> {
-        self.0.map(|end| end.saturating_sub(clock.monotonic()))
+        let left = |end: Duration, now| end.saturating_sub(now);
+        self.0.map(|(end, own)| left(end, clock.monotonic()).min(left(own, clock.elapsed())))
     }
 
     /// Whether this deadline is earlier than another.
     #[must_use]
-    pub(crate) fn is_before(self, other: Self) -> bool {
-        self.0.unwrap_or(Duration::MAX) < other.0.unwrap_or(Duration::MAX)
+    pub fn is_before(self, other: Self) -> bool {
+        let never = (Duration::MAX, Duration::MAX);
+        self.0.unwrap_or(never) < other.0.unwrap_or(never)
     }
 
     /// Runs a future until the deadline.
@@ -335,11 +339,8 @@ impl<'a> Call<'a> {
             let error = self.too_long(Some(error));
             return Err(self.with_attempts(error));
         }
-        // The last but one attempt: when the next one fails too, so does the call.
-        let is_last_wait = self.tries + 1 >= self.policy.tries;
-        log::log!(
+        log::info!(
             target: "siteline::http",
-            if is_last_wait { log::Level::Warn } else { log::Level::Info },
             attempt = self.tries, status = error.context().status;
             "try {} of {} ended with {}; the next one in {:.1} s",
             self.tries, self.policy.tries, outcome(&error), wait.as_secs_f64()

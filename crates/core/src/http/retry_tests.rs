@@ -351,3 +351,12 @@ async fn the_attempts_of_an_error_say_how_each_of_them_ended() {
         assert_eq!(outcomes, [expected; 4]);
     }
 }
+
+#[test]
+fn a_deadline_passes_while_the_clock_stands_still() {
+    let clock = clock();
+    let deadline = Deadline::after(&clock, Some(Duration::from_nanos(1)));
+    let begun = clock.elapsed();
+    while clock.elapsed() <= begun + Duration::from_nanos(1) {}
+    assert_eq!(deadline.left(&clock), Some(Duration::ZERO));
+}

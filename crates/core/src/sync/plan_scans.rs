@@ -64,7 +64,7 @@ fn chain_task(
     let query = collected.scan().query();
     let (feed, pages) = match pages_by_feed(states, query) {
         Some((feed, pages)) => (feed, Some(pages)),
-        None => (String::new(), client.densities().pages(query)),
+        None => (String::new(), client.planned_pages(query)),
     };
     Task {
         feed,

@@ -102,6 +102,7 @@ impl Run {
                 spending: Arc::clone(spending),
                 deadline: self.deadline,
                 wire,
+                size: open.chain.size().clone(),
                 decoding: open.chain.decoding(),
                 keep_raw: false,
             }

@@ -16,6 +16,7 @@ use super::settings::SyncSettings;
 use super::state::FeedState;
 use crate::client::Client;
 use crate::client::progress::Progress;
+use crate::clock::Clock;
 use crate::data::MergeReport;
 use crate::error::{Error, Kind, Result};
 use crate::fork::Owned;
@@ -121,13 +122,23 @@ impl Run {
         Ok(self.progress())
     }
 
+    /// When the run must end.
+    #[must_use]
+    pub fn deadline(&self) -> Deadline {
+        self.deadline
+    }
+
     /// The first pending write, for whoever applies it; [`Run::written`] says that it was.
     pub fn next_write(&self) -> Option<NextWrite> {
         let work = self.work();
         let pending = Arc::clone(work.pending.front()?);
         let mut state = work.after(&pending);
-        if let Some(skew) = self.client.time().skew() {
-            state.skew = skew.as_secs();
+        let (skew, clock) = (self.client.time().skew(), self.client.time().clock());
+        // Whoever reads the state has the clock of the machine.
+        let ahead = || clock.wall().duration_since(Clock::system().wall());
+        let ahead = clock.is_manual().then(ahead);
+        if skew.is_some() || ahead.is_some() {
+            state.skew = (skew.unwrap_or_default() + ahead.unwrap_or_default()).as_secs();
         }
         Some(NextWrite { pending, state })
     }

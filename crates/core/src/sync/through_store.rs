@@ -71,6 +71,8 @@ struct ReadSoFar {
     read_at: Option<Timestamp>,
     /// The ranges that were read to the end of their chain, by feed.
     read: BTreeMap<String, Ranges>,
+    /// Its pages and their points.
+    counts: (u64, u64),
 }
 
 /// A read that has begun.
@@ -85,6 +87,14 @@ struct ReadUnderWay {
     /// Held until the run has left the feeds.
     turns: Vec<Turn>,
     provenance: Provenance,
+    /// Points that the run has brought.
+    points: u64,
+}
+
+impl ReadSoFar {
+    fn count(&mut self, points: u64) {
+        self.counts = (self.counts.0 + 1, self.counts.1 + points);
+    }
 }
 
 impl ThroughStore {
@@ -153,7 +163,7 @@ impl ThroughStore {
             for mut step in steps_of(0, &known, &terms) {
                 let (start, end) = step.range.instants();
                 let query = self.scan.query().over(Some(start), Some(end))?;
-                step.pages = step.pages.or_else(|| self.scan.client().densities().pages(&query));
+                step.pages = step.pages.or_else(|| self.scan.client().planned_pages(&query));
                 tasks.push(step.task(state));
             }
         }
@@ -279,7 +289,7 @@ impl ThroughStore {
             let begun = Run::with_locks(client, target, &feeds, settings, (locks, deadline));
             run = Some(begun.map_err(with_hints)?);
         }
-        Ok(ReadUnderWay { process: Process::current(), shares, run, turns, provenance })
+        Ok(ReadUnderWay { process: Process::current(), shares, run, turns, provenance, points: 0 })
     }
 
     /// Chains that began then or later are of this scan. When a chain began is rounded to the past.
@@ -332,6 +342,8 @@ impl ThroughStore {
             if run.fetch().await? {
                 let progress = run.apply()?;
                 self.note_read(&reading.shares, &run);
+                self.attempt.lock().count(progress.points - reading.points);
+                reading.points = progress.points;
                 reading.run = Some(run);
                 *self.paused.lock() = Some(reading);
                 return Ok(Step::Page(progress));
@@ -373,11 +385,10 @@ impl ThroughStore {
                 let limit = self.scan.read_settings().max_pages.unwrap_or_default();
                 let message = format!("max_pages={limit} was reached: {left}");
                 Error::new(Kind::PageLimitReached, message)
-                    .with_hint(format!("{} Or raise max_pages.", self.kept_hint()))
             }
             Some(EndedBy::Allowance) => {
                 let message = format!("the daily request allowance is used up: {left}");
-                Error::new(Kind::AllowanceExhausted, message).with_hint(self.kept_hint())
+                Error::new(Kind::AllowanceExhausted, message)
             }
             Some(EndedBy::Skipped) | None => Error::new(Kind::UnreadRange, left)
                 .with_hint("Another process changed the feed meanwhile: call collect() again."),
@@ -386,11 +397,6 @@ impl ThroughStore {
             context.spans = spans;
             context.retry_at = report.resumes_at;
         }))
-    }
-
-    fn kept_hint(&self) -> String {
-        let path = self.store.path().display();
-        format!("What was read is kept in {path}: collect() of this scan goes on.")
     }
 
     /// The points of the range, now that all of it is in the store.
@@ -469,14 +475,11 @@ impl ThroughStore {
 
 impl WholeRead for ThroughStore {
     fn step(&self, deadline: Deadline, _: Pace) -> BoxFuture<'_, Result<Step, ReadFailure>> {
-        Box::pin(async move {
-            let step = self.next(deadline).await;
-            Ok(step.map_err(|error| match error.kind() {
-                // Others would say how to go on with a bookmark.
-                Kind::DeadlineExceeded => error.with_hint(self.kept_hint()),
-                _ => error,
-            })?)
-        })
+        Box::pin(async move { Ok(self.next(deadline).await?) })
+    }
+
+    fn kept(&self) -> (u64, u64) {
+        self.attempt.lock().counts
     }
 
     fn pause(&self) {

@@ -9,6 +9,7 @@ mod growth;
 mod limits;
 mod notes;
 mod once;
+mod page_sizes;
 mod prefetch;
 mod reads;
 mod recovery;

@@ -1,0 +1,132 @@
+//! [`PageSizes`]: the page size of reads that state none.
+//!
+//! The range of `pageSize` is not documented (§8). The automatic size is sent until the service has
+//! refused it and accepted the same request without it. That is remembered for 30 days, in a file next to
+//! the ledger. A file that is missing, damaged or unreadable only costs two requests, so none of this is
+//! an error.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::{Mutex as AsyncMutex, MutexGuard};
+use tokio::time::timeout;
+
+use super::settings::ClientSettings;
+use crate::error::{Error, Kind};
+use crate::files::{self, Owner};
+use crate::lock::Mutex;
+
+/// How long a refusal is remembered.
+const MEMORY: SignedDuration = SignedDuration::from_hours(30 * 24);
+/// How far a clock that was set back may be behind the one that wrote the file.
+const AHEAD: SignedDuration = SignedDuration::from_hours(24);
+/// How long a request waits for the one that decides.
+const PATIENCE: Duration = Duration::from_secs(5);
+const MODE: u32 = 0o600;
+const LONGEST: u64 = 200;
+
+/// What one client knows of the service.
+#[derive(Debug)]
+pub(super) struct PageSizes {
+    automatic: Option<u32>,
+    file: Option<PathBuf>,
+    known: Mutex<Known>,
+    /// Locked by the request that decides.
+    deciding: AsyncMutex<()>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Known {
+    /// The file was not read.
+    Unread,
+    Nothing,
+    Accepted,
+    Refused(Timestamp),
+}
+
+impl PageSizes {
+    pub(super) fn new(settings: &ClientSettings) -> Self {
+        let file = settings.ledger_file.as_ref().map(|ledger| files::beside(ledger, ".page-size"));
+        Self {
+            automatic: settings.page_size,
+            file,
+            known: Mutex::new(Known::Unread),
+            deciding: AsyncMutex::default(),
+        }
+    }
+
+    /// Waits for the request that decides, so that of several one is refused. Not long: it may belong to a
+    /// caller that waits for this one.
+    pub(super) async fn turn(&self) -> Option<MutexGuard<'_, ()>> {
+        if self.is_decided() {
+            return None;
+        }
+        timeout(PATIENCE, self.deciding.lock()).await.ok()
+    }
+
+    /// Whether the size may be why the service refused a request, which it is not after the first success.
+    /// Status codes are not documented (§7); these are for requests with a wrong parameter.
+    pub(super) fn may_blame(&self, error: &Error) -> bool {
+        !self.is_decided()
+            && error.kind() == Kind::RequestRejected
+            && matches!(error.context().status, Some(400 | 413 | 416 | 422))
+    }
+
+    fn is_decided(&self) -> bool {
+        self.automatic.is_none() || matches!(*self.known.lock(), Known::Accepted)
+    }
+
+    /// The size to send; `None` if the service has refused it within the last 30 days.
+    pub(super) fn automatic(&self, now: Timestamp) -> Option<u32> {
+        let mut known = self.known.lock();
+        if matches!(*known, Known::Unread) {
+            *known = self.read().map_or(Known::Nothing, Known::Refused);
+        }
+        let is_refused = matches!(*known, Known::Refused(at)
+            if (-AHEAD..MEMORY).contains(&now.duration_since(at)));
+        self.automatic.filter(|_| !is_refused)
+    }
+
+    pub(super) fn accepted(&self) {
+        *self.known.lock() = Known::Accepted;
+    }
+
+    /// Remembers a refusal.
+    pub(super) fn refused(&self, now: Timestamp) {
+        *self.known.lock() = Known::Refused(now);
+        let Some((file, size)) = self.file.as_ref().zip(self.automatic) else { return };
+        log::info!(
+            target: "siteline::data",
+            "the service refuses pageSize={size}: none is sent for 30 days"
+        );
+        if let Err(error) = write(file, &format!("refused {size} {}\n", now.as_second())) {
+            log::info!(
+                target: "siteline::data",
+                "{} cannot be written ({error}): the next client asks again", file.display()
+            );
+        }
+    }
+
+    /// When the service refused this size, as the file says.
+    fn read(&self) -> Option<Timestamp> {
+        let bytes = files::read_whole(self.file.as_ref()?, LONGEST).ok()?;
+        let text = std::str::from_utf8(&bytes).ok()?;
+        let second =
+            text.strip_prefix(&format!("refused {} ", self.automatic?))?.strip_suffix('\n');
+        Timestamp::from_second(second?.parse().ok()?).ok()
+    }
+}
+
+/// Writes the file whole. Of several processes the last one wins.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let other = files::unused(path, "new");
+    let mut file = files::create(&other, MODE, Owner::of(files::folder_of(path))?)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    drop(file);
+    if written.is_err() {
+        let _gone = std::fs::remove_file(&other);
+    }
+    written.and_then(|()| files::put(&other, path, true))
+}

@@ -1,0 +1,182 @@
+"""The automatic page size, and what the error of a read says about the pages that it kept."""
+
+import asyncio
+import datetime
+import pickle
+import time
+import traceback
+
+import pytest
+import siteline
+from kit.feeds import make_feed
+from kit.ranges import DAY, NOW, SIX_HOURS
+from siteline.testing import Variant
+
+QUERY = SIX_HOURS
+AUTOMATIC = {**SIX_HOURS, "page_size": None}
+KEPT = "2 pages (60 points) are kept: error.scan.collect() continues after them."
+
+
+@pytest.fixture
+def client(sandbox):
+    return sandbox.client(labels=False)
+
+
+def test_the_automatic_size_costs_one_request(client):
+    report = client.read(**DAY).report
+    assert (report.page_size, report.page_size_reason, report.pages) == (10_000, "automatic", 1)
+    assert client.allowance.used == 1
+    given = pickle.loads(pickle.dumps(client.read(**QUERY))).report
+    assert (given.page_size, given.page_size_reason) == (30, "given")
+
+
+def test_a_service_may_refuse_the_automatic_size(tmp_path):
+    variant = Variant(max_page_size=500, page_size=100)
+    with siteline.Sandbox(seed=5, now=NOW, variant=variant) as sandbox:
+        client = sandbox.client(labels=False)
+        table = client.read(**AUTOMATIC)
+        assert len(table) == 72
+        report = pickle.loads(pickle.dumps(table)).report
+        assert (report.page_size, report.page_size_reason) == (None, "refused")
+        assert client.allowance.used == report.pages + 1
+        store = siteline.Store(tmp_path / "plant.siteline")
+        synced = client.sync(make_feed(), store)
+        assert synced.complete
+        assert synced.requests == synced.pages
+
+
+def test_a_sync_finds_that_the_size_is_refused(tmp_path):
+    variant = Variant(max_page_size=500)
+    with siteline.Sandbox(seed=5, now=NOW, variant=variant) as sandbox:
+        client = sandbox.client(labels=False)
+        report = client.sync(make_feed(), siteline.Store(tmp_path / "plant.siteline"))
+        assert report.complete
+        assert client.allowance.used == report.pages + 1
+
+
+def test_a_plan_counts_pages_of_the_automatic_size(client):
+    client.read(**{**DAY, "end": "2026-11-01T06:00Z"})
+    assert client.plan(client.scan(**DAY)).pages == 1
+    month = {**DAY, "start": "2026-10-01T00:00Z"}
+    pages = client.plan(client.scan(**month)).pages
+    assert pages == client.read(**month).report.pages > 1
+
+
+def test_a_failed_read_says_what_it_kept(sandbox, client):
+    sandbox.fault(on="data", status=503, skip=2, times=4)
+    with pytest.raises(siteline.errors.ServiceUnavailable) as caught:
+        client.read(**QUERY)
+    error = caught.value
+    assert error.kept == KEPT
+    assert str(error).splitlines()[:2] == [error.message, KEPT]
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    assert error.scan.collect().report.pages == 3
+
+
+def test_a_read_without_pages_says_so(sandbox, client):
+    sandbox.fault(on="data", status=403)
+    with pytest.raises(siteline.SitelineError) as caught:
+        client.scan(**QUERY).to_pandas()
+    assert caught.value.kept == "No page is kept: error.scan.collect() begins again."
+
+
+@pytest.mark.parametrize("fault", [{"repeat_cursor": True}, {"status": 410}])
+def test_a_read_that_starts_again_says_so(sandbox, client, fault):
+    sandbox.fault(on="data", skip=1, times=1, **fault)
+    with pytest.raises(siteline.SitelineError) as caught:
+        client.read(**QUERY)
+    pages = caught.value.partial.report.pages
+    assert caught.value.kept == (
+        f"{pages} page ({30 * pages} points) is in error.partial, but error.scan.collect() starts "
+        "again and pays for it again."
+    )
+    used = client.allowance.used
+    assert caught.value.scan.collect().report.pages == 3
+    assert client.allowance.used == used + 3
+
+
+def test_a_failed_chain_of_several_is_paid_again(sandbox, client):
+    query = {**QUERY, "line": ["L1", "L2"], "concurrency": 1}
+    sandbox.fault(on="data", skip=3, times=1, status=410)
+    with pytest.raises(siteline.errors.CursorRejected) as caught:
+        client.read(**query)
+    partial, used = caught.value.partial.report, client.allowance.used
+    assert "pays again for 1 page of the failed chain" in caught.value.kept
+    whole = caught.value.scan.collect().report
+    assert client.allowance.used - used == whole.pages - (partial.pages - 1)
+
+
+def test_an_interrupted_read_has_a_note(client):
+    def interrupt(progress):
+        if progress.pages == 2 and not progress.done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        client.read(**QUERY, progress=interrupt)
+    assert "".join(traceback.format_exception(caught.value)).endswith(f"\n{KEPT}\n")
+    assert len(caught.value.scan.collect()) == 72
+
+
+def test_a_cancelled_task_has_a_note(sandbox):
+    async def main():
+        async with sandbox.async_client(labels=False) as client:
+            pages = asyncio.Event()
+            sandbox.fault(on="data", hang=True, skip=1)
+            scan = client.scan(**QUERY, progress=lambda _: pages.set())
+            task = asyncio.create_task(scan.collect())
+            await pages.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError) as caught:
+                await task
+            sandbox.clear_faults()
+            return caught.value.__notes__, len(await scan.collect())
+
+    [note], points = asyncio.run(main())
+    assert note.endswith("is kept: await error.scan.collect() continues after it.")
+    assert points == 72
+
+
+def test_pages_and_records_say_what_they_returned(sandbox, client):
+    scan = client.scan(**QUERY)
+    for name, expected in (("pages", "1 page (30 points) was"), ("records", "30 points were")):
+        sandbox.fault(on="data", status=503, skip=1, times=4)
+        items = getattr(scan, name)()
+        with pytest.raises(siteline.errors.ServiceUnavailable) as caught:
+            list(items)
+        text = f"{expected} returned before the error: the same iterator continues after that."
+        assert caught.value.kept == text
+        assert caught.value.scan is scan
+        assert len(list(items)) == (2 if name == "pages" else 42)
+
+
+def test_a_read_through_a_store_says_what_is_stored(sandbox, client, store):
+    sandbox.fault(on="data", status=503, skip=2, times=4)
+    with pytest.raises(siteline.errors.ServiceUnavailable) as caught:
+        client.read(**QUERY, store=store)
+    assert caught.value.kept == KEPT.replace("kept", "stored")
+    assert caught.value.scan.collect().report.pages == 1
+
+
+def test_a_failed_sync_says_what_is_stored(sandbox, client, store):
+    sandbox.fault(on="data", status=503, skip=2, times=4)
+    with pytest.raises(siteline.errors.ServiceUnavailable) as caught:
+        client.sync(make_feed(page_size=30), store)
+    report = caught.value.report
+    assert report.pages == 2
+    assert (
+        caught.value.kept == "2 pages (60 points) are stored: the next sync continues after them."
+    )
+
+
+def test_pages_wait_a_second_for_names(sandbox):
+    sandbox.fault(on="discovery", hang=True)
+    begun = time.monotonic()
+    with pytest.warns(siteline.SitelineWarning, match="discovery failed: it did not answer"):
+        assert len(list(sandbox.client().scan(**QUERY).pages())) == 3
+    assert time.monotonic() - begun < 4
+
+
+def test_the_store_of_a_sandbox_has_its_time(sandbox, client, store):
+    client.sync(make_feed(), store)
+    behind = store.coverage("line-2").now - sandbox.clock.now()
+    assert datetime.timedelta() <= behind < datetime.timedelta(minutes=5)
