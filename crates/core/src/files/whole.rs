@@ -9,15 +9,13 @@ use zeroize::Zeroizing;
 /// Reads a file or a pipe of at most `most` bytes.
 ///
 /// # Errors
-/// Returns `FileTooLarge` if it is longer, `IsADirectory` for a folder, or the underlying I/O error.
+/// Returns `FileTooLarge` if it is longer, `IsADirectory` for a folder, or the underlying I/O
+/// error.
 pub(crate) fn read_whole(path: &Path, most: u64) -> io::Result<Zeroizing<Vec<u8>>> {
     read_with_metadata(path, most).map(|(bytes, _)| bytes)
 }
 
-/// Reads a file like [`read_whole`], and also returns its metadata.
-///
-/// # Errors
-/// Returns the same errors as [`read_whole`].
+/// Like [`read_whole`], with the file's metadata.
 pub(crate) fn read_with_metadata(
     path: &Path,
     most: u64,

@@ -13,8 +13,8 @@ pub(super) fn open_files() -> Option<u64> {
     None
 }
 
-/// Returns the maximum number of processes and threads of this user, or `None` if there is no limit, as
-/// for root.
+/// Returns the maximum number of processes and threads of this user, or `None` if there is no
+/// limit, as for root.
 #[cfg(unix)]
 pub(super) fn threads_of_user() -> Option<u64> {
     use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
@@ -27,8 +27,8 @@ pub(super) fn threads_of_user() -> Option<u64> {
     None
 }
 
-/// Returns the maximum number of processes and threads in this process's container or systemd unit, or
-/// `None` if there is no limit.
+/// Returns the maximum number of processes and threads in this process's container or systemd unit,
+/// or `None` if there is no limit.
 #[cfg(target_os = "linux")]
 pub(super) fn threads_of_container() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;

@@ -237,7 +237,7 @@ fn s19_a_writer_that_comes_during_a_read_of_the_file_alone_is_noticed() {
     let mut open = reader.read("line", all(View::Latest, Flagged::Drop)).unwrap();
     let Ok(Some(first)) = open.next_batch(1) else { panic!("a first batch") };
     assert!(first.num_rows() > 0);
-    let before = Stamp::of(&folder.file()).unwrap();
+    let before = Stamp::read(&folder.file()).unwrap();
     check_unchanged(&folder.file(), &before).unwrap();
     let store = folder.store();
     whole(2).apply_to(&store, b"2").unwrap();

@@ -20,7 +20,7 @@ fn counted(store: &Store, width: i64) -> Delays {
         let known = FeedIndex::load(connection, feed)?;
         let mut directory = Directory::new(connection, feed.id)?;
         let mut delays = Delays::default();
-        let found = FoundBlocks::load(connection, &known, feed, ALL_TIME, None)?;
+        let found = FoundBlocks::load(connection, &known, feed, ALL_TIME)?;
         for (key, entry) in found.blocks {
             let rows = rows_of(&mut directory, key, entry.as_ref(), &found.recent)?;
             for history in rows.chunk_by(|one, next| one.timestamp == next.timestamp) {

@@ -128,7 +128,7 @@ proptest! {
             let held = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
             let feed = Feeds::load(&connection).unwrap().find("line").cloned().unwrap();
             let index = FeedIndex::load(&connection, &feed).unwrap();
-            let found = FoundBlocks::load(&connection, &index, &feed, found_blocks::ALL_TIME, None).unwrap();
+            let found = FoundBlocks::load(&connection, &index, &feed, found_blocks::ALL_TIME).unwrap();
             let mut directory = Directory::new(&connection, feed.id).unwrap();
             for (key, entry) in &found.blocks {
                 let rows = rows_of(&mut directory, *key, entry.as_ref(), &found.recent).unwrap();
