@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_does_not_see_the_value_of_its_parent_and_has_its_own() {
+    fn a_child_has_its_own_value() {
         let owned = Owned::new(1);
         let process = Process::current();
         let child = pretend(1);

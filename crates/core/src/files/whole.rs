@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read_up_to_a_size_and_no_folder() {
+    fn a_file_is_read_up_to_a_limit() {
         let path = std::env::temp_dir().join(format!("siteline-whole-{}", uuid::Uuid::new_v4()));
         std::fs::write(&path, "12345").unwrap();
         assert_eq!(**read_whole(&path, 5).unwrap(), *b"12345");

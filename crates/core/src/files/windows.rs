@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_may_only_be_read_is_found_before_it_is_used() {
+    fn a_read_only_file_is_found_early() {
         let path = std::env::temp_dir().join(format!("siteline-{}", uuid::Uuid::new_v4()));
         assert_eq!(check(&path, Use::Read).unwrap_err().kind(), io::ErrorKind::NotFound);
         let owner = Owner::read(&std::env::temp_dir()).unwrap();

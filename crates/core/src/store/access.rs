@@ -72,7 +72,7 @@ impl Share {
 pub struct StoreOptions {
     /// Writes nothing and creates no file.
     pub read_only: bool,
-    /// Permissions of the group. `None` keeps those of an existing store and creates a new store
+    /// Permissions of the group. `None` keeps the mode of an existing store and creates a new store
     /// for its owner only.
     pub share: Option<Share>,
 }

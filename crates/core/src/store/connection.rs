@@ -1,4 +1,4 @@
-//! Connections, each owned by the process that opened it. A forked child neither uses nor closes a
+//! Connections, each owned by the process that opened it. A forked child does not use or close a
 //! `SQLite` connection of its parent: closing it would affect the parent's file locks and shared
 //! memory. The child opens its own.
 

@@ -1,5 +1,5 @@
-//! The delays of points and revisions, as far as the times of the reads reveal them. They come from
-//! the arrivals in the page log. No block is read.
+//! The delays of points and revisions, as far as the times of the reads reveal them. They are
+//! computed from the arrivals in the page log, without reading blocks.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -33,7 +33,7 @@ mod tests {
     use crate::fork::pretend;
 
     #[test]
-    fn one_has_the_turn_at_a_feed_until_it_is_dropped() {
+    fn a_turn_lasts_until_it_is_dropped() {
         let turns = Turns::default();
         let first = turns.take("one").now_or_never().expect("it is free");
         assert!(turns.take("one").now_or_never().is_none());

@@ -40,46 +40,48 @@ impl FeedRow {
     const COLUMNS: &str = r#"id, name, sequence, generation, span, pruned, kept_from,
         history_before, history_from, state_sum, series, shelves, pages, seen, recent, "check""#;
 
-    fn check(&self) -> i64 {
-        let sum = Checksum::new("feeds").number(self.id).bytes(self.name.as_bytes());
+    /// The columns between the name and the checksum.
+    fn numbers(&self) -> [i64; 13] {
         let Retention { kept_from, history_before, history_from } = self.retention;
         let [sequence, pruned, history_from] =
             [self.sequence, self.pruned, history_from].map(u64::cast_signed);
-        let numbers = [sequence, self.generation, self.span, pruned];
-        let retention = [kept_from, history_before, history_from, self.state_sum];
-        let digests = [self.series, self.directory, self.pages, self.seen, self.recent];
-        sum.numbers(&numbers).numbers(&retention).numbers(&digests).value()
+        let (generation, span, state_sum) = (self.generation, self.span, self.state_sum);
+        let Self { series, directory, pages, seen, recent, .. } = *self;
+        [
+            sequence,
+            generation,
+            span,
+            pruned,
+            kept_from,
+            history_before,
+            history_from,
+            state_sum,
+            series,
+            directory,
+            pages,
+            seen,
+            recent,
+        ]
+    }
+
+    fn check(&self) -> i64 {
+        let sum = Checksum::new("feeds").number(self.id).bytes(self.name.as_bytes());
+        sum.numbers(&self.numbers()).value()
     }
 
     /// Writes the row and returns its checksum.
     pub(super) fn save(&self, connection: &Connection) -> StoreResult<i64> {
-        let check = self.check();
-        let columns = Self::COLUMNS;
-        let sql = format!(
+        let (check, columns) = (self.check(), Self::COLUMNS);
+        let mut statement = connection.prepare(&format!(
             "INSERT OR REPLACE INTO feeds ({columns})
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)"
-        );
-        connection.execute(
-            &sql,
-            rusqlite::params![
-                self.id,
-                self.name,
-                self.sequence.cast_signed(),
-                self.generation,
-                self.span,
-                self.pruned.cast_signed(),
-                self.retention.kept_from,
-                self.retention.history_before,
-                self.retention.history_from.cast_signed(),
-                self.state_sum,
-                self.series,
-                self.directory,
-                self.pages,
-                self.seen,
-                self.recent,
-                check
-            ],
-        )?;
+        ))?;
+        statement.raw_bind_parameter(1, self.id)?;
+        statement.raw_bind_parameter(2, &self.name)?;
+        for (index, number) in (3..).zip(self.numbers().into_iter().chain([check])) {
+            statement.raw_bind_parameter(index, number)?;
+        }
+        statement.raw_execute()?;
         Ok(check)
     }
 

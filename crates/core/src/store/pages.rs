@@ -49,12 +49,8 @@ impl PageRow {
     fn read<'r>(feed: i64, row: &'r SqlRow<'_>) -> StoreResult<(Self, i64, &'r [u8])> {
         let number = |index: usize| row.get::<_, i64>(index);
         let count = |index| Ok::<_, StoreFailure>(number(index)?.cast_unsigned());
-        let tally = Applied {
-            inserted: count(7)?,
-            revised: count(8)?,
-            unchanged: count(9)?,
-            flagged: count(10)?,
-        };
+        let (inserted, revised) = (count(7)?, count(8)?);
+        let (unchanged, flagged) = (count(9)?, count(10)?);
         let page = Self {
             sequence: count(0)?,
             chain: count(1)?,
@@ -63,7 +59,7 @@ impl PageRow {
             read_at: number(4)?,
             is_last: number(5)? != 0,
             points: number(6)?,
-            tally,
+            tally: Applied { inserted, revised, unchanged, flagged },
         };
         let (check, arrivals) = (number(11)?, row.get_ref(12)?.as_blob().unwrap_or_default());
         if row_check(feed, &page.numbers(), arrivals) != check {

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_windows_reads_in_another_way_are_known() {
+    fn names_with_a_meaning_on_windows_are_detected() {
         for name in ["nul", "NUL.siteline", "Com1", "lpt9.txt", "aux .x", "CONIN$"] {
             assert!(misleading(name).is_some_and(|what| what.ends_with("device")), "{name}");
         }

@@ -140,8 +140,8 @@ impl Reader {
         self.checked(batch)
     }
 
-    /// Counts the points. If the read includes or omits a block as a whole, the count comes from
-    /// the directory and the block is not read.
+    /// Counts the points. Blocks that the read includes or omits completely are counted in the
+    /// directory and not read.
     pub fn count_points(&mut self) -> Result<u64> {
         let count = self.add_up();
         self.checked(count)

@@ -141,9 +141,9 @@ pub(super) fn prune(connection: &Connection, feed: &mut FeedRow) -> StoreResult<
 }
 
 /// Returns the points that pages of any chain brought since the chain of `last` began, including
-/// those of `last` itself. Other chains count: they may have brought a late point that this chain
-/// had already passed, and such a point is not absent. Returns `None` if some of these points were
-/// deleted.
+/// the points of `last` itself. Other chains count: they may have brought a late point that this
+/// chain had already passed, and such a point is not absent. Returns `None` if some of these points
+/// were deleted.
 pub(super) fn since_chain(
     connection: &Connection,
     feed: i64,

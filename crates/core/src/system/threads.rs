@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn work_is_done_to_its_end_within_the_runtime_of_its_caller() {
+    async fn work_runs_within_its_callers_runtime() {
         let (sender, receiver) = channel();
         let work = move || {
             sender.send(Handle::try_current().is_ok()).expect("someone waits");
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_of_the_work_is_resumed_where_it_is_awaited() {
+    async fn a_panic_resumes_in_the_caller() {
         let panics = tokio::spawn(on_thread(|| -> u32 { panic!("a panic for a test") }));
         let joined = panics.await.expect_err("it panics");
         assert!(joined.is_panic());
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_refusal_of_a_thread_is_found_and_names_the_limit() {
+    fn a_refused_thread_names_the_limit() {
         let limits = |user, container| NoThread { user, container }.to_string();
         assert!(
             limits(Some(64), None).contains("may have 64 processes and threads (RLIMIT_NPROC)")
