@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn k13_a_skipped_or_repeated_local_time_is_refused_with_both_readings() {
+    fn k13_a_skipped_or_repeated_local_time_is_refused() {
         for (text, name, expected) in [
             (
                 "2026-03-29T02:30",
