@@ -39,8 +39,8 @@ fn signed(credential: &Credential) -> Result<Vec<u8>> {
     finished(credential.sign(b"x"))
 }
 
-/// The claims of an assertion, read with jsonwebtoken: verifies the signature with the public JWK (JSON
-/// text), and compares the `kid` and the audience.
+/// The claims of an assertion, read with jsonwebtoken: verifies the signature with the public JWK
+/// (JSON text), and compares the `kid` and the audience.
 pub(super) fn verified_claims(
     assertion: &str,
     public_jwk: &str,

@@ -19,7 +19,8 @@ fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     [&[tag], length, content].concat()
 }
 
-/// Returns a `SignedData` with these certificates and no signature, like `openssl crl2pkcs7 -nocrl`.
+/// Returns a `SignedData` with these certificates and no signature, like `openssl crl2pkcs7
+/// -nocrl`.
 fn pkcs7(certificates: &[u8]) -> Vec<u8> {
     let data = [0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07, 0x01];
     let signed = [0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07, 0x02];

@@ -358,5 +358,5 @@ fn a_deadline_passes_while_the_clock_stands_still() {
     let deadline = Deadline::after(&clock, Some(Duration::from_nanos(1)));
     let begun = clock.elapsed();
     while clock.elapsed() <= begun + Duration::from_nanos(1) {}
-    assert_eq!(deadline.left(&clock), Some(Duration::ZERO));
+    assert_eq!(deadline.remaining(&clock), Some(Duration::ZERO));
 }
