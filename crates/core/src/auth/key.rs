@@ -251,7 +251,7 @@ fn encrypted(pkcs8: &[u8], passphrase: &[u8]) -> Option<SecretDocument> {
 fn unwritable(path: &Path, error: &io::Error) -> Error {
     let (what, hint) = match error.kind() {
         io::ErrorKind::AlreadyExists => (
-            "exists, and a lost enrolled key cannot be recovered",
+            "exists already, and a lost enrolled key cannot be recovered",
             "Choose another name, or pass overwrite=True.".to_owned(),
         ),
         io::ErrorKind::NotFound => {

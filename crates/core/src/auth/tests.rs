@@ -126,7 +126,7 @@ fn a_signature_is_accepted_only_if_it_matches_the_public_key() {
         let error = signed(&with_vault(answer)).expect_err("refused");
         assert_eq!(error.kind(), Kind::CredentialError);
         assert!(error.to_string().contains("PKCS1-v1_5"), "{error}");
-        assert!(error.to_string().contains("a signature by this key has 256 bytes"), "{error}");
+        assert!(error.to_string().contains("A signature by this key has 256 bytes"), "{error}");
     }
 }
 

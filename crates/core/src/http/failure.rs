@@ -325,7 +325,7 @@ pub(crate) fn handshake_problem(error: &rustls::Error) -> (String, &'static str)
         | Tls::AlertReceived(
             AlertDescription::ProtocolVersion | AlertDescription::InsufficientSecurity,
         ) => (
-            "it offers no safe version of TLS (1.2 or 1.3)".to_owned(),
+            "it offers no version of TLS that is considered safe (1.2 or 1.3)".to_owned(),
             "no setting helps: the service, or a proxy before it, must offer one of them",
         ),
         Tls::AlertReceived(AlertDescription::HandshakeFailure) => (
