@@ -180,7 +180,7 @@ impl Client {
     /// The remaining allowance, for display. Does not query another process.
     #[must_use]
     pub fn allowance_left(&self) -> Option<u64> {
-        self.0.ledger.left(self.moment())
+        self.0.ledger.remaining(self.moment())
     }
 
     /// The best estimate of the service's time. Without confirmed evidence it is the earlier of the
@@ -511,7 +511,7 @@ impl Client {
             _ => {}
         }
         if parts.spending.is_some() {
-            note.allowance_left(|| inner.ledger.left(now));
+            note.allowance_left(|| inner.ledger.remaining(now));
         }
         let checked = reply::check(outcome?.readable()?, parts, access.secret(), self.now());
         if let Err(error) = &checked
