@@ -141,7 +141,7 @@ def test_a_range_up_to_now_ends_at_the_newest_instant_with_one_warning_and_a_mar
 
 def test_without_a_range_what_is_not_wholly_read_is_left_out_with_one_warning(partial):
     sandbox, store, _ = partial
-    with pytest.warns(siteline.SitelineWarning, match="these parts are left out") as warned:
+    with pytest.warns(siteline.SitelineWarning, match="these parts are omitted") as warned:
         given = stored_points(store)
     assert len(warned) == 1
     true = true_points(sandbox, NEWEST)

@@ -17,7 +17,7 @@ pub struct Range {
 pub struct Ranges(Vec<Range>);
 
 impl Range {
-    /// `[start, end)`; empty where `end` is not after `start`.
+    /// `[start, end)`; empty if `end` is not after `start`.
     #[must_use]
     pub fn new(start: i64, end: i64) -> Self {
         Self { start, end }
@@ -47,13 +47,11 @@ impl Range {
         self.end.saturating_sub(self.start).max(0)
     }
 
-    /// True for a range without a second.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.end <= self.start
     }
 
-    /// True for a second of the range.
     pub(super) fn contains(self, second: i64) -> bool {
         (self.start..self.end).contains(&second)
     }
@@ -104,7 +102,7 @@ impl Ranges {
         self.iter().map(Range::seconds).fold(0, i64::saturating_add)
     }
 
-    /// True where every second of this range is included.
+    /// Whether the ranges include every second of this range.
     #[must_use]
     pub fn contains(&self, range: Range) -> bool {
         range.is_empty() || self.iter().any(|one| one.start <= range.start && range.end <= one.end)
@@ -217,7 +215,7 @@ mod tests {
 
     use super::*;
 
-    /// Any ranges of the first 40 seconds, and which seconds are in them.
+    /// Arbitrary ranges within the first 40 seconds, and the seconds that they contain.
     fn any_ranges() -> impl Strategy<Value = (Ranges, Vec<bool>)> {
         proptest::collection::vec((0_i64..40, 0_i64..12), 0..8).prop_map(|pairs| {
             let ranges: Vec<Range> =
@@ -261,7 +259,7 @@ mod tests {
         }
 
         #[test]
-        fn the_parts_of_a_range_add_up_to_it_and_cross_no_multiple_of_the_step(
+        fn range_parts_are_cut_on_the_grid(
             start in -100_i64..100, length in 0_i64..100, step in 1_i64..30,
         ) {
             let range = Range::new(start, start + length);
@@ -275,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_that_no_timestamp_has_is_the_nearest_that_there_is() {
+    fn instants_are_clamped_to_valid_timestamps() {
         for (second, expected) in [
             (i64::MIN, Timestamp::MIN),
             (Timestamp::MIN.as_second() - 1, Timestamp::MIN),

@@ -1,5 +1,5 @@
-//! Handles pages with values that a target cannot store. Sync sets the range of their chain aside for a
-//! day, and continues to read and store the other ranges and feeds.
+//! Handles pages with values that a target cannot store. The range of their chain is set aside for a
+//! day. The run continues with the other ranges and feeds.
 
 use jiff::Timestamp;
 

@@ -150,16 +150,15 @@ fn flagged_is_one_of_three_names() {
 
 #[tokio::test]
 async fn s17_points_after_the_newest_instant_that_was_read_are_left_out() {
-    let mut harness = Harness::new(Options { lateness: false, ..Options::default() }, input());
+    let mut harness = Harness::without_lateness(input());
     let stored = Arc::new(Stored::new());
     harness.target = stored.clone();
-    // The clock of the run is wrong: its chain reaches into the service's future, and covers less than
-    // it brings.
+    // With a wrong clock the chain extends into the service's future, and covers less than it reads.
     harness.settings.now = Some(harness.now().checked_add(seconds(5 * HOUR)).expect("a time"));
     harness.sync().await.expect("a sync");
     let newest = harness.state().newest().expect("something was read");
     let points = harness.stored(harness.now());
-    assert!(points.keys().any(|(_, at)| *at >= newest.as_microsecond()), "some came from after it");
+    assert!(points.keys().any(|(_, at)| *at >= newest.as_microsecond()), "some points are later");
     let open = |start| {
         let spec = ReadSpec::new("feed".to_owned(), (start, None), View::Latest).expect("a spec");
         spec.open(stored.store()).expect("a snapshot")

@@ -1,4 +1,4 @@
-//! Points that arrive, are revised or are withdrawn after a read (§4.4.6, §4.5.4, §4.5.5).
+//! Points that arrive, are revised or are withdrawn after a read.
 
 use siteline_core::sync::{Feed, FeedInput, WindowState};
 use siteline_sandbox::{AsOf, Identity, Options, Point};
@@ -93,7 +93,7 @@ async fn p10_the_overlap_brings_slightly_late_points() {
 async fn p10_points_that_move_between_pages_are_correct_after_the_lateness() {
     for seed in 0..u64::from(trials(20)) {
         let mut harness = Harness::new(Options { seed, ..Options::default() }, input());
-        // The service's data change during the chain: time passes with each page.
+        // Time passes with each page, so the data changes during the chain.
         let run = harness.begin().expect("a run");
         while run.fetch().await.expect("a page") {
             run.apply().expect("space");
@@ -133,7 +133,7 @@ async fn an_empty_window_that_was_read_is_not_unread() {
     let mut harness = loaded(0);
     harness.settings.until = Some(at("2026-11-01T06:00:00Z"));
     harness.sandbox.load_points(3_600, vec![(series(2), Vec::new())]).expect("nothing");
-    harness.feed = siteline_core::sync::Feed::new(FeedInput {
+    harness.feed = Feed::new(FeedInput {
         name: "empty".to_owned(),
         interval_seconds: Some(3_600),
         filters: vec![("tagGuid".to_owned(), vec!["tag-2".to_owned()])],
@@ -168,7 +168,7 @@ async fn s21_what_comes_after_the_lateness_is_found_by_audits_counted_and_stored
         let applied = report.feeds[0].applied;
         assert!(applied.inserted == 0 && applied.flagged == 0, "{applied:?}");
     }
-    // What an audit has found the window's own read brings: each point is counted once at most.
+    // The next read of the window returns the audited points, so each point is counted at most once.
     assert!((2..=34).contains(&late), "{late}");
     harness.settle().await;
 }
