@@ -24,13 +24,11 @@ pub struct DelaySummary {
     pub count: u64,
     /// The number of these points that arrived after the feed's lateness.
     pub late: u64,
-    /// The delays within which 50, 90, 95, 99, 99.9 and 100 % of the points arrived; `None` without
-    /// points.
+    /// The delays within which 50, 90, 95, 99, 99.9 and 100 % of the points arrived.
     pub quantiles: Option<[u64; 6]>,
     /// The longest age at which buckets were still observed.
     pub looked: Option<u64>,
-    /// The share that arrived by each delay, in millionths, as the corners of a rising curve; empty
-    /// without points.
+    /// The share that arrived by each delay, in millionths, as the corners of a rising curve.
     pub curve: Vec<(u64, u32)>,
 }
 
@@ -56,8 +54,7 @@ impl DelaySummary {
             #[expect(clippy::cast_precision_loss, reason = "a share")]
             let all = 1.0 - 0.5 / count as f64;
             let [half, p90, p95, p99, p999] = SHARES.map(|share| quantile(&cumulative, share));
-            // The estimated delays are within their interval, so a quantile could exceed the
-            // longest delay.
+            // An estimated delay can be anywhere in its interval, even above the longest one.
             let longest = quantile(&cumulative, all);
             let [half, p90, p95, p99] = [half, p90, p95, p99].map(|delay| delay.min(longest));
             [half, p90, p95, p99, p999, longest]
@@ -85,11 +82,9 @@ fn looked(sightings: &Sightings) -> Option<u64> {
     Some(whole(age.seconds()))
 }
 
-/// Points that arrived within the same steps of the scale, in buckets that were observed equally
-/// long.
+/// Points that arrived within the same steps, in buckets that were observed equally long.
 #[derive(Debug, Clone, Copy)]
 struct Censored {
-    /// The steps in which they arrived.
     first: usize,
     last: usize,
     /// The last step in which they could be observed.
@@ -134,7 +129,6 @@ fn cumulative(known: &[Censored]) -> Vec<f64> {
     sums(&share)
 }
 
-/// The cumulative sums.
 fn sums(numbers: &[f64]) -> Vec<f64> {
     let add = |sum: &mut f64, number: &f64| {
         *sum += number;
@@ -269,7 +263,7 @@ mod tests {
         for (name, known, expected) in [
             ("an interval is spread evenly", vec![censored(1, 2, 3, 5)], vec![0.0, 0.5, 1.0, 1.0]),
             (
-                "points whose step is known: their shares",
+                "points with a known step: their shares",
                 vec![censored(0, 0, 2, 3), censored(2, 2, 2, 1)],
                 vec![0.75, 0.75, 1.0],
             ),
@@ -279,7 +273,7 @@ mod tests {
                 vec![0.25, 1.0],
             ),
             (
-                // Of the points observed for only one step, the share that the others predict arrived later.
+                // For the points observed for one step, the others predict the share that arrived later.
                 "points observed for one step do not predict the next step",
                 vec![censored(0, 0, 0, 4), censored(0, 0, 1, 1), censored(1, 1, 1, 3)],
                 vec![0.25, 1.0],

@@ -33,7 +33,6 @@ pub(super) struct AuditLog {
 }
 
 impl AuditLog {
-    /// Counts a page.
     pub(super) fn count(&mut self, now: i64, is_last: bool) {
         let day = now.div_euclid(DAY);
         if day > self.day {
@@ -43,7 +42,6 @@ impl AuditLog {
         self.number += u64::from(is_last);
     }
 
-    /// The pages that remain for the day.
     fn pages_left(&self, feed: &Feed, now: i64) -> u64 {
         let spent = if now.div_euclid(DAY) > self.day { 0 } else { self.pages };
         u64::from(feed.input().audit_pages).saturating_sub(spent)

@@ -33,7 +33,6 @@ impl Batches {
         Self { batch, waiting: BTreeMap::new() }
     }
 
-    /// The waiting pages of a feed.
     pub fn take(&mut self, feed: &str) -> Result<Option<TargetWrite>> {
         self.waiting.remove_entry(feed).map(joined).transpose()
     }
@@ -59,7 +58,6 @@ impl Batches {
         if is_last || is_full { self.take(feed) } else { Ok(None) }
     }
 
-    /// All waiting pages.
     pub fn take_all(&mut self) -> Result<Vec<TargetWrite>> {
         std::mem::take(&mut self.waiting).into_iter().map(joined).collect()
     }

@@ -54,8 +54,7 @@ impl Run {
     }
 }
 
-/// Locks the feeds. Waits until the deadline for feeds that another run holds, and keeps the other
-/// locks during the wait.
+/// Locks the feeds. Waits for locked feeds until the deadline, and keeps the other locks meanwhile.
 pub(super) async fn wait_for(
     target: &dyn Target,
     feeds: &[Feed],

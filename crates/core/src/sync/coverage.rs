@@ -1,7 +1,7 @@
 //! The ranges of a feed that have been read, the time of each read, and the windows for users.
 //!
-//! Only a chain that began without a cursor and was read to its end covers its range. Its time is
-//! its beginning.
+//! Only a chain that was read from its start to its end covers its range. Its time is its
+//! beginning.
 
 use std::fmt;
 
@@ -11,12 +11,10 @@ use serde::{Deserialize, Serialize};
 use super::feed::Feed;
 use super::ranges::{Range, Ranges, ceil, floor, instant};
 
-/// A range, and the beginning of the newest chain that read all of it, in seconds since the Unix
-/// epoch.
+/// A range, and the beginning of the newest chain that read all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(i64, i64, i64)", into = "(i64, i64, i64)")]
 pub struct CoveredRange {
-    /// The range that was read.
     pub range: Range,
     /// The beginning of the chain, by the service's time.
     pub read_at: i64,
@@ -97,7 +95,6 @@ impl Coverage {
         self.0 = known;
     }
 
-    /// The covered ranges, ascending.
     #[must_use]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = CoveredRange> + '_ {
         self.0.iter().copied()
@@ -131,8 +128,7 @@ impl Coverage {
     }
 
     /// Joins neighbours within an unsettled window. They get the time of the oldest. This costs no
-    /// request, because the window will be read again. It limits the coverage of a feed that is
-    /// read every minute.
+    /// request, because the window will be read again. It limits the number of ranges.
     pub(super) fn thin(&mut self, feed: &Feed) {
         let window = |read: &CoveredRange| floor(read.range.start, feed.window());
         let is_open = |read: &CoveredRange| feed.settled_before(read.read_at) <= window(read);
@@ -154,8 +150,7 @@ impl Coverage {
         self.0.len()
     }
 
-    /// Whether the ranges are ascending, disjoint and not empty, as [`Coverage::cover`] returns
-    /// them.
+    /// Whether the ranges are ascending, disjoint and not empty.
     pub(super) fn is_canonical(&self) -> bool {
         self.0.iter().all(|read| !read.range.is_empty())
             && self.0.windows(2).all(|pair| pair[0].range.end <= pair[1].range.start)
@@ -187,9 +182,7 @@ impl fmt::Display for WindowState {
 /// A part of one window with one state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Window {
-    /// The start of the part, inclusive.
     pub start: Timestamp,
-    /// The end of the part, exclusive.
     pub end: Timestamp,
     pub state: WindowState,
     /// The beginning of the newest chain that read it, by the service's time.

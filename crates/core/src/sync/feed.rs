@@ -44,8 +44,7 @@ pub struct FeedInput {
     /// The time after its end when a window is read again for its final values; 1 day.
     #[serde(with = "seconds")]
     pub lateness: Duration,
-    /// The width of the windows, on a grid from the Unix epoch; 1 day. It divides a day, or is a
-    /// multiple of a day.
+    /// The width of the windows: a divisor or a multiple of a day; 1 day.
     #[serde(with = "seconds")]
     pub window: Duration,
     /// Pages per day for audits, which measure when points arrive; 0.
@@ -53,7 +52,6 @@ pub struct FeedInput {
     pub audit_pages: u32,
 }
 
-/// A duration as whole seconds.
 mod seconds {
     use std::time::Duration;
 
@@ -132,10 +130,7 @@ impl FeedInput {
 }
 
 impl Feed {
-    /// Checks the parts and sorts the filters.
-    ///
-    /// # Errors
-    /// `QueryError` for an invalid name, invalid query parameters, and invalid times.
+    /// Checks the parts and sorts the filters. Fails for an invalid name, parameter or duration.
     pub fn new(mut input: FeedInput) -> Result<Self> {
         check_name(&input.name)?;
         if input.since.subsec_nanosecond() != 0 {
@@ -179,7 +174,6 @@ impl Feed {
         &self.0.name
     }
 
-    /// The query of a range.
     pub fn query(&self, start: Timestamp, end: Timestamp) -> Result<Query> {
         self.0.query(Some(start), Some(end))
     }
@@ -191,16 +185,14 @@ impl Feed {
         if sent.is_empty() { "everything".to_owned() } else { sent }
     }
 
-    /// The query of a range, widened to complete buckets, because a window may begin within a
-    /// bucket.
+    /// The query of a range, widened to complete buckets.
     pub(super) fn query_of(&self, range: Range) -> Result<Query> {
         let start = floor(range.start, self.width()).max(self.since());
         let (start, end) = Range::new(start, ceil(range.end, self.width())).instants();
         self.query(start, end)
     }
 
-    /// The members that differ in another definition. A feed may begin earlier; the added range is
-    /// unread.
+    /// The members that differ in another definition. A feed may begin earlier.
     pub(super) fn differences(&self, new: &Self) -> Vec<FeedDifference> {
         let begins_earlier = new.since() < self.since();
         let (known, new) = (members(&self.0), members(&new.0));
@@ -328,7 +320,6 @@ fn members(input: &FeedInput) -> [(&'static str, String, bool); 12] {
     ]
 }
 
-/// Rejects two feeds with the same name.
 pub(super) fn check_distinct(feeds: &[Feed]) -> Result<()> {
     let mut names = HashSet::new();
     for feed in feeds {

@@ -11,48 +11,22 @@ use crate::store::{Age, Delays, Sighting, Sightings};
 /// The maximum number of findings: seven weeks with four audits a day.
 const MOST: usize = 200;
 
-/// The findings of the newest audits of a feed, oldest first.
+/// The findings of the newest audits of a feed, oldest first. A finding is an array, because a state
+/// is written with each page: the ages of the middle of the range at the previous read and at the
+/// audit, in seconds, all points that the audit read, and the new and changed points among them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct AuditFindings(Vec<AuditFinding>);
-
-/// One finding. It is serialised as an array, because a state is written with each page. The ages
-/// are those of the middle of the range, in seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "[u64; 5]", into = "[u64; 5]")]
-struct AuditFinding {
-    /// The age at the previous read.
-    before: u64,
-    /// The age at the audit.
-    age: u64,
-    /// All points that the audit read, and the new and changed points among them.
-    points: u64,
-    inserted: u64,
-    revised: u64,
-}
-
-impl From<[u64; 5]> for AuditFinding {
-    fn from([before, age, points, inserted, revised]: [u64; 5]) -> Self {
-        Self { before, age, points, inserted, revised }
-    }
-}
-
-impl From<AuditFinding> for [u64; 5] {
-    fn from(found: AuditFinding) -> Self {
-        [found.before, found.age, found.points, found.inserted, found.revised]
-    }
-}
+pub(super) struct AuditFindings(Vec<[u64; 5]>);
 
 impl AuditFindings {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the number of findings is within the limit, and no number is large enough for an
-    /// overflow, as in a forged state.
+    /// Whether neither the number of findings nor a count is too large, as in a forged state.
     pub(super) fn is_plausible(&self) -> bool {
-        let is_plausible = |found: &AuditFinding| {
-            found.points <= LARGEST && found.inserted.saturating_add(found.revised) <= found.points
+        let is_plausible = |[_, _, points, inserted, revised]: &[u64; 5]| {
+            *points <= LARGEST && inserted.saturating_add(*revised) <= *points
         };
         self.0.len() <= MOST && self.0.iter().all(is_plausible)
     }
@@ -74,21 +48,20 @@ impl AuditFindings {
         let inserted = inserted.min(points);
         let revised = revised.min(points - inserted);
         self.0.drain(..(self.0.len() + 1).saturating_sub(MOST));
-        let (before, age) = (age(read_at), age(began));
-        self.0.push(AuditFinding { before, age, points, inserted, revised });
+        self.0.push([age(read_at), age(began), points, inserted, revised]);
     }
 
     /// The delays of points and revisions.
     pub(super) fn delays(&self) -> Delays {
         let mut delays = Delays::default();
-        for found in &self.0 {
-            let [before, looked] = [found.before, found.age]
-                .map(|age| Age::of_seconds(i64::try_from(age).unwrap_or(i64::MAX)));
+        for &[before, looked, points, inserted, revised] in &self.0 {
+            let [before, looked] =
+                [before, looked].map(|age| Age::of_seconds(i64::try_from(age).unwrap_or(i64::MAX)));
             let known = Sighting { after: None, by: before, looked };
             let new = Sighting { after: Some(before), by: looked, looked };
-            add(&mut delays.points, known, found.points - found.inserted);
-            add(&mut delays.points, new, found.inserted);
-            add(&mut delays.revisions, new, found.revised);
+            add(&mut delays.points, known, points - inserted);
+            add(&mut delays.points, new, inserted);
+            add(&mut delays.revisions, new, revised);
         }
         delays
     }
@@ -147,12 +120,12 @@ mod tests {
             findings.add((Range::new(0, 60), DAY), &known(&[3_600]), 100, counts);
             assert!(findings.is_plausible());
         }
-        let inserted: Vec<u64> = findings.0.iter().map(|found| found.inserted).collect();
+        let inserted: Vec<u64> = findings.0.iter().map(|found| found[3]).collect();
         assert_eq!((inserted.len(), inserted[0], inserted[MOST - 1]), (MOST, 1, 100));
         let text = serde_json::to_string(&findings).expect("JSON");
         assert_eq!(serde_json::from_str::<AuditFindings>(&text).expect("findings"), findings);
         assert!(text.starts_with("[[3570,86370,100,1,99],"));
-        let forged = AuditFindings(vec![[0, 0, u64::MAX, 1, 0].into()]);
+        let forged = AuditFindings(vec![[0, 0, u64::MAX, 1, 0]]);
         assert!(!forged.is_plausible());
     }
 }

@@ -22,9 +22,7 @@ pub(super) fn set_aside_until(now: Timestamp) -> Timestamp {
 /// A range that a sync skips for a day.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SkippedRange {
-    /// The start of the range, inclusive.
     pub start: Timestamp,
-    /// The end of the range, exclusive.
     pub end: Timestamp,
     /// When a sync retries it without a request from the user.
     pub until: Timestamp,
@@ -40,8 +38,7 @@ struct GivenUpRange {
     start: i64,
     end: i64,
     pages: u64,
-    /// When the range was set aside, by the service's time, and the kind of the error; `None` if
-    /// the next run may read it.
+    /// When the range was set aside, and the kind of the error; `None` if the next run may read it.
     set_aside: Option<(i64, String)>,
 }
 
@@ -55,8 +52,8 @@ impl GivenUpRange {
         Range::new(self.start, self.end)
     }
 
-    /// When the range is retried; `None` if it may be read now. A clock that was wrong by more than
-    /// a day cannot extend the pause.
+    /// When the range is retried; `None` if it may be read now. A wrong clock cannot extend the
+    /// pause.
     fn until(&self, now: i64) -> Option<i64> {
         let (at, _) = self.set_aside.as_ref()?;
         (now.abs_diff(*at) < PAUSE.unsigned_abs()).then(|| at.saturating_add(PAUSE))
@@ -91,7 +88,6 @@ impl GivenUp {
         self.0 = std::mem::take(&mut self.0).into_iter().flat_map(rest).collect();
     }
 
-    /// Ends the pause of all ranges.
     pub(super) fn release(&mut self) {
         self.0.iter_mut().for_each(|one| one.set_aside = None);
     }

@@ -27,8 +27,7 @@ pub(super) enum PendingWrite {
     },
     /// The service rejected the cursor. The chain starts again.
     Restart { feed: usize, chain: UnfinishedChain },
-    /// The service rejected the chain, perhaps because it is too long. The next plan contains
-    /// shorter chains.
+    /// The service rejected the chain, perhaps for its length. The next chains are shorter.
     TooLong { feed: usize, range: Range },
     /// The chain was restarted too often, does not end, or brought values that the target cannot
     /// store. Its range is set aside, unless only its bookmark was rejected.
@@ -103,8 +102,7 @@ impl PendingWrite {
         })
     }
 
-    /// If this page ended a chain: the query of the chain, its pages, its points, and the points on
-    /// the last page.
+    /// If this page ended a chain: its query, pages and points, and the points on the last page.
     pub(super) fn ended(&self, feed: &Feed) -> Option<(Query, u64, u64, u64)> {
         let Self::Page { page, chain, .. } = self else { return None };
         let query = feed.query_of(chain.range()).ok().filter(|_| page.is_last)?;

@@ -23,8 +23,7 @@ const RECENT: i64 = 3_600;
 
 /// The maximum of expected pages of a planned chain, so that a rejected cursor costs little.
 pub(super) const MOST_PAGES: u64 = 100;
-/// The maximum length of a chain in windows. The longest range that a service answers is not
-/// documented.
+/// The maximum length of a chain in windows. The service's own limit is not documented.
 const MOST_WINDOWS: i64 = 31;
 
 /// The chains that the next run would read.
@@ -34,7 +33,6 @@ pub struct Plan {
     pub tasks: Vec<Task>,
     /// Expected pages of all tasks; `None` if one of them has no estimate.
     pub pages: Option<u64>,
-    /// The current state of the allowance.
     pub allowance: AllowanceState,
     /// Pages reserved for windows that become due before the allowance resets.
     pub reserve: u64,
@@ -62,8 +60,7 @@ pub(super) struct PlanStep {
     pub(super) why: Why,
     pub(super) range: Range,
     pub(super) pages: Option<u64>,
-    /// The chain fills an unread range or is an audit. It may not spend pages that other chains
-    /// need.
+    /// Whether it is a fill or an audit, which may not spend pages that other chains need.
     pub(super) fills: bool,
 }
 
@@ -255,8 +252,7 @@ fn edge_of(feed: &Feed, last: Option<i64>, terms: &PlanTerms<'_>, settled: &Rang
     Ranges::from(overlap).without(settled).with(&fresh.into())
 }
 
-/// Pages to reserve for read windows that become due after `now` and before the allowance resets.
-/// Unread windows have no reserve.
+/// Pages to reserve for read windows that become due before the allowance resets.
 pub(super) fn reserve<'a>(
     states: impl Iterator<Item = &'a FeedState>,
     now: i64,

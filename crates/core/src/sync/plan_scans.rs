@@ -15,10 +15,9 @@ use crate::data::Query;
 use crate::error::Result;
 use crate::store::Store;
 
-/// Plans the cost of reading these scans, one chain for each. The pages of a scan are known if the
-/// client has read a similar scan, or if the store contains a feed with the same parameters. They
-/// are 0 for a collected scan. A scan that is read through a store has a chain for each unsettled
-/// part. Makes no request.
+/// Plans the cost of reading these scans, without a request. The pages of a scan are known if the
+/// client has read a similar scan, or if the store contains a feed with the same parameters. A scan
+/// that is read through a store has a chain for each unsettled part.
 pub fn plan_scans(
     client: &Client,
     store: Option<&Store>,
@@ -28,10 +27,15 @@ pub fn plan_scans(
     let now = client.now();
     let (mut tasks, mut skipped) = (Vec::new(), 0);
     for (scan, through) in scans {
-        if through.is_empty() || scan.complete().is_some() {
-            tasks.extend(scan_tasks(client, &states, scan, now));
+        let is_complete = scan.complete().is_some();
+        if through.is_empty() || is_complete {
+            let task = |chain: &CollectOnce| chain_task(client, &states, chain, now);
+            match scan.chains().as_slice() {
+                [] => tasks.push(task(scan)),
+                chains => tasks.extend(chains.iter().map(|chain| task(chain))),
+            }
         }
-        for through in through.iter().filter(|_| scan.complete().is_none()) {
+        for through in through.iter().filter(|_| !is_complete) {
             let (own, left_out) = through.tasks(now)?;
             tasks.extend(own);
             skipped += left_out;
@@ -39,20 +43,6 @@ pub fn plan_scans(
     }
     let pages = tasks.iter().map(|task| task.pages).sum();
     Ok(Plan { tasks, pages, allowance: client.allowance()?, reserve: 0, skipped, now })
-}
-
-/// The tasks of the incomplete chains.
-fn scan_tasks(
-    client: &Client,
-    states: &[(String, FeedState)],
-    collected: &CollectOnce,
-    now: Timestamp,
-) -> Vec<Task> {
-    let task = |chain: &CollectOnce| chain_task(client, states, chain, now);
-    match collected.chains().as_slice() {
-        [] => vec![task(collected)],
-        chains => chains.iter().map(|chain| task(chain)).collect(),
-    }
 }
 
 fn chain_task(

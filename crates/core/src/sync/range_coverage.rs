@@ -18,8 +18,7 @@ const LISTED: usize = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unread {
-    /// Raises `UnreadRange` if a named range has an unread part before the newest instant that was
-    /// read.
+    /// Fails if a named range has an unread part before the newest read instant.
     #[default]
     Error,
     /// Omits unread parts, with a warning.
@@ -72,8 +71,7 @@ impl Known {
         let ranges = |times: &[(i64, i64)]| -> Ranges {
             times.iter().map(|(start, end)| Range::of_microseconds(*start, *end)).collect()
         };
-        // A chain covers its range only up to the settle lag at its beginning. Only the state
-        // contains that.
+        // Only the state contains the settle lag at the beginning of each chain.
         let covered = ranges(&chains.ended).and(&state.coverage().covered());
         let begun = ranges(&chains.begun);
         let (since, forgotten) = (state.since(), state.forgotten().into());
@@ -130,8 +128,7 @@ enum UnreadPart {
 }
 
 impl RangeCoverage {
-    /// Compares a range with the known ranges. `counts_begun`: the read also returns the points of
-    /// unfinished chains.
+    /// Compares a range with the known ranges.
     pub(super) fn new(
         (start, end): (Option<Timestamp>, Option<Timestamp>),
         known: &Known,

@@ -3,12 +3,10 @@
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
-/// `[start, end)`; never empty in a [`Ranges`].
+/// `[start, end)` in seconds; never empty in a [`Ranges`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Range {
-    /// The first second.
     pub start: i64,
-    /// The second after the last.
     pub end: i64,
 }
 
@@ -41,7 +39,6 @@ impl Range {
         (start.as_microsecond(), end.as_microsecond())
     }
 
-    /// The number of seconds in the range.
     #[must_use]
     pub fn seconds(self) -> i64 {
         self.end.saturating_sub(self.start).max(0)
@@ -56,7 +53,6 @@ impl Range {
         (self.start..self.end).contains(&second)
     }
 
-    /// The intersection.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self::new(self.start.max(other.start), self.end.min(other.end))
@@ -90,13 +86,11 @@ impl Ranges {
         self.0.is_empty()
     }
 
-    /// The ranges, ascending.
     #[must_use]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Range> + '_ {
         self.0.iter().copied()
     }
 
-    /// The number of seconds in all ranges.
     #[must_use]
     pub fn seconds(&self) -> i64 {
         self.iter().map(Range::seconds).fold(0, i64::saturating_add)
@@ -108,7 +102,6 @@ impl Ranges {
         range.is_empty() || self.iter().any(|one| one.start <= range.start && range.end <= one.end)
     }
 
-    /// The union.
     #[must_use]
     pub fn with(&self, others: &Self) -> Self {
         self.iter().chain(others.iter()).collect()
@@ -118,7 +111,6 @@ impl Ranges {
         *self = self.iter().chain([range]).collect();
     }
 
-    /// The intersection.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let mut found = Vec::new();
@@ -133,7 +125,6 @@ impl Ranges {
         Self(found)
     }
 
-    /// The difference.
     #[must_use]
     pub fn without(&self, others: &Self) -> Self {
         let mut left = Vec::new();

@@ -39,7 +39,6 @@ pub struct ReadSpec {
 /// One state of a store, opened for a [`ReadSpec`].
 #[derive(Debug)]
 pub struct Snapshot {
-    /// Reads the points.
     pub reader: Reader,
     /// The sequence number of the newest page in the snapshot.
     pub sequence: u64,
@@ -87,17 +86,14 @@ impl PinnedRead {
         Ok(Self { spec, sequence, feed: known.feed().clone(), coverage, ranges, kept_from })
     }
 
-    /// The state for [`PinnedRead::restore`].
     #[must_use]
     pub fn state(&self) -> PinnedState {
         let Self { spec, sequence, ranges, kept_from, .. } = self.clone();
         PinnedState { spec, sequence, ranges, kept_from }
     }
 
-    /// Opens a reader of the points, or of the points with other flags.
-    ///
-    /// # Errors
-    /// `StoreError` if points were removed in the meantime.
+    /// Opens a reader of the points, or of the points with other flags. Fails if points were
+    /// removed in the meantime.
     pub fn open(&self, store: &Store, flagged: Flagged) -> Result<Reader> {
         let feed = &self.spec.feed;
         let reader = |view| {
@@ -119,11 +115,8 @@ impl PinnedRead {
         Ok(found)
     }
 
-    /// The part of the read between two bucket timestamps, in microseconds, and a warning if parts
-    /// of it are missing.
-    ///
-    /// # Errors
-    /// `UnreadRange` if this part was not read and the selection does not allow that.
+    /// The part of the read between two bucket timestamps, and a warning if parts of it are
+    /// missing.
     pub fn within(
         &self,
         store: &Store,
@@ -157,8 +150,7 @@ impl PinnedRead {
         expected(&self.spec, &self.coverage, &self.feed)
     }
 
-    /// How much of its time was read. For settled points, time that is not settled counts as
-    /// unread.
+    /// How much of its time was read. Unsettled time counts as unread for settled points.
     #[must_use]
     pub fn read_coverage(&self) -> Coverage {
         let Self { spec, coverage, feed, .. } = self;
@@ -192,8 +184,7 @@ fn expected(spec: &ReadSpec, coverage: &RangeCoverage, feed: &Feed) -> Option<Ex
 }
 
 impl ReadSpec {
-    /// Fixes the read to the current points of the store. Also returns a warning if parts are
-    /// missing.
+    /// Fixes the read to the current points. Also returns a warning if parts are missing.
     pub fn pin(self, store: &Store) -> Result<(PinnedRead, Option<String>)> {
         let snapshot = self.open(store)?;
         let Snapshot { sequence, feed, coverage, warning, ranges, .. } = snapshot;
@@ -201,10 +192,7 @@ impl ReadSpec {
         Ok((PinnedRead { spec: self, sequence, feed, coverage, ranges, kept_from }, warning))
     }
 
-    /// Selects all points of a range, including flagged points.
-    ///
-    /// # Errors
-    /// `QueryError` for an empty or reversed range.
+    /// Selects all points of a range, including flagged points. Fails for an empty range.
     pub fn new(
         feed: String,
         (start, end): (Option<Timestamp>, Option<Timestamp>),
@@ -235,8 +223,7 @@ impl ReadSpec {
         Ok(RangeCoverage::new((self.start, self.end), &known, self.is_log()))
     }
 
-    /// Whether the read returns changes. These include every point that arrived, because the next
-    /// changes begin after it.
+    /// Whether the read returns changes, which include every point that has arrived.
     fn is_log(&self) -> bool {
         self.view.is_log()
     }
@@ -309,8 +296,8 @@ impl ReadSpec {
         // Points may be later than the newest instant that was read. With a wrong clock, a chain
         // reaches into the service's future and covers less than it reads.
         let end = coverage.newest.map_or(end, |newest| end.min(newest.as_microsecond()));
-        // The ranges that were read do not suffice: the service may return a bucket that begins
-        // before the range.
+        // The service may return a bucket that begins before its range, so unread ranges are
+        // excluded.
         let mut given = Vec::new();
         let mut reached = start;
         for (from, to) in within(&coverage.unread) {
@@ -325,9 +312,6 @@ impl ReadSpec {
 
 /// Replaces relative bounds by instants. Relative times count back from the newest instant of the
 /// feed that was read, as of the view, because a store does not know the service's clock.
-///
-/// # Errors
-/// `UnreadRange` for a relative bound if nothing was read; `StoreError` for an unknown feed.
 pub fn fixed_range(
     store: &Store,
     feed: &str,

@@ -23,7 +23,6 @@ pub struct SyncReport {
     pub resumes_at: Option<Timestamp>,
     /// The chains that are left to read.
     pub tasks: Vec<Task>,
-    /// The allowance at the end of the run.
     pub allowance: AllowanceState,
     /// The planning time of the run.
     pub now: Timestamp,
@@ -45,11 +44,9 @@ pub enum EndedBy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FeedReport {
     pub name: String,
-    /// Chains read to their end.
+    /// Chains that were read to their end.
     pub chains: u64,
-    /// Pages read.
     pub pages: u64,
-    /// Points inserted, revised, unchanged and flagged.
     #[serde(flatten)]
     pub applied: Applied,
     /// Points that arrived or changed after the lateness, as found by audits.
@@ -60,14 +57,12 @@ pub struct FeedReport {
     pub settled_through: Option<Timestamp>,
     /// The time up to which everything from the feed's beginning has been read.
     pub read_through: Option<Timestamp>,
-    /// The newest instant that was read.
     pub newest: Option<Timestamp>,
     /// Ranges that are skipped for a day because the service did not end their chain.
     pub skipped: Vec<SkippedRange>,
 }
 
 impl SyncReport {
-    /// Pages read, over all feeds.
     #[must_use]
     pub fn pages(&self) -> u64 {
         self.feeds.iter().map(|feed| feed.pages).sum()

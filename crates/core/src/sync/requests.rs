@@ -42,8 +42,7 @@ impl Run {
                 (is_stopped || !work.may_ask(work.asked()), work.has_room(most))
             };
             if is_over {
-                // The allowance is used up, or the page limit is reached. The next run resumes the
-                // chain.
+                // The next run resumes the chain.
                 self.close(feed);
             } else if has_room {
                 self.request(feed)?;
@@ -113,9 +112,8 @@ impl Run {
         Ok(true)
     }
 
-    /// Waits for the next page of any chain. If several have arrived, the page of the first feed is
-    /// returned. A cancelled wait drops the requests and their connections. The chains can request
-    /// again.
+    /// Waits for the next page of any chain, in the order of the feeds. A cancelled wait drops the
+    /// requests and their connections. The chains can request again.
     pub(super) async fn arrival(&self) -> (usize, Fetched, Timestamp) {
         let mut requests = self.work().take_requests();
         let (place, (fetched, read_at)) = poll_fn(|context| {
@@ -165,14 +163,12 @@ impl Run {
         outcome
     }
 
-    /// Stops reading a chain. Its request is dropped after the lock is released, because dropping
-    /// it may start a task.
+    /// Stops reading a chain. Drops its request without the lock, because that may start a task.
     pub(super) fn close(&self, feed: usize) {
         let _over = self.work().chain_over(feed);
     }
 
-    /// Plans for the same time, or for the service's time after a reply has shown a different
-    /// clock.
+    /// Plans for the same time, or for the service's time if a reply shows a different clock.
     fn next_step(&self) -> Result<Option<PlanStep>> {
         let mut work = self.work();
         let (clock, mut now) = (self.client.now(), work.now);
@@ -247,8 +243,7 @@ impl Run {
         Ok(())
     }
 
-    /// Handles a failed request, which ends the chain. Returns the error if the chain can repeat
-    /// the request.
+    /// Ends a chain after a failed request. Returns the error if the chain can repeat the request.
     fn end_chain(&self, feed: usize, error: Error) -> Result<()> {
         let open = |one: &UnderWay| one.open.as_ref().map(|open| open.record.clone());
         let Some(record) = self.work().under_way.get(&feed).and_then(open) else { return Ok(()) };
@@ -275,9 +270,8 @@ impl Run {
         Ok(())
     }
 
-    /// The longest range that a service answers is not documented. A chain of several windows is
-    /// retried with fewer windows if its first page is rejected. With one window the error is
-    /// final.
+    /// The service's longest range is not documented. A chain of several windows is retried with
+    /// fewer windows if its first page is rejected. With one window the error is final.
     fn may_be_too_long(&self, feed: usize, record: &UnfinishedChain, error: &Error) -> bool {
         let window = self.work().state(feed).feed().window();
         let refused = matches!(error.context().status, Some(400 | 413 | 422));

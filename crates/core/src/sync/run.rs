@@ -25,23 +25,21 @@ use crate::lock::Mutex;
 use crate::store::{Applied, Target};
 
 /// A run in progress. A page takes two steps: [`Run::fetch`] waits for the service and can be
-/// cancelled at any time, and [`Run::apply`] writes. The feeds stay locked until the run is
-/// dropped.
+/// cancelled at any time, and [`Run::apply`] writes. The run holds the locks of its feeds.
 #[derive(Debug)]
 pub struct Run {
     pub(super) client: Client,
     pub(super) target: Arc<dyn Target>,
     pub(super) settings: SyncSettings,
     pub(super) deadline: Deadline,
-    /// The monotonic time at which the run began.
+    /// The monotonic time of the beginning.
     pub(super) begun: Duration,
     /// Held by the one call that fetches.
     fetching: tokio::sync::Mutex<()>,
     /// Held by the one call that writes.
     applying: Mutex<()>,
     work: Mutex<RunState>,
-    /// The locks of the feeds belong to the process that began the run. A forked child does not
-    /// release them.
+    /// A forked child does not release the locks of its parent.
     locks: Owned<Mutex<Locks>>,
 }
 
@@ -75,11 +73,10 @@ impl Run {
     /// applied. Dropping the future drops the requests in flight and leaves the run unchanged. A
     /// rejected cursor yields no page: the pending write then restarts the chain.
     ///
-    /// An error that concerns one range (a rejected request, a page that cannot be decoded, a
-    /// cursor that is rejected repeatedly) does not end the run. The range is skipped, and the
-    /// error is returned after everything else has been read. After any other error the run sends
-    /// no more requests. It returns the error after the pages in flight have been applied, because
-    /// they are already paid for.
+    /// An error of one range (a rejected request, a page that cannot be decoded, a cursor that is
+    /// rejected repeatedly) does not end the run. The range is skipped, and the error is returned
+    /// after everything else has been read. After any other error the run sends no more requests.
+    /// It first applies the pages in flight, because they are paid for.
     pub async fn fetch(&self) -> Result<bool> {
         self.check_process()?;
         let _one_at_a_time = self.fetching.lock().await;
@@ -92,7 +89,7 @@ impl Run {
             }
             {
                 let mut work = self.work();
-                if work.is_writing() {
+                if !work.pending.is_empty() {
                     return Ok(true);
                 }
                 if work.asked() == 0 {
@@ -167,8 +164,7 @@ impl Run {
         self.report()
     }
 
-    /// Takes the unanswered requests, if there are any. Dropping them may need the runtime. Returns
-    /// `None` in a forked child.
+    /// Takes the unanswered requests of this process, if any. Dropping them may need the runtime.
     #[must_use]
     pub fn stop(&self) -> Option<impl Send + use<>> {
         let _idle = self.locks().ok().and_then(|_| self.fetching.try_lock().ok())?;
@@ -183,8 +179,7 @@ impl Run {
         }
     }
 
-    /// Stores the states of feeds without a page, so that after a complete sync the target contains
-    /// every feed.
+    /// Stores the states of feeds without a page, so that the target contains every feed.
     pub fn keep(&self) -> Result<()> {
         for TargetWrite { feed, state, .. } in self.new_states()? {
             self.target.apply(&feed, None, &state)?;

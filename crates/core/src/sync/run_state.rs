@@ -38,7 +38,6 @@ pub(super) struct FeedRun {
     chains: u64,
     pages: u64,
     applied: Applied,
-    /// The late points that audits found.
     late: u64,
     /// The changes that the current audit has found.
     found: AuditCounts,
@@ -89,7 +88,6 @@ pub(super) struct RunState {
     pub(super) plans: Vec<FeedPlan>,
     /// The times of `clock` for which the plans stay the same.
     pub(super) unchanged: Range,
-    /// The chains in progress, by feed.
     pub(super) under_way: BTreeMap<usize, UnderWay>,
     /// A pause that the service requested for one chain applies to all chains.
     pub(super) pause: SharedPause,
@@ -104,7 +102,7 @@ pub(super) struct RunState {
     /// The limit of pages, and the number of page requests that were answered.
     max_pages: Option<u64>,
     pub(super) answered: u64,
-    failure: Option<Error>,
+    pub(super) failure: Option<Error>,
     /// The error that ends the run after the requests in flight. No further request is sent.
     pub(super) ended: Option<Error>,
     /// Requests of the chains that have ended.
@@ -118,8 +116,7 @@ pub(super) struct RunState {
     pub(super) oldest: Option<i64>,
     /// Feeds whose current chain brought values that the target cannot store. It is not continued.
     pub(super) unstorable: BTreeSet<usize>,
-    /// Warnings for the log, each with its feed. [`Run::fetch`](super::run::Run) logs them, because
-    /// a write cannot.
+    /// Warnings for the log, each with its feed. [`Run::fetch`](super::run::Run) logs them.
     warnings: Vec<(usize, String)>,
 }
 
@@ -179,10 +176,6 @@ impl RunState {
         }
     }
 
-    pub(super) fn has_failed(&self) -> bool {
-        self.failure.is_some()
-    }
-
     /// Takes the error that ended the run, or the error of the first skipped range.
     pub(super) fn take_failure(&mut self) -> Option<Error> {
         self.ended.take().or_else(|| self.failure.take())
@@ -202,8 +195,7 @@ impl RunState {
         self.under_way.values().filter(|one| one.request.is_some()).count()
     }
 
-    /// Whether another page may be requested if at most `most` pages are requested and not yet
-    /// applied.
+    /// Whether another page may be requested, with at most `most` unapplied pages.
     pub(super) fn has_room(&self, most: usize) -> bool {
         let asked = self.asked();
         asked + self.pending.len() < most.max(1) && self.may_ask(asked)
@@ -306,11 +298,6 @@ impl RunState {
         self.pending.push_back(Arc::new(write));
     }
 
-    pub(super) fn is_writing(&self) -> bool {
-        !self.pending.is_empty()
-    }
-
-    /// Whether a write of this feed is pending.
     pub(super) fn writes(&self, feed: usize) -> bool {
         self.pending.iter().any(|write| write.feed() == feed)
     }

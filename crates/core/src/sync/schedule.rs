@@ -21,8 +21,7 @@ use crate::client::Spending;
 use crate::error::Result;
 use crate::http::AllowanceState;
 
-/// A run stops reading a feed after this many failures. Its other ranges probably fail too, and
-/// each costs a request.
+/// A run stops reading a feed after this many failures. Its other ranges probably fail too.
 const MOST_FAILURES: usize = 3;
 
 /// The plan of one feed: the steps that a run may still begin, and their pages of the reserve. All
@@ -35,7 +34,6 @@ pub(super) struct FeedPlan {
     pages: Option<u64>,
     /// The pages of the steps that do not fill; one page without an estimate.
     urgent: u64,
-    /// The pages of the reserve.
     reserved: u64,
     /// The pages that the feed's current chain will add to the reserve.
     coming: u64,
@@ -79,7 +77,7 @@ impl RunState {
     /// The steps of a feed that this run may read.
     fn open_steps(&self, feed: usize) -> Vec<PlanStep> {
         let part = &self.parts[feed];
-        let has_failed = part.only.is_some() && self.has_failed();
+        let has_failed = part.only.is_some() && self.failure.is_some();
         if self.stopped.is_some() || part.failures >= MOST_FAILURES || has_failed {
             return Vec::new();
         }
@@ -95,7 +93,6 @@ impl RunState {
         steps.into_iter().any(|step| step.why != Why::Audit)
     }
 
-    /// Plans all feeds again.
     pub(super) fn replan_all(&mut self) {
         self.unchanged = Range::new(i64::MIN, i64::MAX);
         (0..self.parts.len()).for_each(|feed| self.replan(feed));
@@ -175,8 +172,7 @@ impl RunState {
         self.requests + made.sum::<u64>()
     }
 
-    /// The pages that the run is still expected to apply, if all chains have an estimate; and
-    /// whether the run is over.
+    /// The expected pages of the rest, if all chains have an estimate; and whether the run is over.
     pub(super) fn expected_pages(&self) -> (Option<u64>, bool) {
         let under_way = self.under_way.values().map(|chain| chain.step.pages);
         let planned = self.plans.iter().map(|plan| plan.pages);
@@ -188,7 +184,7 @@ impl RunState {
         let pages = sum(planned.chain(under_way).chain([Some(last)]));
         let pages = pages.map(|pages| pages.min(self.still_allowed()));
         let is_read = self.is_planned_out() && self.under_way.is_empty();
-        (pages, !self.is_writing() && (is_read || !self.may_ask(0)))
+        (pages, self.pending.is_empty() && (is_read || !self.may_ask(0)))
     }
 
     pub(super) fn is_planned_out(&self) -> bool {
@@ -234,8 +230,7 @@ impl RunState {
         }
     }
 
-    /// Notes when the allowance resets. The reserve covers the windows of all feeds that become due
-    /// before.
+    /// Sets the end of the reserve: it covers windows that become due before the allowance resets.
     fn set_reset(&mut self, allowance: &AllowanceState) {
         let resets_at = allowance.left.map(|_| allowance.resets_at.as_second());
         if self.resets_at != resets_at {

@@ -13,8 +13,7 @@ use crate::error::{Error, Kind, Result};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Only {
     pub ranges: Ranges,
-    /// Unfinished chains that began at this time or later are resumed, and all that began within
-    /// the last hour.
+    /// Unfinished chains are resumed if they began after this time, or within the last hour.
     pub resumed_since: Option<Timestamp>,
 }
 
@@ -30,11 +29,9 @@ pub struct SyncSettings {
     pub deadline: Option<Duration>,
     /// The limit of pages that are requested and not yet applied; 0 counts as 1.
     pub concurrency: usize,
-    /// The limit of requested pages, over all feeds; `None` for no limit. Retries of the same page
-    /// are not counted.
+    /// The limit of requested pages over all feeds, without retries; `None` for no limit.
     pub max_pages: Option<u64>,
-    /// The only ranges to read, by feed. They are read even if they are not due; `None` reads what
-    /// is due.
+    /// The only ranges to read, by feed, even if they are not due; `None` reads what is due.
     pub only: Option<BTreeMap<String, Only>>,
 }
 
@@ -44,10 +41,7 @@ impl SyncSettings {
         self.only.as_ref().map(|only| only.get(feed).cloned().unwrap_or_default())
     }
 
-    /// `reread` in whole seconds, rounded outwards.
-    ///
-    /// # Errors
-    /// `QueryError` for a range that is empty or reversed.
+    /// `reread` in whole seconds, rounded outwards. Fails for an empty range.
     pub(super) fn reread_ranges(&self) -> Result<Ranges> {
         let range = |(start, end): &(Timestamp, Timestamp)| {
             if start >= end {

@@ -1,9 +1,8 @@
 //! Computes which feeds of a store provide a requested range, and which feeds read the rest.
 //!
 //! Every feed with the parameters of the query has the same points, so its settled ranges are as
-//! good as a new read. A feed reads the rest if it continues its range; a gap in a user's feed
-//! would affect all reads of it. Otherwise the store adds a feed for such reads, which begins at
-//! the earliest requested time.
+//! good as a new read. A feed also reads the rest if that leaves no gap in its range. Otherwise the
+//! store adds a feed for such reads, which begins at the earliest requested time.
 
 use std::time::Duration;
 
@@ -24,9 +23,7 @@ pub(super) struct FeedShare {
     pub(super) state: FeedState,
     /// Whether this state replaces the one in the store.
     pub(super) is_redefined: bool,
-    /// The settled parts.
     pub(super) settled: Ranges,
-    /// The parts that the feed must read.
     pub(super) missing: Ranges,
 }
 
@@ -63,10 +60,8 @@ impl FeedShare {
     }
 }
 
-/// The shares of all feeds. Together they cover the range.
-///
-/// # Errors
-/// `QueryError` if only a feed with a forgotten beginning could read a part.
+/// The shares of all feeds. Together they cover the range. Fails if only a feed with a forgotten
+/// beginning could read a part.
 pub(super) fn shares(states: &[(String, FeedState)], asked: &Asked<'_>) -> Result<Vec<FeedShare>> {
     let own = own_name(states, asked);
     let range = Ranges::from(asked.range);
@@ -103,8 +98,7 @@ pub(super) fn shares(states: &[(String, FeedState)], asked: &Asked<'_>) -> Resul
     Ok(shares)
 }
 
-/// The share of the feed for such reads. The feed begins early enough to read the rest, and
-/// requests pages of the given size.
+/// The share of the feed for such reads, which begins early enough to read the rest.
 fn own_share(
     known: Option<FeedShare>,
     rest: Ranges,
@@ -197,10 +191,7 @@ fn plain_name(query: &Query) -> String {
     format!("data {}", parts.join(" "))
 }
 
-/// The range of a query, in whole seconds.
-///
-/// # Errors
-/// `QueryError` for a query without a start.
+/// The range of a query, in whole seconds. Fails for a query without a start.
 pub(super) fn range_of(query: &Query) -> Result<Range> {
     let (start, end) = query.start().zip(query.end()).ok_or_else(|| {
         let message = "with start=None the service chooses the start, which a store does not know";

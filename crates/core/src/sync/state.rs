@@ -75,11 +75,8 @@ impl FeedState {
         }
     }
 
-    /// Loads the states of these feeds from a target in one read. A feed that the target does not
-    /// contain gets a new state.
-    ///
-    /// # Errors
-    /// `FeedChanged` if the target has the feed with another definition or from another service.
+    /// Loads the states of these feeds from a target in one read. Unknown feeds get a new state.
+    /// Fails for another definition or service of a feed.
     pub(super) fn load_all(
         target: &dyn Target,
         feeds: &[Feed],
@@ -101,10 +98,6 @@ impl FeedState {
             .collect()
     }
 
-    /// Decodes a state.
-    ///
-    /// # Errors
-    /// `StoreCorrupt` for a damaged state, `StoreError` for a state of another version.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let text = std::str::from_utf8(bytes).map_err(|_| damaged())?;
         let (line, checksum) = text.split_once('\n').ok_or_else(damaged)?;
@@ -171,7 +164,6 @@ impl FeedState {
         self.next_sequence.saturating_sub(1)
     }
 
-    /// The number of unfinished chains.
     #[must_use]
     pub fn unfinished_chains(&self) -> usize {
         self.chains.len()
@@ -227,8 +219,7 @@ impl FeedState {
         self.given_up.mark(all, now.as_second())
     }
 
-    /// The settled ranges. They do not depend on the current time, because they were read after
-    /// their lateness.
+    /// The settled ranges. They do not depend on the current time.
     #[must_use]
     pub fn settled(&self) -> Ranges {
         let newest = self.coverage.iter().map(|read| read.read_at).max();
@@ -250,9 +241,6 @@ impl FeedState {
     }
 
     /// Rejects a changed definition of the feed, and another service.
-    ///
-    /// # Errors
-    /// `FeedChanged` naming each member with its old and new value.
     pub fn check(&self, feed: &Feed, service: &str) -> Result<()> {
         let mut differences = self.differences(feed);
         if self.service != service {
@@ -276,9 +264,6 @@ impl FeedState {
     /// change, but not the queried points. The feed may begin earlier unless its beginning was
     /// forgotten. A change other than an earlier beginning abandons unfinished chains and releases
     /// ranges that are set aside.
-    ///
-    /// # Errors
-    /// `FeedChanged` naming each member that may not change.
     pub fn redefine(&self, feed: &Feed) -> Result<Self> {
         let differences = self.differences(feed);
         let fixed: Vec<FeedDifference> =
@@ -292,19 +277,14 @@ impl FeedState {
                 state.density = state.density.with_other_pages();
             }
             state.given_up.release();
-            let chains = std::mem::take(&mut state.chains);
-            state.abandon(chains);
+            state.abandon(|_, _| true);
         }
         Ok(state)
     }
 
-    /// The same state without everything before a time. The feed then begins there, on the grid of
-    /// its buckets, and earlier ranges are never read again. Chains that begin before the time are
-    /// abandoned.
-    ///
-    /// # Errors
-    /// `QueryError` for a time after the newest instant that was read, because it would forget
-    /// unread ranges.
+    /// The same state with a later beginning, on the grid of its buckets. Earlier ranges are never
+    /// read again. Chains that begin before the time are abandoned. Fails for a time after the
+    /// newest instant that was read.
     pub fn forget(&self, before: Timestamp) -> Result<Self> {
         let from = floor(before.as_second(), self.feed.width());
         if from <= self.since() {
@@ -324,8 +304,7 @@ impl FeedState {
         Ok(state)
     }
 
-    /// Forgets the time before this instant, in microseconds, as [`FeedState::forget`] does.
-    /// Returns false if nothing changes.
+    /// Like [`FeedState::forget`], in microseconds. Returns false if nothing changes.
     pub(super) fn forget_up_to(&mut self, kept_from: i64) -> bool {
         let from = kept_from.div_euclid(1_000_000);
         let later = from > self.since();
@@ -335,13 +314,9 @@ impl FeedState {
         later
     }
 
-    /// Sets the beginning of the feed, in seconds.
     fn begin_at(&mut self, from: i64) {
         self.kept_from = Some(from);
-        let chains = std::mem::take(&mut self.chains).into_iter();
-        let (dropped, kept) = chains.partition(|chain| chain.start < from);
-        self.chains = kept;
-        self.abandon(dropped);
+        self.abandon(|_, chain| chain.start < from);
         self.given_up.remove(Range::new(i64::MIN, from));
         self.coverage.forget(from);
     }
@@ -357,8 +332,7 @@ impl FeedState {
         !self.chains.is_empty() || !self.given_up.is_empty()
     }
 
-    /// The first of these ranges that a sync retries, of those that it skips now; `None` if it
-    /// skips none.
+    /// The skipped range among these with the earliest retry.
     pub(super) fn set_aside_of(&self, ranges: &Ranges, now: Timestamp) -> Option<SkippedRange> {
         let is_endless = self.given_up.is_endless(now.as_second());
         let set_aside = self.set_aside(now).into_iter();
@@ -377,8 +351,7 @@ impl FeedState {
         self.chains.retain(|known| known.range() != range);
     }
 
-    /// Whether the rest of this chain is not needed: its range is due to be read again, or a later
-    /// chain has read all of it.
+    /// Whether the chain is obsolete: its range is due again, or a later chain has read all of it.
     pub(super) fn is_superseded(&self, chain: &UnfinishedChain, now: i64) -> bool {
         let Some(began) = chain.began else { return false };
         let is_due = chain.end <= self.feed.settled_before(now);
@@ -386,27 +359,24 @@ impl FeedState {
             || self.coverage.since(began).contains(chain.range())
     }
 
-    /// Drops the superseded chains.
     pub(super) fn drop_superseded(&mut self, now: i64) {
-        let chains = std::mem::take(&mut self.chains).into_iter();
-        let (dropped, kept) = chains.partition(|chain| self.is_superseded(chain, now));
-        self.chains = kept;
-        self.abandon(dropped);
+        self.abandon(|state, chain| state.is_superseded(chain, now));
     }
 
-    /// The same state without cursors, for a place that others can read. Unfinished chains start
-    /// again.
+    /// The same state without cursors, for a public place. Unfinished chains start again.
     #[must_use]
     pub fn without_cursors(mut self) -> Self {
-        let chains = std::mem::take(&mut self.chains);
-        self.abandon(chains);
+        self.abandon(|_, _| true);
         self
     }
 
     /// Abandons chains. Ranges that no other chain has covered are recorded as begun.
-    fn abandon(&mut self, chains: Vec<UnfinishedChain>) {
+    fn abandon(&mut self, is_dropped: impl Fn(&Self, &UnfinishedChain) -> bool) {
+        let chains = std::mem::take(&mut self.chains).into_iter();
+        let (dropped, kept): (Vec<_>, _) = chains.partition(|chain| is_dropped(self, chain));
+        self.chains = kept;
         let covered = self.coverage.covered();
-        for chain in chains {
+        for chain in dropped {
             for range in Ranges::from(chain.range()).without(&covered).iter() {
                 self.given_up.add(range, chain.pages.max(1), None);
             }

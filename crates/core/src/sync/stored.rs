@@ -42,10 +42,6 @@ fn unknown_feed(store: &Store, feed: &str) -> Error {
 }
 
 /// Changes the definition of a feed in the store, as [`FeedState::redefine`] allows.
-///
-/// # Errors
-/// `FeedChanged` for another change, `StoreBusy` while a run holds the feed, `StoreError` for an
-/// unknown feed.
 pub fn redefine(store: &Store, feed: &Feed) -> Result<()> {
     let name = feed.name();
     read_state(store, name)?;
@@ -57,10 +53,6 @@ pub fn redefine(store: &Store, feed: &Feed) -> Result<()> {
 
 /// Forgets the time before an instant. Its points are removed, the feed then begins there, and no
 /// sync reads the earlier time again.
-///
-/// # Errors
-/// `QueryError` for a time after the newest instant that was read, `StoreBusy` while a run holds
-/// the feed, `StoreError` for an unknown feed.
 pub fn forget(store: &Store, feed: &str, before: Timestamp, watch: &Watch) -> Result<Freed> {
     read_state(store, feed)?;
     let _lock = store.lock(feed)?;
@@ -91,12 +83,10 @@ pub fn compact(store: &Store, feeds: &[String], watch: &Watch) -> Result<Freed> 
 /// The windows of a feed, and which of them have points.
 #[derive(Debug, Clone, Serialize)]
 pub struct FeedCoverage {
-    /// The feed as the store has it.
     #[serde(skip)]
     pub feed: Feed,
     /// The time for which the windows are computed.
     pub now: Timestamp,
-    /// The windows, ascending, without gaps.
     pub windows: Vec<Window>,
 }
 
@@ -113,8 +103,7 @@ impl FeedCoverage {
         Ok(coverage)
     }
 
-    /// The coverage of a state, at a time as in [`FeedCoverage::read`]. It does not contain which
-    /// windows have points.
+    /// The coverage of a state, without the windows' points.
     #[must_use]
     pub fn of_state(state: &FeedState, now: Option<Timestamp>) -> Self {
         let now = now.unwrap_or_else(|| {
@@ -130,7 +119,6 @@ impl FeedCoverage {
 /// The lateness of the points of a feed.
 #[derive(Debug, Clone, Serialize)]
 pub struct FeedLateness {
-    /// The feed as the store has it.
     #[serde(skip)]
     pub feed: Feed,
     pub points: DelaySummary,

@@ -35,9 +35,7 @@ pub struct Task {
     /// The feed's name. For a scan: the feed from which `pages` was estimated, or empty.
     pub feed: String,
     pub why: Why,
-    /// The start of the range, inclusive.
     pub start: Timestamp,
-    /// The end of the range, exclusive.
     pub end: Timestamp,
     /// Expected pages; `None` without an estimate.
     pub pages: Option<u64>,

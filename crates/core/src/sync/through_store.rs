@@ -14,6 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::begin::{Locks, wait_for};
 use super::feed::Feed;
+use super::given_up::SkippedRange;
 use super::plan::{PlanTerms, steps_of};
 use super::range_coverage::Unread;
 use super::ranges::{Range, Ranges};
@@ -53,8 +54,7 @@ pub struct ThroughStore {
     store: Arc<Store>,
     scan: Scan,
     range: Range,
-    /// Whether each part is read only once, even if it can still change: for the store of an
-    /// interrupted read.
+    /// Whether unsettled parts are accepted too: for the store of an interrupted read.
     reads_once: bool,
     /// A read between two steps.
     paused: Mutex<Option<ReadUnderWay>>,
@@ -72,11 +72,10 @@ struct ReadSoFar {
     read_at: Option<Timestamp>,
     /// The ranges that were read to the end of a chain, by feed.
     read: BTreeMap<String, Ranges>,
-    /// The pages, and their points.
+    /// The number of pages and of their points.
     counts: (u64, u64),
 }
 
-/// A read in progress.
 #[derive(Debug)]
 struct ReadUnderWay {
     /// The process that holds the locks of the feeds.
@@ -109,9 +108,7 @@ impl ThroughStore {
         Ok((Arc::new(whole), parts))
     }
 
-    /// # Errors
-    /// /// `QueryError` for a scan without a start, or with columns or pages that a store does not
-    /// keep.
+    /// Fails for a scan without a start, and for extra columns or raw pages.
     pub fn new(store: Arc<Store>, scan: Scan, reads_once: bool) -> Result<Self> {
         let not_kept = |option: &str| {
             let message = format!("a store does not keep {option}");
@@ -192,11 +189,7 @@ impl ThroughStore {
         shares(&read_states(&self.store)?, &asked)
     }
 
-    /// Locks the feeds with ranges to read. Ranges that other reads stored in the meantime are not
-    /// read again.
-    ///
-    /// # Errors
-    /// `StoreBusy` if another read or sync holds one of the feeds until the end of the wait.
+    /// Locks the feeds with ranges to read, without the ranges that other reads have stored.
     async fn locked(&self, deadline: Deadline) -> Result<(Vec<FeedShare>, Vec<Turn>, Locks)> {
         let clock = self.scan.client().time().clock();
         let longest = Deadline::after(clock, Some(LONGEST_WAIT));
@@ -279,8 +272,7 @@ impl ThroughStore {
         Ok(ReadUnderWay { process: Process::current(), shares, run, turns, provenance, points: 0 })
     }
 
-    /// Chains that began at this time or later belong to this scan. The beginning of a chain is
-    /// rounded down.
+    /// Chains that began at this time or later belong to this scan.
     fn resumed_since(&self) -> Option<Timestamp> {
         if self.reads_once {
             return Some(Timestamp::MIN);
@@ -290,32 +282,22 @@ impl ThroughStore {
     }
 
     /// Rejects a read of ranges that are set aside, before any request.
-    ///
-    /// # Errors
-    /// `UnreadRange` with the time of the next attempt.
     fn check_set_aside(&self, shares: &[FeedShare]) -> Result<()> {
         let now = self.scan.client().now();
-        for share in shares {
+        let skipped = shares.iter().find_map(|share| {
             let left = self.remaining(share.name(), &share.missing);
-            let Some(one) = share.state.set_aside_of(&left, now).filter(|_| !left.is_empty())
-            else {
-                continue;
-            };
-            let message = format!(
-                "{} to {} is skipped until {}: the service did not end its chain ({})",
-                one.start, one.end, one.until, one.error
-            );
-            return Err(Error::new(Kind::UnreadRange, message)
-                .with_hint(
-                    "Call collect() again after that time. Without store=, all pages of the range \
-                     are read again.",
-                )
-                .with(|context| {
-                    context.spans = vec![(one.start, one.end)];
-                    context.retry_at = Some(one.until);
-                }));
-        }
-        Ok(())
+            share.state.set_aside_of(&left, now).filter(|_| !left.is_empty())
+        });
+        let Some(SkippedRange { start, end, until, error, .. }) = skipped else { return Ok(()) };
+        let message = format!(
+            "{start} to {end} is skipped until {until}: the service did not end its chain ({error})"
+        );
+        let hint = "Call collect() again after that time. Without store=, all pages of the range are \
+                    read again.";
+        Err(Error::new(Kind::UnreadRange, message).with_hint(hint).with(|context| {
+            context.spans = vec![(start, end)];
+            context.retry_at = Some(until);
+        }))
     }
 
     async fn next(&self, deadline: Deadline) -> Result<Step> {
@@ -357,9 +339,6 @@ impl ThroughStore {
     }
 
     /// Rejects an incomplete read.
-    ///
-    /// # Errors
-    /// `AllowanceExhausted`, `PageLimitReached`, or `UnreadRange` for ranges that are set aside.
     fn check_complete(&self, run: &Run) -> Result<()> {
         let report = run.report()?;
         if report.complete {
@@ -387,10 +366,8 @@ impl ThroughStore {
         }))
     }
 
-    /// The points of the range, after all of it has been stored.
-    ///
-    /// # Errors
-    /// `UnreadRange` if another process has removed points in the meantime.
+    /// The points of the range, after all of it has been stored. Fails if another process has
+    /// removed points.
     async fn table(&self, reading: ReadUnderWay, mut report: MergeReport) -> Result<Table> {
         let ReadUnderWay { shares, provenance, .. } = reading;
         let (read, read_at) = {

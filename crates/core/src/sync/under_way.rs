@@ -29,7 +29,6 @@ pub(super) struct UnderWay {
 pub(super) struct OpenChain {
     pub(super) chain: Chain,
     pub(super) record: UnfinishedChain,
-    /// Whether this run began it.
     pub(super) begun_here: bool,
 }
 

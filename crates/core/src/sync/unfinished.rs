@@ -20,14 +20,12 @@ pub(super) struct UnfinishedChain {
     pub(super) began: Option<i64>,
     /// The sequence number of its first page.
     pub(super) first: u64,
-    /// The number of restarts.
     pub(super) restarts: u32,
     pub(super) pages: u64,
     pub(super) points: u64,
     /// The pages since the last page with a new point.
     pub(super) idle: u64,
-    /// The position at which the chain continues. It contains the cursor, which is secret, and is
-    /// never displayed.
+    /// Contains the cursor, which is secret, and is never displayed.
     pub(super) bookmark: Option<String>,
 }
 

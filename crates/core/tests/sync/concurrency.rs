@@ -51,7 +51,7 @@ async fn sent(harness: &Harness, expected: u64) {
 }
 
 #[tokio::test]
-async fn eight_requests_are_under_way_at_once_and_never_nine() {
+async fn at_most_eight_requests_are_in_flight() {
     let harness = plant(12, 8, Options::default(), Some(1_000));
     // No request is answered, so eight are in flight.
     harness.sandbox.fault(on_data(When::Every(1), Effect::Hang));
@@ -72,7 +72,7 @@ async fn eight_requests_are_under_way_at_once_and_never_nine() {
 }
 
 #[tokio::test]
-async fn one_request_is_under_way_at_a_time_unless_it_is_asked_for() {
+async fn one_request_is_in_flight_by_default() {
     for concurrency in [0, 1] {
         let harness = plant(3, concurrency, Options::default(), None);
         harness.sandbox.fault(on_data(When::Every(1), Effect::Hang));
@@ -85,7 +85,7 @@ async fn one_request_is_under_way_at_a_time_unless_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn the_next_page_of_a_chain_is_asked_for_while_its_last_one_is_applied() {
+async fn the_next_page_is_requested_while_applying() {
     let harness = plant(1, 2, Options::default(), None);
     let run = harness.begin().expect("a run");
     assert!(run.fetch().await.expect("a page"));
@@ -98,7 +98,7 @@ async fn the_next_page_of_a_chain_is_asked_for_while_its_last_one_is_applied() {
 }
 
 #[tokio::test]
-async fn the_report_is_the_same_however_many_requests_are_under_way() {
+async fn the_report_does_not_depend_on_concurrency() {
     let mut outcomes: Vec<SyncReport> = Vec::new();
     for concurrency in [1, 2, 8] {
         let harness = plant(5, concurrency, Options::default(), None);
@@ -126,7 +126,7 @@ fn starts(harness: &Harness, after: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_allowance_that_ends_in_the_middle_was_spent_on_what_is_most_urgent() {
+async fn the_allowance_is_spent_on_urgent_chains_first() {
     for known_to_the_service in [false, true] {
         for limit in [3, 12, 20, 31] {
             let options = Options {
@@ -139,7 +139,7 @@ async fn an_allowance_that_ends_in_the_middle_was_spent_on_what_is_most_urgent()
             assert!(!report.complete && report.resumes_at.is_some());
             let stats = harness.sandbox.stats();
             let refused = stats.replies(Endpoint::Data, 429);
-            assert_eq!(report.pages(), limit, "what was paid for was kept");
+            assert_eq!(report.pages(), limit, "all pages are kept");
             assert_eq!(refused > 0, known_to_the_service, "{refused}");
             assert!(refused <= 8, "only requests in flight: {refused}");
             // The last windows of all feeds are read before any fill.
@@ -171,7 +171,7 @@ async fn the_reserve_is_kept_with_eight_under_way() {
 }
 
 #[tokio::test]
-async fn s15_a_run_that_is_killed_with_eight_under_way_loses_only_those() {
+async fn s15_a_killed_run_loses_only_requests_in_flight() {
     let harness = plant(6, 1, Options::default(), None);
     assert!(harness.sync().await.expect("a sync").complete);
     let needed = harness.requests();
@@ -188,7 +188,7 @@ async fn s15_a_run_that_is_killed_with_eight_under_way_loses_only_those() {
 }
 
 #[tokio::test]
-async fn after_an_error_no_request_is_sent_and_the_pages_under_way_are_kept() {
+async fn pages_in_flight_are_kept_after_an_error() {
     let harness = plant(8, 8, Options::default(), None);
     harness.sandbox.fault(on_data(When::Nth(3), reply(403)));
     let run = harness.begin().expect("a run");
@@ -208,7 +208,7 @@ async fn after_an_error_no_request_is_sent_and_the_pages_under_way_are_kept() {
 }
 
 #[tokio::test]
-async fn the_error_of_one_range_does_not_end_the_others() {
+async fn a_failed_range_does_not_end_others() {
     let harness = plant(8, 8, Options::default(), None);
     harness.sandbox.fault(on_data(When::Nth(2), reply(404)));
     let error = harness.sync().await.expect_err("one range is skipped");
@@ -218,7 +218,7 @@ async fn the_error_of_one_range_does_not_end_the_others() {
 }
 
 #[tokio::test]
-async fn b1_a_pause_that_one_request_is_told_to_make_is_one_of_all() {
+async fn b1_a_requested_pause_applies_to_all_chains() {
     let harness = plant(20, 8, Options::default(), None);
     let wait = ("Retry-After".to_owned(), "30".to_owned());
     let throttled = Effect::Reply { status: 429, headers: vec![wait], body: "{}".into() };
@@ -232,7 +232,7 @@ async fn b1_a_pause_that_one_request_is_told_to_make_is_one_of_all() {
 }
 
 #[tokio::test]
-async fn a_fetch_that_is_dropped_leaves_the_chains_as_they_were() {
+async fn a_dropped_fetch_does_not_change_chains() {
     let options = Options { token_requests_per_minute: 10_000, ..Options::default() };
     let harness = plant(4, 4, options, None);
     let (run, dropped) = harness.sync_dropping(7).await;
@@ -261,7 +261,7 @@ async fn a_deadline_and_an_end_bound_all_chains() {
 }
 
 #[tokio::test]
-async fn the_reserve_counts_what_the_chains_side_by_side_add_to_it() {
+async fn the_reserve_includes_concurrent_chains() {
     // At 05:00 of the third day all feeds are new. Windows of the first day, with five pages each,
     // become due on the same day after they are filled.
     for limit in [60, 100, 140, 196] {

@@ -208,7 +208,7 @@ fn fifty(first: u64, target: impl Fn() -> Arc<dyn TestTarget>) {
 }
 
 #[test]
-fn p10_whatever_happened_before_the_target_equals_the_truth() {
+fn p10_the_target_equals_the_truth() {
     for first in [0, 50, 100, 150] {
         fifty(first, || Arc::new(Model::default()));
     }

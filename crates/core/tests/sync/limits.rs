@@ -13,7 +13,7 @@ use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, seconds};
 use crate::target::Stored;
 
 #[tokio::test]
-async fn s9_clocks_that_differ_by_exactly_a_day_are_corrected() {
+async fn s9_clocks_one_day_apart_are_corrected() {
     // The `Date` header has whole seconds, so the client assumes half a second more.
     let half = SignedDuration::from_millis(500);
     for wrong in [-24, 24].map(|hours| SignedDuration::from_hours(hours) + half) {
@@ -26,7 +26,7 @@ async fn s9_clocks_that_differ_by_exactly_a_day_are_corrected() {
 }
 
 #[tokio::test]
-async fn s9_a_page_that_is_refused_for_its_clock_is_read_again_by_the_same_run() {
+async fn s9_a_page_rejected_for_skew_is_retried() {
     let (harness, theirs, ours) = Harness::with_clock(SignedDuration::ZERO);
     let run = harness.sync_pages(2).await.expect("two pages");
     ours.step(SignedDuration::from_hours(-25));
@@ -42,7 +42,7 @@ async fn s9_a_page_that_is_refused_for_its_clock_is_read_again_by_the_same_run()
 }
 
 #[tokio::test]
-async fn a_plan_moves_with_the_time_that_a_reply_shows_if_that_is_more_than_five_seconds() {
+async fn plans_follow_clock_changes_above_five_seconds() {
     for (step, moves) in [(5, false), (6, true)] {
         let (harness, theirs, ours) = Harness::with_clock(SignedDuration::from_secs(-6));
         harness.sync().await.expect("a sync");
@@ -60,7 +60,7 @@ async fn a_plan_moves_with_the_time_that_a_reply_shows_if_that_is_more_than_five
 }
 
 #[tokio::test]
-async fn progress_expects_the_pages_that_are_applied_and_those_that_the_plan_has_left() {
+async fn progress_expects_applied_and_planned_pages() {
     let harness = Harness::without_lateness(input());
     harness.sync().await.expect("a sync");
     harness.advance(DAY);
@@ -79,7 +79,7 @@ async fn progress_expects_the_pages_that_are_applied_and_those_that_the_plan_has
 }
 
 #[tokio::test]
-async fn after_a_complete_run_the_target_has_the_state_of_every_feed() {
+async fn a_complete_run_stores_every_feed() {
     // There is nothing to read yet.
     let input = FeedInput { since: at("2026-11-01T18:00:00Z"), ..input() };
     let harness = Harness::new(Options::default(), input);
@@ -104,7 +104,7 @@ async fn after_a_complete_run_the_target_has_the_state_of_every_feed() {
     run.keep().expect("nothing to write");
 }
 
-/// A target whose locks fail.
+/// A target with failing locks.
 #[derive(Debug)]
 struct NoLocks;
 
@@ -123,7 +123,7 @@ impl Target for NoLocks {
 }
 
 #[tokio::test]
-async fn s20_only_a_feed_that_another_run_has_is_waited_for() {
+async fn s20_only_locked_feeds_are_waited_for() {
     let harness = Harness::without_lateness(input());
     let (before, feeds) = (harness.now(), [harness.feed.clone()]);
     let (settings, wait) = (SyncSettings::default(), seconds(5 * MINUTE));
@@ -134,7 +134,7 @@ async fn s20_only_a_feed_that_another_run_has_is_waited_for() {
 }
 
 #[tokio::test]
-async fn s17_the_points_of_a_chain_that_has_not_ended_are_in_the_changes_and_in_nothing_else() {
+async fn s17_only_changes_include_unfinished_chains() {
     let mut harness = Harness::without_lateness(input());
     let stored = Arc::new(Stored::new());
     harness.target = stored.clone();

@@ -21,7 +21,7 @@ fn left_by_its_limit(report: &SyncReport) {
 }
 
 #[tokio::test]
-async fn runs_of_few_pages_read_the_same_as_one_run_and_no_page_twice() {
+async fn limited_runs_read_no_page_twice() {
     let mut whole = plant(1, 1, None);
     whole.settings.max_pages = None;
     let whole = whole.sync().await.expect("a sync");
@@ -50,7 +50,7 @@ async fn runs_of_few_pages_read_the_same_as_one_run_and_no_page_twice() {
 }
 
 #[tokio::test]
-async fn a_run_of_exactly_as_many_pages_as_there_are_is_complete() {
+async fn an_exact_page_limit_completes_the_run() {
     let mut harness = plant(1, 8, None);
     harness.settings.max_pages = None;
     let pages = harness.sync().await.expect("a sync").pages();
@@ -77,7 +77,7 @@ async fn a_repeat_of_a_page_is_not_counted() {
 }
 
 #[tokio::test]
-async fn a_page_whose_request_was_dropped_is_counted_once() {
+async fn a_dropped_request_is_counted_once() {
     for (concurrency, max_pages) in [(1, 5), (3, 8), (8, 8)] {
         let harness = plant(max_pages, concurrency, None);
         let (run, dropped) = harness.sync_dropping(9).await;
@@ -90,7 +90,7 @@ async fn a_page_whose_request_was_dropped_is_counted_once() {
 }
 
 #[tokio::test]
-async fn the_progress_expects_no_more_pages_than_the_run_may_ask_for() {
+async fn expected_progress_respects_the_page_limit() {
     let mut harness = plant(1, 1, None);
     // The first run provides an estimate of the pages.
     harness.settings.max_pages = None;
@@ -107,7 +107,7 @@ async fn the_progress_expects_no_more_pages_than_the_run_may_ask_for() {
 }
 
 #[tokio::test]
-async fn a_run_that_the_allowance_ends_says_so_whatever_the_limit() {
+async fn the_allowance_takes_precedence_over_the_limit() {
     for (allowance, max_pages) in [(5, 6), (5, 5)] {
         let report = plant(max_pages, 8, Some(allowance)).sync().await.expect("it returns");
         assert_eq!((report.pages(), report.complete), (5, false));
@@ -119,7 +119,7 @@ async fn a_run_that_the_allowance_ends_says_so_whatever_the_limit() {
 }
 
 #[tokio::test]
-async fn what_is_set_aside_is_told_from_what_the_limit_left() {
+async fn skipped_ranges_are_distinguished_from_the_limit() {
     let mut harness = plant(1, 1, None);
     harness.others.clear();
     harness.settings.max_pages = None;
@@ -136,7 +136,7 @@ async fn what_is_set_aside_is_told_from_what_the_limit_left() {
 }
 
 #[tokio::test]
-async fn a_range_that_fails_is_an_error_of_a_bounded_run_too() {
+async fn a_limited_run_reports_failed_ranges() {
     let harness = plant(3, 1, None);
     harness.sandbox.fault(on_data(When::Nth(1), reply(404)));
     let error = harness.sync().await.expect_err("a range was refused");

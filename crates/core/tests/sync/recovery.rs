@@ -40,7 +40,7 @@ async fn p6_a_rejected_cursor_restarts_its_chain() {
 }
 
 #[tokio::test]
-async fn p6_p13_the_third_rejected_cursor_is_an_error_and_the_range_is_set_aside() {
+async fn p6_p13_a_third_rejected_cursor_pauses_the_range() {
     for effect in [Effect::ForgetCursors, Effect::CycleCursors(1)] {
         let harness = one_chain();
         let expected = match effect {
@@ -85,7 +85,7 @@ fn several_chains() -> Harness {
 }
 
 #[tokio::test]
-async fn the_error_of_one_range_is_returned_when_everything_else_has_been_read() {
+async fn range_errors_return_after_other_ranges() {
     let page = |status, body: &'static str| Effect::Reply {
         status,
         headers: vec![],
@@ -110,7 +110,7 @@ async fn the_error_of_one_range_is_returned_when_everything_else_has_been_read()
 }
 
 #[tokio::test]
-async fn a_feed_whose_requests_all_fail_costs_at_most_three_requests_a_run() {
+async fn a_failing_feed_costs_three_requests() {
     let harness = several_chains();
     harness.sandbox.fault(on_data(When::Every(1), reply(404)));
     let error = harness.sync().await.expect_err("nothing can be read");
@@ -128,7 +128,7 @@ async fn p6_a_bookmark_of_another_subject_restarts_its_chain() {
 }
 
 #[tokio::test]
-async fn s15_a_run_interrupted_after_any_page_continues_from_its_bookmark() {
+async fn s15_an_interrupted_run_continues_from_its_bookmark() {
     let pages = pages().await;
     for read in 0..=pages {
         let harness = one_chain();
@@ -142,7 +142,7 @@ async fn s15_a_run_interrupted_after_any_page_continues_from_its_bookmark() {
 }
 
 #[tokio::test]
-async fn a_chain_that_resumes_after_other_chains_gets_new_numbers() {
+async fn a_resumed_chain_gets_new_sequence_numbers() {
     let mut harness = one_chain();
     drop(harness.sync_pages(4).await.expect("four pages"));
     // The chain ends after this time, so it is not resumed.
@@ -158,7 +158,7 @@ async fn a_chain_that_resumes_after_other_chains_gets_new_numbers() {
 }
 
 #[tokio::test]
-async fn a_page_that_was_fetched_and_not_applied_is_fetched_again() {
+async fn an_unapplied_page_is_fetched_again() {
     let harness = one_chain();
     let run = harness.sync_pages(3).await.expect("three pages");
     assert!(run.fetch().await.expect("a page"));
@@ -171,7 +171,7 @@ async fn a_page_that_was_fetched_and_not_applied_is_fetched_again() {
 }
 
 #[tokio::test]
-async fn a_page_that_could_not_be_applied_stays_pending() {
+async fn a_page_rejected_for_space_stays_pending() {
     let harness = one_chain();
     let run = harness.begin().expect("a run");
     assert!(run.fetch().await.expect("a page"));
@@ -187,7 +187,7 @@ async fn a_page_that_could_not_be_applied_stays_pending() {
 }
 
 #[tokio::test]
-async fn a_fetch_that_is_dropped_leaves_the_chain_as_it_was() {
+async fn a_dropped_fetch_does_not_change_the_chain() {
     // A dropped fetch may cost a token request. Above the limit the client would pause and move the
     // clock. The truth would then contain points that could not be read.
     let options = Options { token_requests_per_minute: 10_000, ..Options::default() };
@@ -205,7 +205,7 @@ async fn a_fetch_that_is_dropped_leaves_the_chain_as_it_was() {
 }
 
 #[tokio::test]
-async fn an_error_in_the_middle_of_a_chain_leaves_the_run_usable() {
+async fn a_run_is_usable_after_an_error() {
     let harness = one_chain();
     let run = harness.sync_pages(3).await.expect("three pages");
     harness.sandbox.fault(on_data(When::Nth(1), reply(403)));
@@ -216,7 +216,7 @@ async fn an_error_in_the_middle_of_a_chain_leaves_the_run_usable() {
 }
 
 #[tokio::test]
-async fn a_range_of_several_windows_that_the_service_rejects_is_read_window_by_window() {
+async fn a_range_rejected_as_too_long_is_divided() {
     let input = FeedInput { page_size: Some(5_000), settle_lag: seconds(0), ..input() };
     let harness = Harness::without_lateness(input);
     let refusal = Effect::Reply { status: 400, headers: vec![], body: r#"{"error":"no"}"#.into() };
@@ -237,7 +237,7 @@ async fn a_range_of_several_windows_that_the_service_rejects_is_read_window_by_w
 }
 
 #[tokio::test]
-async fn a_range_of_several_windows_is_not_cut_for_a_refusal_that_is_not_about_its_length() {
+async fn other_rejections_do_not_divide_a_range() {
     let input = FeedInput { page_size: Some(5_000), settle_lag: seconds(0), ..input() };
     let harness = Harness::without_lateness(input);
     harness.sandbox.fault(on_data(When::Nth(2), reply(404)));
@@ -249,7 +249,7 @@ async fn a_range_of_several_windows_is_not_cut_for_a_refusal_that_is_not_about_i
 }
 
 #[tokio::test]
-async fn what_is_asked_for_again_is_read_after_the_chain_that_an_older_run_began() {
+async fn a_reread_follows_an_unfinished_chain() {
     let (mut harness, pages) = (one_chain(), pages().await);
     drop(harness.sync_pages(4).await.expect("four pages"));
     harness.settings.reread = vec![(at("2026-11-01T00:00:00Z"), at("2026-11-01T18:00:00Z"))];
@@ -259,7 +259,7 @@ async fn what_is_asked_for_again_is_read_after_the_chain_that_an_older_run_began
 }
 
 #[tokio::test]
-async fn a_chain_whose_window_has_become_due_is_not_resumed() {
+async fn a_chain_of_a_due_window_restarts() {
     let harness = one_chain();
     drop(harness.sync_pages(3).await.expect("three pages"));
     harness.advance(4 * DAY);
@@ -276,7 +276,7 @@ async fn a_chain_whose_window_has_become_due_is_not_resumed() {
 }
 
 #[tokio::test]
-async fn the_debug_text_of_a_run_contains_no_cursor() {
+async fn a_runs_debug_text_contains_no_cursor() {
     let harness = one_chain();
     let run = harness.sync_pages(3).await.expect("three pages");
     assert!(run.fetch().await.expect("a page"));

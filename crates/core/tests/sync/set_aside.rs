@@ -41,7 +41,7 @@ fn first_again(report: &SyncReport) -> &SkippedRange {
 }
 
 #[tokio::test]
-async fn p13_p4_a_cursor_that_is_too_long_is_begun_once_more_and_then_set_aside() {
+async fn p13_p4_too_long_cursors_pause_their_range() {
     let mut harness = two_days();
     harness.sandbox.fault(long_cursors(2));
     let error = harness.sync().await.expect_err("one window cannot be read");
@@ -111,7 +111,7 @@ async fn p13_after_a_day_a_range_is_tried_again() {
 }
 
 #[tokio::test]
-async fn p13_p6_a_range_whose_cursors_are_refused_or_repeated_is_set_aside() {
+async fn p13_p6_rejected_or_repeated_cursors_pause_their_range() {
     for (effect, kind) in
         [(Effect::ForgetCursors, Kind::CursorRejected), (Effect::CycleCursors(1), Kind::CursorLoop)]
     {
@@ -129,7 +129,7 @@ async fn p13_p6_a_range_whose_cursors_are_refused_or_repeated_is_set_aside() {
 }
 
 #[tokio::test]
-async fn p14_a_chain_without_an_end_is_paid_for_once_a_day_at_most() {
+async fn p14_an_endless_chain_costs_once_a_day() {
     let mut harness = two_days();
     // Each page is empty and has a new cursor.
     harness.sandbox.fault(on_data(When::Every(1), Effect::EmptyPage));
@@ -160,7 +160,7 @@ async fn p14_a_chain_without_an_end_is_paid_for_once_a_day_at_most() {
 }
 
 #[tokio::test]
-async fn p14_three_chains_without_an_end_leave_a_feed_alone_for_a_day() {
+async fn p14_three_endless_chains_pause_a_feed() {
     let mut harness = two_days();
     harness.sandbox.fault(on_data(When::Every(1), Effect::EmptyPage));
     assert_eq!(harness.sync().await.expect_err("no end").kind(), Kind::EndlessChain);
@@ -183,7 +183,7 @@ async fn p14_three_chains_without_an_end_leave_a_feed_alone_for_a_day() {
 }
 
 #[tokio::test]
-async fn p14_the_pages_of_an_endless_chain_are_counted_over_runs() {
+async fn p14_endless_chain_pages_are_counted_over_runs() {
     let mut harness = two_days();
     harness.sandbox.fault(on_data(When::Every(1), Effect::EmptyPage));
     harness.settings.until = Some(at("2026-11-01T06:00:00Z"));
@@ -197,7 +197,7 @@ async fn p14_the_pages_of_an_endless_chain_are_counted_over_runs() {
 }
 
 #[tokio::test]
-async fn p13_s16_what_is_set_aside_is_unread_and_its_points_are_left_out() {
+async fn p13_s16_paused_ranges_are_unread() {
     let mut harness = two_days();
     let stored = Arc::new(Stored::new());
     harness.target = stored.clone();
@@ -275,7 +275,7 @@ impl TestTarget for Picky {
 }
 
 #[tokio::test]
-async fn values_that_a_target_cannot_store_set_their_range_aside() {
+async fn unstorable_values_pause_their_range() {
     let bounds = [at("2026-11-02T08:00:00Z"), at("2026-11-02T08:05:00Z")];
     let [first, end] = bounds.map(Timestamp::as_microsecond);
     for concurrency in [1, 4] {

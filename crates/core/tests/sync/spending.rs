@@ -34,7 +34,7 @@ async fn no_request_is_made_without_a_new_bucket() {
 }
 
 #[tokio::test]
-async fn a_spent_allowance_ends_a_run_after_a_page_and_the_next_day_continues() {
+async fn a_run_continues_after_the_allowance_resets() {
     let harness = limited(6);
     let report = harness.sync().await.expect("it returns");
     assert!(!report.complete && !report.tasks.is_empty());
@@ -51,7 +51,7 @@ async fn a_spent_allowance_ends_a_run_after_a_page_and_the_next_day_continues() 
 }
 
 #[tokio::test]
-async fn b5_no_request_is_made_where_the_ledger_has_none_left() {
+async fn b5_no_request_without_a_remaining_allowance() {
     let harness = limited(0);
     let report = harness.sync().await.expect("it returns");
     assert_eq!((report.requests, report.complete), (0, false));
@@ -60,7 +60,7 @@ async fn b5_no_request_is_made_where_the_ledger_has_none_left() {
 }
 
 #[tokio::test]
-async fn an_allowance_that_only_the_service_knows_ends_a_run_in_the_same_way() {
+async fn the_services_own_allowance_ends_a_run() {
     let harness = with(Options { daily_allowance: Some(5), ..Options::default() }, |_| {});
     let report = harness.sync().await.expect("it returns");
     assert!(!report.complete);
@@ -72,7 +72,7 @@ async fn an_allowance_that_only_the_service_knows_ends_a_run_in_the_same_way() {
 }
 
 #[tokio::test]
-async fn b13_a_plan_makes_no_request_and_lists_what_is_read() {
+async fn b13_a_plan_makes_no_request() {
     let harness = limited(1_000);
     let plan = harness.plan();
     assert_eq!((plan.pages, harness.sandbox.stats().token_requests), (None, 0));
@@ -99,7 +99,7 @@ async fn b13_a_plan_shows_that_it_exceeds_the_allowance() {
 }
 
 #[tokio::test]
-async fn filling_reserves_the_pages_of_windows_that_become_due_today() {
+async fn filling_reserves_pages_for_due_windows() {
     let mut harness = limited(30);
     // Each window of six hours has four pages and becomes due two days after its end.
     harness.sync().await.expect("a sync");
@@ -126,7 +126,7 @@ async fn filling_reserves_the_pages_of_windows_that_become_due_today() {
 }
 
 #[tokio::test]
-async fn fresh_data_is_read_each_day_however_much_there_is_to_fill() {
+async fn fresh_data_is_read_before_filling() {
     let mut harness = limited(21);
     let since = at("2026-10-01T00:00:00Z");
     harness.feed = Feed::new(FeedInput { since, ..input() }).expect("a feed");
@@ -145,7 +145,7 @@ async fn fresh_data_is_read_each_day_however_much_there_is_to_fill() {
 }
 
 #[tokio::test]
-async fn a_repeat_that_would_spend_the_reserve_defers_only_its_chain() {
+async fn a_retry_within_the_reserve_defers_its_chain() {
     let harness = limited(24);
     harness.sync().await.expect("a sync");
     harness.advance(DAY + 11 * HOUR);
@@ -168,7 +168,7 @@ async fn a_repeat_that_would_spend_the_reserve_defers_only_its_chain() {
 }
 
 #[tokio::test]
-async fn requested_ranges_come_first_then_fresh_then_due_ones() {
+async fn requested_then_fresh_then_due_ranges() {
     let mut harness = limited(1_000);
     harness.settings.until = Some(at("2026-11-01T09:00:00Z"));
     harness.sync().await.expect("a sync");

@@ -16,7 +16,7 @@ fn harness() -> Harness {
 }
 
 #[tokio::test]
-async fn s6_a_second_run_of_a_feed_is_refused_at_once() {
+async fn s6_a_second_run_is_rejected_immediately() {
     let harness = harness();
     let first = harness.begin().expect("a run");
     assert_eq!(harness.begin().expect_err("locked").kind(), Kind::StoreBusy);
@@ -31,7 +31,7 @@ fn another(harness: &Harness) -> Feed {
 }
 
 #[tokio::test]
-async fn s20_a_run_waits_for_a_feed_and_plans_after_that() {
+async fn s20_a_run_plans_after_its_wait() {
     let harness = harness();
     let first = harness.begin().expect("a run");
     let begin = || harness.begin_when_free(2 * MINUTE);
@@ -49,7 +49,7 @@ async fn s20_a_run_waits_for_a_feed_and_plans_after_that() {
 }
 
 #[tokio::test]
-async fn s20_feeds_are_locked_in_the_order_of_their_names() {
+async fn s20_feeds_are_locked_in_name_order() {
     let mut harness = harness();
     harness.others = vec![another(&harness)];
     for (held, other, is_locked) in [("feed", "another", true), ("another", "feed", false)] {
@@ -63,7 +63,7 @@ async fn s20_feeds_are_locked_in_the_order_of_their_names() {
 }
 
 #[tokio::test]
-async fn s20_a_wait_ends_with_the_deadline_of_the_run() {
+async fn s20_the_deadline_ends_a_wait() {
     let mut harness = harness();
     let _first = harness.begin().expect("a run");
     harness.settings.deadline = Some(seconds(9));
@@ -72,7 +72,7 @@ async fn s20_a_wait_ends_with_the_deadline_of_the_run() {
 }
 
 #[tokio::test]
-async fn a_changed_definition_is_refused_before_anything_is_sent() {
+async fn a_changed_definition_is_rejected_before_requests() {
     let mut harness = harness();
     harness.sync().await.expect("a sync");
     let before = harness.requests();
@@ -90,7 +90,7 @@ async fn a_changed_definition_is_refused_before_anything_is_sent() {
 }
 
 #[tokio::test]
-async fn a_duplicate_feed_and_an_empty_range_are_refused() {
+async fn duplicate_feeds_and_empty_ranges_are_rejected() {
     let mut harness = harness();
     harness.others = vec![harness.feed.clone()];
     assert_eq!(harness.begin().expect_err("twice").kind(), Kind::QueryError);
@@ -100,7 +100,7 @@ async fn a_duplicate_feed_and_an_empty_range_are_refused() {
 }
 
 #[tokio::test]
-async fn until_bounds_a_run_and_repeating_it_makes_no_request() {
+async fn until_limits_a_run() {
     let mut harness = harness();
     let until = at("2026-11-01T09:00:00Z");
     harness.settings.until = Some(until);
@@ -112,7 +112,7 @@ async fn until_bounds_a_run_and_repeating_it_makes_no_request() {
 }
 
 #[tokio::test]
-async fn a_bucket_that_begins_before_until_is_read_completely() {
+async fn a_bucket_across_until_is_read_completely() {
     let mut harness = harness();
     let until = at("2026-11-01T09:04:59Z");
     harness.settings.until = Some(until);
@@ -137,7 +137,7 @@ async fn a_run_never_covers_the_future() {
 }
 
 #[tokio::test]
-async fn feeds_are_read_in_one_run_and_reported_separately() {
+async fn feeds_are_reported_separately() {
     let mut harness = harness();
     let other = FeedInput {
         name: "other".to_owned(),
@@ -171,7 +171,7 @@ async fn feeds_are_read_in_one_run_and_reported_separately() {
 }
 
 #[tokio::test]
-async fn a_deadline_ends_a_run_and_the_next_run_continues() {
+async fn a_run_continues_after_a_deadline() {
     let mut harness = harness();
     harness.settings.deadline = Some(seconds(0));
     let error = harness.sync().await.expect_err("no time");
@@ -181,7 +181,7 @@ async fn a_deadline_ends_a_run_and_the_next_run_continues() {
 }
 
 #[tokio::test]
-async fn s9_a_clock_that_is_a_day_behind_or_ahead_leaves_no_gap() {
+async fn s9_a_clock_one_day_off_leaves_no_gap() {
     for wrong in [-23, -5, 5, 23] {
         let (mut harness, theirs, ours) = Harness::with_clock(SignedDuration::from_hours(wrong));
         let report = harness.sync().await.expect("a sync");
@@ -208,7 +208,7 @@ async fn s9_a_clock_that_is_a_day_behind_or_ahead_leaves_no_gap() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_seconds_ahead_does_not_make_a_chain_begin_later() {
+async fn a_fast_clock_does_not_delay_chains() {
     let (harness, theirs, _) = Harness::with_clock(SignedDuration::from_secs(4));
     assert!(harness.sync().await.expect("a sync").complete);
     let began = harness.state().newest_read().expect("a read");
@@ -217,7 +217,7 @@ async fn a_clock_that_is_seconds_ahead_does_not_make_a_chain_begin_later() {
 }
 
 #[tokio::test]
-async fn s9_after_a_clock_is_set_back_no_request_is_made_until_there_is_a_new_bucket() {
+async fn s9_a_clock_set_back_causes_no_request() {
     let (harness, theirs, ours) = Harness::with_clock(SignedDuration::ZERO);
     harness.sync().await.expect("a sync");
     let requests = harness.requests();
@@ -273,7 +273,7 @@ async fn a_run_can_be_shared_by_threads() {
 }
 
 #[tokio::test]
-async fn the_error_of_a_damaged_state_names_its_feed() {
+async fn a_damaged_state_error_names_its_feed() {
     let harness = harness();
     harness.sync().await.expect("a sync");
     let mut bytes = harness.state().to_bytes();

@@ -240,7 +240,7 @@ fn a_range_without_a_start_is_refused() {
     assert!(error.to_string().contains("start=None"), "{error}");
 }
 
-/// The plan for these ranges alone.
+/// The plan for only these ranges.
 fn planned_within(state: &FeedState, only: Range, now: i64) -> Vec<(Why, Range)> {
     let (none, only) = (Ranges::none(), Only { ranges: only.into(), ..Only::default() });
     let known = FeedRun::new(state.clone(), Some(only));
