@@ -179,7 +179,7 @@ def test_changes_lose_no_point_of_a_chain_that_has_not_ended(partial, tmp_path):
         feed = make_feed(page_size=100)
         client = sandbox.client(daily_allowance=40)
         first = client.sync(feed, store)
-        with pytest.warns(siteline.SitelineWarning, match="have arrived are given"):
+        with pytest.warns(siteline.SitelineWarning, match="have arrived are returned"):
             upserted = {
                 key: row[:4] for key, row in rows_by_key(store.changes(feed, since=0)).items()
             }

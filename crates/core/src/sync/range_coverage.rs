@@ -206,7 +206,7 @@ impl RangeCoverage {
         }
         if self.unread != self.forgotten {
             hint.push(match self.set_aside {
-                None => "Call client.sync() to read it.".to_owned(),
+                None => "client.sync() reads it.".to_owned(),
                 Some(until) => format!(
                     "The chain of an unread part did not end. A sync retries it after {until}, or \
                      immediately with reread=(start, end)."

@@ -296,8 +296,8 @@ impl ReadSpec {
         // Points may be later than the newest instant that was read. With a wrong clock, a chain
         // reaches into the service's future and covers less than it reads.
         let end = coverage.newest.map_or(end, |newest| end.min(newest.as_microsecond()));
-        // The service may return a bucket that begins before its range, so unread ranges are
-        // excluded.
+        // The service may return a bucket that begins before its range. So this excludes the unread
+        // ranges instead of including the read ones.
         let mut given = Vec::new();
         let mut reached = start;
         for (from, to) in within(&coverage.unread) {
