@@ -325,4 +325,4 @@ impl Target for Store {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

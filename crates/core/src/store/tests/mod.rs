@@ -28,10 +28,10 @@ use crate::data::{Identity, Page, TableBuilder};
 const MINUTE: i64 = 60_000_000;
 
 /// A folder that is removed when its test ends.
-pub(super) struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // Windows soon reuses a process id.
         let name = format!("siteline-store-{}", uuid::Uuid::new_v4().simple());
         let folder = std::env::temp_dir().join(name);
@@ -43,7 +43,7 @@ impl Folder {
         self.0.join("plant.siteline")
     }
 
-    pub(super) fn store(&self) -> Store {
+    pub(crate) fn store(&self) -> Store {
         Store::open(&self.file()).unwrap()
     }
 
