@@ -415,7 +415,7 @@ async fn t29_narrower_scopes_get_a_token_of_their_own_whatever_was_asked_before(
     assert_ne!(token.generation(), wide.generation());
     let asked: Vec<_> = harness.server.requests().iter().map(|sent| sent.field("scope")).collect();
     assert_eq!(asked, [BOTH_SCOPES, DATA_SCOPE]);
-    // A refusal drops the refused token alone.
+    // A refusal drops only the refused token.
     narrow.invalidate(&token);
     assert_eq!(harness.token().await.expect("a token").generation(), wide.generation());
     narrow.invalidate(&wide);

@@ -100,7 +100,7 @@ fn t24_a_clock_that_was_set_back_keeps_no_pause_longer() {
     assert_eq!(count.token_pause(set_back("2026-11-01T12:00:30Z")), None);
     assert_eq!(count.state(terms, set_back("2026-11-01T13:59:59Z")).left, Some(0));
     assert_eq!(count.state(terms, set_back("2026-11-01T14:00:00Z")).left, None);
-    // After a start with a wrong clock a pause that lies in its future is none.
+    // After a boot with a wrong clock, a pause in its future does not count.
     let started = moment(2, "1970-01-01T00:00:05Z", "2016-11-01T12:00:00Z");
     assert_eq!(count.token_pause(started), None);
     count.pause_tokens(Duration::from_secs(30), started);
@@ -121,7 +121,7 @@ fn b8_a_token_request_with_a_wrong_clock_opens_no_new_day_for_data_requests() {
 
 const LIMIT: Terms = Terms { limit: Some(25), resets: None };
 
-/// A count with so many requests, each with a reply, at noon of the first of November.
+/// A count with this many answered requests at noon on November 1.
 fn replied(requests: u64) -> Count {
     let mut count = Count::default();
     let noon = now("2026-11-01T12:00:00Z");
@@ -192,20 +192,23 @@ fn b16_two_replies_that_agree_open_a_day_in_which_they_are_counted() {
 fn b17_after_a_start_a_spent_count_needs_evidence() {
     let mut count = replied(25);
     let morning = "2026-11-02T09:00:00Z";
-    // By the wall clock alone nothing is sent, whatever it shows.
+    // The wall clock is no evidence, so nothing is sent.
     let right = moment(2, "1970-01-01T00:01:00Z", morning);
     assert_eq!(count.permit(LIMIT, right, 0), Permit::Unknown { one: false });
     // The reply of a token request that shows the same time is evidence.
     let mut known = count.clone();
     known.observe(LIMIT, reading(morning, right), right);
     assert_eq!(send_all(&mut known, right, morning), 25);
-    // One that contradicts it is not, and nothing asks then; two are.
+    // One contradicting reply is no evidence, and no probe is sent then; two are evidence.
     let wrong = moment(2, "1970-01-01T00:01:00Z", "2000-01-01T00:00:00Z");
     count.observe(LIMIT, reading(morning, wrong), wrong);
     assert_eq!(count.permit(LIMIT, wrong, 0), Permit::Unknown { one: true });
     let error = count.reserve(LIMIT, wrong, 0).expect_err("no evidence");
     assert_eq!((error.kind(), error.context().retry_at), (Kind::AllowanceExhausted, None));
-    assert!(error.context().unsent && error.to_string().contains("no two clock readings"), "{error}");
+    assert!(
+        error.context().unsent && error.to_string().contains("no two clock readings"),
+        "{error}"
+    );
     count.observe(LIMIT, reading(morning, wrong), wrong);
     assert_eq!(send_all(&mut count, wrong, morning), 25);
 }
@@ -296,7 +299,7 @@ fn b19_requests_under_way_at_midnight_may_be_of_the_new_day_until_their_replies_
     let [before, after] = ["2026-11-01T23:59:59Z", "2026-11-02T00:00:01Z"].map(now);
     let mut count = replied(20);
     let [one, other] = [(); 2].map(|()| count.reserve(LIMIT, before, 0).expect("something left"));
-    // Both may arrive after midnight, and whoever waits for them may be killed.
+    // Both may arrive after midnight, and their callers may be killed.
     assert_eq!(reserve_all(&mut count, after), 23);
     count.settle(LIMIT, &one, reply("2026-11-01T23:59:59Z", after), after);
     count.settle(LIMIT, &other, reply("2026-11-02T00:00:00Z", after), after);
@@ -320,7 +323,7 @@ fn b18_a_machine_that_was_restored_from_a_snapshot_may_ask() {
     let mut count = replied(25);
     let then = moment(2, "1970-01-05T00:00:00Z", "2026-11-02T09:00:00Z");
     drop(count.reserve(LIMIT, then, 0).expect("it asks"));
-    // Its memory is of days ago, the ledger is on another machine.
+    // Its memory is days old, and the ledger is on another machine.
     let restored = moment(2, "1970-01-01T12:00:00Z", "2026-11-02T09:01:00Z");
     assert!(count.reserve(LIMIT, restored, 0).is_ok());
     assert!(count.reserve(LIMIT, restored, 0).is_err());
@@ -335,7 +338,7 @@ fn b15_a_doubt_that_no_reply_settles_costs_at_most_a_day() {
     // From now on no reply has a date.
     for (time, sent) in [
         ("2026-11-01T12:02:00Z", 4),
-        // Those five may be of this day, by the one reply.
+        // By that one reply, five may belong to this day.
         ("2026-11-02T13:00:00Z", 20),
         ("2026-11-03T12:00:00Z", 25),
         ("2026-11-04T12:00:00Z", 25),
@@ -353,8 +356,7 @@ fn b15_a_doubt_that_no_reply_settles_costs_at_most_a_day() {
 #[test]
 fn b14_a_pause_that_only_the_wall_clock_shows_is_looked_at_with_a_token() {
     let mut count = replied(25);
-    // The host of a virtual machine slept: by the guest two hours have passed, by its clock a
-    // night.
+    // The host of a virtual machine slept: two hours passed for the guest, a night by its clock.
     let morning = moment(1, "2026-11-01T14:00:00Z", "2026-11-02T08:00:00Z");
     assert_eq!(count.permit(LIMIT, morning, 0), Permit::Unknown { one: true });
     let error = count.reserve(LIMIT, morning, 0).expect_err("no data request asks");
@@ -364,7 +366,7 @@ fn b14_a_pause_that_only_the_wall_clock_shows_is_looked_at_with_a_token() {
     assert_eq!(paused.permit(LIMIT, morning, 0), Permit::Unknown { one: true });
     paused.observe(LIMIT, reading("2026-11-02T08:00:01Z", morning), morning);
     assert_eq!(send_all(&mut paused, morning, "2026-11-02T08:00:01Z"), 25);
-    // Where the wall clock was set, one token in an hour shows that.
+    // If the wall clock was set, one token request per hour shows that.
     count.observe(LIMIT, reading("2026-11-01T14:00:00Z", morning), morning);
     let later = moment(1, "2026-11-01T14:59:00Z", "2026-11-02T08:59:00Z");
     assert!(matches!(count.permit(LIMIT, later, 0), Permit::Exhausted(_)));
@@ -381,8 +383,7 @@ fn b16_a_service_that_goes_back_a_day_counts_on() {
             count.settle(LIMIT, &request, reply(service, at), at);
             served += 1;
         }
-        // Those whose replies were in doubt count in both days, and the first one in the third
-        // count too.
+        // Requests with doubtful replies count in both days, and the first one in the third too.
         assert_eq!(served, sent, "{service}");
     }
     assert_eq!(count.requests.count, 25);

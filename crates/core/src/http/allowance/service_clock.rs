@@ -14,7 +14,6 @@ use crate::clock::{BootTime, Moment, Reading};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct ServiceClock {
-    /// The last reading that was confirmed.
     pub confirmed: Option<Reading>,
     /// The last confirmed reading of another boot, from a machine that shares the ledger.
     pub other: Option<Reading>,
@@ -25,7 +24,6 @@ pub(super) struct ServiceClock {
     pub doubtful: Option<Reading>,
 }
 
-/// The result of a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It agrees with the known time.
