@@ -94,6 +94,7 @@ async fn t21_a_failure_is_remembered_up_to_the_second_at_which_it_is_forgotten()
     harness.clock.advance(59 * SECOND);
     let error = harness.token().await.expect_err("remembered");
     assert!(error.to_string().contains("no token is requested in the next 1 s"), "{error}");
+    assert_eq!(harness.server.requests().len(), 1);
     harness.clock.advance(SECOND);
     harness.token().await.expect("a token");
 }

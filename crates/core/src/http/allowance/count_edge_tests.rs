@@ -30,7 +30,7 @@ fn b19_what_was_sent_in_a_day_stays_counted_in_it_whatever_its_reply_shows() {
     let after = now("2026-11-02T00:00:01Z");
     let request = count.reserve(LIMIT, after, 0).expect("something is left");
     count.settle(LIMIT, &request, reply("2026-11-01T23:59:58Z", after), after);
-    let since = Some(at("2026-11-02T00:00:00Z"));
+    let since = Some(timestamp("2026-11-02T00:00:00Z"));
     assert_eq!(count.requests, Tally { since, count: 1 });
 }
 
@@ -87,7 +87,7 @@ fn b18_a_request_that_asked_opens_no_day_where_replies_have_shown_another_meanwh
             count.observe(LIMIT, reading("2026-11-01T20:00:00Z", morning), morning);
         }
         count.settle(LIMIT, &asks, SILENT, morning);
-        let since = Some(at("2026-11-01T00:00:00Z"));
+        let since = Some(timestamp("2026-11-01T00:00:00Z"));
         assert_eq!(count.requests, Tally { since, count: 26 }, "{readings}");
         assert!(count.reserve(LIMIT, morning, 0).is_err(), "{readings}");
     }
@@ -147,7 +147,7 @@ fn b17_a_day_whose_end_is_stated_after_a_start_may_last_as_long_as_it_could() {
         let mut count = replied(25);
         let terms = Terms { limit: Some(25), ..resetting(stated) };
         count.count_token_request(terms, wall);
-        assert_eq!(count.requests, Tally { since: Some(at(since)), count: 25 }, "{stated}");
+        assert_eq!(count.requests, Tally { since: Some(timestamp(since)), count: 25 }, "{stated}");
     }
 }
 
@@ -175,6 +175,6 @@ fn t9_only_a_pause_of_token_requests_that_ends_later_takes_the_place_of_another(
     let mut count = Count::default();
     count.pause_tokens(Duration::from_secs(30 * 60), noon);
     count.pause_tokens(Duration::from_secs(5 * 60), now("2026-11-01T12:25:00Z"));
-    let pause = (Duration::from_secs(20 * 60), at("2026-11-01T12:30:00Z"));
+    let pause = (Duration::from_secs(20 * 60), timestamp("2026-11-01T12:30:00Z"));
     assert_eq!(count.token_pause(now("2026-11-01T12:10:00Z")), Some(pause));
 }

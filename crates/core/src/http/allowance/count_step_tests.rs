@@ -22,7 +22,7 @@ fn exchange(count: &mut Count, at: Moment, service: &str, requests: u64) {
 #[test]
 fn b16_a_request_that_a_later_one_overtook_may_be_of_the_day_that_a_step_opens() {
     let at = now(TODAY);
-    let since = Some(self::at("2026-11-02T00:00:00Z"));
+    let since = Some(timestamp("2026-11-02T00:00:00Z"));
     // The counts if it ends before the step is noticed, and after it.
     for (outcome, before, after) in [
         // Killed: nothing shows its day.
@@ -139,6 +139,6 @@ fn t27_requests_of_an_assumed_day_and_the_one_before_count_in_the_shown_day() {
     for _ in 0..2 {
         count.observe(LIMIT, reading("2026-11-01T09:00:00Z", then), then);
     }
-    let since = Some(self::at("2026-11-01T00:00:00Z"));
+    let since = Some(timestamp("2026-11-01T00:00:00Z"));
     assert_eq!(count.requests, Tally { since, count: 5 });
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::Kind;
-use crate::http::allowance::test_moments::{SILENT, at, moment, now, reading, reply};
+use crate::http::allowance::test_moments::{SILENT, moment, now, reading, reply, timestamp};
 
 fn resetting(text: &str) -> Terms {
     Terms { limit: Some(100), resets: Some(TimeOfDay::parse(text).expect("a time of day")) }
@@ -25,7 +25,7 @@ fn b8_days_begin_only_at_the_configured_time_of_day() {
     assert_eq!(used(&count, terms, "2026-11-02T05:59:59Z"), 5);
     assert_eq!(
         count.state(terms, now("2026-11-02T00:00:00Z")).resets_at,
-        at("2026-11-02T06:00:00Z")
+        timestamp("2026-11-02T06:00:00Z")
     );
     assert_eq!(used(&count, terms, "2026-11-02T06:00:00Z"), 0);
 }
@@ -54,9 +54,9 @@ fn b11_the_services_start_of_the_day_overrides_the_configured_one() {
     spend(&mut count, terms, "2026-11-01T20:00:00Z", 5);
     count.pin(terms, Duration::from_millis(25_200_400), now("2026-11-01T20:00:00Z"));
     let state = count.state(terms, now("2026-11-02T03:00:00Z"));
-    assert_eq!((state.left, state.resets_at), (Some(0), at("2026-11-02T03:00:00.4Z")));
+    assert_eq!((state.left, state.resets_at), (Some(0), timestamp("2026-11-02T03:00:00.4Z")));
     let state = count.state(terms, now("2026-11-02T03:00:01Z"));
-    assert_eq!((state.left, state.resets_at), (Some(100), at("2026-11-03T03:00:00Z")));
+    assert_eq!((state.left, state.resets_at), (Some(100), timestamp("2026-11-03T03:00:00Z")));
     assert_eq!(count.origin, Origin::Learnt);
 }
 
@@ -66,7 +66,7 @@ fn b3_a_pin_far_in_the_future_does_not_change_the_start_of_days() {
     count.pin(terms, Duration::MAX, now("2026-11-01T20:00:00Z"));
     assert_eq!(count.state(terms, now("2026-11-02T19:59:59Z")).left, Some(0));
     let state = count.state(terms, now("2026-11-02T20:00:00Z"));
-    assert_eq!((state.left, state.resets_at), (None, at("2026-11-03T00:00:00Z")));
+    assert_eq!((state.left, state.resets_at), (None, timestamp("2026-11-03T00:00:00Z")));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn t9_token_requests_and_their_pause_are_separate_from_data_requests() {
     assert_eq!(count.state(terms, now("2026-11-02T00:00:00Z")).token_requests, 0);
     count.pause_tokens(Duration::from_secs(60), noon);
     count.pause_tokens(Duration::from_secs(30), noon);
-    let end = at("2026-11-01T12:01:00Z");
+    let end = timestamp("2026-11-01T12:01:00Z");
     let pause = count.token_pause(now("2026-11-01T12:00:59Z"));
     assert_eq!(pause, Some((Duration::from_secs(1), end)));
     assert_eq!(count.token_pause(now("2026-11-01T12:01:00Z")), None);
@@ -106,7 +106,7 @@ fn t24_a_clock_that_was_set_back_keeps_no_pause_longer() {
     count.pause_tokens(Duration::from_secs(30), started);
     assert_eq!(
         count.token_pause(started),
-        Some((Duration::from_secs(30), at("2016-11-01T12:00:30Z")))
+        Some((Duration::from_secs(30), timestamp("2016-11-01T12:00:30Z")))
     );
 }
 
@@ -152,7 +152,7 @@ fn b14_no_step_of_the_wall_clock_opens_a_day() {
         let mut count = replied(20);
         assert_eq!(send_all(&mut count, moment(1, right, wall), right), 5, "{wall}");
         let state = count.state(LIMIT, moment(1, right, wall));
-        assert_eq!((state.used, state.resets_at), (25, at("2026-11-02T00:00:00Z")));
+        assert_eq!((state.used, state.resets_at), (25, timestamp("2026-11-02T00:00:00Z")));
         // And none delays one.
         let midnight = moment(1, "2026-11-02T00:00:00Z", wall);
         assert_eq!(send_all(&mut count, midnight, "2026-11-02T00:00:00Z"), 25, "{wall}");
@@ -168,7 +168,7 @@ fn b15_one_reply_with_a_wrong_date_opens_no_day_and_delays_none() {
         count.settle(LIMIT, &reservation, reply(date, later), later);
         assert_eq!(send_all(&mut count, later, "2026-11-01T12:01:00Z"), 4, "{date}");
         let Permit::Exhausted(state) = count.permit(LIMIT, later, 0) else { panic!("{date}") };
-        assert_eq!(state.resets_at, at("2026-11-02T00:00:00Z"), "{date}");
+        assert_eq!(state.resets_at, timestamp("2026-11-02T00:00:00Z"), "{date}");
     }
 }
 
@@ -255,7 +255,7 @@ fn b18_failing_all_evidence_one_request_asks() {
     assert!(count.reserve(LIMIT, seconds(61 + 3_602), 0).is_err());
     // Its end is known by the time that passes.
     let Permit::Exhausted(state) = count.permit(LIMIT, seconds(3_700), 0) else { panic!("known") };
-    assert_eq!(state.resets_at, at("2026-11-03T00:00:00Z"));
+    assert_eq!(state.resets_at, timestamp("2026-11-03T00:00:00Z"));
     assert!(count.reserve(LIMIT, seconds(61 + 3_600 + 15 * 3_600), 0).is_ok());
 }
 
@@ -285,7 +285,7 @@ fn b17_a_time_of_day_that_is_stated_after_a_start_opens_no_day() {
     let wall = moment(2, "1970-01-01T00:01:00Z", "2026-11-05T09:00:00Z");
     assert!(count.permit(Terms { limit: Some(25), ..terms }, wall, 0) != Permit::Granted);
     count.count_token_request(terms, wall);
-    assert_eq!(count.requests.since, Some(at("2026-11-01T06:00:00Z")));
+    assert_eq!(count.requests.since, Some(timestamp("2026-11-01T06:00:00Z")));
     assert_eq!(count.requests.count, 25);
 }
 
@@ -360,7 +360,7 @@ fn b14_a_pause_that_only_the_wall_clock_shows_is_looked_at_with_a_token() {
     let morning = moment(1, "2026-11-01T14:00:00Z", "2026-11-02T08:00:00Z");
     assert_eq!(count.permit(LIMIT, morning, 0), Permit::Unknown { one: true });
     let error = count.reserve(LIMIT, morning, 0).expect_err("no data request asks");
-    assert_eq!(error.context().retry_at, Some(at("2026-11-02T00:00:00Z")));
+    assert_eq!(error.context().retry_at, Some(timestamp("2026-11-02T00:00:00Z")));
     let mut paused = count.clone();
     paused.observe(LIMIT, reading("2026-11-02T08:00:00Z", morning), morning);
     assert_eq!(paused.permit(LIMIT, morning, 0), Permit::Unknown { one: true });

@@ -24,15 +24,15 @@ fn another_process_finds_all_that_the_default_ledger_was_told() {
     for _ in 0..2 {
         ledger.observe(reading(NOON, off), off);
     }
-    assert_eq!(other().service_time(off).expect("a time"), at(NOON));
+    assert_eq!(other().service_time(off).expect("a time"), timestamp(NOON));
     let begun = [&ledger, &other(), &ledger].map(|one| one.begin_token_request(off).expect("kept"));
     assert_eq!(begun, [0, 1, 2]);
     ledger.pause_tokens(Duration::from_secs(60), off).expect("kept");
-    let pause = (Duration::from_secs(60), at("2026-11-01T12:01:00Z"));
+    let pause = (Duration::from_secs(60), timestamp("2026-11-01T12:01:00Z"));
     assert_eq!(other().token_pause(off).expect("a pause"), Some(pause));
     ledger.pin(Duration::from_secs(2 * 3_600), off).expect("kept");
     let state = other().state(off).expect("a state");
-    assert_eq!((state.left, state.resets_at), (Some(0), at("2026-11-01T14:00:00Z")));
+    assert_eq!((state.left, state.resets_at), (Some(0), timestamp("2026-11-01T14:00:00Z")));
 }
 
 #[test]

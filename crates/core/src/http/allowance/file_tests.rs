@@ -7,7 +7,7 @@ use crate::http::allowance::count::Terms;
 use crate::http::allowance::ledger::Ledger;
 use crate::http::allowance::local::LocalLedger;
 use crate::http::allowance::outcome::{Outcome, Permit};
-use crate::http::allowance::test_moments::{SILENT, at, moment, now, reading, reply};
+use crate::http::allowance::test_moments::{SILENT, moment, now, reading, reply, timestamp};
 use crate::http::allowance::time_of_day::TimeOfDay;
 use crate::http::test_server::TestFolder;
 
@@ -106,10 +106,10 @@ fn b11_a_pin_applies_to_other_processes_until_its_end() {
     let other = folder.open(Some(1_000));
     assert_eq!(other.state(now("2026-11-02T04:59:59Z")).expect("a state").left, Some(0));
     let error = other.reserve(now("2026-11-02T04:59:59Z"), 0).expect_err("pinned");
-    assert_eq!(error.context().retry_at, Some(at("2026-11-02T05:00:00Z")));
+    assert_eq!(error.context().retry_at, Some(timestamp("2026-11-02T05:00:00Z")));
     spend(&other, "2026-11-02T05:00:00Z", 1);
     let state = folder.open(Some(1_000)).state(now("2026-11-02T05:00:00Z")).expect("a state");
-    assert_eq!((state.left, state.resets_at), (Some(999), at("2026-11-03T05:00:00Z")));
+    assert_eq!((state.left, state.resets_at), (Some(999), timestamp("2026-11-03T05:00:00Z")));
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn t9_a_token_pause_and_token_requests_are_shared() {
     paused.count_token_request(now(NOON)).expect("counted");
     paused.pause_tokens(Duration::from_secs(2 * 60), now(NOON)).expect("kept");
     let other = folder.open(None);
-    let pause = (Duration::from_secs(2 * 60), at("2026-11-01T12:02:00Z"));
+    let pause = (Duration::from_secs(2 * 60), timestamp("2026-11-01T12:02:00Z"));
     assert_eq!(other.token_pause(now(NOON)).expect("a pause"), Some(pause));
     assert_eq!(other.token_pause(now("2026-11-01T12:02:00Z")).expect("none"), None);
     other.count_token_request(now("2026-11-01T12:02:00Z")).expect("counted");
@@ -292,7 +292,7 @@ fn a_lock_that_is_not_released_is_an_error_and_nothing_is_counted() {
 fn every_count_is_written_with_the_same_length_and_read_back() {
     use crate::http::allowance::count::Count;
     let mut lengths = std::collections::BTreeSet::new();
-    for time in [None, Some(Timestamp::MIN), Some(Timestamp::MAX), Some(at(NOON))] {
+    for time in [None, Some(Timestamp::MIN), Some(Timestamp::MAX), Some(timestamp(NOON))] {
         for number in [0, 17, u64::MAX] {
             let empty = serde_json::to_value(Count::default()).expect("a value");
             let count: Count =

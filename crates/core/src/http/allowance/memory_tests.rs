@@ -1,7 +1,7 @@
 //! The count of a ledger in memory.
 
 use super::*;
-use crate::http::allowance::test_moments::{SILENT, at, moment, now, reading};
+use crate::http::allowance::test_moments::{SILENT, moment, now, reading, timestamp};
 
 fn ledger(limit: Option<u64>) -> LocalLedger {
     LocalLedger::in_memory(Terms { limit, resets: None })
@@ -62,7 +62,7 @@ fn b5_the_error_distinguishes_reserved_from_used_requests() {
     spend(&ledger, then, 2);
     let error = ledger.reserve(then, 2).expect_err("nothing is left");
     assert!(error.context().message.contains("used up: 3 of 3"), "{error}");
-    assert_eq!(error.context().retry_at, Some(at("2026-11-02T00:00:00Z")));
+    assert_eq!(error.context().retry_at, Some(timestamp("2026-11-02T00:00:00Z")));
     assert!(error.context().unsent);
     assert_eq!(ledger.state(then).expect("memory").left, Some(0));
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::outcome::Outcome;
 use crate::clock::{BootTime, Moment, Reading};
 
-pub(super) fn at(text: &str) -> Timestamp {
+pub(super) fn timestamp(text: &str) -> Timestamp {
     text.parse().expect("a timestamp")
 }
 
@@ -19,9 +19,9 @@ pub(super) fn now(text: &str) -> Moment {
 /// The moment when the wall clock shows `wall` and the right time is `right`, on a machine that was
 /// started in 1970.
 pub(super) fn moment(start: u128, right: &str, wall: &str) -> Moment {
-    let elapsed = Duration::try_from(at(right).duration_since(Timestamp::UNIX_EPOCH));
+    let elapsed = Duration::try_from(timestamp(right).duration_since(Timestamp::UNIX_EPOCH));
     let boot = BootTime { start, elapsed: elapsed.expect("after 1970") };
-    Moment { wall: at(wall), boot }
+    Moment { wall: timestamp(wall), boot }
 }
 
 /// A granted reply with this `Date`.
@@ -31,7 +31,7 @@ pub(super) fn reply(service: &str, now: Moment) -> Outcome {
 
 /// A `Date` that arrived at `now`.
 pub(super) fn reading(service: &str, now: Moment) -> Reading {
-    Reading { service: at(service), boot: now.boot }
+    Reading { service: timestamp(service), boot: now.boot }
 }
 
 /// A granted reply without a `Date`.
