@@ -106,7 +106,7 @@ class SitelineWarning(UserWarning):
     ...     warnings.simplefilter("always")
     ...     scan = client.scan(site="S1", start="2026-11-01", end="2030-01-01")
     >>> seen[0].category is siteline.SitelineWarning, str(seen[0].message)
-    (True, 'end=2030-01-01T00:00:00Z lies ahead of now ...')
+    (True, 'end=2030-01-01T00:00:00Z is in the future ...')
     """
 
     def __init__(self, *parts: object) -> None:
@@ -375,7 +375,7 @@ class EndlessChain(ProtocolError):
     >>> scan.collect()
     Traceback (most recent call last):
         ...
-    siteline.errors.EndlessChain: the chain does not end: ...
+    siteline.errors.EndlessChain: The chain does not end: ...
     """
 
 
@@ -650,7 +650,7 @@ class BookmarkError(SitelineError, ValueError):
     >>> siteline.types.Bookmark.from_bytes(b"edited")
     Traceback (most recent call last):
         ...
-    siteline.errors.BookmarkError: this is not a bookmark of siteline
+    siteline.errors.BookmarkError: This is not a siteline bookmark.
     """
 
 
