@@ -71,6 +71,6 @@ def test_a_hint_of_several_lines_is_readable(sandbox, key, tmp_path):
     env = {**sandbox.env(), "SITELINE_PRIVATE_KEY_FILE": str(tmp_path / "other.pem")}
     del env["SITELINE_PRIVATE_KEY"]
     lines = run_command("series", env=env, status=3).stderr.splitlines()
-    assert lines[1] == "  The service does not say which check failed. Compare:"
+    assert lines[1] == "  The service does not report which check failed. Compare:"
     assert lines[2].startswith("  - kid ")
     assert not any("\\n" in line for line in lines)
