@@ -10,34 +10,19 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from siteline._escape import escaped
-from siteline.cli.arguments import add_command, add_skip_code
+from siteline.cli import table_options as tables
+from siteline.cli.arguments import Commands, Options, add_command, add_options, add_skip_code
 from siteline.cli.clients import client_of, existing_store, progress_of
 from siteline.cli.exits import Exit, status_of
 from siteline.cli.output import Outcome, hint, say
 from siteline.cli.output_file import OutputFile, add_output
 from siteline.cli.spool import Spool
-from siteline.cli.summaries import SUMMARIES
-from siteline.cli.table_options import (
-    LEVELS,
-    add_range,
-    add_series,
-    add_shape,
-    check_shape,
-    labels_of,
-    levels_of,
-    shaped,
-)
 
 if TYPE_CHECKING:
-    import argparse
-
     from siteline import Client, Scan, Table
-    from siteline.cli.arguments import _Commands
     from siteline.types import RequestEvent
 
-__all__ = ["add"]
-
-_ASKED = (*LEVELS, "find", "filter", "start", "end", "tz", "interval", "page_size")
+_ASKED = (*tables.LEVELS, "find", "filter", "start", "end", "tz", "interval", "page_size")
 """The options of the query, which a resumed read has from the earlier run."""
 
 _WITHOUT_SPOOL = ("unmerged", "split", "store", "dry_run")
@@ -45,61 +30,51 @@ _WITHOUT_SPOOL = ("unmerged", "split", "store", "dry_run")
 _FOR_PROGRAMS = re.compile(r"collect\(\)|bookmark|store=|\bsync\b")
 """Hints about continuing in a program, or in the store of a spool."""
 
-_DETAILS = "With -o, --resume continues a read that was killed, and pays for no page twice."
 
-
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command."""
     made = add_command(
         commands,
         "read",
         _run,
-        SUMMARIES["read"],
-        _DETAILS,
+        "With -o, --resume continues a read that was killed, and pays for no page twice.",
         example="siteline read --line L2 --start -7d --interval 5m -o week.parquet",
     )
     add_output(made)
-    query = made.add_argument_group("query")
-    add_series(query)
-    query.add_argument("--find", metavar="TEXT", help="only series with this text in ids or names")
-    query.add_argument(
-        "--filter",
-        metavar="NAME=VALUE",
-        action="append",
-        help="a query parameter to send; repeatable",
-    )
-    add_range(query, end="five minutes before now")
-    query.add_argument("--interval", metavar="WIDTH", help="bucket width, such as 5m")
-    query.add_argument("--page-size", metavar="N", type=int, help="items per page")
-    add_shape(made)
-    made.add_argument("--unmerged", action="store_true", help="write each page as it arrives")
-    made.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print the plan; send no page",
-    )
-    _add_limits(made)
+    query = {
+        **tables.SERIES,
+        **tables.FIND,
+        "--filter NAME=VALUE …": "a query parameter to send",
+        **tables.range_options("five minutes before now"),
+        "--interval WIDTH": "bucket width, such as 5m",
+        "--page-size N": "items per page",
+    }
+    add_options(made.add_argument_group("query"), query)
+    tables.add_shape(made)
+    more = {
+        "--unmerged": "write each page as it arrives",
+        "--dry-run": "print the plan; send no page",
+    }
+    add_options(made, more)
+    limits = {
+        "--split N|WIDTH": "read this many parts, or parts so long",
+        "--concurrency N": "most requests in flight (4)",
+        "--store STORE": "read settled data from this store",
+        "--deadline DURATION": "time limit of the read",
+        "--max-pages N": "end after N pages",
+        "--spool FOLDER": "store pages here, also for stdout",
+    }
+    group = made.add_argument_group("limits and resuming")
+    add_options(group, limits)
+    either = {
+        "--resume": "continue the earlier read of the same query",
+        "--restart": "drop the pages of the earlier read, and begin",
+    }
+    add_options(group.add_mutually_exclusive_group(), either)
+    add_skip_code(group)
 
 
-def _add_limits(made: argparse.ArgumentParser) -> None:
-    limits = made.add_argument_group("limits and resuming")
-    limits.add_argument("--split", metavar="N|WIDTH", help="read this many parts, or parts so long")
-    limits.add_argument("--concurrency", metavar="N", type=int, help="most requests in flight (4)")
-    limits.add_argument("--store", metavar="STORE", help="read settled data from this store")
-    limits.add_argument("--deadline", metavar="DURATION", help="time limit of the read")
-    limits.add_argument("--max-pages", metavar="N", type=int, help="end after N pages")
-    either = limits.add_mutually_exclusive_group()
-    either.add_argument(
-        "--resume", action="store_true", help="continue the earlier read of the same query"
-    )
-    either.add_argument(
-        "--restart", action="store_true", help="drop the pages of the earlier read, and begin"
-    )
-    limits.add_argument("--spool", metavar="FOLDER", help="store pages here, also for stdout")
-    add_skip_code(limits)
-
-
-def _run(options: argparse.Namespace) -> Outcome:
+def _run(options: Options) -> Outcome:
     _check(options)
     if options.dry_run:
         with client_of(options) as client:
@@ -124,11 +99,11 @@ def _run(options: argparse.Namespace) -> Outcome:
             return _written(options, client, output, table, requests)
 
 
-def _check(options: argparse.Namespace) -> None:
+def _check(options: Options) -> None:
     """Refuses options that exclude each other."""
     from siteline.errors import ConfigError
 
-    check_shape(options)
+    tables.check_shape(options)
     if options.unmerged and (options.pivot or options.resample):
         raise ConfigError("--unmerged writes points as sent, not with --pivot or --resample.")
     without = [name for name in _WITHOUT_SPOOL if getattr(options, name)]
@@ -145,11 +120,11 @@ def _check(options: argparse.Namespace) -> None:
         )
 
 
-def _spool_options(options: argparse.Namespace) -> list[str]:
+def _spool_options(options: Options) -> list[str]:
     return [name for name in ("resume", "restart", "spool") if getattr(options, name)]
 
 
-def _spool_of(options: argparse.Namespace, output: OutputFile) -> Spool | None:
+def _spool_of(options: Options, output: OutputFile) -> Spool | None:
     """Returns the spool of the read, if it has one."""
     from siteline.errors import ConfigError
 
@@ -169,12 +144,12 @@ def _spool_of(options: argparse.Namespace, output: OutputFile) -> Spool | None:
     return Spool(options.spool or beside, is_made=options.spool is None)
 
 
-def _asked(options: argparse.Namespace) -> dict[str, Any]:
+def _asked(options: Options) -> dict[str, Any]:
     given = {name: getattr(options, name) for name in _ASKED}
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in given.items() if value not in (None, [])}
 
 
-def _scan(options: argparse.Namespace, client: Client, **more: Any) -> Scan:
+def _scan(options: Options, client: Client, **more: Any) -> Scan:
     """Returns the scan of the options. ``--find`` costs a discovery request."""
     from siteline.errors import QueryError
 
@@ -186,17 +161,17 @@ def _scan(options: argparse.Namespace, client: Client, **more: Any) -> Scan:
         filters.setdefault(name, []).append(value)
     given = {
         "start": options.start,
-        **levels_of(options),
+        **tables.levels_of(options),
         "filters": filters or None,
         "split": int(options.split) if (options.split or "").isdigit() else options.split,
-        "labels": labels_of(options),
+        "labels": tables.labels_of(options),
         "progress": progress_of(options),
     }
     names = ("end", "tz", "interval", "page_size", "concurrency", "deadline", "max_pages")
     given |= {name: getattr(options, name) for name in names}
     keywords = {name: value for name, value in {**given, **more}.items() if value is not None}
     if options.find is not None and not options.dry_run:
-        found = client.series().find(options.find, **levels_of(options))
+        found = client.series().find(options.find, **tables.levels_of(options))
         if not len(found):
             raise QueryError(
                 f"No series contains {options.find!r}. No page was requested.",
@@ -206,7 +181,7 @@ def _scan(options: argparse.Namespace, client: Client, **more: Any) -> Scan:
     return client.scan(**keywords)
 
 
-def _store_of(options: argparse.Namespace) -> Any:
+def _store_of(options: Options) -> Any:
     from contextlib import nullcontext
 
     if options.store is None:
@@ -218,13 +193,13 @@ def _store_of(options: argparse.Namespace) -> Any:
     return Store(options.store)
 
 
-def _kept_in_store(options: argparse.Namespace) -> str | None:
+def _kept_in_store(options: Options) -> str | None:
     if options.store is None:
         return None
     return f"The pages are kept in {escaped(options.store)}. The same command continues there."
 
 
-def _planned(options: argparse.Namespace, client: Client) -> Outcome:
+def _planned(options: Options, client: Client) -> Outcome:
     with _store_of(options) as store:
         plan = client.plan(_scan(options, client, store=store))
     status = Exit.SPENT if plan.fits is False else Exit.DONE
@@ -232,7 +207,7 @@ def _planned(options: argparse.Namespace, client: Client) -> Outcome:
 
 
 def _by_spool(
-    options: argparse.Namespace,
+    options: Options,
     client: Client,
     output: OutputFile,
     spool: Spool,
@@ -261,7 +236,7 @@ def _by_spool(
     return outcome
 
 
-def _begin(options: argparse.Namespace, client: Client, output: OutputFile, spool: Spool) -> None:
+def _begin(options: Options, client: Client, output: OutputFile, spool: Spool) -> None:
     """Begins the read, or sets the options of the earlier one."""
     from siteline._times import iso
     from siteline.errors import ConfigError
@@ -295,7 +270,7 @@ def _begin(options: argparse.Namespace, client: Client, output: OutputFile, spoo
     options.start, options.end = spool.kept["start"], spool.kept["end"]
 
 
-def _bounds(options: argparse.Namespace, client: Client) -> Any:
+def _bounds(options: Options, client: Client) -> Any:
     names = ("start", "end", "tz", "interval")
     given = {name: getattr(options, name) for name in names}
     return client.scan(**{name: value for name, value in given.items() if value is not None}).query
@@ -328,7 +303,9 @@ def _way_on(error: BaseException, spool: Spool, pages: int | None) -> str:
             "The chain cannot be continued: --resume tries it again only a day later. "
             f"--restart removes {path} and starts again, and all pages are paid for again."
         )
-    kept = "The pages are" if pages is None else f"{_counted(pages, 'page')} of this read are"
+    kept = "The pages are" if pages is None else f"{_counted(pages, 'page')} of this read "
+    if pages is not None:
+        kept += "is" if pages == 1 else "are"
     return f"{kept} kept in {path}. The same command with --resume continues."
 
 
@@ -359,7 +336,7 @@ def _explain(error: BaseException, way: str, members: dict[str, Any] | None = No
 
 
 def _unmerged(
-    options: argparse.Namespace, client: Client, output: OutputFile, requests: list[RequestEvent]
+    options: Options, client: Client, output: OutputFile, requests: list[RequestEvent]
 ) -> Outcome:
     pages = 0
 
@@ -381,7 +358,7 @@ def _unmerged(
 
 
 def _written(
-    options: argparse.Namespace,
+    options: Options,
     client: Client,
     output: OutputFile,
     table: Table,
@@ -390,7 +367,7 @@ def _written(
 ) -> Outcome:
     report, query = table.report, table.query
     assert query is not None
-    made = shaped(table, options)
+    made = tables.shaped(table, options)
     output.write(made)
     known = {
         "start": query.start,
