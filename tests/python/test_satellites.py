@@ -11,7 +11,17 @@ PACKAGE = Path(siteline.__file__).parent
 PLUGIN = Path(_siteline_pytest.__file__).parent
 SATELLITES = {
     name: [path] if path.is_file() else sorted(path.rglob("*.py"))
-    for name in ("cli", "_doctor", "_display", "plots.py", "_plots", "targets", "spark", "dlt")
+    for name in (
+        "cli",
+        "_doctor",
+        "_display",
+        "plots.py",
+        "_plots",
+        "targets",
+        "spark",
+        "dlt",
+        "mcp",
+    )
     for path in [PACKAGE / name]
 } | {name: [PACKAGE / name] for name in ("otel.py", "signers.py")}
 SATELLITES["pytest plugin"] = sorted(PLUGIN.glob("*.py"))

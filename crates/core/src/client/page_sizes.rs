@@ -122,7 +122,7 @@ impl PageSizes {
 /// Writes the file whole. Of several processes the last one wins.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     let other = files::unused(path, "new");
-    let mut file = files::create(&other, MODE, Owner::of(files::folder_of(path))?)?;
+    let mut file = files::create(&other, MODE, Owner::read(files::folder_of(path))?)?;
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
     drop(file);
     if written.is_err() {
