@@ -7,7 +7,7 @@ import os
 import re
 import warnings
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from siteline._escape import escaped
 from siteline.cli import table_options as tables
@@ -83,20 +83,31 @@ def _run(options: Options) -> Outcome:
     spool = _spool_of(options, output)
     requests: list[RequestEvent] = []
     with client_of(options, on_request=requests.append) as client:
+        run = _Run(options, client, output, requests)
         if spool is not None:
-            return _by_spool(options, client, output, spool, requests)
-        if options.unmerged:
-            return _unmerged(options, client, output, requests)
-        with _store_of(options) as store:
-            scan = _scan(options, client, store=store)
-            try:
-                table = scan.collect()
-            except BaseException as error:
-                is_paid = any(event.kind == "data" for event in requests)
-                lost = "No page is kept: with -o FILE or --spool FOLDER, --resume continues."
-                _explain(error, _kept_in_store(options) or (lost if is_paid else ""))
-                raise
-            return _written(options, client, output, table, requests)
+            return _by_spool(run, spool)
+        return _unmerged(run) if options.unmerged else _at_once(run)
+
+
+class _Run(NamedTuple):
+    options: Options
+    client: Client
+    output: OutputFile
+    requests: list[RequestEvent]
+    """The finished requests."""
+
+
+def _at_once(run: _Run) -> Outcome:
+    with _store_of(run.options) as store:
+        scan = _scan(run.options, run.client, store=store)
+        try:
+            table = scan.collect()
+        except BaseException as error:
+            is_paid = any(event.kind == "data" for event in run.requests)
+            lost = "No page is kept: with -o FILE or --spool FOLDER, --resume continues."
+            _explain(error, _kept_in_store(run.options) or (lost if is_paid else ""))
+            raise
+        return _written(run, table)
 
 
 def _check(options: Options) -> None:
@@ -206,25 +217,20 @@ def _planned(options: Options, client: Client) -> Outcome:
     return Outcome({"store": options.store, **plan.to_dict()}, str(plan), status)
 
 
-def _by_spool(
-    options: Options,
-    client: Client,
-    output: OutputFile,
-    spool: Spool,
-    requests: list[RequestEvent],
-) -> Outcome:
+def _by_spool(run: _Run, spool: Spool) -> Outcome:
+    options, client = run.options, run.client
     if not options.verbose:
-        logging.getLogger("siteline.sync").setLevel(logging.ERROR)  # the error tells the same
+        logging.getLogger("siteline.sync").setLevel(logging.ERROR)  # the error has the same text
     spool.lock()
     try:
-        _begin(options, client, output, spool)
+        _begin(run, spool)
     except BaseException:
         spool.remove() if spool.is_empty else spool.close()
         raise
     before = _pages_of(spool) or 0
     try:
         table = _scan(options, client, store=spool.store).collect()
-        outcome = _written(options, client, output, table, requests, before)
+        outcome = _written(run, table, before)
     except BaseException as error:
         pages = _pages_of(spool)
         is_kept = pages != 0
@@ -236,24 +242,26 @@ def _by_spool(
     return outcome
 
 
-def _begin(options: Options, client: Client, output: OutputFile, spool: Spool) -> None:
+def _begin(run: _Run, spool: Spool) -> None:
     """Begins the read, or sets the options of the earlier one."""
     from siteline._times import iso
-    from siteline.errors import ConfigError
+    from siteline.errors import ConfigError, StoreCorrupt
 
+    options, client, name = run.options, run.client, run.output.name
     if options.restart:
         spool.clear()
     asked = _asked(options)
     if spool.is_damaged:
-        raise _damaged(spool)
+        hint_of_it = f"--restart removes {escaped(spool.path)} and reads again."
+        raise StoreCorrupt(f"The query in {spool.path} is damaged.", hint=hint_of_it)
     if spool.kept is None:
         if options.resume and not asked:
             raise ConfigError(
-                f"There is no earlier read of {output.name} to resume.",
+                f"There is no earlier read of {name} to resume.",
                 hint="Give the query, at least --start.",
             )
         if options.resume:
-            hint(f"There is no earlier read of {escaped(output.name)}: a new one begins.")
+            hint(f"There is no earlier read of {escaped(name)}: a new one begins.")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the scan that reads warns
             query = _bounds(options, client)
@@ -286,13 +294,6 @@ def _pages_of(spool: Spool) -> int | None:
         return None
 
 
-def _damaged(spool: Spool) -> BaseException:
-    from siteline.errors import StoreCorrupt
-
-    hint = f"--restart removes {escaped(spool.path)} and reads again."
-    return StoreCorrupt(f"The query in {spool.path} is damaged.", hint=hint)
-
-
 def _way_on(error: BaseException, spool: Spool, pages: int | None) -> str:
     """Returns the sentences about the kept pages and the next command."""
     path = escaped(spool.path)
@@ -303,10 +304,8 @@ def _way_on(error: BaseException, spool: Spool, pages: int | None) -> str:
             "The chain cannot be continued: --resume tries it again only a day later. "
             f"--restart removes {path} and starts again, and all pages are paid for again."
         )
-    kept = "The pages are" if pages is None else f"{_counted(pages, 'page')} of this read "
-    if pages is not None:
-        kept += "is" if pages == 1 else "are"
-    return f"{kept} kept in {path}. The same command with --resume continues."
+    kept = f"{_counted(pages, 'page')} of this read {'is' if pages == 1 else 'are'} kept in {path}"
+    return f"{kept}. The same command with --resume continues."
 
 
 def _has_no_cursor(error: BaseException) -> bool:
@@ -335,9 +334,7 @@ def _explain(error: BaseException, way: str, members: dict[str, Any] | None = No
         vars(error).update(hint=text or None, members=members or {})
 
 
-def _unmerged(
-    options: Options, client: Client, output: OutputFile, requests: list[RequestEvent]
-) -> Outcome:
+def _unmerged(run: _Run) -> Outcome:
     pages = 0
 
     def counted() -> Any:
@@ -346,29 +343,22 @@ def _unmerged(
             pages += 1
             yield page
 
-    scan = _scan(options, client)
+    scan = _scan(run.options, run.client)
     try:
-        with output.opened() as stream:
-            rows = output.write_lines(stream, counted())
+        with run.output.opened() as stream:
+            rows = run.output.write_lines(stream, counted())
     except BaseException as error:
         _explain(error, "--unmerged keeps no page.", {"pages": pages})
         raise
     known = {"start": scan.query.start, "end": scan.query.end, "pages": pages, "points": rows}
-    return _outcome(client, output, {**known, "rows": rows, "report": None}, requests)
+    return _outcome(run, {**known, "rows": rows, "report": None})
 
 
-def _written(
-    options: Options,
-    client: Client,
-    output: OutputFile,
-    table: Table,
-    requests: list[RequestEvent],
-    before: int = 0,
-) -> Outcome:
+def _written(run: _Run, table: Table, before: int = 0) -> Outcome:
     report, query = table.report, table.query
     assert query is not None
-    made = tables.shaped(table, options)
-    output.write(made)
+    made = tables.shaped(table, run.options)
+    run.output.write(made)
     known = {
         "start": query.start,
         "end": query.end,
@@ -378,19 +368,17 @@ def _written(
         "rows": len(made),
         "report": report.to_dict(),
     }
-    return _outcome(client, output, known, requests)
+    return _outcome(run, known)
 
 
-def _outcome(
-    client: Client, output: OutputFile, known: dict[str, Any], requests: list[RequestEvent]
-) -> Outcome:
+def _outcome(run: _Run, known: dict[str, Any]) -> Outcome:
     members = {
         **known,
-        "requests": sum(event.kind == "data" for event in requests),
-        **output.members,
-        "allowance": client.allowance.to_dict(),
+        "requests": sum(event.kind == "data" for event in run.requests),
+        **run.output.members,
+        "allowance": run.client.allowance.to_dict(),
     }
-    return Outcome(members, _text(output, members), has_written=output.is_stdout)
+    return Outcome(members, _text(run.output, members), has_written=run.output.is_stdout)
 
 
 def _text(output: OutputFile, known: dict[str, Any]) -> str:
