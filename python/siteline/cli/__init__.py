@@ -107,6 +107,7 @@ def _run(options: argparse.Namespace) -> int:
     from siteline.cli.messages import told
     from siteline.cli.output import document
 
+    options.known = {name for action in options.known for name in action.option_strings}
     try:
         with told(options):
             outcome: Outcome = options.run(options)

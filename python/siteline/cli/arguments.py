@@ -45,8 +45,8 @@ def add_command(
         description=f"{summary[0].upper()}{summary[1:]}. {details}".rstrip(),
         epilog=f"example:\n  {example}" if example else None,
     )
-    # The known options: an error names an option only if the command has it.
-    made.set_defaults(run=run, known=made._option_string_actions)
+    # An error names an option only if the command has it.
+    made.set_defaults(run=run, known=made._actions)
     add_options(made, options)
     shared = {
         "--profile NAME": "use this profile",
