@@ -26,8 +26,7 @@ use crate::error::{Error, Kind};
 use crate::fork::Owned;
 use crate::lock::Mutex;
 
-/// Maximum number of points that a writer keeps of all feeds, 64 bytes each. `RecentLimits` limits
-/// each feed to half of it.
+/// Maximum number of cached points of all feeds, 64 bytes each. One feed may use all of it.
 const MOST_POINTS: usize = 1 << 21;
 
 /// Removes points or versions from a directory page.
@@ -84,8 +83,7 @@ impl Writer {
         })
     }
 
-    /// Writes in one transaction. The cache is kept only after the commit, so that it never
-    /// contains what was rolled back.
+    /// Writes in one transaction. The cache is kept after the commit: it has no uncommitted data.
     fn commit<T>(
         &mut self,
         feed: &str,
