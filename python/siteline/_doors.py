@@ -119,6 +119,11 @@ def labels(table: Table) -> dict[Any, str] | None:
     return table._shown(None)
 
 
+def series_count(table: Table) -> str:
+    """Return the number of series of a table, and of the series in which none was found."""
+    return table._series_count()
+
+
 def zone(shown: Table | ScanBase) -> str:
     """Return the zone of the times of a table or a scan."""
     return shown._tz

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from siteline._awaiting import wait_for
 from siteline._counts import counted
 from siteline._handles import OfThisProcess
-from siteline._kept import tell_of_iterator
+from siteline._kept import Telling
 from siteline._records.series import Record
 
 if TYPE_CHECKING:
@@ -93,17 +93,14 @@ class Points(OfThisProcess, Generic[_Row_co]):
 
     def _more(self, source: _Points) -> Steps:
         """Fetch more records. Return false after the last ones."""
-        try:
+        with Telling(self._scan, "records", self._returned_points):
             while (more := source._take(self._ready, self._counted)) is None:
                 yield source._fill()
                 source._report()
-        except Exception as error:
-            if self._scan is not None:
-                error.scan = self._scan  # type: ignore[attr-defined]
-                was = "was" if self._count == 1 else "were"
-                tell_of_iterator(error, f"{counted(self._count, 'point')} {was}", "records")
-            raise
         return more
+
+    def _returned_points(self) -> str:
+        return f"{counted(self._count, 'point')} {'was' if self._count == 1 else 'were'}"
 
     def _counted(self, names: list[str], columns: list[list[Any]], is_one: bool) -> Iterable[Any]:
         self._count += len(columns[0])

@@ -9,8 +9,8 @@ from siteline import sync as _sync
 from siteline._awaiting import wait_for
 from siteline._core import zone_name
 from siteline._escape import escaped
+from siteline._handles import Closing, Itself
 from siteline._keywords import like
-from siteline._patching import Replaceable
 from siteline.progress import checked as progress_checked
 from siteline.scan import Scan
 
@@ -48,7 +48,11 @@ _BEFORE_CALLS = (_logs, frames, types)
 half-made module. ``_logs`` imports logging, which must not happen while another thread forks."""
 
 
-class _Settings(Replaceable):
+def _without(given: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name not in names}
+
+
+class _Settings(Itself):
     """The settings of a client, and the methods that do not wait. Base of both clients."""
 
     __slots__ = ("_handle",)
@@ -123,25 +127,9 @@ class _Settings(Replaceable):
                 all places that were searched.
             AgentUnavailable: The agent does not answer.
         """
-        given = {
-            "profile": profile,
-            "credential": credential,
-            "agent": agent,
-            "daily_allowance": daily_allowance,
-            "allowance_resets": allowance_resets,
-            "ledger": ledger,
-            "tz": tz,
-            "labels": labels,
-            "filter_names": filter_names,
-            "settle_lag": settle_lag,
-            "scopes": scopes,
-            "ca_bundle": ca_bundle,
-            "proxy": proxy,
-            "on_request": on_request,
-            "shape": None if shape is None else shape._members(),
-            "clock": clock,
-            **(http._given() if http is not None else {}),
-        }
+        given = _without(locals(), ("self", "base_url", "http"))
+        given["shape"] = None if shape is None else shape._members()
+        given |= http._given() if http is not None else {}
         options = {name: value for name, value in given.items() if value is not None}
         self._handle = _core.Client(base_url, **options)
 
@@ -215,14 +203,6 @@ class _Settings(Replaceable):
         """
         return (type(self)._over, (self._handle,))
 
-    def __copy__(self) -> Self:
-        """Return the client itself."""
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Self:
-        """Return the client itself."""
-        return self
-
     def __repr__(self) -> str:
         """Name the service and the subject."""
         # A traceback may show an object whose constructor failed.
@@ -237,7 +217,7 @@ class _Settings(Replaceable):
         return html.client(self, type(self).__name__)
 
 
-class Client(_Settings):
+class Client(_Settings, Closing):
     """A client of the Customer Data Service, for one integration (§1).
 
     It signs assertions, keeps one access token for the whole process, counts requests, retries
@@ -482,15 +462,7 @@ class Client(_Settings):
         >>> client.sync(feed, siteline.Store("plant.siteline")).complete
         True
         """
-        options = {
-            "until": until,
-            "reread": reread,
-            "wait": wait,
-            "deadline": deadline,
-            "max_pages": max_pages,
-            "concurrency": concurrency,
-            "progress": progress,
-        }
+        options = _without(locals(), ("self", "feeds", "store"))
         report: SyncReport = wait_for(
             _sync.syncing(self._handle, feeds, store, options, awaits=False)
         )
@@ -540,14 +512,7 @@ class Client(_Settings):
         >>> len(rows) > 0, list(states)
         (True, ['line-2'])
         """
-        options = {
-            "until": until,
-            "reread": reread,
-            "deadline": deadline,
-            "max_pages": max_pages,
-            "concurrency": concurrency,
-            "progress": progress,
-        }
+        options = _without(locals(), ("self", "feeds", "states"))
         return _sync.SyncPages(self._handle, feeds, states, options)
 
     def plan(
@@ -577,11 +542,3 @@ class Client(_Settings):
         options = {"until": until, "reread": reread}
         plan: Plan = wait_for(_sync.planning(self._handle, what, store, options))
         return plan
-
-    def __enter__(self) -> Self:
-        """Return the client. Leaving closes it."""
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Close the client."""
-        self.close()

@@ -13,8 +13,8 @@ from siteline._core import (
     _is_key_text,
     _variable,
 )
+from siteline._handles import Itself
 from siteline._keywords import explained
-from siteline._patching import Replaceable
 from siteline.errors import CredentialError
 
 if TYPE_CHECKING:
@@ -45,16 +45,10 @@ class _File(str):
         return str(self)
 
 
-class _Shared(Replaceable):
-    """An immutable object: a copy is the object itself."""
+class _Shared(Itself):
+    """An immutable object with a handle."""
 
     __slots__ = ()
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
 
     def __repr__(self) -> str:
         # A traceback may show an object after its constructor failed.

@@ -185,6 +185,7 @@ class SitelineError(Exception):
     """What a sync had read and stored when it failed."""
     kept: str | None = None
     """The sentence about the pages that a read or a sync kept."""
+    _pickled_kept: str | None = None
 
     def __init__(self, message: str = "", /, **context: Any) -> None:
         """Store the message and every other keyword as an attribute."""
@@ -205,8 +206,10 @@ class SitelineError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the message and the attributes, without scans, tables and cursors."""
-        left_out = ("bookmark", "partial", "report", "scan")
+        left_out = ("bookmark", "partial", "report", "scan", "_pickled_kept")
         state = {name: value for name, value in self.__dict__.items() if name not in left_out}
+        if self._pickled_kept:
+            state["kept"] = self._pickled_kept
         return (type(self), self.args, state)
 
 
@@ -535,10 +538,7 @@ class DeadlineExceeded(SitelineError, TimeoutError):
     True
     """
 
-    hint: str | None = (
-        "Give deadline= more time. Pages that were read are not lost: a scan goes on with "
-        "scan.resume(error.bookmark, onto=error.partial), a sync when it is called again."
-    )
+    hint: str | None = "Give deadline= more time."
     """What to do."""
 
 

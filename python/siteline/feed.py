@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, cast
 
 from siteline._core import FeedHandle
 from siteline._escape import escaped
-from siteline._patching import Replaceable
+from siteline._handles import Itself
 from siteline._selection import feed_query
 from siteline._times import iso
 
@@ -36,7 +36,7 @@ class _Parts(TypedDict):
     query: str
 
 
-class Feed(Replaceable):
+class Feed(Itself):
     """A named query without an end, and the settings of its syncs (§4.5).
 
     Feeds are immutable, hashable and picklable. They are equal if all their parts are equal. A
@@ -188,14 +188,6 @@ class Feed(Replaceable):
     def __hash__(self) -> int:
         """Hash all parts."""
         return hash(self._handle)
-
-    def __copy__(self) -> Self:
-        """Return the feed itself."""
-        return self
-
-    def __deepcopy__(self, _memo: object) -> Self:
-        """Return the feed itself."""
-        return self
 
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[dict[str, Any]]]:
         """Pickle the parts."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 from siteline import _labels, _selection, _series
 from siteline._core import StoreHandle
 from siteline._escape import escaped
-from siteline._patching import Replaceable
+from siteline._handles import Closing, Itself
 from siteline._records.coverage import Coverage
 from siteline._records.lateness import Lateness
 from siteline._records.store import Freed
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["Store"]
 
 
-class Store(Replaceable):
+class Store(Itself, Closing):
     """One file with every version of every point of some feeds, and how far each has been read.
 
     ``client.sync()`` writes each page with its bookmark and checkpoint in one transaction, so it
@@ -138,7 +138,7 @@ class Store(Replaceable):
             site, line, machine, device, tag: Only series with this id, or one of these. Of a
                 machine, device or tag also an exact name, if the store keeps names.
             series: Only these series: tuples of the five ids.
-            final: Only settled points.
+            final: Only settled points, with one warning if a part of the range is not settled.
             as_of: The points as they were at a sync (its report), a page number or a time.
             withdrawn: Handling of points that a later complete read of their range did not
                 bring: ``"keep"``, ``"drop"`` or ``"only"`` these. By default ``"drop"`` with
@@ -154,10 +154,6 @@ class Store(Replaceable):
             QueryError: for an id that no series of the feed has.
             StoreError: for an unknown feed.
 
-        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      start="2026-11-15T00:00Z")
-        >>> store = siteline.Store("plant.siteline")
-        >>> report = client.sync(feed, store)
         >>> store.read("line-2", "2026-11-16", "2026-11-17", final=True).report.complete
         True
         """
@@ -228,10 +224,6 @@ class Store(Replaceable):
         Raises:
             StoreError: for an unknown feed.
 
-        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      start="2026-11-15T00:00Z")
-        >>> store = siteline.Store("plant.siteline")
-        >>> report = client.sync(feed, store)
         >>> store.series().find("speed", machine="M3").to_pandas()["label"].tolist()
         ['M3 / D31 / speed [1/min]']
         """
@@ -343,13 +335,9 @@ class Store(Replaceable):
             QueryError: if the time is after the newest instant that was read.
             StoreBusy: if a sync of the feed runs.
 
-        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      start="2026-11-15T00:00Z")
-        >>> store = siteline.Store("plant.siteline")
-        >>> report = client.sync(feed, store)
         >>> freed = store.forget("line-2", before="2026-11-17T00:00Z")
-        >>> freed.points > 0, store.coverage("line-2")[0].state, client.plan(feed, store)
-        (True, 'forgotten', <Plan nothing to read>)
+        >>> freed.points > 0, store.coverage("line-2")[0].state
+        (True, 'forgotten')
         """
         name = _name(feed)
         with self._reported("forget", progress) as report:
@@ -378,10 +366,6 @@ class Store(Replaceable):
         Raises:
             StoreBusy: if a sync of one of the feeds runs, or another process writes.
 
-        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      start="2026-11-15T00:00Z")
-        >>> store = siteline.Store("plant.siteline")
-        >>> report = client.sync(feed, store)
         >>> store.compact().points
         0
         """
@@ -494,22 +478,6 @@ class Store(Replaceable):
     def _page_times(self, feed: str) -> list[int]:
         """Return when the pages of a feed were read, in microseconds since the Unix epoch."""
         return self._handle.page_times(feed)
-
-    def __enter__(self) -> Self:
-        """Return the store. Leaving closes it."""
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Close the store."""
-        self.close()
-
-    def __copy__(self) -> Self:
-        """Return the store itself."""
-        return self
-
-    def __deepcopy__(self, _memo: object) -> Self:
-        """Return the store itself."""
-        return self
 
     def __reduce__(self) -> tuple[Callable[..., Store], tuple[type, dict[str, Any]]]:
         """Pickle the path and the settings."""

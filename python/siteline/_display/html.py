@@ -113,6 +113,8 @@ def table(shown: Table) -> str:
     what, read, is_whole = frame.selection() or ("", "", True)
     first = shown.head(_DRAWN)
     facts = [*kind, counted(len(first), "point") if len(first) < _DRAWN else ""]
+    if not frame.series():
+        facts.append(_doors.series_count(shown))
     if withdrawn := shown.report.withdrawn:
         facts.append(f"{withdrawn:,} withdrawn")
     colour = "" if is_whole else f' style="color:{AMBER}"'
@@ -194,7 +196,7 @@ def _size(shown: Table) -> list[str]:
     facts = [counted(len(shown), "point" if shown.kind in ("points", "changes") else "row")]
     if not source:
         return facts
-    facts.append(f"{len(_doors.frame(shown).series()):,} series")
+    facts.append(_doors.series_count(shown))
     if (every := _doors.frame(shown).every) is not None:
         facts.append(f"{text(every)} each")
     facts += [counted(source["pages"], "page")] if "pages" in source else []

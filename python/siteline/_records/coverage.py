@@ -24,10 +24,6 @@ _STATES: "tuple[_State, ...]" = ("settled", "due", "provisional", "unread", "for
 class CoverageWindow(FrozenRecord):
     """A part of a window that is in one state.
 
-    >>> store = siteline.Store("plant.siteline")
-    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      start="2026-11-15T00:00Z")
-    >>> _ = client.sync(feed, store)
     >>> first = store.coverage("line-2", now=sandbox.clock.now())[0]
     >>> first.state, first.empty, first.start.isoformat()
     ('settled', False, '2026-11-15T00:00:00+00:00')
@@ -68,10 +64,6 @@ class Coverage(FrozenRecord, Sequence[CoverageWindow]):
     It prints as a calendar: a row for each month, or for each day if windows are shorter than a
     day. :meth:`Store.coverage` returns it, and :meth:`from_state` for your own store.
 
-    >>> store = siteline.Store("plant.siteline")
-    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      start="2026-11-15T00:00Z")
-    >>> _ = client.sync(feed, store)
     >>> coverage = store.coverage("line-2", now=sandbox.clock.now())
     >>> coverage.settled_through.isoformat(), coverage.spans["unread"]
     ('2026-11-19T00:00:00+00:00', datetime.timedelta(0))
@@ -188,10 +180,6 @@ class Coverage(FrozenRecord, Sequence[CoverageWindow]):
 
         :func:`siteline.plots.coverage` draws several feeds, in another zone or size.
 
-        >>> store = siteline.Store("plant.siteline")
-        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      start="2026-11-15T00:00Z")
-        >>> _ = client.sync(feed, store)
         >>> store.coverage("line-2", now=sandbox.clock.now()).plot().save("coverage.svg")
         """
         from siteline import plots

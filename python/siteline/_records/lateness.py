@@ -30,10 +30,6 @@ _ROUND = [
 class Delays(FrozenRecord):
     """The delays between the end of a bucket and the arrival of its point: see :class:`Lateness`.
 
-    >>> store = siteline.Store("plant.siteline")
-    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      start="2026-11-15T00:00Z")
-    >>> _ = client.sync(feed, store)
     >>> store.lateness("line-2").revisions.count
     0
     """
@@ -102,10 +98,6 @@ class Lateness(FrozenRecord):
     at many ages. A :class:`Feed` with ``audit_pages=`` is read at all ages, before and after the
     lateness. Without it, the time between two reads and after the last one is unknown.
 
-    >>> store = siteline.Store("plant.siteline")
-    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      start="2026-11-15T00:00Z")
-    >>> _ = client.sync(feed, store)
     >>> print(store.lateness("line-2"))
     Lateness of line-2, 1 d: too little data: hardly anything was read twice.
     """
@@ -178,10 +170,6 @@ class Lateness(FrozenRecord):
 
         :func:`siteline.plots.lateness` draws several feeds, or another size.
 
-        >>> store = siteline.Store("plant.siteline")
-        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      start="2026-11-15T00:00Z")
-        >>> _ = client.sync(feed, store)
         >>> store.lateness("line-2").plot().title.text
         'Lateness of line-2'
         """
