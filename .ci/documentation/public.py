@@ -18,6 +18,8 @@ MODULES = (
     "siteline.dlt",
     "siteline.spark",
     "siteline.otel",
+    "siteline.mcp",
+    "siteline.signers",
     "siteline.testing",
     "siteline.types",
 )

@@ -4,107 +4,58 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
-from itertools import repeat
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from siteline._awaiting import wait_for
 from siteline._counts import counted
 from siteline._handles import OfThisProcess
 from siteline._kept import Telling
-from siteline._records.series import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from siteline._awaiting import Steps
     from siteline._core import _Points
 
-__all__ = ["BOOKMARK", "Points", "RecordIterator", "dicts"]
+__all__ = ["BOOKMARK", "Points", "RecordIterator"]
 
 BOOKMARK = "pickle the scan, and page.bookmark for the position in it"
 _Row_co = TypeVar("_Row_co", covariant=True)
 
 
-def dicts(
-    names: list[str], columns: list[list[Any]], is_one: bool = False
-) -> Iterable[dict[str, Any]]:
-    """Return the rows of some columns as dicts. ``is_one``: all are of one series."""
-    if tuple(names) != Record._fields:
-        return [dict(zip(names, row)) for row in zip(*columns)]  # noqa: B905
-    if not is_one:
-        return [
-            {
-                "site_id": site,
-                "line_id": line,
-                "machine_id": machine,
-                "device_id": device,
-                "tag_guid": tag,
-                "timestamp": timestamp,
-                "value": value,
-                "minimum": minimum,
-                "maximum": maximum,
-                "sample_count": count,
-            }
-            for site, line, machine, device, tag, timestamp, value, minimum, maximum, count in zip(
-                *columns, strict=True
-            )
-        ]
-    # A copy of a dict with the ids is faster than a new one, also because it does not grow.
-    copy = dict(zip(names, (column[0] for column in columns), strict=True)).copy
-    rows = []
-    for timestamp, value, minimum, maximum, count in zip(*columns[5:], strict=True):
-        row = copy()
-        row["timestamp"] = timestamp
-        row["value"] = value
-        row["minimum"] = minimum
-        row["maximum"] = maximum
-        row["sample_count"] = count
-        rows.append(row)
-    return rows
-
-
-def _records(
-    _names: list[str], columns: list[list[Any]], _is_one: bool = False
-) -> Iterable[Record]:
-    # `map` makes each record when it is taken, in C, so that threads may share it.
-    return map(tuple.__new__, repeat(Record), zip(*columns[:10], strict=True))
-
-
 class Points(OfThisProcess, Generic[_Row_co]):
     """The points of a scan, a table or a store. Each is returned once."""
 
-    __slots__ = ("_count", "_make", "_ready", "_scan", "_source")
+    __slots__ = ("_count", "_named", "_ready", "_scan", "_source")
 
     _instead = BOOKMARK
 
     def __init__(self, source: _Points | None, named: bool, scan: Any = None) -> None:
         """Wrap the points of the core."""
         self._source, self._scan = source, scan
-        self._make = _records if named else dicts
+        self._named = named
         self._count = 0
         self._ready: deque[Iterator[_Row_co]] = deque()
 
-    def _at_hand(self) -> Iterator[_Row_co]:
-        """Yield the records that are ready. Unused records stay ready."""
+    def _at_hand(self) -> Iterator[Iterator[_Row_co]]:
+        """Yield the records that are ready, in parts. Unused records stay ready."""
         for part in self._ready.copy():
-            yield from part
+            yield part
             with suppress(ValueError):  # another thread has removed it
                 self._ready.remove(part)
 
     def _more(self, source: _Points) -> Steps:
         """Fetch more records. Return false after the last ones."""
         with Telling(self._scan, "records", self._returned_points):
-            while (more := source._take(self._ready, self._counted)) is None:
+            while (count := source._take(self._ready, self._named)) is None:
                 yield source._fill()
                 source._report()
-        return more
+        self._count += count
+        return count > 0
 
     def _returned_points(self) -> str:
         return f"{counted(self._count, 'point')} {'was' if self._count == 1 else 'were'}"
-
-    def _counted(self, names: list[str], columns: list[list[Any]], is_one: bool) -> Iterable[Any]:
-        self._count += len(columns[0])
-        return self._make(names, columns, is_one)
 
 
 class RecordIterator(Points[_Row_co]):
@@ -123,6 +74,9 @@ class RecordIterator(Points[_Row_co]):
 
     def __iter__(self) -> Iterator[_Row_co]:
         """Yield the points that were not returned yet."""
+        return chain.from_iterable(self._parts())
+
+    def _parts(self) -> Iterator[Iterator[_Row_co]]:
         assert self._source is not None
         while True:
             yield from self._at_hand()

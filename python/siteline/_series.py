@@ -7,7 +7,6 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from siteline._discovered import LEVELS, Ids
-from siteline._points import dicts
 from siteline.errors import QueryError
 
 if TYPE_CHECKING:
@@ -81,8 +80,7 @@ class Names:
     def of_frame(cls, frame: Frame) -> Names:
         """Read the rows of a table of series."""
         rows = []
-        lists = frame.batches((None, None, None)).lists(1 << 30)
-        for given in [] if lists is None else dicts(*lists):
+        for given in frame.batches((None, None, None)).dicts(1 << 30) or ():
             values = list(given.values())
             site, line, machine, device, tag, name, unit, path, listed = values[:_OWN]
             further = dict(list(given.items())[_OWN:])

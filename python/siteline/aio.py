@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
+from itertools import chain
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -306,7 +307,7 @@ class AsyncRecords(Points[_Item_co]):
             if self._source is None:
                 self._source = source
         while True:
-            for record in self._at_hand():
+            for record in chain.from_iterable(self._at_hand()):
                 return record
             if not await await_for(self._more(self._source)):
                 raise StopAsyncIteration

@@ -208,12 +208,12 @@ class Credential(_Shared):
     ``signer`` is called with the ``bytes`` to sign and returns the signature as ``bytes``, not as
     base64: RSASSA-PKCS1-v1_5 with SHA-256 (RS256). Each signature is verified with ``public_jwk``
     before it is used. An exception of the signer is the ``__cause__`` of a
-    :class:`CredentialError`. A plain function runs on a separate thread and may block. A call that
-    is interrupted, or whose deadline passes, does not wait for it. An :class:`AsyncClient` awaits
-    an ``async`` function on the event loop of the call that needs a token, for at most 15 seconds,
-    and cancels it with that call. Another call that waits for the same token then signs again on
-    its own loop. A :class:`Client` cannot await it: without a valid token in this process it raises
-    :class:`ConfigError` before any request.
+    :class:`CredentialError`. A plain function runs on the thread that waits for the token, which it
+    blocks; of an :class:`AsyncClient` that is the thread of the event loop. An :class:`AsyncClient`
+    awaits an ``async`` function on the event loop of the call that needs a token, for at most 15
+    seconds, and cancels it with that call. Another call that waits for the same token then signs
+    again on its own loop. A :class:`Client` cannot await it: without a valid token in this process
+    it raises :class:`ConfigError` before any request.
 
     A pickle contains the path of the key and ``password_command``, and nothing secret. Both must be
     valid in the process that loads it. The command runs when the loaded credential is first used,
@@ -225,7 +225,8 @@ class Credential(_Shared):
             :class:`SitelineWarning`.
         private_key: A :class:`PrivateKey`, or any source of one.
         signer: Signs with a key that is not in this process.
-        public_jwk: The public key of the signer, a ``dict`` or JSON text.
+        public_jwk: The public key of the signer, a ``dict`` or JSON text. The signers of
+            :mod:`siteline.signers` have their own.
         passphrase: Decrypts an encrypted key.
         password_command: A command that prints the passphrase as its first line, such as
             ``["pass", "show", "plant"]``. Text is split into words, without a shell. The command
@@ -289,6 +290,8 @@ class Credential(_Shared):
         assertions = (audience, assertion_lifetime, clock_tolerance, typ)
         try:
             is_async = signer is not None and _is_async(signer)
+            if public_jwk is None:
+                public_jwk = getattr(signer, "public_jwk", None)  # a signer of siteline.signers
             _check_sources(
                 private_key is not None,
                 signer is not None,

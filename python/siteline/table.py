@@ -10,7 +10,7 @@ from siteline import _labels as _naming
 from siteline import _series
 from siteline._handles import Itself
 from siteline._keywords import strict
-from siteline._points import RecordIterator, dicts
+from siteline._points import RecordIterator
 from siteline.errors import QueryError, SitelineError
 
 if TYPE_CHECKING:
@@ -340,8 +340,8 @@ class Table(Itself):
 
     def _dicts(self, shown: dict[Ids, str] | None) -> Iterator[dict[str, Any]]:
         batches = self._handle.batches((None, shown, None))
-        while (lists := batches.lists(_CHUNK)) is not None:
-            yield from dicts(*lists)
+        while (rows := batches.dicts(_CHUNK)) is not None:
+            yield from rows
 
     @overload
     def records(self, *, named: Literal[False] = False) -> Iterator[dict[str, Any]]: ...

@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 use crate::client::PyClient;
 use crate::client::records::{ProgressCallback, PyBookmark, finish};
 use crate::client::scan::settle;
-use crate::convert::rows::{Times, first_run, lists};
+use crate::convert::rows::{Times, rows};
 use crate::frame::rows::WITHDRAWN;
 use crate::frame::shown::Shown;
 use crate::frame::stored::BatchStream;
@@ -19,10 +19,8 @@ use siteline_core::client::page_stream::PageStream;
 use siteline_core::client::table::{Provenance, ReadFailure};
 use siteline_core::http::Deadline;
 
-/// Points that become Python objects at a time.
-const ROWS: usize = 1 << 10;
-/// Points of one series in a row from which on they are made from one template.
-const RUN: usize = 16;
+/// Points that become Python objects at a time: fewer than the garbage collector waits for.
+const ROWS: usize = 1 << 9;
 /// Points that are taken from a frame at a time.
 const FRAMED: usize = 1 << 13;
 /// How long a page waits for the names of its series.
@@ -111,19 +109,15 @@ impl Points {
         }
     }
 
-    /// The next points that have arrived, and whether they are of one series. Other threads get the points
-    /// after them.
-    fn pop(&self) -> Option<(RecordBatch, bool)> {
+    /// The next points that have arrived. Other threads get the points after them.
+    fn pop(&self) -> Option<RecordBatch> {
         let mut open = self.open.lock();
         let batch = open.pop()?;
-        let first = batch.slice(0, batch.num_rows().min(ROWS));
-        let run = first_run(&first);
-        let is_one = run >= RUN;
-        let count = if is_one { run } else { first.num_rows() };
+        let count = batch.num_rows().min(ROWS);
         if count < batch.num_rows() {
             open.push(batch.slice(count, batch.num_rows() - count));
         }
-        Some((batch.slice(0, count), is_one))
+        Some(batch.slice(0, count))
     }
 
     /// Takes points that have arrived from the source. Returns false after the last ones, and `None` if the
@@ -153,33 +147,34 @@ impl Points {
 
 #[pymethods]
 impl Points {
-    /// Appends an iterator over the next points to `ready`. `make` makes these from the names and the values of
-    /// the columns, and whether all are of one series. Returns false after the last points, and `None` if the next ones have not arrived yet.
+    /// Appends an iterator over the next points to `ready`, and returns their number: 0 after the last points,
+    /// `None` if the next ones have not arrived yet.
     fn _take(
         &self,
         py: Python<'_>,
         ready: &Bound<'_, PyAny>,
-        make: &Bound<'_, PyAny>,
-    ) -> PyResult<Option<bool>> {
+        named: bool,
+    ) -> PyResult<Option<usize>> {
         loop {
             if let Source::Chain(reader) = &self.source {
                 reader.stream.check_process().or_raise()?;
             }
-            let Some((batch, is_one)) = self.pop() else {
+            let Some(batch) = self.pop() else {
                 match self.pull(py)? {
                     Some(true) => continue,
-                    ended => return Ok(ended),
+                    ended => return Ok(ended.map(|_| 0)),
                 }
             };
             if batch.num_rows() == 0 {
                 continue;
             }
-            // An exception of a signal handler loses no point.
-            let lists = lists(py, &batch, &mut self.times.lock());
-            let points =
-                lists.and_then(|(names, columns)| make.call1((names, columns, is_one))?.try_iter());
-            let points = points.inspect_err(|_| self.open.lock().push(batch))?;
-            return ready.call_method1("append", (points,)).map(|_| Some(true));
+            // The lock is not held meanwhile, because the garbage collector may run Python code.
+            let mut times = std::mem::take(&mut *self.times.lock());
+            let made = rows(py, &batch, &mut times, named).and_then(|rows| rows.try_iter());
+            *self.times.lock() = times;
+            // An exception loses no point.
+            let made = made.inspect_err(|_| self.open.lock().push(batch.clone()))?;
+            return ready.call_method1("append", (made,)).map(|_| Some(batch.num_rows()));
         }
     }
 

@@ -1,62 +1,140 @@
-//! Rows as Python objects: a list for each column.
+//! Rows as Python objects: dicts, or `siteline.types.Record` tuples.
+
+use std::cell::OnceCell;
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array as _, ArrayRef, DictionaryArray, TimestampMicrosecondArray};
+use arrow_array::{
+    Array, ArrayAccessor, ArrayRef, DictionaryArray, Float64Array, Int64Array,
+    TimestampMicrosecondArray,
+};
 use jiff::SignedDuration;
+use pyo3::IntoPyObjectExt as _;
 
 use crate::prelude::*;
 
-/// The names of some columns, and the values of each.
-pub(crate) type Lists<'py> = (Vec<String>, Vec<Bound<'py, PyList>>);
+/// The number of fields of a record.
+const FIELDS: usize = 10;
 
-/// The columns of a batch. Nulls are `None`, times are in UTC.
-pub(crate) fn lists<'py>(
+/// The rows of a batch. Nulls are `None`, times are in UTC.
+pub(crate) fn rows<'py>(
     py: Python<'py>,
     batch: &RecordBatch,
     times: &mut Times,
-) -> PyResult<Lists<'py>> {
-    let names = batch.schema_ref().fields().iter().map(|field| field.name().clone()).collect();
-    let columns = batch.columns().iter().map(|column| list(py, column, times));
-    Ok((names, columns.collect::<PyResult<_>>()?))
-}
-
-/// The number of rows at the start of a batch that have the same values in its dictionary columns, the ids.
-pub(crate) fn first_run(batch: &RecordBatch) -> usize {
-    let codes = batch.columns().iter().filter_map(|one| one.as_dictionary_opt::<Int32Type>());
-    let run = |codes: &DictionaryArray<Int32Type>| {
-        let rows = codes.len();
-        (1..rows).find(|row| codes.key(*row) != codes.key(0)).unwrap_or(rows)
-    };
-    codes.map(run).min().unwrap_or_default()
-}
-
-fn list<'py>(
-    py: Python<'py>,
-    column: &ArrayRef,
-    known: &mut Times,
+    is_named: bool,
 ) -> PyResult<Bound<'py, PyList>> {
-    if let Some(numbers) = column.as_primitive_opt::<Float64Type>() {
-        PyList::new(py, numbers)
-    } else if let Some(numbers) = column.as_primitive_opt::<Int64Type>() {
-        PyList::new(py, numbers)
-    } else if let Some(flags) = column.as_boolean_opt() {
-        PyList::new(py, flags)
-    } else if let Some(times) = column.as_primitive_opt::<TimestampMicrosecondType>() {
-        PyList::new(py, known.datetimes(py, times)?)
-    } else if let Some(codes) = column.as_dictionary_opt::<Int32Type>() {
-        // Rows with the same text share one object.
-        let texts = codes.values().as_string::<i32>();
-        let mut known: Vec<Option<Bound<'py, PyString>>> = vec![None; texts.len()];
-        let mut text = |row| {
-            let code = codes.key(row).filter(|code| texts.is_valid(*code))?;
-            let made = || PyString::new(py, texts.value(code));
-            Some(known[code].get_or_insert_with(made).clone())
-        };
-        PyList::new(py, (0..codes.len()).map(&mut text).collect::<Vec<_>>())
-    } else {
-        PyList::new(py, column.as_string::<i32>())
+    let width = if is_named { FIELDS } else { batch.num_columns() };
+    let columns = batch.columns()[..width].iter().map(|column| Column::new(column));
+    let columns: Vec<Column<'_, 'py>> = columns.collect();
+    let schema = batch.schema_ref();
+    let names = schema.fields().iter().map(|field| PyString::intern(py, field.name()));
+    let names: Vec<_> = names.collect();
+    // All keys are there from the start, so that no dict grows.
+    let template = PyDict::new(py);
+    let mut values = vec![py.None().into_bound(py); width];
+    for name in &names {
+        template.set_item(name, py.None())?;
     }
+    let mut rows = Vec::with_capacity(batch.num_rows());
+    for row in 0..batch.num_rows() {
+        for (column, (value, name)) in columns.iter().zip(values.iter_mut().zip(&names)) {
+            if row > 0 && column.is_repeated(row) {
+                continue;
+            }
+            *value = column.value(py, row, times)?;
+            if !is_named && column.is_text() {
+                template.set_item(name, &*value)?;
+            }
+        }
+        rows.push(if is_named {
+            record(PyTuple::new(py, &values)?)?
+        } else {
+            let dict = template.copy()?;
+            for (column, (value, name)) in columns.iter().zip(values.iter().zip(&names)) {
+                if !column.is_text() {
+                    dict.set_item(name, value)?;
+                }
+            }
+            dict.into_any()
+        });
+    }
+    PyList::new(py, rows)
+}
+
+/// `Record(…)` is a Python function that calls `tuple.__new__`.
+fn record<'py>(fields: Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+    static MAKE: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
+    let py = fields.py();
+    let [new, class] = MAKE.get_or_try_init(py, || {
+        let class = py.import("siteline._records.series")?.getattr("Record")?;
+        Ok::<_, PyErr>([py.get_type::<PyTuple>().getattr("__new__")?.unbind(), class.unbind()])
+    })?;
+    new.bind(py).call1((class, fields))
+}
+
+/// The values of a column.
+enum Column<'a, 'py> {
+    Floats(&'a Float64Array),
+    Integers(&'a Int64Array),
+    Times(&'a TimestampMicrosecondArray),
+    /// Rows with the same text share one object.
+    Coded(&'a DictionaryArray<Int32Type>, Vec<OnceCell<Bound<'py, PyString>>>),
+    Other(&'a ArrayRef),
+}
+
+impl<'a, 'py> Column<'a, 'py> {
+    fn new(column: &'a ArrayRef) -> Self {
+        if let Some(numbers) = column.as_primitive_opt::<Float64Type>() {
+            Self::Floats(numbers)
+        } else if let Some(numbers) = column.as_primitive_opt::<Int64Type>() {
+            Self::Integers(numbers)
+        } else if let Some(times) = column.as_primitive_opt::<TimestampMicrosecondType>() {
+            Self::Times(times)
+        } else if let Some(codes) = column.as_dictionary_opt::<Int32Type>() {
+            Self::Coded(codes, vec![OnceCell::new(); codes.values().len()])
+        } else {
+            Self::Other(column)
+        }
+    }
+
+    /// Whether rows in a row often have the same value, as those of a series have.
+    fn is_text(&self) -> bool {
+        matches!(self, Self::Coded(..))
+    }
+
+    /// Whether it is known that a row has the value of the row before.
+    fn is_repeated(&self, row: usize) -> bool {
+        matches!(self, Self::Coded(codes, _) if codes.key(row) == codes.key(row - 1))
+    }
+
+    fn value(&self, py: Python<'py>, row: usize, times: &mut Times) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Self::Floats(numbers) => object(py, *numbers, row),
+            Self::Integers(numbers) => object(py, *numbers, row),
+            Self::Times(column) if column.is_valid(row) => times.datetime(py, column.value(row)),
+            Self::Times(_) => Ok(py.None().into_bound(py)),
+            Self::Coded(codes, known) => {
+                let texts = codes.values().as_string::<i32>();
+                let code = codes.key(row).filter(|code| texts.is_valid(*code));
+                let text = |code: usize| {
+                    let made = || PyString::new(py, texts.value(code));
+                    OnceCell::get_or_init(&known[code], made).clone()
+                };
+                code.map(text).into_bound_py_any(py)
+            }
+            Self::Other(column) => match column.as_boolean_opt() {
+                Some(flags) => object(py, flags, row),
+                None => object(py, column.as_string::<i32>(), row),
+            },
+        }
+    }
+}
+
+fn object<'py, Values>(py: Python<'py>, values: Values, row: usize) -> PyResult<Bound<'py, PyAny>>
+where
+    Values: ArrayAccessor<Item: IntoPyObject<'py>>,
+{
+    values.is_valid(row).then(|| values.value(row)).into_bound_py_any(py)
 }
 
 /// Aware `datetime` objects. Series share their times, and most times follow the previous one by the same
@@ -71,16 +149,10 @@ pub(crate) struct Times {
 impl Times {
     const KEPT: usize = 1 << 12;
 
-    fn datetimes<'py>(
-        &mut self,
-        py: Python<'py>,
-        times: &TimestampMicrosecondArray,
-    ) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
-        self.known.resize_with(Self::KEPT, || None);
-        times.iter().map(|at| at.map(|at| self.datetime(py, at)).transpose()).collect()
-    }
-
     fn datetime<'py>(&mut self, py: Python<'py>, at: i64) -> PyResult<Bound<'py, PyAny>> {
+        if self.known.is_empty() {
+            self.known.resize_with(Self::KEPT, || None);
+        }
         // The hash spreads times in equal steps.
         let mixed = at.cast_unsigned().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 52;
         let place = usize::try_from(mixed).unwrap_or_default() % Self::KEPT;

@@ -10,7 +10,7 @@ use pyo3::types::PyCapsule;
 
 use crate::bridge::process::without_fork_anywhere;
 use crate::convert::capsule::reader_capsule;
-use crate::convert::rows::{Lists, Times, lists};
+use crate::convert::rows::{Times, rows};
 use crate::frame::rows::Rows;
 use crate::frame::shown::Shown;
 use crate::frame::{Data, Frame};
@@ -213,11 +213,11 @@ impl Batches {
         })
     }
 
-    /// The columns of the next points, about so many; `None` after the last.
-    fn lists<'py>(&self, py: Python<'py>, rows: usize) -> PyResult<Option<Lists<'py>>> {
+    /// The next rows as dicts, about so many; none after the last.
+    fn dicts<'py>(&self, py: Python<'py>, count: usize) -> PyResult<Option<Bound<'py, PyList>>> {
         py.check_signals()?;
-        let batch = step(py, || self.0.lock().next_batch(rows))?.or_raise()?;
-        batch.map(|batch| lists(py, &batch, &mut Times::default())).transpose()
+        let batch = step(py, || self.0.lock().next_batch(count))?.or_raise()?;
+        batch.map(|batch| rows(py, &batch, &mut Times::default(), false)).transpose()
     }
 
     /// An Arrow stream of these columns of the next points, about so many; `None` after the last.

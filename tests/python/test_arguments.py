@@ -15,7 +15,8 @@ from siteline.testing import Clock, Variant
 from siteline.types import Http
 
 MODULES = ("siteline", "siteline.plots", "siteline.shapes", "siteline.targets", "siteline.testing",
-           "siteline.types", "siteline.otel", "siteline.spark", "siteline.dlt")  # fmt: skip
+           "siteline.types", "siteline.otel", "siteline.mcp", "siteline.signers", "siteline.spark",
+           "siteline.dlt")  # fmt: skip
 # A class whose methods Spark calls.
 EXCEPT = {"SitelineDataSource"}
 # Parameters that take keys.

@@ -237,25 +237,45 @@ def test_other_files_are_no_spools(sandbox):
     assert Path("folder/mine.txt").read_text() == "mine"
 
 
-def test_restart_replaces_a_damaged_spool(sandbox):
+@pytest.mark.parametrize("name", ["points.siteline", "query.json"])
+def test_restart_replaces_a_damaged_spool(sandbox, name):
     fail_after(sandbox, 3)
-    (path,) = Path(SPOOL).glob("*.siteline")
-    path.write_bytes(b"SQLite format 3\0" + bytes(4080))
-    done = read(sandbox, "--resume", *QUERY, status=7)
-    assert f"--restart removes {SPOOL} and reads again." in done.stderr
+    Path(SPOOL, name).write_bytes(b"SQLite format 3\0" + bytes(4080))
+    for more in (["--resume"], []) if name == "query.json" else (["--resume"],):
+        done = read(sandbox, *more, *QUERY, status=7)
+        assert f"--restart removes {SPOOL} and reads again." in done.stderr
     read(sandbox, "--restart", *QUERY)
     assert is_complete(sandbox)
     assert os.listdir() == ["out.csv"]
 
 
-def test_a_broken_chain_begins_again(sandbox):
-    sandbox.fault(on="data", repeat_cursor=True, skip=3, times=100)
-    told = read(sandbox, *QUERY, status=6).stderr
-    assert "--restart reads everything again." in told
-    assert "collect(" not in told
+@pytest.mark.parametrize("fault", ["repeat_cursor", "forget_cursors"])
+def test_a_broken_chain_begins_again(sandbox, fault):
+    sandbox.fault(on="data", skip=3, times=100, **{fault: True})
+    read(sandbox, *QUERY, status=6)
     sandbox.clear_faults()
-    read(sandbox, *QUERY, "--restart")
+    before = sandbox.stats.data_requests
+    _, way = read(sandbox, "--resume", *QUERY, status=6).stderr.splitlines()
+    assert way == (
+        "  The chain cannot be continued: --resume tries it again only a day later. "
+        f"--restart removes {SPOOL} and starts again, and all pages are paid for again."
+    )
+    assert sandbox.stats.data_requests == before
+    document = read(sandbox, *QUERY, "--restart", how=run_json)
+    assert document["requests"] == document["pages"] == PAGES
     assert is_complete(sandbox)
+
+
+@systems.MODES
+def test_the_users_own_folder_stays(sandbox):
+    Path("mine").mkdir(mode=0o755)
+    read(sandbox, *QUERY, "--spool", "mine")
+    assert os.listdir("mine") == []
+    fail_after(sandbox, 3, *QUERY, "--spool", "mine")
+    assert {os.stat(path).st_mode & 0o077 for path in Path("mine").iterdir()} == {0}
+    assert os.stat("mine").st_mode & 0o777 == 0o755
+    read(sandbox, "--spool", "mine", "--resume")
+    assert os.listdir("mine") == []
 
 
 def test_stdout_needs_a_named_spool(sandbox):

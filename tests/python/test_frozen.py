@@ -19,7 +19,7 @@ from siteline.cli.summaries import SUMMARIES
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = ROOT / "python"
 SOURCES = ROOT / "src" / "python" if (ROOT / "src" / "python").exists() else ROOT / "src"
-OF_USERS = {"siteline.otel"}
+OF_USERS = {"siteline.otel", "siteline.signers", "siteline.mcp"}
 """Modules that a program imports itself, so a freezer finds them there."""
 
 PROGRAM = """

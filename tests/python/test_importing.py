@@ -106,14 +106,15 @@ def test_the_fixtures_load_siteline_and_the_mark_is_known(tmp_path, options):
     assert "1 passed" in run_pytest(tmp_path, test, *options)
 
 
-def test_importing_siteline_loads_no_drawing_until_something_is_drawn():
+def test_importing_siteline_loads_no_drawing_and_no_doors():
     script = """
         import sys
         import siteline
 
         def loaded():
-            drawing = ("siteline._display", "siteline._plots", "altair", "numpy")
-            return {name for name in sys.modules if name.startswith(drawing)}
+            late = ("siteline._display", "siteline._plots", "altair", "numpy")
+            late += ("siteline.mcp", "siteline.signers", "mcp", "pydantic")
+            return {name for name in sys.modules if name.startswith(late)}
 
         for name in siteline.__all__:
             getattr(siteline, name)

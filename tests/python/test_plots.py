@@ -79,7 +79,7 @@ def test_no_extreme_of_a_bin_is_lost(values, steps, bins):
     times = np.cumsum(np.array(steps[: len(values)]))
     lows, highs = (np.array(values) + band for band in (-1.0, 1.0))
     columns = {"timestamp": times, "value": np.array(values), "minimum": lows, "maximum": highs}
-    view = View("value", UTC, 700, int(times[0]), int(times[-1]) + 1, 10, bins, False, [])
+    view = View("value", UTC, 700, times[0], times[-1] + 1, 10, bins, False, False, [])
     is_gap = np.diff(times) > 15
     places, drawn, is_seen = reduced(columns, view, is_gap)
     assert (np.diff(places) > 0).all()
@@ -213,6 +213,21 @@ def test_larger_buckets_are_steps_to_their_ends(sandbox):
     assert not marks(table.resample("2h", "sum", partial="keep").plot(), "area"), (
         "a sum is not within the band"
     )
+
+
+@pytest.mark.parametrize(("start", "days"), [("2026-11-03", [30]), ("2026-10-20", [31, 30])])
+def test_months_end_where_the_next_begins(sandbox, start, days):
+    client = sandbox.client(tz="Europe/Berlin")
+    table = client.read(site="S1", line="L2", machine="M3", start=start, interval="1h")
+    chart = table.find("temperature").resample("1mo", "mean", partial="keep").plot()
+    [line], hatched = marks(chart, "line"), marks(chart, "rect")
+    assert [clock(row).day for row in line.rows] == [1] * (len(days) + 1)
+    assert line.encoding["x"]["scale"]["domain"][1] == line.rows[-1]["time"]
+    rows = [row for mark in hatched for row in mark.rows]
+    assert [(row["to"] - row["from"]) / 86_400_000 for row in rows] == days
+    # The stripes of a box depend on its width.
+    assert len({str(mark.look["color"]) for mark in hatched}) == len(days)
+    assert f"hatched: {len(days)} of {len(days)} months are partial" in notes(chart)
 
 
 class WithPartial:

@@ -11,16 +11,27 @@ PACKAGE = Path(siteline.__file__).parent
 PLUGIN = Path(_siteline_pytest.__file__).parent
 SATELLITES = {
     name: [path] if path.is_file() else sorted(path.rglob("*.py"))
-    for name in ("cli", "_doctor", "_display", "plots.py", "_plots", "targets", "spark", "dlt")
+    for name in (
+        "cli",
+        "_doctor",
+        "_display",
+        "plots.py",
+        "_plots",
+        "targets",
+        "spark",
+        "dlt",
+        "mcp",
+    )
     for path in [PACKAGE / name]
-} | {"otel.py": [PACKAGE / "otel.py"], "pytest plugin": sorted(PLUGIN.glob("*.py"))}
+} | {name: [PACKAGE / name] for name in ("otel.py", "signers.py")}
+SATELLITES["pytest plugin"] = sorted(PLUGIN.glob("*.py"))
 # Private modules that satellites may import, and why.
 ALLOWED = {
     "_doors": "it is what they have of the inside, one function for each need",
     "_counts": "text of counts",
     "_escape": "escapes of external text",
     "_keywords": "errors for wrong arguments",
-    "_passphrase": "runs a password command, for keygen as for a credential",
+    "_passphrase": "runs a password command, for keygen and signers as for a credential",
     "_refusals": "text of errors of the system",
     "_times": "text of times",
     "_warn": "warnings at the line of the user's code",

@@ -78,7 +78,7 @@ def test_a_home_folder_is_expanded_and_names_of_sqlite_make_no_file(tmp_path, mo
     assert siteline.Store("~/plant.siteline").path == tmp_path / "plant.siteline"
     monkeypatch.chdir(tmp_path)
     for name in (":memory:", "file:plant?mode=memory"):
-        with pytest.raises(siteline.errors.StoreError, match="a meaning of its own") as caught:
+        with pytest.raises(siteline.errors.StoreError, match="special meaning in SQLite") as caught:
             siteline.Store(name)
         assert "temporary folder" in caught.value.hint
     assert [file.name for file in tmp_path.iterdir()] == ["plant.siteline"]

@@ -36,6 +36,8 @@ NAMES = {
     "siteline.spark": "register plan sync upsert SitelineDataSource",
     "siteline.dlt": "points Points",
     "siteline.otel": "instrument uninstrument",
+    "siteline.mcp": "serve",
+    "siteline.signers": "AwsKms AzureKeyVault GoogleKms Pkcs11",
 }
 # Functions that pytest and Spark call.
 CALLED_BY_OTHERS = {"siteline_sandbox", "siteline_client", "SitelineDataSource"}

@@ -1,8 +1,8 @@
 //! [`Owned`]: a value that belongs to one process, identified by its process id.
 //!
-//! A forked child has a copy of its parent's memory, and none of its threads. A connection, a
-//! runtime or a lock of the parent is neither used nor dropped in the child: dropping it would
-//! affect the parent's file locks and sockets, or wait for threads that do not exist.
+//! A forked child has a copy of its parent's memory, but no threads. It must not use or drop a
+//! connection, a runtime or a lock of its parent. Dropping one would affect the parent's file locks
+//! and sockets, or wait for threads that do not exist.
 
 use std::mem;
 use std::sync::OnceLock;
@@ -24,7 +24,7 @@ impl Process {
     }
 }
 
-/// A value of one process. It is empty in a forked child, which may store its own value; the
+/// A value of one process. It is empty in a forked child, which may store its own value. The
 /// inherited value is leaked.
 #[derive(Debug)]
 pub struct Owned<T> {
@@ -32,29 +32,30 @@ pub struct Owned<T> {
 }
 
 /// A list of values, one for each process; each process is the child of the previous one.
-type Link<T> = OnceLock<Box<Slot<T>>>;
+type Link<T> = OnceLock<Box<ProcessSlot<T>>>;
 
 #[derive(Debug)]
-struct Slot<T> {
+struct ProcessSlot<T> {
     process: Process,
     value: OnceLock<T>,
     next: Link<T>,
 }
 
 impl<T> Owned<T> {
-    /// Without a value in any process.
+    /// Creates it without a value.
     #[must_use]
     pub const fn empty() -> Self {
         Self { first: OnceLock::new() }
     }
 
-    /// A value of this process.
+    /// Creates it with a value for this process.
     pub fn new(value: T) -> Self {
-        let slot = Slot { process: Process::current(), value: value.into(), next: OnceLock::new() };
+        let slot =
+            ProcessSlot { process: Process::current(), value: value.into(), next: OnceLock::new() };
         Self { first: Box::new(slot).into() }
     }
 
-    /// The value of this process.
+    /// Returns the value of this process.
     pub fn get(&self) -> Option<&T> {
         let mut link = &self.first;
         while let Some(slot) = link.get() {
@@ -66,19 +67,18 @@ impl<T> Owned<T> {
         None
     }
 
-    /// Like [`Owned::get`], mutable.
     pub fn get_mut(&mut self) -> Option<&mut T> {
         self.slot_mut()?.value.get_mut()
     }
 
-    /// The value of this process; `make` creates it if there is none. A child never waits for a lock
-    /// of its parent.
+    /// Returns the value of this process, or calls `make`. A child never waits for a lock of its
+    /// parent.
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         let mut link = &self.first;
         loop {
             let slot = link.get_or_init(|| {
                 let process = Process::current();
-                Box::new(Slot { process, value: OnceLock::new(), next: OnceLock::new() })
+                Box::new(ProcessSlot { process, value: OnceLock::new(), next: OnceLock::new() })
             });
             if slot.process.is_current() {
                 return slot.value.get_or_init(make);
@@ -92,7 +92,7 @@ impl<T> Owned<T> {
         self.slot_mut()?.value.take()
     }
 
-    fn slot_mut(&mut self) -> Option<&mut Slot<T>> {
+    fn slot_mut(&mut self) -> Option<&mut ProcessSlot<T>> {
         let mut link = &mut self.first;
         while let Some(slot) = link.get_mut() {
             if slot.process.is_current() {
@@ -110,7 +110,7 @@ impl<T> Default for Owned<T> {
     }
 }
 
-impl<T> Drop for Slot<T> {
+impl<T> Drop for ProcessSlot<T> {
     fn drop(&mut self) {
         if !self.process.is_current() {
             mem::forget(self.value.take());
@@ -141,7 +141,7 @@ mod pretended {
         std::process::id() ^ (CHILD.get() << 24)
     }
 
-    /// The thread has the process id of this child until this guard is dropped.
+    /// Gives this thread the process id of a child until the guard is dropped.
     #[must_use]
     pub(crate) struct Child(u32);
 
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_does_not_see_the_value_of_its_parent_and_has_its_own() {
+    fn a_child_has_its_own_value() {
         let owned = Owned::new(1);
         let process = Process::current();
         let child = pretend(1);

@@ -30,7 +30,7 @@ IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
 NUMBERS = ("value", "minimum", "maximum", "sample_count")
 # A chart of one series has about twice as many points at most.
 _BINS = 2_000
-_PERIODS = {86_400: "days", 604_800: "weeks", 3_600: "hours"}
+_PERIODS = {86_400: "days", 604_800: "weeks", 3_600: "hours", None: "months"}
 
 
 class View(NamedTuple):
@@ -46,6 +46,7 @@ class View(NamedTuple):
     bins: int
     is_stepped: bool
     """Whether the points are larger buckets, which have a width."""
+    is_monthly: bool
     unread: list[tuple[int, int]]
 
 
@@ -90,16 +91,16 @@ def points(
     bins = max(inner // 2, _BINS // max(len(shown), 1))
     step = interval or min(steps, default=None)
     ends, is_stepped = (first, max(last, first + 1)), table.kind == "resampled"
-    view = View(values, zone_of(tz), inner, *ends, step, bins, is_stepped, unread)
+    is_monthly = is_stepped and not interval
+    view = View(values, zone_of(tz), inner, *ends, step, bins, is_stepped, is_monthly, unread)
     units = {tuple(row[name] for name in IDS): row["unit"] for row in table.series.records()}
     names = {ids: " / ".join(one or "" for one in ids) for ids, _ in shown} | dict(labels or {})
     series = [_series(ids, names[ids], units.get(ids), own, view) for ids, own in shown]
     groups = [series] if overlay or not series else [[one] for one in series]
     height = 240 if len(groups) == 1 else 140 if len(groups) <= 3 else 90
     drawn = [_panel(group, view, height, group is groups[-1]) for group in groups]
-    # A month has no length.
-    period = frame.every if is_stepped and not interval else duration((step or 0) * MICROSECOND)
-    pace = f"every {period}" if step else ""
+    period = frame.every if is_monthly else step and duration(step * MICROSECOND)
+    pace = f"every {period}" if period else ""
     pace += " (the shortest step)" if step and not interval and not is_stepped else ""
     span = f"{zoned(view.start, view.zone)} to {zoned(view.end, view.zone)} {tz}" if series else ""
     lines = [" · ".join(filter(None, [pace, span])), *_notes(series, view), more]
@@ -171,8 +172,17 @@ def _series(ids: _Ids, label: str, unit: str | None, columns: _Columns, view: Vi
 
 def _end(rows: list[dict[str, Any]], view: View) -> None:
     """Draw a larger bucket to its end."""
-    if rows and view.is_stepped and view.interval:
-        rows.append(rows[-1] | {"time": rows[-1]["time"] + view.interval // 1000, "isEnd": True})
+    if rows and view.is_stepped:
+        rows.append(rows[-1] | {"time": _after(rows[-1]["time"], view), "isEnd": True})
+
+
+def _after(at: float, view: View) -> float:
+    """Return the end of a larger bucket on the clock. Months differ in length."""
+    if not view.is_monthly:
+        return at + (view.interval or 0) // 1000
+    start = base.EPOCH + timedelta(milliseconds=at)
+    end = (start.replace(day=1) + timedelta(days=32)).replace(day=start.day)
+    return at + (end - start) // timedelta(milliseconds=1)
 
 
 def reduced(columns: _Columns, view: View, is_gap: Any) -> tuple[Any, dict[str, Any], Any]:
@@ -250,17 +260,19 @@ def _has_band(one: Series) -> bool:
 
 def _spans(group: list[Series], view: View, height: int, start: float, end: float) -> Iterator[Any]:
     """Shade the time that was never read, and hatch the periods that were read in part."""
-    every = (view.interval or 0) // 1000
     partial = {on_clock(at, view.zone) for one in group for at in one.partial}
     never = [(on_clock(a, view.zone), on_clock(b, view.zone)) for a, b in view.unread]
-    hatching = _hatching(max(view.inner * every / (end - start), 1), height)
-    spans = [(at, at + every) for at in sorted(partial)]
-    for found, paint in ((never, f"{GREY}44"), (spans, hatching)):
-        if found:
-            rows = [{"from": at, "to": to} for at, to in found]
-            marks = base.data(rows).mark_rect(color=paint, aria=False)
-            x = base.time_x("from", start, end, view.inner)
-            yield marks.encode(x=x, x2="to:T", y=alt.value(0), y2=alt.value(height))
+    found: dict[Any, list[tuple[float, float]]] = {None: never} if never else {}
+    for at in sorted(partial):
+        found.setdefault(_after(at, view) - at, []).append((at, _after(at, view)))
+    for length, spans in found.items():
+        # A gradient depends on the width of its box.
+        wide = max(view.inner * (length or 0) / (end - start), 1)
+        paint: Any = f"{GREY}44" if length is None else _hatching(wide, height)
+        rows = [{"from": at, "to": to} for at, to in spans]
+        marks = base.data(rows).mark_rect(color=paint, aria=False)
+        x = base.time_x("from", start, end, view.inner)
+        yield marks.encode(x=x, x2="to:T", y=alt.value(0), y2=alt.value(height))
 
 
 def _hatching(wide: float, height: int) -> dict[str, Any]:
@@ -308,5 +320,6 @@ def _notes(series: list[Series], view: View) -> Iterable[str]:
         yield f"grey: {counted(len(view.unread), 'range')} never read"
     if partial := {at for one in series for at in one.partial}:
         periods = {at for one in series for at in one.columns["timestamp"].tolist()}
-        name = _PERIODS.get((view.interval or 0) // 1_000_000, "periods")
+        length = None if view.is_monthly else (view.interval or 0) // 1_000_000
+        name = _PERIODS.get(length, "periods")
         yield f"hatched: {len(partial):,} of {len(periods):,} {name} are partial"

@@ -94,7 +94,7 @@ def _run(options: argparse.Namespace) -> int:
     from siteline.cli.output import document
 
     try:
-        with told(options.verbose):
+        with told(options):
             outcome: Outcome = options.run(options)
     except BrokenPipeError:
         raise
@@ -108,7 +108,12 @@ def _run(options: argparse.Namespace) -> int:
     elif options.json:
         print(document(_command(options), ended, outcome.members))
     elif outcome.text:
-        _print(outcome.text, has_colours=options.command in ("doctor", "sync"))
+        if options.command in ("doctor", "sync"):
+            from siteline.cli.wording import in_shell
+
+            _print(in_shell(outcome.text, options.known), has_colours=True)
+        else:
+            _print(outcome.text)
     return ended
 
 
@@ -116,13 +121,13 @@ def _failed(options: argparse.Namespace, error: BaseException) -> int:
     from siteline.cli.exits import Exit, status_of
     from siteline.cli.output import document, error_members, tell
 
-    status = status_of(error)
+    status, known = status_of(error), options.known
     ended = _status(options, status)
     if options.json:
-        print(document(_command(options), ended, error_members(error)))
+        print(document(_command(options), ended, error_members(error, known)))
     if status is Exit.FAULT and options.verbose:
         raise error
-    tell(error)
+    tell(error, known)
     return ended
 
 

@@ -37,7 +37,8 @@ def add_command(
         description=f"{summary[0].upper()}{summary[1:]}. {details}".rstrip(),
         epilog=f"example:\n  {example}" if example else None,
     )
-    made.set_defaults(run=run)
+    # The known options: an error names an option only if the command has it.
+    made.set_defaults(run=run, known=made._option_string_actions)
     shared = made.add_argument_group(SHARED)
     shared.add_argument("--profile", metavar="NAME", help="use this profile")
     shared.add_argument("--json", action="store_true", help="print one JSON document on stdout")

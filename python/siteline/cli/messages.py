@@ -9,10 +9,11 @@ from contextlib import contextmanager
 
 from siteline._escape import escaped
 from siteline.cli.colours import painted
-from siteline.cli.output import in_shell, say
+from siteline.cli.output import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator
 
 __all__ = ["told"]
@@ -21,18 +22,23 @@ _LOGGERS = ("siteline", "siteline.data", "siteline.sync", "siteline.token")
 
 
 @contextmanager
-def told(verbosity: int) -> Iterator[None]:
+def told(options: argparse.Namespace) -> Iterator[None]:
     """Shows each warning as one line on stderr; with ``-v`` also log records, with the time."""
+    from siteline.cli.wording import hint_in_shell
     from siteline.errors import SitelineWarning
 
-    handler = _handler(verbosity)
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        # The place in the code is left out, because users do not need it.
+        say(f"siteline: warning: {escaped(hint_in_shell(str(message), options.known))}")
+
+    handler = _handler(options.verbose)
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     levels = [logger.level for logger in loggers]
     loggers[0].addHandler(handler)
     loggers[0].setLevel(handler.level)
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show
+            warnings.showwarning = show
             # Warnings report missing data, so no filter of the environment hides them.
             warnings.simplefilter("default", SitelineWarning)
             yield
@@ -51,8 +57,3 @@ def _handler(verbosity: int) -> logging.Handler:
     # Other handlers may lower the level of the logger.
     handler.setLevel((logging.WARNING, logging.INFO, logging.DEBUG)[min(verbosity, 2)])
     return handler
-
-
-def _show(message: Warning | str, *_: object, **__: object) -> None:
-    """Omits the place in the code, which users do not need."""
-    say(f"siteline: warning: {escaped(in_shell(str(message)))}")

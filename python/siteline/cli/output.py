@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 
 from siteline._escape import escaped, escaped_lines
@@ -12,7 +11,7 @@ from siteline.cli.exits import Exit
 # Importing typing would double the command's start time.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Iterable, Sequence
     from typing import Any, TextIO
 
 __all__ = [
@@ -22,7 +21,6 @@ __all__ = [
     "document",
     "error_members",
     "hint",
-    "in_shell",
     "is_terminal",
     "message_of",
     "require_stdout",
@@ -32,14 +30,6 @@ __all__ = [
 
 SCHEMA = 2
 """The version of the documents. Members may be added; none is removed."""
-
-_COMMANDS = {
-    r"client\.series\(\)": "siteline series",
-    r"client\.sync\(\)": "siteline sync",
-    r"store\.coverage\(.*?\)": "siteline coverage",
-    r' unread="warn" leaves .*? arrived\.': "",
-    r"state how: filter_names=\{.*?\}": "state how in [NAME.filter_names] of a profile",
-}
 
 
 class Outcome:
@@ -91,15 +81,16 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
-def error_members(error: BaseException) -> dict[str, Any]:
+def error_members(error: BaseException, known: Container[str] = ()) -> dict[str, Any]:
     """Return the members of a document for an error, without cursor, token or key.
 
-    A command adds members in the attribute ``members`` of the exception.
+    A command adds members in the attribute ``members`` of the exception. ``known`` are its options.
     """
+    message, hint = _texts(error, known)
     told = {
         "type": type(error).__name__,
-        "message": message_of(error),
-        "hint": in_shell(getattr(error, "hint", None) or "") or None,
+        "message": message,
+        "hint": hint or None,
         "retryable": bool(getattr(error, "retryable", isinstance(error, KeyboardInterrupt))),
         "status": getattr(error, "status", None),
         "code": getattr(error, "code", None),
@@ -126,18 +117,22 @@ def message_of(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def tell(error: BaseException) -> None:
-    """Print an error and its hint on stderr."""
-    say(f"siteline: {escaped(message_of(error))}")
-    if hint := in_shell(getattr(error, "hint", None) or ""):
-        say(f"  {escaped(hint)}")
+def _texts(error: BaseException, known: Container[str]) -> tuple[str, str]:
+    """Returns the message and the hint in the words of the command."""
+    from siteline.cli.wording import hint_in_shell, in_shell
+
+    # Reads say themselves what they kept.
+    kept = getattr(error, "kept", None) if getattr(error, "report", None) is not None else None
+    texts = "\n".join(filter(None, (kept, getattr(error, "hint", None))))
+    return in_shell(message_of(error), known), hint_in_shell(texts, known)
 
 
-def in_shell(text: str) -> str:
-    """Returns a text of the library with commands and settings instead of Python calls."""
-    for call, command in _COMMANDS.items():
-        text = re.sub(call, command, text)
-    return text
+def tell(error: BaseException, known: Container[str] = ()) -> None:
+    """Print an error and its hint on stderr. ``known`` are the options of the command."""
+    message, hint = _texts(error, known)
+    say(f"siteline: {escaped(message)}")
+    for line in hint.splitlines():
+        say(f"  {line}")
 
 
 def say(text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,9 @@ _ASKED = (*LEVELS, "find", "filter", "start", "end", "tz", "interval", "page_siz
 """The options of the query, which a resumed read has from the earlier run."""
 
 _WITHOUT_SPOOL = ("unmerged", "split", "store", "dry_run")
+
+_FOR_PROGRAMS = re.compile(r"collect\(\)|bookmark|store=|\bsync\b")
+"""Hints about continuing in a program, or in the store of a spool."""
 
 _DETAILS = "With -o, --resume continues a read that was killed, and pays for no page twice."
 
@@ -162,7 +166,7 @@ def _spool_of(options: argparse.Namespace, output: OutputFile) -> Spool | None:
     beside = os.path.join(folder, f".{name}.siteline")
     with suppress(ValueError):  # another drive
         beside = min(beside, os.path.relpath(beside), key=len)
-    return Spool(options.spool or beside)
+    return Spool(options.spool or beside, is_made=options.spool is None)
 
 
 def _asked(options: argparse.Namespace) -> dict[str, Any]:
@@ -240,7 +244,7 @@ def _by_spool(
     try:
         _begin(options, client, output, spool)
     except BaseException:
-        spool.remove() if spool.kept is None else spool.close()
+        spool.remove() if spool.is_empty else spool.close()
         raise
     before = _pages_of(spool) or 0
     try:
@@ -248,16 +252,10 @@ def _by_spool(
         outcome = _written(options, client, output, table, requests, before)
     except BaseException as error:
         pages = _pages_of(spool)
-        kept = "The pages are" if pages is None else f"{_counted(pages, 'page')} of this read are"
-        way = f"{kept} kept in {escaped(spool.path)}. The same command with --resume continues."
-        if status_of(error) is Exit.DAMAGED:
-            way = f"--restart removes {escaped(spool.path)} and reads again."
-        elif _has_no_cursor(error):
-            way = f"{way} --restart reads everything again."
         is_kept = pages != 0
-        spool.remove() if not is_kept else spool.close()
+        spool.close() if is_kept else spool.remove()
         members = {"spool": spool.path if is_kept else None, "pages": pages}
-        _explain(error, way if is_kept else "No page was read.", members)
+        _explain(error, _way_on(error, spool, pages) if is_kept else "No page was read.", members)
         raise
     spool.remove()
     return outcome
@@ -271,6 +269,8 @@ def _begin(options: argparse.Namespace, client: Client, output: OutputFile, spoo
     if options.restart:
         spool.clear()
     asked = _asked(options)
+    if spool.is_damaged:
+        raise _damaged(spool)
     if spool.kept is None:
         if options.resume and not asked:
             raise ConfigError(
@@ -311,9 +311,31 @@ def _pages_of(spool: Spool) -> int | None:
         return None
 
 
+def _damaged(spool: Spool) -> BaseException:
+    from siteline.errors import StoreCorrupt
+
+    hint = f"--restart removes {escaped(spool.path)} and reads again."
+    return StoreCorrupt(f"The query in {spool.path} is damaged.", hint=hint)
+
+
+def _way_on(error: BaseException, spool: Spool, pages: int | None) -> str:
+    """Returns the sentences about the kept pages and the next command."""
+    path = escaped(spool.path)
+    if status_of(error) is Exit.DAMAGED:
+        return f"--restart removes {path} and reads again."
+    if _has_no_cursor(error):
+        return (
+            "The chain cannot be continued: --resume tries it again only a day later. "
+            f"--restart removes {path} and starts again, and all pages are paid for again."
+        )
+    kept = "The pages are" if pages is None else f"{_counted(pages, 'page')} of this read are"
+    return f"{kept} kept in {path}. The same command with --resume continues."
+
+
 def _has_no_cursor(error: BaseException) -> bool:
+    """Returns whether the chain cannot be continued. The store of the spool skips it for a day."""
     names = {kind.__name__ for kind in type(error).__mro__}
-    return not names.isdisjoint({"CursorLoop", "EndlessChain", "UnreadRange"})
+    return not names.isdisjoint({"CursorLoop", "CursorRejected", "EndlessChain", "UnreadRange"})
 
 
 def _explain(error: BaseException, way: str, members: dict[str, Any] | None = None) -> None:
@@ -324,9 +346,10 @@ def _explain(error: BaseException, way: str, members: dict[str, Any] | None = No
     if isinstance(error, BrokenPipeError) or not isinstance(error, Exception):
         return
     known = getattr(error, "hint", None)
-    if known is not None and ("collect()" in known or "bookmark" in known):
-        known = None  # for programs
-    if (retry_at := getattr(error, "retry_at", None)) is not None:
+    is_at_end = bool(way) and _has_no_cursor(error)
+    if known is not None and (is_at_end or _FOR_PROGRAMS.search(known)):
+        known = None
+    if (retry_at := getattr(error, "retry_at", None)) is not None and not is_at_end:
         from siteline._times import to_second
 
         way = f"{way} The next requests are possible from {to_second(retry_at)} UTC on."

@@ -1,6 +1,8 @@
 """The spool of a read: a hidden folder with the query, and a store with each page that was read.
 
-A read that was killed continues with the same chains, so that no page is paid twice (§4.4.1).
+A read that was killed continues with the same chains, so that no page is paid twice (§4.4.1). The
+cursors in the store are secret: the files are readable only for their owner, as is the folder if
+the read creates it. A folder that existed before keeps its mode, and is not removed.
 """
 
 from __future__ import annotations
@@ -23,13 +25,26 @@ _QUERY, _POINTS = "query.json", "points.siteline"
 class Spool:
     """A spool, which may not exist yet."""
 
-    def __init__(self, path: str) -> None:
-        """Reads the query of the earlier run, if there is one."""
+    def __init__(self, path: str, *, is_made: bool) -> None:
+        """Reads the query of the earlier run, if there is one.
+
+        Args:
+            path: The folder.
+            is_made: Whether it is siteline's own, even if it exists.
+        """
         self.path = path
         self.kept: dict[str, Any] | None = None
+        self.is_damaged = False
+        """Whether there are pages, and their query cannot be read."""
+        self._is_made = is_made
         self._store: Store | None = None
         self._lock: int | None = None
         self._load()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no earlier run."""
+        return self.kept is None and not self.is_damaged
 
     def lock(self) -> None:
         """Excludes other runs until :meth:`close` or :meth:`remove`.
@@ -39,7 +54,8 @@ class Spool:
         """
         try:
             import fcntl
-        except ImportError:  # Windows
+        except ImportError:
+            # Windows has no locks of folders: a second read of the same output is not refused.
             return
         from siteline.errors import StoreBusy
 
@@ -47,7 +63,7 @@ class Spool:
             f"Another run of siteline read uses {self.path}.",
             hint="Wait until it has ended, or write to another file.",
         )
-        os.makedirs(self.path, mode=0o700, exist_ok=True)
+        self._make()
         self._lock = os.open(self.path, os.O_RDONLY)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -60,6 +76,12 @@ class Spool:
             raise busy
         self._load()
 
+    def _make(self) -> None:
+        """Creates the folder. An existing one is the user's own, unless a read has created it."""
+        with suppress(FileExistsError):
+            os.makedirs(self.path, mode=0o700)
+            self._is_made = True
+
     def _unlock(self) -> None:
         if self._lock is not None:
             os.close(self._lock)
@@ -69,17 +91,19 @@ class Spool:
         """Reads the query of the earlier run."""
         from siteline.errors import ConfigError
 
-        path, self.kept = self.path, None
+        path, self.kept, self.is_damaged = self.path, None, False
         if not os.path.lexists(path):
             return
         try:
             with open(os.path.join(path, _QUERY), encoding="utf-8") as file:
                 self.kept = json.load(file)
-            _ = self.kept["asked"], self.kept["start"], self.kept["end"], self.kept["origin"]
+            _ = [self.kept[name] for name in ("asked", "start", "end", "origin")]
+            self._is_made = self._is_made or self.kept["is_made"]
         except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError):
-            # A kill may happen before the query is written.
-            if os.path.isdir(path) and set(os.listdir(path)) <= {_QUERY}:
-                self.kept = None
+            self.kept = None
+            if os.path.isdir(path) and all(map(_is_own, os.listdir(path))):
+                # A kill may happen before the query is written: then there are no pages.
+                self.is_damaged = set(os.listdir(path)) > {_QUERY}
                 return
             raise ConfigError(
                 f"{path} is not the spool of a read.",
@@ -94,9 +118,9 @@ class Spool:
             asked: The options of the query, as they were typed.
             bounds: The start and the end, which stay the same when the read is resumed.
         """
-        # Cursors are secret.
-        os.makedirs(self.path, mode=0o700, exist_ok=True)
-        self.kept = {"asked": asked, **bounds, "origin": _origin(client)}
+        self._make()
+        origin = _origin(client)
+        self.kept = {"asked": asked, **bounds, "origin": origin, "is_made": self._is_made}
         with _doors.whole_file(os.path.join(self.path, _QUERY), mode=0o600, keeps=False) as part:
             part.write_text(json.dumps(self.kept), encoding="utf-8")
 
@@ -150,20 +174,25 @@ class Spool:
     def remove(self) -> None:
         """Removes the spool, and no other file."""
         self.clear()
-        with suppress(OSError):
-            os.rmdir(self.path)
+        if self._is_made:
+            with suppress(OSError):
+                os.rmdir(self.path)
         self._unlock()
 
     def clear(self) -> None:
         """Removes the files of the spool."""
         self._close_store()
-        self.kept = None
+        self.kept, self.is_damaged = None, False
         if not os.path.isdir(self.path):
             return
         for name in os.listdir(self.path):
-            if name == _QUERY or name.startswith(_POINTS):
+            if _is_own(name):
                 with suppress(FileNotFoundError):
                     os.unlink(os.path.join(self.path, name))
+
+
+def _is_own(name: str) -> bool:
+    return name == _QUERY or name.startswith(_POINTS)
 
 
 def _origin(client: Client) -> str:

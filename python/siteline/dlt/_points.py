@@ -109,7 +109,8 @@ def points(
                 "each page; dlt does not."
             )
     run = _Run(client, feeds, options)
-    hints = make_hints(write_disposition="merge", primary_key=KEY, columns=COLUMNS)
+    columns: Any = COLUMNS
+    hints = make_hints(write_disposition="merge", primary_key=KEY, columns=columns)
     resource: Points = Points.from_data(run.read, name=name, section="siteline", hints=hints)
     resource._run = run
     return resource

@@ -1,5 +1,7 @@
 """A feed, and functions that return points of a store and of the service for comparison."""
 
+import json
+
 import siteline
 
 from kit.ranges import NOW
@@ -21,6 +23,13 @@ def rows_by_key(table):
 def counts(report):
     """Returns the numbers of points in a report."""
     return report.inserted, report.revised, report.unchanged, report.withdrawn
+
+
+def without_skew(state):
+    """A feed's state without the skew of a sandbox's clock, which grows as real time passes."""
+    content = json.loads(state.splitlines()[0])
+    del content["skew"]
+    return content
 
 
 def stored_points(store, feed="line-2", *range_, **options):

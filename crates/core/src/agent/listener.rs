@@ -218,11 +218,11 @@ fn check_folder(folder: &Path, others_may: bool) -> Result<()> {
 
     use crate::files::Owner;
 
-    let owner = Owner::of(folder)
+    let owner = Owner::read(folder)
         .map_err(|error| Error::system(Kind::ConfigError, folder.display(), &error))?;
     let (forbidden, mode) = if others_may { (0o022, "0711") } else { (0o077, "0700") };
     let is_own = owner.user == Uid::effective().as_raw() && owner.mode & forbidden == 0;
-    let is_found = |folder: &Path| Owner::of(folder).is_ok_and(|owner| owner.mode & 0o001 != 0);
+    let is_found = |folder: &Path| Owner::read(folder).is_ok_and(|owner| owner.mode & 0o001 != 0);
     if others_may
         && is_own
         && let Some(closed) = folder.ancestors().find(|folder| !is_found(folder))

@@ -125,7 +125,7 @@ impl PageSizes {
 fn write(path: &Path, text: &str) -> io::Result<()> {
     files::create_folder(files::folder_of(path))?;
     let other = files::unused(path, "new");
-    let mut file = files::create(&other, MODE, Owner::of(files::folder_of(path))?)?;
+    let mut file = files::create(&other, MODE, Owner::read(files::folder_of(path))?)?;
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
     drop(file);
     let put = written.and_then(|()| files::put(&other, path, true));

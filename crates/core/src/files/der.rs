@@ -2,8 +2,8 @@
 
 use pkcs8::der::{Reader as _, SliceReader, Tag};
 
-/// Returns the first DER element if only white space follows it, such as a line break added by an editor.
-/// Trimming the bytes before parsing could remove a byte of a key.
+/// Returns the first DER element if only white space follows it, such as a line break added by an
+/// editor. Trimming the bytes before parsing could remove a byte of a key.
 pub(crate) fn first_element(bytes: &[u8]) -> Option<&[u8]> {
     let element = leading_element(bytes)?;
     bytes[element.len()..].iter().all(u8::is_ascii_whitespace).then_some(element)

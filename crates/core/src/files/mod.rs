@@ -1,31 +1,26 @@
-//! Files that several users may meet: who owns a path, who may use it, and files that are made with
-//! an owner and a mode of their own, whatever the umask.
+//! Files with a chosen owner and mode, whatever the umask, and the file formats of keys and
+//! certificates.
 //!
-//! What root makes for another user belongs to that user: a file that only root may open would
-//! shut out the job that needs it.
+//! If root creates a file for another user, it belongs to that user. A file that only root may open
+//! would lock out the job that needs it.
 //!
-//! Also the forms in which people save keys and certificates: the encoding of a text, PEM and DER.
-//!
-//! Windows has access control lists in the place of owners and modes. A new file takes over the list
-//! of its folder, and nothing here changes it.
+//! Windows has access control lists instead of owners and modes. A new file inherits the list of
+//! its folder, and this module never changes it.
 
 mod der;
-mod names;
 mod new_file;
 mod pem;
 mod text;
 #[cfg(unix)]
 mod unix;
-mod wanted;
 mod whole;
 #[cfg(windows)]
 mod windows;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) use self::der::{first_element, leading_element, member_tags};
-pub(crate) use self::names::{beside, folder_of, unused};
 pub use self::new_file::NewFile;
 pub(crate) use self::pem::{Block, blocks, decode_base64, is_bare_base64, is_pem, unescaped};
 pub use self::text::text_of;
@@ -35,7 +30,6 @@ pub(crate) use self::unix::{Owner, Stamp, create, owner_text};
 pub use self::unix::{check, create_folder, is_named, open};
 #[cfg(unix)]
 use self::unix::{put_new, sync_names};
-pub use self::wanted::Use;
 pub(crate) use self::whole::{read_whole, read_with_metadata};
 #[cfg(windows)]
 use self::windows::put_new;
@@ -44,17 +38,43 @@ pub(crate) use self::windows::{Owner, Stamp, create, owner_text};
 #[cfg(windows)]
 pub use self::windows::{check, create_folder, is_named, open};
 
-/// Gives a file that is written and synced under another name its own, and makes that durable: it is
-/// there whole or not at all, whenever the process is killed or the power lost. The other name is gone
-/// then, also after an error.
+/// The intended use of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    Read,
+    Write,
+    /// Create and remove files in a folder.
+    Change,
+}
+
+/// Appends a suffix to a path.
+pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// Returns an unused path next to another, which nobody can guess.
+pub(crate) fn unused(path: &Path, what: &str) -> PathBuf {
+    beside(path, &format!("-{what}-{}", uuid::Uuid::new_v4().simple()))
+}
+
+/// Returns the folder of a path.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Moves a file that is written and synced to its final path, and makes that durable. If the
+/// process is killed or the power fails, the file is complete or missing. The old name is gone
+/// afterwards, also after an error.
 ///
 /// # Errors
-/// `AlreadyExists` where something has the name, unless it is to be replaced; the others of the system.
+/// Returns `AlreadyExists` if the path exists and `replaces` is false.
 pub(crate) fn put(from: &Path, to: &Path, replaces: bool) -> io::Result<()> {
     let put = if replaces { std::fs::rename(from, to) } else { put_new(from, to) };
-    // Where the file has got a second name, and after an error.
+    // The old name still exists after an error, or after `put_new` made a second name.
     let _gone = std::fs::remove_file(from);
-    // Windows syncs no folders: NTFS has a journal, in which a rename is done or not.
+    // Windows cannot sync folders. The journal of NTFS makes a rename atomic.
     #[cfg(unix)]
     let put = put.and_then(|()| sync_names(to));
     put
@@ -64,37 +84,40 @@ pub(crate) fn put(from: &Path, to: &Path, replaces: bool) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_file_gets_its_name_where_nothing_has_it_and_replaces_another_where_it_shall() {
+    /// A path for a file, and a function that writes another file next to it.
+    fn paths() -> (PathBuf, impl Fn(&str) -> PathBuf) {
         let path = std::env::temp_dir().join(format!("siteline-put-{}", uuid::Uuid::new_v4()));
-        let written = |text: &str| {
-            let part = unused(&path, "new");
+        let beside = path.clone();
+        let written = move |text: &str| {
+            let part = unused(&beside, "new");
             std::fs::write(&part, text).unwrap();
             part
         };
-        let first = written("first");
-        put(&first, &path, false).unwrap();
-        let second = written("second");
-        let error = put(&second, &path, false).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
-        assert_eq!(std::fs::read(&path).unwrap(), b"first");
-        let third = written("third");
-        put(&third, &path, true).unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), b"third");
-        for part in [first, second, third] {
+        (path, written)
+    }
+
+    #[test]
+    fn a_file_is_put_or_replaces_another() {
+        let (path, written) = paths();
+        for (text, replaces, kept) in
+            [("first", false, "first"), ("second", false, "first"), ("third", true, "third")]
+        {
+            let part = written(text);
+            let put = put(&part, &path, replaces).map_err(|error| error.kind());
+            assert_eq!(put, if text == kept { Ok(()) } else { Err(io::ErrorKind::AlreadyExists) });
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), kept);
             assert!(!part.exists());
         }
         std::fs::remove_file(path).unwrap();
     }
 
     #[test]
-    fn a_file_that_another_has_open_is_replaced_or_stays_as_it_was() {
-        let path = std::env::temp_dir().join(format!("siteline-put-{}", uuid::Uuid::new_v4()));
+    fn an_open_file_is_replaced_or_unchanged() {
+        let (path, written) = paths();
         std::fs::write(&path, "first").unwrap();
-        let (reader, part) = (std::fs::File::open(&path).unwrap(), unused(&path, "new"));
-        std::fs::write(&part, "second").unwrap();
+        let (reader, part) = (std::fs::File::open(&path).unwrap(), written("second"));
         let replaced = put(&part, &path, true);
-        // Not every filesystem of Windows can; NTFS can.
+        // NTFS can replace an open file. Other filesystems of Windows may not.
         assert!(replaced.is_ok() || cfg!(windows), "{replaced:?}");
         let expected = if replaced.is_ok() { "second" } else { "first" };
         assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);

@@ -1,4 +1,4 @@
-//! A file that is written under another name and gets its own when it is complete.
+//! A file that is written under a temporary name and renamed when it is complete.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write as _};
@@ -22,14 +22,15 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// Creates the empty file `part`, by default beside the path under a name that nothing has.
+    /// Creates the empty file `part`, by default next to the path under an unused name.
     ///
-    /// With `keeps`, it gets the group and the mode of the file that it will replace, for root also the
-    /// owner, and replaces the file behind a link instead of the link. Otherwise it gets `mode`, by default
-    /// the mode that the umask leaves. If root creates it, it belongs to the owner of its folder.
+    /// With `keeps`, it gets the group and the mode of the file that it replaces. Root also keeps
+    /// the owner. A link stays, and the file behind it is replaced. Without `keeps`, it gets
+    /// `mode`, by default from the umask. If root creates it, it belongs to the owner of its
+    /// folder.
     ///
     /// # Errors
-    /// Returns `InvalidInput` if anything but a regular file would be replaced, or the system's error.
+    /// Returns `InvalidInput` if it would replace something other than a regular file.
     pub fn begin(
         path: &Path,
         part: Option<PathBuf>,
@@ -41,10 +42,10 @@ impl NewFile {
         let file = match path.metadata() {
             Ok(former) if keeps && !former.is_file() => Err(ErrorKind::InvalidInput.into()),
             Ok(_) if keeps => {
-                let owner = Owner::of(&path)?;
+                let owner = Owner::read(&path)?;
                 create(&part, owner.mode, owner)
             }
-            _ => create(&part, mode, Owner::of(folder_of(&path))?),
+            _ => create(&part, mode, Owner::read(folder_of(&path))?),
         }?;
         Ok(Self { part, path, file, owner: Some(Process::current()) })
     }
@@ -58,7 +59,7 @@ impl NewFile {
     /// Writes the whole content.
     ///
     /// # Errors
-    /// Returns the system's error.
+    /// Returns the underlying I/O error.
     pub fn write(&mut self, content: &[u8]) -> io::Result<()> {
         self.file.write_all(content)
     }
@@ -66,7 +67,7 @@ impl NewFile {
     /// Syncs the file and puts it at its path.
     ///
     /// # Errors
-    /// Returns `AlreadyExists` if the path exists, unless it `replaces` it, or the system's error.
+    /// Returns `AlreadyExists` if the path exists and `replaces` is false.
     pub fn finish(mut self, replaces: bool) -> io::Result<()> {
         self.file.sync_all()?;
         put(&self.part, &self.path, replaces)?;
@@ -77,14 +78,14 @@ impl NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        // A forked child has a copy of this, and its parent goes on writing.
+        // A forked child has a copy of this value while its parent continues to write.
         if self.owner.is_some_and(Process::is_current) {
             let _gone = std::fs::remove_file(&self.part);
         }
     }
 }
 
-/// Returns the path that a chain of links leads to, which need not exist.
+/// Returns the path that a chain of links leads to. It may not exist.
 fn behind_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {

@@ -1,6 +1,6 @@
-//! A tolerant PEM parser. Keys and certificates pass through environment variables, mails and editors,
-//! which change or remove line endings, escape them as `\n`, or add other blocks. The parser reads only
-//! the BEGIN and END lines and the base64 between them.
+//! A tolerant PEM parser. Keys and certificates pass through environment variables, mails and
+//! editors, which change or remove line endings, escape them as `\n`, or add other blocks. The
+//! parser reads only the BEGIN and END lines and the base64 between them.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -10,7 +10,8 @@ use zeroize::Zeroizing;
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 const DASHES: &str = "-----";
-/// Minimum length of bare base64. Shorter text is not a key; longer text is unlikely to be a file name.
+/// Minimum length of bare base64. Shorter text is not a key; longer text is unlikely to be a file
+/// name.
 const SHORTEST_BARE_BASE64: usize = 256;
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -43,7 +44,8 @@ pub(crate) fn is_pem(text: &str) -> bool {
     text.contains("-----BEGIN")
 }
 
-/// Whether a text consists only of base64. Vaults and CI systems store keys and certificates this way.
+/// Whether a text consists only of base64. Vaults and CI systems store keys and certificates this
+/// way.
 pub(crate) fn is_bare_base64(text: &str) -> bool {
     let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
     text.len() >= SHORTEST_BARE_BASE64 && text.chars().all(|c| is_base64(c) || c.is_whitespace())

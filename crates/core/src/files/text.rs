@@ -2,8 +2,8 @@
 
 use zeroize::Zeroizing;
 
-/// Decodes UTF-8, or UTF-16 as written by a redirect in `PowerShell`, and removes a byte order mark.
-/// Returns `None` if the bytes are not text, such as DER.
+/// Decodes UTF-8, or UTF-16 as written by a redirect in `PowerShell`, and removes a byte order
+/// mark. Returns `None` if the bytes are not text, such as DER.
 pub fn text_of(bytes: &[u8]) -> Option<Zeroizing<String>> {
     match bytes {
         [0xff, 0xfe, rest @ ..] => Some(utf16(rest, u16::from_le_bytes)),

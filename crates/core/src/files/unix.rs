@@ -10,36 +10,30 @@ use std::path::Path;
 use nix::fcntl::OFlag;
 use nix::unistd::{AccessFlags, Uid, User, eaccess};
 
-use super::names::folder_of;
-use super::wanted::Use;
+use super::{Use, folder_of};
 
-/// User, group and permissions of a path.
+/// Owner, group and mode of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) user: u32,
     pub(crate) group: u32,
-    /// The nine bits of the permissions.
+    /// The nine permission bits.
     pub mode: u32,
 }
 
 impl Owner {
-    /// The owner of what a path names.
-    ///
-    /// # Errors
-    /// Those of the system.
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+    pub(crate) fn read(path: &Path) -> io::Result<Self> {
         let metadata = path.metadata()?;
         let mode = metadata.mode() & 0o777;
         Ok(Self { user: metadata.uid(), group: metadata.gid(), mode })
     }
 }
 
-/// Creates a file with exactly this mode, or with the mode that the umask leaves. If root creates it, it
-/// gets the user and the group of `owner`. Another user gives it the group if the mode lets the group in
-/// and the user is a member. A link at the path is not followed.
-///
+/// Creates a file with exactly this mode, or with the mode that the umask leaves. If root creates
+/// it, it gets the user and the group of `owner`. Another user gives it the group if the mode lets
+/// the group in and the user is a member. A link at the path is not followed.
 /// # Errors
-/// `AlreadyExists` where anything is at the path; the others of the system.
+/// Returns `AlreadyExists` if the path exists.
 pub(crate) fn create(path: &Path, mode: impl Into<Option<u32>>, owner: Owner) -> io::Result<File> {
     let mode = mode.into();
     let mut options = OpenOptions::new();
@@ -57,18 +51,18 @@ fn give(file: &File, mode: Option<u32>, owner: Owner) -> io::Result<()> {
     if Uid::effective().is_root() {
         fchown(file, Some(owner.user), Some(owner.group))?;
     } else if mode.is_some_and(|mode| mode & 0o070 != 0) && group.is_some() {
-        // Not a member of that group: the group that the system chose has to do.
+        // A user who is not a member of that group keeps the group that the system chose.
         let _refused = fchown(file, None, group);
     }
-    // After the owner: a change of the owner may clear bits of the mode.
+    // A change of the owner may clear bits of the mode, so set the mode afterwards.
     mode.map_or(Ok(()), |mode| file.set_permissions(std::fs::Permissions::from_mode(mode)))
 }
 
-/// Makes a folder for its owner alone, and those above it that are missing. Where root makes them, they
-/// belong to the owner of the nearest one that was there.
+/// Creates a folder for its owner only, and its missing parents. If root creates them, they belong
+/// to the owner of the nearest existing parent.
 ///
 /// # Errors
-/// Those of the system.
+/// Returns the underlying I/O error.
 pub fn create_folder(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
@@ -79,15 +73,15 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         Ok(()) if Uid::effective().is_root() => {
             let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
-            let owner = Owner::of(above)?;
+            let owner = Owner::read(above)?;
             chown(path, Some(owner.user), Some(owner.group))
         }
         made => made,
     }
 }
 
-/// Renames a file, if nothing has the name. Where the system cannot do that in one step, the file gets a
-/// second name, and whoever is killed before it loses the first leaves both.
+/// Renames a file unless the new name exists. If the system cannot do this in one step, the file
+/// first gets a second name. A process that is killed in between leaves both.
 pub(super) fn put_new(from: &Path, to: &Path) -> io::Result<()> {
     rename_new(from, to).or_else(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => Err(error),
@@ -106,7 +100,7 @@ fn rename_new(_from: &Path, _to: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Makes the names in the folder of a path durable, where its filesystem can.
+/// Makes the names in the folder of a path durable, if the filesystem supports it.
 pub(super) fn sync_names(path: &Path) -> io::Result<()> {
     match File::open(folder_of(path)).and_then(|folder| folder.sync_all()) {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
@@ -114,19 +108,19 @@ pub(super) fn sync_names(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens a file to read and write. A link at the path is not followed.
+/// Opens a file for reading and writing. Does not follow a link at the path.
 ///
 /// # Errors
-/// Those of the system.
+/// Returns the underlying I/O error.
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = OFlag::O_NOFOLLOW.bits();
     OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
 }
 
-/// True while an open file is the one that a path names.
+/// Returns whether a path still names an open file.
 ///
 /// # Errors
-/// Those of the system.
+/// Returns the underlying I/O error.
 pub fn is_named(file: &File, path: &Path) -> io::Result<bool> {
     let open = file.metadata()?;
     match path.metadata() {
@@ -136,11 +130,11 @@ pub fn is_named(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Refuses what the effective user may not do, without opening the path: closing a file releases
-/// the locks that this process has on it.
+/// Checks what the effective user may do with a path, without opening it: closing a file would
+/// release the locks of this process on it.
 ///
 /// # Errors
-/// `PermissionDenied`, `ReadOnlyFilesystem`, `NotFound`, the others of the system.
+/// Returns the underlying I/O error, such as `PermissionDenied` or `NotFound`.
 pub fn check(path: &Path, wanted: Use) -> io::Result<()> {
     let flags = match wanted {
         Use::Read => AccessFlags::R_OK,
@@ -150,17 +144,17 @@ pub fn check(path: &Path, wanted: Use) -> io::Result<()> {
     Ok(eaccess(path, flags)?)
 }
 
-/// Who owns a path and who asks for it: `it belongs to alice (uid 1001, mode 0600), this process runs
-/// as bob (uid 1002)`.
+/// Describes the owner of a path and the current user: `it belongs to alice (uid 1001, mode 0600),
+/// this process runs as bob (uid 1002)`.
 pub(crate) fn owner_text(path: &Path) -> String {
-    let owner = Owner::of(path).map_or_else(
+    let owner = Owner::read(path).map_or_else(
         |_| "its owner is not known".to_owned(),
         |owner| format!("it belongs to {}, mode {:04o})", user_text(owner.user), owner.mode),
     );
     format!("{owner}, this process runs as {})", user_text(Uid::effective().as_raw()))
 }
 
-/// A user's name and number, without the closing bracket.
+/// A user's name and id, without the closing bracket.
 fn user_text(user: u32) -> String {
     match User::from_uid(Uid::from_raw(user)) {
         Ok(Some(known)) => format!("{} (uid {user}", known.name),
@@ -168,21 +162,17 @@ fn user_text(user: u32) -> String {
     }
 }
 
-/// Changes if a file is replaced or rewritten, or gets another owner or mode.
+/// Changes if a file is replaced or rewritten, or if its owner or mode changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stamp {
     inode: u64,
     size: u64,
-    /// The times of the last change of the contents and of the file, in seconds and nanoseconds.
+    /// The last changes of the contents and of the metadata, in seconds and nanoseconds.
     changed: [i64; 4],
 }
 
 impl Stamp {
-    /// That of the file that a path names.
-    ///
-    /// # Errors
-    /// Those of the system.
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+    pub(crate) fn read(path: &Path) -> io::Result<Self> {
         let metadata = path.metadata()?;
         let changed =
             [metadata.mtime(), metadata.mtime_nsec(), metadata.ctime(), metadata.ctime_nsec()];
@@ -199,12 +189,12 @@ mod tests {
     }
 
     #[test]
-    fn s18_a_file_is_made_with_its_mode_and_never_through_a_link() {
-        let folder = Owner::of(&std::env::temp_dir()).unwrap();
+    fn a_file_is_created_with_its_mode_and_no_link() {
+        let folder = Owner::read(&std::env::temp_dir()).unwrap();
         for mode in [0o600, 0o640, 0o660] {
             let made = path("made");
             drop(create(&made, mode, folder).unwrap());
-            let owner = Owner::of(&made).unwrap();
+            let owner = Owner::read(&made).unwrap();
             assert_eq!(owner.mode, mode);
             let error = create(&made, mode, folder).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
@@ -223,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_is_named_with_the_user_who_asks() {
+    fn an_owner_is_named_with_the_current_user() {
         let text = owner_text(Path::new("/"));
         assert!(text.starts_with("it belongs to root (uid 0, mode 0"), "{text}");
         assert!(text.contains("this process runs as ") && text.ends_with(')'), "{text}");

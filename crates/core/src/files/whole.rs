@@ -9,15 +9,13 @@ use zeroize::Zeroizing;
 /// Reads a file or a pipe of at most `most` bytes.
 ///
 /// # Errors
-/// Returns `FileTooLarge` if it is longer, `IsADirectory` for a folder, or the underlying I/O error.
+/// Returns `FileTooLarge` if it is longer, `IsADirectory` for a folder, or the underlying I/O
+/// error.
 pub(crate) fn read_whole(path: &Path, most: u64) -> io::Result<Zeroizing<Vec<u8>>> {
     read_with_metadata(path, most).map(|(bytes, _)| bytes)
 }
 
-/// Reads a file like [`read_whole`], and also returns its metadata.
-///
-/// # Errors
-/// Returns the same errors as [`read_whole`].
+/// Like [`read_whole`], with the file's metadata.
 pub(crate) fn read_with_metadata(
     path: &Path,
     most: u64,
@@ -48,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read_up_to_a_size_and_no_folder() {
+    fn a_file_is_read_up_to_a_limit() {
         let path = std::env::temp_dir().join(format!("siteline-whole-{}", uuid::Uuid::new_v4()));
         std::fs::write(&path, "12345").unwrap();
         assert_eq!(**read_whole(&path, 5).unwrap(), *b"12345");

@@ -1,41 +1,35 @@
-//! Files of Windows, which has access control lists in the place of owners and modes.
+//! Files on Windows, which has access control lists instead of owners and modes.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::windows::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use super::names::folder_of;
-use super::wanted::Use;
+use super::{Use, folder_of};
 
-/// To open a folder, and to open a link itself instead of what it names.
+/// Flags to open a folder, and to open a link itself instead of its target.
 const FILE_FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
 const FILE_FLAG_OPEN_REPARSE_POINT: u32 = 0x0020_0000;
-/// The right to make files in a folder.
+/// The right to create files in a folder.
 const FILE_ADD_FILE: u32 = 0x0000_0002;
 
-/// What a path has in the place of user, group and permissions.
+/// Replaces the Unix owner and mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Owner {
-    /// There are no such bits: the access control list of its folder decides about a new file.
+    /// Always 0: the access control list of the folder applies to a new file.
     pub mode: u32,
 }
 
 impl Owner {
-    /// The owner of what a path names.
-    ///
-    /// # Errors
-    /// Those of the system.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub fn read(path: &Path) -> io::Result<Self> {
         path.metadata().map(|_| Self { mode: 0 })
     }
 }
 
-/// Makes a file, which takes over the access control list of its folder. A link at the path is not
-/// followed.
+/// Creates a file, which inherits the access control list of its folder. Does not follow a link.
 ///
 /// # Errors
-/// `AlreadyExists` where anything is at the path; the others of the system.
+/// Returns `AlreadyExists` if the path exists.
 pub(crate) fn create(
     path: &Path,
     _mode: impl Into<Option<u32>>,
@@ -48,25 +42,25 @@ pub(crate) fn create(
     })
 }
 
-/// Makes a folder, and those above it that are missing; each takes over the list of the one above.
+/// Creates a folder and its missing parents. Each inherits the access control list of its parent.
 ///
 /// # Errors
-/// Those of the system.
+/// Returns the underlying I/O error.
 pub fn create_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).create(path)
 }
 
-/// Renames a file, if nothing has the name, in one step: the standard library's rename replaces, and
-/// a second name, as on Unix, cannot be had on FAT.
+/// Renames a file in one step, unless the new name exists. `std::fs::rename` would replace it, and
+/// FAT has no second names.
 pub(super) fn put_new(from: &Path, to: &Path) -> io::Result<()> {
     let from = tempfile::TempPath::try_from_path(from)?;
     from.persist_noclobber(to).map_err(|failure| failure.error)
 }
 
-/// Opens a file to read and write. A link at the path is not followed.
+/// Opens a file for reading and writing. Does not follow a link at the path.
 ///
 /// # Errors
-/// Those of the system.
+/// Returns the underlying I/O error.
 pub fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(FILE_FLAG_OPEN_REPARSE_POINT);
@@ -77,8 +71,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// True while an open file is the one that a path names: Windows lets nobody rename or remove a file
-/// that `SQLite` has open.
+/// Always true: nobody can rename or remove a file that `SQLite` has open.
 ///
 /// # Errors
 /// None.
@@ -86,10 +79,10 @@ pub fn is_named(_file: &File, _path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Refuses what the user may not do, by opening the path: another handle's locks stay.
+/// Checks what the user may do with a path by opening it. Locks of other handles remain.
 ///
 /// # Errors
-/// `PermissionDenied`, `ReadOnlyFilesystem`, `NotFound`, the others of the system.
+/// Returns the underlying I/O error, such as `PermissionDenied` or `NotFound`.
 pub fn check(path: &Path, wanted: Use) -> io::Result<()> {
     let mut options = OpenOptions::new();
     match wanted {
@@ -100,13 +93,13 @@ pub fn check(path: &Path, wanted: Use) -> io::Result<()> {
     options.open(path).map(drop)
 }
 
-/// What decides who may use a path: `it has the attribute "read-only"`.
+/// Describes what restricts the use of a path: `it has the attribute "read-only"`.
 pub(crate) fn owner_text(path: &Path) -> String {
     match path.metadata() {
         Ok(metadata) if metadata.is_file() && metadata.permissions().readonly() => {
             "it has the attribute \"read-only\"".to_owned()
         }
-        _ => "its access control list decides who may, which icacls shows".to_owned(),
+        _ => "its access control list decides who may use it (see icacls)".to_owned(),
     }
 }
 
@@ -115,16 +108,12 @@ pub(crate) fn owner_text(path: &Path) -> String {
 pub(crate) struct Stamp {
     size: u64,
     attributes: u32,
-    /// When it was made and when it was written.
+    /// The times of creation and of the last write.
     times: [u64; 2],
 }
 
 impl Stamp {
-    /// That of the file that a path names.
-    ///
-    /// # Errors
-    /// Those of the system.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub fn read(path: &Path) -> io::Result<Self> {
         let metadata = path.metadata()?;
         let times = [metadata.creation_time(), metadata.last_write_time()];
         Ok(Self { size: metadata.file_size(), attributes: metadata.file_attributes(), times })
@@ -136,10 +125,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_may_only_be_read_is_found_before_it_is_used() {
+    fn a_read_only_file_is_found_early() {
         let path = std::env::temp_dir().join(format!("siteline-{}", uuid::Uuid::new_v4()));
         assert_eq!(check(&path, Use::Read).unwrap_err().kind(), io::ErrorKind::NotFound);
-        let owner = Owner::of(&std::env::temp_dir()).unwrap();
+        let owner = Owner::read(&std::env::temp_dir()).unwrap();
         drop(create(&path, 0, owner).unwrap());
         assert_eq!(create(&path, 0, owner).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         check(&path, Use::Write).unwrap();
@@ -163,11 +152,11 @@ mod tests {
     fn a_stamp_changes_with_the_file() {
         let path = std::env::temp_dir().join(format!("siteline-{}", uuid::Uuid::new_v4()));
         std::fs::write(&path, "one").unwrap();
-        let stamp = Stamp::of(&path).unwrap();
-        assert_eq!(Stamp::of(&path).unwrap(), stamp);
+        let stamp = Stamp::read(&path).unwrap();
+        assert_eq!(Stamp::read(&path).unwrap(), stamp);
         std::fs::write(&path, "longer").unwrap();
-        assert_ne!(Stamp::of(&path).unwrap(), stamp);
+        assert_ne!(Stamp::read(&path).unwrap(), stamp);
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(Stamp::of(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(Stamp::read(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

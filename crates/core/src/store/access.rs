@@ -1,8 +1,8 @@
-//! Who may use a store. A store has up to three files beside it: the log and the shared memory of
-//! `SQLite`, and the lock file. All four belong to the same user and group and have the same mode.
+//! File permissions of a store. A store has up to three files next to it: the log and the shared
+//! memory of `SQLite`, and the lock file. All four have the same user, group and mode.
 //!
-//! The permissions are checked before `SQLite` opens anything: it would open a file that may only be
-//! read, and make a log and shared memory of the wrong user beside it, which shut the owner out.
+//! The permissions are checked before `SQLite` opens anything. It would open a file that is only
+//! readable, and create a log and shared memory of the wrong user, which locks the owner out.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -10,36 +10,37 @@ use std::time::Duration;
 
 use super::failure::{StoreFailure, StoreResult, busy, other, system};
 use crate::error::{Error, Kind, Result, excerpt};
-use crate::files::{self, Owner, Stamp, Use, beside, owner_text};
+use crate::files::{self, Owner, Stamp, Use, beside, folder_of, owner_text};
 
-/// The endings of the names of the files beside a store.
+/// The suffixes of the files next to a store.
 pub(super) const LOG: &str = "-wal";
 pub(super) const MEMORY: &str = "-shm";
-/// `SQLite` has it only until a new store has a log.
+/// Exists only until a new store has a log.
 pub(super) const JOURNAL: &str = "-journal";
 pub(super) const LOCK: &str = "-lock";
 
-/// The mode of a store that is not shared: as that of a key, for it has cursors and a customer's data.
+/// The mode of a store that is not shared, the same as for a key: it contains cursors and customer
+/// data.
 const PRIVATE: u32 = 0o600;
-/// The bits of a mode that let the group in.
+/// The permission bits of the group.
 const GROUP: u32 = 0o070;
 
-/// A writer that opens or closes a store makes and removes its log and its shared memory one after
-/// the other; a reader that meets only one of them looks again so often, after so long a pause.
+/// A writer creates and removes the log and the shared memory one after the other. A reader that
+/// finds only one of them checks again this many times, with this pause.
 const LOOKS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Who else may use a store: the group of its file.
+/// Permissions of the file's group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Share {
-    /// The group may read it, with [`StoreOptions::read_only`]: mode 0640.
+    /// The group may read the store with [`StoreOptions::read_only`]: mode 0640.
     GroupRead,
-    /// The group may read it and write to it: mode 0660.
+    /// The group may read and write: mode 0660.
     Group,
 }
 
 impl Share {
-    /// Parses the name that a user writes.
+    /// Parses the value of the `share` option.
     pub fn parse(name: &str) -> Result<Self> {
         match name {
             "group-read" => Ok(Self::GroupRead),
@@ -52,7 +53,6 @@ impl Share {
         }
     }
 
-    /// The name that a user writes.
     fn name(self) -> &'static str {
         match self {
             Self::GroupRead => "group-read",
@@ -68,23 +68,22 @@ impl Share {
     }
 }
 
-/// How a store is opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StoreOptions {
-    /// Nothing is written, and no file is made.
+    /// Writes nothing and creates no file.
     pub read_only: bool,
-    /// Who else may use it; `None` leaves an existing store as it is, and makes a new one for its
-    /// owner alone.
+    /// Permissions of the group. `None` keeps the mode of an existing store and creates a new store
+    /// for its owner only.
     pub share: Option<Share>,
 }
 
-/// Makes an empty store file, with the owner of its folder where root makes it.
+/// Creates an empty store file. If root creates it, it gets the owner of its folder.
 fn create(path: &Path, mode: u32) -> Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("/"));
+    let folder = folder_of(path);
     let may_not =
         |error| denied(path, "this process may not make files in its folder", folder, error);
     files::check(folder, Use::Change).map_err(may_not)?;
-    match Owner::of(folder).and_then(|owner| files::create(path, mode, owner)) {
+    match Owner::read(folder).and_then(|owner| files::create(path, mode, owner)) {
         Ok(_) => Ok(()),
         // Another process was faster.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
@@ -92,26 +91,22 @@ fn create(path: &Path, mode: u32) -> Result<()> {
     }
 }
 
-/// Makes an empty file for a copy of the store, with its mode unless the copy is shared otherwise.
+/// Creates an empty file for a copy of the store, with the store's mode unless `share` is set.
 pub(super) fn create_copy(path: &Path, store: &Path, share: Option<Share>) -> Result<()> {
-    let own = || Owner::of(store).map_or(PRIVATE, |owner| owner.mode);
-    if let Some(share) = share.filter(|_| cfg!(windows)) {
-        return Err(without_groups(share));
-    }
+    let own = || Owner::read(store).map_or(PRIVATE, |owner| owner.mode);
+    refuse_share_on_windows(share)?;
     create(path, share.map_or_else(own, Share::mode))
 }
 
-/// Makes an empty file for what is put in the place of a store. Only its owner may use it so far.
-///
-/// # Errors
-/// `StoreError` where it would not have the owner of the store.
+/// Creates an empty file that will replace a store. Only its owner may use it so far. Fails if the
+/// file would not get the owner of the store.
 pub(super) fn create_replacement(part: &Path, store: &Path) -> Result<()> {
-    let Ok(owner) = Owner::of(store) else { return create(part, PRIVATE) };
-    let folder = store.parent().unwrap_or(Path::new("/"));
+    let Ok(owner) = Owner::read(store) else { return create(part, PRIVATE) };
+    let folder = folder_of(store);
     let what = "this process may not make files in its folder";
     files::create(part, PRIVATE, owner).map_err(|error| denied(store, what, folder, error))?;
     #[cfg(unix)]
-    if Owner::of(part).is_ok_and(|made| made.user != owner.user) {
+    if Owner::read(part).is_ok_and(|made| made.user != owner.user) {
         let _gone = std::fs::remove_file(part);
         let refused = io::Error::from(ErrorKind::PermissionDenied);
         return Err(denied(store, "only its owner, or root, may replace it", store, refused)
@@ -120,15 +115,14 @@ pub(super) fn create_replacement(part: &Path, store: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Gives what is put in the place of a store the group and the mode of the store; of the backup, where
-/// there was no store.
+/// Gives a replacement the group and the mode of the store, or of the backup if there was no store.
 pub(super) fn share_as(part: &Path, store: &Path, backup: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::{PermissionsExt as _, chown};
-        let like = Owner::of(store).or_else(|_| Owner::of(backup))?;
-        if Owner::of(part)?.group != like.group {
-            // Not a member of that group: the group that the system chose has to do.
+        let like = Owner::read(store).or_else(|_| Owner::read(backup))?;
+        if Owner::read(part)?.group != like.group {
+            // A user who is not a member of that group keeps the group that the system chose.
             let _refused = chown(part, None, Some(like.group));
         }
         std::fs::set_permissions(part, std::fs::Permissions::from_mode(like.mode))?;
@@ -138,31 +132,18 @@ pub(super) fn share_as(part: &Path, store: &Path, backup: &Path) -> io::Result<(
     Ok(())
 }
 
-/// Makes the store if there is none, and refuses a user who may not write to it.
+/// Creates the store if it does not exist, and checks that this user may write to it.
 pub(super) fn prepare_for_writing(path: &Path, share: Option<Share>) -> Result<()> {
-    if let Some(share) = share.filter(|_| cfg!(windows)) {
-        return Err(without_groups(share));
-    }
-    match files::check(path, Use::Write) {
-        Ok(()) => {}
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            create(path, share.map_or(PRIVATE, Share::mode))?;
-        }
-        Err(error) => return Err(denied(path, "this process may not write to it", path, error)),
+    refuse_share_on_windows(share)?;
+    if !may_use(path, path, Use::Write, "this process may not write to it")? {
+        create(path, share.map_or(PRIVATE, Share::mode))?;
     }
     for ending in [LOG, MEMORY] {
         let file = beside(path, ending);
-        match files::check(&file, Use::Write) {
-            Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                let folder = path.parent().unwrap_or(Path::new("/"));
-                let what = "this process may not make its log in the folder";
-                files::check(folder, Use::Change)
-                    .map_err(|error| denied(path, what, folder, error))?;
-            }
-            Err(error) => {
-                return Err(denied(path, "this process may not write to its log", &file, error));
-            }
+        if !may_use(path, &file, Use::Write, "this process may not write to its log")? {
+            let folder = folder_of(path);
+            let what = "this process may not make its log in the folder";
+            files::check(folder, Use::Change).map_err(|error| denied(path, what, folder, error))?;
         }
     }
     #[cfg(unix)]
@@ -170,21 +151,33 @@ pub(super) fn prepare_for_writing(path: &Path, share: Option<Share>) -> Result<(
     Ok(())
 }
 
-/// Windows has no group of a file.
-fn without_groups(share: Share) -> Error {
-    let message = format!("share={:?} is not for Windows, whose files have no group", share.name());
-    Error::new(Kind::ConfigError, message).with_hint(
-        "Give the folder of the store an access control list that lets the others in: icacls FOLDER \
-         /grant \"NAME:(OI)(CI)M\" to write, \"NAME:(OI)(CI)R\" to read. A new store takes it over.",
-    )
+/// Returns an error if this user may not use a file of the store, and false if there is no such
+/// file.
+fn may_use(store: &Path, file: &Path, wanted: Use, what: &str) -> Result<bool> {
+    match files::check(file, wanted) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(denied(store, what, file, error)),
+    }
 }
 
-/// Gives an existing store and the files beside it another mode.
+/// Rejects `share` on Windows: a file has no group there.
+fn refuse_share_on_windows(share: Option<Share>) -> Result<()> {
+    let Some(share) = share.filter(|_| cfg!(windows)) else { return Ok(()) };
+    let message =
+        format!("share={:?} is not supported on Windows: files have no group there", share.name());
+    Err(Error::new(Kind::ConfigError, message).with_hint(
+        "Set an access control list on the folder of the store instead. icacls FOLDER /grant \
+         \"NAME:(OI)(CI)M\" allows writing, \"NAME:(OI)(CI)R\" reading. A new store inherits it.",
+    ))
+}
+
+/// Changes the mode of an existing store and the files next to it.
 #[cfg(unix)]
 fn share_existing(path: &Path, mode: u32) -> Result<()> {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
     for file in [path.to_owned(), beside(path, LOG), beside(path, MEMORY), beside(path, LOCK)] {
-        // Not `metadata()`: a link that somebody placed here is not followed.
+        // `metadata()` would follow a link that somebody placed here.
         let Ok(metadata) = file.symlink_metadata() else { continue };
         if !metadata.is_file() || metadata.mode() & 0o777 == mode {
             continue;
@@ -195,21 +188,19 @@ fn share_existing(path: &Path, mode: u32) -> Result<()> {
     Ok(())
 }
 
-/// True where the group may use the store.
 pub(super) fn is_shared(path: &Path) -> bool {
-    Owner::of(path).is_ok_and(|owner| owner.mode & GROUP != 0)
+    Owner::read(path).is_ok_and(|owner| owner.mode & GROUP != 0)
 }
 
-/// Gives the log and the shared memory the group of a shared store. `SQLite` gives them its mode, and
-/// where root makes them its owner and group too; a member of the group makes them with a group of
-/// their own.
+/// Gives the log and the shared memory the group of a shared store. `SQLite` copies the mode, and
+/// as root also the owner and the group. For other users, the files get a group of that user.
 #[cfg(unix)]
 pub(super) fn give_group(path: &Path) {
     use std::os::unix::fs::{MetadataExt as _, lchown};
-    let Ok(owner) = Owner::of(path) else { return };
+    let Ok(owner) = Owner::read(path) else { return };
     for file in [LOG, MEMORY].map(|ending| beside(path, ending)) {
         if file.symlink_metadata().is_ok_and(|made| made.gid() != owner.group) {
-            // Not this user's file, or not a member of that group: the next opening says so.
+            // If this user may not change the group, the next call of `open` reports it.
             let _refused = lchown(&file, None, Some(owner.group));
         }
     }
@@ -217,54 +208,39 @@ pub(super) fn give_group(path: &Path) {
 
 #[derive(Debug, Clone)]
 pub(super) enum ReadMode {
-    /// With the log and the shared memory that a writer made: beside it, each read is a snapshot.
+    /// A writer has created the log and the shared memory. Each read is a snapshot.
     WithLog,
-    /// No writer has the store open: the file alone is complete. `SQLite` would make a log; told that
-    /// the file is immutable, it does not. Whether a writer came is seen by the file.
+    /// No writer has the store open, so the file is complete. `SQLite` creates no log if the file
+    /// is declared immutable. The stamp shows whether a writer has changed it since.
     FileAlone(Stamp),
 }
 
-/// Refuses what was read meanwhile if a writer has opened the store or written to it, whose file was
-/// like this before.
+/// Returns an error if a writer has opened the store or written to it since the stamp was taken.
 pub(super) fn check_unchanged(path: &Path, before: &Stamp) -> StoreResult<()> {
-    let same = Stamp::of(path).is_ok_and(|now| now == *before);
+    let same = Stamp::read(path).is_ok_and(|now| now == *before);
     let log = beside(path, LOG).metadata().map_or(0, |log| log.len());
     if same && log == 0 { Ok(()) } else { Err(StoreFailure::Core(busy(path))) }
 }
 
-/// Refuses a store that is not there, or that this user may not read.
+/// Checks that the store exists and that this user may read it.
 pub(super) fn check_readable(path: &Path) -> Result<()> {
-    match files::check(path, Use::Read) {
-        Ok(()) => {}
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Err(other(path, "it does not exist, and read_only=True makes none")
-                .with_hint("Name the file of a store that was made by a sync."));
-        }
-        Err(error) => return Err(denied(path, "this process may not read it", path, error)),
+    if !may_use(path, path, Use::Read, "this process may not read it")? {
+        return Err(other(path, "it does not exist, and read_only=True creates no store")
+            .with_hint("Name the file of a store that a sync has created."));
     }
-    let log = beside(path, LOG);
-    match files::check(&log, Use::Read) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(denied(path, "this process may not read its log", &log, error))
-        }
-        _ => Ok(()),
-    }
+    may_use(path, &beside(path, LOG), Use::Read, "this process may not read its log").map(drop)
 }
 
-/// Chooses how to read; makes no file. The hold on the store keeps a writer from removing the log
-/// afterwards: `SQLite` would make another one, which belongs to the user who reads.
+/// Chooses how to read, without creating a file. The hold on the store prevents that a writer
+/// removes the log afterwards. Otherwise `SQLite` would create a log that belongs to the reading
+/// user.
 pub(super) fn prepare_for_reading(path: &Path) -> Result<ReadMode> {
-    let may_not = |what, file: &Path, error| denied(path, what, file, error);
     let (log, memory) = (beside(path, LOG), beside(path, MEMORY));
     for _ in 0..LOOKS {
-        // Before the look at the log: what is written later is seen.
-        let unreadable = |error| may_not("this process may not read it", path, error);
-        let stamp = Stamp::of(path).map_err(unreadable)?;
-        let readable = |file| match files::check(file, Use::Read) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(may_not("this process may not read its log", file, error)),
-        };
+        // Take the stamp before checking the log, so that a later write is noticed.
+        let unreadable = |error| denied(path, "this process may not read it", path, error);
+        let stamp = Stamp::read(path).map_err(unreadable)?;
+        let readable = |file| may_use(path, file, Use::Read, "this process may not read its log");
         match (readable(&log)?, readable(&memory)?) {
             (true, true) => return Ok(ReadMode::WithLog),
             (false, _) => return Ok(ReadMode::FileAlone(stamp)),
@@ -274,13 +250,13 @@ pub(super) fn prepare_for_reading(path: &Path) -> Result<ReadMode> {
             (true, false) => std::thread::sleep(PAUSE),
         }
     }
-    let what = format!("its log {} has pages that its file lacks", log.display());
-    let hint = "Whoever may write to it opens it once, without read_only=: that completes the file. \
-                If it is a copy, copy it with Store.backup().";
+    let what = format!("its log {} has pages that are not in its file yet", log.display());
+    let hint = "Open the store once without read_only=, as a user who may write: that completes \
+                the file. Copy a store with Store.backup().";
     Err(Error::new(Kind::StoreError, format!("store {}: {what}", path.display())).with_hint(hint))
 }
 
-/// A user may not use a file: the store, one beside it, or its folder.
+/// The error if a user may not use a file: the store, one next to it, or its folder.
 #[expect(clippy::needless_pass_by_value, reason = "it ends here")]
 pub(super) fn denied(store: &Path, what: &str, file: &Path, error: io::Error) -> Error {
     let name = if file == store { String::new() } else { format!(" {}", file.display()) };
@@ -293,31 +269,30 @@ pub(super) fn denied(store: &Path, what: &str, file: &Path, error: io::Error) ->
     Error::new(Kind::StoreError, message).with_hint(advice(store, file, &error))
 }
 
-/// What to do where a user may not use a file.
+/// The remedy if a user may not use a file.
 fn advice(store: &Path, file: &Path, error: &io::Error) -> String {
     let shown = store.display();
     if error.kind() == ErrorKind::ReadOnlyFilesystem {
         return "Open it with read_only=True, which makes no file.".to_owned();
     }
     if file.is_dir() {
-        return "A writer makes the store's log beside it: choose a folder that this user may \
+        return "A writer creates a log next to the store. Choose a folder that this user may \
                 change, or open the store with read_only=True."
             .to_owned();
     }
     if cfg!(windows) {
-        return "Its owner, or an administrator, can let this user use it and the files beside it: \
-                in its properties, or with attrib and icacls."
+        return "Its owner or an administrator can allow this user to use it and the files next to \
+                it, in its properties or with attrib and icacls."
             .to_owned();
     }
     if file == store {
-        return "Ask its owner to share it, once, with siteline.Store(path, share=\"group-read\"), \
-                for read_only=True, or share=\"group\": then every member of the file's group may \
-                use it."
+        return "Its owner can share it with the file's group, once, with siteline.Store(path, \
+                share=\"group-read\") for read_only=True, or share=\"group\" for writing."
             .to_owned();
     }
     let file = file.display();
     format!(
-        "It must belong to whom the store belongs to. Its owner, or root, can give it back: \
+        "It must have the owner of the store. Its owner or root can restore that: \
          chown --reference='{shown}' '{file}' && chmod --reference='{shown}' '{file}'"
     )
 }

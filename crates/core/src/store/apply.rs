@@ -1,4 +1,4 @@
-//! One page and the state that follows from it, in one transaction (§4.5.2).
+//! Writes one page, and the state that follows from it, in one transaction.
 
 use arrow_array::Array as _;
 use rusqlite::Connection;
@@ -26,8 +26,8 @@ const DAY: i64 = 86_400 * SECOND;
 /// Old seen points are deleted once per this many pages.
 const PRUNE_EVERY: i64 = 64;
 
-/// Writes a page and the state, without the commit. What is known of the feed is passed by value: a
-/// failure drops it, because it may contain what was rolled back. So may the feeds.
+/// Writes a page and the state, without the commit. The caches are passed by value, so that a
+/// failure drops them: they may contain what was rolled back.
 pub(super) fn apply(
     connection: &Connection,
     (feeds, known): (&mut Feeds, Option<KnownFeed>),
@@ -62,10 +62,10 @@ fn deliver(
         && done.sequence == log.sequence
     {
         // The page was applied before, but its caller did not learn of the commit. A different page
-        // with this number is refused: it would be lost.
+        // with this number would be lost, so it is rejected.
         if (PageRow { tally: done.tally, read_at: done.read_at, ..log }) != *done {
-            let what = format!("another page with the number {} is stored already", log.sequence);
-            return Err(StoreFailure::Refused(what, "Give each page request its own number."));
+            let what = format!("another page with the number {} is already stored", log.sequence);
+            return Err(StoreFailure::Refused(what, "Give each page request a new number."));
         }
         let Applied { inserted, revised, unchanged, .. } = done.tally;
         return Ok(Applied { unchanged: inserted + revised + unchanged, ..Applied::default() });
@@ -128,8 +128,8 @@ fn log_row(delivery: &Delivery) -> StoreResult<PageRow> {
     })
 }
 
-/// A page's points by series and time, without duplicates: of two rows the later one wins. What was
-/// forgotten does not come back.
+/// Returns a page's points by series and time. The later of two duplicates wins. Forgotten points
+/// are left out.
 fn points(
     connection: &Connection,
     known: &mut FeedIndex,
@@ -171,13 +171,13 @@ fn read_rows(page: &Page, envelope: &Envelope, series: i64, points: &mut Vec<Ser
     }));
 }
 
-/// The points of one series after the other.
+/// Groups points by series.
 fn by_series(points: &[SeriesPoint]) -> impl Iterator<Item = &[SeriesPoint]> {
     points.chunk_by(|one, next| one.0 == next.0)
 }
 
-/// How much time a block spans, in microseconds: [`BUCKETS`] times the bucket width. Where no width
-/// is known, the smallest step on the first page with points takes its place, within limits.
+/// Returns the length of a block in microseconds: [`BUCKETS`] times the bucket width. If the width
+/// is unknown, it uses the smallest step on the first page with points, within limits.
 fn span(interval_seconds: Option<u32>, points: &[SeriesPoint]) -> i64 {
     if let Some(seconds) = interval_seconds.filter(|seconds| *seconds > 0) {
         return BUCKETS * i64::from(seconds) * SECOND;

@@ -1,25 +1,26 @@
-//! The arrivals of a page: for each bucket timestamp, how many points came first with this page, and
-//! how many got new values by it. They say how late points come without any of their blocks.
+//! The arrivals of a page: for each bucket timestamp, the number of points that arrived first with
+//! this page, and the number of points that it revised. They show how late points arrive without
+//! reading blocks.
 //!
 //! ```text
 //! rows timestamps:steps points:runs revisions:runs
 //! ```
 //!
-//! Of the history of a point the first row is a point of its page, and each row with other values than
-//! the row before is a revision of its page; a flag alone is neither.
+//! The first row of a point's history counts as a point of its page. Each row with other values
+//! than the row before counts as a revision of its page. A change of the flag counts as neither.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::block::PointVersion;
 use super::bytes::{Sink, Source};
 
-/// The arrivals of a page have at most so many timestamps: on a grid they take no bytes, and forged ones
-/// must not be able to fill the memory. A page of more would have hundreds of megabytes.
+/// Maximum number of timestamps of a page. Timestamps on a grid take no bytes, so forged bytes
+/// could fill the memory. A real page with more would have hundreds of megabytes.
 const MOST: usize = 1 << 22;
-/// So many timestamps out of order are sorted in at a time, or as many as are in order.
+/// Timestamps out of order are sorted when there are this many, or as many as in order.
 const UNSORTED: usize = 256;
 
-/// What came with a page of one bucket timestamp, or how much more than before.
+/// The points and revisions of a page at one timestamp, or a change of their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Arrival {
     timestamp: i64,
@@ -34,18 +35,18 @@ impl Arrival {
     }
 }
 
-/// The arrivals of a page, or how much more there are than before.
+/// The arrivals of a page, or changes of them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Arrivals {
     /// Ascending, each timestamp once.
     sorted: Vec<Arrival>,
-    /// The index after the one that was added to last: most series of a page have the same timestamps.
+    /// The index after the last change: most series of a page have the same timestamps.
     next: usize,
     unsorted: Vec<Arrival>,
 }
 
 impl Arrivals {
-    /// Counts so many points, or revisions, more at a timestamp.
+    /// Adds `by` points or revisions at a timestamp.
     #[inline]
     pub(super) fn change(&mut self, timestamp: i64, is_revision: bool, by: i64) {
         let (points, revisions) = if is_revision { (0, by) } else { (by, 0) };
@@ -98,8 +99,8 @@ impl Arrivals {
         self.next = 0;
     }
 
-    /// The arrivals of a page, with as many more as these say; `None` where there would be fewer than
-    /// none, and for bytes that [`Arrivals::encode`] did not write.
+    /// Adds these changes to encoded arrivals. Returns `None` if a number would become negative, or
+    /// if [`Arrivals::encode`] did not write the bytes.
     pub(super) fn added_to(mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         for run in runs(bytes)? {
             let (points, revisions) = (run.points.cast_signed(), run.revisions.cast_signed());
@@ -108,13 +109,13 @@ impl Arrivals {
         self.encode()
     }
 
-    /// Whether nothing comes or goes by these.
+    /// Whether these changes cancel out.
     pub(super) fn are_none(&mut self) -> bool {
         self.sort();
         self.sorted.iter().all(|arrival| (arrival.points, arrival.revisions) == (0, 0))
     }
 
-    /// The bytes that the page log has; `None` where no page has such arrivals.
+    /// Encodes the arrivals. Returns `None` if no page can have such arrivals.
     pub(super) fn encode(mut self) -> Option<Vec<u8>> {
         self.sort();
         self.sorted.retain(|arrival| (arrival.points, arrival.revisions) != (0, 0));
@@ -131,8 +132,8 @@ impl Arrivals {
     }
 }
 
-/// What a page that is applied changes: its own arrivals, and, where it is applied late, those of
-/// others.
+/// The changes that a page causes: its own arrivals and, if it is applied late, the arrivals of
+/// other pages.
 #[derive(Debug, Default)]
 pub(super) struct ArrivalChanges {
     pub(super) own: Arrivals,
@@ -141,7 +142,7 @@ pub(super) struct ArrivalChanges {
 }
 
 impl ArrivalChanges {
-    /// Counts the row that the newest page adds to a history whose last row is `before`.
+    /// Counts the row that the newest page adds after `before`.
     #[inline]
     pub(super) fn append(&mut self, before: Option<&PointVersion>, after: &PointVersion) {
         if before.is_none_or(|before| before.values != after.values) {
@@ -149,7 +150,7 @@ impl ArrivalChanges {
         }
     }
 
-    /// Counts what a page with this number makes of the history of a point.
+    /// Counts how page `sequence` changes the history of a point.
     pub(super) fn replace(
         &mut self,
         sequence: u64,
@@ -168,7 +169,7 @@ impl ArrivalChanges {
     }
 }
 
-/// The rows of a point's history that are a point or a revision of their pages; true for a revision.
+/// The rows of a history that are a point (false) or a revision (true) of their page.
 pub(super) fn arriving(history: &[PointVersion]) -> impl Iterator<Item = (&PointVersion, bool)> {
     let before = std::iter::once(None).chain(history.iter().map(Some));
     let is_new = |(row, before): &(&PointVersion, Option<&PointVersion>)| {
@@ -177,20 +178,20 @@ pub(super) fn arriving(history: &[PointVersion]) -> impl Iterator<Item = (&Point
     history.iter().zip(before).filter(is_new).map(|(row, before)| (row, before.is_some()))
 }
 
-/// Equidistant timestamps with the same number of points, and of revisions, at each.
+/// Equidistant timestamps with the same number of points and of revisions at each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ArrivalRun {
     pub(super) first: i64,
-    /// At least 1, where there are more timestamps than one.
+    /// At least 1 if `count` is more than 1.
     pub(super) step: i64,
-    /// How many timestamps.
+    /// Number of timestamps.
     pub(super) count: i64,
     pub(super) points: u64,
     pub(super) revisions: u64,
 }
 
 impl ArrivalRun {
-    /// Those from a time on; `None` where there are none.
+    /// Returns the timestamps from `time` on, or `None` if there are none.
     pub(super) fn not_before(self, time: i64) -> Option<Self> {
         if self.first >= time {
             return Some(self);
@@ -206,7 +207,7 @@ impl ArrivalRun {
     }
 }
 
-/// What [`Arrivals::encode`] wrote, ascending; `None` where it did not.
+/// Decodes bytes of [`Arrivals::encode`], ascending. Returns `None` for other bytes.
 pub(super) fn runs(bytes: &[u8]) -> Option<Vec<ArrivalRun>> {
     let mut source = Source(bytes);
     let count = source.length().filter(|count| *count <= MOST)?;
@@ -222,15 +223,15 @@ pub(super) fn runs(bytes: &[u8]) -> Option<Vec<ArrivalRun>> {
     let (mut points, mut revisions) = (Lengths::new(&points), Lengths::new(&revisions));
     let (mut last, mut runs) = (0_i64, Vec::new());
     for (index, (step, mut left)) in steps.into_iter().enumerate() {
-        // The first timestamp is a step from 0. A later one may be more than half of all numbers away,
-        // a step that was wrapped.
+        // The first timestamp is a step from 0. Later steps are unsigned: a step of more than half
+        // the range of `i64` is stored wrapped.
         let is_first = index == 0;
         let step = if is_first { i128::from(step) } else { i128::from(step.cast_unsigned()) };
         if step <= 0 && (!is_first || left > 1) {
             return None;
         }
         while left > 0 {
-            let length = left.min(points.left()?).min(revisions.left()?);
+            let length = left.min(points.equal()?).min(revisions.equal()?);
             let count = i64::try_from(length).ok()?;
             let first = i64::try_from(i128::from(last) + step).ok()?;
             last = i64::try_from(i128::from(first) + step * i128::from(count - 1)).ok()?;
@@ -243,7 +244,7 @@ pub(super) fn runs(bytes: &[u8]) -> Option<Vec<ArrivalRun>> {
     Some(runs)
 }
 
-/// Numbers that are not negative, as runs.
+/// Runs of numbers that are not negative.
 struct Lengths<'r> {
     runs: std::slice::Iter<'r, (i64, usize)>,
     number: i64,
@@ -255,8 +256,8 @@ impl<'r> Lengths<'r> {
         Self { runs: runs.iter(), number: 0, left: 0 }
     }
 
-    /// How many numbers are the same from here on.
-    fn left(&mut self) -> Option<usize> {
+    /// Returns how many of the next numbers are equal.
+    fn equal(&mut self) -> Option<usize> {
         if self.left == 0 {
             (self.number, self.left) = *self.runs.next()?;
         }
@@ -269,11 +270,11 @@ impl<'r> Lengths<'r> {
     }
 }
 
-/// Sums over the arrivals of each page, of the page log or of the blocks: where these are the same, so
-/// is, almost certainly, the number of points and of revisions at each timestamp.
+/// Sums over the arrivals of each page, from the page log or from the blocks. If two sums are
+/// equal, the numbers of points and revisions at each timestamp are almost certainly equal.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ArrivalSums {
-    /// For the points and for the revisions of each page.
+    /// The sums over points and over revisions, by sequence number.
     pages: HashMap<u64, [u64; 2]>,
 }
 
@@ -288,7 +289,7 @@ impl ArrivalSums {
 
     /// Counts the histories of the points of a block.
     pub(super) fn add_block(&mut self, rows: &[PointVersion]) {
-        // Most rows of a block have the version of the row before.
+        // Most rows of a block have the same version as the row before.
         let (mut version, mut sums) = (0, [0_u64; 2]);
         for history in rows.chunk_by(|one, next| one.timestamp == next.timestamp) {
             for (row, is_revision) in arriving(history) {
@@ -311,7 +312,7 @@ impl ArrivalSums {
     }
 }
 
-/// Numbers whose sums are the same only for the same timestamps: those of `SplitMix64`.
+/// Hashes a timestamp with `SplitMix64`, so that different timestamps give different sums.
 fn spread(timestamp: i64) -> u64 {
     let mut bits = timestamp.cast_unsigned().wrapping_add(0x9E37_79B9_7F4A_7C15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,29 +1,29 @@
-//! A block: every version of the points of one series in a stretch of time, and its encoding. The
-//! history of a point is stored nowhere else.
+//! A block: every version of the points of one series in a stretch of time. Here is its encoding:
 //!
 //! ```text
 //! form:u8 rows timestamps:steps versions:steps marks:runs
 //! counts:(0 runs | 1 one by one) values:[f64] minima:[f64] maxima:[f64]
 //! ```
 //!
-//! A column omits its nulls. Doubles are stored as their eight bytes, so that they are read back
-//! bit for bit.
+//! A column omits its nulls. Doubles are stored as eight bytes, so that they are read back bit for
+//! bit.
 
 use super::bytes::{Sink, Source};
 
 const FORM: u8 = 1;
-/// A block may have so many rows that cost no bytes (on a grid, and null), and [`ROWS_PER_BYTE`] for each
-/// of its bytes. One that [`encode`] wrote has far fewer: a forged one must not be able to fill the memory.
+/// Rows of null values on a grid cost no bytes. A block may have this many, plus [`ROWS_PER_BYTE`]
+/// for each byte. [`encode`] writes far fewer; the limit keeps forged blocks from filling the
+/// memory.
 const FREE_ROWS: usize = 1 << 20;
 const ROWS_PER_BYTE: usize = 64;
-/// The bit of a mark that says that the point is absent; the lower bits say what is null.
+/// The bit of a mark for an absent point. The lower bits mark null values.
 const ABSENT: u8 = 0b1_0000;
 const COUNT_NULL: u8 = 0b1000;
 
-/// The four aggregates of a point. A null one is 0 here and has its bit in `nulls`.
+/// The four aggregates of a point. A null value is 0 and has its bit in `nulls`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Values {
-    /// Value, minimum, maximum: the bits of the doubles.
+    /// The bits of value, minimum and maximum.
     bits: [u64; 3],
     count: i64,
     nulls: u8,
@@ -61,9 +61,10 @@ impl Values {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PointVersion {
     pub(super) timestamp: i64,
-    /// Sequence number of the page request that brought it.
+    /// Sequence number of the page request that brought this version.
     pub(super) version: u64,
-    /// The chain that ended with that page did not bring the point; the values are the last known.
+    /// Set if the chain that ended with that page did not bring the point. The values are the last
+    /// known.
     pub(super) absent: bool,
     pub(super) values: Values,
 }
@@ -85,7 +86,7 @@ pub(super) fn encode(rows: &[PointVersion]) -> Vec<u8> {
     sink.0
 }
 
-/// Writes all columns but the timestamps.
+/// Writes all columns except the timestamps.
 pub(super) fn encode_columns(sink: &mut Sink, rows: &[PointVersion]) {
     sink.steps(rows.iter().map(|row| row.version.cast_signed()));
     sink.runs(rows.iter().map(|row| i64::from(mark(row))));
@@ -109,12 +110,12 @@ fn mark(row: &PointVersion) -> u8 {
     row.values.nulls | if row.absent { ABSENT } else { 0 }
 }
 
-/// Whether [`decode`] takes a block of so many rows in so many bytes.
+/// Whether [`decode`] accepts this many rows in this many bytes.
 pub(super) fn is_plausible(rows: usize, bytes: usize) -> bool {
     rows <= FREE_ROWS.saturating_add(bytes.saturating_mul(ROWS_PER_BYTE))
 }
 
-/// The block in these bytes; `None` where [`encode`] did not write them.
+/// Decodes a block. Returns `None` for bytes that [`encode`] did not write.
 pub(super) fn decode(bytes: &[u8]) -> Option<Vec<PointVersion>> {
     let (form, rest) = bytes.split_first()?;
     let mut source = Source(rest);
@@ -129,7 +130,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Vec<PointVersion>> {
     (source.0.is_empty() && is_sorted).then_some(rows)
 }
 
-/// Rows of which the timestamps alone are known.
+/// Decodes timestamps into rows without values.
 pub(super) fn decode_timestamps(
     source: &mut Source<'_>,
     count: usize,
@@ -141,7 +142,7 @@ pub(super) fn decode_timestamps(
     Some(rows)
 }
 
-/// Reads what [`encode_columns`] wrote into rows that have their timestamps.
+/// Decodes the columns of [`encode_columns`] into rows that have their timestamps.
 pub(super) fn decode_columns(source: &mut Source<'_>, rows: &mut [PointVersion]) -> Option<()> {
     let mut at = 0;
     source.steps(rows.len(), |version| {

@@ -1,11 +1,11 @@
-//! How the store encodes numbers: variable-length integers and runs; and the checksum of each row.
+//! Encodes numbers as variable-length integers and runs, and computes the checksum of each row.
 
 /// Bytes under construction.
 #[derive(Debug, Default)]
 pub(super) struct Sink(pub(super) Vec<u8>);
 
 impl Sink {
-    /// Seven bits per byte, lowest first (LEB128).
+    /// Writes seven bits per byte, lowest first (LEB128).
     #[inline]
     pub(super) fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
@@ -15,7 +15,7 @@ impl Sink {
         self.0.push(number.to_le_bytes()[0]);
     }
 
-    /// Zigzag: small magnitudes of both signs are short.
+    /// Writes a zigzag number: small magnitudes of both signs are short.
     #[inline]
     pub(super) fn signed(&mut self, number: i64) {
         self.number(((number << 1) ^ (number >> 63)).cast_unsigned());
@@ -30,8 +30,7 @@ impl Sink {
         self.0.extend_from_slice(bytes);
     }
 
-    /// Numbers as runs of equal differences; the first number is a difference from 0. Numbers on a
-    /// grid are one run.
+    /// Writes numbers as runs of equal differences, starting from 0. Numbers on a grid are one run.
     pub(super) fn steps(&mut self, numbers: impl Iterator<Item = i64>) {
         let mut last = 0_i64;
         self.runs(numbers.map(|number| {
@@ -41,7 +40,7 @@ impl Sink {
         }));
     }
 
-    /// Numbers as runs of equal numbers.
+    /// Writes numbers as runs of equal numbers.
     pub(super) fn runs(&mut self, numbers: impl Iterator<Item = i64>) {
         let mut run: Option<(i64, u64)> = None;
         for number in numbers {
@@ -63,7 +62,7 @@ impl Sink {
     }
 }
 
-/// Bytes being read. Every method gives `None` for bytes that no [`Sink`] wrote.
+/// Bytes to decode. Every method returns `None` for bytes that no [`Sink`] wrote.
 #[derive(Debug)]
 pub(super) struct Source<'a>(pub(super) &'a [u8]);
 
@@ -107,7 +106,7 @@ impl<'a> Source<'a> {
         self.take(length)
     }
 
-    /// Reads what [`Sink::runs`] wrote, run by run, until there are `left` numbers.
+    /// Decodes [`Sink::runs`], run by run, up to `left` numbers.
     pub(super) fn runs(&mut self, mut left: usize, mut each: impl FnMut(i64, usize)) -> Option<()> {
         while left > 0 {
             let number = self.signed()?;
@@ -121,7 +120,7 @@ impl<'a> Source<'a> {
         Some(())
     }
 
-    /// Reads what [`Sink::steps`] wrote.
+    /// Decodes [`Sink::steps`].
     pub(super) fn steps(&mut self, numbers: usize, mut each: impl FnMut(i64)) -> Option<()> {
         let mut last = 0_i64;
         self.runs(numbers, |step, length| {
@@ -133,7 +132,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The checksum of a row: over the name of its table, then its columns in order.
+/// The checksum of a row, over the name of its table and its columns in order.
 #[derive(Debug, Clone)]
 pub(super) struct Checksum(u32);
 

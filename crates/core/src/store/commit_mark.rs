@@ -1,13 +1,14 @@
-//! The mark of a commit: a random number, and the number of the previous commit. Each commit of siteline
-//! writes its mark into the second row of the table `store`, on a page that the commit changes anyway.
-//! The marks match a file to its log. A log belongs to a file if the log contains the last commit of the
-//! file, or if the first commit of the log follows that commit.
+//! The mark of a commit: a random number, and the number of the previous commit. Each commit of
+//! siteline writes its mark into the second row of the table `store`, on a page that the commit
+//! changes anyway. The marks match a file to its log. A log belongs to a file if the log contains
+//! the last commit of the file, or if the first commit of the log follows that commit.
 //!
 //! This module reads the pages without `SQLite`, because `SQLite` would apply the log first.
 
 use super::bytes::Checksum;
 
-/// The pages that may contain the table `store`, which is created first. Page 1 contains the header.
+/// The pages that may contain the table `store`, which is created first. Page 1 contains the
+/// header.
 pub(super) const PLACES: std::ops::RangeInclusive<u32> = 2..=4;
 /// Parent number of the first commit.
 pub(super) const NOTHING: i64 = 0;
@@ -32,7 +33,8 @@ impl CommitMark {
         Checksum::new("commit").numbers(&[id, parent]).value()
     }
 
-    /// Reads the mark from a page of the table `store`. Returns `None` for any other or damaged page.
+    /// Reads the mark from a page of the table `store`. Returns `None` for any other or damaged
+    /// page.
     pub(super) fn on_page(page: &[u8]) -> Option<Self> {
         let (mut first, mut second) = (None, None);
         for cell in 0..usize::from(u16_at(page, 3)?).min(8) {

@@ -1,5 +1,6 @@
-//! Removes the older versions of points in some ranges, and gives the file's free space back. What can no
-//! longer be asked for is noted first; killed after that, a further call removes the rest.
+//! Removes the older versions of points in some ranges, and returns the file's free space to the
+//! disk. The change of the feed's history is committed first. If the process is killed after that,
+//! another call removes the rest.
 
 use std::ops::Range;
 
@@ -17,10 +18,10 @@ use super::schema::Root;
 use super::watch::Watch;
 use super::writer::Writer;
 
-/// Pages of the file that one transaction gives back.
+/// File pages that one transaction returns to the disk.
 const AT_ONCE: i64 = 1_024;
 
-/// Notes that the older versions of points in these ranges go. They are ascending and disjoint.
+/// Records that the older versions in these ranges are removed. They are ascending and disjoint.
 pub(super) fn begin(
     writer: &mut Writer,
     feed: &str,
@@ -35,7 +36,7 @@ pub(super) fn begin(
     })
 }
 
-/// Removes the older versions of points in these ranges from a directory page.
+/// Removes the older versions in these ranges from a directory page.
 pub(super) fn remove_from(
     (directory, known): (&mut Directory<'_>, &FeedIndex),
     feed: &FeedRow,
@@ -46,7 +47,7 @@ pub(super) fn remove_from(
     for (key, entry) in directory.entries(known, number)? {
         let within = times(key.1, feed.span);
         let ranges = overlapping(ranges, &within);
-        // One page brought all of it: each point has one version.
+        // If one page wrote the whole block, each point has one version.
         if ranges.is_empty() || entry.summary.first == entry.summary.changed {
             continue;
         }
@@ -62,7 +63,7 @@ pub(super) fn remove_from(
     Ok(removed)
 }
 
-/// Keeps the newest version alone of points in these ranges; gives how many versions went.
+/// Keeps only the newest version of points in these ranges. Returns the number of removed versions.
 fn keep_newest(rows: &mut Vec<PointVersion>, ranges: &[Range<i128>]) -> u64 {
     let before = rows.len();
     let mut kept = Vec::with_capacity(before);
@@ -76,7 +77,7 @@ fn keep_newest(rows: &mut Vec<PointVersion>, ranges: &[Range<i128>]) -> u64 {
     (before - rows.len()) as u64
 }
 
-/// Gives the free pages of the file back, some at a time; the bytes by which it is smaller then.
+/// Returns the free pages of the file to the disk in steps. Returns the number of bytes.
 pub(super) fn give_back(writer: &Writer, watch: &Watch) -> StoreResult<u64> {
     watch.step(0)?;
     let connection = writer.connection()?;
@@ -95,7 +96,7 @@ pub(super) fn give_back(writer: &Writer, watch: &Watch) -> StoreResult<u64> {
             break;
         }
     }
-    // What the log has goes into the file, which is then as short as it can be.
+    // Copying the log into the file also shortens the file.
     let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
     writer.without_readers(|connection| connection.query_row(sql, [], |_| Ok(())))?.transpose()?;
     let given_back = (pages - number("page_count")?).max(0) * number("page_size")?;
@@ -109,7 +110,7 @@ fn vacuum_some(connection: &Connection) -> StoreResult<()> {
     while steps.next()?.is_some() {}
     drop(steps);
     drop(statement);
-    // Each commit has its mark.
+    // Every commit writes its mark.
     Root::load(&changes)?.save(&changes)?;
     Ok(changes.commit()?)
 }

@@ -1,6 +1,6 @@
-//! Connections, each owned by the process that opened it. A forked child neither uses nor closes a
-//! `SQLite` connection of its parent: closing it would touch the parent's file locks and shared
-//! memory. The child opens a new one.
+//! Connections, each owned by the process that opened it. A forked child does not use or close a
+//! `SQLite` connection of its parent: closing it would affect the parent's file locks and shared
+//! memory. The child opens its own.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -19,18 +19,18 @@ use crate::error::{Error, Kind};
 use crate::files::Stamp;
 use crate::fork::Owned;
 
-/// How long a statement waits for another connection's commit; a commit takes milliseconds.
+/// How long a statement waits for another connection's commit. A commit takes milliseconds.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// The page cache of each connection, in KiB.
+/// Size of the page cache of each connection, in KiB.
 const CACHE_KIB: i64 = 8 << 10;
-/// The log is copied into the file from this size on.
+/// The log is copied into the file when it reaches this size.
 const LOG_BYTES: i64 = 8 << 20;
 
 #[derive(Debug)]
 pub(super) struct StoreConnection {
     opened: Owned<Opened>,
     timeout: Duration,
-    /// What the file was when it was opened to be read alone, without a log.
+    /// The stamp of a file without a log, taken when it was opened.
     before: Option<Stamp>,
 }
 
@@ -52,12 +52,12 @@ impl Drop for Opened {
 }
 
 impl StoreConnection {
-    /// Opens the file to read and write.
+    /// Opens the file for reading and writing.
     pub(super) fn open(path: &Path, timeout: Duration) -> StoreResult<Self> {
         Self::open_with(path, timeout, touch)
     }
 
-    /// Opens the file to write, with the tables of this version.
+    /// Opens the file for writing, and creates or verifies the tables.
     pub(super) fn open_prepared(path: &Path, timeout: Duration) -> StoreResult<Self> {
         let link = Self::open_with(path, timeout, schema::prepare)?;
         link.connection()?.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
@@ -81,7 +81,7 @@ impl StoreConnection {
         Ok(Self::new(connection, Some(hold), None, timeout))
     }
 
-    /// Opens the file to read only; makes no file.
+    /// Opens the file for reading only. Creates no file.
     pub(super) fn open_read_only(path: &Path, timeout: Duration) -> StoreResult<Self> {
         check_readable(path)?;
         let name = Url::from_file_path(path).map_err(|()| inherited())?;
@@ -117,7 +117,7 @@ impl StoreConnection {
         Self { opened: Owned::new(opened), timeout, before }
     }
 
-    /// Reads in one transaction, which lasts as long as the connection.
+    /// Reads in one transaction, which lasts until the connection closes.
     pub(super) fn read<T>(
         &self,
         path: &Path,
@@ -179,17 +179,16 @@ impl StoreConnection {
         self.opened.get().and_then(|opened| opened.hold.as_ref()).ok_or_else(inherited)
     }
 
-    /// Refuses what was read if a writer may have changed the file meanwhile.
+    /// Returns an error if a writer may have changed the file since it was opened without a log.
     pub(super) fn check_unchanged(&self, path: &Path) -> StoreResult<()> {
         self.before.as_ref().map_or(Ok(()), |before| access::check_unchanged(path, before))
     }
 
-    /// The connection, in the process that made it.
+    /// The connection, if this process opened it.
     pub(super) fn connection(&self) -> Result<&Connection, Error> {
         self.opened.get().and_then(|opened| opened.connection.as_ref()).ok_or_else(inherited)
     }
 
-    /// [`StoreConnection::connection`], mutably.
     pub(super) fn connection_mut(&mut self) -> Result<&mut Connection, Error> {
         self.opened.get_mut().and_then(|opened| opened.connection.as_mut()).ok_or_else(inherited)
     }

@@ -1,5 +1,5 @@
-//! Between which two reads points and revisions came: what is known of their delays. The page log says
-//! it alone, by the arrivals of each page: no block is read.
+//! The delays of points and revisions, as far as the times of the reads reveal them. They are
+//! computed from the arrivals in the page log, without reading blocks.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use super::failure::StoreResult;
 use super::feeds::FeedRow;
 use super::pages::{self, PageRow};
 
-/// An age: the time since the end of a point's bucket, as a step of a scale whose steps grow by 5 %.
+/// An age, measured from the end of a point's bucket. The scale has steps that grow by 5 %.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Age(pub(crate) u16);
 
@@ -21,7 +21,7 @@ const FINEST: f64 = 10.0;
 const RATIO: f64 = 1.05;
 
 impl Age {
-    /// The step that an age in seconds belongs to: at most that of ten thousand years.
+    /// Returns the step of an age in seconds, at most ten thousand years.
     #[must_use]
     pub(crate) fn of_seconds(seconds: i64) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "a step is 5 % wide")]
@@ -40,7 +40,7 @@ impl Age {
         self.within(1.0)
     }
 
-    /// The age in seconds up to which this part of the step reaches.
+    /// The age in seconds at a fraction of the step.
     #[must_use]
     pub(crate) fn within(self, part: f64) -> f64 {
         FINEST * RATIO.powf(f64::from(self.0) - 1.0 + part)
@@ -50,18 +50,18 @@ impl Age {
 /// The reads around the arrival of a point, or of a new value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Sighting {
-    /// The last complete read that did not bring it; `None` where the first read did.
+    /// The last complete read without it, or `None` if the first read brought it.
     pub after: Option<Age>,
     /// The read that brought it.
     pub by: Age,
-    /// The last complete read of its bucket: what comes later is not known.
+    /// The last complete read of its bucket. Later revisions are unknown.
     pub(crate) looked: Age,
 }
 
-/// How often there was each sighting.
+/// How often each sighting occurred.
 pub(crate) type Sightings = BTreeMap<Sighting, u64>;
 
-/// What is known of when points and revisions came.
+/// When points and revisions arrived.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Delays {
     /// The first values of points.
@@ -79,24 +79,21 @@ struct ChainRead {
     read_at: i64,
 }
 
-/// Times that the same chains completely read.
+/// A stretch of time that the same chains read completely.
 #[derive(Debug, Clone, Default)]
 struct ReadStretch {
     start: i64,
-    /// In the order in which they ended.
+    /// Ordered by when they ended.
     reads: Vec<ChainRead>,
-    /// When the newest of them began: a later one may have begun earlier.
+    /// The latest start of a read. The read that ended last may not be the one that began last.
     newest: Option<i64>,
 }
 
-/// The chains that completely read each time.
-struct CompleteReads {
-    /// Ascending, without gaps.
-    stretches: Vec<ReadStretch>,
-}
+/// The chains that read each stretch of time completely. The stretches are ascending, without gaps.
+struct CompleteReads(Vec<ReadStretch>);
 
 impl CompleteReads {
-    /// The pages are in the order of their sequence numbers.
+    /// The pages are ordered by sequence number.
     fn new(pages: &[PageRow]) -> Self {
         let first = |last: &PageRow| {
             let place = pages.binary_search_by_key(&last.chain, |page| page.sequence);
@@ -129,23 +126,22 @@ impl CompleteReads {
             let newest = reads.iter().map(|read| read.read_at).max();
             stretches.push(ReadStretch { start, reads, newest });
         }
-        Self { stretches }
+        Self(stretches)
     }
 
-    /// The stretch of a time, and the last time in it.
-    fn at(&self, timestamp: i64) -> (&ReadStretch, i64) {
-        let next = self.stretches.partition_point(|stretch| stretch.start <= timestamp);
-        let end = self.stretches.get(next).map_or(i64::MAX, |next| next.start - 1);
-        (&self.stretches[next - 1], end)
+    /// Returns the stretch that contains a time, and its last timestamp.
+    fn stretch(&self, timestamp: i64) -> (&ReadStretch, i64) {
+        let next = self.0.partition_point(|stretch| stretch.start <= timestamp);
+        let end = self.0.get(next).map_or(i64::MAX, |next| next.start - 1);
+        (&self.0[next - 1], end)
     }
 }
 
-/// Finds the step of the scale that an age belongs to without a logarithm, and up to which later
-/// timestamp the age stays in it.
+/// Converts ages to steps without a logarithm.
 struct AgeScale {
-    /// The longest age in whole seconds of each step.
+    /// The longest age of each step, in whole seconds.
     ends: Vec<i64>,
-    /// Of a bucket, in microseconds.
+    /// The bucket width in microseconds.
     width: i64,
 }
 
@@ -154,7 +150,7 @@ impl AgeScale {
         const LONGEST: i64 = i64::MAX / SECOND;
         let (mut ends, mut end) = (Vec::new(), 0_i64);
         for step in 0.. {
-            // The next end is 5 % later, or within the first steps.
+            // The next end is 5 % later. The first steps are shorter than 20 seconds.
             let (mut first, mut last) = (end, (end + end / 10).saturating_add(20).min(LONGEST));
             while first < last {
                 let middle = first + (last - first + 1) / 2;
@@ -173,7 +169,7 @@ impl AgeScale {
         Self { ends, width }
     }
 
-    /// The age of a bucket at some time, and the last timestamp whose bucket has this age.
+    /// Returns the age of a bucket at a time, and the last timestamp with the same age.
     fn age(&self, timestamp: i64, at: i64) -> (Age, i64) {
         let end = timestamp.saturating_add(self.width);
         let seconds = at.saturating_sub(end).div_euclid(SECOND);
@@ -186,13 +182,13 @@ impl AgeScale {
     }
 }
 
-/// What is known of when points and revisions came, with buckets of this width in microseconds.
+/// Computes the delays of a feed. `width` is the bucket width in microseconds.
 pub(super) fn delays(connection: &Connection, feed: &FeedRow, width: i64) -> StoreResult<Delays> {
     let log = pages::all(connection, feed)?;
     let (reads, scale) = (CompleteReads::new(&log), AgeScale::new(width));
     let mut delays = Delays::default();
     let mut log = log.iter();
-    // Of what was forgotten, some of the reads are.
+    // Forgotten ranges have only some of their reads, so their delays would be wrong.
     let kept_from = feed.retention.kept_from;
     pages::arrivals(connection, feed, |sequence, runs| {
         if let Some(page) = log.find(|page| page.sequence == sequence) {
@@ -204,11 +200,11 @@ pub(super) fn delays(connection: &Connection, feed: &FeedRow, width: i64) -> Sto
 }
 
 impl Delays {
-    /// Adds what came with a page at some timestamps: as many at a time as have the same sighting.
+    /// Adds the arrivals of a page. Timestamps with the same sighting are added together.
     fn add(&mut self, page: &PageRow, run: ArrivalRun, reads: &CompleteReads, scale: &AgeScale) {
         let (mut timestamp, mut left) = (run.first, run.count);
         while left > 0 {
-            let (stretch, end) = reads.at(timestamp);
+            let (stretch, end) = reads.stretch(timestamp);
             let (sighting, until) = match sighting(timestamp, page, stretch, scale) {
                 Some((sighting, until)) => (Some(sighting), until.min(end)),
                 None => (None, end),
@@ -229,8 +225,8 @@ impl Delays {
     }
 }
 
-/// The reads around the page that brought something of a bucket, and the last timestamp for which they
-/// are the same; `None` where no complete read has the bucket.
+/// Returns the reads around the page that brought a bucket, and the last timestamp with the same
+/// ages. Returns `None` if no complete read covers the bucket.
 fn sighting(
     timestamp: i64,
     page: &PageRow,
@@ -238,7 +234,7 @@ fn sighting(
     scale: &AgeScale,
 ) -> Option<(Sighting, i64)> {
     let newest = stretch.newest?;
-    // The chains that had ended when that of the page began.
+    // Only chains that ended before the chain of this page began.
     let before = stretch.reads.partition_point(|read| read.last < page.chain);
     let (by, mut until) = scale.age(timestamp, page.read_at);
     let mut age = |at| {

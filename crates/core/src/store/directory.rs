@@ -1,6 +1,6 @@
-//! The directory of a feed's blocks. A block has the points of one series in one stretch of time. A
-//! directory page lists the blocks of some series in some stretches. The bytes of a block are a
-//! chunk. Series and chunks are numbered.
+//! The directory of a feed's blocks. A block contains the points of one series in one stretch of
+//! time. A directory page lists the blocks of some series in some stretches. The encoded bytes of a
+//! block are a chunk. Series and chunks are numbered.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,10 +18,10 @@ use super::failure::{StoreFailure, StoreResult};
 use super::feeds::FeedRow;
 use crate::data::Identity;
 
-/// What a connection has read and verified of a feed.
+/// The series and the directory of a feed, as far as a connection has verified them.
 #[derive(Debug, Default)]
 pub(super) struct FeedIndex {
-    /// Where it is kept by a writer: the generation of the feed for which it is valid.
+    /// The generation of the feed for which a writer may keep this.
     pub(super) generation: i64,
     pub(super) series: HashMap<Identity, i64>,
     /// The checksums of the directory pages.
@@ -63,7 +63,7 @@ impl FeedIndex {
         Ok(known)
     }
 
-    /// The directory pages of the stretches of time up to this one, in the order of time.
+    /// Returns the directory pages up to a stretch, ordered by time.
     pub(super) fn pages_until(&self, stretch: i64) -> Vec<PageKey> {
         let last = stretch.div_euclid(STRETCHES);
         let mut numbers: Vec<PageKey> =
@@ -72,7 +72,7 @@ impl FeedIndex {
         numbers
     }
 
-    /// The number of a series; a new one gets the next.
+    /// Returns the number of a series. A new series gets the next number.
     pub(super) fn series(
         &mut self,
         connection: &Connection,
@@ -150,8 +150,8 @@ impl<'c> Directory<'c> {
         Ok(self.loaded.entry(number).or_default())
     }
 
-    /// The blocks whose stretch is in this range, almost in order: by groups of series, then of
-    /// stretches; `series` narrows them to these, which are ascending.
+    /// Visits the blocks in a range of stretches, grouped by directory page. `series` selects some
+    /// series, ascending.
     pub(super) fn each_block(
         &self,
         known: &FeedIndex,
@@ -170,7 +170,7 @@ impl<'c> Directory<'c> {
                     next(series).is_some_and(|id| id.div_euclid(SERIES) == number.0)
                 })
         };
-        // Of those that are loaded, some may be new.
+        // Loaded pages may be new.
         let pages = known.checks.keys().chain(self.loaded.keys());
         let mut numbers: Vec<PageKey> = pages.filter(|number| is_wanted(number)).copied().collect();
         numbers.sort_unstable();
@@ -192,7 +192,6 @@ impl<'c> Directory<'c> {
         Ok(())
     }
 
-    /// The entries of a directory page.
     pub(super) fn entries(
         &mut self,
         known: &FeedIndex,
@@ -202,7 +201,7 @@ impl<'c> Directory<'c> {
         Ok(entries.iter().map(|(key, entry)| (*key, *entry)).collect())
     }
 
-    /// The rows of a block that the directory lists.
+    /// Reads the rows of a block that the directory lists.
     pub(super) fn rows(
         &mut self,
         key: BlockKey,
@@ -220,7 +219,7 @@ impl<'c> Directory<'c> {
         rows.ok_or(StoreFailure::Corrupt("points do not match their checksum"))
     }
 
-    /// The rows of a block; verifies what its entry says of it.
+    /// Reads the rows of a block and verifies the summary in its entry.
     pub(super) fn checked_rows(
         &mut self,
         key: BlockKey,
@@ -232,7 +231,7 @@ impl<'c> Directory<'c> {
         if says { Ok(rows) } else { Err(StoreFailure::Corrupt(wrong)) }
     }
 
-    /// The rows of a block; none where the directory does not list it.
+    /// Reads the rows of a block, or none if the directory does not list it.
     pub(super) fn rows_of(
         &mut self,
         known: &FeedIndex,
@@ -242,7 +241,7 @@ impl<'c> Directory<'c> {
         entry.map_or(Ok(Vec::new()), |entry| self.rows(key, &entry))
     }
 
-    /// Writes a block; gives the bytes of its chunk.
+    /// Writes a block. Returns the size of its chunk in bytes.
     pub(super) fn store(
         &mut self,
         known: &FeedIndex,
@@ -253,7 +252,7 @@ impl<'c> Directory<'c> {
         let length = bytes.len() as u64;
         if !block::is_plausible(rows.len(), bytes.len()) {
             let what = format!("{} versions of points in one stretch of time", rows.len());
-            return Err(StoreFailure::Refused(what, "No plausible data have so many."));
+            return Err(StoreFailure::Refused(what, "No plausible data contain so much."));
         }
         let sum = chunk_sum(self.feed, key, &bytes);
         let summary = BlockSummary::new(rows);
@@ -274,7 +273,7 @@ impl<'c> Directory<'c> {
         Ok(length)
     }
 
-    /// Deletes a block; gives the bytes of its chunk.
+    /// Deletes a block. Returns the size of its chunk in bytes.
     pub(super) fn remove(
         &mut self,
         known: &FeedIndex,
@@ -288,7 +287,7 @@ impl<'c> Directory<'c> {
         Ok(length.unsigned_abs())
     }
 
-    /// Writes the directory pages that changed, and the digest of all of them.
+    /// Writes the changed directory pages, and updates their digest.
     pub(super) fn finish(self, known: &mut FeedIndex, feed: &mut FeedRow) -> StoreResult<()> {
         let sql = "INSERT OR REPLACE INTO shelves VALUES (?1, ?2, ?3, ?4, ?5)";
         let mut statement = self.connection.prepare(sql)?;

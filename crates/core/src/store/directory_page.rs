@@ -1,5 +1,5 @@
-//! A page of the directory: it lists the blocks of some series in some stretches of time, and what
-//! is in each.
+//! A page of the directory. It lists the blocks of some series in some stretches of time, with a
+//! summary of each.
 
 use std::collections::BTreeMap;
 
@@ -10,36 +10,35 @@ use super::bytes::{Checksum, Sink, Source};
 use super::failure::{StoreFailure, StoreResult};
 use super::view::{Flagged, View};
 
-/// A directory page covers this many series and this many stretches of time.
+/// Number of series, and of stretches of time, that a directory page covers.
 pub(super) const SERIES: i64 = 32;
 pub(super) const STRETCHES: i64 = 16;
 
-/// A block's series and stretch; the stretch is the block's timestamps divided by the feed's span.
+/// A block's series and stretch. The stretch is the timestamp divided by the feed's span, rounded
+/// down.
 pub(super) type BlockKey = (i64, i64);
-/// A directory page: the number of its group of series and of its group of stretches.
+/// A directory page: its group of series and its group of stretches.
 pub(super) type PageKey = (i64, i64);
 
 /// The entry of a block in its directory page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BlockEntry {
-    /// What is in the block.
     pub(super) summary: BlockSummary,
-    /// The number of its chunk.
     pub(super) chunk: i64,
-    /// The checksum of its chunk.
+    /// The checksum of the chunk.
     pub(super) sum: i64,
 }
 
-/// What is known of a block without reading it.
+/// The facts about a block that need no read of the block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct BlockSummary {
     /// The lowest version in the block.
     pub(super) first: u64,
     /// The highest version in the block.
     pub(super) changed: u64,
-    /// How many points it has; a point of several versions counts once.
+    /// Number of points. A point with several versions counts once.
     pub(super) points: u64,
-    /// How many of them are flagged.
+    /// Number of withdrawn points.
     pub(super) flagged: u64,
 }
 
@@ -58,7 +57,7 @@ impl BlockSummary {
         summary
     }
 
-    /// How many points of the block a view shows; `None` where only the block itself says that.
+    /// Returns how many points of the block a view shows, or `None` if that needs the block.
     pub(super) fn count(&self, view: View, flagged: Flagged) -> Option<u64> {
         let (shows_none, shows_all) = match view {
             View::Latest => (false, true),
@@ -78,7 +77,7 @@ impl BlockSummary {
     }
 }
 
-/// A directory page in memory; `changed` where it is not as in the file.
+/// A directory page in memory.
 #[derive(Debug, Default)]
 pub(super) struct DirectoryPage {
     pub(super) entries: BTreeMap<BlockKey, BlockEntry>,
@@ -99,7 +98,7 @@ impl DirectoryPage {
         Ok(Self { entries, changed: false })
     }
 
-    /// Calls `each` with the entries of a page of the file, ascending.
+    /// Visits the entries of a stored page, ascending.
     pub(super) fn visit(
         connection: &Connection,
         feed: i64,
@@ -153,7 +152,7 @@ pub(super) fn entry_bytes(entries: &BTreeMap<BlockKey, BlockEntry>) -> Vec<u8> {
     sink.0
 }
 
-/// Calls `each` with the entries of a directory page, ascending.
+/// Visits encoded entries, ascending.
 fn read_entries(bytes: &[u8], mut each: impl FnMut(BlockKey, BlockEntry)) -> Option<()> {
     let mut source = Source(bytes);
     let mut last: BlockKey = (0, 0);

@@ -1,5 +1,5 @@
-//! The errors of the store. Inside this folder a failure is a [`StoreFailure`]; public functions
-//! turn it into an [`Error`], which names the store's path.
+//! The errors of the store. Inside this module, a failure is a [`StoreFailure`]. Public functions
+//! convert it into an [`Error`] with the store's path.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -15,31 +15,29 @@ use crate::system::{exhausted_files, reason};
 /// A failure inside the store.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreFailure {
-    /// `SQLite` failed.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
-    /// The file differs from what was written.
+    /// The file is damaged.
     #[error("{0}")]
     Corrupt(&'static str),
-    /// The store refuses; the second text is the hint.
+    /// The store rejects a call. The second text is the hint.
     #[error("{0}")]
     Refused(String, &'static str),
-    /// An error that is complete.
+    /// A complete error.
     #[error(transparent)]
     Core(#[from] Error),
 }
 
-/// The result of a function inside this folder.
 pub(super) type StoreResult<T> = Result<T, StoreFailure>;
 
 impl StoreFailure {
-    /// True where `SQLite` does not accept the file as a database.
+    /// Whether `SQLite` does not accept the file as a database.
     pub(super) fn is_no_database(&self) -> bool {
         matches!(self, Self::Sqlite(error)
             if error.sqlite_error_code() == Some(ErrorCode::NotADatabase))
     }
 
-    /// The error for a user of the store at this path.
+    /// Converts the failure to an error that names the store.
     pub(super) fn into_error(self, path: &Path) -> Error {
         match self {
             Self::Sqlite(error) => sqlite(path, &error),
@@ -54,7 +52,7 @@ fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
     use rusqlite::Error as Sql;
     let failure = match error {
         Sql::SqliteFailure(failure, _) => failure,
-        // A column has a value that no siteline writes, or a row is missing.
+        // A row is missing, or a column has a value that siteline never writes.
         Sql::InvalidColumnType(..)
         | Sql::FromSqlConversionFailure(..)
         | Sql::IntegralValueOutOfRange(..)
@@ -85,8 +83,8 @@ fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen => {
             let what = format!("it cannot be opened for writing: {}", owner_text(path));
             other(path, &what).with_hint(
-                "The file, its folder and the files beside it must be writable; read_only=True \
-                 writes to none of them.",
+                "The file, its folder and the files next to it must be writable. To only read, \
+                 open it with read_only=True.",
             )
         }
         ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory => {
@@ -96,71 +94,63 @@ fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
     }
 }
 
-/// Whether too many open files may be the cause of this code.
+/// Whether this code may be caused by too many open files.
 fn may_lack_files(code: ErrorCode) -> bool {
     use ErrorCode::{CannotOpen, PermissionDenied, ReadOnly, SystemIoFailure};
     matches!(code, CannotOpen | PermissionDenied | ReadOnly | SystemIoFailure)
 }
 
-/// Another connection is writing.
 pub(super) fn busy(path: &Path) -> Error {
     let message = format!("store {}: another thread or process is writing to it", path.display());
     Error::new(Kind::StoreBusy, message).with_hint("Wait until it is done, then try again.")
 }
 
-/// Another sync has locked a feed.
 pub(super) fn feed_locked(path: &Path, feed: &str) -> Error {
     let message =
         format!("store {}: another thread or process writes to its feed {feed:?}", path.display());
     busy(path).with(|context| context.message = message)
 }
 
-/// The disk, or a quota, is full.
 pub(super) fn full(path: &Path) -> Error {
     let message = format!("store {}: there is no space left to write", path.display());
     Error::new(Kind::StoreFull, message)
-        .with_hint("Nothing is lost: free some space, then sync again from the checkpoint.")
+        .with_hint("Stored data is safe. Free some space, then sync again from the checkpoint.")
 }
 
-/// The file differs from what was written.
 pub(super) fn corrupt(path: &Path, what: &str) -> Error {
-    Error::new(Kind::StoreCorrupt, format!("store {}: {what}", path.display())).with_hint(
-        "Put a backup in its place with siteline store restore, or sync into a new store.",
-    )
+    Error::new(Kind::StoreCorrupt, format!("store {}: {what}", path.display()))
+        .with_hint("Replace it with a backup: siteline store restore. Or sync into a new store.")
 }
 
-/// The log beside a store is that of another file.
 pub(super) fn foreign_log(path: &Path, log: &Path) -> Error {
     let what = format!("its log {} belongs to another file", log.display());
     other(path, &what).with_hint(
-        "Whoever may write to the store opens it once, without read_only=: that sets the log aside.",
+        "Open the store once without read_only=, as a user who may write: that sets the log aside.",
     )
 }
 
-/// The log beside a store is used by a process that has another file open.
+/// The log is used by a process that still has a former file open.
 pub(super) fn in_use(path: &Path) -> Error {
     let message = format!(
-        "store {}: a process still has the file open that was here before, and uses its log",
+        "store {}: a process still has the former file open and uses its log",
         path.display()
     );
     Error::new(Kind::StoreBusy, message).with_hint("End that process, then try again.")
 }
 
-/// A store that is to be replaced is open.
 pub(super) fn open_elsewhere(path: &Path) -> Error {
     let message = format!("store {}: a process has it open", path.display());
     Error::new(Kind::StoreBusy, message)
-        .with_hint("Nothing was changed. Stop what uses the store, then restore it again.")
+        .with_hint("Nothing was changed. Stop that process, then restore again.")
 }
 
-/// A file of an open store was replaced, or its log removed.
 pub(super) fn moved(path: &Path, log: Option<&Path>) -> Error {
     let what = match log {
-        None => "another file was put in its place while it was open".to_owned(),
+        None => "another file replaced it while it was open".to_owned(),
         Some(log) => format!("its log {} was removed while it was open", log.display()),
     };
     other(path, &what)
-        .with_hint("Close the store and open it again: a sync goes on from what the file has.")
+        .with_hint("Close the store and open it again. A sync continues from the file's contents.")
 }
 
 pub(super) fn other(path: &Path, what: &str) -> Error {
@@ -178,11 +168,11 @@ pub(super) fn system(path: &Path, doing: &str, error: &std::io::Error) -> Error 
     }
 }
 
-/// False where the disk, or a quota, is too full for a small file beside the store.
+/// Whether the disk and the quota have space for a small file next to the store.
 fn has_free_space(path: &Path) -> bool {
     let room = unused(path, "space");
     let written = File::create_new(&room).and_then(|mut file| file.write_all(&vec![0; 1 << 16]));
-    // The file is missing where it could not be made.
+    // The file is missing if it could not be created.
     let _gone = std::fs::remove_file(&room);
     let full = |error: std::io::Error| system(path, "", &error).kind() == Kind::StoreFull;
     !written.is_err_and(full)

@@ -1,5 +1,5 @@
-//! [`Turns`]: reads of one process that write to the same feed take turns. Unlike the lock of a feed, which
-//! other processes have too, a turn is waited for without looking again and again, whatever the clock.
+//! Reads of one process that write to the same feed take turns. Other processes use the feed's
+//! lock, which must be polled. A turn needs no polling.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use crate::fork::Owned;
 use crate::lock::Mutex;
 
-/// The turns at the feeds of one store. A forked child has its own.
+/// The turns of the feeds of one store. A forked child has its own.
 #[derive(Debug, Default)]
 pub(crate) struct Turns(Owned<Mutex<HashMap<String, Arc<AsyncMutex<()>>>>>);
 
-/// A turn, until it is dropped.
+/// Held until it is dropped.
 pub type Turn = OwnedMutexGuard<()>;
 
 impl Turns {
-    /// Waits for the turn at a feed.
+    /// Waits for the turn of a feed.
     pub(crate) async fn take(&self, feed: &str) -> Turn {
         let turns = self.0.get_or_init(Mutex::default);
         let turn = Arc::clone(turns.lock().entry(feed.to_owned()).or_default());
@@ -33,7 +33,7 @@ mod tests {
     use crate::fork::pretend;
 
     #[test]
-    fn one_has_the_turn_at_a_feed_until_it_is_dropped() {
+    fn a_turn_lasts_until_it_is_dropped() {
         let turns = Turns::default();
         let first = turns.take("one").now_or_never().expect("it is free");
         assert!(turns.take("one").now_or_never().is_none());

@@ -1,4 +1,4 @@
-//! The feeds of a store: a row for each, with the digests of the feed's other tables.
+//! The feeds of a store. Each has a row with the digests of the feed's other tables.
 
 use std::collections::HashMap;
 
@@ -9,26 +9,26 @@ use super::failure::{StoreFailure, StoreResult};
 use super::retention::Retention;
 use super::schema::Root;
 
-/// No feed has so many pages: a forged number must not make a count overflow.
+/// No feed has this many pages. A forged number must not make a count overflow.
 pub(super) const LARGEST: u64 = 1 << 62;
 
 /// A feed's row.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct FeedRow {
     pub(super) id: i64,
     pub(super) name: String,
     /// The highest sequence number applied.
     pub(super) sequence: u64,
-    /// Incremented with each page: a [`super::directory::FeedIndex`] is valid for one generation.
+    /// Incremented with each page. A [`super::directory::FeedIndex`] is valid for one generation.
     pub(super) generation: i64,
-    /// Microseconds that a block spans; 0 before the first point.
+    /// Length of a block in microseconds, or 0 before the first point.
     pub(super) span: i64,
-    /// Seen points of pages up to this sequence number were deleted: older ones cannot be merged.
+    /// Seen points of pages up to this sequence number were deleted, so older pages cannot be
+    /// merged.
     pub(super) pruned: u64,
-    /// What of its past is not kept.
     pub(super) retention: Retention,
     pub(super) state_sum: i64,
-    /// Digests of the tables of that name.
+    /// Digests of the tables with these names.
     pub(super) series: i64,
     pub(super) directory: i64,
     pub(super) pages: i64,
@@ -37,71 +37,55 @@ pub(super) struct FeedRow {
 }
 
 impl FeedRow {
-    const COLUMNS: &str = r#"id, name, sequence, generation, span, pruned, kept_from, history_before,
-        history_from, state_sum, series, shelves, pages, seen, recent, "check""#;
+    const COLUMNS: &str = r#"id, name, sequence, generation, span, pruned, kept_from,
+        history_before, history_from, state_sum, series, shelves, pages, seen, recent, "check""#;
 
-    fn new(id: i64, name: &str) -> Self {
-        Self {
-            id,
-            name: name.to_owned(),
-            sequence: 0,
-            generation: 0,
-            span: 0,
-            pruned: 0,
-            retention: Retention::default(),
-            state_sum: 0,
-            series: 0,
-            directory: 0,
-            pages: 0,
-            seen: 0,
-            recent: 0,
-        }
+    /// The columns between the name and the checksum.
+    fn numbers(&self) -> [i64; 13] {
+        let Retention { kept_from, history_before, history_from } = self.retention;
+        let [sequence, pruned, history_from] =
+            [self.sequence, self.pruned, history_from].map(u64::cast_signed);
+        let (generation, span, state_sum) = (self.generation, self.span, self.state_sum);
+        let Self { series, directory, pages, seen, recent, .. } = *self;
+        [
+            sequence,
+            generation,
+            span,
+            pruned,
+            kept_from,
+            history_before,
+            history_from,
+            state_sum,
+            series,
+            directory,
+            pages,
+            seen,
+            recent,
+        ]
     }
 
     fn check(&self) -> i64 {
         let sum = Checksum::new("feeds").number(self.id).bytes(self.name.as_bytes());
-        let Retention { kept_from, history_before, history_from } = self.retention;
-        let [sequence, pruned, history_from] =
-            [self.sequence, self.pruned, history_from].map(u64::cast_signed);
-        let numbers = [sequence, self.generation, self.span, pruned];
-        let retention = [kept_from, history_before, history_from, self.state_sum];
-        let digests = [self.series, self.directory, self.pages, self.seen, self.recent];
-        sum.numbers(&numbers).numbers(&retention).numbers(&digests).value()
+        sum.numbers(&self.numbers()).value()
     }
 
-    /// Writes the row, and gives its checksum.
+    /// Writes the row and returns its checksum.
     pub(super) fn save(&self, connection: &Connection) -> StoreResult<i64> {
-        let check = self.check();
-        let columns = Self::COLUMNS;
-        let sql = format!(
+        let (check, columns) = (self.check(), Self::COLUMNS);
+        let mut statement = connection.prepare(&format!(
             "INSERT OR REPLACE INTO feeds ({columns})
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)"
-        );
-        connection.execute(
-            &sql,
-            rusqlite::params![
-                self.id,
-                self.name,
-                self.sequence.cast_signed(),
-                self.generation,
-                self.span,
-                self.pruned.cast_signed(),
-                self.retention.kept_from,
-                self.retention.history_before,
-                self.retention.history_from.cast_signed(),
-                self.state_sum,
-                self.series,
-                self.directory,
-                self.pages,
-                self.seen,
-                self.recent,
-                check
-            ],
-        )?;
+        ))?;
+        statement.raw_bind_parameter(1, self.id)?;
+        statement.raw_bind_parameter(2, &self.name)?;
+        for (index, number) in (3..).zip(self.numbers().into_iter().chain([check])) {
+            statement.raw_bind_parameter(index, number)?;
+        }
+        statement.raw_execute()?;
         Ok(check)
     }
 
-    /// The state that was applied last.
+    /// The last applied state.
     pub(super) fn state(&self, connection: &Connection) -> StoreResult<Vec<u8>> {
         let sql = "SELECT bytes FROM states WHERE feed = ?1";
         let state: Option<Vec<u8>> =
@@ -121,14 +105,13 @@ fn state_sum(feed: i64, state: &[u8]) -> i64 {
 pub(super) struct Feeds {
     root: Root,
     rows: Vec<FeedRow>,
-    /// The place of each name in `rows`.
+    /// The index of each name in `rows`.
     places: HashMap<String, usize>,
 }
 
 impl Feeds {
-    /// As [`Feeds::load`], where they are known from an earlier transaction and the first row is still
-    /// the same: its digest is over all of them, so none was written since. A write costs the same
-    /// whatever the number of feeds.
+    /// Loads the feeds, unless `known` is still current: the digest in the first row covers all
+    /// feeds. So the cost of a write does not depend on the number of feeds.
     pub(super) fn load_changed(connection: &Connection, known: Option<Self>) -> StoreResult<Self> {
         match known {
             Some(known) if Root::load(connection)? == known.root => Ok(known),
@@ -188,10 +171,11 @@ impl Feeds {
         self.places.get(name).map(|place| &self.rows[*place])
     }
 
-    /// The feed of that name, else a new one.
+    /// Returns the feed of that name, or a new one.
     pub(super) fn find_or_new(&self, name: &str) -> FeedRow {
-        let next = self.rows.last().map_or(1, |last| last.id + 1);
-        self.find(name).cloned().unwrap_or_else(|| FeedRow::new(next, name))
+        let id = self.rows.last().map_or(1, |last| last.id + 1);
+        let new = || FeedRow { id, name: name.to_owned(), ..FeedRow::default() };
+        self.find(name).cloned().unwrap_or_else(new)
     }
 
     /// Writes a feed's row, its state, and the digest of all feeds.

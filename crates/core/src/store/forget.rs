@@ -1,6 +1,6 @@
-//! Removes what lies before a time. The feed's beginning and its state change first, in one
-//! transaction: from then on nothing before that time is read or taken, whatever is still in the file.
-//! The points go after that, some directory pages a transaction. Killed in between, a further call
+//! Removes the points before a time. One transaction changes the feed's start and its state. From
+//! then on, no read returns earlier points and no page adds them. Further transactions remove the
+//! points, a few directory pages at a time. If the process is killed in between, another call
 //! removes the rest.
 
 use super::block::PointVersion;
@@ -13,7 +13,7 @@ use super::pages;
 use super::retention::Freed;
 use super::writer::Writer;
 
-/// Forgets what lies before a time, in microseconds; `state` is the feed's state after that.
+/// Forgets the points before a time in microseconds. `state` is the feed's new state.
 pub(super) fn begin(
     writer: &mut Writer,
     feed: &str,
@@ -46,7 +46,7 @@ pub(super) fn remove_from(
             removed.bytes += directory.remove(known, key, &entry)?;
             continue;
         }
-        // The block in which the feed now begins.
+        // The feed now starts within this block.
         let mut rows = directory.rows(key, &entry)?;
         let kept = rows.partition_point(|row| row.timestamp < before);
         removed.points += points(&rows[..kept]);
@@ -60,7 +60,7 @@ pub(super) fn remove_from(
     Ok(removed)
 }
 
-/// How many points these versions are of.
+/// Counts the points of some versions.
 fn points(rows: &[PointVersion]) -> u64 {
     rows.chunk_by(|one, next| one.timestamp == next.timestamp).count() as u64
 }

@@ -1,4 +1,4 @@
-//! [`FoundBlocks`]: the blocks that a read needs, with the recent points that belong to them.
+//! Finds the blocks that a read needs, with their recent points.
 
 use std::ops::Range;
 
@@ -12,7 +12,6 @@ use super::feeds::FeedRow;
 use super::history::combine;
 use super::recent::RecentPoints;
 
-/// All of time.
 pub(super) const ALL_TIME: &[Range<i128>] = std::slice::from_ref(&(i128::MIN..i128::MAX));
 
 /// The timestamps of a stretch.
@@ -21,7 +20,7 @@ pub(super) fn times(stretch: i64, span: i64) -> Range<i128> {
     start..start + i128::from(span)
 }
 
-/// The ranges that overlap this one.
+/// Returns the ranges that overlap a stretch of time.
 pub(super) fn overlapping<'r>(ranges: &'r [Range<i128>], times: &Range<i128>) -> &'r [Range<i128>] {
     let first = ranges.partition_point(|range| range.end <= times.start);
     let end = ranges.partition_point(|range| range.start < times.end);
@@ -31,25 +30,24 @@ pub(super) fn overlapping<'r>(ranges: &'r [Range<i128>], times: &Range<i128>) ->
 /// The blocks of a feed that a read needs.
 #[derive(Debug)]
 pub(super) struct FoundBlocks {
-    /// Ascending; without an entry, all points of the block are recent.
+    /// Ascending. A block without an entry has only recent points.
     pub(super) blocks: Vec<(BlockKey, Option<BlockEntry>)>,
     /// The recent points of these blocks.
     pub(super) recent: RecentPoints,
 }
 
 impl FoundBlocks {
-    /// The blocks that overlap these ranges, of these series, which are ascending; `None` for all.
+    /// Finds the blocks of all series that overlap these ranges.
     pub(super) fn load(
         connection: &Connection,
         known: &FeedIndex,
         feed: &FeedRow,
         ranges: &[Range<i128>],
-        series: Option<&[i64]>,
     ) -> StoreResult<Self> {
-        let recent = recent_points(connection, feed, ranges, series)?;
+        let recent = recent_points(connection, feed, ranges, None)?;
         let mut blocks = Vec::new();
         let add = |key, entry| blocks.push((key, Some(entry)));
-        each_block(connection, known, feed, ranges, series, add)?;
+        each_block(connection, known, feed, ranges, None, add)?;
         blocks.sort_unstable_by_key(|(key, _)| *key);
         let listed = blocks.len();
         for key in recent.keys() {
@@ -64,7 +62,7 @@ impl FoundBlocks {
     }
 }
 
-/// The recent points of the blocks of [`FoundBlocks::load`].
+/// Loads the recent points in these ranges, of these ascending series or of all.
 pub(super) fn recent_points(
     connection: &Connection,
     feed: &FeedRow,
@@ -77,7 +75,8 @@ pub(super) fn recent_points(
     RecentPoints::load(connection, feed, |key| is_picked(key) && overlaps(key))
 }
 
-/// The blocks of [`FoundBlocks::load`] that the directory has, in any order.
+/// Visits the listed blocks that overlap these ranges, of these ascending series or of all, in any
+/// order.
 pub(super) fn each_block(
     connection: &Connection,
     known: &FeedIndex,
@@ -102,7 +101,7 @@ pub(super) fn each_block(
     })
 }
 
-/// All versions of the points of a block.
+/// Reads all versions of the points of a block.
 pub(super) fn rows_of(
     directory: &mut Directory<'_>,
     key: BlockKey,

@@ -1,5 +1,5 @@
 //! Merges a page into a block, and reads a block as of a sequence number. Neither depends on the
-//! order in which pages arrive: only the sequence numbers of the page requests count.
+//! order in which pages are applied, only on the sequence numbers of the page requests.
 
 use std::ops::Range;
 
@@ -8,26 +8,26 @@ use super::block::PointVersion;
 use super::target::Applied;
 use super::view::{Flagged, View};
 
-/// What a newer page request established about a point.
+/// The result of a newer page request for a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
     /// This page request brought the point.
     Present(u64),
-    /// This page request ended a chain, and no page had brought the point since the chain began.
+    /// This page request ended a chain, and no page brought the point since the chain began.
     Absent(u64),
 }
 
-/// What merging a page counts.
+/// The counts of a merge.
 #[derive(Debug, Default)]
 pub(super) struct MergeCounts {
     pub(super) tally: Applied,
     pub(super) arrivals: ArrivalChanges,
 }
 
-/// Merges the rows of one page, ascending and one for each timestamp, into a block. An absent row
-/// says that the chain that ended with the page did not bring the point; its values are ignored.
-/// `later` gives the events of newer page requests for a point, ascending; none where the page is
-/// the newest. The result is `None` where the block does not change.
+/// Merges the rows of one page, ascending and one per timestamp, into a block. An absent row means
+/// that the chain that ended with the page did not bring the point. Its values are ignored. `later`
+/// returns the events of newer page requests for a point, ascending. Returns `None` if the block
+/// does not change.
 pub(super) fn merge(
     rows: &[PointVersion],
     incoming: &[PointVersion],
@@ -63,8 +63,8 @@ pub(super) fn merge(
     Some(merged)
 }
 
-/// The row that a page newer than all others adds to the history of a point whose last row is
-/// `before`; `None` where it says nothing new.
+/// Returns the row that a page newer than all others adds to a history with the last row `before`,
+/// or `None` if it changes nothing.
 pub(super) fn successor(
     before: Option<&PointVersion>,
     new: &PointVersion,
@@ -100,7 +100,7 @@ fn count(
     }
 }
 
-/// The history of one point with the row of one more page request.
+/// Inserts the row of a page request into the history of a point.
 fn observe(group: &[PointVersion], new: &PointVersion, later: &[Event]) -> Vec<PointVersion> {
     let older = group.partition_point(|row| row.version < new.version);
     let mut history = group[..older].to_vec();
@@ -123,7 +123,7 @@ fn observe(group: &[PointVersion], new: &PointVersion, later: &[Event]) -> Vec<P
         match *event {
             Event::Absent(version) => absent(&mut history, version),
             Event::Present(version) => {
-                // The values that this request brought are those of the last row up to it.
+                // This request brought the values of the last row up to it.
                 let known = group[..group.partition_point(|row| row.version <= version)].last();
                 if let Some(known) = known {
                     add(&mut history, PointVersion { version, absent: false, ..*known });
@@ -134,7 +134,7 @@ fn observe(group: &[PointVersion], new: &PointVersion, later: &[Event]) -> Vec<P
     history
 }
 
-/// The rows of two ascending lists, ascending, each once: a row that is in both is the same in both.
+/// Merges two ascending lists. A row in both lists is equal in both.
 pub(super) fn combine(rows: Vec<PointVersion>, more: &[PointVersion]) -> Vec<PointVersion> {
     let key = |row: &PointVersion| (row.timestamp, row.version);
     let Some(first) = more.first() else { return rows };
@@ -154,7 +154,7 @@ pub(super) fn combine(rows: Vec<PointVersion>, more: &[PointVersion]) -> Vec<Poi
     combined
 }
 
-/// How a point changed since some sequence number.
+/// How a point changed since a sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     New,
@@ -167,7 +167,7 @@ impl Change {
     pub(super) const NAMES: [&str; 4] = ["new", "revised", "withdrawn", "returned"];
 }
 
-/// Calls `give` with each point of a block that a view shows, ascending.
+/// Calls `give` for each point of a block that a view shows, ascending.
 pub(super) fn show(
     rows: &[PointVersion],
     times: &Range<i128>,
@@ -183,7 +183,7 @@ pub(super) fn show(
         while next < end && rows[next].timestamp == rows[at].timestamp {
             next += 1;
         }
-        if let Some((row, change)) = shown(&rows[at..next], view)
+        if let Some((row, change)) = select(&rows[at..next], view)
             && match flagged {
                 Flagged::Keep => true,
                 Flagged::Drop => !row.absent,
@@ -196,9 +196,9 @@ pub(super) fn show(
     }
 }
 
-/// The version of one point that a view shows.
+/// Returns the version of one point that a view shows.
 #[inline]
-fn shown(history: &[PointVersion], view: View) -> Option<(&PointVersion, Change)> {
+fn select(history: &[PointVersion], view: View) -> Option<(&PointVersion, Change)> {
     let last = history.last()?;
     let as_of = |version| history[..history.partition_point(|row| row.version <= version)].last();
     match view {
@@ -209,7 +209,6 @@ fn shown(history: &[PointVersion], view: View) -> Option<(&PointVersion, Change)
     }
 }
 
-/// How a point changed since the version before.
 fn changed<'a>(
     last: &'a PointVersion,
     before: Option<&PointVersion>,

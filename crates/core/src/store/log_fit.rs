@@ -1,6 +1,6 @@
-//! Checks whether a log belongs to the store's file next to it. If someone replaces or renames the file,
-//! or moves another log next to it, the two no longer match. `SQLite` would still apply the pages of the
-//! log to the file.
+//! Checks whether a log belongs to the store's file next to it. If someone replaces or renames the
+//! file, or moves another log next to it, the two no longer match. `SQLite` would still apply the
+//! pages of the log to the file.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -11,7 +11,8 @@ use super::commit_mark::{CommitMark, NOTHING, PLACES};
 
 /// The first bytes of a `SQLite` database.
 const DATABASE: &[u8] = b"SQLite format 3\0";
-/// The first number of a `SQLite` log. Its last bit, here 0, selects the byte order of the checksums.
+/// The first number of a `SQLite` log. Its last bit, here 0, selects the byte order of the
+/// checksums.
 const LOG: u32 = 0x377F_0682;
 const LOG_HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
@@ -32,7 +33,8 @@ pub(super) enum FileMark {
     /// The file is empty or has no table yet.
     Nothing,
     Commit(CommitMark),
-    /// The file is not a store, or the page is damaged. If a power loss tore it, the log has a copy.
+    /// The file is not a store, or the page is damaged. If a power loss tore it, the log has a
+    /// copy.
     Unreadable,
 }
 
@@ -100,8 +102,8 @@ struct Commits {
 }
 
 impl Commits {
-    /// Reads a log up to its last complete commit, as `SQLite` does after a crash. Returns `None` if it
-    /// contains none.
+    /// Reads a log up to its last complete commit, as `SQLite` does after a crash. Returns `None`
+    /// if it contains none.
     fn read(mut log: impl Read) -> io::Result<Option<Self>> {
         let mut header = [0; LOG_HEADER];
         if !fill(&mut log, &mut header)? {

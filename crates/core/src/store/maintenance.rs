@@ -1,5 +1,5 @@
-//! Long work on a whole store: what was forgotten or compacted goes, a copy is made, everything is
-//! verified. Each can be watched and stopped; what it has committed by then stays.
+//! Long operations on a whole store: removal of forgotten and compacted data, copies, and
+//! verification. Each can be observed and stopped. Committed changes stay.
 
 use std::path::Path;
 
@@ -24,26 +24,24 @@ use super::{Store, access, compact, forget, pages, path, seen_log};
 use crate::error::{Error, Kind, Result};
 use crate::files::{self, unused};
 
-/// Pages of the file that are copied at once: four megabytes.
+/// File pages that are copied at once: four megabytes.
 const COPIED: std::ffi::c_int = 1_024;
-/// Directory pages that one transaction changes: at most 2,048 blocks, some megabytes.
+/// Directory pages that one transaction changes: at most 2,048 blocks, a few megabytes.
 const AT_ONCE: usize = 4;
-/// Blocks that are verified between two looks at the watch.
+/// Blocks that are verified between two updates of the watch.
 const VERIFIED: usize = 256;
 
 impl Store {
-    /// Removes the points of a feed before a time, in microseconds; `state` is the feed's state after
-    /// that. From the first commit on they are not read, and no page brings them back.
-    ///
-    /// # Errors
-    /// `StoreError` for an unknown feed, and where it was stopped; the others.
+    /// Removes the points of a feed before a time, in microseconds. `state` is the feed's state
+    /// after that. From the first commit on, no read returns these points and no page restores
+    /// them.
     pub fn forget(&self, feed: &str, before: i64, state: &[u8], watch: &Watch) -> Result<Freed> {
         let numbers = self.write(|writer| forget::begin(writer, feed, before, state))?;
         self.remove(feed, &numbers, watch, &forget::remove_from)
     }
 
-    /// Removes the older versions of the points of a feed in these ranges, which are in microseconds,
-    /// ascending and disjoint.
+    /// Removes the older versions of the points of a feed in these ranges, which are in
+    /// microseconds, ascending and disjoint.
     pub fn compact(&self, feed: &str, ranges: &[(i64, i64)], watch: &Watch) -> Result<Freed> {
         let ranges: Vec<_> =
             ranges.iter().map(|range| i128::from(range.0)..i128::from(range.1)).collect();
@@ -68,16 +66,13 @@ impl Store {
         Ok(removed)
     }
 
-    /// Gives the free space of the file back; the bytes by which it is smaller then.
+    /// Returns free space of the file to the disk. Returns the number of bytes.
     pub fn give_back(&self, watch: &Watch) -> Result<u64> {
         self.write(|writer| compact::give_back(writer, watch))
     }
 
-    /// Refuses a view of a past of which the store does not keep all, from this time on, in
+    /// Rejects a view of a past that the store does not keep completely. `start` is in
     /// microseconds.
-    ///
-    /// # Errors
-    /// `QueryError` that says what is kept; `StoreError` for an unknown feed; the others.
     pub(crate) fn check_history(&self, feed: &str, view: View, start: Option<i64>) -> Result<()> {
         if matches!(view, View::Latest | View::ChangedSince(0)) {
             return Ok(());
@@ -86,10 +81,7 @@ impl Store {
         self.snapshot_of(feed, |_, found| found.retention.check(feed, view, start))
     }
 
-    /// Copies the store to another path; it may be in use.
-    ///
-    /// # Errors
-    /// `StoreError` where the path exists already, and where it was stopped; `StoreFull`; the others.
+    /// Copies the store to a new path. The store may be in use.
     pub fn backup(&self, to: &Path, share: Option<Share>, watch: &Watch) -> Result<()> {
         let to = path::resolve(to)?;
         let exists = || {
@@ -116,7 +108,7 @@ impl Store {
         })
     }
 
-    /// Reads everything and verifies its checksums.
+    /// Reads everything and verifies the checksums.
     pub fn check(&self, watch: &Watch) -> Result<()> {
         self.snapshot(|connection| {
             let feeds = Feeds::load(connection)?;
@@ -138,7 +130,7 @@ fn check_feed(connection: &Connection, feed: &FeedRow, watch: &Watch) -> StoreRe
     feed.state(connection)?;
     let known = FeedIndex::load(connection, feed)?;
     let mut directory = Directory::new(connection, feed.id)?;
-    let found = FoundBlocks::load(connection, &known, feed, ALL_TIME, None)?;
+    let found = FoundBlocks::load(connection, &known, feed, ALL_TIME)?;
     let mut arrivals = ArrivalSums::default();
     watch.expect(found.blocks.len() as u64);
     for blocks in found.blocks.chunks(VERIFIED) {
@@ -149,20 +141,20 @@ fn check_feed(connection: &Connection, feed: &FeedRow, watch: &Watch) -> StoreRe
         }
         watch.step(blocks.len() as u64)?;
     }
-    // Versions that were removed cannot be counted again.
+    // Removed versions cannot be counted again.
     let is_whole = feed.retention == Retention::default();
     pages::check(connection, feed, is_whole.then_some(&arrivals))?;
     seen_log::check(connection, feed)
 }
 
-/// Removes what there is of a copy.
+/// Removes the files of a copy.
 pub(super) fn remove_copy(part: &Path) {
     for ending in ["", access::LOG, access::MEMORY] {
         let _gone = std::fs::remove_file(files::beside(part, ending));
     }
 }
 
-/// Copies the snapshot that a connection reads into an empty file. The copy gets a mark of its own: no
+/// Copies the snapshot of a connection into an empty file. The copy gets its own mark, so that no
 /// log of the store belongs to it.
 pub(super) fn copy(connection: &Connection, to: &Path, watch: &Watch) -> StoreResult<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
@@ -178,7 +170,7 @@ pub(super) fn copy(connection: &Connection, to: &Path, watch: &Watch) -> StoreRe
     flush(to).map_err(|error| StoreFailure::Core(system(to, "the copy cannot be flushed", &error)))
 }
 
-/// Makes a file durable. Windows flushes what may be written.
+/// Makes a file durable. Windows flushes only files that are open for writing.
 pub(super) fn flush(file: &Path) -> std::io::Result<()> {
     std::fs::OpenOptions::new().write(true).open(file)?.sync_all()
 }

@@ -1,6 +1,6 @@
-//! The store: one file with every version of every point of some feeds, and how far each feed has
-//! been read. A page and the state that follows from it are written in one transaction, so that no
-//! checkpoint is ahead of its data (§4.5.2).
+//! The store: one file with every version of every point of its feeds, and the state of each feed.
+//! A page and the state that follows from it are written in one transaction, so no checkpoint is
+//! ahead of its data.
 //!
 //! ```text
 //! Delivery -> apply -> page_merge -> block (bytes) -> directory -> one commit
@@ -84,14 +84,14 @@ pub use self::watch::Watch;
 use self::writer::{Writer, Writers};
 use crate::error::{Error, Kind, Result};
 
-/// The timestamps of a block in these bytes, `None` where they are no block: for tests/fuzz.
+/// The timestamps of an encoded block, or `None` for other bytes. For tests/fuzz.
 #[must_use]
 pub fn block_times(bytes: &[u8]) -> Option<Vec<i64>> {
     let rows = block::decode(bytes)?;
     Some(rows.iter().map(|row| row.timestamp).collect())
 }
 
-/// One store file. Shared by threads and, each with its own connection, by processes.
+/// One store file. Threads share it. Each process has its own connection.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
@@ -103,16 +103,12 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store at `path`; creates a missing one, for its owner alone.
+    /// Opens the store at `path`, or creates it for its owner only.
     pub fn open(path: &Path) -> Result<Self> {
         Self::open_with(path, StoreOptions::default())
     }
 
-    /// Opens the store at `path`; creates a missing one, unless it is opened to be read only.
-    ///
-    /// # Errors
-    /// `StoreError` naming the path: not a store, of another schema, on a network
-    /// filesystem, not readable or not writable; `StoreCorrupt`; `StoreFull`.
+    /// Opens the store at `path`. Creates a missing one unless it is opened read-only.
     pub fn open_with(path: &Path, options: StoreOptions) -> Result<Self> {
         Self::open_as(path, options, BUSY_TIMEOUT)
     }
@@ -130,8 +126,8 @@ impl Store {
                 .map(|link| Writers::new(Writer::new(link)))
         };
         let writers = opened.map_err(|failure| {
-            // The header is read only where no connection can have the file open: closing a file
-            // releases the locks of all of this process's connections to it.
+            // Only read the header if no connection can have the file open: closing a file releases
+            // the locks of all connections of this process to it.
             let foreign = failure.is_no_database().then(|| not_ours(&path)).flatten();
             foreign.unwrap_or_else(|| failure.into_error(&path))
         })?;
@@ -149,13 +145,12 @@ impl Store {
         })
     }
 
-    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The names of its feeds, sorted.
+    /// Returns the names of the feeds, sorted.
     pub fn feeds(&self) -> Result<Vec<String>> {
         self.snapshot(|connection| {
             let feeds = Feeds::load(connection)?;
@@ -166,15 +161,15 @@ impl Store {
         })
     }
 
-    /// The highest sequence number applied to a feed; 0 for an unknown feed.
+    /// Returns the highest sequence number applied to a feed, or 0 for an unknown feed.
     pub fn sequence(&self, feed: &str) -> Result<u64> {
         self.snapshot(|connection| {
             Ok(Feeds::load(connection)?.find(feed).map_or(0, |feed| feed.sequence))
         })
     }
 
-    /// The highest sequence number whose page was read at or before `at`, by the service's time; 0
-    /// where there is none.
+    /// Returns the highest sequence number of a page that was read at or before `at`, by the
+    /// service's time, or 0 if there is none.
     pub fn sequence_at(&self, feed: &str, at: Timestamp) -> Result<u64> {
         self.snapshot(|connection| {
             let feeds = Feeds::load(connection)?;
@@ -185,28 +180,28 @@ impl Store {
         })
     }
 
-    /// When the pages of a feed were read, by the service's time, in microseconds; those of forgotten
-    /// ranges are left out.
+    /// Returns the times at which the pages of a feed were read, by the service's time, in
+    /// microseconds. Pages of forgotten ranges are left out.
     pub fn page_times(&self, feed: &str) -> Result<Vec<i64>> {
         self.snapshot_of(feed, |connection, feed| {
             Ok(pages::all(connection, feed)?.iter().map(|page| page.read_at).collect())
         })
     }
 
-    /// The ranges of the chains of a feed up to a sequence number.
+    /// Returns the ranges of the chains of a feed up to a sequence number.
     pub(crate) fn chains_until(&self, feed: &str, sequence: u64) -> Result<PageChains> {
         self.snapshot_of(feed, |connection, feed| {
             Ok(PageChains::until(sequence, &pages::all(connection, feed)?))
         })
     }
 
-    /// Begins to read points of a feed.
+    /// Starts a read of a feed's points.
     #[expect(clippy::needless_pass_by_value, reason = "a reader has its own")]
     pub fn read(&self, feed: &str, filter: PointFilter) -> Result<Reader> {
         self.with_path(self.connect().and_then(|link| Reader::new(&self.path, link, feed, &filter)))
     }
 
-    /// Whether the feed has a point in each of the ranges; flagged points count.
+    /// Returns whether the feed has a point in each of the ranges. Withdrawn points count.
     pub fn holds(&self, feed: &str, ranges: &[(i64, i64)]) -> Result<Vec<bool>> {
         self.snapshot(|connection| {
             let feeds = Feeds::load(connection)?;
@@ -216,7 +211,7 @@ impl Store {
             let held = |range: &(i64, i64)| {
                 let range = i128::from(range.0)..i128::from(range.1);
                 let blocks = std::slice::from_ref(&range);
-                let found = FoundBlocks::load(connection, &known, feed, blocks, None)?;
+                let found = FoundBlocks::load(connection, &known, feed, blocks)?;
                 for (key, entry) in found.blocks {
                     let rows = rows_of(&mut directory, key, entry.as_ref(), &found.recent)?;
                     let mut rows = rows.into_iter();
@@ -230,12 +225,12 @@ impl Store {
         })
     }
 
-    /// How late points and revisions came. `width` is the feed's bucket width in microseconds.
+    /// Returns how late points and revisions arrived. `width` is the bucket width in microseconds.
     pub(crate) fn delays(&self, feed: &str, width: i64) -> Result<Delays> {
         self.snapshot_of(feed, |connection, feed| delays::delays(connection, feed, width))
     }
 
-    /// Closes the store's connections. Open readers continue to their end; later calls fail with
+    /// Closes the store's connections. Open readers can finish. Later calls fail with
     /// `ClosedError`.
     pub fn close(&self) {
         self.writers.close();
@@ -245,18 +240,15 @@ impl Store {
         outcome.map_err(|failure| failure.into_error(&self.path))
     }
 
-    /// How it was opened.
     #[must_use]
     pub fn options(&self) -> StoreOptions {
         self.options
     }
 
-    /// The turns at its feeds of the reads of this process.
     pub(crate) fn turns(&self) -> &Turns {
         &self.turns
     }
 
-    /// A connection to read with.
     fn connect(&self) -> StoreResult<StoreConnection> {
         self.writers.refuse_closed()?;
         if self.options.read_only {
@@ -273,19 +265,18 @@ impl Store {
         Err(Error::new(Kind::StoreError, message).with_hint("Open it again without read_only=."))
     }
 
-    /// Writes with this process's writer.
     fn write<T>(&self, write: impl FnOnce(&mut Writer) -> StoreResult<T>) -> Result<T> {
         self.refuse_read_only()?;
         let open = || StoreConnection::open_prepared(&self.path, self.busy_timeout);
         self.with_path(self.writers.write(open, write))
     }
 
-    /// Reads in one transaction.
+    /// Runs `read` in one transaction.
     fn snapshot<T>(&self, read: impl FnOnce(&Connection) -> StoreResult<T>) -> Result<T> {
         self.with_path(self.connect().and_then(|link| link.read(&self.path, read)))
     }
 
-    /// Reads a feed in one transaction.
+    /// Runs `read` on one feed in one transaction.
     fn snapshot_of<T>(
         &self,
         feed: &str,
@@ -295,8 +286,8 @@ impl Store {
     }
 }
 
-/// The error for a file whose header says that no siteline wrote it; `None` for a store, and where
-/// the header cannot be read.
+/// Returns an error if the header shows that the file is not a store. Returns `None` for a store,
+/// or if the header cannot be read.
 fn not_ours(path: &Path) -> Option<Error> {
     let mut header = Vec::new();
     std::fs::File::open(path).ok()?.take(72).read_to_end(&mut header).ok()?;
@@ -319,7 +310,7 @@ impl Target for Store {
         Ok(self.states(&[feed])?.pop().flatten())
     }
 
-    /// In one snapshot, whose feeds are verified once.
+    /// Verifies the feeds only once.
     fn states(&self, feeds: &[&str]) -> Result<Vec<Option<Vec<u8>>>> {
         self.snapshot(|connection| {
             let known = Feeds::load(connection)?;

@@ -1,4 +1,4 @@
-//! Whether a path is on a network filesystem.
+//! Detects paths on a network filesystem.
 
 #[cfg(unix)]
 pub(super) use self::unix::filesystem;
@@ -11,41 +11,20 @@ mod unix {
     use std::os::unix::ffi::OsStringExt as _;
     use std::path::{Path, PathBuf};
 
-    /// Filesystems on which the locks and the shared memory of a store are unreliable; `*` at the end
-    /// of a kind matches any ending.
-    const NETWORK: [&str; 21] = [
-        "nfs*",
-        "cifs",
-        "smb*",
-        "afs",
-        "ceph",
-        "lustre",
-        "glusterfs",
-        "beegfs",
-        "gpfs",
-        "gfs2",
-        "ocfs2",
-        "coda",
-        "orangefs",
-        "ncpfs",
-        "fuse.sshfs",
-        "fuse.gluster*",
-        "fuse.ceph*",
-        "fuse.s3fs",
-        "fuse.gcsfuse",
-        "fuse.rclone",
-        "fuse.davfs*",
-    ];
+    /// Filesystems on which locks and shared memory are unreliable. A trailing `*` matches any
+    /// suffix.
+    const NETWORK: &str = "nfs* cifs smb* afs ceph lustre glusterfs beegfs gpfs gfs2 ocfs2 coda \
+        orangefs ncpfs fuse.sshfs fuse.gluster* fuse.ceph* fuse.s3fs fuse.gcsfuse fuse.rclone \
+        fuse.davfs*";
 
-    /// The kind of the network filesystem that a path is on; `None` for other filesystems, and where the
-    /// system has no table of mounts.
+    /// Returns the type of the network filesystem of a path, or `None` for other filesystems and
+    /// without a mount table.
     pub(in crate::store) fn filesystem(path: &Path) -> Option<String> {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
         mounted(&mounts, path)
     }
 
-    /// The kind of the network filesystem that a path is on, from the text of `/proc/self/mountinfo`;
-    /// `None` for other filesystems.
+    /// Finds the filesystem of a path in the text of `/proc/self/mountinfo`.
     fn mounted(mounts: &str, path: &Path) -> Option<String> {
         let mut nearest: Option<(PathBuf, &str)> = None;
         for line in mounts.lines() {
@@ -68,10 +47,10 @@ mod unix {
             Some(beginning) => kind.starts_with(beginning),
             None => kind == known,
         };
-        NETWORK.iter().any(|known| matches(known)).then(|| kind.to_owned())
+        NETWORK.split(' ').any(matches).then(|| kind.to_owned())
     }
 
-    /// A mount point with octal escapes such as `\040` decoded.
+    /// Decodes octal escapes in a mount point, such as `\040`.
     fn unescape(text: &str) -> PathBuf {
         let mut bytes = Vec::with_capacity(text.len());
         let mut rest = text.as_bytes();
@@ -122,8 +101,7 @@ mod unix {
 mod windows {
     use std::path::{Component, Path, Prefix};
 
-    /// The share that a path is on, by its name: resolved, a path on a drive that stands for a share
-    /// has the name of the share. What else may be a network is not guessed.
+    /// Returns the share of a path. The path is resolved, so a mapped drive appears as its share.
     pub(in crate::store) fn filesystem(path: &Path) -> Option<String> {
         let Some(Component::Prefix(prefix)) = path.components().next() else { return None };
         match prefix.kind() {

@@ -1,5 +1,5 @@
-//! Merges one page into the points of a feed. What it brings of a block goes into the block; where it
-//! brings only a few points of each of many blocks, they become one row of recent points.
+//! Merges one page into the points of a feed. Rows go into the block of their series and time. If a
+//! page has only a few points in each of many blocks, they become one row of recent points instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,18 +17,19 @@ use super::seen::SeenPoints;
 use super::seen_log::LaterPages;
 use super::writer_cache::KnownFeed;
 
-/// When points are recent, and when they are moved into their blocks. A block has 128 buckets.
+/// Limits that decide when points are recent and when they move into their blocks. A block has 128
+/// buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RecentLimits {
-    /// A page with fewer points of a block than this brings a few of it.
+    /// A page has *a few* points of a block if it has fewer than this.
     pub(super) few: usize,
-    /// With a few points of at least so many blocks, a page becomes a row of recent points.
+    /// If a page has a few points of at least this many blocks, they become a row of recent points.
     pub(super) many: usize,
-    /// A stretch of time that a page leaves is moved into its blocks, if it has so many recent points
-    /// for each of them: with fewer, a block would be rewritten too often.
+    /// The recent points of a stretch move into its blocks if there are this many per block. With a
+    /// lower limit, blocks would be rewritten too often.
     pub(super) dense: usize,
-    /// With more recent points than this, all are moved that the page does not touch. A writer has
-    /// them in memory, 64 bytes each.
+    /// With more recent points than this, all that the page does not touch move into their blocks.
+    /// A writer keeps them in memory, 64 bytes each.
     pub(super) most: usize,
 }
 
@@ -38,7 +39,7 @@ impl Default for RecentLimits {
     }
 }
 
-/// What one page does to the points of its feed.
+/// The merge of one page into its feed.
 pub(super) struct PageMerge<'c, 'k> {
     connection: &'c Connection,
     directory: Directory<'c>,
@@ -47,7 +48,7 @@ pub(super) struct PageMerge<'c, 'k> {
     log: PageRow,
     limits: RecentLimits,
     counts: MergeCounts,
-    /// New rows of blocks of which the page brings a few points.
+    /// New rows of blocks with a few points.
     few: Vec<(BlockKey, PointVersion)>,
 }
 
@@ -64,8 +65,8 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         Ok(Self { connection, directory, known, feed, log, limits, counts, few })
     }
 
-    /// Merges what the page brings, by block. `later` is given for a page that is not the newest,
-    /// `brought` for the last page of a chain: the points seen since the chain began.
+    /// Merges the rows of the page, by block. `later` is set if the page is not the newest.
+    /// `brought` is set for the last page of a chain: the points seen since the chain began.
     pub(super) fn run(
         mut self,
         mut incoming: Vec<(BlockKey, Vec<PointVersion>)>,
@@ -73,7 +74,7 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         brought: Option<&SeenPoints>,
     ) -> StoreResult<MergeCounts> {
         if later.is_some() {
-            // What it changes in the histories of points are rows that others added.
+            // The page changes histories, and some of their rows are still recent.
             let all = self.known.recent.stretches().map(|(stretch, _)| stretch).collect();
             self.move_into_blocks(&all)?;
         }
@@ -136,13 +137,13 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         merged.map_or(Ok(()), |rows| self.store(key, rows))
     }
 
-    /// All versions of the points of a block: what is in it, and what is recent.
+    /// All versions of the points of a block, including recent ones.
     fn rows_of(&mut self, key: BlockKey) -> StoreResult<Vec<PointVersion>> {
         let rows = self.directory.rows_of(&self.known.index, key)?;
         Ok(combine(rows, self.known.recent.rows(key)))
     }
 
-    /// Notes the rows that the newest page adds to a block of which it brings a few points.
+    /// Collects the rows that the newest page adds to a block, if it has a few.
     fn add_few(&mut self, key: BlockKey, incoming: &[PointVersion]) -> StoreResult<()> {
         let KnownFeed { index, recent, blocks } = &mut *self.known;
         let load = || self.directory.rows_of(index, key);
@@ -158,7 +159,7 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         Ok(())
     }
 
-    /// Writes the rows of blocks of which the page brings a few points.
+    /// Writes the collected rows, as recent points or into their blocks.
     fn save_few(&mut self) -> StoreResult<()> {
         let few = std::mem::take(&mut self.few);
         if few.is_empty() {
@@ -182,7 +183,7 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         Ok(())
     }
 
-    /// The stretches of time whose recent points are to be moved into their blocks.
+    /// The stretches with recent points to move into their blocks now.
     fn due(&self) -> BTreeSet<i64> {
         let RecentLimits { dense, most, .. } = self.limits;
         let recent = &self.known.recent;
@@ -212,8 +213,8 @@ impl<'c, 'k> PageMerge<'c, 'k> {
     }
 }
 
-/// Moves the recent points of the stretches of time that begin before `end` into their blocks, where no
-/// page is merged. Gives the directory pages of these stretches.
+/// Moves the recent points before `end` into their blocks, outside a merge. Returns the directory
+/// pages of these stretches.
 pub(super) fn move_recent(
     connection: &Connection,
     known: &mut KnownFeed,
@@ -235,8 +236,7 @@ pub(super) fn move_recent(
     Ok(known.index.pages_until(last))
 }
 
-/// The rows that the newest page adds to the points of a block: `rows` are in the block, others are
-/// recent.
+/// The rows that the newest page adds to a block with these stored and recent rows.
 fn newer<'r>(
     rows: &'r [PointVersion],
     recent: &'r [PointVersion],
@@ -244,7 +244,8 @@ fn newer<'r>(
     counts: &'r mut MergeCounts,
 ) -> impl Iterator<Item = PointVersion> {
     let last = |rows: &[PointVersion], timestamp| {
-        // Most pages bring points after all others: one look into rows that are far apart in memory.
+        // Most pages have later points than the block. Checking one row avoids a search in cold
+        // memory.
         if rows.last().is_none_or(|row| row.timestamp < timestamp) {
             return None;
         }
@@ -258,7 +259,7 @@ fn newer<'r>(
     })
 }
 
-/// Adds an absent row for each stored point of the chain's range that no page has brought since the
+/// Adds an absent row for each stored point in the chain's range that no page has brought since the
 /// chain began.
 fn add_absent(
     log: &PageRow,

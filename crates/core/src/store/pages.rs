@@ -1,5 +1,5 @@
-//! The log of page requests: the range, time and counts of each. The newest requests, and those of
-//! unfinished chains, also have the points that they brought (seen points: [`super::seen_log`]).
+//! The log of page requests: the range, the time and the counts of each. [`super::seen_log`] stores
+//! the points of the newest requests and of unfinished chains.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,13 @@ use super::failure::{StoreFailure, StoreResult};
 use super::feeds::FeedRow;
 use super::target::Applied;
 
+const OTHER_ARRIVALS: &str = "the arrivals of a page do not match its points";
+
 /// One page request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PageRow {
     pub(super) sequence: u64,
-    /// Sequence number of the chain's first page.
+    /// Sequence number of the first page of the chain.
     pub(super) chain: u64,
     /// The chain's range.
     pub(super) start: i64,
@@ -43,16 +45,12 @@ impl PageRow {
         ]
     }
 
-    /// The row, its checksum, and the bytes of its arrivals.
+    /// Reads the row, its checksum, and the encoded arrivals.
     fn read<'r>(feed: i64, row: &'r SqlRow<'_>) -> StoreResult<(Self, i64, &'r [u8])> {
         let number = |index: usize| row.get::<_, i64>(index);
         let count = |index| Ok::<_, StoreFailure>(number(index)?.cast_unsigned());
-        let tally = Applied {
-            inserted: count(7)?,
-            revised: count(8)?,
-            unchanged: count(9)?,
-            flagged: count(10)?,
-        };
+        let (inserted, revised) = (count(7)?, count(8)?);
+        let (unchanged, flagged) = (count(9)?, count(10)?);
         let page = Self {
             sequence: count(0)?,
             chain: count(1)?,
@@ -61,7 +59,7 @@ impl PageRow {
             read_at: number(4)?,
             is_last: number(5)? != 0,
             points: number(6)?,
-            tally,
+            tally: Applied { inserted, revised, unchanged, flagged },
         };
         let (check, arrivals) = (number(11)?, row.get_ref(12)?.as_blob().unwrap_or_default());
         if row_check(feed, &page.numbers(), arrivals) != check {
@@ -70,12 +68,12 @@ impl PageRow {
         Ok((page, check, arrivals))
     }
 
-    /// True for a page between the first page of this one's chain and this one, both included.
+    /// Whether a page was read between the start of this page's chain and this page, inclusive.
     pub(super) fn is_after(&self, sequence: u64) -> bool {
         (self.chain..=self.sequence).contains(&sequence)
     }
 
-    /// Adds the page to the log, with its arrivals, and changes those of other pages.
+    /// Adds the page to the log with its arrivals, and changes the arrivals of other pages.
     pub(super) fn save(
         &self,
         connection: &Connection,
@@ -84,16 +82,15 @@ impl PageRow {
     ) -> StoreResult<()> {
         save_row(connection, feed, &self.numbers(), arrivals.own)?;
         for (sequence, mut more) in arrivals.others {
-            if more.are_none() {
-                continue;
+            if !more.are_none() {
+                add_arrivals(connection, feed, sequence, more)?;
             }
-            add_arrivals(connection, feed, sequence, more)?;
         }
         Ok(())
     }
 }
 
-/// The numbers of a page's row.
+/// The numeric columns of a page's row.
 pub(super) type PageNumbers = [i64; 11];
 
 fn row_check(feed: i64, numbers: &PageNumbers, arrivals: &[u8]) -> i64 {
@@ -108,8 +105,8 @@ pub(super) fn save_row(
     arrivals: Arrivals,
 ) -> StoreResult<()> {
     let bytes = arrivals.encode().ok_or_else(|| {
-        let what = "a page of points at millions of timestamps".to_owned();
-        StoreFailure::Refused(what, "Ask for smaller pages.")
+        let what = "a page has points at millions of timestamps".to_owned();
+        StoreFailure::Refused(what, "Request smaller pages.")
     })?;
     let check = row_check(feed.id, numbers, &bytes);
     let sql =
@@ -125,7 +122,7 @@ pub(super) fn save_row(
     Ok(())
 }
 
-/// Writes the row of a page anew whose arrivals a late page changes (S11).
+/// Updates the arrivals of a page that a late page changes.
 fn add_arrivals(
     connection: &Connection,
     feed: &mut FeedRow,
@@ -140,7 +137,7 @@ fn add_arrivals(
         Ok(PageRow::read(feed.id, row)
             .map(|(page, check, bytes)| (page, check, more.added_to(bytes))))
     })??;
-    let wrong = StoreFailure::Corrupt("the arrivals of a page are not those of its points");
+    let wrong = StoreFailure::Corrupt(OTHER_ARRIVALS);
     let bytes = bytes.ok_or(wrong)?;
     let check = row_check(feed.id, &page.numbers(), &bytes);
     let sql = r#"UPDATE pages SET "check" = ?3, arrivals = ?4 WHERE feed = ?1 AND sequence = ?2"#;
@@ -152,14 +149,14 @@ fn add_arrivals(
 /// The ranges of chains, in microseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PageChains {
-    /// Those whose last page was applied.
+    /// Chains that ended.
     pub ended: Vec<(i64, i64)>,
-    /// Those that had begun and not ended.
+    /// Unfinished chains.
     pub begun: Vec<(i64, i64)>,
 }
 
 impl PageChains {
-    /// The chains of the pages up to a sequence number; `pages` are ascending.
+    /// Groups the pages up to a sequence number by chain. `pages` are ascending.
     pub(super) fn until(sequence: u64, pages: &[PageRow]) -> Self {
         let mut begun = BTreeMap::new();
         let mut ended = Vec::new();
@@ -175,8 +172,8 @@ impl PageChains {
     }
 }
 
-/// Calls `each` with the pages after a sequence number, ascending, and the bytes of their arrivals. Gives
-/// the digest of their rows.
+/// Visits the pages after a sequence number, ascending, with their encoded arrivals. Returns the
+/// digest of their rows.
 fn visit(
     connection: &Connection,
     feed: i64,
@@ -197,7 +194,7 @@ fn visit(
     Ok(digest)
 }
 
-/// The pages after a sequence number, ascending.
+/// Returns the pages after a sequence number, ascending.
 pub(super) fn after(
     connection: &Connection,
     feed: i64,
@@ -211,7 +208,7 @@ pub(super) fn after(
     Ok(pages)
 }
 
-/// Calls `each` with all pages, ascending, and the bytes of their arrivals. Verifies that none is missing.
+/// Visits all pages, ascending, with their encoded arrivals. Verifies that none is missing.
 fn visit_all(
     connection: &Connection,
     feed: &FeedRow,
@@ -223,7 +220,6 @@ fn visit_all(
     Err(StoreFailure::Corrupt("a row of the page log is missing"))
 }
 
-/// All pages, ascending.
 pub(super) fn all(connection: &Connection, feed: &FeedRow) -> StoreResult<Vec<PageRow>> {
     let mut pages = Vec::new();
     visit_all(connection, feed, |page, _| {
@@ -233,7 +229,7 @@ pub(super) fn all(connection: &Connection, feed: &FeedRow) -> StoreResult<Vec<Pa
     Ok(pages)
 }
 
-/// Calls `each` with the arrivals of all pages, ascending, each with its sequence number.
+/// Visits the arrivals of all pages with their sequence numbers, ascending.
 pub(super) fn arrivals(
     connection: &Connection,
     feed: &FeedRow,
@@ -246,7 +242,7 @@ pub(super) fn arrivals(
     })
 }
 
-/// Deletes the pages of chains that ended before a time: they brought nothing that is kept.
+/// Deletes the pages of chains with a range that ends before a time. None of their points is kept.
 pub(super) fn forget(connection: &Connection, feed: &mut FeedRow, before: i64) -> StoreResult<()> {
     let sql = r#"DELETE FROM pages WHERE feed = ?1 AND "end" < ?2 RETURNING "check""#;
     let mut statement = connection.prepare(sql)?;
@@ -257,7 +253,7 @@ pub(super) fn forget(connection: &Connection, feed: &mut FeedRow, before: i64) -
     Ok(())
 }
 
-/// Verifies the page log, and that the arrivals in it are those of the blocks, where these are known.
+/// Verifies the page log, and compares its arrivals with those in the blocks, if given.
 pub(super) fn check(
     connection: &Connection,
     feed: &FeedRow,
@@ -265,10 +261,9 @@ pub(super) fn check(
 ) -> StoreResult<()> {
     let mut of_pages = ArrivalSums::default();
     arrivals(connection, feed, |sequence, runs| of_pages.add_page(sequence, &runs))?;
-    let wrong = "the arrivals of a page are not those of its points";
     if of_blocks.is_none_or(|of_blocks| of_pages == *of_blocks) {
         Ok(())
     } else {
-        Err(StoreFailure::Corrupt(wrong))
+        Err(StoreFailure::Corrupt(OTHER_ARRIVALS))
     }
 }

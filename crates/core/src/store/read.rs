@@ -1,4 +1,4 @@
-//! Reading a feed: a snapshot on its own connection; each block is verified when it is read.
+//! Reads a feed from a snapshot on its own connection. Each block is verified when it is read.
 
 use std::collections::{BTreeMap, BTreeSet, TryReserveError};
 use std::ops::Range;
@@ -23,15 +23,16 @@ use super::view::{Flagged, PointFilter, View};
 use crate::data::Identity;
 use crate::error::{Error, Kind, Result};
 
-/// Points in a batch where the caller sets no number.
+/// Default number of points in a batch.
 const BATCH: usize = 65_536;
-/// Points by which a batch may exceed that: those of the block that completes it.
+/// A batch may exceed its size by the points of the block that completes it.
 const BLOCK: usize = 128;
 
-/// A block to read, with the index of its identity; without an entry, all its points are recent.
+/// The index of a series, and one of its blocks. Without an entry, all points of the block are
+/// recent.
 type ReadBlock = (usize, BlockKey, Option<BlockEntry>);
 
-/// Reads a snapshot of a feed on its own connection, ordered by series, then by time.
+/// Reads a snapshot of a feed, ordered by series, then by time.
 #[derive(Debug)]
 pub struct Reader {
     path: PathBuf,
@@ -40,13 +41,13 @@ pub struct Reader {
     feed: FeedRow,
     known: FeedIndex,
     ranges: Vec<Range<i128>>,
-    /// Ascending; `None` for all.
+    /// The selected series, ascending, or `None` for all.
     series: Option<Vec<i64>>,
     view: View,
     flagged: Flagged,
     identities: Vec<Identity>,
     recent: RecentPoints,
-    /// The blocks to read; `None` until the first points are asked for.
+    /// The blocks to read, or `None` before the first points are requested.
     blocks: Option<Vec<ReadBlock>>,
     at: usize,
 }
@@ -91,32 +92,31 @@ impl Reader {
         })
     }
 
-    /// As [`View::schema`].
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    /// Points before this time, in microseconds, were forgotten; the least time where none were.
+    /// Points before this time, in microseconds, were forgotten. `i64::MIN` if none were.
     #[must_use]
     pub fn kept_from(&self) -> i64 {
         self.feed.retention.kept_from
     }
 
-    /// The ids of all series of the feed, in the order of the points.
+    /// Returns the ids of all series of the feed, in the order of the points.
     #[must_use]
     pub fn identities(&self) -> &[Identity] {
         &self.identities
     }
 
-    /// The ids of the series that are read.
+    /// Returns the ids of the series that are read.
     pub fn picked(&self) -> impl Iterator<Item = &Identity> {
         let number = |ids: &&Identity| self.known.series.get(*ids).copied();
         self.identities.iter().filter(move |ids| number(ids).is_some_and(|one| self.is_picked(one)))
     }
 
-    /// Reads these series alone, by their places in [`Reader::identities`], and none that the filter
-    /// does not pick. Called before the first points are asked for.
+    /// Reads only these series, given by their indices in [`Reader::identities`]. The filter still
+    /// applies. Call it before the first points are read.
     pub fn keep_series(&mut self, places: &[usize]) {
         let kept = places.iter().filter_map(|place| self.identities.get(*place));
         let numbers = kept.filter_map(|ids| self.known.series.get(ids).copied());
@@ -129,30 +129,25 @@ impl Reader {
         self.series.as_ref().is_none_or(|picked| picked.binary_search(&series).is_ok())
     }
 
-    /// The keys of the recent points of the picked series.
     fn recent_keys(&self) -> impl Iterator<Item = BlockKey> {
         self.recent.keys().filter(|key| self.is_picked(key.0))
     }
 
-    /// The next points: at least `rows` where there are so many, up to the end of a block; `None`
-    /// after the last.
-    ///
-    /// # Errors
-    /// `StoreCorrupt` and the other `StoreError`s; after an error there are no more batches.
-    /// `ForkError` in another process than the one that began the read.
+    /// Returns the next points, or `None` after the last. A batch has at least `rows` points if
+    /// there are enough, and ends with a block. After an error there are no more batches.
     pub fn next_batch(&mut self, rows: usize) -> Result<Option<RecordBatch>> {
         let batch = self.next_points(rows.max(1));
         self.checked(batch)
     }
 
-    /// How many points there are. Of a block that the read gives or omits as a whole, the directory says
-    /// how many it has: it is not read.
+    /// Counts the points. Blocks that the read includes or omits completely are counted in the
+    /// directory and not read.
     pub fn count_points(&mut self) -> Result<u64> {
         let count = self.add_up();
         self.checked(count)
     }
 
-    /// Ends the read where it failed, or where a writer may have changed the file meanwhile.
+    /// Ends the read after an error, or if a writer may have changed the file meanwhile.
     fn checked<T>(&mut self, outcome: StoreResult<T>) -> Result<T> {
         let outcome = self.link.check_unchanged(&self.path).and(outcome);
         outcome.map_err(|failure| {
@@ -184,7 +179,6 @@ impl Reader {
         Ok(count)
     }
 
-    /// Whether a range contains all of a block.
     fn is_whole(&self, key: BlockKey) -> bool {
         let block = times(key.1, self.feed.span);
         let mut ranges = overlapping(&self.ranges, &block).iter();
@@ -196,7 +190,7 @@ impl Reader {
         found_blocks::each_block(connection, &self.known, &self.feed, &self.ranges, series, each)
     }
 
-    /// Finds the blocks that may show a point, unless they are known.
+    /// Finds the blocks that may contain points of the view, if this was not done before.
     pub fn find_blocks(&mut self) -> Result<()> {
         let found = self.load_blocks();
         self.checked(found)
@@ -207,7 +201,7 @@ impl Reader {
             return Ok(());
         }
         let mut order = vec![0; self.identities.len() + 1];
-        // Series are numbered from 1 without a gap, as a checksum has verified.
+        // Series numbers are consecutive from 1. A checksum has verified this.
         let number = |id: i64| usize::try_from(id).unwrap_or_default().min(self.identities.len());
         for (index, identity) in self.identities.iter().enumerate() {
             order[self.known.series.get(identity).map_or(0, |id| number(*id))] = index;
@@ -235,19 +229,18 @@ impl Reader {
         self.blocks.as_deref().and_then(|blocks| blocks.get(self.at..)).unwrap_or_default()
     }
 
-    /// No points yet, with the capacity for all that are left of those that
-    /// [`Reader::find_blocks`] has found.
+    /// Allocates columns for all points that are left in the blocks of [`Reader::find_blocks`].
     pub fn allocate(&self) -> Result<ShownPoints, TryReserveError> {
         ShownPoints::new(self.view, self.likely_points())
     }
 
-    /// About how many points are left, as the directory says it: no block is read.
+    /// Estimates the number of points that are left, from the directory only.
     pub(super) fn likely_points(&self) -> usize {
         let points = |(_, key, entry): &ReadBlock| {
             let count = entry.map_or(0, |BlockEntry { summary, .. }| {
                 let known = summary.count(self.view, self.flagged);
                 known.unwrap_or(match (self.view, self.flagged) {
-                    // Mostly few of a block's points.
+                    // Such a read shows only a few points of most blocks.
                     (view, flagged) if view.is_log() || flagged == Flagged::Only => 0,
                     _ => summary.points,
                 })
@@ -257,7 +250,7 @@ impl Reader {
         self.blocks_left().iter().map(points).sum()
     }
 
-    /// The part of so many points of a block that the ranges have, if the points have equal distances.
+    /// The share of a block's points in the ranges, if the points are evenly spaced.
     fn share(&self, stretch: i64, points: u64) -> usize {
         let block = times(stretch, self.feed.span);
         let part = |range: &Range<i128>| range.end.min(block.end) - range.start.max(block.start);
@@ -267,7 +260,7 @@ impl Reader {
         usize::try_from(share).unwrap_or_default()
     }
 
-    /// Adds the next points, as many as [`Reader::next_batch`] would give; false after the last.
+    /// Adds as many points as [`Reader::next_batch`] returns. Returns false after the last.
     pub fn read_into(&mut self, shown: &mut ShownPoints, rows: usize) -> Result<bool> {
         let read = self.add_next(shown, rows.max(1));
         self.checked(read)?;
@@ -306,7 +299,6 @@ impl Reader {
     }
 }
 
-/// Batches of about 65,536 points.
 impl Iterator for Reader {
     type Item = Result<RecordBatch, ArrowError>;
 
@@ -329,7 +321,7 @@ pub(super) fn find<'f>(feeds: &'f Feeds, name: &str) -> StoreResult<&'f FeedRow>
     })
 }
 
-/// The numbers of the series that a filter picks; `None` for all.
+/// The numbers of the selected series, or `None` for all.
 fn pick(filter: &SeriesFilter, known: &FeedIndex, name: &str) -> StoreResult<Option<Vec<i64>>> {
     filter.pick(&known.series).map_err(|unknown| {
         let message = format!("feed {name:?} has no {unknown}");
@@ -338,7 +330,7 @@ fn pick(filter: &SeriesFilter, known: &FeedIndex, name: &str) -> StoreResult<Opt
     })
 }
 
-/// Leaves what lies before a time out of ascending ranges.
+/// Removes the times before `before` from ascending ranges.
 fn leave_out(ranges: &mut Vec<Range<i128>>, before: i64) {
     for range in &mut *ranges {
         range.start = range.start.max(i128::from(before));

@@ -1,14 +1,14 @@
-//! Recent points: what pages brought of many series, a few points of each. Such a page is one row of
-//! the table `recent`. Written into the blocks of its series at once, it would rewrite thousands of
-//! blocks for two points each. When many points of a stretch of time have come together, they are
-//! moved into its blocks ([`super::page_merge`]).
+//! Recent points: the points of a page that has only a few points of each of many series. Such a
+//! page is one row of the table `recent`. If its points were written into their blocks at once,
+//! thousands of blocks would be rewritten for two points each. Once a stretch of time has many
+//! recent points, they move into its blocks ([`super::page_merge`]).
 //!
 //! ```text
 //! form:u8 rows timestamps:steps series:steps, then the other columns of a block
 //! ```
 //!
-//! Rows are sorted by time, then series, then version: those of a page on a grid are a few runs.
-//! The history of a point is what its block and the recent points have together.
+//! Rows are sorted by time, series and version, so a page on a grid needs few runs. The history of
+//! a point is in its block and its recent points together.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::take;
@@ -26,7 +26,7 @@ const FORM: u8 = 1;
 /// A version of a point, and the number of its series.
 pub(super) type SeriesPoint = (i64, PointVersion);
 
-/// The bytes of one row of the table.
+/// Encodes a row of the table.
 pub(super) fn encode(mut points: Vec<SeriesPoint>) -> Vec<u8> {
     points.sort_unstable_by_key(|(series, row)| (row.timestamp, *series, row.version));
     let rows: Vec<PointVersion> = points.iter().map(|(_, row)| *row).collect();
@@ -39,7 +39,7 @@ pub(super) fn encode(mut points: Vec<SeriesPoint>) -> Vec<u8> {
     sink.0
 }
 
-/// The points in these bytes; `None` where [`encode`] did not write them.
+/// Decodes points. Returns `None` for bytes that [`encode`] did not write.
 pub(super) fn decode(bytes: &[u8]) -> Option<Vec<SeriesPoint>> {
     let (form, rest) = bytes.split_first()?;
     let mut source = Source(rest);
@@ -57,11 +57,11 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Vec<SeriesPoint>> {
     (source.0.is_empty() && is_sorted).then_some(points)
 }
 
-/// How many recent points there are in a stretch of time.
+/// Number of recent points in a stretch of time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct StretchCount {
     pub(super) rows: usize,
-    /// How many series they are of.
+    /// Number of blocks, one per series.
     pub(super) blocks: usize,
 }
 
@@ -69,11 +69,11 @@ pub(super) struct StretchCount {
 #[derive(Debug, Clone)]
 struct SavedRow {
     check: i64,
-    /// The stretches of time of its points.
+    /// The stretches of its points.
     stretches: BTreeSet<i64>,
 }
 
-/// The recent points of a feed, by the block that they will be moved into.
+/// The recent points of a feed, by the block that they will move into.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RecentPoints {
     blocks: HashMap<BlockKey, Vec<PointVersion>>,
@@ -83,8 +83,8 @@ pub(super) struct RecentPoints {
 }
 
 impl RecentPoints {
-    /// Reads and verifies the recent points of a feed, and keeps those of the blocks that `pick`
-    /// picks.
+    /// Reads and verifies the recent points of a feed. Keeps the points of blocks that `pick`
+    /// selects.
     pub(super) fn load(
         connection: &Connection,
         feed: &FeedRow,
@@ -115,12 +115,12 @@ impl RecentPoints {
         Ok(recent)
     }
 
-    /// Those of a block, by time, then version.
+    /// The recent points of a block, by time, then version.
     pub(super) fn rows(&self, key: BlockKey) -> &[PointVersion] {
         self.blocks.get(&key).map_or(&[], Vec::as_slice)
     }
 
-    /// The blocks that some will be moved into.
+    /// The blocks with recent points.
     pub(super) fn keys(&self) -> impl Iterator<Item = BlockKey> {
         self.blocks.keys().copied()
     }
@@ -129,12 +129,12 @@ impl RecentPoints {
         self.stretches.values().map(|count| count.rows).sum()
     }
 
-    /// The stretches of time that have some, ascending.
+    /// The stretches with recent points, ascending.
     pub(super) fn stretches(&self) -> impl Iterator<Item = (i64, StretchCount)> {
         self.stretches.iter().map(|(stretch, count)| (*stretch, *count))
     }
 
-    /// The stretches of time of the row that a page made.
+    /// The stretches of the points of one page.
     pub(super) fn stretches_of(&self, sequence: u64) -> Option<&BTreeSet<i64>> {
         self.saved.get(&sequence.cast_signed()).map(|row| &row.stretches)
     }
@@ -153,7 +153,7 @@ impl RecentPoints {
         }
     }
 
-    /// Adds the points that a page brought, and writes them as a row.
+    /// Adds the points of a page, and writes them as a row.
     pub(super) fn save(
         &mut self,
         connection: &Connection,
@@ -167,7 +167,7 @@ impl RecentPoints {
         self.save_row(connection, feed, sequence.cast_signed(), points)
     }
 
-    /// Takes those of some stretches, by block, out of their rows.
+    /// Removes the points of some stretches from their rows. Returns them by block.
     pub(super) fn take(
         &mut self,
         connection: &Connection,
@@ -217,7 +217,7 @@ impl RecentPoints {
     }
 }
 
-/// The points of a row that has this checksum.
+/// Decodes the points of a row after verifying its checksum.
 fn verified(
     feed: &FeedRow,
     sequence: i64,

@@ -1,4 +1,4 @@
-//! What of a feed's past is not kept: points that were forgotten, and versions that were compacted.
+//! The past that a feed no longer keeps: forgotten points and compacted versions.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -7,14 +7,14 @@ use super::failure::{StoreFailure, StoreResult};
 use super::view::View;
 use crate::error::{Error, Kind};
 
-/// What [`super::Store::forget`] or [`super::Store::compact`] removed.
+/// Counts of [`super::Store::forget`] or [`super::Store::compact`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Freed {
-    /// Points that are no longer stored.
+    /// Points that were removed.
     pub points: u64,
     /// Older versions of points that are still stored.
     pub versions: u64,
-    /// Bytes of points that the file has room for again.
+    /// Bytes of points that became free space in the file.
     pub bytes: u64,
     /// Bytes by which the file became smaller.
     pub returned: u64,
@@ -29,14 +29,14 @@ impl std::ops::AddAssign for Freed {
     }
 }
 
-/// What of a feed's past is not kept. Times are in microseconds.
+/// The limits of the past that a feed keeps. Times are in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Retention {
-    /// Points before this time were forgotten; the least time where none were.
+    /// Points before this time were forgotten. `i64::MIN` if none were.
     pub(super) kept_from: i64,
-    /// Of points before this time ...
+    /// For points before this time, `history_from` applies.
     pub(super) history_before: i64,
-    /// ... what was known before this page request is not kept.
+    /// The first page request with a complete view of these points.
     pub(super) history_from: u64,
 }
 
@@ -47,7 +47,7 @@ impl Default for Retention {
 }
 
 impl Retention {
-    /// Points before this time go, after this page request.
+    /// Forgets points before a time, after a page request.
     pub(super) fn forget(&mut self, before: i64, sequence: u64) {
         if before > self.kept_from {
             self.kept_from = before;
@@ -55,16 +55,16 @@ impl Retention {
         }
     }
 
-    /// The older versions of points before this time go, after this page request.
+    /// Drops the older versions of points before a time, after a page request.
     pub(super) fn compact(&mut self, before: i64, sequence: u64) {
         self.history_before = self.history_before.max(before);
         self.history_from = self.history_from.max(sequence);
     }
 
-    /// Refuses a view of a past that is not kept, from this time on.
+    /// Rejects a view of a past that is not kept, from `start` on.
     pub(super) fn check(&self, feed: &str, view: View, start: i128) -> StoreResult<()> {
         let asked = match view {
-            // All that is kept has changed since nothing was known.
+            // All kept points have changed since page request 0.
             View::Latest | View::ChangedSince(0) => return Ok(()),
             View::AsOf(sequence)
             | View::ChangedSince(sequence)
@@ -76,18 +76,18 @@ impl Retention {
         }
         let before = Timestamp::from_microsecond(self.history_before).unwrap_or(Timestamp::MAX);
         let message = format!(
-            "feed {feed:?}: of points before {before} the store keeps nothing older than page request {}, \
-             and {asked} is asked for",
+            "feed {feed:?}: for points before {before}, the store keeps nothing older than page \
+             request {}, but {asked} was requested",
             self.history_from
         );
         let hint = match view {
             View::ChangedSince(_) | View::ChangedBetween(..) => format!(
-                "forget() or compact() removed it. Begin again with changes(since=0), or ask for \
+                "forget() or compact() removed it. Start again with changes(since=0), or request \
                  changes from start=\"{before}\" on."
             ),
             _ => format!(
-                "forget() or compact() removed it. What was known of points from start=\"{before}\" on \
-                 is kept."
+                "forget() or compact() removed it. The history of points from start=\"{before}\" \
+                 on is complete."
             ),
         };
         Err(StoreFailure::Core(Error::new(Kind::QueryError, message).with_hint(hint)))

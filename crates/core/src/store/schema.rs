@@ -1,13 +1,13 @@
-//! The tables of the file. An empty file gets them; a file of another schema is refused.
+//! The tables of the file. An empty file gets these tables. A file with another schema is rejected.
 //!
-//! Everything is verified from the top: `store` has a row with the digest of `feeds`, and one with the
-//! mark of the last commit (see `commit_mark`); a feed's row has the digests of its series, directory
-//! pages, page log, seen points and recent points; a directory page lists blocks, each with the
-//! checksum of its chunk. A digest is the sum of the rows' checksums: it detects a missing or an
-//! outdated row as well as a changed one (S7).
+//! Everything is verified from the top. `store` has a row with the digest of `feeds`, and a row
+//! with the mark of the last commit (`commit_mark`). A feed's row has the digests of its series,
+//! directory pages, page log, seen points and recent points. A directory page lists blocks with the
+//! checksums of their chunks. A digest is the sum of the rows' checksums, so it detects missing and
+//! outdated rows too.
 //!
-//! In the file, the table of directory pages is `shelves` and that of chunks is `contents`: these
-//! names are part of format 1 and of its checksums.
+//! In the file, the table of directory pages is called `shelves` and the table of chunks
+//! `contents`. These names are part of format 1 and of its checksums.
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -18,11 +18,10 @@ use crate::error::excerpt;
 
 /// `SLST`, in the file's header.
 pub(super) const APPLICATION: i32 = 0x534C_5354;
-/// Measured beside 8 and 16 KiB: the smallest file, and the shortest log for a small change.
+/// Compared with 8 and 16 KiB: the smallest file, and the shortest log for a small change.
 const PAGE_SIZE: i64 = 4_096;
-/// `PRAGMA auto_vacuum`.
+/// Value of `PRAGMA auto_vacuum`.
 pub(super) const INCREMENTAL: i64 = 2;
-
 /// The hint of the error for a file that is not a store.
 pub(super) const OTHER_PATH: &str = "Name another file, or one that does not exist yet.";
 
@@ -61,7 +60,7 @@ CREATE TABLE identity (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 INSERT INTO identity VALUES (lower(hex(randomblob(16))));
 "#;
 
-/// The first row of `store`, and the mark of the commit that wrote it, which is the second one.
+/// The first row of `store`. `mark` is the second row, written by the same commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Root {
     version: i64,
@@ -91,7 +90,7 @@ impl Root {
         root_check(self.version, self.made_by.as_bytes(), self.layout, self.digest)
     }
 
-    /// Writes both rows. Called once in a transaction: the mark follows that of the last commit.
+    /// Writes both rows. Call it once per transaction, because it advances the mark.
     pub(super) fn save(&mut self, connection: &Connection) -> StoreResult<()> {
         let parent = self.mark.id;
         self.mark = CommitMark::after(parent);
@@ -106,7 +105,6 @@ impl Root {
     }
 }
 
-/// The mark of the last commit.
 fn last_commit(connection: &Connection) -> StoreResult<CommitMark> {
     let sql = r#"SELECT layout, digest, "check" FROM store WHERE id = 2"#;
     let (parent, id, check) = connection
@@ -119,19 +117,19 @@ fn last_commit(connection: &Connection) -> StoreResult<CommitMark> {
     Ok(CommitMark { id, parent })
 }
 
-/// Switches to the write-ahead log, with which readers and a writer work at the same time. It needs
-/// shared memory.
+/// Switches to the write-ahead log, so that readers and a writer can work at the same time. The log
+/// needs shared memory.
 fn enable_log(connection: &Connection) -> StoreResult<()> {
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode.eq_ignore_ascii_case("wal") {
         return Ok(());
     }
-    let what = "this filesystem has no shared memory, which a write-ahead log needs";
+    let what = "this filesystem has no shared memory, but a write-ahead log needs it";
     Err(StoreFailure::Refused(what.to_owned(), "Keep the store on a local disk."))
 }
 
-/// Creates the tables in an empty file, and refuses a file of another schema.
+/// Creates the tables in an empty file, and rejects a file with another schema.
 pub(super) fn prepare(connection: &mut Connection) -> StoreResult<()> {
     if connection.is_readonly("main")? {
         return Err(StoreFailure::Sqlite(rusqlite::Error::SqliteFailure(
@@ -150,11 +148,11 @@ pub(super) fn prepare(connection: &mut Connection) -> StoreResult<()> {
         return enable_log(connection);
     }
     connection.pragma_update(None, "page_size", PAGE_SIZE)?;
-    // Lets `compact` return free pages of a new file in steps.
+    // Allows `compact` to return free pages of a new file in steps.
     connection.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
     enable_log(connection)?;
     let changes = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have prepared the file meanwhile.
+    // Another process may have prepared the file in the meantime.
     if self::is_empty(&changes)? {
         create(&changes)?;
     }
@@ -162,7 +160,7 @@ pub(super) fn prepare(connection: &mut Connection) -> StoreResult<()> {
     Ok(changes.commit()?)
 }
 
-/// Refuses an empty file, which cannot be made readable without writing.
+/// Rejects an empty file, because preparing it would write to it.
 pub(super) fn check(connection: &Connection) -> StoreResult<()> {
     if !is_empty(connection)? {
         return verify(connection);
@@ -171,7 +169,7 @@ pub(super) fn check(connection: &Connection) -> StoreResult<()> {
     Err(StoreFailure::Refused(what, "Open it once without read_only=, which prepares it."))
 }
 
-/// Whether the file has no tables yet. Any other file than a store of this schema is refused.
+/// Whether the file has no tables yet. Rejects any file that is not a store of this schema.
 fn is_empty(connection: &Connection) -> StoreResult<bool> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let (application, version) = (number("application_id")?, number("user_version")?);
@@ -198,11 +196,11 @@ fn create(connection: &Connection) -> StoreResult<()> {
     Root { version: i64::from(VERSION), made_by, layout, digest: 0, mark }.save(connection)
 }
 
-/// Verifies that the version and the tables are those that the first row records.
+/// Verifies the version and the tables against the first row.
 fn verify(connection: &Connection) -> StoreResult<()> {
     let root = Root::load(connection)?;
     if root.version != i64::from(VERSION) || Some(root.layout) != layout(connection)? {
-        return Err(StoreFailure::Corrupt("its tables are not those that siteline made"));
+        return Err(StoreFailure::Corrupt("its tables differ from the tables of siteline"));
     }
     Ok(())
 }
@@ -220,7 +218,7 @@ fn other_schema(connection: &Connection, other: i32) -> StoreFailure {
     StoreFailure::Refused(what, hint)
 }
 
-/// The checksum of the statements that created the tables; `None` where there are none.
+/// The checksum of the statements that created the tables, or `None` if there are no tables.
 fn layout(connection: &Connection) -> StoreResult<Option<i64>> {
     let mut statement =
         connection.prepare("SELECT type || ' ' || name || ' ' || sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY 1")?;

@@ -1,20 +1,20 @@
-//! Seen points: which points a page brought, as runs of equidistant timestamps of one or more series. A
-//! page of 10,000 points takes some hundred bytes, also where they are of thousands of series.
+//! Seen points: the points of a page, as runs of equidistant timestamps of one or more series. A
+//! page of 10,000 points takes some hundred bytes, even with thousands of series.
 
 use std::collections::HashMap;
 
 use super::bytes::{Sink, Source};
 
-/// Series in a group: a forged one must not be able to fill the memory.
+/// Maximum number of series in a group, so that forged bytes cannot fill the memory.
 const LARGEST_GROUP: usize = 1 << 20;
 
-/// Timestamps `first`, `first + step`, ... `count` of them, ascending.
+/// The timestamps `first`, `first + step`, ..., ascending.
 #[derive(Debug, Clone, Copy)]
 struct TimestampRun {
     first: i64,
     step: i64,
     count: u64,
-    /// The last timestamp of this run and all before it in the list.
+    /// The last timestamp of this run and all runs before it.
     reach: i64,
 }
 
@@ -32,14 +32,14 @@ impl TimestampRun {
     }
 }
 
-/// The points that some pages brought.
+/// The points of some pages.
 #[derive(Debug, Default)]
 pub(super) struct SeenPoints {
     series: HashMap<i64, Vec<TimestampRun>>,
 }
 
-/// The bytes for one page: each series once, with its timestamps ascending and without duplicates.
-/// Series with the same timestamps stand together:
+/// Encodes the points of one page. Each series appears once, with ascending timestamps without
+/// duplicates. Series with the same timestamps form a group:
 ///
 /// ```text
 /// groups, for each: series:steps timestamps:steps
@@ -68,7 +68,7 @@ pub(super) fn encode<'t>(series: impl ExactSizeIterator<Item = (i64, &'t [i64])>
 }
 
 impl SeenPoints {
-    /// Adds what [`encode`] wrote; `None` where it did not.
+    /// Adds the points of [`encode`]. Returns `None` for other bytes.
     pub(super) fn add(&mut self, bytes: &[u8]) -> Option<()> {
         let mut source = Source(bytes);
         for _ in 0..source.length()? {
@@ -83,7 +83,7 @@ impl SeenPoints {
         source.0.is_empty().then_some(())
     }
 
-    /// Adds the runs of timestamps of some series.
+    /// Adds runs of timestamps to some series.
     fn add_runs(&mut self, series: &[i64], source: &mut Source<'_>) -> Option<()> {
         let count = source.length()?;
         let (mut last, mut has_repeated, mut runs) = (0_i64, false, Vec::new());
@@ -101,7 +101,7 @@ impl SeenPoints {
         (!has_repeated).then_some(())
     }
 
-    /// Sorts the runs, which [`SeenPoints::finder`] needs.
+    /// Sorts the runs. [`SeenPoints::finder`] requires it.
     pub(super) fn sorted(mut self) -> Self {
         for runs in self.series.values_mut() {
             runs.sort_unstable_by_key(|run| run.first);
@@ -114,13 +114,13 @@ impl SeenPoints {
         self
     }
 
-    /// A lookup for one series; fastest for timestamps in ascending order.
+    /// Returns a lookup for one series. It is fastest for ascending timestamps.
     pub(super) fn finder(&self, series: i64) -> Finder<'_> {
         Finder { runs: self.series.get(&series).map_or(&[], Vec::as_slice), at: 0 }
     }
 }
 
-/// Looks timestamps up in the runs of one series.
+/// Finds timestamps in the runs of one series.
 #[derive(Debug)]
 pub(super) struct Finder<'s> {
     runs: &'s [TimestampRun],

@@ -1,5 +1,5 @@
-//! The seen log: the seen points of the newest page requests, and of those of unfinished chains. It
-//! tells what is absent when a chain ends, and with what an older page is merged (S11).
+//! The seen log: the points of the newest page requests and of unfinished chains. It shows which
+//! points are absent when a chain ends, and how to merge a page that is applied late.
 
 use rusqlite::Connection;
 
@@ -12,10 +12,10 @@ use super::seen::SeenPoints;
 
 /// Seen points are kept for at least this many of the newest pages.
 pub(super) const KEPT: u64 = 1_024;
-/// A chain without a page for this many sequence numbers is taken for abandoned.
+/// A chain without a page for this many sequence numbers counts as abandoned.
 pub(super) const ABANDONED: u64 = 4 * KEPT;
 
-/// The seen points of one page, as [`super::seen::encode`] wrote them.
+/// The seen points of one page, encoded by [`super::seen::encode`].
 #[derive(Debug)]
 struct SeenRow {
     sequence: u64,
@@ -42,7 +42,7 @@ impl SeenRow {
     }
 }
 
-/// The rows of `seen`, of one chain or of all, from a sequence number on.
+/// The rows of one chain, or of all chains, from a sequence number on.
 fn seen_rows(
     connection: &Connection,
     feed: i64,
@@ -93,7 +93,8 @@ fn union_of(rows: &[SeenRow], pick: impl Fn(&SeenRow) -> bool) -> StoreResult<Se
     Ok(seen.sorted())
 }
 
-/// Saves the seen points of a page. The last page of a chain marks all pages of it as finished.
+/// Saves the seen points of a page. The last page of a chain marks all pages of the chain as
+/// finished.
 pub(super) fn save(
     connection: &Connection,
     feed: &mut FeedRow,
@@ -116,8 +117,8 @@ pub(super) fn save(
     Ok(())
 }
 
-/// Deletes the seen points of abandoned chains, and those of old pages whose chain ended long ago.
-/// It keeps what the last page of an older, unfinished chain will need ([`since_chain`]).
+/// Deletes the seen points of abandoned chains, and of old pages of chains that ended long ago.
+/// Keeps all that the last page of an older, unfinished chain will need ([`since_chain`]).
 pub(super) fn prune(connection: &Connection, feed: &mut FeedRow) -> StoreResult<()> {
     let old = |kept| feed.sequence.saturating_sub(kept).cast_signed();
     let abandoned = r#"DELETE FROM seen WHERE feed = ?1 AND finished = 0 AND chain IN (
@@ -139,10 +140,10 @@ pub(super) fn prune(connection: &Connection, feed: &mut FeedRow) -> StoreResult<
     Ok(())
 }
 
-/// The points that page requests of any chain brought since this chain began, and those of `last`,
-/// its last page, which is being applied. Other chains count: they may have brought a late point
-/// where this chain had passed already, and such a point is not absent. `None` where some of these
-/// points were deleted.
+/// Returns the points that pages of any chain brought since the chain of `last` began, including
+/// the points of `last` itself. Other chains count: they may have brought a late point that this
+/// chain had already passed, and such a point is not absent. Returns `None` if some of these points
+/// were deleted.
 pub(super) fn since_chain(
     connection: &Connection,
     feed: i64,
@@ -165,7 +166,7 @@ pub(super) fn since_chain(
     union_of(&rows, |row| last.is_after(row.sequence)).map(Some)
 }
 
-/// The events of newer pages, for an older page that is applied after them (S11).
+/// The events of newer pages, for an older page that is applied late.
 #[derive(Debug, Default)]
 pub(super) struct LaterPages {
     pages: Vec<(u64, SeenPoints)>,
@@ -181,10 +182,10 @@ impl LaterPages {
     ) -> StoreResult<Self> {
         if page.sequence <= feed.pruned {
             let what = format!(
-                "page request {} comes too late: requests up to {} can no longer be merged",
+                "page request {} arrived too late: requests up to {} can no longer be merged",
                 page.sequence, feed.pruned
             );
-            return Err(StoreFailure::Refused(what, "Read its range again."));
+            return Err(StoreFailure::Refused(what, "Read the range of the page again."));
         }
         let mut rows = seen_rows(connection, feed.id, None, 0)?;
         let newer = rows.iter().filter(|row| row.sequence > page.sequence);
@@ -201,12 +202,12 @@ impl LaterPages {
         Ok(later)
     }
 
-    /// The sequence number of a chain's last page; 0 before that page was applied.
+    /// Returns the sequence number of a chain's last page, or 0 if that page is not applied yet.
     pub(super) fn finished(&self, chain: u64) -> u64 {
         self.ended.iter().find(|(last, _)| last.chain == chain).map_or(0, |(last, _)| last.sequence)
     }
 
-    /// The events of a point, ascending by sequence number.
+    /// Returns the events of a point, ascending by sequence number.
     pub(super) fn events(&self, series: i64, timestamp: i64) -> Vec<Event> {
         let brought = |seen: &SeenPoints| seen.finder(series).holds(timestamp);
         let pages = self.pages.iter().filter(|(_, seen)| brought(seen));

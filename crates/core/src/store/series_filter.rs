@@ -1,4 +1,4 @@
-//! Which series of a feed are read.
+//! Selects series of a feed.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -7,35 +7,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::Identity;
 
-/// The ids of a series in the order of the columns: site, line, machine, device, tag.
+/// The ids of a series in column order: site, line, machine, device, tag.
 pub type SeriesIds = [Option<String>; 5];
 
-/// Picks series by their ids: those that have one of the values in each list that is given.
+/// Selects series by their ids. A series must match every list that is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SeriesFilter {
-    /// Ids of sites.
     pub site: Option<Vec<String>>,
-    /// Ids of lines.
     pub line: Option<Vec<String>>,
-    /// Ids of machines.
     pub machine: Option<Vec<String>>,
-    /// Ids of devices.
     pub device: Option<Vec<String>>,
-    /// Ids of tags.
     pub tag: Option<Vec<String>>,
-    /// Whole series.
+    /// Complete series.
     pub series: Option<Vec<SeriesIds>>,
 }
 
 impl SeriesFilter {
-    /// Whether all series are picked.
+    /// Whether the filter selects all series.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The lists of ids, each with its name and the place of its column.
+    /// The lists of ids, each with its name and the index of its column.
     #[must_use]
     pub fn lists(&self) -> [(&'static str, usize, Option<&[String]>); 5] {
         let lists = [
@@ -48,11 +43,11 @@ impl SeriesFilter {
         lists.map(|(name, column, list)| (name, column, list.as_deref()))
     }
 
-    /// The numbers of the picked series, ascending; `None` for all.
+    /// Returns the numbers of the selected series, ascending, or `None` for all.
     ///
     /// # Errors
-    /// What is asked for and no series has, such as `tag "sped"`: it may be misspelt, and an empty
-    /// result would hide that.
+    /// Returns the first value that no series has, such as `tag "sped"`. It may be misspelled, and
+    /// an empty result would hide that.
     pub(super) fn pick(&self, known: &HashMap<Identity, i64>) -> Result<Option<Vec<i64>>, String> {
         if self.is_empty() {
             return Ok(None);
@@ -83,7 +78,7 @@ impl SeriesFilter {
     }
 }
 
-/// An id that no series has, and the first five that series have.
+/// Describes an id that no series has, with up to five existing ids.
 fn unlisted(name: &str, id: &str, has: &HashSet<&str>) -> String {
     let mut known: Vec<&str> = has.iter().copied().collect();
     known.sort_unstable();
@@ -92,7 +87,7 @@ fn unlisted(name: &str, id: &str, has: &HashSet<&str>) -> String {
     format!("{name} {id:?}, only {}{more}", known.join(", "))
 }
 
-/// As it follows the name of a feed: `, tag "speed"`.
+/// Text that follows the name of a feed: `, tag "speed"`.
 impl fmt::Display for SeriesFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, _, list) in self.lists() {

@@ -1,4 +1,4 @@
-//! [`ShownPoints`]: the points that a read shows, as columns under construction.
+//! Builds the columns of the points that a read returns.
 
 use std::collections::TryReserveError;
 use std::sync::Arc;
@@ -18,15 +18,14 @@ use crate::error::{Error, Kind, Result};
 pub struct ShownPoints {
     table: TableBuilder,
     view: View,
-    /// How each point changed, an index of [`CHANGES`], if the view shows changes; otherwise whether it is
-    /// withdrawn.
+    /// An index of [`CHANGES`] if the view shows changes. Otherwise 1 for a withdrawn point.
     marks: Vec<u8>,
 }
 
 pub const CHANGES: [&str; 4] = Change::NAMES;
 
 impl ShownPoints {
-    /// No points, with the capacity for `rows`.
+    /// Allocates space for `rows` points.
     pub(super) fn new(view: View, rows: usize) -> Result<Self, TryReserveError> {
         let mut table = TableBuilder::new(0);
         table.try_reserve(rows)?;
@@ -39,7 +38,7 @@ impl ShownPoints {
         self.table.rows()
     }
 
-    /// Adds a point. The next call of [`ShownPoints::series`] gives its series.
+    /// Adds a point. The next call of [`ShownPoints::series`] sets its series.
     #[inline]
     pub(super) fn push(&mut self, row: &PointVersion, change: Change) {
         self.table.push(row.timestamp, row.values.numbers(), row.values.count());
@@ -52,13 +51,13 @@ impl ShownPoints {
         self.table.series(identity);
     }
 
-    /// The columns, and that of [`View::mark`].
+    /// Returns the columns, and the column of [`View::mark`].
     pub fn finish(mut self) -> Result<(PointColumns, ArrayRef)> {
         self.table.shrink_to_fit();
         Ok((self.table.finish()?, mark_column(self.view, self.marks)?))
     }
 
-    /// The points as a batch of this schema, [`View::schema`].
+    /// Converts the points to a batch with the schema [`View::schema`].
     pub(super) fn batch(self, schema: SchemaRef) -> StoreResult<RecordBatch> {
         let batch = self.table.finish()?.batch()?;
         let mut arrays = batch.columns().to_vec();

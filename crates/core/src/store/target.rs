@@ -1,5 +1,5 @@
-//! The interface that a sync writes to. [`crate::store::Store`] implements it, and so does the
-//! adapter of a Python object (`siteline.StoreTarget`).
+//! The interface that a sync writes to. [`crate::store::Store`] and the adapter of a Python object
+//! (`siteline.StoreTarget`) implement it.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -13,46 +13,42 @@ use crate::error::Result;
 
 /// Stores points and states. Calls may block.
 pub trait Target: Send + Sync + Debug {
-    /// Locks a feed for writing until the returned value is dropped. It does not wait.
-    ///
-    /// # Errors
-    /// `StoreBusy` where another writer has locked it.
+    /// Locks a feed for writing until the returned value is dropped. Returns `StoreBusy` instead of
+    /// waiting.
     fn lock(&self, feed: &str) -> Result<Box<dyn Any + Send>>;
 
-    /// The state that was applied last for a feed, byte for byte; `None` for an unknown feed.
+    /// Returns the last applied state of a feed, or `None` for an unknown feed.
     fn state(&self, feed: &str) -> Result<Option<Vec<u8>>>;
 
-    /// The states of these feeds, in their order, each as [`Target::state`].
+    /// Returns the state of each feed, in order.
     fn states(&self, feeds: &[&str]) -> Result<Vec<Option<Vec<u8>>>> {
         feeds.iter().map(|feed| self.state(feed)).collect()
     }
 
-    /// Writes the points of a page and the state that follows from it, both or neither. Without a page
-    /// only the state changes. Series and timestamp identify a point; the higher sequence number
-    /// wins, then the later row.
+    /// Writes the points of a page and the state that follows from it, both or neither. Without a
+    /// page, only the state changes. Series and timestamp identify a point. The higher sequence
+    /// number wins, then the later row.
     ///
     /// # Errors
-    /// `StoreError`s; the target is unchanged then. One that is `unstorable` is about the values of the
-    /// page: the run sets the range of its chain aside.
+    /// Leaves the target unchanged. An error that is `unstorable` concerns the values of the page:
+    /// the sync then sets the range of its chain aside.
     fn apply(&self, feed: &str, delivery: Option<&Delivery>, state: &[u8]) -> Result<Applied>;
 }
 
 /// A page to apply to a [`Target`], and how it was read.
 #[derive(Debug, Clone)]
 pub struct Delivery {
-    /// The page; its sequence number is the version of its points. With the last page of a chain,
-    /// the chain's range is read completely.
+    /// The page. Its sequence number is the version of its points.
     pub page: Arc<Page>,
-    /// The sequence number of the first of the pages that were joined to this one; where none were, its own.
+    /// The sequence number of the first page that was joined into this one.
     pub batch_first: u64,
     /// The service's time when the page arrived.
     pub read_at: Timestamp,
-    /// The chain that the page belongs to.
     pub chain: ChainRange,
     /// The feed's bucket width.
     pub interval_seconds: Option<u32>,
-    /// Whether no other chain of the feed is unfinished after this page. One that began earlier may end
-    /// without a point that this page brought, which must not be flagged then.
+    /// Whether no other chain of the feed is unfinished after this page. An earlier chain may end
+    /// without a point of this page, and must not withdraw it.
     pub is_only_chain: bool,
 }
 
@@ -67,23 +63,22 @@ pub struct ChainRange {
     pub end: Timestamp,
 }
 
-/// Counts of what applying a page did.
+/// Counts of an applied page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Applied {
-    /// Points that were new.
     pub inserted: u64,
-    /// Points that had other values, or were flagged.
+    /// Points with changed values, or that are no longer withdrawn.
     pub revised: u64,
-    /// Points that had the same values, and points for which a newer request already counts.
+    /// Points with the same values, and points with a version of a newer request.
     pub unchanged: u64,
-    /// With the last page of a chain: points in its range that no page of any chain has brought
+    /// After the last page of a chain: points in its range that no page of any chain has brought
     /// since the chain began.
     #[serde(rename = "withdrawn")]
     pub flagged: u64,
 }
 
 impl Applied {
-    /// The sums of both. A target of the user's own may count anything.
+    /// Adds two counts. A target written by a user may return any number.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             inserted: self.inserted.saturating_add(other.inserted),
@@ -93,7 +88,7 @@ impl Applied {
         }
     }
 
-    /// How many points are not as they were.
+    /// Number of points that changed.
     #[must_use]
     pub fn changed(self) -> u64 {
         self.inserted.saturating_add(self.revised).saturating_add(self.flagged)

@@ -1,4 +1,4 @@
-//! Which versions of which points a read gives.
+//! Selects the points and versions that a read returns.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use super::series_filter::SeriesFilter;
 use crate::data::schema;
 use crate::error::{Error, Kind, Result, excerpt};
 
-/// As of when points are read.
+/// The state of the points that a read returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum View {
-    /// As they are known now.
+    /// The current points.
     Latest,
-    /// As they were known when this page request had been applied.
+    /// The points as they were after this page request.
     AsOf(u64),
-    /// Only those that are new or changed since this page request, with a column `change`: `new`,
-    /// `revised`, `withdrawn`, `returned` (no longer withdrawn).
+    /// The points that are new or changed since this page request. A column `change` is `new`,
+    /// `revised`, `withdrawn`, or `returned` if a point is no longer withdrawn.
     ChangedSince(u64),
-    /// The same as they were known when the second of these page requests had been applied.
+    /// The changes between two page requests.
     ChangedBetween(u64, u64),
 }
 
 impl View {
-    /// Whether it shows changes instead of points.
+    /// Whether the view returns changes instead of points.
     #[must_use]
     pub fn is_log(self) -> bool {
         matches!(self, Self::ChangedSince(_) | Self::ChangedBetween(..))
     }
 
-    /// The same view, as of this page request.
+    /// Returns the same view, fixed at a page request.
     #[must_use]
     pub fn fixed(self, sequence: u64) -> Self {
         match self {
@@ -44,7 +44,7 @@ impl View {
         }
     }
 
-    /// The ten columns, and that of [`View::mark`].
+    /// The columns of points, followed by [`View::mark`].
     #[must_use]
     pub fn schema(self) -> SchemaRef {
         let points = schema(&[]);
@@ -64,26 +64,23 @@ impl View {
     }
 }
 
-/// What a read does with flagged points: those that a later complete read of their window lacked.
+/// How a read treats withdrawn points: those that a later complete read of their window lacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Flagged {
-    /// Reads them like all others.
     #[default]
     Keep,
-    /// Omits them.
     Drop,
-    /// Reads only them.
+    /// Returns only withdrawn points.
     Only,
 }
 
-/// An option of a read that has a few values, each with a name.
+/// A read option with a few named values.
 pub trait Choice: DeserializeOwned {
     const OPTION: &'static str;
-    /// The names of its values.
+    /// The names, as a list for an error message.
     const CHOICES: &'static str;
 
-    /// The value of this name.
     fn parse(name: &str) -> Result<Self> {
         Self::deserialize(name.into_deserializer()).map_err(|_: NoSuchName| {
             let (option, name) = (Self::OPTION, excerpt(name));
@@ -104,15 +101,13 @@ impl fmt::Display for Flagged {
     }
 }
 
-/// Which points of a feed a read gives.
+/// The points of a feed that a read returns.
 #[derive(Debug, Clone)]
 pub struct PointFilter {
-    /// Bucket timestamps in these half-open ranges, in microseconds, ascending and disjoint; `None`
-    /// for all.
+    /// Half-open ranges of bucket timestamps in microseconds, ascending and disjoint. `None` for
+    /// all.
     pub ranges: Option<Vec<(i64, i64)>>,
-    /// As of when.
     pub view: View,
-    /// What the read does with flagged points.
     pub flagged: Flagged,
     pub series: SeriesFilter,
 }

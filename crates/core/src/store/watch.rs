@@ -1,4 +1,4 @@
-//! Long work on a store, watched from another thread: how far it is, and that it should stop.
+//! Observes and stops a long operation on a store from another thread.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -8,26 +8,26 @@ use super::failure::{StoreFailure, StoreResult};
 use crate::error::{Error, Kind};
 use crate::lock::Mutex;
 
-/// Watches one piece of work. It is given to the work, and looked at by another thread.
+/// Observes one operation.
 #[derive(Default)]
 pub struct Watch {
     done: AtomicU64,
     total: AtomicU64,
     stopped: AtomicBool,
-    /// Interrupts the statement that is running.
+    /// Interrupts the running statement.
     statement: Mutex<Option<InterruptHandle>>,
 }
 
 impl Watch {
-    /// How many steps are done, and how many there are as far as that is known. A step is a block or a
-    /// page of the file.
+    /// Returns the number of finished steps and the expected total. A step is a block or a file
+    /// page.
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
         let done = self.done.load(Ordering::Relaxed);
         (done, self.total.load(Ordering::Relaxed).max(done))
     }
 
-    /// Lets the work end soon, with a `StoreError`. What it has committed stays.
+    /// Stops the operation soon, with a `StoreError`. Committed changes stay.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         if let Some(statement) = &*self.statement.lock() {
@@ -35,25 +35,25 @@ impl Watch {
         }
     }
 
-    /// Adds steps that are to be done.
+    /// Adds expected steps.
     pub(super) fn expect(&self, steps: u64) {
         self.total.fetch_add(steps, Ordering::Relaxed);
     }
 
-    /// Counts steps that were done.
+    /// Counts finished steps. Returns an error if the operation was stopped.
     pub(super) fn step(&self, steps: u64) -> StoreResult<()> {
         self.done.fetch_add(steps, Ordering::Relaxed);
         if self.stopped.load(Ordering::Acquire) { Err(stopped()) } else { Ok(()) }
     }
 
-    /// Runs a long statement, which [`Watch::stop`] interrupts.
+    /// Runs a long statement. [`Watch::stop`] interrupts it.
     pub(super) fn statement<T>(
         &self,
         connection: &Connection,
         run: impl FnOnce(&Connection) -> StoreResult<T>,
     ) -> StoreResult<T> {
         *self.statement.lock() = Some(connection.get_interrupt_handle());
-        // After the handle is there: a stop before that is seen here.
+        // An earlier stop did not see the handle, so check again.
         let outcome = self.step(0).and_then(|()| run(connection));
         *self.statement.lock() = None;
         outcome.map_err(|failure| if self.step(0).is_err() { stopped() } else { failure })
@@ -67,7 +67,7 @@ impl std::fmt::Debug for Watch {
 }
 
 fn stopped() -> StoreFailure {
-    let message = "the work on the store was stopped before its end";
-    let hint = "What it had committed stays; call it again for the rest.";
+    let message = "the operation on the store was stopped";
+    let hint = "Committed changes stay. Call it again for the rest.";
     StoreFailure::Core(Error::new(Kind::StoreError, message).with_hint(hint))
 }

@@ -1,5 +1,5 @@
-//! The connection that writes: each process that uses a store has its own. A forked child does not
-//! use, close or lock the writer that it inherited: a thread of the parent may have locked it.
+//! The connection that writes. Each process has its own. A forked child does not use, close or lock
+//! the writer that it inherited, because a thread of the parent may have locked it.
 
 use std::collections::HashMap;
 use std::sync::MutexGuard;
@@ -26,23 +26,24 @@ use crate::error::{Error, Kind};
 use crate::fork::Owned;
 use crate::lock::Mutex;
 
-/// The points that a writer keeps of all its feeds; 64 bytes each. One feed has at most as many.
+/// Maximum number of points that a writer keeps of all feeds, 64 bytes each. `RecentLimits` limits
+/// each feed to half of it.
 const MOST_POINTS: usize = 1 << 21;
 
 /// Removes points or versions from a directory page.
 pub(super) type Remove<'r> =
     dyn Fn((&mut Directory<'_>, &FeedIndex), &FeedRow, PageKey) -> StoreResult<Freed> + 'r;
 
-/// A connection to write with, and what it knows of feeds.
+/// A connection for writing, and its cache.
 #[derive(Debug)]
 pub(super) struct Writer {
-    /// While it writes.
+    /// Set while it writes.
     turn: Option<WriteTurn>,
     link: StoreConnection,
-    /// The feeds as this connection knows them from its last commit.
+    /// The feeds after the last commit of this connection.
     feeds: Option<Feeds>,
     known: HashMap<String, KnownFeed>,
-    /// The points of those feeds together.
+    /// Number of cached points of all feeds.
     points: usize,
 }
 
@@ -63,7 +64,7 @@ impl Writer {
         })
     }
 
-    /// Changes a feed in one transaction; its state too where one is given.
+    /// Changes a feed in one transaction. `state` replaces its state, if given.
     pub(super) fn change<T>(
         &mut self,
         name: &str,
@@ -83,8 +84,8 @@ impl Writer {
         })
     }
 
-    /// Writes in one transaction. The feeds, and what is known of this one, are kept only after the commit,
-    /// so that they never have what was rolled back.
+    /// Writes in one transaction. The cache is kept only after the commit, so that it never
+    /// contains what was rolled back.
     fn commit<T>(
         &mut self,
         feed: &str,
@@ -108,7 +109,7 @@ impl Writer {
         Ok(outcome)
     }
 
-    /// Removes what `remove` removes from some directory pages.
+    /// Runs `remove` on some directory pages.
     pub(super) fn remove(
         &mut self,
         feed: &str,
@@ -129,7 +130,7 @@ impl Writer {
     }
 
     pub(super) fn keep_names(&mut self, names: KeptNames, origin: &str) -> StoreResult<()> {
-        // They have the mark of the commit before.
+        // The cached feeds have the mark of the previous commit.
         self.feeds = None;
         let connection = self.link.connection_mut()?;
         let changes = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -138,7 +139,7 @@ impl Writer {
         Ok(changes.commit()?)
     }
 
-    /// Writes while no other process does.
+    /// Writes while no other process writes.
     fn in_turn<T>(&mut self, write: impl FnOnce(&mut Self) -> StoreResult<T>) -> StoreResult<T> {
         match self.link.turn() {
             Ok(turn) => self.turn = Some(turn),
@@ -151,13 +152,13 @@ impl Writer {
         let turn = self.turn.take();
         if outcome.is_ok() {
             self.link.check_names()?;
-            // Where it cannot, the next writer tries again.
+            // If this fails, the next writer tries again.
             let _later = turn.map(|turn| self.link.copy_long_log(&turn));
         }
         outcome
     }
 
-    /// Works while nobody reads; `None` where somebody does, or it is nobody's turn.
+    /// Runs `work` while nobody reads. Returns `None` without running it if somebody reads.
     pub(super) fn without_readers<T>(
         &self,
         work: impl FnOnce(&Connection) -> T,
@@ -166,13 +167,12 @@ impl Writer {
         Ok(self.turn.as_ref().and_then(|turn| turn.without_readers(|| work(connection))))
     }
 
-    /// The connection, for what is no change of a feed.
+    /// The connection, for work that changes no feed.
     pub(super) fn connection(&self) -> StoreResult<&Connection> {
         Ok(self.link.connection()?)
     }
 
-    /// Keeps what is known of a feed, and forgets the others where they hold too many points: these are
-    /// read again.
+    /// Caches a feed. If the cache would exceed [`MOST_POINTS`], it drops all other feeds.
     fn keep(&mut self, feed: &str, known: KnownFeed) {
         let points = known.points();
         if self.points + points > MOST_POINTS {
@@ -185,14 +185,14 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// The log of a shared store stays when it is closed: what it has goes into the file.
+    /// `SQLite` does not remove the log of a shared store, so it is copied into the file here.
     fn drop(&mut self) {
-        // It is tried again by the next writer.
+        // If this fails, the next writer tries again.
         let _later = self.link.turn().and_then(|turn| self.link.copy_log(&turn));
     }
 }
 
-/// The writer of each process that uses this store.
+/// The writer of each process that uses a store.
 #[derive(Debug, Default)]
 pub(super) struct Writers {
     writer: Owned<Mutex<Option<Writer>>>,
@@ -215,13 +215,13 @@ impl Writers {
         Ok(())
     }
 
-    /// Writes with this process's writer; opens one where there is none.
+    /// Writes with the writer of this process, and opens one if there is none.
     pub(super) fn write<T>(
         &self,
         open: impl FnOnce() -> StoreResult<StoreConnection>,
         write: impl FnOnce(&mut Writer) -> StoreResult<T>,
     ) -> StoreResult<T> {
-        // A panic drops the writer: the next call opens another.
+        // A panic drops the writer. The next call opens another.
         let mut slot = self.lock();
         self.refuse_closed()?;
         let mut writer = match slot.take() {

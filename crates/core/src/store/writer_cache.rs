@@ -1,5 +1,5 @@
-//! What a writer keeps of a feed's points between two pages of many series: they change a few points
-//! of the same thousands of blocks, page after page.
+//! The cache of a writer between two pages of many series. Such pages change a few points of the
+//! same thousands of blocks, page after page.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,35 +12,31 @@ use super::failure::StoreResult;
 use super::feeds::FeedRow;
 use super::recent::RecentPoints;
 
-/// A feed as a writer knows it.
+/// The cached data of a feed.
 #[derive(Debug, Default)]
 pub(super) struct KnownFeed {
     pub(super) index: FeedIndex,
     pub(super) recent: RecentPoints,
-    /// Some of its blocks, as they are in the file.
+    /// Some of its stored blocks.
     pub(super) blocks: BlockCache,
 }
 
 impl KnownFeed {
-    /// What is known of a feed, loaded where that is nothing or is no longer so.
+    /// Returns the cache if it is current. Otherwise loads it.
     pub(super) fn current(
         connection: &Connection,
         feed: &FeedRow,
         known: Option<Self>,
     ) -> StoreResult<Self> {
-        match known {
-            Some(known) if known.index.generation == feed.generation => Ok(known),
-            _ => Self::load(connection, feed),
+        if let Some(known) = known.filter(|known| known.index.generation == feed.generation) {
+            return Ok(known);
         }
-    }
-
-    fn load(connection: &Connection, feed: &FeedRow) -> StoreResult<Self> {
         let index = FeedIndex::load(connection, feed)?;
         let recent = RecentPoints::load(connection, feed, |_| true)?;
         Ok(Self { index, recent, blocks: BlockCache::default() })
     }
 
-    /// The number of points that it holds.
+    /// Number of points that it contains.
     pub(super) fn points(&self) -> usize {
         self.recent.len() + self.blocks.rows
     }
@@ -50,15 +46,15 @@ impl KnownFeed {
 #[derive(Debug, Default)]
 pub(super) struct BlockCache {
     stretches: BTreeMap<i64, HashMap<i64, Vec<PointVersion>>>,
-    /// How many rows they have together; a block without rows counts as one.
+    /// Number of cached rows. A block without rows counts as one.
     rows: usize,
-    /// The last block that was read and not kept.
+    /// The last block that was read and not cached.
     other: Vec<PointVersion>,
 }
 
 impl BlockCache {
-    /// The rows of a block: `load` reads it where it is not known. At most about `most` rows are kept:
-    /// pages come in the order of time, so that the blocks of other stretches make room first.
+    /// Returns the rows of a block, and calls `load` if it is not cached. Caches about `most` rows.
+    /// Pages arrive in chronological order, so the blocks of other stretches are dropped first.
     pub(super) fn rows(
         &mut self,
         key: BlockKey,
@@ -85,7 +81,7 @@ impl BlockCache {
         Ok(known.map_or(&[], Vec::as_slice))
     }
 
-    /// Takes over what was written of a block, if the block is known.
+    /// Updates a cached block.
     pub(super) fn replace(&mut self, key: BlockKey, rows: Vec<PointVersion>) {
         let blocks = self.stretches.get_mut(&key.1);
         if let Some(known) = blocks.and_then(|blocks| blocks.get_mut(&key.0)) {

@@ -1,5 +1,5 @@
-//! Handles failures of the operating system. Describes each I/O error in the same way everywhere, and
-//! starts threads without a panic.
+//! Handles failures of the operating system. Describes each I/O error in the same way everywhere,
+//! and starts threads without a panic.
 //!
 //! No text in this module originates from a file or from the service, so users may see all of it.
 

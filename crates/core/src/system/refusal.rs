@@ -1,4 +1,5 @@
-//! Describes an I/O error: the reason and a remedy. All other modules report I/O errors through this one.
+//! Describes an I/O error: the reason and a remedy. All other modules report I/O errors through
+//! this one.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -21,9 +22,9 @@ enum Lack {
     Disk,
 }
 
-/// Returns the reason for an error in a few words, without a full stop. This is the kind of the error, or
-/// the system's own text if the kind has no name. If siteline made the error, or a limit is the reason, it
-/// is siteline's text.
+/// Returns the reason for an error in a few words, without a full stop. This is the kind of the
+/// error, or the system's own text if the kind has no name. If siteline made the error, or a limit
+/// is the reason, it is siteline's text.
 pub fn reason(error: &io::Error) -> String {
     match lack(error) {
         Some(Lack::Files) => match limits::open_files() {
@@ -115,8 +116,9 @@ pub(crate) fn lacks_files(error: &io::Error) -> bool {
     matches!(lack(error), Some(Lack::Files | Lack::FilesOfSystem))
 }
 
-/// Returns the system's error if this process cannot open as many more files as a store needs. The check
-/// is needed because libraries that open files (`SQLite`, the resolver) report another reason.
+/// Returns the system's error if this process cannot open as many more files as a store needs. The
+/// check is needed because libraries that open files (`SQLite`, the resolver) report another
+/// reason.
 pub(crate) fn exhausted_files() -> Option<io::Error> {
     const NEEDED: usize = 4;
     let anywhere = std::env::temp_dir();

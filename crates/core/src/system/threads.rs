@@ -1,5 +1,6 @@
-//! Threads for blocking work. tokio's own pool panics if the system refuses its first thread. If the
-//! system refuses a later thread, work can wait in that pool forever. This pool returns an error instead.
+//! Threads for blocking work. tokio's own pool panics if the system refuses its first thread. If
+//! the system refuses a later thread, work can wait in that pool forever. This pool returns an
+//! error instead.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -85,11 +86,12 @@ pub fn no_thread() -> io::Error {
     io::Error::new(io::ErrorKind::WouldBlock, NoThread::now())
 }
 
-/// Runs blocking work on a thread of the pool, within the caller's runtime. The work continues to its end
-/// even if the future is dropped. If the work panics, the panic resumes in the caller.
+/// Runs blocking work on a thread of the pool, within the caller's runtime. The work continues to
+/// its end even if the future is dropped. If the work panics, the panic resumes in the caller.
 ///
 /// # Errors
-/// Returns an error that contains [`NoThread`] if the system refuses a thread. The work has then not run.
+/// Returns an error that contains [`NoThread`] if the system refuses a thread. The work has then
+/// not run.
 pub async fn on_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {
@@ -99,7 +101,8 @@ pub async fn on_thread<T: Send + 'static>(
     match ended.await {
         Ok(Ok(outcome)) => Ok(outcome),
         Ok(Err(panic)) => resume_unwind(panic),
-        // A pool thread always sends a result, so a closed channel means that the process is exiting.
+        // A pool thread always sends a result, so a closed channel means that the process is
+        // exiting.
         Err(_) => Err(io::Error::other("the process is exiting")),
     }
 }
@@ -122,26 +125,26 @@ pub fn begin(work: impl FnOnce() + Send + 'static) -> Result<(), Refused> {
 
 #[derive(Debug, Default)]
 struct Pool {
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     has_work: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     queue: VecDeque<Work>,
     /// Number of threads that wait for work.
     idle: usize,
     threads: usize,
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for PoolState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} threads are idle", self.idle, self.threads)
     }
 }
 
 impl Pool {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -153,7 +156,8 @@ impl Pool {
             self.has_work.notify_one();
             return Ok(());
         }
-        // The lock is still held, so no other thread can take this work if its own thread cannot start.
+        // The lock is still held, so no other thread can take this work if its own thread cannot
+        // start.
         match start("siteline-work", || self.run()) {
             Ok(_detached) => {
                 state.threads += 1;
@@ -200,7 +204,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn work_is_done_to_its_end_within_the_runtime_of_its_caller() {
+    async fn work_runs_within_its_callers_runtime() {
         let (sender, receiver) = channel();
         let work = move || {
             sender.send(Handle::try_current().is_ok()).expect("someone waits");
@@ -212,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_of_the_work_is_resumed_where_it_is_awaited() {
+    async fn a_panic_resumes_in_the_caller() {
         let panics = tokio::spawn(on_thread(|| -> u32 { panic!("a panic for a test") }));
         let joined = panics.await.expect_err("it panics");
         assert!(joined.is_panic());
@@ -241,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_refusal_of_a_thread_is_found_and_names_the_limit() {
+    fn a_refused_thread_names_the_limit() {
         let limits = |user, container| NoThread { user, container }.to_string();
         assert!(
             limits(Some(64), None).contains("may have 64 processes and threads (RLIMIT_NPROC)")

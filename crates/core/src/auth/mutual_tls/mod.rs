@@ -262,7 +262,7 @@ impl CertificateSource {
 
     fn files(&self) -> Files {
         [Some(&self.certificate), self.key.as_ref()].map(|part| match part {
-            Some(Part::File(path)) => Stamp::of(path).ok(),
+            Some(Part::File(path)) => Stamp::read(path).ok(),
             Some(Part::Bytes(_)) | None => None,
         })
     }

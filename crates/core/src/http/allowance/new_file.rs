@@ -16,7 +16,7 @@ const MODE: u32 = 0o600;
 pub(super) fn create(path: &Path, bytes: &[u8]) -> Result<(), FileFailure> {
     let path = &target(path);
     let folder = files::folder_of(path);
-    let owner = Owner::of(folder).map_err(|error| missing_folder(folder, error))?;
+    let owner = Owner::read(folder).map_err(|error| missing_folder(folder, error))?;
     let other = files::unused(path, "new");
     let made = written(&other, owner, bytes).and_then(|()| files::put(&other, path, false));
     match made {

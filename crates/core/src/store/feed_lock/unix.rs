@@ -1,5 +1,4 @@
-//! A store has one lock file, in which each feed has a byte; a process has it open once, whatever the
-//! number of feeds.
+//! A store has one lock file, with one byte per feed. A process opens it once for all feeds.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -10,7 +9,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 
-use super::lock_file::{number_of, open_or_create};
+use super::{number_of, open_or_create};
 use crate::error::Result;
 use crate::files::beside;
 use crate::fork::{Owned, Process};
@@ -21,8 +20,8 @@ use crate::store::failure::{feed_locked, system};
 /// The lock files that this process has open, by the path of their store.
 static OPEN: Owned<Mutex<HashMap<PathBuf, Weak<LockFile>>>> = Owned::empty();
 
-/// A lock file of this process, and which bytes of it this process has locked: the system lets one
-/// process lock a byte twice.
+/// A lock file of this process, and the bytes that it has locked. The system would allow a process
+/// to lock a byte twice.
 #[derive(Debug)]
 struct LockFile {
     file: File,
@@ -38,9 +37,9 @@ pub(in crate::store) struct FeedLock {
 }
 
 impl FeedLock {
-    /// Locks the byte of the feed, without waiting.
+    /// Locks the byte of a feed, without waiting.
     pub(in crate::store) fn take(store: &Path, feed: &str) -> Result<Self> {
-        let (lock_file, byte) = (LockFile::of(store)?, number_of(feed));
+        let (lock_file, byte) = (LockFile::open(store)?, number_of(feed));
         if !lock_file.locked.lock().insert(byte) {
             return Err(feed_locked(store, feed));
         }
@@ -58,7 +57,7 @@ impl FeedLock {
 impl Drop for FeedLock {
     fn drop(&mut self) {
         if self.process.is_current() {
-            // Closing the file would not unlock it while a forked child has it open.
+            // Closing the file would not unlock the byte while a forked child has the file open.
             let _unlocked = set_lock(&self.lock_file.file, libc::F_UNLCK, self.byte);
             self.lock_file.locked.lock().remove(&self.byte);
         }
@@ -66,22 +65,23 @@ impl Drop for FeedLock {
 }
 
 impl LockFile {
-    /// The lock file of the store, open.
-    fn of(store: &Path) -> Result<Arc<Self>> {
-        let mut open = OPEN.get_or_init(Mutex::default).lock();
-        if let Some(known) = open.get(store).and_then(Weak::upgrade) {
+    /// Opens the lock file of a store, or returns the one that is already open.
+    fn open(store: &Path) -> Result<Arc<Self>> {
+        let mut files = OPEN.get_or_init(Mutex::default).lock();
+        if let Some(known) = files.get(store).and_then(Weak::upgrade) {
             return Ok(known);
         }
-        open.retain(|_, known| known.strong_count() > 0);
+        files.retain(|_, known| known.strong_count() > 0);
         let file = open_or_create(&beside(store, LOCK), store)?;
         let new = Arc::new(Self { file, locked: Mutex::default() });
-        open.insert(store.to_owned(), Arc::downgrade(&new));
+        files.insert(store.to_owned(), Arc::downgrade(&new));
         Ok(new)
     }
 }
 
-/// Locks or unlocks a byte without waiting. The lock belongs to the open file where the system has
-/// such locks; elsewhere to the process, which would lose it by closing the file a second time.
+/// Locks or unlocks a byte without waiting. The lock belongs to the open file if the system has
+/// such locks. Otherwise it belongs to the process, which loses it by closing any handle of the
+/// file.
 fn set_lock(file: &File, kind: impl Into<i32>, byte: i64) -> nix::Result<()> {
     let kind = libc::c_short::try_from(kind.into()).unwrap_or_default();
     let whence = libc::c_short::try_from(libc::SEEK_SET).unwrap_or_default();
@@ -100,7 +100,7 @@ mod tests {
     use crate::store::tests::Folder;
 
     #[test]
-    fn a_process_knows_the_lock_files_that_it_uses_and_no_others() {
+    fn unused_lock_files_are_closed() {
         let folders = [Folder::new(), Folder::new(), Folder::new()];
         let stores = folders.each_ref().map(Folder::store);
         let take = |store: &Store| FeedLock::take(store.path(), "line").unwrap();

@@ -1,10 +1,10 @@
-//! Each feed has a lock file: the standard library locks whole files. The lock is of the open file,
-//! so it also shuts out another thread, and it ends with the process.
+//! Each feed has a lock file, because the standard library locks whole files. The lock belongs to
+//! the open file, so it also excludes other threads, and it ends with the process.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
 
-use super::lock_file::{number_of, open_or_create};
+use super::{number_of, open_or_create};
 use crate::error::Result;
 use crate::files::beside;
 use crate::store::access::LOCK;
@@ -15,7 +15,7 @@ use crate::store::failure::{feed_locked, system};
 pub(in crate::store) struct FeedLock(File);
 
 impl FeedLock {
-    /// Locks the file of the feed, without waiting.
+    /// Locks the file of a feed, without waiting.
     pub(in crate::store) fn take(store: &Path, feed: &str) -> Result<Self> {
         let path = beside(store, &format!("{LOCK}-{:016x}", number_of(feed)));
         let file = open_or_create(&path, store)?;
@@ -31,7 +31,7 @@ impl FeedLock {
 
 impl Drop for FeedLock {
     fn drop(&mut self) {
-        // Windows may take a while for it after the file is closed.
+        // After closing a file, Windows may unlock it with a delay.
         let _ = self.0.unlock();
     }
 }

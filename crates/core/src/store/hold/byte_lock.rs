@@ -1,6 +1,6 @@
-//! Locks on bytes of a file. They belong to the open file, not to the process, so they remain if another
-//! `SQLite` in this process opens and closes the same file. They conflict with the locks of every
-//! `SQLite` on the same byte, including one in this process.
+//! Locks on bytes of a file. They belong to the open file, not to the process, so they remain if
+//! another `SQLite` in this process opens and closes the same file. They conflict with the locks of
+//! every `SQLite` on the same byte, including one in this process.
 
 use std::fs::File;
 use std::io;

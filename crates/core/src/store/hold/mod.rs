@@ -1,12 +1,13 @@
-//! Keeps the files of an open store consistent. The locks of `SQLite` belong to the process. The system
-//! drops them when any code in the process closes one of the files, for example a second `SQLite`. That
-//! `SQLite`, or one in another process, then assumes that nobody else uses the store and removes the log.
-//! So each process holds additional locks while it has a store open, on open files that it closes last:
+//! Keeps the files of an open store consistent. The locks of `SQLite` belong to the process. The
+//! system drops them when any code in the process closes one of the files, for example a second
+//! `SQLite`. That `SQLite`, or one in another process, then assumes that nobody else uses the store
+//! and removes the log. So each process holds additional locks while it has a store open, on open
+//! files that it closes last:
 //!
-//! - Locks on the bytes that mark the file and its shared memory as used by a `SQLite`. They keep every
-//!   other `SQLite` from removing the log or truncating the shared memory.
-//! - Locks on two bytes that no `SQLite` uses. Only one process writes at a time, and the log is copied
-//!   into the file only while no process reads.
+//! - Locks on the bytes that mark the file and its shared memory as used by a `SQLite`. They keep
+//!   every other `SQLite` from removing the log or truncating the shared memory.
+//! - Locks on two bytes that no `SQLite` uses. Only one process writes at a time, and the log is
+//!   copied into the file only while no process reads.
 //!
 //! Before each write, the process verifies that the store's paths still name the open files.
 
@@ -49,14 +50,15 @@ const READERS: Range<i64> = (1 << 61) + 1..(1 << 61) + 2;
 
 /// The shortest and the longest pause between two attempts to lock.
 const PAUSES: Range<Duration> = Duration::from_micros(250)..Duration::from_millis(5);
-/// How long a closing store waits for a writer. After that, it leaves the log in place for the writer.
+/// How long a closing store waits for a writer. After that, it leaves the log in place for the
+/// writer.
 const CLOSING: Duration = Duration::from_secs(1);
 
 /// The stores that this process has open, by path.
 static HOLDS: Owned<Mutex<HashMap<PathBuf, HoldSlot>>> = Owned::empty();
 
-/// The hold on one store, if there is one. It is locked while a connection of the process is opened or
-/// closed.
+/// The hold on one store, if there is one. It is locked while a connection of the process is opened
+/// or closed.
 type HoldSlot = Arc<Mutex<Weak<StoreHold>>>;
 
 fn place(path: &Path) -> HoldSlot {
@@ -70,8 +72,8 @@ pub(super) struct StoreHold {
     path: PathBuf,
     writes: bool,
     process: Process,
-    /// Declared before `file`, so that its locks are released first. A process that finds the shared
-    /// memory in use then also finds the file in use.
+    /// Declared before `file`, so that its locks are released first. A process that finds the
+    /// shared memory in use then also finds the file in use.
     state: Mutex<HoldState>,
     file: File,
 }
@@ -90,8 +92,9 @@ struct HoldState {
 }
 
 impl StoreHold {
-    /// Opens a connection, and creates the hold if this process has none on the store. `open` must read
-    /// once with the connection, so that the log and the shared memory are open when it returns.
+    /// Opens a connection, and creates the hold if this process has none on the store. `open` must
+    /// read once with the connection, so that the log and the shared memory are open when it
+    /// returns.
     pub(super) fn connect(
         path: &Path,
         timeout: Duration,
@@ -114,8 +117,8 @@ impl StoreHold {
         }
         let has_log = hold.has_log()?;
         if has_log {
-            // To start a log, `SQLite` must be the only one to lock these bytes. If there is no log yet,
-            // `keep_log` locks them after `open`.
+            // To start a log, `SQLite` must be the only one to lock these bytes. If there is no log
+            // yet, `keep_log` locks them after `open`.
             hold.wait(timeout, || set(&hold.file, ByteLock::Shared, &USERS))?;
         }
         hold.check_log(reads_only, timeout)?;
@@ -126,8 +129,9 @@ impl StoreHold {
         Ok((hold, connection))
     }
 
-    /// Closes a connection. When the last one of the process closes, `SQLite` may remove the log. The log
-    /// is kept if another process has the turn to write, or if the store's files were replaced.
+    /// Closes a connection. When the last one of the process closes, `SQLite` may remove the log.
+    /// The log is kept if another process has the turn to write, or if the store's files were
+    /// replaced.
     pub(super) fn close(self: Arc<Self>, connection: Connection) {
         let path = self.path.clone();
         let place = place(&path);
@@ -189,8 +193,9 @@ impl StoreHold {
         Ok(())
     }
 
-    /// Whether the file's header declares a log. If the power was lost while `SQLite` changed a new file
-    /// to use one, the journal is still there: `SQLite` must be the only user of the file to undo that.
+    /// Whether the file's header declares a log. If the power was lost while `SQLite` changed a new
+    /// file to use one, the journal is still there: `SQLite` must be the only user of the file to
+    /// undo that.
     fn has_log(&self) -> StoreResult<bool> {
         use std::io::{Read as _, Seek as _};
         let journal = beside(&self.path, JOURNAL);
@@ -204,17 +209,19 @@ impl StoreHold {
         Ok(header.get(18..) == Some(&[2, 2]))
     }
 
-    /// Rejects the log of another file, or sets it aside if the store may be written and nobody uses it.
+    /// Rejects the log of another file, or sets it aside if the store may be written and nobody
+    /// uses it.
     fn check_log(&self, reads_only: bool, timeout: Duration) -> StoreResult<()> {
         let path = &self.path;
         let mut fit = LogFit::Empty;
-        // A process that closes the store releases its locks one after the other, so wait for the rest.
+        // A process that closes the store releases its locks one after the other, so wait for the
+        // rest.
         let agrees = self.wait(timeout, || {
             self.state.lock().found = None;
             let file = File::options().read(true).write(self.writes).open(beside(path, MEMORY));
             let found = match file {
-                // This lock keeps the `SQLite` of this process from truncating the memory: it does not
-                // see the locks of a second `SQLite` in the same process.
+                // This lock keeps the `SQLite` of this process from truncating the memory: it does
+                // not see the locks of a second `SQLite` in the same process.
                 Ok(memory) if is_used(&memory, &MEMORY_USERS)? => {
                     if !set(&memory, ByteLock::Shared, &MEMORY_USERS)? {
                         return Ok(false);
@@ -283,8 +290,8 @@ impl StoreHold {
         let _freed = set(&self.file, ByteLock::Free, &USERS);
     }
 
-    /// Rejects a store if its files were moved, replaced or removed, or if the log does not belong to the
-    /// file's contents. The caller must hold the write turn.
+    /// Rejects a store if its files were moved, replaced or removed, or if the log does not belong
+    /// to the file's contents. The caller must hold the write turn.
     pub(super) fn verify(&self) -> StoreResult<()> {
         self.check_names()?;
         let failed = |error| Self::failed(&self.path, &error);

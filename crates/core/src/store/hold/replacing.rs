@@ -16,7 +16,8 @@ use crate::store::failure::{StoreFailure, StoreResult, open_elsewhere};
 pub(in crate::store) struct Replacing(StoreHold);
 
 impl Replacing {
-    /// Locks a store that no process has open. Waits up to `timeout` for a process that is closing it.
+    /// Locks a store that no process has open. Waits up to `timeout` for a process that is closing
+    /// it.
     ///
     /// # Errors
     /// Returns `StoreBusy` if a process still has the store open after that.
@@ -44,8 +45,9 @@ impl Replacing {
         }
     }
 
-    /// Replaces the store with the file `part`, then removes the old log and shared memory. If the process
-    /// is killed in between, the next one to open the store sees that the log belongs to another file.
+    /// Replaces the store with the file `part`, then removes the old log and shared memory. If the
+    /// process is killed in between, the next one to open the store sees that the log belongs to
+    /// another file.
     pub(in crate::store) fn finish(self, part: &Path) -> io::Result<()> {
         let store = &self.0.path;
         #[cfg(windows)]

@@ -24,9 +24,9 @@ pub(super) enum LogChange {
 }
 
 impl LogFiles {
-    /// Opens the log and the shared memory after a connection of this process has opened them. Returns
-    /// `None` if one of them does not exist, and always on Windows. There, nothing can remove an open
-    /// file, and a second handle would keep `SQLite` itself from removing it.
+    /// Opens the log and the shared memory after a connection of this process has opened them.
+    /// Returns `None` if one of them does not exist, and always on Windows. There, nothing can
+    /// remove an open file, and a second handle would keep `SQLite` itself from removing it.
     pub(super) fn open(store: &Path, writes: bool) -> io::Result<Option<Self>> {
         if cfg!(windows) {
             return Ok(None);

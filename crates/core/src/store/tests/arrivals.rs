@@ -1,4 +1,4 @@
-//! Arrivals in the page log compared with what counting the histories in the blocks gives.
+//! Compares the arrivals in the page log with the histories in the blocks.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,7 +11,7 @@ use super::super::pages::PageRow;
 use super::model::{limits, requests};
 use super::*;
 
-/// The delays as a reader of all blocks counts them, point by point.
+/// Counts the delays point by point from all blocks.
 fn counted(store: &Store, width: i64) -> Delays {
     let count = |connection: &Connection| {
         let feeds = Feeds::load(connection)?;
@@ -20,7 +20,7 @@ fn counted(store: &Store, width: i64) -> Delays {
         let known = FeedIndex::load(connection, feed)?;
         let mut directory = Directory::new(connection, feed.id)?;
         let mut delays = Delays::default();
-        let found = FoundBlocks::load(connection, &known, feed, ALL_TIME, None)?;
+        let found = FoundBlocks::load(connection, &known, feed, ALL_TIME)?;
         for (key, entry) in found.blocks {
             let rows = rows_of(&mut directory, key, entry.as_ref(), &found.recent)?;
             for history in rows.chunk_by(|one, next| one.timestamp == next.timestamp) {
@@ -39,7 +39,7 @@ fn counted(store: &Store, width: i64) -> Delays {
     store.snapshot(count).unwrap()
 }
 
-/// The reads around the page that brought a row; `None` where no complete read has its bucket.
+/// The reads around the page that brought a row, or `None` if no complete read has its bucket.
 fn sighting(row: &PointVersion, log: &[PageRow], width: i64) -> Option<Sighting> {
     let by_number: HashMap<u64, &PageRow> = log.iter().map(|page| (page.sequence, page)).collect();
     let page = by_number[&row.version];
@@ -53,7 +53,7 @@ fn sighting(row: &PointVersion, log: &[PageRow], width: i64) -> Option<Sighting>
     Some(Sighting { after: before.map(|last| age(began(last))), by, looked: looked.max(by) })
 }
 
-/// Asserts that the page log says of all points what their blocks say.
+/// Asserts that the page log agrees with the blocks.
 pub(super) fn assert_agree(store: &Store) {
     for width in [MINUTE, 1_500_000, 600 * MINUTE] {
         assert_eq!(store.delays("line", width).unwrap(), counted(store, width));
@@ -65,7 +65,7 @@ proptest! {
     #![proptest_config(crate::campaign::cases(60))]
 
     #[test]
-    fn arrivals_are_what_counting_the_blocks_gives_in_whatever_order_pages_arrive(
+    fn arrivals_agree_with_the_blocks_in_any_order(
         (requests, order) in prop_oneof![requests(3), requests(9)].prop_flat_map(|requests| {
             let order: Vec<usize> = (0..requests.len()).collect();
             let shuffled = Just(order.clone()).prop_shuffle();
@@ -83,9 +83,9 @@ proptest! {
         assert_agree(&folder.store());
     }
 
-    /// One timestamp after the other, with a page of each of its own.
+    /// Compares a run with its timestamps, each applied in its own page.
     #[test]
-    fn a_run_of_timestamps_is_counted_as_its_timestamps_are(
+    fn a_run_counts_like_its_timestamps(
         start in -40..40_i64, length in 1..400_i64, step in 1..90_i64,
         chains in prop::collection::vec((-50..400_i64, 1..400_i64), 0..6),
     ) {
@@ -94,7 +94,8 @@ proptest! {
         let points: Vec<Point> =
             (0..length).map(|index| (1, start + index * step, Some(1.0))).collect();
         let most = points[points.len() - 1].1;
-        // The first half comes with the first page, and is read again at ages of minutes to weeks.
+        // The first half arrives with the first page, and is read again at ages of minutes to
+        // weeks.
         let half = points.len() / 2;
         Request::whole(1, start, most / 2, &points[..half]).apply_to(&store, b"").unwrap();
         for ((from, length), sequence) in chains.iter().zip(2..) {
@@ -106,7 +107,7 @@ proptest! {
     }
 }
 
-/// The rows of the page log: sequence number, and how many bytes its arrivals have.
+/// The length of the arrivals of each page in bytes, by sequence number.
 fn lengths(folder: &Folder) -> BTreeMap<i64, i64> {
     let connection = Connection::open(folder.file()).unwrap();
     let mut statement = connection.prepare("SELECT sequence, length(arrivals) FROM pages").unwrap();
@@ -115,7 +116,7 @@ fn lengths(folder: &Folder) -> BTreeMap<i64, i64> {
 }
 
 #[test]
-fn s10_lateness_is_read_from_the_page_log_alone() {
+fn s10_lateness_needs_only_the_page_log() {
     let folder = Folder::new();
     let store = folder.store();
     let points = |minutes: std::ops::Range<i64>, value| -> Vec<Point> {
@@ -133,13 +134,12 @@ fn s10_lateness_is_read_from_the_page_log_alone() {
     let lengths = lengths(&folder);
     assert!(lengths.values().all(|length| *length < 40), "{lengths:?}");
     assert_eq!(lengths[&4], 1, "it brought nothing new");
-    let connection = Connection::open(folder.file()).unwrap();
-    connection.execute_batch("DELETE FROM contents; DELETE FROM shelves").unwrap();
+    folder.execute("DELETE FROM contents; DELETE FROM shelves");
     assert_eq!(store.delays("line", MINUTE).unwrap(), delays);
 }
 
 #[test]
-fn s11_a_late_page_changes_the_arrivals_of_the_pages_after_it() {
+fn s11_a_late_page_changes_later_arrivals() {
     let folder = Folder::new();
     let store = folder.store();
     Request::whole(1, 0, 9, &[(1, 1, Some(1.0)), (2, 1, None)]).apply_to(&store, b"").unwrap();
@@ -149,7 +149,7 @@ fn s11_a_late_page_changes_the_arrivals_of_the_pages_after_it() {
         (delays.points.values().sum::<u64>(), delays.revisions.values().sum::<u64>())
     };
     assert_eq!(sums(&store), (2, 1));
-    // The value of page 3 is replaced by page 5, which brought none of its own before.
+    // Page 5 brought no value of its own. Now it replaces the value of page 3.
     Request::whole(3, 0, 9, &[(1, 1, Some(2.0)), (2, 1, Some(2.0))]).apply_to(&store, b"").unwrap();
     assert_eq!(sums(&store), (2, 3));
     assert_agree(&store);
@@ -157,7 +157,7 @@ fn s11_a_late_page_changes_the_arrivals_of_the_pages_after_it() {
 
 proptest! {
     #[test]
-    fn a_run_from_a_time_on_has_the_timestamps_that_are_not_before_it(
+    fn a_run_is_cut_at_a_time(
         first in -50..50_i64, step in 1..9_i64, count in 1..20_i64, time in -80..250_i64,
     ) {
         let run = ArrivalRun { first, step, count, points: 1, revisions: 0 };
@@ -169,7 +169,7 @@ proptest! {
 }
 
 #[test]
-fn s22_lateness_is_that_of_what_is_kept_whatever_was_forgotten_or_compacted() {
+fn s22_lateness_covers_exactly_the_kept_points() {
     let folder = Folder::new();
     let store = folder.store();
     for (sequence, from, to) in [(1, 0, 300), (2, 200, 600), (3, 0, 600), (4, 100, 700)] {

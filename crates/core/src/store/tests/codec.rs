@@ -38,6 +38,11 @@ fn row() -> impl Strategy<Value = PointVersion> {
     )
 }
 
+/// A version of a point that is not absent.
+fn point(timestamp: i64, version: u64, values: Values) -> PointVersion {
+    PointVersion { timestamp, version, absent: false, values }
+}
+
 proptest! {
     #[test]
     fn a_block_is_decoded_bit_for_bit(mut rows in prop::collection::vec(row(), 0..200)) {
@@ -147,28 +152,19 @@ proptest! {
 }
 
 #[test]
-fn a_block_on_the_grid_takes_little_more_than_its_doubles() {
-    let rows: Vec<PointVersion> = (0..512)
-        .map(|n| {
-            let values = Values::new([Some(1.5), Some(1.0), Some(2.0)], Some(60));
-            PointVersion { timestamp: n * 60_000_000, version: 7, absent: false, values }
-        })
-        .collect();
+fn a_block_on_the_grid_is_small() {
+    let values = Values::new([Some(1.5), Some(1.0), Some(2.0)], Some(60));
+    let rows: Vec<PointVersion> = (0..512).map(|n| point(n * 60_000_000, 7, values)).collect();
     assert!(encode(&rows).len() < 512 * 24 + 40, "{}", encode(&rows).len());
 }
 
 #[test]
-fn a_null_stays_a_null_and_no_other_value_becomes_one() {
+fn nulls_are_decoded_as_nulls() {
     for nulls in 0..16_u8 {
         let is_null = |bit: u8| (nulls >> bit) & 1 == 1;
         let numbers = [0, 1, 2].map(|bit| (!is_null(bit)).then(|| f64::from(bit) - 1.0));
         let count = (!is_null(3)).then_some(0);
-        let row = PointVersion {
-            timestamp: 60,
-            version: 1,
-            absent: false,
-            values: Values::new(numbers, count),
-        };
+        let row = point(60, 1, Values::new(numbers, count));
         let read = decode(&encode(&[row])).expect("a block")[0].values;
         assert_eq!((read.numbers(), read.count()), (numbers, count));
     }
@@ -176,12 +172,9 @@ fn a_null_stays_a_null_and_no_other_value_becomes_one() {
 
 #[test]
 fn counts_take_no_more_bytes_than_one_by_one() {
-    // 100 counts, of which so many differ from the one before.
+    // 100 counts. `changes` of them differ from the one before.
     let size = |changes: i64| {
-        let row = |n: i64| {
-            let values = Values::new([None; 3], Some(n.min(changes) % 2));
-            PointVersion { timestamp: n * 60, version: 1, absent: false, values }
-        };
+        let row = |n: i64| point(n * 60, 1, Values::new([None; 3], Some(n.min(changes) % 2)));
         let rows: Vec<PointVersion> = (0..100).map(row).collect();
         let bytes = encode(&rows);
         assert_eq!(decode(&bytes), Some(rows));
@@ -197,12 +190,7 @@ fn counts_take_no_more_bytes_than_one_by_one() {
 
 #[test]
 fn the_times_of_a_block_are_read_from_its_bytes() {
-    let row = |timestamp| PointVersion {
-        timestamp,
-        version: 1,
-        absent: false,
-        values: Values::new([Some(1.0), None, None], None),
-    };
+    let row = |timestamp| point(timestamp, 1, Values::new([Some(1.0), None, None], None));
     let bytes = encode(&[row(-60), row(7), row(8)]);
     assert_eq!(crate::store::block_times(&bytes), Some(vec![-60, 7, 8]));
     assert_eq!(crate::store::block_times(&bytes[1..]), None);
@@ -228,7 +216,7 @@ fn bytes_that_are_no_block_are_refused() {
     assert_eq!(decode(&[&bytes[..], &[0]].concat()), None);
 }
 
-/// A block of so many null rows on a grid, which take no bytes.
+/// A block of null rows on a grid, which take no bytes.
 fn forged_block(rows: u64) -> Vec<u8> {
     let mut sink = Sink(vec![1]);
     sink.number(rows);
@@ -241,7 +229,7 @@ fn forged_block(rows: u64) -> Vec<u8> {
 }
 
 #[test]
-fn s7_a_forged_block_cannot_ask_for_more_rows_than_fit() {
+fn s7_a_forged_block_has_limited_rows() {
     assert_eq!(decode(&forged_block(0)), None);
     for rows in [1 << 21, 1 << 40, 1 << 60, u64::MAX] {
         assert_eq!(decode(&forged_block(rows)), None, "{rows}");
@@ -277,16 +265,9 @@ fn s7_a_forged_mark_of_a_row_is_refused() {
 
 #[test]
 fn s7_a_forged_block_out_of_order_is_refused() {
-    let row = |timestamp, version| PointVersion {
-        timestamp,
-        version,
-        absent: false,
-        values: Values::new([None; 3], None),
-    };
-    assert_eq!(
-        decode(&encode(&[row(60, 1), row(60, 2), row(120, 1)])).map(|rows| rows.len()),
-        Some(3)
-    );
+    let row = |timestamp, version| point(timestamp, version, Values::default());
+    let rows = [row(60, 1), row(60, 2), row(120, 1)];
+    assert_eq!(decode(&encode(&rows)).map(|rows| rows.len()), Some(3));
     for rows in [[row(120, 1), row(60, 1)], [row(60, 2), row(60, 1)], [row(60, 1), row(60, 1)]] {
         assert_eq!(decode(&encode(&rows)), None);
     }
@@ -322,7 +303,7 @@ fn seen_points_of_thousands_of_series_take_some_bytes() {
 }
 
 #[test]
-fn s7_a_forged_group_of_seen_points_cannot_have_more_series_than_fit() {
+fn s7_a_forged_group_has_limited_series() {
     let group = |series: u64| {
         let mut sink = Sink::default();
         for number in [1, series] {
@@ -366,7 +347,7 @@ fn s7_forged_seen_points_are_refused() {
             .all(|bytes| SeenPoints::default().add(bytes).is_none())
     );
     assert!(runs(&[(60, 2), (0, 2), (60, 1), (0, 2)]).is_none());
-    // Others are wrong, but neither take memory nor panic.
+    // Other runs are wrong, but they do not fill the memory or panic.
     for (step, length) in [(-1, u64::MAX), (-60, 2), (60, 1 << 60), (i64::MIN, 3), (1, u64::MAX)] {
         let seen = run(step, length).expect("a run");
         for timestamp in [i64::MIN, -1, 0, i64::MAX] {

@@ -1,9 +1,9 @@
-//! Damage (S7): with any one bit flipped in a closed store, a read gives the right points or fails.
+//! Damage: with one bit flipped in a closed store, a read returns the right points or fails.
 
 use super::*;
 use crate::campaign;
 
-/// Everything that can be read from a store.
+/// All results of reading a store.
 #[derive(Debug, PartialEq)]
 struct Contents {
     feeds: Vec<String>,
@@ -30,8 +30,8 @@ fn make_store(path: &Path) {
     }
 }
 
-/// Reads everything from the store at a path; the first error where there is one. All views are
-/// read even after an error: none of them may differ from `truth`.
+/// Reads everything from the store at a path. All views are read even after an error. Each of them
+/// must agree with `truth`.
 fn read_all(path: &Path, truth: Option<&Contents>) -> Result<Contents> {
     let store = Store::open(path)?;
     let views = [View::Latest, View::AsOf(5), View::ChangedSince(5)];
@@ -44,14 +44,14 @@ fn read_all(path: &Path, truth: Option<&Contents>) -> Result<Contents> {
     Ok(Contents {
         feeds: store.feeds()?,
         states: vec![store.state("line")?, store.state("empty")?, store.state("none")?],
-        sequences: vec![store.sequence("line")?, store.sequence_at("line", at(10_007))?],
+        sequences: vec![store.sequence("line")?, store.sequence_at("line", time_of(10_007))?],
         views: views.into_iter().collect::<Result<_>>()?,
         delays: store.delays("line", MINUTE)?,
         held: store.holds("line", &[(0, MINUTE), (1_200 * MINUTE, 1_300 * MINUTE)])?,
     })
 }
 
-fn flip(bytes: &[u8], path: &Path, bit: usize, truth: &Contents) -> bool {
+fn flip(bytes: &[u8], path: &Path, bit: usize, truth: &Contents) {
     let mut flipped = bytes.to_vec();
     flipped[bit / 8] ^= 1 << (bit % 8);
     std::fs::write(path, &flipped).unwrap();
@@ -59,16 +59,14 @@ fn flip(bytes: &[u8], path: &Path, bit: usize, truth: &Contents) -> bool {
         let _gone = std::fs::remove_file(format!("{}{beside}", path.display()));
     }
     match read_all(path, Some(truth)) {
-        Ok(now) => {
-            assert_eq!(&now, truth, "bit {bit}");
-            true
-        }
-        Err(error) => {
-            let kind = error.kind();
-            assert!(matches!(kind, Kind::StoreError | Kind::StoreCorrupt), "bit {bit}: {error:?}");
-            false
-        }
+        Ok(now) => assert_eq!(&now, truth, "bit {bit}"),
+        Err(error) => assert_damage(&error, bit),
     }
+}
+
+fn assert_damage(error: &Error, place: usize) {
+    let kind = error.kind();
+    assert!(matches!(kind, Kind::StoreError | Kind::StoreCorrupt), "{place}: {error:?}");
 }
 
 #[test]
@@ -109,7 +107,7 @@ fn s7_a_missing_or_an_outdated_row_is_detected() {
         "DELETE FROM contents WHERE id = 2",
         "DELETE FROM pages WHERE sequence = 4",
         "DELETE FROM store",
-        // Another series of the same length; a part of the directory without blocks.
+        // Another series of the same length. A directory page without blocks.
         "UPDATE series SET id = 9 WHERE id = 3",
         "UPDATE series SET identity =
             CAST(substr(identity, 1, length(identity) - 1) || x'39' AS BLOB) WHERE id = 2",
@@ -122,23 +120,18 @@ fn s7_a_missing_or_an_outdated_row_is_detected() {
         "CREATE TABLE more (a)",
     ] {
         std::fs::write(folder.file(), &bytes).unwrap();
-        Connection::open(folder.file()).unwrap().execute_batch(change).unwrap();
+        folder.execute(change);
         let error = read_all(&folder.file(), Some(&truth)).expect_err(change);
         assert_eq!(error.kind(), Kind::StoreCorrupt, "{change}");
         assert!(error.to_string().contains("plant.siteline"), "{error}");
     }
     for change in ["DELETE FROM seen WHERE sequence = 4", "UPDATE seen SET runs = x'00'"] {
         std::fs::write(folder.file(), &bytes).unwrap();
-        Connection::open(folder.file()).unwrap().execute_batch(change).unwrap();
+        folder.execute(change);
         let store = folder.store();
-        assert_eq!(
-            store.check(&Watch::default()).unwrap_err().kind(),
-            Kind::StoreCorrupt,
-            "{change}"
-        );
-        let late = Request::whole(13, 0, 9, &[]);
-        let late = Request { first: 11, ..late };
-        assert_eq!(late.apply_to(&store, b"").unwrap_err().kind(), Kind::StoreCorrupt);
+        assert_error(store.check(&Watch::default()), Kind::StoreCorrupt, "points of a page");
+        let late = Request { first: 11, ..Request::whole(13, 0, 9, &[]) };
+        assert_eq!(late.apply_to(&store, b"").unwrap_err().kind(), Kind::StoreCorrupt, "{change}");
         assert_eq!(store.sequence("line").unwrap(), 12);
     }
 }
@@ -152,20 +145,14 @@ fn s7_a_truncated_file_is_detected() {
     for length in [1, 50, 100, 4_096, bytes.len() / 2, bytes.len() - 1] {
         std::fs::write(folder.file(), &bytes[..length]).unwrap();
         match read_all(&folder.file(), Some(&truth)) {
-            // The last byte of a page can be unused.
+            // The last byte of a page may be unused.
             Ok(now) => assert!(now == truth && length == bytes.len() - 1),
-            Err(error) => {
-                let kind = error.kind();
-                assert!(
-                    matches!(kind, Kind::StoreError | Kind::StoreCorrupt),
-                    "{length}: {error:?}"
-                );
-            }
+            Err(error) => assert_damage(&error, length),
         }
     }
 }
 
-/// State, number, points and flags of a feed.
+/// State, sequence number, points and flags of a feed.
 type FeedState = (Option<Vec<u8>>, u64, [Vec<Shown>; 2]);
 
 fn feed_state(store: &Store) -> Result<FeedState> {
@@ -175,7 +162,7 @@ fn feed_state(store: &Store) -> Result<FeedState> {
 }
 
 #[test]
-fn s7_one_flipped_bit_in_the_log_of_a_store_left_open_costs_at_most_the_newest_pages() {
+fn s7_a_flipped_bit_in_the_log_loses_only_newest_pages() {
     let (folder, copy) = (Folder::new(), Folder::new());
     let store = folder.store();
     let mut past = Vec::new();
@@ -188,7 +175,7 @@ fn s7_one_flipped_bit_in_the_log_of_a_store_left_open_costs_at_most_the_newest_p
         past.push(feed_state(&store).unwrap());
     }
     let beside = |folder: &Folder, end: &str| format!("{}{end}", folder.file().display());
-    // The file and its log as a kill leaves them; SQLite rebuilds the shared memory.
+    // The file and its log after a kill. SQLite rebuilds the shared memory.
     let (main, log) = (folder.file(), std::fs::read(beside(&folder, "-wal")).unwrap());
     let main = std::fs::read(main).unwrap();
     let mut random = fastrand::Rng::with_seed(11);
@@ -211,14 +198,9 @@ fn s7_one_flipped_bit_in_the_log_of_a_store_left_open_costs_at_most_the_newest_p
                 assert!(past.contains(&now), "bit {bit:?} gives a state that never existed");
                 older += 1;
             }
-            // The feed is not in the file, or no longer.
+            // The feed is not in the file yet, or no longer.
             Err(error) => {
-                let kind = error.kind();
-                assert!(bit.is_some(), "{error:?}");
-                assert!(
-                    matches!(kind, Kind::StoreError | Kind::StoreCorrupt),
-                    "{bit:?}: {error:?}"
-                );
+                assert_damage(&error, bit.expect("no flipped bit"));
                 refused += 1;
             }
         }

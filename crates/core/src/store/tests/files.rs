@@ -1,4 +1,4 @@
-//! Files: creating, refusing and copying them.
+//! Creating, rejecting and copying files.
 
 use super::*;
 
@@ -25,11 +25,14 @@ fn a_store_is_created_once_and_opened_again() {
     assert!(store.path().is_absolute() && !store.path().to_string_lossy().starts_with(r"\\?"));
     let none = store.read("line", all(View::Latest, Flagged::Keep)).unwrap().next_batch(9);
     assert!(none.unwrap().is_none());
-    let error = store.read("other", all(View::Latest, Flagged::Keep)).unwrap_err();
-    assert!(error.kind() == Kind::StoreError && error.to_string().contains("\"other\""), "{error}");
+    assert_error(
+        store.read("other", all(View::Latest, Flagged::Keep)),
+        Kind::StoreError,
+        "\"other\"",
+    );
     // The log and its index are removed with the last connection.
     drop(store);
-    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 1);
+    assert_eq!(folder.names(), [""]);
 }
 
 #[test]
@@ -45,21 +48,16 @@ fn s15_a_reopened_store_continues_from_its_checkpoint() {
 }
 
 #[test]
-fn s5_a_folder_that_does_not_exist_is_an_error() {
+fn s5_a_missing_folder_is_an_error() {
     let folder = Folder::new();
-    let error = refused(&folder.0.join("nowhere/plant.siteline"));
-    assert_eq!(error.kind(), Kind::StoreError);
-    assert!(error.to_string().contains("does not exist"), "{error}");
+    let nowhere = folder.0.join("nowhere/plant.siteline");
+    assert_error(Store::open(&nowhere), Kind::StoreError, "its folder does not exist");
     assert_eq!(refused(&folder.0).kind(), Kind::StoreError);
     std::fs::write(folder.file(), "").unwrap();
     let deeper =
         if cfg!(windows) { "its folder does not exist" } else { "its folder cannot be read" };
     for (path, expected) in [("a", "its folder is a file"), ("a/b", deeper)] {
-        let error = refused(&folder.file().join(path));
-        assert!(
-            error.kind() == Kind::StoreError && error.to_string().contains(expected),
-            "{error}"
-        );
+        assert_error(Store::open(&folder.file().join(path)), Kind::StoreError, expected);
     }
     assert_eq!(Store::open(Path::new("/")).unwrap_err().kind(), Kind::StoreError);
     assert_eq!(Store::open(Path::new("")).unwrap_err().kind(), Kind::StoreError);
@@ -67,14 +65,14 @@ fn s5_a_folder_that_does_not_exist_is_an_error() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn s5_a_folder_that_may_not_be_written_is_an_error() {
+fn s5_a_read_only_folder_is_an_error() {
     // No user can create a file there, not even root.
     assert_eq!(refused(Path::new("/proc/self/plant.siteline")).kind(), Kind::StoreError);
 }
 
 #[test]
 #[cfg(unix)]
-fn s5_a_file_that_may_not_be_written_is_an_error() {
+fn s5_a_read_only_file_is_an_error() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new();
     drop(folder.store());
@@ -82,20 +80,17 @@ fn s5_a_file_that_may_not_be_written_is_an_error() {
     if std::fs::OpenOptions::new().write(true).open(folder.file()).is_ok() {
         return; // Root may.
     }
-    let error = refused(&folder.file());
-    assert!(error.kind() == Kind::StoreError && error.to_string().contains("written"), "{error}");
+    assert_error(Store::open(&folder.file()), Kind::StoreError, "written");
 }
 
 #[test]
-fn a_file_that_is_no_store_is_refused_and_not_changed() {
+fn a_foreign_file_is_refused_and_unchanged() {
     let folder = Folder::new();
     let foreign = |name: &str, make: &dyn Fn(&Path)| {
         let path = folder.0.join(name);
         make(&path);
         let before = std::fs::read(&path).unwrap();
-        let error = refused(&path);
-        assert_eq!(error.kind(), Kind::StoreError, "{error}");
-        assert!(error.to_string().contains("not a store of siteline"), "{error}");
+        assert_error(Store::open(&path), Kind::StoreError, "not a store of siteline");
         assert_eq!(std::fs::read(&path).unwrap(), before, "{name}");
     };
     foreign("short.txt", &|path| std::fs::write(path, "short").unwrap());
@@ -115,16 +110,14 @@ fn s8_another_schema_names_the_siteline_that_made_it() {
     for (version, next_step) in [(9, "Upgrade"), (1, "Sync into a new store")] {
         let folder = Folder::new();
         drop(folder.store());
-        let connection = Connection::open(folder.file()).unwrap();
-        let made_by = "UPDATE store SET made_by = 'siteline 9.1'; PRAGMA user_version =";
-        connection.execute_batch(&format!("{made_by} {version}")).unwrap();
-        drop(connection);
+        folder.execute(&format!(
+            "UPDATE store SET made_by = 'siteline 9.1'; PRAGMA user_version = {version}"
+        ));
         let read_only = StoreOptions { read_only: true, ..StoreOptions::default() };
-        let reader = Store::open_with(&folder.file(), read_only).unwrap_err();
-        for error in [refused(&folder.file()), reader] {
-            assert_eq!(error.kind(), Kind::StoreError);
-            let text = error.to_string();
-            assert!(text.contains("made by siteline 9.1") && text.contains(next_step), "{text}");
+        for options in [StoreOptions::default(), read_only] {
+            let open = || Store::open_with(&folder.file(), options);
+            assert_error(open(), Kind::StoreError, "made by siteline 9.1");
+            assert_error(open(), Kind::StoreError, next_step);
         }
     }
 }
@@ -134,19 +127,17 @@ fn s7_a_schema_before_the_first_is_damage() {
     for version in [0, -1] {
         let folder = Folder::new();
         drop(folder.store());
-        let connection = Connection::open(folder.file()).unwrap();
-        connection.pragma_update(None, "user_version", version).unwrap();
-        drop(connection);
+        folder.execute(&format!("PRAGMA user_version = {version}"));
         assert_eq!(refused(&folder.file()).kind(), Kind::StoreCorrupt, "{version}");
     }
 }
 
 #[test]
-fn s7_a_store_whose_header_is_damaged_is_not_taken_for_another_file() {
+fn s7_a_damaged_header_is_still_a_store() {
     let folder = Folder::new();
     drop(folder.store());
     let bytes = std::fs::read(folder.file()).unwrap();
-    // The name of the format, the size of a page, the number of the application.
+    // The name of the format, the page size, the application id.
     let (name, size, application) = ((0, b'X'), (17, 3), (68, 0));
     for (damage, kind) in [
         (vec![name], Kind::StoreCorrupt),
@@ -165,19 +156,15 @@ fn s7_a_store_whose_header_is_damaged_is_not_taken_for_another_file() {
 }
 
 #[test]
-fn a_backup_is_the_store_at_one_moment_while_a_writer_writes() {
+fn a_backup_beside_a_writer_is_consistent() {
     let folder = Folder::new();
     let store = folder.store();
-    let request = |sequence: u64| {
-        let points: Vec<Point> =
-            (0..900).map(|minute| (1, minute, Some(value(sequence)))).collect();
-        Request::whole(sequence, 0, 900, &points)
-    };
-    request(1).apply_to(&store, b"1").unwrap();
+    Request::filled(1).apply_to(&store, b"1").unwrap();
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             for sequence in 2..30 {
-                request(sequence).apply_to(&store, sequence.to_string().as_bytes()).unwrap();
+                let request = Request::filled(sequence);
+                request.apply_to(&store, sequence.to_string().as_bytes()).unwrap();
             }
         });
         for copy in 0..10 {
@@ -190,38 +177,35 @@ fn a_backup_is_the_store_at_one_moment_while_a_writer_writes() {
             let value = Some(value(sequence).to_bits());
             assert!(latest(&copy).iter().all(|row| row.2 == value));
             // The copy is a working store.
-            request(99).apply_to(&copy, b"99").unwrap();
+            Request::filled(99).apply_to(&copy, b"99").unwrap();
         }
         writer.join().unwrap();
     });
-    let error = store.backup(&folder.0.join("copy-0"), None, &Watch::default()).unwrap_err();
-    assert!(error.kind() == Kind::StoreError && error.to_string().contains("already"), "{error}");
-    let left = std::fs::read_dir(&folder.0).unwrap().flatten();
-    assert!(left.into_iter().all(|entry| !entry.file_name().to_string_lossy().contains("-part")));
+    let again = store.backup(&folder.0.join("copy-0"), None, &Watch::default());
+    assert_error(again, Kind::StoreError, "already");
+    assert!(!folder.names().iter().any(|name| name.contains("-part")));
 }
 
 #[test]
 #[cfg(unix)]
-fn a_backup_does_not_replace_a_link_to_nothing() {
+fn a_backup_does_not_replace_a_dangling_link() {
     let folder = Folder::new();
     let (store, to) = (folder.store(), folder.0.join("copy"));
     std::os::unix::fs::symlink(folder.0.join("nowhere"), &to).unwrap();
-    let error = store.backup(&to, None, &Watch::default()).unwrap_err();
-    assert!(error.kind() == Kind::StoreError && error.to_string().contains("already"), "{error}");
+    assert_error(store.backup(&to, None, &Watch::default()), Kind::StoreError, "already");
     assert!(to.is_symlink() && !to.exists());
-    let left = std::fs::read_dir(&folder.0).unwrap().flatten();
-    assert!(left.into_iter().all(|entry| !entry.file_name().to_string_lossy().contains("-part")));
+    assert!(!folder.names().iter().any(|name| name.contains("-part")));
 }
 
 #[test]
 #[cfg(target_os = "linux")]
-fn an_opening_that_fails_leaves_the_locks_of_the_stores_that_are_open() {
+fn a_failed_open_keeps_the_locks_of_others() {
     use nix::fcntl::{FcntlArg, fcntl};
     use nix::libc;
     let folder = Folder::new();
     let store = folder.store();
     store.apply("line", None, b"").unwrap();
-    // It is never closed: that would release the locks of this process as well.
+    // Closing it would release the locks of this process too.
     let probe = std::mem::ManuallyDrop::new(std::fs::File::open(folder.file()).unwrap());
     let short = |number: i32| libc::c_short::try_from(number).unwrap();
     let is_locked = || {
@@ -231,9 +215,7 @@ fn an_opening_that_fails_leaves_the_locks_of_the_stores_that_are_open() {
         lock.l_type != short(libc::F_UNLCK)
     };
     assert!(is_locked());
-    let other = Connection::open(folder.file()).unwrap();
-    other.pragma_update(None, "user_version", 9).unwrap();
-    drop(other);
+    folder.execute("PRAGMA user_version = 9");
     assert!(refused(&folder.file()).to_string().contains("Upgrade"));
     assert!(is_locked());
 }

@@ -4,14 +4,12 @@ use super::*;
 use crate::fork::pretend;
 
 #[test]
-fn s6_a_second_sync_of_a_feed_is_busy_at_once() {
+fn s6_a_second_sync_of_a_feed_is_busy() {
     let folder = Folder::new();
     let (store, other) = (folder.store(), folder.store());
     let held = store.lock("line").unwrap();
     for second in [&store, &other] {
-        let error = second.lock("line").unwrap_err();
-        assert_eq!(error.kind(), Kind::StoreBusy);
-        assert!(error.to_string().contains("plant.siteline"), "{error}");
+        assert_error(second.lock("line"), Kind::StoreBusy, "plant.siteline");
     }
     let _another = other.lock("line 2 / äöü").unwrap();
     drop(held);
@@ -19,7 +17,7 @@ fn s6_a_second_sync_of_a_feed_is_busy_at_once() {
 }
 
 #[test]
-fn s5_a_file_that_another_connection_writes_to_is_busy_and_unchanged() {
+fn s5_a_file_under_another_writer_is_busy() {
     let folder = Folder::new();
     let store = Store::open_as(&folder.file(), StoreOptions::default(), Duration::ZERO).unwrap();
     store.apply("line", None, b"before").unwrap();
@@ -34,21 +32,21 @@ fn s5_a_file_that_another_connection_writes_to_is_busy_and_unchanged() {
 }
 
 #[test]
-fn a_page_that_was_not_committed_leaves_nothing_behind() {
+fn an_uncommitted_page_leaves_nothing_behind() {
     let folder = Folder::new();
     let store = folder.store();
     Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"1").unwrap();
-    let other = Connection::open(folder.file()).unwrap();
     // The last statement of a page fails: its new series and points must be rolled back with it.
-    let block = "CREATE TRIGGER stop BEFORE INSERT ON states BEGIN SELECT RAISE(ABORT, 'no'); END";
-    other.execute_batch(block).unwrap();
+    folder.execute(
+        "CREATE TRIGGER stop BEFORE INSERT ON states BEGIN SELECT RAISE(ABORT, 'no'); END",
+    );
     let request = Request::whole(2, 0, 9, &[(1, 1, Some(2.0)), (2, 600, Some(1.0))]);
     for _ in 0..2 {
         request.apply_to(&store, b"2").unwrap_err();
         assert_eq!(store.state("line").unwrap().as_deref(), Some(&b"1"[..]));
         assert_eq!(latest(&store), [(1, 1, Some(1.0_f64.to_bits()), None)]);
     }
-    other.execute_batch("DROP TRIGGER stop").unwrap();
+    folder.execute("DROP TRIGGER stop");
     let applied = request.apply_to(&store, b"2").unwrap();
     assert_eq!((applied.inserted, applied.revised), (1, 1));
     store.check(&Watch::default()).unwrap();
@@ -56,7 +54,7 @@ fn a_page_that_was_not_committed_leaves_nothing_behind() {
 }
 
 #[test]
-fn the_log_of_a_store_that_stays_open_is_kept_short() {
+fn the_log_of_an_open_store_stays_short() {
     let folder = Folder::new();
     let store = folder.store();
     for state in 0..24_u8 {
@@ -67,7 +65,7 @@ fn the_log_of_a_store_that_stays_open_is_kept_short() {
 }
 
 #[test]
-fn a_connection_keeps_some_megabytes_of_the_file_in_memory() {
+fn a_connection_caches_some_megabytes() {
     let folder = Folder::new();
     let link = folder.store().connect().unwrap();
     let connection = link.connection().unwrap();
@@ -175,7 +173,7 @@ fn r12_a_forked_child_writes_with_its_own_connection() {
 }
 
 #[test]
-fn another_page_with_a_number_that_is_taken_is_refused() {
+fn another_page_with_a_used_number_is_refused() {
     let folder = Folder::new();
     let store = folder.store();
     let one = Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]);
@@ -185,24 +183,18 @@ fn another_page_with_a_number_that_is_taken_is_refused() {
         Request { is_last: false, ..one.clone() },
         Request { end: 8, ..one.clone() },
     ] {
-        let error = other.apply_to(&store, b"other").unwrap_err();
-        assert_eq!(error.kind(), Kind::StoreError, "{error}");
+        assert_error(other.apply_to(&store, b"other"), Kind::StoreError, "already stored");
     }
     assert_eq!(one.apply_to(&store, b"again").unwrap().unchanged, 1);
     assert_eq!(store.state("line").unwrap(), Some(b"again".to_vec()));
 }
 
-/// The number of rows of `seen`.
-fn seen_rows(folder: &Folder) -> i64 {
-    let connection = Connection::open(folder.file()).unwrap();
-    connection.query_row("SELECT COUNT(*) FROM seen", [], |row| row.get(0)).unwrap()
-}
-
 #[test]
-fn the_seen_points_of_an_abandoned_chain_are_deleted_and_flag_nothing() {
+fn an_abandoned_chain_flags_nothing() {
     use super::super::seen_log::{ABANDONED, KEPT};
     let folder = Folder::new();
     let store = folder.store();
+    let seen_rows = || folder.number("SELECT COUNT(*) FROM seen");
     let begun = Request { is_last: false, ..Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]) };
     begun.apply_to(&store, b"").unwrap();
     // Sequence numbers may have gaps, so thousands of pages need not be written.
@@ -210,42 +202,31 @@ fn the_seen_points_of_an_abandoned_chain_are_deleted_and_flag_nothing() {
     for sequence in ABANDONED - 100..ABANDONED {
         Request::whole(sequence, 20, 29, &one).apply_to(&store, b"").unwrap();
     }
-    assert_eq!(seen_rows(&folder), 101, "the chain may still continue");
+    assert_eq!(seen_rows(), 101, "the chain may still continue");
     for sequence in 2 * ABANDONED..2 * ABANDONED + 100 {
         Request::whole(sequence, 20, 29, &one).apply_to(&store, b"").unwrap();
     }
-    assert!(seen_rows(&folder) < i64::try_from(KEPT).unwrap() && seen_rows(&folder) == 100);
+    assert_eq!(seen_rows(), 100);
+    assert!(100 < KEPT);
     store.check(&Watch::default()).unwrap();
     let ends = Request { first: 1, ..Request::whole(3 * ABANDONED, 0, 9, &[(1, 2, None)]) };
-    assert_eq!(ends.apply_to(&store, b"").unwrap().flagged, 0, "its points are not known any more");
+    assert_eq!(ends.apply_to(&store, b"").unwrap().flagged, 0, "its points were deleted");
     assert_eq!(latest(&store).len(), 3);
 }
 
 #[test]
-fn a_feed_whose_first_page_is_empty_sets_its_span_from_the_next() {
+fn the_first_page_with_points_sets_the_span() {
     let folder = Folder::new();
     let store = folder.store();
-    let apply = |request: &Request| {
-        let page = page(request.sequence, true, &request.points);
-        let chain = ChainRange { first: request.first, start: at(0), end: at(2_000) };
-        let delivery = Delivery {
-            batch_first: page.sequence,
-            page: Arc::new(page),
-            read_at: at(9),
-            chain,
-            interval_seconds: None,
-            is_only_chain: true,
-        };
-        store.apply("line", Some(&delivery), b"").unwrap();
+    let apply = |sequence, points: &[Point]| {
+        let request = Request::whole(sequence, 0, 2_000, points);
+        request.apply_page(&store, page(sequence, true, points), b"", 9, None).unwrap();
     };
-    apply(&Request::whole(1, 0, 2_000, &[]));
+    apply(1, &[]);
     assert!(latest(&store).is_empty());
     let points: Vec<Point> = (0..2_000).map(|minute| (1, minute, Some(1.0))).collect();
-    apply(&Request::whole(2, 0, 2_000, &points));
+    apply(2, &points);
     assert_eq!(latest(&store).len(), 2_000);
-    let connection = Connection::open(folder.file()).unwrap();
-    let blocks: i64 =
-        connection.query_row("SELECT COUNT(*) FROM contents", [], |row| row.get(0)).unwrap();
-    assert_eq!(blocks, 16, "128 minutes each");
+    assert_eq!(folder.number("SELECT COUNT(*) FROM contents"), 16, "128 minutes each");
     store.check(&Watch::default()).unwrap();
 }

@@ -1,4 +1,4 @@
-//! What was forgotten and compacted, wherever the work was stopped; and long work that is watched.
+//! Forgetting and compacting, stopped at any step, and observing long operations.
 
 use proptest::prelude::*;
 
@@ -8,8 +8,8 @@ use crate::store::directory_page::PageKey;
 use crate::store::writer::Remove;
 use crate::store::{compact, forget};
 
-/// What is not kept: points before a minute, and versions of points before a minute that are older than a
-/// page request.
+/// The limits of the kept past: the first kept minute, and the minute and the page request of
+/// [`super::super::retention::Retention`].
 #[derive(Debug, Clone, Copy)]
 struct Kept {
     from: i64,
@@ -23,7 +23,7 @@ impl Default for Kept {
     }
 }
 
-/// Removes what is due of a feed's directory pages, but only so many groups of them: as if it was killed.
+/// Removes the data of the first `groups` directory pages, as if the process was killed after them.
 fn remove_some(store: &Store, numbers: &[PageKey], groups: usize, remove: &Remove<'_>) -> Freed {
     let (mut freed, watch) = (Freed::default(), Watch::default());
     for number in numbers.iter().take(groups) {
@@ -49,19 +49,18 @@ fn compact_some(store: &Store, (start, end): (i64, i64), groups: usize) -> Freed
     })
 }
 
-/// Asserts that the store shows of each view what the model does, from the kept minute on, and refuses a
-/// view of a past that is not kept.
+/// Asserts that the store agrees with the model from the kept minute on, and rejects views of a
+/// past that it does not keep.
 fn assert_keeps(store: &Store, model: &Model, kept: Kept, newest: u64) {
     for sequence in 0..=newest {
         for view in [View::Latest, View::AsOf(sequence), View::ChangedSince(sequence)] {
             let lost = sequence < kept.history_from
                 && !matches!(view, View::Latest | View::ChangedSince(0));
             let shown = |from: i64| -> Vec<Shown> {
-                let all = model.shown(view, Flagged::Keep).into_iter();
+                let all = model.read(view, Flagged::Keep).into_iter();
                 all.filter(|row| row.1 >= kept.from.max(from)).collect()
             };
-            let whole = read(store, all(view, Flagged::Keep));
-            match whole {
+            match read(store, all(view, Flagged::Keep)) {
                 Err(error) => assert!(lost && error.kind() == Kind::QueryError, "{view:?} {error}"),
                 Ok(whole) => {
                     assert!(!lost, "{view:?} {kept:?}");
@@ -77,7 +76,7 @@ fn assert_keeps(store: &Store, model: &Model, kept: Kept, newest: u64) {
     store.check(&Watch::default()).unwrap();
 }
 
-/// What is done to a store before a request: forget, compact, or nothing.
+/// An operation before a request: forget, compact, or none.
 type Work = (u8, i64, i64, usize);
 
 fn work() -> impl Strategy<Value = Work> {
@@ -89,7 +88,7 @@ proptest! {
     #![proptest_config(crate::campaign::cases(60))]
 
     #[test]
-    fn s22_what_is_kept_is_shown_as_before_whatever_was_forgotten_or_compacted_and_where_it_stopped(
+    fn s22_kept_points_survive_an_interrupted_removal(
         requests in prop_oneof![requests(3), requests(9)],
         works in prop::collection::vec(work(), 18),
         limits in limits(),
@@ -119,28 +118,28 @@ proptest! {
         assert_keeps(&store, &model, kept, newest);
         drop(store);
         assert_keeps(&folder.store(), &model, kept, newest);
-        // The rest goes with the next call.
+        // Another call removes the rest.
         if kept.from > i64::MIN / MINUTE {
             let store = folder.store();
             forget_some(&store, kept.from, usize::MAX);
             assert_keeps(&store, &model, kept, newest);
             let connection = Connection::open(folder.file()).unwrap();
-            let held = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
             let feed = Feeds::load(&connection).unwrap().find("line").cloned().unwrap();
             let index = FeedIndex::load(&connection, &feed).unwrap();
-            let found = FoundBlocks::load(&connection, &index, &feed, found_blocks::ALL_TIME, None).unwrap();
+            let found = FoundBlocks::load(&connection, &index, &feed, found_blocks::ALL_TIME).unwrap();
             let mut directory = Directory::new(&connection, feed.id).unwrap();
             for (key, entry) in &found.blocks {
                 let rows = rows_of(&mut directory, *key, entry.as_ref(), &found.recent).unwrap();
                 prop_assert!(rows.iter().all(|row| row.timestamp >= kept.from * MINUTE));
             }
             let chunks = found.blocks.iter().filter(|(_, entry)| entry.is_some()).count();
-            prop_assert_eq!(held("SELECT COUNT(*) FROM contents"), i64::try_from(chunks).unwrap());
+            let count = folder.number("SELECT COUNT(*) FROM contents");
+            prop_assert_eq!(count, i64::try_from(chunks).unwrap());
         }
     }
 }
 
-/// Pages of a chain each, a point of each of two series a minute, whose values differ from page to page.
+/// A chain per page, with a point per minute of two series. The values differ from page to page.
 fn long_store(folder: &Folder, pages: u64, minutes: i64) -> Store {
     let store = folder.store();
     for sequence in 1..=pages {
@@ -191,7 +190,7 @@ fn compacting_keeps_the_newest_versions_alone() {
 }
 
 #[test]
-fn the_log_of_pages_that_brought_only_what_was_forgotten_goes_too() {
+fn pages_with_only_forgotten_points_are_deleted() {
     let folder = Folder::new();
     let store = folder.store();
     for (sequence, start) in [(1, 0), (2, 10), (3, 20)] {
@@ -199,16 +198,14 @@ fn the_log_of_pages_that_brought_only_what_was_forgotten_goes_too() {
         Request::whole(sequence, start, start + 10, &points).apply_to(&store, b"").unwrap();
     }
     store.forget("line", 20 * MINUTE, b"", &Watch::default()).unwrap();
-    let connection = Connection::open(folder.file()).unwrap();
-    let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
-    // The second one's range ends there, and what it brought at its end is kept.
-    assert_eq!(count("SELECT COUNT(*) FROM pages"), 2);
+    // The range of the second page ends there, and its last point is kept.
+    assert_eq!(folder.number("SELECT COUNT(*) FROM pages"), 2);
     assert_eq!(latest(&store).len(), 2);
     store.check(&Watch::default()).unwrap();
 }
 
 #[test]
-fn what_was_forgotten_does_not_come_back_and_an_older_page_is_refused() {
+fn forgotten_points_do_not_return() {
     let folder = Folder::new();
     let store = folder.store();
     Request::whole(2, 0, 9, &[(1, 1, Some(1.0)), (1, 5, Some(1.0))]).apply_to(&store, b"").unwrap();
@@ -218,12 +215,12 @@ fn what_was_forgotten_does_not_come_back_and_an_older_page_is_refused() {
         .unwrap();
     assert_eq!((applied.inserted, applied.revised, applied.flagged), (0, 1, 0));
     assert_eq!(latest(&store), [(1, 5, Some(2.0_f64.to_bits()), None)]);
-    let error = Request::whole(1, 0, 9, &[(1, 6, Some(2.0))]).apply_to(&store, b"").unwrap_err();
-    assert!(error.to_string().contains("comes too late"), "{error}");
+    let late = Request::whole(1, 0, 9, &[(1, 6, Some(2.0))]);
+    assert_error(late.apply_to(&store, b""), Kind::StoreError, "arrived too late");
 }
 
 #[test]
-fn work_that_is_stopped_says_so_and_leaves_the_store_as_it_was_committed() {
+fn a_stopped_operation_keeps_committed_changes() {
     let folder = Folder::new();
     let store = long_store(&folder, 2, 5_000);
     let stopped = || {
@@ -231,28 +228,21 @@ fn work_that_is_stopped_says_so_and_leaves_the_store_as_it_was_committed() {
         watch.stop();
         watch
     };
-    let is_stopped = |error: Error| {
-        assert_eq!(error.kind(), Kind::StoreError);
-        assert!(error.to_string().contains("stopped before its end"), "{error}");
-    };
-    is_stopped(store.check(&stopped()).unwrap_err());
-    is_stopped(store.backup(&folder.0.join("copy"), None, &stopped()).unwrap_err());
-    assert_eq!(std::fs::read_dir(&folder.0).unwrap().filter(is_copy).count(), 0);
-    is_stopped(store.compact("line", &[(0, 99 * MINUTE)], &stopped()).unwrap_err());
-    is_stopped(store.forget("line", 4_000 * MINUTE, b"", &stopped()).unwrap_err());
-    is_stopped(store.give_back(&stopped()).unwrap_err());
-    // Nothing before it is read, though all of it is still in the file.
+    let is_stopped = |outcome| assert_error(outcome, Kind::StoreError, "was stopped");
+    is_stopped(store.check(&stopped()));
+    is_stopped(store.backup(&folder.0.join("copy"), None, &stopped()));
+    assert!(!folder.names().iter().any(|name| name.contains("copy")));
+    is_stopped(store.compact("line", &[(0, 99 * MINUTE)], &stopped()).map(drop));
+    is_stopped(store.forget("line", 4_000 * MINUTE, b"", &stopped()).map(drop));
+    is_stopped(store.give_back(&stopped()).map(drop));
+    // Earlier points are in the file, but no read returns them.
     assert_eq!(latest(&store).len(), 2_000);
     store.check(&Watch::default()).unwrap();
     assert_eq!(store.forget("line", 4_000 * MINUTE, b"", &Watch::default()).unwrap().points, 8_000);
 }
 
-fn is_copy(entry: &std::io::Result<std::fs::DirEntry>) -> bool {
-    entry.as_ref().unwrap().file_name().to_string_lossy().contains("copy")
-}
-
 #[test]
-fn a_watch_counts_to_the_end_of_the_work() {
+fn a_watch_counts_to_the_end() {
     let folder = Folder::new();
     let store = long_store(&folder, 2, 40_000);
     let watched = |work: &dyn Fn(&Watch)| {

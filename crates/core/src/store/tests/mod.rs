@@ -1,5 +1,4 @@
-//! Helpers of the store's tests: pages written by hand, temporary folders, and a naive model of the
-//! store.
+//! Helpers of the store's tests: pages, temporary folders, and a naive model of the store.
 
 mod access;
 mod arrivals;
@@ -25,7 +24,7 @@ use super::*;
 use crate::data::report::PageReport;
 use crate::data::{Identity, Page, TableBuilder};
 
-/// Width of a bucket, microseconds.
+/// Width of a bucket in microseconds.
 const MINUTE: i64 = 60_000_000;
 
 /// A folder that is removed when its test ends.
@@ -33,7 +32,7 @@ pub(super) struct Folder(PathBuf);
 
 impl Folder {
     pub(super) fn new() -> Self {
-        // Windows uses the number of a process again soon.
+        // Windows soon reuses a process id.
         let name = format!("siteline-store-{}", uuid::Uuid::new_v4().simple());
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).unwrap();
@@ -48,9 +47,30 @@ impl Folder {
         Store::open(&self.file()).unwrap()
     }
 
-    /// A store that moves recent points into blocks at these limits.
+    /// Opens a store with these limits for recent points.
     fn store_with(&self, limits: RecentLimits) -> Store {
         Store { limits, ..self.store() }
+    }
+
+    /// Queries a number with another connection.
+    fn number(&self, sql: &str) -> i64 {
+        let connection = Connection::open(self.file()).unwrap();
+        connection.query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
+    /// Executes statements with another connection.
+    fn execute(&self, sql: &str) {
+        Connection::open(self.file()).unwrap().execute_batch(sql).unwrap();
+    }
+
+    /// The names of its files, with the store's name removed.
+    fn names(&self) -> Vec<String> {
+        let name = |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+        let entries = std::fs::read_dir(&self.0).unwrap().flatten().map(name);
+        let mut names: Vec<String> =
+            entries.map(|name| name.trim_start_matches("plant.siteline").to_owned()).collect();
+        names.sort();
+        names
     }
 }
 
@@ -58,6 +78,12 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let _gone = std::fs::remove_dir_all(&self.0);
     }
+}
+
+#[track_caller]
+fn assert_error<T: std::fmt::Debug>(outcome: Result<T>, kind: Kind, text: &str) {
+    let error = outcome.unwrap_err();
+    assert!(error.kind() == kind && error.to_string().contains(text), "{text}: {error:?}");
 }
 
 /// A point of a test: series, minute, value.
@@ -73,17 +99,17 @@ fn identity(series: u8) -> Identity {
     Identity::from([Some(Arc::from("S")), None, Some(Arc::from("M")), Some(Arc::from("")), tag])
 }
 
-/// The ids of a series, as a filter has them.
+/// The ids of a series for a filter.
 fn ids_of(series: u8) -> SeriesIds {
     identity(series).0.each_ref().map(|id| id.as_deref().map(str::to_owned))
 }
 
-fn at(minute: i64) -> Timestamp {
+fn time_of(minute: i64) -> Timestamp {
     Timestamp::from_microsecond(minute * MINUTE).unwrap()
 }
 
-/// A page with an envelope for each run of points of one series. A point's minimum is null, its
-/// count the minute.
+/// A page with an envelope for each run of points of one series. The minimum of a point is null,
+/// its count is the minute.
 fn page(sequence: u64, is_last: bool, points: &[Point]) -> Page {
     let mut table = TableBuilder::new(points.len());
     for run in points.chunk_by(|one, next| one.0 == next.0) {
@@ -96,7 +122,7 @@ fn page(sequence: u64, is_last: bool, points: &[Point]) -> Page {
     Page { points, report, sequence, raw: None, bookmark: None, is_last }
 }
 
-/// A page and the chain that it belongs to; times are minutes.
+/// A page and its chain. Times are minutes.
 #[derive(Debug, Clone)]
 struct Request {
     sequence: u64,
@@ -113,17 +139,35 @@ impl Request {
         Self { sequence, first: sequence, start, end, is_last: true, points: points.to_vec() }
     }
 
-    /// Applies the page, read a minute after the request before it.
+    /// A chain of one page with a point in each of 900 minutes.
+    fn filled(sequence: u64) -> Self {
+        let points: Vec<Point> = (0..900).map(|m| (1, m, Some(value(sequence)))).collect();
+        Self::whole(sequence, 0, 900, &points)
+    }
+
+    /// Applies the page, read a minute after the previous request.
     fn apply_to(&self, store: &dyn Target, state: &[u8]) -> Result<Applied> {
         let page = page(self.sequence, self.is_last, &self.points);
-        let read_at = at(10_000 + self.sequence.cast_signed());
-        let chain = ChainRange { first: self.first, start: at(self.start), end: at(self.end) };
+        self.apply_page(store, page, state, 10_000 + self.sequence.cast_signed(), Some(60))
+    }
+
+    /// Applies another page with the numbers and the chain of this one.
+    fn apply_page(
+        &self,
+        store: &dyn Target,
+        page: Page,
+        state: &[u8],
+        read_at: i64,
+        interval_seconds: Option<u32>,
+    ) -> Result<Applied> {
+        let chain =
+            ChainRange { first: self.first, start: time_of(self.start), end: time_of(self.end) };
         let delivery = Delivery {
             batch_first: page.sequence,
             page: Arc::new(page),
-            read_at,
+            read_at: time_of(read_at),
             chain,
-            interval_seconds: Some(60),
+            interval_seconds,
             is_only_chain: true,
         };
         store.apply("line", Some(&delivery), state)
@@ -146,7 +190,7 @@ fn read(store: &Store, filter: PointFilter) -> Result<Vec<Shown>> {
     Ok(shown)
 }
 
-/// The same by way of [`Reader::read_into`].
+/// Reads with [`Reader::read_into`].
 fn read_whole(store: &Store, filter: PointFilter) -> Result<Vec<Shown>> {
     let mut reader = store.read("line", filter)?;
     reader.find_blocks()?;
@@ -161,7 +205,7 @@ fn latest(store: &Store) -> Vec<Shown> {
     read(store, all(View::Latest, Flagged::Drop)).unwrap()
 }
 
-/// A batch's rows; asserts that its columns agree with each other.
+/// Returns the rows of a batch, and checks that its columns are consistent.
 fn rows(batch: &RecordBatch) -> Vec<Shown> {
     use arrow_array::Array as _;
     use arrow_array::cast::AsArray as _;

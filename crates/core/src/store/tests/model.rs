@@ -1,5 +1,4 @@
-//! The store compared with a naive model: every observation of every point, and what follows from
-//! them in whatever order they arrived (S11).
+//! Compares the store with a naive model: every observation of every point, in any order.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,7 @@ pub(super) struct Model {
     requests: BTreeMap<u64, Request>,
 }
 
-/// A point as it is known: bits of the value, and whether it is flagged.
+/// The last known state of a point: the bits of its value, and whether it is flagged.
 type Known = Option<(Option<u64>, bool)>;
 /// The value of each point after each request that changed it.
 type Histories = BTreeMap<(u8, i64), Vec<(u64, Known)>>;
@@ -47,15 +46,15 @@ impl Model {
         histories
     }
 
-    /// Whether no page has brought the point since the beginning of the chain that `last` ended.
+    /// Whether no page brought the point since the start of the chain that `last` ended.
     fn missed(&self, last: &Request, point: (u8, i64)) -> bool {
         let since = self.requests.range(last.first..=last.sequence);
         let mut brought = since.flat_map(|(_, page)| &page.points);
         (last.start..last.end).contains(&point.1) && !brought.any(|p| (p.0, p.1) == point)
     }
 
-    pub(super) fn shown(&self, view: View, flagged: Flagged) -> Vec<Shown> {
-        shown(&self.histories(), view, flagged)
+    pub(super) fn read(&self, view: View, flagged: Flagged) -> Vec<Shown> {
+        select(&self.histories(), view, flagged)
     }
 
     /// Asserts that the store agrees with the model in every view.
@@ -69,7 +68,7 @@ impl Model {
         }));
         for view in views {
             for flagged in [Flagged::Keep, Flagged::Drop, Flagged::Only] {
-                let shown = shown(&histories, view, flagged);
+                let shown = select(&histories, view, flagged);
                 let read = read(store, all(view, flagged)).unwrap();
                 assert_eq!(read, shown, "{view:?} {flagged:?} of {self:#?}");
                 assert_parts_agree(&histories, store, view, flagged, &shown);
@@ -79,7 +78,7 @@ impl Model {
     }
 }
 
-fn shown(histories: &Histories, view: View, flagged: Flagged) -> Vec<Shown> {
+fn select(histories: &Histories, view: View, flagged: Flagged) -> Vec<Shown> {
     let mut shown = Vec::new();
     for ((series, minute), history) in histories {
         let as_of = |sequence| history.iter().rfind(|(version, _)| *version <= sequence);
@@ -107,8 +106,8 @@ fn shown(histories: &Histories, view: View, flagged: Flagged) -> Vec<Shown> {
     shown
 }
 
-/// Asserts that a part of the series, and of time, is that part of all points, and that each part
-/// is counted as it is read.
+/// Asserts that reads of some series and ranges return the matching part of all points, and that
+/// counts agree with reads.
 fn assert_parts_agree(
     histories: &Histories,
     store: &Store,
@@ -148,7 +147,7 @@ fn assert_parts_agree(
     }
 }
 
-/// Limits at which a few points are recent points, and are moved after some pages.
+/// Limits that make points recent and move them after a few pages.
 pub(super) fn limits() -> impl Strategy<Value = RecentLimits> {
     let small = (1..6_usize, 0..5_usize, 0..5_usize, 0..25_usize);
     let small = small.prop_map(|(few, many, dense, most)| RecentLimits { few, many, dense, most });
@@ -159,13 +158,13 @@ pub(super) fn limits() -> impl Strategy<Value = RecentLimits> {
 pub(super) fn requests(series: u8) -> impl Strategy<Value = Vec<Request>> {
     let value =
         prop_oneof![Just(None), (0..2_u8).prop_map(|v| Some(f64::from(v))), Just(Some(-0.0))];
-    // Some minutes lie in another block, one before the epoch.
+    // Some minutes are in another block, one is before the epoch.
     let minute = prop_oneof![0..6_i64, Just(-1), 510..514_i64];
     let points = prop::collection::vec((0..series, minute, value), 0..7 * usize::from(series) / 3);
     let chain = (prop::collection::vec(points, 1..4), -2..6_i64, 1..600_i64, 0..4_u8);
     let chains = prop::collection::vec(chain, 1..6);
     (chains, prop::collection::vec(0..2_usize, 18)).prop_map(|(mut chains, picks)| {
-        // Two chains at a time, a page of one or of the other. `firsts` has their first numbers.
+        // Interleaves the pages of two chains at a time. `firsts` has their first sequence numbers.
         let mut firsts = vec![0; chains.len()];
         let (mut requests, mut picks) = (Vec::new(), picks.into_iter());
         loop {
@@ -189,11 +188,11 @@ proptest! {
     #![proptest_config(crate::campaign::cases(40))]
 
     #[test]
-    fn a_store_agrees_with_the_model_in_every_view(
+    fn a_store_agrees_with_the_model(
         requests in prop_oneof![requests(3), requests(9)], limits in limits(), other in limits(),
     ) {
         let folder = Folder::new();
-        // Two writers in turn: each sees what the other made recent or moved.
+        // Two writers take turns. Each sees the other's changes.
         let stores = [folder.store_with(limits), folder.store_with(other)];
         let (mut model, store) = (Model::default(), &stores[0]);
         let mut known = 0;
@@ -202,7 +201,7 @@ proptest! {
             let applied =
                 request.apply_to(&stores[turn], &request.sequence.to_le_bytes()).unwrap();
             model.add(request);
-            let now = model.shown(View::Latest, Flagged::Keep).len();
+            let now = model.read(View::Latest, Flagged::Keep).len();
             prop_assert_eq!(applied.inserted, (now - known) as u64);
             known = now;
             let mut points: Vec<(u8, i64)> = request.points.iter().map(|p| (p.0, p.1)).collect();
@@ -226,7 +225,7 @@ proptest! {
     }
 
     #[test]
-    fn s11_an_older_page_written_after_newer_ones_overrides_none_of_them(
+    fn s11_a_late_page_overrides_no_newer_page(
         (requests, order) in prop_oneof![requests(3), requests(9)].prop_flat_map(|requests| {
             let order: Vec<usize> = (0..requests.len()).collect();
             (Just(requests), Just(order).prop_shuffle())
@@ -239,14 +238,14 @@ proptest! {
             requests[index].apply_to(&store, b"state").unwrap();
             model.add(&requests[index]);
             let read = read(&store, all(View::Latest, Flagged::Keep)).unwrap();
-            prop_assert_eq!(read, model.shown(View::Latest, Flagged::Keep), "{:#?}", model);
+            prop_assert_eq!(read, model.read(View::Latest, Flagged::Keep), "{:#?}", model);
         }
         model.assert_agrees(&store);
     }
 }
 
 #[test]
-fn s11_a_value_that_a_newer_request_confirmed_wins_over_an_older_page() {
+fn s11_a_confirmed_value_wins_over_an_older_page() {
     let folder = Folder::new();
     let store = folder.store();
     Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"").unwrap();
@@ -260,16 +259,15 @@ fn s11_a_value_that_a_newer_request_confirmed_wins_over_an_older_page() {
 }
 
 #[test]
-fn s11_a_page_older_than_the_seen_points_is_refused() {
+fn s11_a_page_without_seen_points_is_refused() {
     let folder = Folder::new();
     let store = folder.store();
     let newest = super::super::seen_log::KEPT + 20;
     for sequence in (2..20).chain(newest..newest + 64) {
         Request::whole(sequence, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"").unwrap();
     }
-    let error = Request::whole(1, 0, 9, &[(1, 1, Some(2.0))]).apply_to(&store, b"x").unwrap_err();
-    assert_eq!(error.kind(), Kind::StoreError);
-    assert!(error.to_string().contains("comes too late"), "{error}");
+    let late = Request::whole(1, 0, 9, &[(1, 1, Some(2.0))]);
+    assert_error(late.apply_to(&store, b"x"), Kind::StoreError, "arrived too late");
     assert_eq!(store.state("line").unwrap(), Some(Vec::new()));
     Request::whole(newest - 1, 0, 9, &[(1, 1, Some(2.0))]).apply_to(&store, b"y").unwrap();
     assert_eq!(latest(&store), [(1, 1, Some(1.0_f64.to_bits()), None)]);
@@ -277,10 +275,11 @@ fn s11_a_page_older_than_the_seen_points_is_refused() {
 }
 
 #[test]
-fn a_point_that_another_chain_brought_meanwhile_is_not_absent() {
+fn a_point_of_another_chain_is_not_absent() {
     let folder = Folder::new();
     let (store, mut model) = (folder.store(), Model::default());
-    // A chain pauses after its first page; another one reads a late point behind it.
+    // A chain pauses after its first page. Another chain reads a late point in the part already
+    // read.
     let paused = Request { is_last: false, ..Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]) };
     let between = Request::whole(2, 0, 5, &[(1, 1, Some(1.0)), (1, 2, Some(2.0))]);
     let ends = Request { first: 1, ..Request::whole(3, 0, 9, &[(1, 8, Some(8.0))]) };

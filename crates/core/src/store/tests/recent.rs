@@ -1,41 +1,35 @@
-//! Recent points: pages of many series, a few points of each, and when they are moved into blocks.
+//! Recent points: pages with a few points of each of many series, and their move into blocks.
 
 use super::model::Model;
 use super::*;
 
-/// Few points of at least two blocks become recent points; at two for each block they are moved.
+/// Few points of at least two blocks become recent points. They move at two per block.
 const EAGER: RecentLimits = RecentLimits { few: 4, many: 2, dense: 2, most: 1_000 };
 
-fn count(folder: &Folder, table: &str) -> i64 {
-    let connection = Connection::open(folder.file()).unwrap();
-    let sql = format!("SELECT COUNT(*) FROM {table}");
-    connection.query_row(&sql, [], |row| row.get(0)).unwrap()
-}
-
-/// Rows of recent points, and blocks.
+/// The number of rows of recent points, and of blocks.
 fn rows_and_blocks(folder: &Folder) -> (i64, i64) {
-    (count(folder, "recent"), count(folder, "contents"))
+    let count = |table| folder.number(&format!("SELECT COUNT(*) FROM {table}"));
+    (count("recent"), count("contents"))
 }
 
-/// The statements that made the tables.
-/// A page of one point of each of so many series at this minute.
+/// A page with one point at this minute in each series.
 fn wide(sequence: u64, series: u8, minute: i64) -> Request {
     let points: Vec<Point> = (0..series).map(|s| (s, minute, Some(value(sequence)))).collect();
     Request { is_last: false, first: 1, ..Request::whole(sequence, 0, 600, &points) }
 }
 
 #[test]
-fn a_page_of_many_series_is_one_row_until_a_stretch_has_many_points_and_is_left() {
+fn recent_points_move_when_a_stretch_has_many() {
     let folder = Folder::new();
     let (store, mut model) = (folder.store_with(EAGER), Model::default());
     // Blocks begin at minutes 0 and 128.
     for (sequence, minute, expected) in [
         (1, 126, (1, 0)),
         (2, 127, (2, 0)),
-        // The stretch before has two points of each series, and this page does not touch it.
+        // The previous stretch has two points of each series, and this page does not touch it.
         (3, 128, (1, 3)),
         (4, 129, (2, 3)),
-        // Two points of each series again; but this page touches the stretch.
+        // Two points of each series again, but this page touches the stretch.
         (5, 130, (3, 3)),
         (6, 0, (1, 6)),
     ] {
@@ -51,7 +45,7 @@ fn a_page_of_many_series_is_one_row_until_a_stretch_has_many_points_and_is_left(
 }
 
 #[test]
-fn a_page_of_few_series_or_of_many_points_of_each_goes_into_blocks() {
+fn few_series_or_many_points_go_into_blocks() {
     let folder = Folder::new();
     let store = folder.store_with(RecentLimits { many: 3, ..EAGER });
     wide(1, 2, 1).apply_to(&store, b"").unwrap();
@@ -59,7 +53,7 @@ fn a_page_of_few_series_or_of_many_points_of_each_goes_into_blocks() {
     let points: Vec<Point> = (0..3).flat_map(|s| (1..5).map(move |m| (s, m, None))).collect();
     Request::whole(2, 0, 9, &points).apply_to(&store, b"").unwrap();
     assert_eq!(rows_and_blocks(&folder), (0, 3));
-    // What it brings of one series is much, of the others a few.
+    // The page has many points of one series and a few of the others.
     let points: Vec<Point> = (5..9).map(|m| (0, m, None)).collect();
     let points = [points, (1..5).map(|s| (s, 5, Some(1.0))).collect()].concat();
     Request::whole(3, 5, 9, &points).apply_to(&store, b"").unwrap();
@@ -69,7 +63,7 @@ fn a_page_of_few_series_or_of_many_points_of_each_goes_into_blocks() {
 }
 
 #[test]
-fn a_page_that_says_nothing_new_of_many_series_writes_no_points() {
+fn a_page_without_changes_writes_no_points() {
     let folder = Folder::new();
     let store = folder.store_with(EAGER);
     wide(1, 3, 1).apply_to(&store, b"").unwrap();
@@ -80,7 +74,7 @@ fn a_page_that_says_nothing_new_of_many_series_writes_no_points() {
 }
 
 #[test]
-fn with_too_many_recent_points_all_stretches_are_moved_that_the_page_does_not_touch() {
+fn too_many_recent_points_move_other_stretches() {
     let folder = Folder::new();
     let limits = RecentLimits { dense: 100, most: 10, ..EAGER };
     let (store, mut model) = (folder.store_with(limits), Model::default());
@@ -89,7 +83,7 @@ fn with_too_many_recent_points_all_stretches_are_moved_that_the_page_does_not_to
         (2, 3, 200, (2, 0)),
         (3, 3, 300, (3, 0)),
         (4, 3, 400, (1, 9)),
-        // Thirteen of the stretch that the page touches: all are moved.
+        // The touched stretch has thirteen points, so all stretches move.
         (5, 10, 401, (0, 19)),
     ] {
         let request = wide(sequence, series, minute);
@@ -113,15 +107,15 @@ fn s11_a_late_page_moves_all_recent_points_first() {
 }
 
 #[test]
-fn a_block_that_a_page_writes_may_have_recent_points_too() {
+fn a_written_block_may_have_recent_points() {
     let folder = Folder::new();
     let (store, mut model) = (folder.store_with(EAGER), Model::default());
     let much: Vec<Point> = (0..6).map(|minute| (0, minute, Some(7.0))).collect();
     for request in [
         wide(1, 3, 1),
-        // All of series 0 goes into its block; the row of the first page stays as it is.
+        // All of series 0 goes into its block. The row of the first page is unchanged.
         Request { is_last: false, ..Request::whole(2, 0, 9, &much) },
-        // Absent from here on: points of a block, recent ones, and those that are both.
+        // From here on absent: points in a block, recent points, and points in both.
         Request::whole(3, 0, 9, &[(0, 0, Some(7.0))]),
         wide(4, 3, 1),
         wide(5, 3, 200),
@@ -136,7 +130,7 @@ fn a_block_that_a_page_writes_may_have_recent_points_too() {
 }
 
 #[test]
-fn a_failed_page_leaves_neither_its_row_nor_what_it_moved() {
+fn a_failed_page_moves_no_recent_points() {
     let folder = Folder::new();
     let (store, mut model) = (folder.store_with(EAGER), Model::default());
     for request in [wide(1, 3, 1), wide(2, 3, 2)] {
@@ -147,16 +141,15 @@ fn a_failed_page_leaves_neither_its_row_nor_what_it_moved() {
     for statement in
         ["INSERT ON recent", "DELETE ON recent", "INSERT ON contents", "INSERT ON pages"]
     {
-        let other = Connection::open(folder.file()).unwrap();
-        let stop =
-            format!("CREATE TRIGGER stop BEFORE {statement} BEGIN SELECT RAISE(ABORT, 'no'); END");
-        other.execute_batch(&stop).unwrap();
+        folder.execute(&format!(
+            "CREATE TRIGGER stop BEFORE {statement} BEGIN SELECT RAISE(ABORT, 'no'); END"
+        ));
         for _ in 0..2 {
             moves.apply_to(&store, b"after").unwrap_err();
             model.assert_agrees(&store);
             assert_eq!(rows_and_blocks(&folder), (2, 0), "{statement}");
         }
-        other.execute_batch("DROP TRIGGER stop").unwrap();
+        folder.execute("DROP TRIGGER stop");
     }
     moves.apply_to(&store, b"after").unwrap();
     model.add(&moves);
@@ -165,7 +158,7 @@ fn a_failed_page_leaves_neither_its_row_nor_what_it_moved() {
 }
 
 #[test]
-fn a_kill_at_any_write_leaves_the_points_before_or_after_a_page_that_moves_others() {
+fn a_kill_leaves_complete_pages_only() {
     let (folder, copy) = (Folder::new(), Folder::new());
     let store = folder.store_with(EAGER);
     let state = |store: &Store| {
@@ -179,7 +172,7 @@ fn a_kill_at_any_write_leaves_the_points_before_or_after_a_page_that_moves_other
         .map(|(minute, sequence)| wide(sequence, 5, *minute))
         .collect();
     store.apply("line", None, b"").unwrap();
-    // The file has no page yet; the log has all of them.
+    // The file has no page yet. The log has all pages.
     let main = std::fs::read(folder.file()).unwrap();
     let mut past = Vec::new();
     for page in &pages {
@@ -188,7 +181,7 @@ fn a_kill_at_any_write_leaves_the_points_before_or_after_a_page_that_moves_other
     }
     let log = std::fs::read(crate::files::beside(&folder.file(), "-wal")).unwrap();
     let (mut seen, frame) = (vec![0; pages.len() + 1], 4_096 + 24);
-    // Whole writes, and writes that are cut.
+    // Complete and incomplete writes.
     for length in (0..log.len() / frame).flat_map(|n| [32 + n * frame, 32 + n * frame + 1_000]) {
         let _gone = std::fs::remove_file(crate::files::beside(&copy.file(), "-shm"));
         std::fs::write(copy.file(), &main).unwrap();
@@ -200,7 +193,7 @@ fn a_kill_at_any_write_leaves_the_points_before_or_after_a_page_that_moves_other
         if done > 0 {
             assert_eq!(state(&store), past[done - 1], "{length}");
         }
-        // The next sync goes on from there.
+        // The next sync continues from there.
         for page in &pages[done..] {
             page.apply_to(&store, &page.sequence.to_le_bytes()).unwrap();
         }
@@ -210,7 +203,7 @@ fn a_kill_at_any_write_leaves_the_points_before_or_after_a_page_that_moves_other
 }
 
 #[test]
-fn s7_a_missing_or_an_outdated_row_of_recent_points_is_detected() {
+fn s7_a_missing_or_outdated_recent_row_is_detected() {
     let folder = Folder::new();
     let store = folder.store_with(EAGER);
     for request in [wide(1, 3, 1), wide(2, 3, 2)] {
@@ -227,7 +220,7 @@ fn s7_a_missing_or_an_outdated_row_of_recent_points_is_detected() {
         "UPDATE feeds SET recent = 0",
     ] {
         std::fs::write(folder.file(), &bytes).unwrap();
-        Connection::open(folder.file()).unwrap().execute_batch(change).unwrap();
+        folder.execute(change);
         let store = folder.store();
         let read = read(&store, all(View::Latest, Flagged::Drop));
         let failed = [
@@ -251,7 +244,7 @@ fn s7_a_missing_or_an_outdated_row_of_recent_points_is_detected() {
 }
 
 #[test]
-fn the_series_that_an_open_read_keeps_are_read_alone_in_blocks_and_among_recent_points() {
+fn an_open_read_keeps_only_chosen_series() {
     let folder = Folder::new();
     let store = folder.store_with(EAGER);
     for (sequence, minute) in [(1, 126), (2, 127), (3, 128)] {
@@ -265,7 +258,7 @@ fn the_series_that_an_open_read_keeps_are_read_alone_in_blocks_and_among_recent_
         (all(View::Latest, Flagged::Keep), vec![1], vec![1]),
         (all(View::Latest, Flagged::Keep), vec![2, 0, 9], vec![0, 2]),
         (all(View::Latest, Flagged::Keep), vec![], vec![]),
-        // What the filter does not pick is not kept either.
+        // Series outside the filter are not kept.
         (filter, vec![0, 1], vec![1]),
     ] {
         let keeping = || {

@@ -1,5 +1,4 @@
-//! What the store refuses, and what its errors say: about files that a user may not use, and for the
-//! codes of `SQLite`.
+//! Errors about files that a user may not use, and about the codes of `SQLite`.
 
 use std::io::ErrorKind;
 
@@ -14,25 +13,23 @@ fn a_store_is_shared_under_one_of_two_names() {
     assert_eq!(Share::parse("group-read").unwrap(), Share::GroupRead);
     assert_eq!(Share::parse("group").unwrap(), Share::Group);
     for name in ["", "Group", "everybody"] {
-        let error = Share::parse(name).unwrap_err();
-        assert_eq!(error.kind(), Kind::ConfigError);
-        assert!(error.to_string().contains(&format!("share={name:?} is not known")), "{error}");
+        assert_error(
+            Share::parse(name),
+            Kind::ConfigError,
+            &format!("share={name:?} is not known"),
+        );
     }
 }
 
 #[cfg(unix)]
 #[test]
-fn s18_who_may_not_use_a_file_reads_whose_it_is_and_what_helps() {
+fn s18_an_access_error_names_owner_and_remedy() {
     let folder = Folder::new();
     let store = folder.store();
     let (path, above, log) = (store.path(), folder.0.as_path(), beside(store.path(), "-wal"));
     let log = log.as_path();
-    let advice = [
-        "which makes no file",
-        "choose a folder",
-        "Ask its owner to share it",
-        "chown --reference",
-    ];
+    let advice =
+        ["which makes no file", "Choose a folder", "Its owner can share it", "chown --reference"];
     let (no_permission, no_writing) = (ErrorKind::PermissionDenied, ErrorKind::ReadOnlyFilesystem);
     for (file, kind, why, expected) in [
         (path, no_permission, "write to it: it belongs to", Some(2)),
@@ -54,7 +51,7 @@ fn s18_who_may_not_use_a_file_reads_whose_it_is_and_what_helps() {
 
 #[cfg(windows)]
 #[test]
-fn who_may_not_use_a_file_reads_what_decides_and_what_helps() {
+fn an_access_error_names_the_remedy() {
     let folder = Folder::new();
     let store = folder.store();
     let log = beside(store.path(), "-wal");
@@ -63,13 +60,13 @@ fn who_may_not_use_a_file_reads_what_decides_and_what_helps() {
         assert_eq!(error.kind(), Kind::StoreError);
         let text = error.to_string();
         assert!(text.contains("its access control list decides who may"), "{text}");
-        let remedy = if file.is_dir() { "choose a folder" } else { "attrib and icacls" };
+        let remedy = if file.is_dir() { "Choose a folder" } else { "attrib and icacls" };
         assert!(text.contains(remedy), "{text}");
     }
 }
 
 #[test]
-fn a_full_disk_and_an_exhausted_quota_are_named_as_such() {
+fn a_full_disk_or_quota_is_named() {
     let path = Path::new("/somewhere/plant.siteline");
     for (kind, expected) in [
         (ErrorKind::StorageFull, Kind::StoreFull),
@@ -83,16 +80,16 @@ fn a_full_disk_and_an_exhausted_quota_are_named_as_such() {
     }
 }
 
-/// Windows takes a name that is too long for one that nothing has.
+/// Windows reports a name that is too long as missing.
 #[cfg(unix)]
 #[test]
-fn a_name_that_is_too_long_for_a_file_of_the_store_is_an_error() {
+fn a_too_long_name_is_an_error() {
     let folder = Folder::new();
     drop(folder.store());
     for (length, read_only, expected) in [
         (256, false, "this process may not write to it: "),
         (256, true, "this process may not read it: "),
-        // The ending of the log has no room.
+        // The suffix of the log does not fit.
         (252, false, "this process may not write to its log "),
         (252, true, "this process may not read its log "),
     ] {
@@ -101,14 +98,12 @@ fn a_name_that_is_too_long_for_a_file_of_the_store_is_an_error() {
             std::fs::copy(folder.file(), &path).unwrap();
         }
         let options = StoreOptions { read_only, share: None };
-        let error = Store::open_with(&path, options).unwrap_err();
-        assert_eq!(error.kind(), Kind::StoreError);
-        assert!(error.to_string().contains(expected), "{expected}: {error}");
+        assert_error(Store::open_with(&path, options), Kind::StoreError, expected);
     }
 }
 
 #[test]
-fn a_file_for_a_copy_that_is_there_already_is_kept_and_one_that_cannot_be_made_is_an_error() {
+fn an_existing_file_for_a_copy_is_kept() {
     let folder = Folder::new();
     let (store, copy) = (folder.store(), folder.0.join("copy"));
     for contents in ["", "written"] {
@@ -116,8 +111,8 @@ fn a_file_for_a_copy_that_is_there_already_is_kept_and_one_that_cannot_be_made_i
         assert_eq!(std::fs::read_to_string(&copy).unwrap(), contents);
         std::fs::write(&copy, "written").unwrap();
     }
-    let error = create_copy(&folder.0.join("n".repeat(256)), store.path(), None).unwrap_err();
-    assert!(error.to_string().contains("may not make files in its folder"), "{error}");
+    let long = create_copy(&folder.0.join("n".repeat(256)), store.path(), None);
+    assert_error(long, Kind::StoreError, "may not make files in its folder");
 }
 
 #[test]
@@ -141,7 +136,7 @@ fn each_code_of_sqlite_has_its_error() {
         (ffi::SQLITE_PERM, Kind::StoreError, "cannot be opened for writing"),
         (ffi::SQLITE_CANTOPEN, Kind::StoreError, "cannot be opened for writing"),
         (ffi::SQLITE_IOERR_READ, Kind::StoreError, ""),
-        // There is room beside the store: it is another failure.
+        // There is enough space, so the write failed for another reason.
         (ffi::SQLITE_IOERR_WRITE, Kind::StoreError, ""),
         (ffi::SQLITE_IOERR_SHMOPEN, Kind::StoreError, ""),
     ] {
@@ -150,7 +145,7 @@ fn each_code_of_sqlite_has_its_error() {
         assert!(error.to_string().contains(expected), "{code}: {error}");
     }
     assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 0, "nothing is left behind");
-    // Whether there is room cannot be found out.
+    // The free space cannot be determined.
     let gone = folder.0.join("gone/plant.siteline");
     assert_eq!(error(&gone, ffi::SQLITE_IOERR_WRITE).kind(), Kind::StoreError);
 }

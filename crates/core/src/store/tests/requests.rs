@@ -1,5 +1,4 @@
-//! Page requests: their numbers, late ones, those that are applied again, the blocks that they make,
-//! and how long it is known which points they brought.
+//! Page requests: sequence numbers, late and repeated pages, blocks, and seen points.
 
 use super::super::feeds::{Feeds, LARGEST};
 use super::super::seen_log::KEPT;
@@ -14,26 +13,10 @@ fn apply(
     interval_seconds: Option<u32>,
 ) -> Result<Applied> {
     let page = page(request.sequence, request.is_last, &request.points);
-    let (start, end) = (at(request.start), at(request.end));
-    let chain = ChainRange { first: request.first, start, end };
-    let delivery = Delivery {
-        batch_first: request.sequence,
-        page: Arc::new(page),
-        read_at: at(read_at),
-        chain,
-        interval_seconds,
-        is_only_chain: true,
-    };
-    store.apply("line", Some(&delivery), b"state")
+    request.apply_page(store, page, b"state", read_at, interval_seconds)
 }
 
-/// A number from the file.
-fn number(folder: &Folder, sql: &str) -> i64 {
-    let connection = Connection::open(folder.file()).unwrap();
-    connection.query_row(sql, [], |row| row.get(0)).unwrap()
-}
-
-/// Points of series 1 at these minutes, all with one value.
+/// Points of series 1 at these minutes, all with the same value.
 fn points(minutes: impl IntoIterator<Item = i64>, value: f64) -> Vec<Point> {
     minutes.into_iter().map(|minute| (1, minute, Some(value))).collect()
 }
@@ -45,26 +28,25 @@ fn part(first: u64, sequence: u64, is_last: bool, minutes: &[i64]) -> Request {
 }
 
 #[test]
-fn a_page_whose_number_cannot_be_is_refused_and_writes_nothing() {
+fn a_page_with_an_impossible_number_is_refused() {
     let folder = Folder::new();
     let store = folder.store();
     let page = |first, sequence| part(first, sequence, true, &[1]);
     for (first, sequence) in
         [(0, 0), (0, 1), (2, 1), (1, LARGEST + 1), (LARGEST + 1, LARGEST + 1), (1, u64::MAX)]
     {
-        let error = apply(&store, &page(first, sequence), 9, Some(60)).unwrap_err();
-        assert_eq!(error.kind(), Kind::StoreError, "{first} {sequence}: {error}");
-        assert!(error.to_string().contains("began with"), "{error}");
+        let applied = apply(&store, &page(first, sequence), 9, Some(60));
+        assert_error(applied, Kind::StoreError, "began with");
         assert_eq!(store.feeds().unwrap(), Vec::<String>::new());
     }
-    // What is accepted can be read.
+    // An accepted page can be read.
     apply(&store, &page(LARGEST, LARGEST), 9, Some(60)).unwrap();
     assert_eq!((store.sequence("line").unwrap(), latest(&store).len()), (LARGEST, 1));
     store.check(&Watch::default()).unwrap();
 }
 
 #[test]
-fn s7_a_forged_row_of_a_feed_with_a_number_out_of_range_is_refused() {
+fn s7_a_forged_feed_out_of_range_is_refused() {
     for (span, sequence, pruned, is_valid) in [
         (0, LARGEST, LARGEST, true),
         (-1, 1, 1, false),
@@ -75,7 +57,7 @@ fn s7_a_forged_row_of_a_feed_with_a_number_out_of_range_is_refused() {
         let folder = Folder::new();
         let store = folder.store();
         store.apply("line", None, b"state").unwrap();
-        // With its checksum, and the digest of all feeds.
+        // The row has a valid checksum, and the digest of the feeds is valid.
         let connection = Connection::open(folder.file()).unwrap();
         let mut feeds = Feeds::load(&connection).unwrap();
         let mut feed = feeds.find_or_new("line");
@@ -88,7 +70,7 @@ fn s7_a_forged_row_of_a_feed_with_a_number_out_of_range_is_refused() {
 }
 
 #[test]
-fn a_page_that_is_applied_again_later_is_the_same_page() {
+fn a_page_applied_again_changes_nothing() {
     let folder = Folder::new();
     let store = folder.store();
     let first = Request::whole(1, 0, 9, &points(0..7, 1.0));
@@ -99,14 +81,14 @@ fn a_page_that_is_applied_again_later_is_the_same_page() {
     assert_eq!(applied, Applied { inserted: 2, revised: 3, unchanged: 4, flagged: 0 });
     let applied = apply(&store, &second, 300, Some(60)).unwrap();
     assert_eq!(applied, Applied { unchanged: 9, ..Applied::default() });
-    // It was read when it was applied first.
-    assert_eq!([199, 200, 300].map(|m| store.sequence_at("line", at(m)).unwrap()), [1, 2, 2]);
+    // The time of the first application counts.
+    assert_eq!([199, 200, 300].map(|m| store.sequence_at("line", time_of(m)).unwrap()), [1, 2, 2]);
 }
 
 #[test]
-fn the_interval_of_a_feed_or_else_the_first_points_decide_about_its_blocks() {
+fn the_interval_or_the_first_points_size_blocks() {
     const DAY: i64 = 24 * 60 * MINUTE;
-    // So many points in steps of so many microseconds; the blocks that they make.
+    // Number of points, their step in microseconds, and the expected number of blocks.
     for (interval, count, step, blocks) in [
         (Some(60), 256, MINUTE, 2),
         (Some(7_200), 256, 120 * MINUTE, 2),
@@ -127,17 +109,9 @@ fn the_interval_of_a_feed_or_else_the_first_points_decide_about_its_blocks() {
         }
         table.series(&identity(1));
         page.points = Arc::new(table.finish().unwrap());
-        let chain = ChainRange { first: 1, start: at(0), end: at(1) };
-        let delivery = Delivery {
-            batch_first: page.sequence,
-            page: Arc::new(page),
-            read_at: at(9),
-            chain,
-            interval_seconds: interval,
-            is_only_chain: true,
-        };
-        store.apply("line", Some(&delivery), b"").unwrap();
-        let made = number(&folder, "SELECT COUNT(*) FROM contents");
+        let request = Request::whole(1, 0, 1, &[]);
+        request.apply_page(&store, page, b"", 9, interval).unwrap();
+        let made = folder.number("SELECT COUNT(*) FROM contents");
         assert_eq!(made, blocks, "{interval:?}, {count} in steps of {step}");
         let mut reader = store.read("line", all(View::Latest, Flagged::Keep)).unwrap();
         let read = reader.next_batch(usize::MAX).unwrap().unwrap();
@@ -146,7 +120,7 @@ fn the_interval_of_a_feed_or_else_the_first_points_decide_about_its_blocks() {
 }
 
 #[test]
-fn a_feed_keeps_its_blocks_where_its_interval_changes() {
+fn a_feed_keeps_its_blocks_when_its_interval_changes() {
     let folder = Folder::new();
     let store = folder.store();
     for (sequence, interval, inserted, revised) in
@@ -164,7 +138,7 @@ fn a_feed_keeps_its_blocks_where_its_interval_changes() {
 }
 
 #[test]
-fn a_range_that_ends_where_a_block_ends_flags_the_points_of_that_block_alone() {
+fn a_range_flags_nothing_in_the_next_block() {
     let folder = Folder::new();
     let store = folder.store();
     Request::whole(1, 0, 300, &points(0..300, 1.0)).apply_to(&store, b"").unwrap();
@@ -176,8 +150,8 @@ fn a_range_that_ends_where_a_block_ends_flags_the_points_of_that_block_alone() {
 }
 
 #[test]
-fn seen_points_are_deleted_in_every_64th_page_where_their_chain_ended_long_ago() {
-    // The two pages of a chain in order; and the second one first.
+fn every_64th_page_deletes_old_seen_points() {
+    // The two pages of a chain in order, then in reverse order.
     for order in [[1, 2], [2, 1]] {
         let folder = Folder::new();
         let store = folder.store();
@@ -187,32 +161,32 @@ fn seen_points_are_deleted_in_every_64th_page_where_their_chain_ended_long_ago()
         for sequence in KEPT + 3..KEPT + 64 {
             part(sequence, sequence, true, &[1]).apply_to(&store, b"").unwrap();
         }
-        let kept = || number(&folder, "SELECT COUNT(*) FROM seen");
+        let kept = || folder.number("SELECT COUNT(*) FROM seen");
         assert_eq!(kept(), 63, "{order:?}");
         part(KEPT + 64, KEPT + 64, true, &[1]).apply_to(&store, b"").unwrap();
         assert_eq!(kept(), 62, "{order:?}");
-        // By it another process sees that what it knows of the feed is old.
-        assert_eq!(number(&folder, "SELECT generation FROM feeds"), 64);
+        // Another process sees from the generation that its cache is outdated.
+        assert_eq!(folder.number("SELECT generation FROM feeds"), 64);
         store.check(&Watch::default()).unwrap();
     }
 }
 
 #[test]
-fn s11_pages_that_come_late_agree_with_the_model_and_count_what_they_flag() {
+fn s11_late_pages_agree_with_the_model() {
     let whole = |sequence, minutes: &[i64]| part(sequence, sequence, true, minutes);
     for (about, requests, flagged) in [
         (
-            "a newer page brought the point: it is flagged until then, and not counted",
+            "a newer page brought the point: flagged in between, and not counted",
             vec![whole(1, &[1]), whole(5, &[1]), whole(3, &[])],
             vec![0, 0, 0],
         ),
         (
-            "the point is flagged already: now from an older page on",
+            "the point is flagged already, now from an older page on",
             vec![whole(1, &[1]), whole(5, &[]), whole(3, &[])],
             vec![0, 1, 0],
         ),
         (
-            "the last page of a chain; a page after it had brought the point",
+            "the last page of a chain, after a later page brought the point",
             vec![whole(1, &[1]), part(2, 2, false, &[2]), whole(6, &[1, 2]), part(2, 4, true, &[])],
             vec![0, 0, 0, 0],
         ),
@@ -234,7 +208,7 @@ fn s11_pages_that_come_late_agree_with_the_model_and_count_what_they_flag() {
             vec![0; 6],
         ),
         (
-            "no other page stands between those of the chain",
+            "no other page is between the pages of the chain",
             vec![
                 whole(1, &[1]),
                 part(2, 2, false, &[2]),

@@ -15,7 +15,7 @@ fn filled(folder: &Folder) -> Store {
 }
 
 #[test]
-fn points_come_by_identity_null_first_then_by_time() {
+fn points_are_sorted_by_identity_and_time() {
     let folder = Folder::new();
     let read = latest(&filled(&folder));
     assert_eq!(read.len(), 4_500);
@@ -24,7 +24,7 @@ fn points_come_by_identity_null_first_then_by_time() {
 }
 
 #[test]
-fn a_range_gives_exactly_the_points_in_it() {
+fn a_range_returns_exactly_its_points() {
     let folder = Folder::new();
     let store = filled(&folder);
     let ranges = [(-5, 1), (510, 514), (1_499, 9_999)].map(|(a, b)| (a * MINUTE, b * MINUTE));
@@ -54,7 +54,7 @@ fn the_smallest_and_the_largest_timestamp_are_stored() {
     let delivery = Delivery {
         batch_first: page.sequence,
         page: Arc::new(page),
-        read_at: at(9),
+        read_at: time_of(9),
         chain,
         interval_seconds: Some(60),
         is_only_chain: true,
@@ -67,7 +67,7 @@ fn the_smallest_and_the_largest_timestamp_are_stored() {
 }
 
 #[test]
-fn a_reader_gives_everything_in_one_batch_where_asked() {
+fn a_reader_can_return_one_batch() {
     let folder = Folder::new();
     let store = filled(&folder);
     let mut reader = store.read("line", all(View::Latest, Flagged::Keep)).unwrap();
@@ -83,7 +83,7 @@ fn a_reader_gives_everything_in_one_batch_where_asked() {
 }
 
 #[test]
-fn the_directory_says_how_much_memory_the_points_need() {
+fn the_directory_estimates_the_number_of_points() {
     let folder = Folder::new();
     let store = filled(&folder);
     let points = |view, flagged, minutes: Option<(i64, i64)>| {
@@ -102,12 +102,12 @@ fn the_directory_says_how_much_memory_the_points_need() {
     Request::whole(2, 0, 1_500, &[(1, 3, Some(9.0))]).apply_to(&store, b"").unwrap();
     assert_eq!(points(View::Latest, Flagged::Only, None), 4_499);
     assert_eq!(points(View::AsOf(1), Flagged::Keep, None), 4_500);
-    // Which points of a block have changed, or were flagged once, only the block says.
+    // Only the block shows which of its points have changed or were withdrawn before.
     assert_eq!(points(View::ChangedSince(1), Flagged::Keep, None), 0);
     assert_eq!(points(View::AsOf(1), Flagged::Only, None), 0);
     let mut reader = store.read("line", all(View::Latest, Flagged::Keep)).unwrap();
     assert_eq!(reader.next_batch(1_500).unwrap().unwrap().num_rows(), 1_500);
-    assert_eq!(reader.likely_points(), 3_000, "those that are left");
+    assert_eq!(reader.likely_points(), 3_000, "the remaining points");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_value_that_changed_and_changed_back_is_a_change() {
 }
 
 #[test]
-fn a_change_says_whether_a_point_is_new_revised_absent_or_returned() {
+fn a_change_has_a_kind() {
     let folder = Folder::new();
     let store = folder.store();
     let point = |minute, value| (1, minute, Some(value));
@@ -165,7 +165,7 @@ fn a_change_says_whether_a_point_is_new_revised_absent_or_returned() {
 fn a_batch_ends_with_the_block_that_completes_it() {
     let folder = Folder::new();
     let store = filled(&folder);
-    // 1,500 points of a series are blocks of 128 and one of 92.
+    // 1,500 points of a series fill blocks of 128 and one of 92.
     for (asked, given) in [(1, 128), (128, 128), (129, 256), (1_500, 1_500), (1_501, 1_628)] {
         let mut reader = store.read("line", all(View::Latest, Flagged::Keep)).unwrap();
         assert_eq!(reader.next_batch(asked).unwrap().unwrap().num_rows(), given, "{asked}");
@@ -199,31 +199,31 @@ fn a_page_without_points_flags_what_was_there() {
     let flagged = read(&store, all(View::Latest, Flagged::Only)).unwrap();
     assert_eq!(flagged.len(), 30);
     assert!(flagged.iter().all(|row| (10..20).contains(&row.1)));
-    // Flagged once.
+    // A point is flagged once.
     let applied = Request::whole(3, 10, 20, &[]).apply_to(&store, b"").unwrap();
     assert_eq!(applied, Applied::default());
 }
 
 #[test]
-fn sequence_at_gives_the_last_page_read_by_a_time() {
+fn sequence_at_returns_the_last_page_read() {
     let folder = Folder::new();
     let store = folder.store();
     for sequence in [1, 2, 5] {
         Request::whole(sequence, 0, 9, &[]).apply_to(&store, b"").unwrap();
     }
-    let sequence_at = |minute| store.sequence_at("line", at(minute)).unwrap();
+    let sequence_at = |minute| store.sequence_at("line", time_of(minute)).unwrap();
     assert_eq!([10_000, 10_001, 10_004, 10_005].map(sequence_at), [0, 1, 2, 5]);
-    assert_eq!(store.sequence_at("other", at(99_999)).unwrap(), 0);
+    assert_eq!(store.sequence_at("other", time_of(99_999)).unwrap(), 0);
 }
 
 /// Bucket 100 ends at minute 101; request n was read at minute 10,000 + n.
 #[test]
-fn s10_the_reads_around_each_point_and_each_new_value_are_found() {
+fn s10_the_reads_around_each_value_are_found() {
     let folder = Folder::new();
     let store = folder.store();
     let put = |request: Request| request.apply_to(&store, b"").unwrap();
     put(Request::whole(1, 0, 200, &[(1, 100, Some(1.0))]));
-    // A chain of two pages: nothing was late at its own first page.
+    // A chain of two pages. Nothing was late for its first page.
     let page = Request::whole(2, 200, 400, &[(1, 300, Some(1.0))]);
     put(Request { is_last: false, ..page.clone() });
     put(Request { sequence: 3, points: vec![(1, 301, Some(1.0))], ..page });
@@ -247,7 +247,7 @@ fn s10_the_reads_around_each_point_and_each_new_value_are_found() {
     let points = [
         seen(100, None, 1),
         seen(300, None, 2),
-        // The second page of a chain: nothing was late at its own first page.
+        // The second page of a chain counts as read with its first page.
         seen(301, None, 3),
         seen(99, Some(1), 4),
         seen(302, Some(2), 6),
@@ -288,7 +288,7 @@ fn series_are_picked_by_any_of_their_ids() {
     assert_eq!(picked(machine).unwrap(), [(1, 1)]);
     let device = SeriesFilter { device: text(&[""]), ..none.clone() };
     assert_eq!(picked(device).unwrap().len(), 4);
-    // Two ids, of which no series has both.
+    // No series has both ids.
     let apart = SeriesFilter { series: Some(vec![ids_of(0)]), ..tag(&["t1"]) };
     assert_eq!(picked(apart).unwrap(), []);
     let without_tag = SeriesFilter { series: Some(vec![ids_of(0), ids_of(1)]), ..none.clone() };
@@ -305,7 +305,7 @@ fn series_are_picked_by_any_of_their_ids() {
 }
 
 #[test]
-fn one_series_of_many_costs_its_own_blocks_and_a_count_costs_none() {
+fn a_series_reads_only_its_blocks() {
     let folder = Folder::new();
     let store = folder.store_with(RecentLimits { few: 0, ..RecentLimits::default() });
     let points: Vec<Point> =
@@ -332,6 +332,6 @@ fn one_series_of_many_costs_its_own_blocks_and_a_count_costs_none() {
         assert_eq!(count, expected, "{view:?} {flagged:?}");
     }
     let none = read(&store, all(View::AsOf(0), Flagged::Keep)).unwrap();
-    assert_eq!(none, [], "what came later is not read");
+    assert_eq!(none, [], "later blocks are not read");
     assert!(read(&store, all(View::Latest, Flagged::Keep)).is_err());
 }

@@ -1,0 +1,352 @@
+"""The tools of the MCP server. A model reads their descriptions, names and answers."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import threading
+import warnings
+from collections.abc import Callable
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import Field
+from typing_extensions import TypedDict  # pydantic needs it before Python 3.12
+
+from siteline import __version__, _doors
+from siteline.errors import SitelineError
+
+if TYPE_CHECKING:
+    from siteline.aio import AsyncClient
+    from siteline.client import Client
+    from siteline.store import Store
+    from siteline.table import Table
+    from siteline.types import RequestEvent
+
+__all__: list[str] = []
+
+_Cell = str | float | int | bool | None
+
+_INSTRUCTIONS = """Production data of machines: time series of aggregated points, in local copies \
+("feeds"). Call list_feeds first, then list_series for names and units. Data of recent days may \
+still change; data before settled_through is final. Times without an offset are UTC unless tz is \
+given; ranges exclude their end."""
+
+_Feed = Annotated[str, Field(description="name of a feed, as list_feeds returns it")]
+_Start = Annotated[str, Field(description='ISO 8601 time, or "-7d" before the newest data')]
+_End = Annotated[str, Field(description="end of the range, exclusive; same forms as start")]
+_Text = Annotated[
+    str | None, Field(description="only series with this text in id, name, unit or label")
+]
+_Limit = Annotated[int, Field(ge=1, le=1000, description="maximum number of rows")]
+_Tz = Annotated[str, Field(description='IANA time zone, such as "Europe/Berlin"')]
+_Every = Annotated[str, Field(description='length of a period: "15m", "1h", "1d", "1w", "1mo"')]
+_Agg = Literal["mean", "sum", "first", "last", "increase"]
+
+_Partial = Annotated[
+    Literal["null", "keep", "drop"], Field(description="periods that were not read completely")
+]
+
+
+class Rows(TypedDict):
+    """Rows of a table. If total exceeds the number of rows, the others were left out."""
+
+    columns: list[str]
+    rows: list[list[_Cell]]
+    total: int
+    notes: list[str]
+
+
+class FeedState(TypedDict):
+    """A feed and how far its data is read and final."""
+
+    feed: str
+    site: str | None
+    line: str | None
+    interval_seconds: float | None
+    start: str | None
+    settled_through: str | None
+    read_through: str | None
+    newest: str | None
+
+
+class Feeds(TypedDict):
+    """The feeds of all stores."""
+
+    feeds: list[FeedState]
+
+
+class Windows(TypedDict):
+    """The state of a feed by time. hours has the total time in each state."""
+
+    feed: str
+    settled_through: str | None
+    read_through: str | None
+    hours: dict[str, float]
+    windows: list[list[_Cell]]
+    total: int
+
+
+def _answering(tool: Callable[..., Any]) -> Callable[..., CallToolResult]:
+    """Return the tool with compact answers, and with errors of siteline that a model can read."""
+
+    @functools.wraps(tool)
+    def run(*args: Any, **keywords: Any) -> CallToolResult:
+        try:
+            answer = tool(*args, **keywords)
+        except SitelineError as error:
+            raise ToolError(str(error)) from None
+        # The default would be indented: four times as long.
+        text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+        return CallToolResult(
+            content=[TextContent(type="text", text=text)], structured_content=answer
+        )
+
+    return run
+
+
+class Server:
+    """The tools over some stores."""
+
+    def __init__(
+        self, stores: dict[str, Store], client: Client | AsyncClient | None, requests: int
+    ) -> None:
+        self.stores, self.left = stores, requests
+        # Warnings are collected, which only one thread at a time can do.
+        self.lock = threading.Lock()
+        self.server = MCPServer(
+            "siteline", instructions=_INSTRUCTIONS, version=__version__, log_level="WARNING"
+        )
+        tools: list[Callable[..., Any]] = [self.list_feeds, self.list_series, self.read_points]
+        tools += [self.completeness, self.coverage, self.changes]
+        for tool in tools:
+            self.add(tool, is_local=True)
+        if client is not None:
+            # This client repeats no request, so that none is sent without being counted here.
+            self.client = _doors.sending_once(client)
+            _doors.instrument(self.client, self)
+            self.add(self.read_service, is_local=False)
+
+    def add(self, tool: Callable[..., Any], *, is_local: bool) -> None:
+        """Register a tool. Its docstring is the description."""
+        about = ToolAnnotations(
+            read_only_hint=True, idempotent_hint=True, open_world_hint=not is_local
+        )
+        self.server.add_tool(_answering(tool), description=inspect.getdoc(tool), annotations=about)
+
+    def run(self) -> None:
+        """Serve on standard input and output."""
+        self.server.run("stdio")
+
+    def feeds(self) -> dict[str, tuple[Store, str]]:
+        """Return the store and the name of each feed. Equal names begin with their store."""
+        found = [(stem, store, name) for stem, store in self.stores.items() for name in store.feeds]
+        names = [name for *_, name in found]
+        return {
+            name if names.count(name) == 1 else f"{stem}/{name}": (store, name)
+            for stem, store, name in found
+        }
+
+    def feed(self, name: str) -> tuple[Store, str]:
+        """Return the store and the name of a feed."""
+        feeds = self.feeds()
+        if name not in feeds:
+            raise ToolError(f"There is no feed {name!r}. The feeds are: {', '.join(feeds)}.")
+        return feeds[name]
+
+    def rows(self, make: Callable[[], Table], text: str | None, limit: int) -> Rows:
+        """Return the first rows of a table without the columns of ids."""
+        with self.lock, warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            table = make()
+            notes = [] if len(table) or text is None else [f"No series with a point has {text!r}."]
+            left_out = table.columns if table.kind == "series" else []
+            columns = [
+                name
+                for name in table.columns
+                if name in ("label", *left_out) or not name.endswith(("_id", "_guid"))
+            ]
+            rows = [
+                [_cell(row[name]) for name in columns] for row in islice(_doors.rows(table), limit)
+            ]
+            total = len(table)
+        if total > len(rows):
+            hint = "take a shorter range, a text, or longer periods."
+            notes.append(f"{total - len(rows)} rows were left out: {hint}")
+        notes += dict.fromkeys(str(one.message) for one in warned)
+        return {"columns": columns, "rows": rows, "total": total, "notes": notes}
+
+    def list_feeds(self) -> Feeds:
+        """List the feeds: which site, line and bucket width each has, and how far it is read."""
+        names = {(store, name): shown for shown, (store, name) in self.feeds().items()}
+        return {
+            "feeds": [
+                {
+                    "feed": names[store, state["feed"].name],
+                    "site": state["feed"].site,
+                    "line": state["feed"].line,
+                    "interval_seconds": interval.total_seconds()
+                    if (interval := state["feed"].interval)
+                    else None,
+                    "start": _time(state["feed"].start),
+                    "settled_through": _time(state["settled_through"]),
+                    "read_through": _time(state["read_through"]),
+                    "newest": _time(state["newest"]),
+                }
+                for store in self.stores.values()
+                for state in _doors.overview(store)
+            ]
+        }
+
+    def list_series(self, feed: _Feed, text: _Text = None, limit: _Limit = 100) -> Rows:
+        """List the series of a feed with label, name, unit and ids."""
+        store, name = self.feed(feed)
+        return self.rows(lambda: _found(store.series(name), text), text, limit)
+
+    def read_points(
+        self,
+        feed: _Feed,
+        start: _Start,
+        end: _End,
+        text: _Text = None,
+        every: _Every | None = None,
+        agg: _Agg | None = None,
+        partial: _Partial = "null",
+        final: Annotated[bool, Field(description="only data that will not change")] = False,
+        tz: _Tz = "UTC",
+        limit: _Limit = 200,
+    ) -> Rows:
+        """Read points. With every and agg, resample them; agg is how value is combined.
+
+        "mean" suits temperatures and speeds, "increase" suits counters. A range that was never read
+        is an error; coverage shows it.
+        """
+        store, name = self.feed(feed)
+
+        def make() -> Table:
+            points = store.read(name, start, end, final=final, withdrawn="drop", tz=tz)
+            return _resampled(_found(points, text), every, agg, partial)
+
+        return self.rows(make, text, limit)
+
+    def completeness(
+        self,
+        feed: _Feed,
+        start: _Start,
+        end: _End,
+        text: _Text = None,
+        every: _Every = "1d",
+        tz: _Tz = "UTC",
+        limit: _Limit = 200,
+    ) -> Rows:
+        """Count the buckets per series and period: share, buckets, missing, unread, expected."""
+        store, name = self.feed(feed)
+
+        def make() -> Table:
+            points = store.read(name, start, end, withdrawn="drop", unread="keep", tz=tz)
+            return _found(points, text).completeness(every)
+
+        return self.rows(make, text, limit)
+
+    def coverage(self, feed: _Feed, limit: _Limit = 50) -> Windows:
+        """Return which time of a feed was read and is final, and the newest windows that are not.
+
+        A window is [start, end, state]. States: "settled" is final, "provisional" may change,
+        "due" changes with the next sync, "unread" was never read, "forgotten" was removed.
+        """
+        store, name = self.feed(feed)
+        found = store.coverage(name)
+        others: list[list[_Cell]] = [
+            [_time(one.start), _time(one.end), one.state] for one in found if one.state != "settled"
+        ]
+        return {
+            "feed": feed,
+            "settled_through": _time(found.settled_through),
+            "read_through": _time(found.read_through),
+            "hours": {state: span.total_seconds() / 3600 for state, span in found.spans.items()},
+            "windows": others[-limit:],
+            "total": len(others),
+        }
+
+    def changes(
+        self,
+        feed: _Feed,
+        since: Annotated[str, Field(description="ISO 8601 time of an earlier look")],
+        text: _Text = None,
+        tz: _Tz = "UTC",
+        limit: _Limit = 200,
+    ) -> Rows:
+        """Return the points that were stored or revised since a time, with their present values."""
+        store, name = self.feed(feed)
+        return self.rows(lambda: _found(store.changes(name, since, tz=tz), text), text, limit)
+
+    def read_service(
+        self,
+        start: _Start,
+        end: _End,
+        site: Annotated[str | None, Field(description="only this site, by id")] = None,
+        line: Annotated[str | None, Field(description="only this line, by id")] = None,
+        interval: Annotated[str, Field(description='bucket width: "1m", "1h"')] = "1h",
+        text: _Text = None,
+        every: _Every | None = None,
+        agg: _Agg | None = None,
+        tz: _Tz = "UTC",
+        limit: _Limit = 200,
+    ) -> Rows:
+        """Read points from the service. Costs requests of a small budget, so ask the feeds first.
+
+        Each request returns some thousand points, so choose a short range and a long interval.
+        """
+
+        def make() -> Table:
+            if self.left < 1:
+                raise ToolError("The requests that this server may send are spent. Use the feeds.")
+            # An automatic page size may cost a second request, so one is kept for it.
+            size, pages = (1000, 1) if self.left == 1 else (None, self.left - 1)
+            span: dict[str, Any] = {"start": start, "end": end, "interval": interval, "tz": tz}
+            points = self.client.read(
+                site=site, line=line, page_size=size, max_pages=pages, concurrency=1, **span
+            )
+            return _resampled(_found(points, text), every, agg)
+
+        try:
+            found = self.rows(make, text, limit)
+        except SitelineError as error:
+            raise ToolError(f"{error.message} {self.left} requests are left.") from None
+        found["notes"].append(f"{self.left} requests are left.")
+        return found
+
+    def request(self, event: RequestEvent) -> None:
+        """Count a request. The client calls this."""
+        self.left -= event.kind == "data"
+
+    def revised(self, feeds: object) -> None:
+        """Ignore revisions: this client syncs nothing."""
+
+
+def _found(table: Table, text: str | None) -> Table:
+    return table if text is None else table.find(text)
+
+
+def _resampled(
+    points: Table, every: str | None, agg: _Agg | None, partial: _Partial = "null"
+) -> Table:
+    if (every is None) != (agg is None):
+        raise ToolError('every and agg belong together, such as every="1h" and agg="mean".')
+    return points if every is None or agg is None else points.resample(every, agg, partial=partial)
+
+
+def _cell(value: Any) -> _Cell:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    # JSON has no NaN.
+    return None if isinstance(value, float) and value != value else value
+
+
+def _time(value: Any) -> str | None:
+    return value.isoformat() if isinstance(value, datetime) else value
