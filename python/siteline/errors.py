@@ -311,7 +311,7 @@ class AgentUnavailable(TransportError):
     ...     lost.discover()
     ... except siteline.errors.AgentUnavailable as error:
     ...     print(error.hint)
-    It holds the key and the count, so nothing goes on without it: ...
+    The agent holds the key and counts the requests. Start it again ...
     """
 
 
@@ -389,7 +389,7 @@ class RedirectRefused(ProtocolError):
     >>> scan.collect()
     Traceback (most recent call last):
         ...
-    siteline.errors.RedirectRefused: the service answered 302, a redirect to https://elsewhere...
+    siteline.errors.RedirectRefused: the service replied with 302, a redirect to https://elsewhere...
     """
 
 

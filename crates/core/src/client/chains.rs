@@ -158,7 +158,7 @@ impl ReadChains {
                 Some(Err(failure))
                     if failure.error.kind() == Kind::DeadlineExceeded
                         && begun.is_before(deadline)
-                        && deadline.left(self.clock()) != Some(Duration::ZERO) => {}
+                        && deadline.remaining(self.clock()) != Some(Duration::ZERO) => {}
                 Some(Err(failure)) => {
                     return Err(self.failed(running, failure, Some(index)).await?);
                 }

@@ -81,7 +81,7 @@ impl ReadNames {
         self.begin();
         let request = self.request.lock().clone();
         let Some(request) = request else { return false };
-        let limit = deadline.left(self.client.time().clock());
+        let limit = deadline.remaining(self.client.time().clock());
         if !request.ends_within(limit.map_or(PATIENCE, |left| left.min(PATIENCE))).await {
             self.client.give_up_names("it did not answer before the read had ended".to_owned());
         }

@@ -331,7 +331,7 @@ impl PageStream {
             deadline.bound(clock, fetch).await
         };
         let out_of_time = |error: &Error| error.kind() == Kind::DeadlineExceeded;
-        let has_passed = deadline.left(clock) == Some(Duration::ZERO);
+        let has_passed = deadline.remaining(clock) == Some(Duration::ZERO);
         if prefetch_deadline.is_before(deadline)
             && fetched.as_ref().is_err_and(out_of_time)
             && !has_passed

@@ -11,7 +11,7 @@ use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 use super::discovery_body::DiscoveryBody;
 use super::request_length;
 use super::spending::Spending;
-use crate::error::{Error, Kind, Result, Secret, shown};
+use crate::error::{Error, Kind, Result, Secret, displayable};
 use crate::http::allowance::Outcome;
 use crate::http::problem::{is_certificate_page, media_type, without_mark};
 use crate::http::{Problem, Reply};
@@ -187,7 +187,7 @@ fn challenges(headers: &HeaderMap, secrets: &[Secret<'_>]) -> String {
     let values = values.join(", ");
     let known = PARAMETERS.iter().filter_map(|name| {
         let value = parameter(&values, name)?;
-        Some(format!("{name}=\"{}\"", shown(&value, secrets)?))
+        Some(format!("{name}=\"{}\"", displayable(&value, secrets)?))
     });
     known.collect::<Vec<_>>().join(", ")
 }

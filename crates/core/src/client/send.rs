@@ -200,7 +200,7 @@ impl Client {
     /// What is left of the allowance, for those who show it: without a question to another process.
     #[must_use]
     pub fn allowance_left(&self) -> Option<u64> {
-        self.0.ledger.left(self.moment())
+        self.0.ledger.remaining(self.moment())
     }
 
     /// The service's time, as well as it is known: by evidence, and failing that by the earlier of what
@@ -536,7 +536,7 @@ impl Client {
             _ => {}
         }
         if parts.spending.is_some() {
-            note.allowance_left(|| inner.ledger.left(now));
+            note.allowance_left(|| inner.ledger.remaining(now));
         }
         let checked = reply::check(outcome?.readable()?, parts, access.secret(), self.now());
         if let Err(error) = &checked

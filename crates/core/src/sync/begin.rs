@@ -75,7 +75,7 @@ pub(super) async fn wait_for(
                 Err(error) if error.kind() == Kind::StoreBusy => error,
                 locked => break locked?,
             };
-            let left = deadline.left(clock).unwrap_or_default();
+            let left = deadline.remaining(clock).unwrap_or_default();
             if left.is_zero() {
                 let waited = clock.monotonic().saturating_sub(begun).as_secs();
                 return Err(busy.with(|context| {

@@ -208,7 +208,7 @@ impl ThroughStore {
     async fn locked(&self, deadline: Deadline) -> Result<(Vec<FeedShare>, Vec<Turn>, Locks)> {
         let clock = self.scan.client().time().clock();
         let longest = Deadline::after(clock, Some(LONGEST_WAIT));
-        let wait = if deadline.left(clock).is_some() { deadline } else { longest };
+        let wait = if deadline.remaining(clock).is_some() { deadline } else { longest };
         let (mut names, mut turns) = (Vec::new(), Vec::new());
         for _ in 0..TRIES {
             let shares = self.shares()?;

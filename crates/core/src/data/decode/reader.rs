@@ -10,7 +10,7 @@ use super::settings::DecodeSettings;
 use crate::data::cursor::Cursor;
 use crate::data::report::{PageReport, shown_name};
 use crate::data::shape::MissingCursor;
-use crate::error::{Error, Result, descriptions, shown};
+use crate::error::{Error, Result, descriptions, displayable};
 
 /// Longer errors are not read.
 const LONGEST_ERROR: usize = 64 * 1024;
@@ -245,7 +245,7 @@ fn said(json: &str) -> String {
     let error = error.flatten().unwrap_or_default();
     let code = error["code"].as_str();
     let words: Vec<&str> = code.into_iter().chain(descriptions(&error)).collect();
-    match shown(&words.join(": "), &[]) {
+    match displayable(&words.join(": "), &[]) {
         Some(text) => text,
         None => format!("JSON of {} bytes, which is not shown", json.len()),
     }
