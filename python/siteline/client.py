@@ -10,6 +10,7 @@ from siteline._awaiting import wait_for
 from siteline._core import zone_name
 from siteline._escape import escaped
 from siteline._handles import Closing, Itself
+from siteline._html import WithHtml
 from siteline._keywords import like
 from siteline.progress import checked as progress_checked
 from siteline.scan import Scan
@@ -52,8 +53,10 @@ def _without(given: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name not in names}
 
 
-class _Settings(Itself):
+class _Settings(Itself, WithHtml):
     """The settings of a client, and the methods that do not wait. Base of both clients."""
+
+    _html = "html.client"
 
     __slots__ = ("_handle",)
 
@@ -211,11 +214,6 @@ class _Settings(Itself):
         closed = ", closed" if self._handle.is_closed else ""
         return f'<{type(self).__name__} {self.base_url} subject="{escaped(self.subject)}"{closed}>'
 
-    def _repr_html_(self) -> str:
-        from siteline._display import html
-
-        return html.client(self, type(self).__name__)
-
 
 class Client(_Settings, Closing):
     """A client of the Customer Data Service, for one integration (§1).
@@ -224,20 +222,16 @@ class Client(_Settings, Closing):
     transient failures and reads pages to their end. Threads may share it. Making one sends nothing.
 
     Each request is counted in a ledger before it is sent: a small file for each ``base_url`` and
-    subject, shared by all clients, threads and processes. The count is exact; a process that is
-    killed may count one request too many. The ledger also counts token requests and keeps the
-    pauses that the service demanded (§5.4), but no token. By default it is in ``siteline`` in
-    ``$XDG_STATE_HOME`` or ``~/.local/state``. If that file cannot be made, the client warns once
-    and counts in memory; with a ``daily_allowance``, which it could not keep, that is a
-    :class:`ConfigError` unless ``ledger="memory"``. It also counts in memory, without a warning, if
-    the service is on loopback or a ``clock`` is given. If a named file cannot be made, that is a
-    :class:`StoreError`; a damaged one is a :class:`StoreCorrupt`.
+    subject, shared by all clients, threads and processes. A process that is killed may count one
+    request too many. The ledger also keeps the pauses that the service demanded (§5.4), but no
+    token. By default it is in ``siteline`` in ``$XDG_STATE_HOME`` or ``~/.local/state``. If that
+    file cannot be made, the client warns once and counts in memory; with a ``daily_allowance``,
+    that is a :class:`ConfigError`. It also counts in memory if the service is on loopback or a
+    ``clock`` is given. If a named file cannot be made, that is a :class:`StoreError`.
 
     An agent signs and counts for all clients of its ``base_url`` and subject. No key and no ledger
-    is read then, and settings that the agent decides are a :class:`ConfigError`, as is a
-    ``credential`` for the same. Pages are counted in batches of up to 16; a client that is closed
-    gives back the rest. If the agent does not answer, that is :class:`AgentUnavailable`: no client
-    continues without it.
+    is read then, and settings that the agent decides are a :class:`ConfigError`. If the agent does
+    not answer, that is :class:`AgentUnavailable`: no client continues without it.
 
     >>> client.scan(site="S1", interval="1m", start="2026-11-01T00:00:00Z").query.site
     ('S1',)

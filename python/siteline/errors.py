@@ -56,46 +56,15 @@ if TYPE_CHECKING:
     from siteline._records.sync import SyncReport
     from siteline.table import Table
 
-__all__ = [
-    "AgentUnavailable",
-    "AllowanceExhausted",
-    "Attempt",
-    "AuthenticationError",
-    "BodyTooLarge",
-    "BookmarkError",
-    "ClockSkewError",
-    "ClosedError",
-    "ConfigError",
-    "CredentialError",
-    "CursorLoop",
-    "CursorRejected",
-    "DeadlineExceeded",
-    "EndlessChain",
-    "FeedChanged",
-    "ForkError",
-    "InternalError",
-    "PageLimitReached",
-    "ProtocolError",
-    "ProxyError",
-    "QueryError",
-    "RateLimited",
-    "RedirectRefused",
-    "RequestRejected",
-    "ScopeError",
-    "ServiceError",
-    "ServiceUnavailable",
-    "SitelineError",
-    "SitelineWarning",
-    "StoreBusy",
-    "StoreCorrupt",
-    "StoreError",
-    "StoreFull",
-    "TlsError",
-    "TransportError",
-    "TransportTimeout",
-    "TruncatedBody",
-    "UnreadRange",
-]
+__all__ = ["AgentUnavailable", "AllowanceExhausted", "Attempt", "AuthenticationError"]
+__all__ += ["BodyTooLarge", "BookmarkError", "ClockSkewError", "ClosedError", "ConfigError"]
+__all__ += ["CredentialError", "CursorLoop", "CursorRejected", "DeadlineExceeded"]
+__all__ += ["EndlessChain", "FeedChanged", "ForkError", "InternalError", "PageLimitReached"]
+__all__ += ["ProtocolError", "ProxyError", "QueryError", "RateLimited", "RedirectRefused"]
+__all__ += ["RequestRejected", "ScopeError", "ServiceError", "ServiceUnavailable"]
+__all__ += ["SitelineError", "SitelineWarning", "StoreBusy", "StoreCorrupt", "StoreError"]
+__all__ += ["StoreFull", "TlsError", "TransportError", "TransportTimeout", "TruncatedBody"]
+__all__ += ["UnreadRange"]
 
 
 class SitelineWarning(UserWarning):

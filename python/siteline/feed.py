@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, cast
 from siteline._core import FeedHandle
 from siteline._escape import escaped
 from siteline._handles import Itself
+from siteline._html import WithHtml
 from siteline._selection import feed_query
 from siteline._times import iso
 
@@ -36,7 +37,7 @@ class _Parts(TypedDict):
     query: str
 
 
-class Feed(Itself):
+class Feed(Itself, WithHtml):
     """A named query without an end, and the settings of its syncs (§4.5).
 
     Feeds are immutable, hashable and picklable. They are equal if all their parts are equal. A
@@ -74,6 +75,8 @@ class Feed(Itself):
     >>> feed.lateness, feed.overlap
     (datetime.timedelta(seconds=43200), datetime.timedelta(seconds=3600))
     """
+
+    _html = "sync_html.feed"
 
     __slots__ = ("_handle", "_parts")
 
@@ -202,9 +205,3 @@ class Feed(Itself):
         if not hasattr(self, "_parts"):
             return object.__repr__(self)
         return f"<Feed {escaped(self.name)}: {self._asks()}, start {iso(self.start)}>"
-
-    def _repr_html_(self) -> str:
-        """Return the HTML that notebooks show."""
-        from siteline._display import sync_html
-
-        return sync_html.feed(self)

@@ -11,6 +11,7 @@ from siteline._core import Frame
 from siteline._counts import counted
 from siteline._escape import escaped
 from siteline._handles import Itself, OfThisProcess
+from siteline._html import WithHtml
 from siteline._kept import Telling, pages_and_points, tell_of_read
 from siteline._keywords import like, strict
 from siteline._points import BOOKMARK, RecordIterator
@@ -43,8 +44,10 @@ if TYPE_CHECKING:
 __all__ = ["PageIterator", "Scan"]
 
 
-class ScanBase(Itself):
+class ScanBase(Itself, WithHtml):
     """The query and the settings of a read, and the methods that do not wait."""
+
+    _html = "html.scan"
 
     __slots__ = ("_handle", "_labels", "_progress", "_store", "_tz")
 
@@ -270,11 +273,6 @@ class ScanBase(Itself):
         store = self._store
         through = "" if store is None else f", through {escaped(str(store.path))}"
         return f"<{type(self).__name__} {self.query}{before}{through}>"
-
-    def _repr_html_(self) -> str:
-        from siteline._display import html
-
-        return html.scan(self, type(self).__name__)
 
 
 def _reads_once(store: Any) -> bool:

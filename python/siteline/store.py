@@ -10,6 +10,7 @@ from siteline import _labels, _selection, _series
 from siteline._core import StoreHandle
 from siteline._escape import escaped
 from siteline._handles import Closing, Itself
+from siteline._html import WithHtml
 from siteline._records.coverage import Coverage
 from siteline._records.lateness import Lateness
 from siteline._records.store import Freed
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["Store"]
 
 
-class Store(Itself, Closing):
+class Store(Itself, WithHtml, Closing):
     """One file with every version of every point of some feeds, and how far each has been read.
 
     ``client.sync()`` writes each page with its bookmark and checkpoint in one transaction, so it
@@ -72,6 +73,8 @@ class Store(Itself, Closing):
     >>> list(frame.columns)[5:7], report.complete
     (['label', 'timestamp'], True)
     """
+
+    _html = "sync_html.store"
 
     __slots__ = ("_handle", "_labels", "_named", "_reads_once", "_tz")
 
@@ -490,12 +493,6 @@ class Store(Itself, Closing):
             return object.__repr__(self)
         only = ", read only" if self._handle.read_only else ""
         return f"<Store {escaped(str(self.path))}{only}>"
-
-    def _repr_html_(self) -> str:
-        """Return the HTML that notebooks show."""
-        from siteline._display import sync_html
-
-        return sync_html.store(self)
 
 
 @contextmanager

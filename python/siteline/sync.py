@@ -50,10 +50,13 @@ class _Pages(OfThisProcess):
     ) -> None:
         """Begin a sync; made by ``client.sync_pages()``."""
         self._counts: _Counts | None = None
+        self._prepare()
         known = feeds_of(feeds)
         self._handle = client.sync([feed._handle for feed in known], options, False)
         self._callback = _callback(known, options.get("progress"))
         self._handle.begin(None, _known_states(states, known), False).wait()
+
+    def _prepare(self) -> None: ...
 
     def applied(self, inserted: int, revised: int, unchanged: int, withdrawn: int = 0) -> None:
         """Report the changes that the last page made in your store.
@@ -125,17 +128,9 @@ class SyncPages(_Pages, Closing):
 
     __slots__ = ("_turn",)
 
-    def __init__(
-        self,
-        client: ClientHandle,
-        feeds: Any,
-        states: Mapping[str, bytes] | None,
-        options: dict[str, Any],
-    ) -> None:
-        """Begin a sync; made by ``client.sync_pages()``."""
+    def _prepare(self) -> None:
         # Taking the one item is atomic.
         self._turn = [True]
-        super().__init__(client, feeds, states, options)
 
     def __iter__(self) -> Self:
         """Return the iterator itself."""
@@ -185,18 +180,10 @@ class AsyncSyncPages(_Pages, AsyncClosing):
 
     __slots__ = ("_one_at_a_time",)
 
-    def __init__(
-        self,
-        client: ClientHandle,
-        feeds: Any,
-        states: Mapping[str, bytes] | None,
-        options: dict[str, Any],
-    ) -> None:
-        """Begin a sync; made by ``client.sync_pages()``."""
+    def _prepare(self) -> None:
         import asyncio
 
         self._one_at_a_time = asyncio.Lock()
-        super().__init__(client, feeds, states, options)
 
     def __aiter__(self) -> Self:
         """Return the iterator itself."""

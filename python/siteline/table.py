@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from siteline import _labels as _naming
 from siteline import _series
 from siteline._handles import Itself
+from siteline._html import WithHtml
 from siteline._keywords import strict
 from siteline._points import RecordIterator
 from siteline.errors import QueryError, SitelineError
@@ -48,7 +49,7 @@ _UNLIKE = {
 }
 
 
-class Table(Itself):
+class Table(Itself, WithHtml):
     """Points or rows made of points. It is immutable.
 
     A scan returns it from ``collect()``, a store from ``read()`` and ``changes()``, and its own
@@ -76,6 +77,8 @@ class Table(Itself):
     4
     """
 
+    _html = "html.table"
+
     __slots__ = ("_found", "_handle", "_labels", "_names", "_searched", "_silent", "_tz")
 
     _handle: Frame
@@ -99,16 +102,9 @@ class Table(Itself):
         searched: int | None = None,
     ) -> None:
         """Show a frame of the core; made by reads."""
-        for name, value in (
-            ("_handle", handle),
-            ("_tz", tz or "UTC"),
-            ("_labels", _naming.checked(labels)),
-            ("_found", found),
-            ("_names", names),
-            ("_silent", silent),
-            ("_searched", searched),
-        ):
-            object.__setattr__(self, name, value)
+        self._handle, self._tz, self._labels = handle, tz or "UTC", _naming.checked(labels)
+        self._found, self._names = found, names
+        self._silent, self._searched = silent, searched
 
     @property
     def kind(self) -> _Kind:
@@ -147,7 +143,7 @@ class Table(Itself):
             if self.kind != "series":
                 return _naming.names_of(self._handle.discovery(), self._handle.refusal())
             names = _series.Names.of_frame(self._handle)
-            object.__setattr__(self, "_names", (names, None))
+            self._names = names, None
             return names, None
         return self._names
 
@@ -184,7 +180,7 @@ class Table(Itself):
             return self._found
         found = self._with_labels(self._labels)
         if found.reason is None or self._names is not None:
-            object.__setattr__(self, "_found", found)
+            self._found = found
         return found
 
     def _shown(self, labels: Labels | None) -> dict[Ids, str] | None:
@@ -668,11 +664,6 @@ class Table(Itself):
         missing = f" after {before} that are not in it" if before else ""
         through = f", through {source['through'][0]['store']}" if source.get("through") else ""
         return f"<{name} {points}, {series}, {pages}{missing}{through}>"
-
-    def _repr_html_(self) -> str:
-        from siteline._display import html, series_html
-
-        return series_html.series(self) if self.kind == "series" else html.table(self)
 
 
 def _withdrawn(table: Table) -> str:

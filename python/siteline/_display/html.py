@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from siteline import _doors
 from siteline._counts import counted
+from siteline._display import series_html
 from siteline._display.elements import (
     AMBER,
     BLUE,
@@ -68,7 +69,7 @@ _FINDINGS = {
 }
 
 
-def client(shown: Any, name: str = "Client") -> str:
+def client(shown: Any) -> str:
     """Show the service, the subject, and what is left of the daily allowance."""
     try:
         left = allowance_bar(shown.allowance, shown.tz)
@@ -80,7 +81,7 @@ def client(shown: Any, name: str = "Client") -> str:
         ("clocks", _skew(shown.clock_skew)),
     ]
     state = ["closed"] if repr(shown).endswith(", closed>") else []
-    return card(name, [text(shown.base_url, 200), *state], pairs(rows))
+    return card(type(shown).__name__, [text(shown.base_url, 200), *state], pairs(rows))
 
 
 def allowance(shown: Allowance) -> str:
@@ -93,8 +94,9 @@ def query(shown: Query) -> str:
     return card("Query", [], pairs(parameters(shown)))
 
 
-def scan(shown: ScanBase, name: str = "Scan") -> str:
+def scan(shown: ScanBase) -> str:
     """Show the query, and the table if it was read."""
+    name = type(shown).__name__
     read, given = shown.partial, pairs(parameters(shown.query, _doors.zone(shown)))
     if read is None:
         return card(name, ["nothing read yet"], given)
@@ -104,6 +106,8 @@ def scan(shown: ScanBase, name: str = "Scan") -> str:
 
 def table(shown: Table) -> str:
     """Show the origin of a table, its first series as drawings, and its first rows."""
+    if shown.kind == "series":
+        return series_html.series(shown)
     frame = _doors.frame(shown)
     kind = [] if shown.kind == "points" else [shown.kind]
     if frame.is_in_memory:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from siteline._core import FeedHandle, StateHandle
+from siteline._html import WithHtml
 from siteline._records.record import FrozenRecord
 from siteline.feed import Feed
 
@@ -55,7 +56,7 @@ class CoverageWindow(FrozenRecord):
 
 
 @dataclass(frozen=True, repr=False)
-class Coverage(FrozenRecord, Sequence[CoverageWindow]):
+class Coverage(WithHtml, FrozenRecord, Sequence[CoverageWindow]):
     """The windows of a feed, ascending and without gaps: a sequence of :class:`CoverageWindow`.
 
     They reach from the feed's ``start`` to ``now`` less the settle lag. The times
@@ -68,6 +69,8 @@ class Coverage(FrozenRecord, Sequence[CoverageWindow]):
     >>> coverage.settled_through.isoformat(), coverage.spans["unread"]
     ('2026-11-19T00:00:00+00:00', datetime.timedelta(0))
     """
+
+    _html = "sync_html.coverage"
 
     _computed = ("settled_through", "read_through", "newest", "spans")
 
@@ -191,9 +194,3 @@ class Coverage(FrozenRecord, Sequence[CoverageWindow]):
         from siteline._display import coverage_text
 
         return coverage_text.lines(self)
-
-    def _repr_html_(self) -> str:
-        """Return the HTML that notebooks show."""
-        from siteline._display import sync_html
-
-        return sync_html.coverage(self)

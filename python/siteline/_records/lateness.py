@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from siteline._core import FeedHandle, StateHandle
 from siteline._counts import counted
 from siteline._escape import escaped
+from siteline._html import WithHtml
 from siteline._records.record import FrozenRecord
 from siteline._times import duration
 from siteline.feed import Feed
@@ -88,7 +89,7 @@ class Delays(FrozenRecord):
 
 
 @dataclass(frozen=True, repr=False)
-class Lateness(FrozenRecord):
+class Lateness(WithHtml, FrozenRecord):
     """How late the points and revisions of a feed arrive, and the lateness that this suggests.
 
     :meth:`Store.lateness` returns it, and :meth:`from_state` for your own store.
@@ -101,6 +102,8 @@ class Lateness(FrozenRecord):
     >>> print(store.lateness("line-2"))
     Lateness of line-2, 1 d: too little data: hardly anything was read twice.
     """
+
+    _html = "sync_html.lateness"
 
     _computed = ("lateness", "looked", "suggested", "verdict")
 
@@ -228,12 +231,6 @@ class Lateness(FrozenRecord):
                 lines.append(f"  {name:<10}{one.count:>10,}{one.late:>10,}{delays}")
             lines.append("  (from the end of a bucket until the service had the point; estimated)")
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        """Return the HTML that notebooks show."""
-        from siteline._display import sync_html
-
-        return sync_html.lateness(self)
 
 
 def _rounded(seconds: float) -> timedelta:
