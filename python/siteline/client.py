@@ -312,14 +312,12 @@ class Client(_Settings, Closing):
                 and the result is one table.
             line: The filter ``lineId``, in the same way. With ``store`` each site and line
                 has a feed, and they are read one after the other.
-            machine, device, tag: Only series with this id or exact name, or one of several. Names
-                are those of discovery: if the client has had no response, the first read sends one
-                discovery request, and a selection that discovery does not list is a
-                :class:`QueryError` before any page. With ``labels=False`` only ids count, and they
-                are not checked. The pages that arrive are always filtered. If the client has
-                ``filter_names``, the ids are sent too, each in a chain of its own, and only
-                matching pages are paid for. Otherwise a warning and ``report.filtered`` say how
-                many points were left out.
+            machine, device, tag: Only series with this id or exact name, or one of several. A
+                selection that discovery does not list is a :class:`QueryError` before any page.
+                With ``labels=False`` only ids count, and they are not checked. The pages that
+                arrive are always filtered. If the client has ``filter_names``, the ids are sent
+                too, each in a chain of its own, and only matching pages are paid for. Otherwise a
+                warning and ``report.filtered`` say how many points were left out.
             series: Only these series: a table of series, a DataFrame or Arrow table with the five
                 id columns, or ids of series. If they have one site or line, it is sent.
             filters: Further query parameters by name. A list repeats the parameter.
@@ -330,11 +328,10 @@ class Client(_Settings, Closing):
             labels: The names of series in tables, in the column ``label``: ``"machine"``,
                 ``"device"``, ``"name"``, ``"line"`` or ``"site"`` (the first part of a label), a
                 mapping of tag ids or :class:`SeriesIds` to text, or a table of series. ``False``
-                for none. By default the client's. Words and mappings need names: the first read
-                of a client sends one discovery request together with its first page, and a read
-                with a series that is new to the client sends another, at most once an hour. It is
-                not counted. Without a response the read succeeds, labels are ids, and one warning
-                gives the reason.
+                for none. By default the client's. For names the first read of a client sends one
+                discovery request together with its first page, and a read with a new series
+                another, at most once an hour. They are not counted. Without a response labels are
+                ids, and one warning gives the reason.
             page_size: Items per page. By default 10,000, or the service's own size if it refuses
                 that. A refusal costs one more request, and is remembered for 30 days.
             split: Reads the range in adjoining parts at the same time: their number, or the length
@@ -343,12 +340,10 @@ class Client(_Settings, Closing):
                 of pages. :meth:`Scan.pages` and :meth:`Scan.records` follow one chain at a time.
             store: A :class:`Store`. Settled data of a feed with the same ``site``, ``line``,
                 ``filters`` and ``interval`` is read from it (§4.5.5). The rest is requested, and
-                kept there. The points belong to buckets that begin from ``start`` on and before
-                ``end``. A feed of the store that fits continues; otherwise a new feed, named after
-                the parameters, reads the rest. If another read or sync uses the feed, this one
-                waits until the ``deadline``, or for a minute, and then raises
-                :class:`StoreBusy`. If a sync has set a part of the range aside, that is an
-                :class:`UnreadRange` before any request.
+                kept there, in that feed or in a new one that is named after the parameters. If
+                another read or sync uses the feed, this one waits until the ``deadline``, or for a
+                minute, and then raises :class:`StoreBusy`. If a sync has skipped a part of the
+                range, that is an :class:`UnreadRange` before any request.
             deadline: The longest time of one read, waits and token exchange included.
             max_pages: A read that has more pages raises :class:`PageLimitReached`. With ``store``
                 it limits the requested pages. After the error, ``collect()`` continues, and the
@@ -479,22 +474,15 @@ class Client(_Settings, Closing):
         Store each page and its ``state`` in one transaction, and keep ``states.update(state)`` for
         the next sync (§4.5.2). A request for the next page means that the one before is stored.
 
-        ``page`` is a :class:`Page` with ``feed``, ``sequence``, ``first_sequence``, ``is_last`` and
-        ``query``, or ``None`` if only the state changes. ``state`` has one item: the feed's name
-        and the bytes. If a point comes twice, the page with the higher ``sequence`` counts, then
-        the later row (§4.5.3). Nothing locks the feed: two syncs of it at a time would spend the
-        allowance twice.
+        ``page`` is a :class:`Page`, or ``None`` if only the state changes. ``state`` has one item:
+        the feed's name and the bytes. If a point comes twice, the page with the higher ``sequence``
+        counts, then the later row (§4.5.3). Nothing locks the feed.
 
         Args:
             feeds: One :class:`Feed` or several, planned together.
             states: The bytes that were kept last, by feed name. A feed that is not in it starts
                 from the beginning. They are as secret as a bookmark.
-            until: As of :meth:`sync`, as are the following.
-            reread: Ranges to read again.
-            deadline: The longest time of the whole run.
-            max_pages: Most pages to request.
-            concurrency: Most pages that are requested and not yet handed over.
-            progress: As of :meth:`scan`.
+            until, reread, deadline, max_pages, concurrency, progress: As of :meth:`sync`.
 
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
         ...                      start="2026-11-15T00:00Z")
@@ -520,14 +508,12 @@ class Client(_Settings, Closing):
         """Plan what the next sync, or a scan, would read and cost. Sends nothing.
 
         The pages of a scan are known if this client has read the same query over another range, or
-        if a feed of the ``store`` has that query. A table that a scan keeps costs nothing. A scan
-        that is read through a store has a task for each chain of unsettled data.
+        if a feed of the ``store`` has that query. A table that a scan keeps costs nothing.
 
         Args:
             what: Feeds, with their ``store``; or one :class:`Scan` or several.
             store: The store of the feeds.
-            until: As of :meth:`sync`. Only for feeds.
-            reread: As of :meth:`sync`. Only for feeds.
+            until, reread: As of :meth:`sync`. Only for feeds.
 
         Raises:
             QueryError: An argument is wrong.

@@ -115,11 +115,6 @@ class PrivateKey(_Shared):
 
         Raises:
             CredentialError: The file is missing or unreadable, or its key cannot be used.
-
-        >>> siteline.PrivateKey.load("absent.pem")  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        ...
-        siteline.errors.CredentialError: The private key file "absent.pem" does not exist...
         """
         try:
             return cls._over(KeyHandle.read(_path(path), passphrase, strict))
@@ -135,9 +130,6 @@ class PrivateKey(_Shared):
 
         Raises:
             CredentialError: Another number of bits.
-
-        >>> siteline.PrivateKey.generate(2048).bits
-        2048
         """
         return cls._over(KeyHandle.generate(bits))
 
@@ -155,13 +147,6 @@ class PrivateKey(_Shared):
 
         Raises:
             CredentialError: The file exists, or it cannot be written.
-
-        >>> import pathlib, tempfile
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "key.pem"
-        >>> key = siteline.PrivateKey.generate(2048)
-        >>> key.save(path, passphrase="correct horse")
-        >>> siteline.PrivateKey(path, passphrase="correct horse").bits
-        2048
         """
         try:
             self._handle.save(_path(path), passphrase, overwrite)

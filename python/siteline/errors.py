@@ -75,7 +75,7 @@ class SitelineWarning(UserWarning):
     ...     warnings.simplefilter("always")
     ...     scan = client.scan(site="S1", start="2026-11-01", end="2030-01-01")
     >>> seen[0].category is siteline.SitelineWarning, str(seen[0].message)
-    (True, 'end=2030-01-01T00:00:00Z lies ahead of now ...')
+    (True, 'end=2030-01-01T00:00:00Z is in the future ...')
     """
 
     def __init__(self, *parts: object) -> None:
@@ -347,7 +347,7 @@ class EndlessChain(ProtocolError):
     >>> scan.collect()
     Traceback (most recent call last):
         ...
-    siteline.errors.EndlessChain: the chain does not end: ...
+    siteline.errors.EndlessChain: The chain does not end: ...
     """
 
 
@@ -495,9 +495,7 @@ class ServiceUnavailable(ServiceError):
 
 
 class DeadlineExceeded(SitelineError, TimeoutError):
-    """The deadline that the caller gave passed.
-
-    - ``.hint``: how to continue
+    """The deadline that the caller gave passed; ``.hint`` says how to continue.
 
     >>> sandbox.fault(on="data", status=503, retry_after=50)
     >>> try:
@@ -619,14 +617,12 @@ class BookmarkError(SitelineError, ValueError):
     >>> siteline.types.Bookmark.from_bytes(b"edited")
     Traceback (most recent call last):
         ...
-    siteline.errors.BookmarkError: this is not a bookmark of siteline
+    siteline.errors.BookmarkError: This is not a siteline bookmark.
     """
 
 
 class ClosedError(SitelineError, RuntimeError):
-    """The client, store or sandbox was closed, or the event loop of an async signer or store was.
-
-    - ``.hint``: what to use instead
+    """The client, store, sandbox or event loop was closed: see ``.hint``.
 
     >>> client.close()
     >>> client.discover()

@@ -160,13 +160,6 @@ class Sandbox(OfThisProcess, Closing):
 
         Args:
             **options: Keywords of :class:`siteline.AsyncClient`, as for :meth:`client`.
-
-        >>> import asyncio
-        >>> async def main():
-        ...     async with sandbox.async_client() as client:
-        ...         return len(await client.discover())
-        >>> asyncio.run(main())
-        2
         """
         from siteline.aio import AsyncClient
 
@@ -496,14 +489,6 @@ class Sandbox(OfThisProcess, Closing):
 
         Returns:
             The certificate with its private key (PEM).
-
-        >>> with siteline.Sandbox(mutual_tls="data") as service:
-        ...     stale = siteline.MutualTls(service.certificate("plant-7", lifetime="1h"))
-        ...     service.clock.advance("2h")
-        ...     service.client(credential=stale).discover()  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        ...
-        siteline.errors.CredentialError: The client certificate "CN=plant-7,O=...
         """
         names = ("client_auth", "trusted", "registered", "chain")
         options = dict(zip(names, (client_auth, trusted, registered, chain), strict=True))

@@ -338,9 +338,6 @@ class Scan(ScanBase):
 
         Args:
             n: The number of points.
-
-        >>> next(scan.head(2).records())["site_id"]
-        'S1'
         """
         table: Table = wait_for(self._reading(n))
         return table.head(n)
@@ -350,10 +347,8 @@ class Scan(ScanBase):
 
         Each call costs a request for each page, also after ``collect()``, which keeps points, not
         pages. From the second page on, the next page is prefetched while you work on the current
-        one. If you stop early, at most one request was made for a page that you have not seen, and
-        none if you took only the first page. A request that is ended by Ctrl-C, a cancelled task or
-        the end of the process stays counted. The error of a page is raised, and its log records are
-        emitted, when you take it.
+        one. If you stop early, at most one request was made for a page that you have not seen. A
+        request that is interrupted stays counted. The error of a page is raised when you take it.
 
         Raises:
             QueryError: The scan has ``store=``.

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from siteline import _labels, _selection, _series
-from siteline._core import StoreHandle
+from siteline._core import StoreHandle, zone_name
 from siteline._escape import escaped
 from siteline._handles import Closing, Itself
 from siteline._html import WithHtml
@@ -16,7 +16,6 @@ from siteline._records.lateness import Lateness
 from siteline._records.store import Freed
 from siteline.errors import QueryError
 from siteline.feed import Feed
-from siteline.frames import zone_name
 from siteline.table import Table
 
 if TYPE_CHECKING:
@@ -319,14 +318,10 @@ class Store(Itself, WithHtml, Closing):
     ) -> Freed:
         """Remove the points of a feed before a time. From now on it begins there.
 
-        The file keeps its size and has room for new points; :meth:`compact` makes it smaller. No
-        sync reads the range again, and :meth:`coverage` shows it as ``"forgotten"``. A :meth:`read`
-        of it raises :class:`UnreadRange`. Reads of the past and :meth:`changes` from before this
-        call raise :class:`QueryError`, unless their range begins later. To have the points again,
-        read them into a feed with another name.
-
-        A call that was killed or interrupted is completed by the next one; meanwhile nothing
-        before the time can be read.
+        The file keeps its size; :meth:`compact` makes it smaller. No sync reads the range again,
+        and a :meth:`read` of it raises :class:`UnreadRange`. Reads of the past and :meth:`changes`
+        from before this call raise :class:`QueryError`, unless their range begins later. A call
+        that was killed or interrupted is completed by the next one.
 
         Args:
             feed: The feed or its name.
@@ -498,13 +493,13 @@ class Store(Itself, WithHtml, Closing):
 @contextmanager
 def reported(title: str, progress: Any) -> Iterator[Any]:
     """Yield the function that the core calls with the progress of long work, or ``None``."""
-    from siteline.progress import finish_store, store_reporter
+    from siteline.progress import finish, store_reporter
 
     report = store_reporter(progress, title)
     try:
         yield report
     finally:
-        finish_store(report)
+        finish(report)
 
 
 def _opened(kind: type[Store], settings: Mapping[str, Any]) -> Store:

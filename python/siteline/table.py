@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from siteline import _labels as _naming
 from siteline import _series
+from siteline._core import zone_name
 from siteline._handles import Itself
 from siteline._html import WithHtml
 from siteline._keywords import strict
@@ -196,8 +197,6 @@ class Table(Itself, WithHtml):
         return _naming.find(labels, self._handle.series(), *own._known_names())
 
     def _zone(self, tz: str | tzinfo | None) -> str:
-        from siteline.frames import zone_name
-
         return self._tz if tz is None else zone_name(tz)
 
     def _metadata(self, zone: str, labels: Labels | None) -> dict[str, Any]:

@@ -126,7 +126,7 @@ def test_a_credential_or_a_count_of_ones_own_beside_the_agent_is_a_mistake(
             assert "agent" in str(caught.value)
     with (
         siteline.Client(sandbox.base_url, agent=agent.address) as one,
-        pytest.raises(siteline.errors.ConfigError, match="agent has the credential"),
+        pytest.raises(siteline.errors.ConfigError, match="agent holds the credential"),
     ):
         one.replace_credential(own)
     for address in ("unix:", "tcp:1", "https://a:1/b"):

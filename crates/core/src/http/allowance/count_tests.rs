@@ -205,7 +205,10 @@ fn b17_after_a_start_a_spent_count_needs_evidence() {
     assert_eq!(count.permit(LIMIT, wrong, 0), Permit::Unknown { one: true });
     let error = count.reserve(LIMIT, wrong, 0).expect_err("no evidence");
     assert_eq!((error.kind(), error.context().retry_at), (Kind::AllowanceExhausted, None));
-    assert!(error.context().unsent && error.to_string().contains("no two clock readings"), "{error}");
+    assert!(
+        error.context().unsent && error.to_string().contains("no two clock readings"),
+        "{error}"
+    );
     count.observe(LIMIT, reading(morning, wrong), wrong);
     assert_eq!(send_all(&mut count, wrong, morning), 25);
 }
