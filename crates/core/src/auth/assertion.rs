@@ -1,4 +1,4 @@
-//! The client assertion (§2.1): a signed JWT that is used once.
+//! The client assertion (§2.1): a signed JWT with a new `jti`, used once.
 //!
 //! Its header is serialised from a struct with `alg`, `kid` and an optional `typ`, so `jku`, `x5u`
 //! and `x5c` cannot be added. An [`Assertion`] can be neither copied nor printed, and the request

@@ -12,8 +12,8 @@ impl ScopeSet {
     /// The scopes to request, one per item. Duplicates are removed.
     ///
     /// # Errors
-    /// [`Kind::ConfigError`] if there is none, or one is empty or contains a character that RFC
-    /// 6749 §3.3 does not allow: a space, quote, backslash, control or non-ASCII character.
+    /// [`Kind::ConfigError`] if there is none, or one is empty or contains a space, quote, backslash,
+    /// control or non-ASCII character (RFC 6749 §3.3).
     pub fn new<I>(scopes: I) -> Result<Self>
     where
         I: IntoIterator,

@@ -1,6 +1,6 @@
-//! Retries. A [`Call`] is one call of a user: it limits the time of each attempt, decides whether
-//! another follows, waits, and records the attempts. The transport never retries by itself, so N
-//! attempts are N requests.
+//! Retries with backoff, and the wait that a rate limit (429) requests. A [`Call`] is one call of a
+//! user: it limits the time of each attempt, decides whether another follows, waits, and records the
+//! attempts. The transport never retries by itself, so N attempts are N requests.
 
 use std::time::Duration;
 
