@@ -44,8 +44,8 @@ class Store(Itself, WithHtml, Closing):
 
     ``client.sync()`` writes each page with its bookmark and checkpoint in one transaction, so it
     can be killed at any moment. Any number of threads and processes may read meanwhile. A feed has
-    one writer at a time; a second one gets ``StoreBusy`` at once. A forked child can go on using
-    the store. It is pickled as its path; copies are the store itself.
+    one writer at a time; a second one gets ``StoreBusy`` at once. A forked child can use the store
+    too. It is pickled as its path; copies are the store itself.
 
     Args:
         path: The file. It is made if there is none, and must be on a local disk.

@@ -152,7 +152,7 @@ def test_changes_are_the_points_of_a_later_sync(tmp_path):
         assert store.read(feed, as_of=first["line-2"].sequence).to_pandas().equals(before)
         assert len(store.read(feed, as_of=second)) == len(store.read(feed))
         assert len(store.read(feed, as_of="2026-11-20T12:00Z")) == len(before)
-        with pytest.raises(siteline.errors.UnreadRange, match="no range of it"):
+        with pytest.raises(siteline.errors.UnreadRange, match="no range has been read"):
             len(store.read(feed, as_of="2026-01-01T00:00Z"))
         assert len(store.changes(feed, since=second)) == 0
         assert len(store.changes(feed, since=0)) == len(store.read(feed))
