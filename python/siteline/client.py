@@ -475,8 +475,8 @@ class Client(_Settings, Closing):
         the next sync (§4.5.2). A request for the next page means that the one before is stored.
 
         ``page`` is a :class:`Page`, or ``None`` if only the state changes. ``state`` has one item:
-        the feed's name and the bytes. If two pages have a point, the one with the higher ``sequence``
-        counts, then the later row (§4.5.3). Nothing locks the feed.
+        the feed's name and the bytes. If two pages have a point, the one with the higher
+        ``sequence`` counts, then the later row (§4.5.3). Nothing locks the feed.
 
         Args:
             feeds: One :class:`Feed` or several, planned together.

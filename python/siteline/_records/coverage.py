@@ -191,6 +191,6 @@ class Coverage(WithHtml, FrozenRecord, Sequence[CoverageWindow]):
 
     def __repr__(self) -> str:
         """Print the calendar."""
-        from siteline._display import coverage_text
+        from siteline._display import calendar
 
-        return coverage_text.lines(self)
+        return calendar.lines(self)
