@@ -1,7 +1,7 @@
 //! The one crossing between Python and the core. Whatever Python waits for goes through
 //! [`block_on`], or through [`spawn`] in asyncio: both take the same future of the core. Whatever
 //! keeps a processor busy goes through [`detached`]. Nothing else in this crate releases the
-//! interpreter or blocks on a future.
+//! interpreter or blocks on a future. Ctrl-C is checked here.
 
 #![expect(clippy::disallowed_methods, reason = "the one crossing")]
 

@@ -1,5 +1,6 @@
-//! The connection that writes. Each process has its own. A forked child does not use, close or lock
-//! the writer that it inherited, because a thread of the parent may have locked it.
+//! The connection that writes a page and its checkpoint in one transaction. Each process has
+//! its own. A forked child does not use, close or lock the writer that it inherited, because a
+//! thread of the parent may have locked it.
 
 use std::collections::HashMap;
 use std::sync::MutexGuard;
