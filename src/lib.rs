@@ -59,7 +59,7 @@ mod _core {
     #[pymodule_export]
     use super::client::scan::PyScan;
     #[pymodule_export]
-    use super::client::settings::check_shape;
+    use super::client::settings::{check_http, check_shape};
     #[pymodule_export]
     use super::convert::clock::PyClock;
     #[pymodule_export]
@@ -91,7 +91,6 @@ mod _core {
         super::bridge::process::watch(module)?;
         #[cfg(debug_assertions)]
         super::bridge::runtime::panic::export(module)?;
-        // Nothing is imported with an asterisk, and the stub needs no second list.
         module.as_any().delattr("__all__")
     }
 }

@@ -1,4 +1,4 @@
-//! The pages of a sync as Python sees them, and the writes that Python must store.
+//! The pages of a sync, and the writes that Python stores.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,7 +10,6 @@ use siteline_core::data::{Page, SentSize};
 use siteline_core::store::{Applied, Delivery};
 use siteline_core::sync::{Batch, Batches, Feed, Joined, NextWrite, Run};
 
-/// Makes the pages of a sync as Python sees them.
 pub(crate) struct SyncedPages {
     feeds: HashMap<String, Feed>,
     host: String,
@@ -18,14 +17,13 @@ pub(crate) struct SyncedPages {
 }
 
 impl SyncedPages {
-    /// Pages of these feeds, read by this client.
     pub(crate) fn new(feeds: &[Feed], client: &Client) -> Self {
         let feeds = feeds.iter().map(|feed| (feed.name().to_owned(), feed.clone())).collect();
         let host = client.base_url().host().to_owned();
         Self { feeds, host, listed: Arc::clone(client.listed()) }
     }
 
-    /// A page of a feed. Its query is the range of its chain.
+    /// The query of the page is the range of its chain.
     pub(crate) fn page(&self, feed: &str, delivery: &Delivery) -> Result<PageSource> {
         let Delivery { page, batch_first, read_at, chain, is_only_chain, .. } = delivery;
         let (batch_first, read_at, chain, is_only_chain) =
@@ -51,13 +49,12 @@ impl SyncedPages {
     }
 }
 
-/// A write that Python must store.
+/// A write for Python.
 pub(crate) enum Handed {
-    /// The pending write of the run, and the earlier pages of its chain that waited for it.
+    /// The pending write of the run, merged with earlier pages of its chain.
     Write(Box<NextWrite>, Option<Joined>),
-    /// Pages that the run counts as written, because they waited for others.
+    /// Pages that waited for others. The run counts them as written.
     Waited(String, Joined),
-    /// The state of a feed without a page.
     State(String, Vec<u8>),
 }
 
@@ -85,7 +82,7 @@ impl Handed {
         }
     }
 
-    /// The page, or `None` if only the state changes.
+    /// `None` if only the state changes.
     pub(crate) fn delivery(&self) -> Option<Delivery> {
         match (self, self.joined()) {
             (_, Some(joined)) => Some(joined.delivery.clone()),
@@ -98,13 +95,11 @@ impl Handed {
 /// The position of a sync whose pages Python stores.
 #[derive(Default)]
 pub(crate) struct Place {
-    /// The write that Python has and did not confirm yet.
+    /// The write that Python did not confirm yet.
     pub(crate) handed: Option<Handed>,
-    /// The next writes.
     ready: VecDeque<Handed>,
     batches: Option<Batches>,
-    /// Whether all pages were read, so that only states are left. No page is read after that, because it
-    /// would have a later state.
+    /// Whether only states are left. No page is read after that, because it would have a later state.
     pub(crate) is_read: bool,
 }
 
@@ -113,7 +108,6 @@ impl Place {
         Self { batches: batch.map(Batches::new), ..Self::default() }
     }
 
-    /// The next write, if it has arrived.
     pub(crate) fn next(&mut self, run: &Run) -> Result<Option<Handed>> {
         if let Some(ready) = self.ready.pop_front() {
             return Ok(Some(ready));
@@ -139,14 +133,14 @@ impl Place {
         Ok(None)
     }
 
-    /// Returns a write that was not stored to the queue.
+    /// Returns a write to the queue.
     pub(crate) fn put_back(&mut self) {
         self.ready.extend(self.handed.take());
         self.ready.rotate_right(1.min(self.ready.len()));
     }
 
-    /// Queues the pages that wait for a full batch, or at the end the states of feeds without a page.
-    /// Returns false if there are none.
+    /// Queues the pages that wait for a full batch; at the end, the states without a page. Returns false if
+    /// there are none.
     pub(crate) fn flush(&mut self, run: &Run, is_end: bool) -> Result<bool> {
         if let Some(batches) = &mut self.batches {
             let waited = batches.take_all()?.into_iter();
