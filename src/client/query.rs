@@ -42,8 +42,6 @@ fn size(size: &Bound<'_, PyAny>, name: &str) -> PyResult<u32> {
     u32::try_from(count(size, name, Kind::QueryError)?).map_err(refused)
 }
 
-type Given<'py> = Option<Bound<'py, PyAny>>;
-
 #[pymethods]
 impl PyClient {
     /// `bounds`: start, end, zone. `limits`: pages, deadline, concurrency.

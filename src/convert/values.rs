@@ -53,6 +53,9 @@ pub(crate) fn handle_of<'py, T: PyClass>(
     Ok(handle.unwrap_or_else(|| given.clone()).cast_into().ok())
 }
 
+/// An argument that may be left out.
+pub(crate) type Given<'py> = Option<Bound<'py, PyAny>>;
+
 pub(crate) fn optional<'py, T>(
     value: Option<&Bound<'py, PyAny>>,
     name: &str,

@@ -9,8 +9,6 @@ use siteline_core::sync::{Feed, FeedInput};
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct FeedHandle(pub(crate) Feed);
 
-type Given<'py> = Option<Bound<'py, PyAny>>;
-
 #[pymethods]
 impl FeedHandle {
     /// `query` is site, line, interval, page size and filters; `times` is settle lag, overlap, lateness and

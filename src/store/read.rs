@@ -11,8 +11,6 @@ use siteline_core::data::{AskedRange, AskedTime};
 use siteline_core::store::{Choice as _, Flagged, SeriesFilter, SeriesIds, View};
 use siteline_core::sync::{ReadSpec, Unread, fixed_range, read_state};
 
-type Given<'py> = Option<Bound<'py, PyAny>>;
-
 /// The ids of the five levels, and of whole series.
 type Picked = ([Option<Vec<String>>; 5], Option<Vec<SeriesIds>>);
 

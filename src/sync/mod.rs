@@ -333,10 +333,7 @@ impl PyClient {
             args,
         })
     }
-}
 
-#[pymethods]
-impl PyClient {
     fn plan_feeds<'py>(
         &self,
         py: Python<'py>,
