@@ -237,8 +237,8 @@ def selection(
     wanted = [(at, texts) for at, texts in zip(LEVELS.values(), levels, strict=True) if texts]
     is_one = any(all(ids[at] in texts for at, texts in wanted) for ids in chosen)
     if chosen and not by_name and not is_one:
-        message = "series= has no series that machine=, device= and tag= select"
-        raise QueryError(message, hint="Give series= only.")
+        message = "No series of series= matches machine=, device= and tag=."
+        raise QueryError(message, hint="Use series= only.")
     return levels, chosen, sent
 
 

@@ -106,7 +106,7 @@ class SitelineWarning(UserWarning):
     ...     warnings.simplefilter("always")
     ...     scan = client.scan(site="S1", start="2026-11-01", end="2030-01-01")
     >>> seen[0].category is siteline.SitelineWarning, str(seen[0].message)
-    (True, 'end=2030-01-01T00:00:00Z lies ahead of now ...')
+    (True, 'end=2030-01-01T00:00:00Z is in the future ...')
     """
 
     def __init__(self, *parts: object) -> None:
@@ -308,7 +308,7 @@ class AgentUnavailable(TransportError):
     ...     lost.discover()
     ... except siteline.errors.AgentUnavailable as error:
     ...     print(error.hint)
-    It holds the key and the count, so nothing goes on without it: ...
+    The agent holds the key and counts the requests. Start it again ...
     """
 
 
@@ -375,7 +375,7 @@ class EndlessChain(ProtocolError):
     >>> scan.collect()
     Traceback (most recent call last):
         ...
-    siteline.errors.EndlessChain: the chain does not end: ...
+    siteline.errors.EndlessChain: The chain does not end: ...
     """
 
 
@@ -386,7 +386,7 @@ class RedirectRefused(ProtocolError):
     >>> scan.collect()
     Traceback (most recent call last):
         ...
-    siteline.errors.RedirectRefused: the service answered 302, a redirect to https://elsewhere...
+    siteline.errors.RedirectRefused: the service replied with 302, a redirect to https://elsewhere...
     """
 
 
@@ -650,7 +650,7 @@ class BookmarkError(SitelineError, ValueError):
     >>> siteline.types.Bookmark.from_bytes(b"edited")
     Traceback (most recent call last):
         ...
-    siteline.errors.BookmarkError: this is not a bookmark of siteline
+    siteline.errors.BookmarkError: This is not a siteline bookmark.
     """
 
 

@@ -36,7 +36,7 @@ pub(crate) fn instant_before(
 ) -> PyResult<Timestamp> {
     match asked_time(value, name, zone)? {
         AskedTime::At(at) => Ok(at),
-        before @ AskedTime::Before(_) => before.at(now()?, None).or_raise(),
+        before @ AskedTime::Before(_) => before.resolve(now()?, None).or_raise(),
     }
 }
 

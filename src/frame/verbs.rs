@@ -82,7 +82,7 @@ fn notes(made: &Rebucketed, partial: Partial, zone: &TimeZone) -> Vec<String> {
 }
 
 fn unknown_buckets(why: &str, hint: &str) -> Error {
-    let message = format!("it is not known which buckets are missing: {why}");
+    let message = format!("Missing buckets cannot be determined: {why}.");
     Error::new(Kind::QueryError, message).with_hint(hint.to_owned())
 }
 

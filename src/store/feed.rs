@@ -24,7 +24,7 @@ impl FeedHandle {
     ) -> PyResult<Self> {
         let mut asked = query_input(query)?;
         let start = asked_time(start, "start", Some(&TimeZone::UTC))?;
-        let start = start.at(Clock::system().wall(), asked.interval_seconds).or_raise()?;
+        let start = start.resolve(Clock::system().wall(), asked.interval_seconds).or_raise()?;
         let mut input = FeedInput::new(name.0, start);
         let [settle_lag, overlap, lateness, window] = times;
         for (name, given, time) in [

@@ -14,12 +14,12 @@ use crate::frame::PageSource;
 use crate::prelude::*;
 use crate::store::StoreHandle;
 use crate::sync::arguments::{RunArgs, feeds, plan_settings};
-use crate::sync::pages::{Handed, Place, SyncedPages};
+use crate::sync::pages::{Place, SyncedPages};
 use siteline_core::client::collect::CollectOnce;
 use siteline_core::client::{NamesFor, ReadNames, keep_names, names_are_due};
 use siteline_core::http::Deadline;
 use siteline_core::store::{Applied, Delivery, Target};
-use siteline_core::sync::{Joined, Run, SyncReport, ThroughStore, plan, plan_scans};
+use siteline_core::sync::{Run, SyncReport, ThroughStore, plan, plan_scans};
 
 #[derive(Debug, Default)]
 pub(crate) struct KnownStates(pub(crate) HashMap<String, Vec<u8>>);
@@ -167,10 +167,10 @@ impl SyncHandle {
             let Some(run) = self.run.lock().clone() else { return Ok(None) };
             let next = step(py, || self.place.lock().next(&run))?.or_raise()?;
             let Some(handed) = next else { return Ok(None) };
-            let delivery = handed.delivery();
-            let page = delivery.map(|delivery| self.pages.page(handed.feed(), &delivery));
+            let delivery = handed.delivery.as_ref();
+            let page = delivery.map(|delivery| self.pages.page(&handed.feed, delivery));
             let page = page.transpose().or_raise()?;
-            let given = (handed.feed().to_owned(), page, handed.state());
+            let given = (handed.feed.clone(), page, handed.state.clone());
             self.place.lock().handed = Some(handed);
             Ok(Some(given))
         })
@@ -193,11 +193,7 @@ impl SyncHandle {
                 unchanged,
                 flagged,
             });
-            step(py, || match handed {
-                Handed::Write(write, _) => run.written(*write, applied),
-                Handed::Waited(feed, _) => run.counted(&feed, applied.unwrap_or_default()),
-                Handed::State(..) => {}
-            })?;
+            step(py, || run.written(handed, applied))?;
             Ok(true)
         })
     }
@@ -214,13 +210,13 @@ impl SyncHandle {
         let mut error = Error::new(Kind::StoreError, message).with(|context| {
             context.hint = hint;
             context.unstorable = true;
-            let span = |joined: &Joined| (joined.delivery.chain.start, joined.delivery.chain.end);
-            context.spans = handed.joined().map(span).into_iter().collect();
+            let chain = handed.delivery.as_ref().map(|delivery| delivery.chain);
+            context.spans = chain.map(|chain| (chain.start, chain.end)).into_iter().collect();
         });
         if let Some(cause) = cause {
             error = error.with_source(PyErr::from_value(cause));
         }
-        run.refused(handed.feed(), error).or_raise()
+        run.refused(&handed.feed, error).or_raise()
     }
 
     /// Prepares the pages that wait for a full batch; at the end, the states without a page. Returns false if

@@ -8,7 +8,7 @@ use siteline_core::client::table::Provenance;
 use siteline_core::client::{Client, ListedIds};
 use siteline_core::data::{Page, SentSize};
 use siteline_core::store::{Applied, Delivery};
-use siteline_core::sync::{Batch, Batches, Feed, Joined, NextWrite, Run};
+use siteline_core::sync::{Batch, Batches, Feed, Run, TargetWrite};
 
 pub(crate) struct SyncedPages {
     feeds: HashMap<String, Feed>,
@@ -49,55 +49,13 @@ impl SyncedPages {
     }
 }
 
-/// A write for Python.
-pub(crate) enum Handed {
-    /// The pending write of the run, merged with earlier pages of its chain.
-    Write(Box<NextWrite>, Option<Joined>),
-    /// Pages that waited for others. The run counts them as written.
-    Waited(String, Joined),
-    State(String, Vec<u8>),
-}
-
-impl Handed {
-    pub(crate) fn feed(&self) -> &str {
-        match self {
-            Self::Write(write, _) => write.feed(),
-            Self::Waited(feed, _) | Self::State(feed, _) => feed,
-        }
-    }
-
-    pub(crate) fn state(&self) -> Vec<u8> {
-        match self {
-            Self::Write(write, _) => write.state(),
-            Self::Waited(_, joined) => joined.state.clone(),
-            Self::State(_, state) => state.clone(),
-        }
-    }
-
-    pub(crate) fn joined(&self) -> Option<&Joined> {
-        match self {
-            Self::Write(_, joined) => joined.as_ref(),
-            Self::Waited(_, joined) => Some(joined),
-            Self::State(..) => None,
-        }
-    }
-
-    /// `None` if only the state changes.
-    pub(crate) fn delivery(&self) -> Option<Delivery> {
-        match (self, self.joined()) {
-            (_, Some(joined)) => Some(joined.delivery.clone()),
-            (Self::Write(write, None), _) => write.delivery(),
-            _ => None,
-        }
-    }
-}
-
 /// The position of a sync whose pages Python stores.
 #[derive(Default)]
 pub(crate) struct Place {
-    /// The write that Python did not confirm yet.
-    pub(crate) handed: Option<Handed>,
-    ready: VecDeque<Handed>,
+    /// The write that Python has and did not confirm yet.
+    pub(crate) handed: Option<TargetWrite>,
+    /// The next writes.
+    ready: VecDeque<TargetWrite>,
     batches: Option<Batches>,
     /// Whether only states are left. No page is read after that, because it would have a later state.
     pub(crate) is_read: bool,
@@ -108,25 +66,25 @@ impl Place {
         Self { batches: batch.map(Batches::new), ..Self::default() }
     }
 
-    pub(crate) fn next(&mut self, run: &Run) -> Result<Option<Handed>> {
+    /// The next write, if it has arrived.
+    pub(crate) fn next(&mut self, run: &Run) -> Result<Option<TargetWrite>> {
         if let Some(ready) = self.ready.pop_front() {
             return Ok(Some(ready));
         }
-        while let Some(write) = run.next_write() {
-            let Some(batches) = &mut self.batches else {
-                return Ok(Some(Handed::Write(Box::new(write), None)));
-            };
-            let feed = write.feed().to_owned();
-            let Some(delivery) = write.delivery() else {
+        while let Some(mut write) = run.next_write() {
+            let Some(batches) = &mut self.batches else { return Ok(Some(write)) };
+            let Some(delivery) = write.delivery.take() else {
                 // The later state includes the earlier one.
-                let joined = batches.take(&feed)?;
-                return Ok(Some(Handed::Write(Box::new(write), joined)));
+                write.delivery = batches.take(&write.feed)?.and_then(|waited| waited.delivery);
+                return Ok(Some(write));
             };
-            if let Some(other) = batches.take_other(&feed, &delivery)? {
-                return Ok(Some(Handed::Waited(feed, other)));
+            if let Some(other) = batches.take_other(&write.feed, &delivery)? {
+                return Ok(Some(other));
             }
-            if let Some(joined) = batches.add(&feed, delivery, write.state())? {
-                return Ok(Some(Handed::Write(Box::new(write), Some(joined))));
+            let state = std::mem::take(&mut write.state);
+            if let Some(joined) = batches.add(&write.feed, delivery, state)? {
+                (write.delivery, write.state) = (joined.delivery, joined.state);
+                return Ok(Some(write));
             }
             run.written(write, Some(Applied::default()));
         }
@@ -143,13 +101,11 @@ impl Place {
     /// there are none.
     pub(crate) fn flush(&mut self, run: &Run, is_end: bool) -> Result<bool> {
         if let Some(batches) = &mut self.batches {
-            let waited = batches.take_all()?.into_iter();
-            self.ready.extend(waited.map(|(feed, joined)| Handed::Waited(feed, joined)));
+            self.ready.extend(batches.take_all()?);
         }
         if self.ready.is_empty() && is_end && !self.is_read {
-            let states = run.new_states()?.into_iter();
+            self.ready.extend(run.new_states()?);
             self.is_read = true;
-            self.ready.extend(states.map(|(feed, state)| Handed::State(feed, state)));
         }
         Ok(!self.ready.is_empty())
     }

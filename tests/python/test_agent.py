@@ -126,7 +126,7 @@ def test_a_credential_or_a_count_of_ones_own_beside_the_agent_is_a_mistake(
             assert "agent" in str(caught.value)
     with (
         siteline.Client(sandbox.base_url, agent=agent.address) as one,
-        pytest.raises(siteline.errors.ConfigError, match="agent has the credential"),
+        pytest.raises(siteline.errors.ConfigError, match="agent holds the credential"),
     ):
         one.replace_credential(own)
     for address in ("unix:", "tcp:1", "https://a:1/b"):
@@ -231,7 +231,7 @@ def test_the_allowance_is_kept_for_all_clients_and_costs_no_exchange_once_spent(
         before = token_requests(sandbox)
         for one in (*users, make(agent)):
             with pytest.raises(
-                siteline.errors.AllowanceExhausted, match="told by the agent"
+                siteline.errors.AllowanceExhausted, match="reported by the agent"
             ) as caught:
                 one.scan(**one_page).collect()
             assert caught.value.retry_at.isoformat() == "2026-11-21T00:00:00+00:00"
@@ -346,7 +346,7 @@ def test_the_socket_is_for_its_user_alone(client, agent, tmp_path):
     with pytest.raises(siteline.errors.ConfigError, match="mode 0700"):
         siteline.Agent(client, listen=f"unix:{open_folder}/agent.sock")
     # Nobody else gets to a folder below one that is its owner's alone.
-    with pytest.raises(siteline.errors.ConfigError, match="Other users do not get to"):
+    with pytest.raises(siteline.errors.ConfigError, match="Other users cannot enter"):
         siteline.Agent(client, listen=f"unix:{tmp_path}/new/agent.sock", allow_uids=[65_534])
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o711)

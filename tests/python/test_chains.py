@@ -81,7 +81,7 @@ def test_a_store_has_a_feed_for_each_line(client, tmp_path):
         assert (requests, len(again)) == (0, 72)
         assert client.plan(client.scan(**wide, store=store)).pages == 0
         with pytest.raises(
-            siteline.errors.QueryError, match="split= is not for a read with store="
+            siteline.errors.QueryError, match="split= cannot be combined with store="
         ):
             client.scan(**SIX_HOURS, split=2, store=store)
 

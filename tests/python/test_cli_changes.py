@@ -97,9 +97,9 @@ def test_an_unread_part_is_an_error(path):
     warned = run_command(*arguments, "--unread", "warn")
     assert len(warned.stdout.splitlines()) == 1 + len(known(path, 0))
     assert "warning" in warned.stderr
-    assert "siteline coverage shows more" in warned.stderr
+    assert "siteline coverage shows details" in warned.stderr
     exported = run_command("store", "export", path, "line-2", "--start", "2026-11-01", status=6)
-    assert "siteline coverage shows what has been read." in exported.stderr
+    assert "siteline coverage shows the ranges that have been read." in exported.stderr
     assert 'unread="' not in exported.stderr
 
 

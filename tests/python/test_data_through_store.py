@@ -124,7 +124,7 @@ def test_a_store_that_is_read_only_gives_what_it_has_settled(client, store, read
         scan = client.scan(**LINE, start="2026-11-10", end="2026-11-12", store=kept)
         assert rows_by_key(scan.collect()) == rows_by_key(first)
         spent = client.allowance.used
-        with pytest.raises(siteline.errors.StoreError, match="read only"):
+        with pytest.raises(siteline.errors.StoreError, match="read-only"):
             client.scan(**LINE, start="2026-11-09", end="2026-11-12", store=kept).collect()
         assert client.allowance.used == spent
 
@@ -161,9 +161,9 @@ def test_what_needs_a_chain_of_its_own_is_refused(client, store):
         (scan.pages, r"^pages\(\) is not for"),
         (lambda: scan.split(2), r"^split\(\) is not for"),
         (lambda: scan.resume(page.bookmark), r"^resume\(\) is not for"),
-        (lambda: client.scan(**ask, extra_columns=["unit"]), "^extra_columns= is not kept"),
-        (lambda: client.scan(**ask, keep_raw=True), "^keep_raw= is not kept"),
-        (lambda: client.scan(**{**ask, "start": None}), "^start=None leaves the start"),
+        (lambda: client.scan(**ask, extra_columns=["unit"]), "a store does not keep extra_columns="),
+        (lambda: client.scan(**ask, keep_raw=True), "a store does not keep keep_raw="),
+        (lambda: client.scan(**{**ask, "start": None}), "^with start=None the service chooses"),
         (
             lambda: client.scan(**{**ask, "store": "plant.siteline"}),
             "^store= is an object of type str",

@@ -156,11 +156,11 @@ def test_an_old_attribute_names_the_new_one(sandbox, client, store, name, instea
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        ({"start": "7 days ago"}, 'write "-7 days"'),
-        ({"start": "yesterday"}, 'or a time before now as "-7d"'),
+        ({"start": "7 days ago"}, 'use "-7 days"'),
+        ({"start": "yesterday"}, 'or a time before now such as "-7d"'),
         ({"start": 20261101}, 'such as "-7d"'),
-        ({"interval": "15T"}, 'Write "15m"'),
-        ({"interval": "W-MON"}, 'Write "1w"'),
+        ({"interval": "15T"}, 'Use "15m"'),
+        ({"interval": "W-MON"}, 'Use "1w"'),
         ({"interval": "1M"}, "has no fixed length"),
         ({"interval": "soon"}, "a number and a unit"),
         ({"machine": "m1"}, "Nearest: 'M1'"),
@@ -226,9 +226,9 @@ def test_deadlines_and_closed_objects_have_hints(sandbox, client, store):
 @pytest.mark.parametrize(
     ("start", "end", "hint"),
     [
-        ("2026-11-01T00:00Z", "2026-11-01T00:00Z", "end is start plus the interval"),
+        ("2026-11-01T00:00Z", "2026-11-01T00:00Z", "set end to start plus the interval"),
         ("2026-11-02T00:00Z", "2026-11-01T00:00Z", "Are start and end swapped"),
-        ("2030-11-02T00:00Z", None, "end was left out"),
+        ("2030-11-02T00:00Z", None, "Without end the range ends at now"),
     ],
 )
 def test_an_empty_range_has_a_hint(client, start, end, hint):

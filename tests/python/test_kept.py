@@ -171,7 +171,7 @@ def test_a_failed_sync_says_what_is_stored(sandbox, client, store):
 def test_pages_wait_a_second_for_names(sandbox):
     sandbox.fault(on="discovery", hang=True)
     begun = time.monotonic()
-    with pytest.warns(siteline.SitelineWarning, match="discovery failed: it did not answer"):
+    with pytest.warns(siteline.SitelineWarning, match="discovery failed: no reply arrived"):
         assert len(list(sandbox.client().scan(**QUERY).pages())) == 3
     assert time.monotonic() - begun < 4
 

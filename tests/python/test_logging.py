@@ -30,7 +30,7 @@ def test_a_read_logs_its_token_its_requests_and_its_pages(sandbox, caplog):
         "siteline.http",
         "siteline.data",
     }
-    assert logged(caplog, "token") == [("INFO", "a new access token, good for 600 s")]
+    assert logged(caplog, "token") == [("INFO", "a new access token, valid for 600 s")]
     data = logged(caplog, "data")
     assert data[0] == ("DEBUG", f"reading {scan.query}")
     assert [level for level, _ in data[1:]] == ["DEBUG"] * (len(pages) - 1) + ["INFO"]

@@ -77,7 +77,7 @@ def test_a_time_without_an_offset_is_local_and_any_other_an_instant(client):
     ("given", "problem", "readings"),
     [
         ("2026-03-29T02:30", "does not exist", ("02:30:00+01:00", "02:30:00+02:00")),
-        (datetime(2026, 10, 25, 2, 30), "comes twice", ("02:30:00+02:00", "02:30:00+01:00")),
+        (datetime(2026, 10, 25, 2, 30), "occurs twice", ("02:30:00+02:00", "02:30:00+01:00")),
     ],
     ids=["skipped", "twice"],
 )
@@ -124,7 +124,7 @@ def test_local_days_in_buckets_of_a_day_warn(client):
         with pytest.warns(siteline.SitelineWarning) as seen:
             client.scan(**asked, tz=BERLIN)
         assert [str(one.message) for one in seen] == [
-            'interval="1d" returns days of UTC, not of Europe/Berlin. For local days write '
+            'interval="1d" returns days of UTC, not of Europe/Berlin. For local days use '
             'client.read(..., interval="1h").resample("1d", "mean"), or another agg.'
         ]
         assert seen[0].filename == __file__

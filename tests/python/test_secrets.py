@@ -117,7 +117,7 @@ def test_the_output_holds_texts_of_every_kind(run):
     for word in ("siteline.http", "siteline.token", "Traceback", "<svg",
                  "ServiceUnavailable", "cursor#", "ProxyError", "Progress(", "RequestEvent(",
                  "MutualTls", "refused the client certificate", "thread 0x",
-                 "the former one still is"):  # fmt: skip
+                 "the previous one is used"):  # fmt: skip
         assert word in text, word
 
 

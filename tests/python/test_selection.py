@@ -225,7 +225,7 @@ def test_series_and_names_are_combined_with_filter_names(service):
     assert {row[2] for row in rows(table)} == {"M1"}
     assert "machineId=M1" in queries(service)[-1]
     ids_only = service.client(labels=False, filter_names=NAMES)
-    with pytest.raises(QueryError, match="series= has no series"):
+    with pytest.raises(QueryError, match="No series of series= matches"):
         ids_only.scan(**HOUR, series=series, tag="temperature")
 
 
@@ -303,7 +303,7 @@ def test_wrong_filter_names_are_refused(service, given, text):
 
 def test_a_filter_that_a_level_sends_is_refused(service):
     with pytest.raises(
-        QueryError, match='filters has "machineId", which machine= or series= sends'
+        QueryError, match='filters= contains "machineId", which machine= or series= also'
     ):
         service.client().scan(**HOUR, machine="M1", filters={"machineId": "M2"})
 

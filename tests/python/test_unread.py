@@ -141,7 +141,7 @@ def test_a_range_up_to_now_ends_at_the_newest_instant_with_one_warning_and_a_mar
 
 def test_without_a_range_what_is_not_wholly_read_is_left_out_with_one_warning(partial):
     sandbox, store, _ = partial
-    with pytest.warns(siteline.SitelineWarning, match="these parts are left out") as warned:
+    with pytest.warns(siteline.SitelineWarning, match="these parts are omitted") as warned:
         given = stored_points(store)
     assert len(warned) == 1
     true = true_points(sandbox, NEWEST)
@@ -179,7 +179,7 @@ def test_changes_lose_no_point_of_a_chain_that_has_not_ended(partial, tmp_path):
         feed = make_feed(page_size=100)
         client = sandbox.client(daily_allowance=40)
         first = client.sync(feed, store)
-        with pytest.warns(siteline.SitelineWarning, match="have arrived are given"):
+        with pytest.warns(siteline.SitelineWarning, match="have arrived are returned"):
             upserted = {
                 key: row[:4] for key, row in rows_by_key(store.changes(feed, since=0)).items()
             }

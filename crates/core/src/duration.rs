@@ -1,4 +1,4 @@
-//! Durations that a user writes: `90s`, `1h30m`, `0.5s`, or ISO 8601 `PT1M`. jiff reads them.
+//! Durations as users write them: `90s`, `1h30m`, `0.5s`, or ISO 8601 `PT1M`.
 
 use std::time::Duration;
 
@@ -6,20 +6,17 @@ use jiff::{Span, SpanRelativeTo};
 
 use crate::error::{Error, Kind, Result, excerpt};
 
-/// A duration from `"90s"`, `"200ms"`, `"1m"` (or `"1min"`), `"1.5h"`, `"1h30m"`, `"1d"`, `"2w"`, or
-/// from ISO 8601 `"PT1M"`, `"P1D"`. A day is 86,400 seconds.
-///
-/// # Errors
-/// `Kind::QueryError` for anything else: no unit, a unit twice, a negative duration, years or months,
-/// and for `"1M"`, which pandas reads as a month.
+/// Parses `"90s"`, `"200ms"`, `"1m"` (or `"1min"`), `"1.5h"`, `"1h30m"`, `"1d"`, `"2w"`, or ISO
+/// 8601 `"PT1M"`, `"P1D"`. A day is 86,400 seconds. `"1M"` is rejected, because pandas reads it as
+/// a month.
 pub fn parse_duration(text: &str) -> Result<Duration> {
     parse(text.trim()).ok_or_else(|| {
-        Error::new(Kind::QueryError, format!("{:?} is not a duration", excerpt(text)))
+        Error::new(Kind::QueryError, format!("{:?} is not a duration.", excerpt(text)))
             .with_hint(hint(text.trim()))
     })
 }
 
-/// What to write, also for an offset of pandas such as `15T` or `D`.
+/// Suggests the correct form, also for pandas offsets such as `15T` or `D`.
 fn hint(text: &str) -> String {
     let unit = text.trim_start_matches(|one: char| one.is_ascii_digit()).trim();
     let count = text.strip_suffix(unit).map(str::trim).filter(|count| !count.is_empty());
@@ -31,17 +28,16 @@ fn hint(text: &str) -> String {
         "D" | "d" | "day" | "daily" => "d",
         "w" | "week" | "weekly" => "w",
         "M" | "ME" | "MS" | "mo" | "month" | "months" | "monthly" | "Y" | "y" | "year" => {
-            return "A month or a year has no fixed length: write days, such as \"30d\"."
-                .to_owned();
+            return "A month or a year has no fixed length. Use days, such as \"30d\".".to_owned();
         }
         _ if unit.starts_with('W') => "w",
         _ => {
-            return "Write a number and a unit, such as \"90s\", \"15m\", \"1h30m\", \"1d\", \"2w\" or \
+            return "Use a number and a unit, such as \"90s\", \"15m\", \"1h30m\", \"1d\", \"2w\" or \
                     \"PT1M\"."
                 .to_owned();
         }
     };
-    format!("Write {:?}.", format!("{}{meant}", count.unwrap_or("1")))
+    format!("Use {:?}.", format!("{}{meant}", count.unwrap_or("1")))
 }
 
 fn parse(text: &str) -> Option<Duration> {
@@ -91,10 +87,10 @@ mod tests {
     #[test]
     fn offsets_of_pandas_have_a_hint() {
         for (text, meant) in [
-            ("15T", "Write \"15m\"."),
-            ("D", "Write \"1d\"."),
-            ("W-MON", "Write \"1w\"."),
-            ("hourly", "Write \"1h\"."),
+            ("15T", "Use \"15m\"."),
+            ("D", "Use \"1d\"."),
+            ("W-MON", "Use \"1w\"."),
+            ("hourly", "Use \"1h\"."),
             ("1M", "no fixed length"),
             ("soon", "a number and a unit"),
         ] {

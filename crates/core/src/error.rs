@@ -2,8 +2,8 @@
 //! class (see `python/siteline/errors.py`), and a [`Context`] (the request, the reply, a hint).
 //! [`Error::transience`] alone decides whether a failed request is retried.
 //!
-//! No text of an error may contain a key, token, assertion, passphrase, cursor, query string or more
-//! than 500 characters of a body: text of other origin passes through [`excerpt`].
+//! No text of an error may contain a key, token, assertion, passphrase, cursor, query string or
+//! more than 500 characters of a body: text of other origin passes through [`excerpt`].
 
 mod foreign;
 
@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-pub(crate) use self::foreign::{Secret, descriptions, excerpt_of, less_opaque, redacted, shown};
+pub(crate) use self::foreign::{
+    Secret, descriptions, displayable, excerpt_of, less_opaque, redacted,
+};
 pub use self::foreign::{escaped, excerpt};
 use crate::system;
 
@@ -188,11 +190,13 @@ pub struct Context {
     pub broken_framing: bool,
     /// True if no byte of the request was sent: it does not count against the allowance.
     pub unsent: bool,
-    /// True if the system lacked something for the moment (threads, open files, space), or a disk failed.
+    /// True if the system lacked something for the moment (threads, open files, space), or a disk
+    /// failed.
     pub passing: bool,
     /// True if the client certificate was refused, or there was none: no new token can help.
     pub certificate_refused: bool,
-    /// True if a target cannot store the values of a page: its range is set aside, and the sync goes on.
+    /// True if a target cannot store the values of a page: its range is set aside, and the sync
+    /// goes on.
     pub unstorable: bool,
 }
 
@@ -215,15 +219,15 @@ impl Error {
         Self(Box::new(Inner { kind, context, source: None }))
     }
 
-    /// An operation that the operating system refused: `what` says what failed. The message adds why, and
-    /// a hint says what helps if the system lacks something for the moment.
+    /// An operation that the operating system refused: `what` says what failed. The message adds
+    /// why, and a hint says what helps if the system lacks something for the moment.
     #[must_use]
     pub fn system(kind: Kind, what: impl fmt::Display, error: &io::Error) -> Self {
         Self::new(kind, format!("{what}: {}.", system::reason(error))).passing_as(error)
     }
 
-    /// Marks a failure that may pass, as the error of the system says, with a hint what helps. The call
-    /// fails at once; the caller may call again.
+    /// Marks a failure that may pass, as the error of the system says, with a hint what helps. The
+    /// call fails at once; the caller may call again.
     #[must_use]
     pub(crate) fn passing_as(self, error: &io::Error) -> Self {
         let passing = system::is_passing(error);

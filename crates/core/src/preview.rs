@@ -1,5 +1,5 @@
-//! [`Preview`]: the first series of a table or page, each as a line of [`WIDTH`] pixels, computed in
-//! one pass over their rows. Its size does not depend on the number of points.
+//! The first series of a table or page, each as a line of [`WIDTH`] pixels. Its size does not
+//! depend on the number of points.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::data::PointColumns;
 
-/// Most series that a preview shows.
+/// Maximum number of series in a preview.
 pub(crate) const SERIES: usize = 8;
 /// Width of a line in pixels.
 pub const WIDTH: usize = 200;
@@ -18,39 +18,34 @@ pub const WIDTH: usize = 200;
 pub struct Preview {
     /// Left and right edge, in microseconds since the Unix epoch.
     pub range: (i64, i64),
-    /// The first [`SERIES`] series.
     pub series: Vec<Line>,
     /// Whether the table has more series.
     pub more: bool,
 }
 
-/// One series.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
-    /// Its five ids.
     pub ids: Ids,
-    /// The number of its points, including those without a value.
+    /// The number of its points, with the points that have no value.
     pub points: usize,
-    /// Its lowest and highest value, if it has a value.
+    /// Its lowest and highest value.
     pub values: Option<(f64, f64)>,
-    /// The contiguous parts of the line, from left to right; points are missing between two parts.
+    /// The contiguous parts of the line. A gap separates two parts.
     pub stretches: Vec<Vec<Pixel>>,
 }
 
-/// The lowest and the highest value of one pixel, scaled from 0 (the series' lowest) to 1.
+/// The lowest and highest value of a pixel, scaled from 0 (the series' lowest value) to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Pixel {
     /// Position from the left, less than [`WIDTH`].
     pub x: usize,
-    /// The lowest.
     pub low: f64,
-    /// The highest.
     pub high: f64,
 }
 
 impl Preview {
-    /// The preview of a table or a page. `range` is the queried range; points outside extend it.
-    /// `interval_seconds` is the width of a bucket, from which gaps are found.
+    /// Builds the preview of a table or a page. `range` is the queried range; points outside it
+    /// extend the preview. `interval_seconds` is the bucket width that defines a gap.
     #[must_use]
     pub fn from_points(
         points: &PointColumns,
@@ -72,43 +67,23 @@ impl Preview {
         let ids = |number: usize| {
             points.series[number].0.each_ref().map(|id| id.as_ref().map(ToString::to_string))
         };
-        let series = series.into_iter().map(|(number, rows)| (ids(number), rows)).collect();
-        let drawn = SelectedSeries {
-            times: points.timestamps.values(),
-            values: &points.numbers[0],
-            series,
-            more,
+        let times = points.timestamps.values();
+        let rows = series.iter().flat_map(|(_, rows)| rows);
+        let seen = rows.flat_map(|rows| &times[rows.clone()]).fold(range, |seen, &at| {
+            Some(seen.map_or((at, at), |(first, last)| (first.min(at), last.max(at))))
+        });
+        let range = seen.unwrap_or_default();
+        let interval = interval_seconds.map(|width| i64::from(width) * 1_000_000);
+        let axis = Axis { range, interval };
+        let line = |(number, rows): (usize, Vec<Range<usize>>)| {
+            axis.line(ids(number), &points.numbers[0], times, &rows)
         };
-        drawn.preview(range, interval_seconds)
+        Self { range, series: series.into_iter().map(line).collect(), more }
     }
 }
 
 /// The five ids of a series.
 type Ids = [Option<String>; 5];
-
-/// The ids and rows of each series in the preview.
-struct SelectedSeries<'a> {
-    times: &'a [i64],
-    values: &'a Float64Array,
-    series: Vec<(Ids, Vec<Range<usize>>)>,
-    more: bool,
-}
-
-impl SelectedSeries<'_> {
-    fn preview(self, range: Option<(i64, i64)>, interval_seconds: Option<u32>) -> Preview {
-        let Self { times, values, series, more } = self;
-        let shown = series.iter().flat_map(|(_, rows)| rows).flat_map(|rows| &times[rows.clone()]);
-        let seen = shown.fold(range, |seen, &at| {
-            Some(seen.map_or((at, at), |(first, last)| (first.min(at), last.max(at))))
-        });
-        let range = seen.unwrap_or_default();
-        let axis =
-            Axis { range, interval: interval_seconds.map(|width| i64::from(width) * 1_000_000) };
-        let series =
-            series.into_iter().map(|(ids, rows)| axis.line(ids, values, times, &rows)).collect();
-        Preview { range, series, more }
-    }
-}
 
 /// Maps times to pixels.
 struct Axis {
@@ -144,7 +119,8 @@ impl Axis {
         Line { ids, points, values, stretches: stretches(&buckets, values) }
     }
 
-    /// A larger distance between two points is a gap. Gaps narrower than a pixel are not shown.
+    /// The distance between two points that counts as a gap. Gaps narrower than a pixel are not
+    /// shown.
     fn gap(&self, points: usize) -> i64 {
         let length = self.range.1.saturating_sub(self.range.0);
         let count = i64::try_from(points.max(1)).unwrap_or(i64::MAX);
@@ -173,7 +149,7 @@ fn wider(known: Option<(f64, f64)>, value: f64) -> (f64, f64) {
 
 fn stretches(buckets: &[Option<PixelRange>], values: Option<(f64, f64)>) -> Vec<Vec<Pixel>> {
     let Some((lowest, highest)) = values else { return Vec::new() };
-    // Divided by two first: the difference of two doubles may overflow.
+    // Halves first, because the difference of two doubles may overflow.
     let span = highest / 2.0 - lowest / 2.0;
     let share = |value: f64| {
         if span > 0.0 { ((value / 2.0 - lowest / 2.0) / span).clamp(0.0, 1.0) } else { 0.5 }
@@ -197,7 +173,7 @@ mod tests {
 
     const MINUTE: i64 = 60_000_000;
 
-    /// A page with these series: tag, and minute and value of each point.
+    /// A page with these series, each with its tag, and minute and value of each point.
     fn page(series: &[(&str, &[(i64, &str)])]) -> PointColumns {
         let envelopes: Vec<String> = series
             .iter()
@@ -266,7 +242,6 @@ mod tests {
         let shares: Vec<_> = preview.series[0].stretches[0].iter().map(|p| p.high).collect();
         assert_eq!(shares, [0.0, 1.0, 0.5]);
         let points = page(&[("A", &[])]);
-        assert!(Preview::from_points(&points, None, None).series.is_empty());
         assert!(Preview::from_points(&points, None, None).series.is_empty());
     }
 

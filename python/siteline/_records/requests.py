@@ -60,7 +60,7 @@ class RequestEvent(FrozenRecord):
     attempt: int
     """The number of the attempt of its call, from 1."""
     reason: str | None
-    """How the attempt before it ended: ``"503"``, ``"body cut"``."""
+    """How the attempt before it ended: ``"503"``, ``"body truncated"``."""
     waited: float
     """Seconds of the pause before it."""
     feed: str | None

@@ -20,7 +20,7 @@ _TEXTS = {
     r" after retry_at": " later",
     r"See store\.lateness\(\)": "siteline coverage --lateness shows it",
     r"store\.coverage\(.*?\)": "siteline coverage",
-    r'unread="warn" leaves .*? arrived\.': "",
+    r'unread="warn" omits .*? arrived\.': "",
     r"Begin again with changes\(since=0\)": "Begin again with --since 0",
     r"sync\(\.\.\., reread=\(start, end\)\)": "--reread START/END",
     r"Accept the new definition .*?, or give": "Give",

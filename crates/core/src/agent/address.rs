@@ -1,4 +1,4 @@
-//! [`AgentAddress`]: the place of an agent, and the service and subject of its tokens.
+//! [`AgentAddress`]: the address of an agent, with the service and subject of its tokens.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,31 +9,30 @@ use url::Url;
 use crate::error::{Error, Kind, Result};
 use crate::http::BaseUrl;
 
-/// Characters that are escaped in a subject: the separator, spaces, and the escape itself.
+/// Characters to escape in a subject: the separator, spaces, quotes, and the escape itself.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'#').add(b'%').add(b' ').add(b'"').add(b'\'');
 const FORMS: &str =
-    "An agent is at unix:PATH, or at https://HOST:PORT; `siteline agent` prints its address.";
+    "An agent's address is unix:PATH or https://HOST:PORT; `siteline agent` prints it.";
 
-/// The value of `SITELINE_AGENT`: the place, then `#` and the base URL, then `#` and the subject. If a user
-/// leaves the last two out, the agent is asked.
+/// The value of `SITELINE_AGENT`: the place, then `#` and the base URL, then `#` and the subject.
+/// The last two are optional; the client then requests them from the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentAddress {
-    /// The place at which it listens.
     pub place: Place,
-    /// The address of the service that its tokens are for.
+    /// The base URL of the service.
     pub base_url: Option<String>,
-    /// The subject of its credential.
+    /// The subject of the credential.
     pub subject: Option<String>,
 }
 
-/// The place at which an agent listens.
+/// The place where an agent listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// A socket of this machine, by its absolute path.
+    /// The absolute path of a Unix socket.
     Unix(PathBuf),
-    /// TLS, at this host and port.
+    /// TLS on a host and port.
     Tls {
-        /// A name or an address; that of IPv6 without brackets.
+        /// A name or an address; an IPv6 address has no brackets.
         host: String,
         port: u16,
     },
@@ -45,7 +44,7 @@ impl AgentAddress {
         let mut parts = text.trim().splitn(3, '#');
         let place = Place::parse(parts.next().unwrap_or_default())?;
         let mut given = || parts.next().map(str::trim).filter(|text| !text.is_empty());
-        // The form of a client. The agent has already checked plain HTTP.
+        // Plain HTTP is allowed here because the agent has already checked it.
         let base_url = given().map(|text| BaseUrl::parse(text, true)).transpose()?;
         let base_url = base_url.map(|base_url| base_url.as_str().to_owned());
         let subject = given();
@@ -58,22 +57,22 @@ impl Place {
     /// Reads a place without base URL and subject.
     pub fn parse(text: &str) -> Result<Self> {
         let refused = |what: &str| {
-            // It may be a secret that was meant for another variable.
+            // The text is not quoted: it may be a secret that was meant for another variable.
             let message =
-                format!("SITELINE_AGENT, agent= or --listen is no address of an agent: {what}.");
+                format!("SITELINE_AGENT or agent= is not the address of an agent: {what}.");
             Error::new(Kind::ConfigError, message).with_hint(FORMS)
         };
         if let Some(path) = text.strip_prefix("unix:") {
-            // As in a URL without a host.
+            // `unix://` and a path is accepted too, as in a URL without a host.
             let path = Path::new(path.strip_prefix("//").unwrap_or(path));
             if path.as_os_str().is_empty() || text.contains('#') {
-                return Err(refused("it names no path"));
+                return Err(refused("it has no path"));
             }
-            let path = std::path::absolute(path).map_err(|_| refused("it names no path"))?;
+            let path = std::path::absolute(path).map_err(|_| refused("it has no path"))?;
             return Ok(Self::Unix(path));
         }
         let url =
-            Url::parse(text).map_err(|_| refused("it begins with neither unix: nor https://"))?;
+            Url::parse(text).map_err(|_| refused("it does not start with unix: or https://"))?;
         let plain = url.username().is_empty()
             && url.password().is_none()
             && url.query().is_none()
@@ -83,8 +82,8 @@ impl Place {
                 let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
                 Ok(Self::Tls { host, port })
             }
-            ("https", ..) => Err(refused("it is more than a host and a port")),
-            _ => Err(refused("it begins with neither unix: nor https://")),
+            ("https", ..) => Err(refused("it contains more than a host and a port")),
+            _ => Err(refused("it does not start with unix: or https://")),
         }
     }
 }
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn an_invalid_address_is_refused() {
         for text in [
             "",
             "unix:",

@@ -1,9 +1,10 @@
 //! [`Places`]: limits how many connections an agent has open at once.
 //!
-//! A connection starts as *unproven*, unless the operating system identifies its peer. It becomes *proven*
-//! after its certificate or secret was checked, and *answered* after its whole request was read. Each
-//! stage has its own limit, so unknown peers never use up the places of known peers. If the unproven or
-//! the proven stage is full, a new connection closes the oldest one. An idle peer therefore blocks nobody.
+//! A connection starts as *unproven*, unless the operating system identifies its peer. It becomes
+//! *proven* after its certificate or secret was checked, and *answered* after its whole request was
+//! read. Each stage has its own limit, so unknown peers never use up the places of known peers. If
+//! the unproven or the proven stage is full, a new connection closes the oldest one. An idle peer
+//! therefore blocks nobody.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,8 +31,8 @@ pub(super) struct AgentLimits {
 }
 
 impl Default for AgentLimits {
-    /// Together the connections stay below 1,024, the usual limit of open files per process. The rest is
-    /// for the agent's own requests and files. The body limit fits a report on 256 pages.
+    /// Together the connections stay below 1,024, the usual limit of open files per process. The
+    /// rest is for the agent's own requests and files. The body limit fits a report on 256 pages.
     fn default() -> Self {
         Self {
             unproven: 256,
@@ -43,7 +44,8 @@ impl Default for AgentLimits {
     }
 }
 
-/// Minimum age at which a newer connection may close a connection. A handshake is slower under load.
+/// Minimum age at which a newer connection may close a connection. A handshake is slower under
+/// load.
 const GRACE: Duration = Duration::from_millis(200);
 
 /// Maximum number of refused peers that stay connected to read the reason.
@@ -90,13 +92,14 @@ impl Places {
     /// Waits until another connection may be accepted. `is_known` is whether the operating system
     /// identifies its peer.
     pub(super) async fn room(&self, is_known: bool) {
-        // The semaphore is fair, so requests that are already read are answered before a new connection.
+        // The semaphore is fair, so requests that are already read are answered before a new
+        // connection.
         let _free = self.answered.acquire().await;
         if is_known { self.proven.room().await } else { self.unproven.room().await }
     }
 
-    /// Adds a new connection, and closes the oldest one if the stage is full. Each `number` must be greater
-    /// than the one before.
+    /// Adds a new connection, and closes the oldest one if the stage is full. Each `number` must be
+    /// greater than the one before.
     pub(super) fn enter(self: &Arc<Self>, number: u64, is_known: bool) -> Visit {
         let visit = self.visit(number);
         if is_known {
@@ -114,8 +117,8 @@ impl Places {
         visit
     }
 
-    /// Closes the oldest connection that is not being answered. Refused peers are closed first, then
-    /// unknown peers, then known peers.
+    /// Closes the oldest connection that is not being answered. Refused peers are closed first,
+    /// then unknown peers, then known peers.
     pub(super) fn close_oldest(&self) {
         let stages = [&self.refused, &self.unproven, &self.proven];
         let _closed = stages.into_iter().any(Stage::close_oldest);
@@ -194,8 +197,8 @@ impl Visit {
         *self.permit.lock() = permit.ok();
     }
 
-    /// Releases the permit after the answer was written. A peer that keeps its connection open therefore
-    /// delays no other request.
+    /// Releases the permit after the answer was written. A peer that keeps its connection open
+    /// therefore delays no other request.
     pub(super) fn leave_answer(&self) {
         let permit = self.permit.lock().take();
         if permit.is_some() {

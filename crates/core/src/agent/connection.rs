@@ -1,5 +1,5 @@
-//! [`Connection`]: how a client reaches its agent: one connection for each call, so that nothing is open
-//! between calls, forks are safe, and a call may be made where nothing can be awaited.
+//! [`Connection`]: a client's connection to its agent. Each call opens its own connection, so
+//! nothing is open between calls, forks are safe, and code that cannot await can call.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -18,21 +18,20 @@ use crate::http::handshake_problem;
 use crate::lock::Mutex;
 use crate::system;
 
-/// An answer is not longer than this.
+/// Maximum length of a response, in bytes.
 const LONGEST_ANSWER: u64 = 1 << 20;
-/// Longest time to connect.
+/// Timeout for connecting.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Longest wait for a place in the queue of a socket of this machine.
+/// Timeout for a place in the queue of a Unix socket.
 #[cfg(unix)]
 const QUEUE: Duration = Duration::from_secs(1);
-/// Most headers of an answer.
+/// Maximum number of headers in a response.
 const MOST_HEADERS: usize = 32;
 
-/// How an agent is reached.
 pub(super) struct Connection {
     place: Place,
     tls: ClientTls,
-    /// Made for the first call: before it, no file is read.
+    /// Created by the first call, so that no file is read before it.
     config: Mutex<Option<Arc<ClientConfig>>>,
 }
 
@@ -48,7 +47,7 @@ impl Connection {
         &self.place
     }
 
-    /// Makes one call: a POST with this body, or a GET. `patience`: the longest wait for the answer.
+    /// Sends a POST with this body, or a GET. `patience` is the timeout for the response.
     pub(super) fn call<A: serde::de::DeserializeOwned>(
         &self,
         route: &str,
@@ -57,7 +56,7 @@ impl Connection {
     ) -> Result<A> {
         let mut stream = self.open(patience)?;
         let sent = self.send(&mut *stream, route, body);
-        // An agent that refuses this user has answered and closed before it reads anything.
+        // An agent that refuses this user responds and closes before it reads anything.
         let answer = match sent {
             Err(error) if is_closed(&error) => read(&mut *stream).map_err(|_| error),
             Err(error) => Err(error),
@@ -69,9 +68,9 @@ impl Connection {
             return serde_json::from_slice(body).map_err(|_| self.not_understood());
         }
         match serde_json::from_slice::<AgentFailure>(body) {
-            Ok(told) => {
+            Ok(failure) => {
                 let secret = self.tls.secret.as_ref().map(|secret| Secret::token(secret));
-                Err(Error::from(told.error).without(secret.as_slice()))
+                Err(Error::from(failure.error).without(secret.as_slice()))
             }
             Err(_) => Err(self.not_understood()),
         }
@@ -117,8 +116,8 @@ impl Connection {
         use socket2::{Domain, SockAddr, Socket, Type};
         let opened = || {
             let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-            // A stopped agent whose queue is full would keep a connect waiting without end. One whose
-            // queue others fill has a place within this time.
+            // Without a timeout, connecting to a stopped agent with a full queue would never end.
+            // If other clients fill the queue, a place becomes free within this time.
             socket.set_write_timeout(Some(QUEUE))?;
             let address = SockAddr::unix(path)?;
             while let Err(error) = socket.connect(&address) {
@@ -141,7 +140,7 @@ impl Connection {
         _patience: Duration,
     ) -> Result<Box<dyn AgentStream + Send>> {
         let message = format!("The agent at {} cannot be reached from Windows.", self.place);
-        Err(Error::new(Kind::ConfigError, message).with_hint("Use one at https://HOST:PORT."))
+        Err(Error::new(Kind::ConfigError, message).with_hint("Use an agent at https://HOST:PORT."))
     }
 
     fn open(&self, patience: Duration) -> Result<Box<dyn AgentStream + Send>> {
@@ -183,7 +182,8 @@ impl Connection {
         Ok(Arc::clone(config.insert(self.tls.config()?)))
     }
 
-    /// The agent cannot be reached, or ended before it answered: what it counted stays counted.
+    /// The agent cannot be reached, or closed the connection before it responded. Pages that it
+    /// counted stay counted.
     fn failed(&self, error: &io::Error) -> Error {
         let place = &self.place;
         let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
@@ -192,8 +192,9 @@ impl Connection {
                 format!("The TLS handshake with the agent at {place} failed: {}.", why(refused));
             return Error::new(Kind::TlsError, message)
                 .with_hint(
-                    "SITELINE_AGENT_CA names the authority of its certificate; \
-                     SITELINE_AGENT_CERTIFICATE_FILE and SITELINE_AGENT_KEY_FILE, what it asks for.",
+                    "Set SITELINE_AGENT_CA to the CA file of the agent's certificate. If the \
+                     agent requires a client certificate, set SITELINE_AGENT_CERTIFICATE_FILE and \
+                     SITELINE_AGENT_KEY_FILE.",
                 )
                 .with(|context| context.unsent = true);
         }
@@ -203,31 +204,32 @@ impl Connection {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
                 "nothing listens there".to_owned()
             }
-            io::ErrorKind::PermissionDenied => "this user may not".to_owned(),
+            io::ErrorKind::PermissionDenied => "this user has no permission".to_owned(),
             _ => system::reason(error),
         };
-        let message = format!("The agent at {place} cannot be asked: {why}. No request was sent.");
+        let message =
+            format!("The agent at {place} cannot be reached: {why}. No request was sent.");
         Error::new(Kind::AgentUnavailable, message)
             .with_hint(system::advice(error).unwrap_or(
-                "It holds the key and the count, so nothing goes on without it: start it again at the \
-                 same address (`siteline agent`), or unset SITELINE_AGENT.",
+                "The agent holds the key and counts the requests. Start it again at the same \
+                 address (`siteline agent`), or unset SITELINE_AGENT.",
             ))
             .with(|context| context.unsent = true)
     }
 
     fn not_understood(&self) -> Error {
-        let message = format!("What answers at {} is not an agent of siteline.", self.place);
+        let message = format!("The server at {} is not an agent of siteline.", self.place);
         Error::new(Kind::ConfigError, message)
-            .with_hint("SITELINE_AGENT (or agent=) is the address that `siteline agent` printed.")
+            .with_hint("Set SITELINE_AGENT (or agent=) to the address printed by `siteline agent`.")
     }
 }
 
-/// Why a handshake failed: an alert is mostly about the certificate of this client.
+/// Describes why a handshake failed. Most alerts are about the certificate of this client.
 fn why(error: &rustls::Error) -> String {
     use rustls::AlertDescription as Alert;
     match error {
         rustls::Error::AlertReceived(Alert::CertificateRequired) => {
-            "it requires a certificate of this client".to_owned()
+            "it requires a client certificate".to_owned()
         }
         rustls::Error::AlertReceived(
             Alert::BadCertificate
@@ -238,7 +240,7 @@ fn why(error: &rustls::Error) -> String {
             | Alert::UnknownCA
             | Alert::AccessDenied
             | Alert::DecryptError,
-        ) => "it refused the certificate of this client".to_owned(),
+        ) => "it refused the client certificate".to_owned(),
         other => handshake_problem(other).0,
     }
 }
@@ -247,8 +249,8 @@ fn why(error: &rustls::Error) -> String {
 fn read(stream: &mut dyn AgentStream) -> io::Result<Zeroizing<Vec<u8>>> {
     let mut answer = Zeroizing::new(Vec::with_capacity(8_192));
     match stream.take(LONGEST_ANSWER).read_to_end(&mut answer) {
-        // A peer that closes TCP without closing TLS, or before it has read the request: the length
-        // tells whether the answer is whole.
+        // The peer closed TCP without closing TLS, or before it read the request. The content
+        // length shows whether the response is complete.
         Err(error)
             if (error.kind() == io::ErrorKind::UnexpectedEof || is_closed(&error))
                 && !answer.is_empty() => {}
@@ -259,13 +261,13 @@ fn read(stream: &mut dyn AgentStream) -> io::Result<Zeroizing<Vec<u8>>> {
     Ok(answer)
 }
 
-/// Whether the peer closed the connection before it had read all of the request.
+/// Whether the peer closed the connection before it read the whole request.
 fn is_closed(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
     matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset)
 }
 
-/// The status and the body of a whole answer.
+/// Returns the status and the body of a complete response.
 fn split(answer: &[u8]) -> Option<(u16, &[u8])> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut response = httparse::Response::new(&mut headers);

@@ -25,22 +25,22 @@ impl Door {
         stream.peer_cred().is_ok_and(|peer| self.users.contains(&peer.uid()))
     }
 
-    /// Rejects requests without siteline's header (for example from a browser), for another host name, or
-    /// without the secret.
+    /// Rejects requests without siteline's header (for example from a browser), for another host
+    /// name, or without the secret.
     pub(super) fn check(&self, headers: &HeaderMap) -> Result<()> {
         let header = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
         let refused = |what: &str| Err(Error::new(Kind::ConfigError, what));
         if header(HEADER) != Some(VERSION.as_bytes()) {
-            return refused("the request has no header of siteline's in this version");
+            return refused("the request lacks siteline's header, or has it in another version");
         }
         let host = header(HOST.as_str()).unwrap_or_default();
-        if !self.hosts.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(host)) {
-            return refused("the agent is not known by the name that the request has (Host)");
+        if !self.hosts.iter().any(|host_name| host_name.as_bytes().eq_ignore_ascii_case(host)) {
+            return refused("the agent does not accept the host name of the request (Host)");
         }
-        let told = header(SECRET_HEADER).unwrap_or_default();
+        let received = header(SECRET_HEADER).unwrap_or_default();
         match &self.secret {
-            Some(secret) if verify_slices_are_equal(secret.as_bytes(), told).is_err() => {
-                refused("the agent asks for a secret: set SITELINE_AGENT_SECRET as it printed it")
+            Some(secret) if verify_slices_are_equal(secret.as_bytes(), received).is_err() => {
+                refused("the agent requires a secret: set SITELINE_AGENT_SECRET as it printed it")
             }
             _ => Ok(()),
         }
@@ -50,7 +50,7 @@ impl Door {
 /// The complete HTTP response for a user who is not allowed.
 #[cfg(unix)]
 pub(super) fn other_user() -> Vec<u8> {
-    let why = "the agent is another user's, and does not allow this one (--allow-uid)";
+    let why = "the agent belongs to another user and does not allow this one (--allow-uid)";
     let (status, body) = refusal(&Error::new(Kind::ConfigError, why));
     let head = format!(
         "HTTP/1.1 {status} Conflict\r\ncontent-type: application/json\r\nconnection: close\r\n\

@@ -1,5 +1,5 @@
-//! [`AgentLink`]: the client's side of an agent. It is a ledger, whose requests another process counts,
-//! and it issues the tokens that the other process has.
+//! [`AgentLink`]: the client's side of an agent. It is a ledger whose requests the agent counts,
+//! and it issues the agent's tokens.
 
 use std::fmt;
 use std::sync::{Arc, MutexGuard};
@@ -25,25 +25,25 @@ use crate::http::{
 use crate::lock::Mutex;
 use crate::system::on_thread;
 
-/// Longest wait for a token: the agent may have to get one, with all attempts.
+/// Timeout for a token. It covers all attempts of the agent at the service.
 const TOKEN_PATIENCE: Duration = Duration::from_secs(75);
-/// Longest wait for every other answer.
+/// Timeout for every other response.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Longest wait for the answer of an agent to which pages are given back.
+/// Timeout for giving pages back.
 const RETURN_PATIENCE: Duration = Duration::from_secs(1);
 
-/// The connection of one client to its agent, with the pages that it was granted.
+/// The link of one client to its agent, with the granted pages.
 pub struct AgentLink {
     connection: Connection,
     holder: Holder,
     clock: Clock,
     quota: RetryQuota,
-    /// A forked child has none of its parent's pages.
+    /// A forked child does not inherit the pages of its parent.
     pages: Owned<Mutex<Pages>>,
 }
 
 impl AgentLink {
-    /// The link to the agent at this place, which has the tokens of this holder. Opens nothing.
+    /// Creates the link to the agent at this place without opening a connection.
     #[must_use]
     pub fn new(place: Place, holder: Holder, tls: ClientTls, clock: Clock) -> Arc<Self> {
         Arc::new(Self {
@@ -55,10 +55,7 @@ impl AgentLink {
         })
     }
 
-    /// Whose tokens the agent at this address has. Where the address does not say it, the agent is asked.
-    ///
-    /// # Errors
-    /// `AgentUnavailable`, `TlsError`, or `ConfigError` where something else answers.
+    /// Returns the holder of the agent's tokens. Asks the agent if the address does not contain it.
     pub fn holder_at(address: &AgentAddress, tls: &ClientTls) -> Result<Holder> {
         if let (Some(base_url), Some(subject)) = (&address.base_url, &address.subject) {
             return Ok(Holder { base_url: base_url.clone(), subject: subject.clone() });
@@ -67,7 +64,7 @@ impl AgentLink {
         Ok(connection.call::<AgentState>("/v1/state", None::<&()>, PATIENCE)?.holder)
     }
 
-    /// Its address, with what its tokens are for.
+    /// The complete address, with the holder of the tokens.
     pub fn address(&self) -> AgentAddress {
         AgentAddress {
             place: self.place().clone(),
@@ -76,18 +73,15 @@ impl AgentLink {
         }
     }
 
-    /// Where the agent listens.
     pub fn place(&self) -> &Place {
         self.connection.place()
     }
 
-    /// What the agent tells of itself.
     pub fn state(&self) -> Result<AgentState> {
         self.connection.call("/v1/state", None::<&()>, PATIENCE)
     }
 
-    /// Gives back the pages that this process does not use, and reports the others. If that fails, they
-    /// stay counted.
+    /// Gives back unused pages and reports the others. If that fails, the pages stay counted.
     fn give_back(&self) {
         if let Some(body) = self.rest()
             && let Err(error) = self.tell(&body, RETURN_PATIENCE)
@@ -96,7 +90,7 @@ impl AgentLink {
         }
     }
 
-    /// What is to be given back and reported, if anything.
+    /// The pages to give back and to report; `None` if there are none.
     fn rest(&self) -> Option<Return> {
         let mut pages = self.pages.get()?.lock();
         pages.give_back();
@@ -112,7 +106,7 @@ impl AgentLink {
         self.pages.get_or_init(Mutex::default).lock()
     }
 
-    /// Asks on a thread where it may wait, and again where the agent does not answer.
+    /// Calls the agent on a thread that may block, and retries while the agent does not respond.
     async fn ask<T: Send + 'static>(
         self: &Arc<Self>,
         deadline: Deadline,
@@ -132,7 +126,7 @@ impl AgentLink {
             };
             if tries != Tries::All || error.kind() != Kind::AgentUnavailable {
                 let is_refused = error.context().unsent;
-                // A page that is not granted is no attempt at the service.
+                // A refused page was no attempt at the service.
                 return Err(if is_refused {
                     call.with_attempts(error)
                 } else {
@@ -143,7 +137,7 @@ impl AgentLink {
         }
     }
 
-    /// Asks for a page that leaves this many requests.
+    /// Requests a page that leaves `must_remain` requests.
     fn fill(&self, must_remain: u64) -> Result<()> {
         let reports = self.pages().reports(self.clock.moment());
         let request = LeaseRequest { holder: self.holder.clone(), must_remain, reports };
@@ -152,16 +146,16 @@ impl AgentLink {
         Ok(())
     }
 
-    /// Asks for a token, in the place of a refused one if there is one.
+    /// Requests a token. `refused` is the digest of a token that the service refused.
     fn token(
         &self,
         scopes: &ScopeSet,
         refused: Option<String>,
         must_remain: Option<u64>,
     ) -> Result<LeasedToken> {
-        // An agent that does not answer at all is not waited for as long as an exchange may take.
+        // This call fails fast if the agent is down; a token request has a much longer timeout.
         self.state()?;
-        // No token is requested if no page is left for it.
+        // The agent must not request a token if no request would remain to use it.
         let has_page = |must_remain: &u64| self.pages().has_page(&self.clock, *must_remain);
         let request = TokenRequest {
             holder: self.holder.clone(),
@@ -179,24 +173,24 @@ impl fmt::Debug for AgentLink {
     }
 }
 
-/// How often an agent is asked that does not answer: one that is started again is there in seconds.
+/// Retries for an agent that does not respond. A restarted agent is ready within seconds.
 fn policy() -> Policy {
     Policy {
         tries: 7,
         base: Duration::from_millis(250),
         attempt_limit: None,
-        // Each attempt has an end of its own.
+        // Each attempt has its own timeout.
         call_limit: Duration::MAX,
         ..Policy::data()
     }
 }
 
-/// The count that the agent keeps, for one client.
+/// The agent's ledger, as seen by one client.
 #[derive(Debug)]
 pub(crate) struct AgentLedger(pub(crate) Arc<AgentLink>);
 
 impl Ledger for AgentLedger {
-    /// The agent decides when a page is asked for.
+    /// The agent decides when a page is requested.
     fn permit(&self, _now: Moment, _must_remain: u64) -> Result<Permit> {
         Ok(Permit::Granted)
     }
@@ -213,7 +207,7 @@ impl Ledger for AgentLedger {
             let page = self.0.pages().take(&self.0.clock, must_remain);
             match page {
                 Some(page) => return Ok(page),
-                // Another caller has taken the one that was prepared.
+                // Another caller took the page that was prepared.
                 None => self.0.fill(must_remain)?,
             }
         }
@@ -227,7 +221,7 @@ impl Ledger for AgentLedger {
         self.0.pages().observe(reading);
     }
 
-    /// Told at once: others must stop.
+    /// Reports the pause at once, because other clients of the agent must stop too.
     fn pin(&self, pause: Duration, now: Moment) -> Result<()> {
         let reports = self.0.pages().reports(now);
         let (holder, pause) = (self.0.holder.clone(), Some(pause.as_secs_f64()));
@@ -241,18 +235,18 @@ impl Ledger for AgentLedger {
         }
     }
 
-    /// As the agent said with the latest page.
-    fn left(&self, _now: Moment) -> Option<u64> {
-        self.0.pages().left()
+    /// The value that the agent sent with the latest page.
+    fn remaining(&self, _now: Moment) -> Option<u64> {
+        self.0.pages().remaining()
     }
 
     fn service_time(&self, now: Moment) -> Result<Timestamp> {
         let reading = self.0.pages().reading();
         let known = reading.and_then(|reading| reading.service_at(now.boot));
-        known.ok_or_else(|| Error::new(Kind::AgentUnavailable, "the service's time is not known"))
+        known.ok_or_else(|| Error::new(Kind::AgentUnavailable, "the service's time is unknown"))
     }
 
-    /// The agent counts its own.
+    /// The agent counts its own token requests.
     fn count_token_request(&self, _now: Moment) -> Result<()> {
         Ok(())
     }
@@ -274,13 +268,12 @@ impl Ledger for AgentLedger {
     }
 }
 
-/// The tokens of the agent, for one call.
+/// Issues the agent's tokens for one call.
 pub(crate) struct AgentIssuer<'a> {
     pub link: &'a Arc<AgentLink>,
-    /// The requests that must be left after the page that the token is for; `None` for a request that
-    /// is not counted.
+    /// The requests that must remain after the page that the token is for; `None` for a request
+    /// that is not counted.
     pub must_remain: Option<u64>,
-    /// The caller's deadline.
     pub deadline: Deadline,
 }
 
@@ -289,7 +282,7 @@ impl Issuer for AgentIssuer<'_> {
         Ok(())
     }
 
-    /// The agent has made all attempts at the service itself; only it may be asked again.
+    /// The agent has already made all attempts at the service. Only calls to the agent are retried.
     async fn issue(&self, wish: &TokenWish<'_>) -> Result<Issued> {
         let (scopes, refused, must_remain) =
             (wish.scopes.clone(), wish.refused.clone(), self.must_remain);
@@ -302,8 +295,8 @@ impl Issuer for AgentIssuer<'_> {
     }
 }
 
-/// On a thread where it may wait. Whoever is cancelled meanwhile loses nothing: pages that come later
-/// are there for the next call.
+/// Runs on a thread that may block. A cancelled caller loses nothing: a page that arrives later
+/// serves the next call.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {

@@ -1,4 +1,4 @@
-//! Where an agent listens: a socket of this machine, one that the system's manager opened, or TLS.
+//! The sockets of an agent: a Unix socket, a socket inherited from systemd, or TLS.
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -18,29 +18,28 @@ use crate::system;
 #[cfg(unix)]
 const LONGEST_PATH: usize = 107;
 
-/// Where an agent is to listen.
+/// The socket that an agent opens.
 #[derive(Debug, Clone)]
 pub enum Listen {
-    /// A socket at this path, made in a folder of its owner alone.
+    /// A Unix socket at this path, in a folder that only its owner may enter.
     Unix(PathBuf),
-    /// The socket that systemd opened and handed over.
+    /// The socket that systemd opened and passed on.
     Inherited,
-    /// TLS.
     Tls(TlsListen),
 }
 
-/// Where an agent is to listen for other machines.
+/// A TLS socket for clients on other machines.
 #[derive(Debug, Clone)]
 pub struct TlsListen {
-    /// The address or name to bind, with its port; 0 for any.
+    /// The address or name to bind, with its port; port 0 picks any.
     pub host: String,
     pub port: u16,
-    /// Its certificate with its chain, and their key, in PEM form.
+    /// The certificate chain and its private key, as PEM.
     pub certificate: PathBuf,
     pub key: PathBuf,
-    /// The authority of its clients' certificates; `None` where a secret is asked for.
+    /// The CA of the client certificates; `None` if clients send a secret instead.
     pub client_authority: Option<PathBuf>,
-    /// Other names by which clients may call it.
+    /// Other host names that clients may use.
     pub names: Vec<String>,
 }
 
@@ -51,20 +50,20 @@ pub(super) enum Socket {
     Tls(TcpListener, Arc<ServerConfig>),
 }
 
-/// A socket, how clients call it, and what is removed at its end.
+/// A bound socket, its addresses, and the files to remove at the end.
 pub(super) struct Bound {
     pub(super) socket: Socket,
     pub(super) place: Place,
-    /// The `Host` headers of its clients.
+    /// The accepted `Host` headers.
     pub(super) hosts: Vec<String>,
     pub(super) own: Option<OwnSocket>,
 }
 
-/// A socket file, removed when this is dropped, with the folder that was made for it; and the lock that
-/// tells others that it is in use.
+/// A socket file and the lock that marks it as in use. Dropping this removes both, and the folder
+/// if the agent created it.
 pub(super) struct OwnSocket {
     path: PathBuf,
-    /// The file that is locked. It stays in a folder that was there before: others may wait for it.
+    /// The locked file. It stays in a folder that already existed: another agent may wait for it.
     lock: PathBuf,
     folder: Option<PathBuf>,
     locked: File,
@@ -73,7 +72,7 @@ pub(super) struct OwnSocket {
 impl Drop for OwnSocket {
     fn drop(&mut self) {
         let _gone = std::fs::remove_file(&self.path);
-        // A forked child has the same open file, which would keep the lock.
+        // A forked child has the same open file, which would hold the lock.
         let _unlocked = self.locked.unlock();
         if let Some(folder) = &self.folder {
             let _gone = std::fs::remove_file(&self.lock);
@@ -83,8 +82,6 @@ impl Drop for OwnSocket {
 }
 
 impl Listen {
-    /// # Errors
-    /// `ConfigError` where the place cannot be listened at, `CredentialError` for its certificates.
     pub(super) fn bind(&self, others_may: bool) -> Result<Bound> {
         match self {
             Self::Unix(path) => bind_path(path, others_may),
@@ -129,7 +126,7 @@ impl TlsListen {
                 let roots = Arc::new(authority(path)?);
                 let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
                 let verifier = verifier.build().map_err(|_| {
-                    let message = format!("{:?} names no authority.", path.display());
+                    let message = format!("{:?} contains no CA certificate.", path.display());
                     Error::new(Kind::CredentialError, message)
                 })?;
                 builder.with_client_cert_verifier(verifier)
@@ -144,8 +141,8 @@ impl TlsListen {
     }
 }
 
-/// Makes the socket for its owner alone. One that a killed agent has left is replaced; the lock beside it
-/// tells whether there is an agent.
+/// Creates the socket for its owner only. A socket that a killed agent left behind is replaced: the
+/// lock file next to it shows whether an agent is running.
 #[cfg(unix)]
 fn bind_path(path: &Path, others_may: bool) -> Result<Bound> {
     use std::fs::{Permissions, set_permissions, symlink_metadata};
@@ -164,7 +161,7 @@ fn bind_path(path: &Path, others_may: bool) -> Result<Bound> {
         return Err(refused(format!("the path is longer than {LONGEST_PATH} bytes")));
     }
     let folder = folder_of(&path);
-    // Only the innermost is removed at the end.
+    // Only the innermost folder is removed at the end.
     let is_new = !folder.exists();
     let missing: Vec<_> = folder.ancestors().take_while(|one| !one.exists()).collect();
     crate::files::create_folder(folder).map_err(system)?;
@@ -180,14 +177,14 @@ fn bind_path(path: &Path, others_may: bool) -> Result<Bound> {
     let locked = options.open(&lock).map_err(system)?;
     if locked.try_lock().is_err() {
         return Err(
-            refused("another agent does".to_owned()).with_hint("Use that one, or end it first.")
+            refused("another agent does".to_owned()).with_hint("Use that agent, or stop it first.")
         );
     }
     match symlink_metadata(&path) {
         Ok(known) if known.file_type().is_socket() => {
             std::fs::remove_file(&path).map_err(system)?;
         }
-        Ok(_) => return Err(refused("something that is no socket is there".to_owned())),
+        Ok(_) => return Err(refused("the path exists and is not a socket".to_owned())),
         Err(_) => {}
     }
     let listener = UnixListener::bind(&path).map_err(system)?;
@@ -211,7 +208,8 @@ fn bind_path(path: &Path, _others_may: bool) -> Result<Bound> {
         .with_hint("Listen at https://HOST:PORT."))
 }
 
-/// Nobody else may put a socket in the place of ours, and without `--allow-uid` nobody else may reach it.
+/// Ensures that nobody else can replace the socket, and that without `--allow-uid` nobody can reach
+/// it.
 #[cfg(unix)]
 fn check_folder(folder: &Path, others_may: bool) -> Result<()> {
     use nix::unistd::Uid;
@@ -227,28 +225,28 @@ fn check_folder(folder: &Path, others_may: bool) -> Result<()> {
         && is_own
         && let Some(closed) = folder.ancestors().find(|folder| !is_found(folder))
     {
-        let message = format!("Other users do not get to {}.", closed.display());
+        let message = format!("Other users cannot enter {}.", closed.display());
         return Err(Error::new(Kind::ConfigError, message)
-            .with_hint("With --allow-uid, listen in a folder that all may enter (mode 0711)."));
+            .with_hint("With --allow-uid, use a folder that all users may enter (mode 0711)."));
     }
     if is_own {
         return Ok(());
     }
     let message = format!(
-        "The socket of an agent stands in a folder of its own user with mode {mode}; {} is another: {}.",
+        "The folder of an agent's socket must belong to its user with mode {mode}: {} is {}.",
         folder.display(),
         crate::files::owner_text(folder)
     );
     Err(Error::new(Kind::ConfigError, message)
-        .with_hint("Name a folder that does not exist yet: it is made with that mode."))
+        .with_hint("Name a folder that does not exist yet: siteline creates it with that mode."))
 }
 
-/// The one socket that systemd opened. It decides who may reach it.
+/// The single socket that systemd opened. systemd decides who may reach it.
 #[cfg(unix)]
 fn inherited() -> Result<Bound> {
     let none = || {
-        Error::new(Kind::ConfigError, "No socket was handed over (LISTEN_FDS).").with_hint(
-            "--listen systemd is for a service with a socket unit, of ListenStream=PATH.",
+        Error::new(Kind::ConfigError, "systemd passed no socket (LISTEN_FDS).").with_hint(
+            "--listen systemd needs a service with a socket unit that has ListenStream=PATH.",
         )
     };
     let listener = listenfd::ListenFd::from_env().take_unix_listener(0).ok().flatten();
@@ -266,5 +264,5 @@ fn inherited() -> Result<Bound> {
 
 #[cfg(windows)]
 fn inherited() -> Result<Bound> {
-    Err(Error::new(Kind::ConfigError, "Windows hands no sockets over."))
+    Err(Error::new(Kind::ConfigError, "Windows passes no sockets to services."))
 }

@@ -1,14 +1,13 @@
-//! What an agent and its clients say to each other: JSON, in four routes.
+//! The messages between an agent and its clients: JSON on four routes.
 //!
-//! | route | says |
-//! |---|---|
-//! | `POST /v1/token` | [`TokenRequest`]; [`LeasedToken`] |
-//! | `POST /v1/page` | [`LeaseRequest`]; [`LeasedPage`] |
-//! | `POST /v1/return` | [`Return`]; the allowance |
-//! | `GET /v1/state` | [`AgentState`] |
+//! | route | request | response |
+//! |---|---|---|
+//! | `POST /v1/token` | [`TokenRequest`] | [`LeasedToken`] |
+//! | `POST /v1/page` | [`LeaseRequest`] | [`LeasedPage`] |
+//! | `POST /v1/return` | [`Return`] | the allowance |
+//! | `GET /v1/state` | | [`AgentState`] |
 //!
-//! A failure is the member `error` alone: [`AgentFailure`]. Unknown members are ignored, so that either side
-//! may be newer.
+//! A failure is an [`AgentFailure`]. Unknown members are ignored, so either side may be newer.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,63 +20,62 @@ use crate::clock::{Moment, Reading};
 use crate::error::{Error, Kind, excerpt, excerpt_of};
 use crate::http::{AllowanceState, Outcome};
 
-/// The header that every request has, with the version of these messages. A browser sends no such
-/// header to another site without asking first.
+/// The header of every request, with the version of these messages. A browser cannot send it to
+/// another site without a preflight request.
 pub(super) const HEADER: &str = "siteline-agent";
 pub(super) const VERSION: &str = "1";
-/// The header of the secret, over TLS without client certificates.
+/// The header for the secret, used over TLS without client certificates.
 pub(super) const SECRET_HEADER: &str = "siteline-agent-secret";
-/// The `Host` of requests over a socket of this machine.
+/// The `Host` of requests over a Unix socket.
 pub(super) const LOCAL_HOST: &str = "siteline-agent";
 
-/// Whose tokens and allowance are meant: the agent refuses another's.
+/// The owner of the tokens and the allowance. The agent refuses requests for any other holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     pub base_url: String,
     pub subject: String,
 }
 
-/// Asks for a token.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct TokenRequest {
     #[serde(flatten)]
     pub holder: Holder,
     pub scopes: String,
-    /// The requests that must be left of the allowance after the page that it is for; `None` for a
-    /// request that is not counted.
+    /// The requests that must remain of the allowance after the page that the token is for; `None`
+    /// for a request that is not counted.
     pub(crate) must_remain: Option<u64>,
-    /// The SHA-256 of a token that the service refused, and that the agent drops.
+    /// The SHA-256 of a token that the service refused. The agent drops that token.
     pub(crate) refused: Option<String>,
 }
 
-/// Asks for a page.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct LeaseRequest {
     #[serde(flatten)]
     pub holder: Holder,
-    /// The requests that must be left of the allowance after it.
+    /// The requests that must remain of the allowance after this page.
     pub(crate) must_remain: u64,
-    /// What became of pages that were granted before.
+    /// The outcomes of pages that were granted before.
     pub(crate) reports: Vec<Report>,
 }
 
-/// A page that may be requested. It is counted before it is granted.
+/// A page that the client may request. The agent counts it before it grants it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct LeasedPage {
-    /// Its name in a later report.
+    /// The page's name in a later report.
     pub page: String,
-    /// The allowance after it.
+    /// The allowance after this page.
     pub allowance: AllowanceState,
-    /// The service's time, as well as the agent knows it.
+    /// The agent's best estimate of the service's time.
     pub(crate) service_time: Timestamp,
 }
 
-/// An access token. It cannot be printed.
+/// An access token. Its `Debug` output omits the secret.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct LeasedToken {
     pub(crate) token: Zeroizing<String>,
-    /// Seconds until it expires, and since it was requested.
+    /// Seconds until it expires.
     pub(crate) expires_in: f64,
+    /// Seconds since it was requested.
     pub(crate) age: f64,
 }
 
@@ -87,14 +85,14 @@ impl fmt::Debug for LeasedToken {
     }
 }
 
-/// What became of one page.
+/// The outcome of one page.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Report {
     pub page: String,
     pub outcome: PageOutcome,
 }
 
-/// As [`Outcome`], with a reading that another machine understands.
+/// An [`Outcome`] with a clock reading that another machine understands.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PageOutcome {
@@ -103,7 +101,7 @@ pub(crate) enum PageOutcome {
     Replied { granted: bool, seen: Option<Seen> },
 }
 
-/// The service's time by a reply, and how many seconds ago that was.
+/// The service's time in a reply, and the age of that reply in seconds.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Seen {
     service: Timestamp,
@@ -111,7 +109,7 @@ pub(crate) struct Seen {
 }
 
 impl PageOutcome {
-    /// What is said now of an outcome.
+    /// Converts an outcome for a message that is sent at `now`.
     pub(super) fn new(outcome: Outcome, now: Moment) -> Self {
         match outcome {
             Outcome::Unsent => Self::Unsent,
@@ -126,7 +124,8 @@ impl PageOutcome {
         }
     }
 
-    /// The same as heard now. The message took its time: so the reading is not too late.
+    /// Converts a message that is received at `now`. Its transmission took time, so the reading
+    /// errs on the early side.
     pub(super) fn outcome(self, now: Moment) -> Outcome {
         match self {
             Self::Unsent => Outcome::Unsent,
@@ -142,32 +141,32 @@ impl PageOutcome {
     }
 }
 
-/// Reports pages without asking for one.
+/// Reports pages without requesting one.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Return {
     #[serde(flatten)]
     pub holder: Holder,
     pub(crate) reports: Vec<Report>,
-    /// The service reported the allowance as used up for so many seconds.
+    /// The service reported the allowance as exhausted for this many seconds.
     pub(crate) pause: Option<f64>,
 }
 
-/// What an agent tells of itself.
+/// The state of an agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AgentState {
     #[serde(flatten)]
     pub holder: Holder,
-    /// The scopes that may be asked for.
+    /// The scopes that clients may request.
     pub scopes: String,
     pub allowance: AllowanceState,
-    /// Pages that were granted and are not reported yet.
+    /// Granted pages without a report.
     pub(crate) lent: u64,
-    /// Tokens and pages that were granted since the start.
+    /// Tokens and pages granted since the start.
     pub(crate) leases: u64,
     pub version: String,
 }
 
-/// An error of the agent, for its client to raise.
+/// An error of the agent that its client raises.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct AgentFailure {
     pub error: FailureText,
@@ -212,21 +211,19 @@ impl From<&Error> for AgentFailure {
     }
 }
 
-/// Longest text of an agent in an error, and longest name in one.
 const LONGEST_TEXT: usize = 4_000;
 const LONGEST_NAME: usize = 100;
-/// Most scopes that an agent's error names.
 const MOST_MISSING: usize = 100;
 
 impl From<FailureText> for Error {
-    /// What answers may be no agent at all: its texts are cut and escaped.
+    /// The server may not be an agent at all, so its texts are truncated and escaped.
     fn from(text: FailureText) -> Self {
-        let kind = TOLD.iter().find(|kind| kind.to_string() == text.kind);
+        let kind = AGENT_KINDS.iter().find(|kind| kind.to_string() == text.kind);
         let kind = kind.copied().unwrap_or(Kind::InternalError);
         let long = |text: String| excerpt_of(&text, LONGEST_TEXT);
         let short = |text: String| excerpt_of(&text, LONGEST_NAME);
         let message = long(text.message);
-        Self::new(kind, format!("{message} (told by the agent)")).with(|context| {
+        Self::new(kind, format!("{message} (reported by the agent)")).with(|context| {
             context.hint = text.hint.map(long);
             context.status = text.status;
             context.code = text.code.map(short);
@@ -242,8 +239,8 @@ impl From<FailureText> for Error {
     }
 }
 
-/// The kinds of errors that an agent tells.
-const TOLD: [Kind; 24] = [
+/// The kinds of errors that an agent may report.
+const AGENT_KINDS: [Kind; 24] = [
     Kind::ConfigError,
     Kind::CredentialError,
     Kind::TransportError,

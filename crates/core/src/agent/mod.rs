@@ -1,32 +1,13 @@
-//! An agent: a token and an allowance that another process holds (§5.4: extra processes give no extra
-//! allowance).
+//! The agent: one process that holds the key and the ledger for many clients.
 //!
-//! One process has the key and the ledger; many ask it for access tokens and for pages that they may
-//! request. A page is counted before it is granted, so that a client or an agent that is killed counts
-//! too many, never too few.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `address` | where an agent listens, and whose tokens it has |
-//! | `message` | what both sides say to each other |
-//! | `trust` | certificates and secrets, over a network |
-//! | `connection` | one call of a client |
-//! | `pages` | the pages that a process was granted |
-//! | `link` | the client's side: a [`Ledger`](crate::http::Ledger) and an issuer of tokens |
-//! | `lessor` | what the agent needs of the client that has the key |
-//! | `leases` | the pages that it granted |
-//! | `routes` | what it answers |
-//! | `listener` | its socket |
-//! | `server` | its thread |
-//! | `core_dump` | no key on a disk when the process crashes |
+//! Clients request access tokens and pages from it, so extra processes get no extra allowance. A
+//! page is counted before it is granted. If a client or the agent is killed, the count is too high,
+//! never too low.
 
 mod address;
 mod admission;
 mod connection;
-mod core_dump;
 mod door;
-mod leases;
-mod lessor;
 mod link;
 mod listener;
 mod message;
@@ -36,11 +17,20 @@ mod server;
 mod trust;
 
 pub use self::address::{AgentAddress, Place};
-pub use self::core_dump::forbid_core_dumps;
-pub(crate) use self::lessor::Lessor;
 pub use self::link::AgentLink;
 pub(crate) use self::link::{AgentIssuer, AgentLedger};
 pub use self::listener::{Listen, TlsListen};
 pub use self::message::Holder;
+pub(crate) use self::routes::Lessor;
 pub use self::server::{Agent, AgentOptions};
 pub use self::trust::ClientTls;
+
+/// Disables core dumps, so that a crash never writes the private key to disk. Other processes of
+/// the same user cannot read the memory of this process either. Child processes are unaffected. Has
+/// no effect on systems other than Linux.
+pub fn forbid_core_dumps() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = nix::sys::prctl::set_dumpable(false) {
+        log::warn!(target: "siteline::token", "core dumps cannot be disabled: {error}");
+    }
+}

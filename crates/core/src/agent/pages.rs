@@ -1,4 +1,4 @@
-//! [`Pages`]: the pages that an agent has granted to a process, and what is to be reported of them.
+//! [`Pages`]: the pages that an agent granted to a process, and their pending reports.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,21 +9,21 @@ use super::message::{LeasedPage, PageOutcome, Report};
 use crate::clock::{Clock, Moment, Reading};
 use crate::http::{Outcome, Reservation};
 
-/// A page is used for this long. An agent forgets it twice as late.
+/// How long a page may be used. The agent forgets a page after twice this time.
 const VALID: Duration = Duration::from_secs(300);
 
-/// A page that may be requested: it is counted already.
+/// A page that may be requested. It is already counted.
 #[derive(Debug)]
 struct HeldPage {
     name: String,
-    /// The requests that are left of the allowance after it.
+    /// The requests that remain of the allowance after this page.
     must_remain: u64,
     granted: Duration,
     granted_wall: Timestamp,
 }
 
 impl HeldPage {
-    /// By two clocks: one stands still while the machine sleeps, the other may be set back.
+    /// Checks two clocks: one stops while the machine sleeps, and the other may be set back.
     fn is_valid(&self, clock: &Clock) -> bool {
         let wall = clock.wall().duration_since(self.granted_wall);
         let valid = SignedDuration::try_from(VALID).unwrap_or(SignedDuration::MAX);
@@ -34,27 +34,27 @@ impl HeldPage {
 /// The pages of one process.
 #[derive(Debug, Default)]
 pub(super) struct Pages {
-    /// Granted for requests that were cancelled, or of which no byte was sent.
+    /// Pages of requests that were cancelled, or that sent no byte.
     free: Vec<HeldPage>,
-    /// Those under way, by the number of their reservation.
+    /// Pages in use, by reservation number.
     under_way: HashMap<u64, HeldPage>,
     next: u64,
     unreported: Vec<(HeldPage, Outcome)>,
     /// The newest reading of the service's time.
     reading: Option<Reading>,
-    /// What is left of the allowance, as the agent said last.
-    left: Option<u64>,
+    /// The remaining allowance that the agent last sent.
+    remaining: Option<u64>,
 }
 
 impl Pages {
-    /// Whether a free page fits a request that leaves this many requests.
+    /// Whether a free page fits a request that must leave `must_remain` requests.
     pub(super) fn has_page(&mut self, clock: &Clock, must_remain: u64) -> bool {
         let old = self.free.extract_if(.., |page| !page.is_valid(clock));
         self.unreported.extend(old.map(|page| (page, Outcome::Unsent)));
         self.free.iter().any(|page| page.must_remain >= must_remain)
     }
 
-    /// Takes a page for a request that leaves this many requests.
+    /// Takes a page for a request that must leave `must_remain` requests.
     pub(super) fn take(&mut self, clock: &Clock, must_remain: u64) -> Option<Reservation> {
         if !self.has_page(clock, must_remain) {
             return None;
@@ -65,7 +65,7 @@ impl Pages {
         Some(Reservation::elsewhere(self.next))
     }
 
-    /// What became of a request. A page of which no byte was sent can be used again.
+    /// Records the outcome of a request. A page can be used again if no byte was sent.
     pub(super) fn settle(&mut self, reservation: &Reservation, outcome: Outcome, clock: &Clock) {
         let Some(page) = self.under_way.remove(&reservation.number()) else { return };
         if let Outcome::Replied { reading: Some(reading), .. } = outcome {
@@ -81,7 +81,7 @@ impl Pages {
     pub(super) fn add(&mut self, page: LeasedPage, must_remain: u64, clock: &Clock) {
         let (granted, granted_wall) = (clock.monotonic(), clock.wall());
         self.free.push(HeldPage { name: page.page, must_remain, granted, granted_wall });
-        self.left = page.allowance.left;
+        self.remaining = page.allowance.left;
         let known = Reading { service: page.service_time, boot: clock.moment().boot };
         self.reading.get_or_insert(known);
     }
@@ -94,7 +94,8 @@ impl Pages {
         self.reading
     }
 
-    /// Takes the reports. If the call that has them fails, the agent counts too many, never too few.
+    /// Takes the reports. If the call that sends them fails, the agent counts too many, never too
+    /// few.
     pub(super) fn reports(&mut self, now: Moment) -> Vec<Report> {
         let unreported = self.unreported.drain(..);
         let report = |(page, outcome): (HeldPage, Outcome)| Report {
@@ -104,15 +105,15 @@ impl Pages {
         unreported.map(report).collect()
     }
 
-    /// Gives up the pages that nobody uses.
+    /// Marks unused pages to be given back.
     pub(super) fn give_back(&mut self) {
         let unused = self.free.drain(..);
         self.unreported.extend(unused.map(|page| (page, Outcome::Unsent)));
     }
 
-    /// What is left of the allowance, with the free pages.
-    pub(super) fn left(&self) -> Option<u64> {
-        self.left.map(|left| left.saturating_add(self.free.len() as u64))
+    /// The remaining allowance, including the free pages.
+    pub(super) fn remaining(&self) -> Option<u64> {
+        self.remaining.map(|remaining| remaining.saturating_add(self.free.len() as u64))
     }
 }
 

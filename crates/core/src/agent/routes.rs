@@ -1,23 +1,90 @@
-//! The four routes: a request in, an answer out. Who may ask is decided before.
+//! The four routes of an agent, and the pages that it granted. The peer is checked before.
 
+use std::collections::HashMap;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::leases::Leases;
-use super::lessor::Lessor;
 use super::message::{
     AgentFailure, AgentState, Holder, LeaseRequest, LeasedPage, LeasedToken, Report, Return,
     TokenRequest,
 };
 use crate::auth::{AccessToken, ScopeSet};
+use crate::clock::{Clock, Moment};
 use crate::error::{Error, Kind, Result};
-use crate::http::{AllowanceState, Permit};
+use crate::http::{AllowanceState, Ledger, Outcome, Permit, Reservation};
 use crate::lock::Mutex;
+
+/// How long a grant is kept. Clients use a page for half of this time, and a request takes at most
+/// the rest.
+const LEASE: Duration = Duration::from_secs(600);
+
+/// The client behind an agent, with its key and its ledger.
+pub trait Lessor: Send + Sync {
+    fn base_url(&self) -> String;
+
+    /// The subject of the credential.
+    fn subject(&self) -> String;
+
+    /// The scopes that clients may request.
+    fn scopes(&self) -> ScopeSet;
+
+    /// The clock of the ledger.
+    fn clock(&self) -> &Clock;
+
+    fn ledger(&self) -> &dyn Ledger;
+
+    /// Returns a token for these scopes, after checking that a request may be sent that leaves
+    /// `must_remain` requests; `None` for a request that is not counted.
+    fn token<'a>(
+        &'a self,
+        scopes: &'a ScopeSet,
+        must_remain: Option<u64>,
+    ) -> BoxFuture<'a, Result<AccessToken>>;
+
+    /// Drops the token for these scopes if it has this digest.
+    fn refuse(&self, scopes: &ScopeSet, digest: &str);
+}
+
+/// Granted pages without a report.
+#[derive(Default)]
+struct Leases {
+    /// Number of tokens and pages granted since the start.
+    granted: u64,
+    open: HashMap<String, (Reservation, Duration)>,
+}
+
+impl Leases {
+    /// Keeps a page and returns its name, which is unique across agents.
+    fn grant(&mut self, page: Reservation, now: Duration) -> String {
+        self.granted += 1;
+        let name = uuid::Uuid::new_v4().simple().to_string();
+        self.open.insert(name.clone(), (page, now));
+        name
+    }
+
+    /// Removes and returns the reported pages. Drops expired grants of clients that ended without a
+    /// report; their pages stay counted, as after the kill of any process.
+    fn settled(
+        &mut self,
+        reports: &[Report],
+        passed: Duration,
+        now: Moment,
+    ) -> Vec<(Reservation, Outcome)> {
+        self.open.retain(|_, (_, since)| passed.saturating_sub(*since) <= LEASE);
+        let settled = reports.iter().filter_map(|report| {
+            let (reservation, _) = self.open.remove(&report.page)?;
+            Some((reservation, report.outcome.outcome(now)))
+        });
+        settled.collect()
+    }
+}
 
 /// A status and a JSON body.
 pub(super) type Answer = (u16, Vec<u8>);
 
-/// The agent behind its routes.
 pub(super) struct Routes {
     lessor: Box<dyn Lessor>,
     leases: Mutex<Leases>,
@@ -28,7 +95,7 @@ impl Routes {
         Self { lessor, leases: Mutex::default() }
     }
 
-    /// The address and the subject that its tokens are for.
+    /// The holder of the agent's tokens.
     pub(super) fn holder(&self) -> Holder {
         Holder { base_url: self.lessor.base_url(), subject: self.lessor.subject() }
     }
@@ -48,27 +115,24 @@ impl Routes {
                 .and_then(|request| self.take_back(&request))
                 .and_then(|a| json(&a)),
             ("GET", "/v1/state") => self.state().and_then(|state| json(&state)),
-            _ => {
-                Err(Error::new(Kind::ConfigError, format!("an agent has no route {method} {path}")))
-            }
+            _ => Err(Error::new(Kind::ConfigError, format!("no such route: {method} {path}"))),
         };
         answered.map_or_else(|error| refusal(&error), |body| (200, body))
     }
 
-    /// Reads a request, whose member `base_url` and `subject` are this agent's.
+    /// Parses a request and checks that its holder is the agent's.
     fn request<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T> {
-        let broken =
-            |_| Error::new(Kind::ConfigError, "the request is not one that this agent understands");
+        let broken = |_| Error::new(Kind::ConfigError, "the agent does not understand the request");
         let holder: Holder = serde_json::from_slice(body).map_err(broken)?;
         let own = self.holder();
         if holder != own {
             let message = format!(
-                "The agent has tokens for {} of {}, not for {} of {}.",
+                "The agent has tokens for {} at {}, not for {} at {}.",
                 own.subject, own.base_url, holder.subject, holder.base_url
             );
             return Err(Error::new(Kind::ConfigError, message).with_hint(
-                "SITELINE_AGENT is the address of another agent: take the one that `siteline agent` \
-                 prints for this service and subject.",
+                "SITELINE_AGENT is the address of another agent. Use the address that \
+                 `siteline agent` prints for this service and subject.",
             ));
         }
         serde_json::from_slice(body).map_err(broken)
@@ -90,7 +154,7 @@ impl Routes {
         self.settle(&request.reports);
         let must_remain = request.must_remain;
         let reserved = match ledger.reserve(now(), must_remain) {
-            // Only the reply to a token request can show whether the day has ended.
+            // Only the reply to a token request shows whether the day has ended.
             Err(_) if matches!(ledger.permit(now(), must_remain)?, Permit::Unknown { .. }) => {
                 lessor.token(&lessor.scopes(), Some(must_remain)).await?;
                 ledger.reserve(now(), must_remain)
@@ -102,7 +166,7 @@ impl Routes {
         Ok(LeasedPage { page, allowance, service_time })
     }
 
-    /// Counts what became of pages.
+    /// Counts the outcomes of pages.
     fn settle(&self, reports: &[Report]) {
         let (ledger, clock) = (self.lessor.ledger(), self.lessor.clock());
         let now = clock.moment();
@@ -112,16 +176,16 @@ impl Routes {
         }
     }
 
-    /// Some of the scopes that the agent has.
+    /// Parses the requested scopes and checks that the agent has them.
     fn scopes(&self, text: &str) -> Result<ScopeSet> {
         let (asked, own) = (ScopeSet::parse(text)?, self.lessor.scopes());
         let missing = asked.missing_from(&own);
         if missing.is_empty() {
             return Ok(asked);
         }
-        let message = format!("the agent does not give the scope {}", missing.join(" "));
+        let message = format!("the agent does not have the scope {}", missing.join(" "));
         Err(Error::new(Kind::ScopeError, message)
-            .with_hint(format!("It was started for {own}: start it with the others (scopes=)."))
+            .with_hint(format!("It was started for {own}. Start it with the others too (scopes=)."))
             .with(|context| context.missing = missing))
     }
 
@@ -129,13 +193,12 @@ impl Routes {
         let (ledger, clock) = (self.lessor.ledger(), self.lessor.clock());
         self.settle(&request.reports);
         if let Some(pause) = request.pause {
-            let pause = std::time::Duration::try_from_secs_f64(pause).unwrap_or_default();
+            let pause = Duration::try_from_secs_f64(pause).unwrap_or_default();
             ledger.pin(pause, clock.moment())?;
         }
         ledger.state(clock.moment())
     }
 
-    /// What the agent tells of itself.
     pub(super) fn state(&self) -> Result<AgentState> {
         self.settle(&[]);
         let leases = self.leases.lock();
@@ -143,7 +206,7 @@ impl Routes {
             holder: self.holder(),
             scopes: self.lessor.scopes().to_string(),
             allowance: self.lessor.ledger().state(self.lessor.clock().moment())?,
-            lent: leases.lent(),
+            lent: leases.open.len() as u64,
             leases: leases.granted,
             version: crate::VERSION.to_owned(),
         })
@@ -153,7 +216,7 @@ impl Routes {
 fn leased(token: &AccessToken) -> LeasedToken {
     LeasedToken {
         token: token.secret().to_owned().into(),
-        expires_in: token.left().as_secs_f64(),
+        expires_in: token.expires_in().as_secs_f64(),
         age: token.age().as_secs_f64(),
     }
 }
@@ -163,7 +226,7 @@ fn json(answer: &impl Serialize) -> Result<Vec<u8>> {
         .map_err(|_| Error::new(Kind::InternalError, "the answer cannot be written as JSON"))
 }
 
-/// The answer to a request that fails.
+/// The response to a failed request.
 pub(super) fn refusal(error: &Error) -> Answer {
     let status = if error.kind() == Kind::ConfigError { 409 } else { 502 };
     (status, serde_json::to_vec(&AgentFailure::from(error)).unwrap_or_default())

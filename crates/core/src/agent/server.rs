@@ -1,4 +1,4 @@
-//! [`Agent`]: an agent on its socket: one thread, a task for each connection.
+//! [`Agent`]: an agent on its socket, with one thread and one task for each connection.
 
 use std::future::poll_fn;
 use std::io;
@@ -29,39 +29,39 @@ use super::admission::{AgentLimits, Places, Visit};
 #[cfg(unix)]
 use super::door::other_user;
 use super::door::{Door, own_user};
-use super::lessor::Lessor;
 use super::listener::{Bound, Listen, OwnSocket, Socket};
 use super::message::AgentState;
-use super::routes::{Answer, Routes, refusal};
+use super::routes::{Answer, Lessor, Routes, refusal};
 use crate::clock::Clock;
 use crate::error::{Error, Kind, Result};
 use crate::system;
 
-/// The longest head of a request.
+/// Maximum length of a request head, in bytes.
 const LONGEST_HEAD: usize = 16 << 10;
-/// Longest connection: a client waits no longer.
+/// Maximum duration of a connection. No client waits longer.
 const LONGEST_CONNECTION: Duration = Duration::from_secs(120);
-/// What is read and dropped of a refused request: whoever is still sending would not read why.
+/// How much of a refused request is read and dropped, so that a peer that is still sending can read
+/// why.
 const LONGEST_REST: u64 = 64 << 10;
-/// The pause after a failure to accept, such as no free descriptor.
+/// The pause after accepting failed, for example without a free descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
-/// The length of a secret, in bytes.
+/// The length of a generated secret, in bytes.
 const SECRET: usize = 32;
 
-/// Runs each step of the agent's thread, so that a fork can wait for it.
+/// Runs each step of the agent's thread, so that a fork can wait for the step.
 pub(crate) type TakeStep = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
 
-/// Who may ask an agent, and how its thread runs.
+/// Who may use an agent, and how its thread runs.
 pub struct AgentOptions {
     pub listen: Listen,
-    /// Users, besides the one that it runs as, who may use its socket.
+    /// Users who may use the socket in addition to the agent's own user.
     pub allowed_users: Vec<u32>,
-    /// What its clients tell over TLS without a certificate; `None` makes one, where it is needed.
+    /// The secret of TLS clients without a certificate; `None` generates one if it is needed.
     pub secret: Option<Zeroizing<String>>,
     pub take_step: TakeStep,
 }
 
-/// A running agent. Dropping it ends it.
+/// A running agent. Dropping it stops it.
 pub struct Agent {
     address: AgentAddress,
     secret: Option<Zeroizing<String>>,
@@ -69,20 +69,18 @@ pub struct Agent {
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
     socket: Option<OwnSocket>,
-    /// A forked child has no such thread to join, and the socket is its parent's.
+    /// The process that started the agent. A forked child has no thread to join and does not own
+    /// the socket.
     process: u32,
 }
 
 impl Agent {
-    /// Listens, and answers from now on.
-    ///
-    /// # Errors
-    /// `ConfigError` where it cannot listen there, `CredentialError` for its certificates.
+    /// Listens and starts the agent's thread.
     pub fn start(lessor: Box<dyn Lessor>, options: AgentOptions) -> Result<Self> {
         Self::start_within(lessor, options, AgentLimits::default())
     }
 
-    /// As [`start`](Self::start), with these limits.
+    /// [`start`](Self::start) with other limits.
     fn start_within(
         lessor: Box<dyn Lessor>,
         options: AgentOptions,
@@ -131,13 +129,12 @@ impl Agent {
         &self.address
     }
 
-    /// The value of `SITELINE_AGENT_SECRET`, where clients need one.
+    /// The value of `SITELINE_AGENT_SECRET`, if clients need one.
     #[must_use]
     pub fn secret(&self) -> Option<&str> {
         self.secret.as_ref().map(|secret| secret.as_str())
     }
 
-    /// What it tells of itself.
     pub fn state(&self) -> Result<AgentState> {
         self.routes.state()
     }
@@ -147,19 +144,19 @@ impl Drop for Agent {
     fn drop(&mut self) {
         let thread = self.thread.take();
         if self.process != std::process::id() {
-            // Dropping the channel would wake its receiver on the runtime of the parent process, and
-            // dropping the socket would remove the parent's.
+            // Dropping the channel would wake its receiver on the parent's runtime, and dropping
+            // the socket would remove the parent's.
             let stop = std::mem::replace(&mut self.stop, watch::channel(false).0);
             std::mem::forget((thread, stop, self.socket.take()));
         } else if let Some(thread) = thread {
-            // Both fail only if the thread has ended already.
+            // Both fail only if the thread has already ended.
             let _ = self.stop.send(true);
             let _ = thread.join();
         }
     }
 }
 
-/// What the tasks of all connections share.
+/// The parts that the tasks of all connections share.
 #[derive(Clone)]
 struct Answering {
     routes: Arc<Routes>,
@@ -180,7 +177,8 @@ impl Answering {
         })
     }
 
-    /// Accepts connections until the agent is stopped; dropping the runtime then closes all of them.
+    /// Accepts connections until the agent is stopped; dropping the runtime then closes all of
+    /// them.
     async fn accept(self, socket: Socket, mut stopped: watch::Receiver<bool>) {
         let Ok(listener) = Listener::new(socket) else { return };
         let accepting = async {
@@ -218,15 +216,16 @@ impl Answering {
         tokio::spawn(self.clone().in_steps(served));
     }
 
-    /// Tells a user who may not ask why, whatever it sends.
+    /// Responds to a user who is not allowed, without reading the request.
     #[cfg(unix)]
     fn turn_away(&self, number: u64, stream: tokio::net::UnixStream) {
-        // At once: the buffer of a new socket has room for it. Fails where the client has disconnected.
-        let told = stream.into_std().and_then(|mut stream| {
+        // A write cannot block: the buffer of a new socket has room. It fails if the client has
+        // disconnected.
+        let refused = stream.into_std().and_then(|mut stream| {
             stream.write_all(&other_user())?;
             tokio::net::UnixStream::from_std(stream)
         });
-        let Ok(stream) = told else { return };
+        let Ok(stream) = refused else { return };
         let visit = self.places.refuse(number);
         let answering = self.clone();
         let closed = async move {
@@ -238,8 +237,8 @@ impl Answering {
         tokio::spawn(self.clone().in_steps(closed));
     }
 
-    /// A peer that has disconnected meanwhile costs nothing. Otherwise a descriptor is free once a
-    /// connection that only waits is closed.
+    /// Ignores a peer that has disconnected. After other failures, closes an idle connection to
+    /// free a descriptor.
     async fn after_failed_accept(&self, error: &io::Error) {
         use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
         if matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) {
@@ -287,7 +286,7 @@ impl Answering {
             Clock::system().sleep(self.limits.patience).await;
         };
         tokio::select! {
-            // Fails where the client has disconnected.
+            // Fails if the client has disconnected.
             ended = connection => if let Ok(parts) = ended {
                 visit.leave_answer();
                 self.close(parts.io.into_inner()).await;
@@ -296,18 +295,18 @@ impl Answering {
         }
     }
 
-    /// Closes a connection so that its peer can read the answer: unread bytes would reset it. They are
-    /// dropped, and only so many.
+    /// Closes a connection so that its peer can read the response. Unread bytes would reset it, so
+    /// a limited number of them is read and dropped.
     async fn close(&self, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
         let rest = async {
-            // Both fail where the client has disconnected.
+            // Both fail if the client has disconnected.
             let _ = stream.shutdown().await;
             let _ = tokio::io::copy(&mut stream.take(LONGEST_REST), &mut tokio::io::sink()).await;
         };
         let _late = tokio::time::timeout(self.limits.patience, rest).await;
     }
 
-    /// No byte of a body is read before its peer may ask.
+    /// Reads the body only after the peer was checked.
     async fn answer(&self, request: Request<Incoming>, visit: &Visit) -> Answer {
         let (head, body) = request.into_parts();
         if let Err(error) = self.door.check(&head.headers) {
@@ -318,7 +317,10 @@ impl Answering {
         }
         let body = Limited::new(body, self.limits.body).collect();
         let Ok(Ok(body)) = tokio::time::timeout(self.limits.patience, body).await else {
-            return refusal(&Error::new(Kind::ConfigError, "the request is too long or was cut"));
+            return refusal(&Error::new(
+                Kind::ConfigError,
+                "the request is too long or incomplete",
+            ));
         };
         visit.answer().await;
         self.routes.answer(head.method.as_str(), head.uri.path(), &body.to_bytes()).await
@@ -350,7 +352,7 @@ impl Listener {
         })
     }
 
-    /// Whether the system says who is at the other end.
+    /// Whether the operating system identifies the peer.
     fn knows_peers(&self) -> bool {
         !matches!(self, Self::Tls(..))
     }
@@ -361,7 +363,7 @@ impl Listener {
             Self::Unix(listener) => Accepted::Unix(listener.accept().await?.0),
             Self::Tls(listener, acceptor) => {
                 let stream = listener.accept().await?.0;
-                // A failure only delays answers.
+                // A failure only delays responses.
                 let _ = stream.set_nodelay(true);
                 Accepted::Tls(stream, acceptor.clone())
             }
@@ -375,15 +377,15 @@ impl Accepted {
     }
 }
 
-/// 256 bits that nobody can guess.
+/// Returns a random secret of 256 bits.
 fn new_secret() -> Result<Zeroizing<String>> {
     let mut bytes = Zeroizing::new([0; SECRET]);
     aws_lc_rs::rand::fill(&mut *bytes)
-        .map_err(|_| Error::new(Kind::InternalError, "the system has no random bytes"))?;
+        .map_err(|_| Error::new(Kind::InternalError, "the system provides no random bytes"))?;
     Ok(Zeroizing::new(URL_SAFE_NO_PAD.encode(*bytes)))
 }
 
-/// A secret that a user chose.
+/// Checks a secret that a user chose.
 fn checked(secret: Zeroizing<String>) -> Result<Zeroizing<String>> {
     let is_long =
         URL_SAFE_NO_PAD.decode(secret.as_bytes()).is_ok_and(|bytes| bytes.len() >= SECRET);
@@ -391,7 +393,7 @@ fn checked(secret: Zeroizing<String>) -> Result<Zeroizing<String>> {
         return Ok(secret);
     }
     Err(Error::new(Kind::ConfigError, "SITELINE_AGENT_SECRET is shorter than 256 bits.")
-        .with_hint("It is base64url of 32 random bytes; without it the agent makes one."))
+        .with_hint("Use base64url of 32 random bytes, or unset it: the agent then generates one."))
 }
 
 #[cfg(test)]

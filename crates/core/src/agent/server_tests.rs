@@ -90,7 +90,8 @@ fn asked(agent: &Agent, tls: ClientTls) -> Result<AgentState> {
     connection.call("/v1/state", None::<&()>, Duration::from_secs(60))
 }
 
-/// Starts a TLS agent with a secret. Returns the agent, the TLS settings for a client, and the port.
+/// Starts a TLS agent with a secret. Returns the agent, the TLS settings for a client, and the
+/// port.
 fn tls_agent(folder: &Folder) -> (Agent, ClientTls, u16) {
     let key = KeyPair::generate().expect("a key");
     let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("names");
@@ -178,6 +179,6 @@ mod local {
         let chunk = vec![b' '; 1 << 16];
         let sent = (0..1_000).take_while(|_| stream.write_all(&chunk).is_ok()).count();
         // The limit is above zero because some chunks fit into the socket buffers.
-        assert!(sent < 40, "{sent} pieces of 64 kB were read");
+        assert!(sent < 40, "{sent} chunks of 64 KiB were read");
     }
 }

@@ -1,4 +1,4 @@
-//! What proves a client and its agent to each other over a network: certificates, or a secret.
+//! Mutual authentication of a client and its agent over a network, by certificates or a secret.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,19 +15,19 @@ use crate::files::{read_whole, text_of};
 use crate::http::{ServerVerifier, certificates, provider};
 use crate::system::exhausted_files;
 
-/// The largest file of certificates or of a key.
+/// Maximum size of a certificate or key file, in bytes.
 const LARGEST_FILE: u64 = 16 * 1024 * 1024;
 
-/// What a client shows to its agent, and whom it trusts. Over a socket of this machine nothing of it is
-/// used. Files are read when the first call is made.
+/// The identity of a client and the CA that it trusts. Unix sockets do not use it. The files are
+/// read at the first call.
 #[derive(Clone, Default)]
 pub struct ClientTls {
-    /// The certificates (PEM) of the authority of the agent's certificate; `None` for those that the
-    /// machine trusts.
+    /// The CA certificates for the agent's certificate, as PEM; `None` for the machine's trust
+    /// store.
     pub authority: Option<PathBuf>,
-    /// The certificate (PEM) and the private key that it shows.
+    /// The client certificate (PEM) and its private key.
     pub identity: Option<(PathBuf, PathBuf)>,
-    /// The secret that it tells, in the place of a certificate.
+    /// The secret that the client sends if it has no certificate.
     pub secret: Option<Zeroizing<String>>,
 }
 
@@ -50,7 +50,7 @@ impl ClientTls {
             ServerVerifier::of_certificates(chain(path)?, &provider())?
         } else {
             let platform =
-                Verifier::new(provider()).map_err(|_| unusable("the machine's trust"))?;
+                Verifier::new(provider()).map_err(|_| unusable("the machine's trust store"))?;
             ServerVerifier::of_platform(platform)
         };
         let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
@@ -67,21 +67,21 @@ impl ClientTls {
 pub(super) fn authority(path: &Path) -> Result<RootCertStore> {
     let mut store = RootCertStore::empty();
     for certificate in chain(path)? {
-        store.add(certificate).map_err(|_| unreadable(path, "a certificate of an authority"))?;
+        store.add(certificate).map_err(|_| unreadable(path, "a CA certificate"))?;
     }
     Ok(store)
 }
 
-/// A certificate, and those between it and its authority.
+/// Reads a certificate and its intermediates.
 pub(super) fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let bytes = bytes_of(path)?;
     certificates(&bytes).map_err(|why| {
-        let message = format!("The file of certificates {:?} {why}.", path.to_string_lossy());
+        let message = format!("The certificate file {:?} {why}.", path.to_string_lossy());
         Error::new(Kind::CredentialError, message)
     })
 }
 
-/// In any encoding of a text.
+/// Reads a private key in any text encoding.
 pub(super) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>> {
     let bytes = bytes_of(path)?;
     let key = text_of(&bytes).and_then(|text| PrivateKeyDer::from_pem_slice(text.as_bytes()).ok());
@@ -115,5 +115,5 @@ fn unreadable(path: &Path, what: &str) -> Error {
 
 fn unusable(what: &str) -> Error {
     Error::new(Kind::TlsError, format!("{what} cannot be used for the connection to the agent."))
-        .with_hint("SITELINE_AGENT_CA names a file of the certificates to trust.")
+        .with_hint("Set SITELINE_AGENT_CA to a file with the certificates to trust.")
 }

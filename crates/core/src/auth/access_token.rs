@@ -15,17 +15,17 @@ use super::issuer::Issued;
 use super::scope::ScopeSet;
 use crate::clock::Clock;
 
-/// With less time left, a token is renewed while other callers still use it. Reduced by a random part
-/// of up to a half, so that processes that started together do not renew together.
+/// Remaining lifetime at which a token is renewed while other callers still use it. It is reduced
+/// by a random part of up to a half, so that processes that started together do not renew together.
 const RENEW: Duration = Duration::from_secs(120);
-/// With less time left, callers wait for the renewal.
+/// Remaining lifetime at which callers wait for the renewal.
 const RENEW_FIRST: Duration = Duration::from_secs(15);
-/// With less time left, a token is no longer used.
+/// Remaining lifetime at which a token is no longer used.
 const UNUSABLE: Duration = Duration::from_secs(5);
 
 static NEXT_GENERATION: AtomicU64 = AtomicU64::new(1);
 
-/// A bearer token (§2.2). It cannot be printed.
+/// A bearer token. Its `Debug` output omits the secret.
 #[derive(Clone)]
 pub struct AccessToken {
     authorization: HeaderValue,
@@ -43,7 +43,7 @@ impl AccessToken {
         self.authorization.clone()
     }
 
-    /// The token alone, to redact it in texts that echo it.
+    /// The token without `Bearer`, to redact it in texts that echo it.
     pub fn secret(&self) -> &str {
         self.authorization.to_str().unwrap_or_default().trim_start_matches("Bearer ")
     }
@@ -60,22 +60,22 @@ impl AccessToken {
         self.clock.monotonic().saturating_sub(self.obtained)
     }
 
-    /// From its request to its end.
+    /// The time from its request to its end.
     #[must_use]
     pub fn lifetime(&self) -> Duration {
         self.lifetime
     }
 
-    /// The remaining lifetime, the shorter by two clocks: the wall clock advances while the machine is
-    /// suspended, the monotonic clock cannot be set back.
+    /// The remaining lifetime, the shorter by two clocks: the wall clock advances while the machine
+    /// is suspended, and the monotonic clock cannot be set back.
     #[must_use]
-    pub fn left(&self) -> Duration {
+    pub fn expires_in(&self) -> Duration {
         let wall = self.clock.wall().duration_since(self.obtained_wall);
         let wall = Duration::try_from(wall).unwrap_or_default();
         self.lifetime.saturating_sub(self.age().max(wall))
     }
 
-    /// The SHA-256 of the token: it tells two tokens apart where neither may be shown.
+    /// The SHA-256 of the token. It identifies the token without showing it.
     #[must_use]
     pub(crate) fn digest(&self) -> String {
         URL_SAFE_NO_PAD.encode(digest(&SHA256, self.secret().as_bytes()))
@@ -94,9 +94,9 @@ pub(super) struct CachedToken {
     pub(super) access: AccessToken,
     /// The granted scopes; `None` if the service did not name them.
     pub(super) scopes: Option<ScopeSet>,
-    /// With less time left, it is renewed.
+    /// Remaining lifetime at which it is renewed.
     pub(super) renew_at: Duration,
-    /// A renewal failed and a warning was logged.
+    /// Whether a renewal failed and a warning was logged.
     pub(super) renewal_failed: bool,
 }
 
@@ -119,12 +119,12 @@ impl CachedToken {
         }
     }
 
-    /// With less time left, callers wait for its renewal.
+    /// Remaining lifetime at which callers wait for its renewal.
     pub(super) fn renew_first_at(&self) -> Duration {
         RENEW_FIRST.min(self.access.lifetime / 8)
     }
 
-    /// With less time left, it is no longer used.
+    /// Remaining lifetime at which it is no longer used.
     pub(super) fn unusable_at(&self) -> Duration {
         UNUSABLE.min(self.access.lifetime / 20)
     }
@@ -146,7 +146,8 @@ mod tests {
             let issued = Issued { grant, asked: clock.monotonic(), asked_wall: clock.wall() };
             CachedToken::new(issued, &clock)
         };
-        // Lifetime, then in milliseconds when it is renewed at the earliest, first, and not used.
+        // The lifetime in seconds, then three margins in milliseconds: earliest renewal, first,
+        // unusable.
         for (seconds, renew, first, unusable) in
             [(600, 120_000, 15_000, 5_000), (80, 40_000, 10_000, 4_000), (10, 5_000, 1_250, 500)]
         {

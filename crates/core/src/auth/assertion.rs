@@ -1,8 +1,8 @@
 //! The client assertion (§2.1): a signed JWT that is used once.
 //!
 //! Its header is serialised from a struct with `alg`, `kid` and an optional `typ`, so `jku`, `x5u`
-//! and `x5c` cannot be added. An [`Assertion`] can be neither copied nor printed, and the request that
-//! sends it consumes it: each attempt creates its own.
+//! and `x5c` cannot be added. An [`Assertion`] can be neither copied nor printed, and the request
+//! that sends it consumes it: each attempt creates its own.
 
 use std::fmt;
 use std::time::Duration;
@@ -19,19 +19,19 @@ use crate::{Error, Kind, Result};
 
 /// `exp` is at most five minutes after `iat` (§8).
 pub(super) const LONGEST_LIFETIME: Duration = Duration::from_secs(300);
-/// `nbf` allows "only necessary clock tolerance" (§2.1): never more than this.
+/// `nbf` allows "only necessary clock tolerance" (§2.1). This is the maximum.
 pub(super) const LARGEST_TOLERANCE: Duration = Duration::from_secs(60);
 
 /// The settings of all assertions of a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AssertionSettings {
-    /// `aud`, which the service compares as text (§2.1); `None` is `BaseUrl::token_url`.
+    /// `aud`, which the service compares as text; `None` is `BaseUrl::token_url`.
     pub audience: Option<String>,
     /// From `iat` to `exp`: 1 to 300 whole seconds; 120.
     pub lifetime: Duration,
     /// From `nbf` to `iat`: 0 to 60 whole seconds; 0.
     pub tolerance: Duration,
-    /// Whether the header also has `"typ": "JWT"`; the interface names only the other two.
+    /// Whether the header also contains `"typ": "JWT"`. The interface names only `alg` and `kid`.
     pub typ: bool,
 }
 
@@ -43,11 +43,11 @@ impl Default for AssertionSettings {
 }
 
 impl AssertionSettings {
-    /// Checks the limits of the interface (§8).
+    /// Checks the limits of the interface.
     ///
     /// # Errors
-    /// [`Kind::ConfigError`] for a lifetime or tolerance out of range or not of whole seconds, and for
-    /// an audience that is empty or has spaces around it or control characters.
+    /// [`Kind::ConfigError`] for a lifetime or tolerance that is out of range or has a fraction,
+    /// and for an audience that is empty, contains control characters, or has spaces around it.
     pub(super) fn check(&self) -> Result<()> {
         let is_wrong = |audience: &&str| {
             audience.is_empty()
@@ -57,11 +57,11 @@ impl AssertionSettings {
         if let Some(audience) = self.audience.as_deref().filter(is_wrong) {
             return Err(Error::new(
                 Kind::ConfigError,
-                format!("audience={audience:?} is empty or has unexpected white space."),
+                format!("audience={audience:?} is empty or contains unexpected white space."),
             )
             .with_hint(
-                "It is the address of the token endpoint as the service knows it, and is compared as \
-                 text. The default is {base_url}/api/customer/oauth/token.",
+                "The service compares it with the address of its token endpoint as text. The \
+                 default is {base_url}/api/customer/oauth/token.",
             ));
         }
         check_seconds("lifetime", self.lifetime, Duration::from_secs(1), LONGEST_LIFETIME)?;
@@ -76,26 +76,26 @@ fn check_seconds(name: &str, given: Duration, least: Duration, most: Duration) -
     Err(Error::new(
         Kind::ConfigError,
         format!(
-            "The assertion's {name} is {given:?}; it must be whole seconds from {} to {}.",
+            "The assertion's {name} is {given:?}. It must be whole seconds from {} to {}.",
             least.as_secs(),
             most.as_secs(),
         ),
     )
     .with_hint(
-        "The service refuses an assertion that expires more than five minutes after it was issued; \
-         the defaults (lifetime 120 s, tolerance 0 s) suit every clock that a time server sets.",
+        "The service refuses an assertion that is valid for more than five minutes. The defaults \
+         (lifetime 120 s, tolerance 0 s) suit every clock that a time server sets.",
     ))
 }
 
-/// A signed assertion for one request. Not `Clone`; [`into_form_value`](Self::into_form_value)
-/// consumes it.
+/// A signed assertion for one request. It is not `Clone`, and
+/// [`into_form_value`](Self::into_form_value) consumes it.
 pub(super) struct Assertion {
     text: Zeroizing<String>,
     jti: String,
 }
 
 impl Assertion {
-    /// The compact JWT, only for the form field `client_assertion` (§4.1).
+    /// The compact JWT, for the form field `client_assertion` only.
     #[must_use]
     pub(crate) fn into_form_value(self) -> Zeroizing<String> {
         self.text
@@ -133,13 +133,15 @@ struct Claims<'a> {
     jti: &'a str,
 }
 
-/// Creates and signs an assertion issued at `now`, the estimated service time, for the token endpoint.
+/// Creates and signs an assertion issued at `now`, the estimated service time, for the token
+/// endpoint.
 ///
 /// Every call uses a new random `jti` (122 random bits, 32 characters), because the service accepts
-/// each only once, whatever the outcome of the request (§3.2).
+/// each value only once, even if the request fails.
 ///
 /// # Errors
-/// The error of the signer, and [`Kind::CredentialError`] if its signature does not match the public key.
+/// The error of the signer; [`Kind::CredentialError`] if its signature does not match the public
+/// key.
 pub(super) async fn make(
     credential: &Credential,
     token_url: &str,
@@ -165,7 +167,7 @@ pub(super) async fn make(
     Ok(Assertion { text, jti })
 }
 
-/// A part of a compact JWT: JSON in base64url without padding.
+/// Encodes a part of a compact JWT: JSON in base64url without padding.
 fn part(value: &impl Serialize) -> Result<String> {
     let json = serde_json::to_vec(value).map_err(|_| {
         Error::new(Kind::InternalError, "An assertion could not be written as JSON.")
@@ -173,7 +175,7 @@ fn part(value: &impl Serialize) -> Result<String> {
     Ok(URL_SAFE_NO_PAD.encode(json))
 }
 
-/// [`AssertionSettings::check`] limits the durations to 300 s.
+/// Cannot overflow: [`AssertionSettings::check`] limits the durations to 300 s.
 fn whole_seconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_secs()).unwrap_or(0)
 }

@@ -1,24 +1,23 @@
-//! [`Authentication`]: how a client proves to be its integration, in the two modes of §1.
+//! [`Authentication`]: how a client proves its identity, in the two modes of §1.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::{Credential, MutualTls};
 
-/// A credential of either mode. Cheap to clone; safe to print.
+/// A credential of either mode. Cheap to clone. Its `Debug` output contains no secret.
 #[derive(Clone)]
 pub enum Authentication {
-    /// Customer-managed: a signed assertion is exchanged for a token (§5.2).
+    /// Customer-managed: a signed assertion is exchanged for a token.
     Assertion(Credential),
-    /// Platform-managed: mutual TLS (§5.6).
+    /// Platform-managed: mutual TLS.
     MutualTls(MutualTls),
-    /// Customer-managed, with the key in another process, an agent; by its subject.
+    /// Customer-managed, by its subject. An agent in another process holds the key.
     Leased(Arc<str>),
 }
 
 impl Authentication {
-    /// What the service knows the integration by, as far as the client does: the credential's subject,
-    /// or that of the certificate.
+    /// The subject of the credential or the certificate.
     #[must_use]
     pub fn subject(&self) -> &str {
         match self {

@@ -1,5 +1,5 @@
 //! The formats of a private key. [`read`] recognises PEM, DER and JWK, decrypts, and returns the
-//! numbers of an RSA key. An error names what was found instead, without showing its content.
+//! numbers of an RSA key. An error names the format that was found, without showing its content.
 
 use pkcs8::der::asn1::UintRef;
 use pkcs8::der::{Reader as _, SecretDocument, SliceReader, Tag};
@@ -15,8 +15,7 @@ use crate::files::{decode_base64, first_element, is_bare_base64, is_pem, member_
 /// Reads a private key in any format.
 pub(super) fn read(bytes: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Err(refused("The private key is empty.")
-            .with_hint("Check the file or variable that it comes from."));
+        return Err(refused("The private key is empty.").with_hint("Check the source of the key."));
     }
     let text = text_of(bytes);
     if let Some(text) = &text {
@@ -33,15 +32,15 @@ pub(super) fn read(bytes: &[u8], passphrase: Option<&[u8]>) -> Result<Components
     }
 }
 
-/// Whether a text looks like a key: it has a BEGIN line or a line break, or is a JSON object or long
-/// base64. Such a text is never treated as a path, nor shown (K1).
+/// Whether a text looks like a key: it has a BEGIN line or a line break, or is a JSON object or
+/// long base64. Such a text is never treated as a path and never shown.
 #[must_use]
 pub fn is_key_text(text: &str) -> bool {
     let start = text.trim_start_matches('\u{feff}').trim_start();
     is_pem(text) || text.contains(['\n', '\r']) || start.starts_with('{') || is_bare_base64(text)
 }
 
-/// `None` if the text is neither PEM nor JSON.
+/// Returns `None` if the text is neither PEM nor JSON.
 fn read_text(text: &str, passphrase: Option<&[u8]>) -> Result<Option<Components>> {
     if is_pem(text) {
         read_der(&pem::private_key_der(text)?, passphrase).map(Some)
@@ -115,7 +114,7 @@ fn read_pkcs8(der: &[u8]) -> Result<Components> {
     }
 }
 
-/// `None` for plain RSA.
+/// Returns `None` for plain RSA.
 fn algorithm_name(oid: ObjectIdentifier) -> Option<&'static str> {
     Some(match oid.to_string().as_str() {
         "1.2.840.113549.1.1.1" => return None,
@@ -133,14 +132,14 @@ fn read_encrypted(der: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
     read_pkcs8(decrypt(der, passphrase)?.as_bytes())
 }
 
-/// The PKCS#8 of an encrypted private key.
+/// Decrypts a private key and returns it as PKCS#8.
 ///
 /// # Errors
-/// `CredentialError` without a passphrase, for a wrong one, and for an encryption that is not supported.
+/// `CredentialError` without a passphrase, for a wrong one, and for an unsupported encryption.
 pub(super) fn decrypt(der: &[u8], passphrase: Option<&[u8]>) -> Result<SecretDocument> {
     let Some(passphrase) = passphrase else {
-        return Err(refused("The private key is encrypted and no passphrase was given.")
-            .with_hint("Give it as passphrase=, from a vault or an environment variable."));
+        return Err(refused("The private key is encrypted, and there is no passphrase.")
+            .with_hint("Pass it as passphrase=, from a vault or an environment variable."));
     };
     key_cost::check(der)?;
     let encrypted = EncryptedPrivateKeyInfoRef::try_from(der).map_err(|_| unknown_encryption())?;
@@ -152,7 +151,7 @@ pub(super) fn decrypt(der: &[u8], passphrase: Option<&[u8]>) -> Result<SecretDoc
         ) => unknown_encryption(),
         _ => wrong_passphrase(),
     })?;
-    // One wrong passphrase in 256 gives a valid padding and random bytes before it.
+    // One in 256 wrong passphrases yields a valid padding after random bytes.
     match member_tags(opened.as_bytes()).as_deref() {
         Some([Tag::Integer, Tag::Sequence, Tag::OctetString, ..]) => Ok(opened),
         _ => Err(wrong_passphrase()),
@@ -161,27 +160,27 @@ pub(super) fn decrypt(der: &[u8], passphrase: Option<&[u8]>) -> Result<SecretDoc
 
 pub(super) fn wrong_passphrase() -> Error {
     refused("The private key could not be decrypted with this passphrase.").with_hint(
-        "Check that it has no line break or quotes at its end and belongs to this key file.",
+        "Check that it belongs to this key file and does not end with a line break or quotes.",
     )
 }
 
 pub(super) fn unknown_encryption() -> Error {
-    refused("The private key is encrypted in an old or rare way that is not supported.").with_hint(
-        "Convert it once, then load the new file with the same passphrase: openssl pkcs8 -topk8 \
-         -v2 aes-256-cbc -v2prf hmacWithSHA256 -in key.pem -out key-pkcs8.pem",
+    refused("The encryption of the private key is old or rare, and not supported.").with_hint(
+        "Convert the key once and keep the passphrase: openssl pkcs8 -topk8 -v2 aes-256-cbc -v2prf \
+         hmacWithSHA256 -in key.pem -out key-pkcs8.pem",
     )
 }
 
 fn damaged() -> Error {
     refused("The private key is damaged: its encoding is truncated or inconsistent.").with_hint(
-        "Copy the complete file again in binary mode; `openssl pkey -check` gives details.",
+        "Copy the complete file again in binary mode. `openssl pkey -check` shows details.",
     )
 }
 
 fn unrecognised() -> Error {
     refused("This is not a private key in a known format.").with_hint(
-        "Known formats are PEM (PKCS#8, plain or encrypted; PKCS#1), the same in DER, and a JWK with \
-         its private members. If you meant the path of a file, remove line breaks from it.",
+        "Known formats are PEM (PKCS#8, plain or encrypted; PKCS#1), the same in DER, and a JWK \
+         with its private members. If you meant a path, remove line breaks from it.",
     )
 }
 

@@ -1,6 +1,5 @@
 //! The exchange of a proof, usually an assertion, for an access token (§4.1): one call and its
-//! attempts. Every attempt signs a new assertion, because the service accepts a `jti` once, whatever
-//! the outcome.
+//! attempts. Every attempt signs a new assertion, because the service accepts a `jti` only once.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,27 +15,26 @@ use crate::error::{Error, Kind, Result};
 use crate::http::base_url::TOKEN_PATH;
 use crate::http::{Call, Deadline, Ledger, OpenNote, Policy, Request, RequestKind, Transport};
 
-/// So many begin at the same time without a wait ...
+/// This many clients may start together without a wait.
 const UNSPREAD: u64 = 2;
-/// ... others within this time for each that has begun before, ...
+/// Each earlier start adds this much to the maximum wait of the others.
 const SPREAD: Duration = Duration::from_millis(150);
-/// ... at most.
+/// Limit of the maximum wait.
 const LONGEST_SPREAD: Duration = Duration::from_secs(5);
 
-/// What a token request needs: the client's connections, clock and credential.
+/// The parts of a client that a token request uses.
 #[derive(Clone, Copy)]
 pub(crate) struct Exchange<'a> {
-    /// The connections to the service.
     pub transport: &'a Transport,
     /// The client's estimate of the service's time.
     pub time: &'a ServiceTime,
-    /// What the client proves its identity with.
+    /// The client's proof of identity.
     pub proof: Proof<'a>,
-    /// The retry policy.
     pub policy: &'a Policy,
     /// The caller's deadline.
     pub deadline: Deadline,
-    /// Counts them for the integration, and contains pauses recorded by other processes (§5.4).
+    /// Counts token requests for the integration, and contains pauses that other processes
+    /// recorded.
     pub ledger: &'a dyn Ledger,
 }
 
@@ -49,7 +47,7 @@ impl Issuer for Exchange<'_> {
     async fn issue(&self, wish: &TokenWish<'_>) -> Result<Issued> {
         let TokenWish { scopes, quota, gate, tries, .. } = *wish;
         let clock = self.time.clock();
-        // Before the call, whose limits do not count the wait.
+        // The call begins afterwards, so its limits do not include this wait.
         if tries == Tries::All {
             self.spread_start().await?;
         }
@@ -108,15 +106,15 @@ impl Issuer for Exchange<'_> {
 }
 
 impl Exchange<'_> {
-    /// Where many processes begin at the same time, each waits a random part of a few seconds, because
-    /// token requests are limited over the whole integration (§5.4). The first ones never wait, nor does
-    /// a caller for more than a part of the time that it has.
+    /// Waits a random part of a few seconds if many processes start together, because token
+    /// requests are limited per integration. The first ones never wait, and a caller waits at most
+    /// a quarter of its time.
     async fn spread_start(&self) -> Result<()> {
         let clock = self.time.clock();
         let others = self.ledger.begin_token_request(clock.moment())?;
         let spread = SPREAD.saturating_mul(u32::try_from(others).unwrap_or(u32::MAX));
         if others > UNSPREAD {
-            let longest = self.deadline.left(clock).map_or(LONGEST_SPREAD, |left| left / 4);
+            let longest = self.deadline.remaining(clock).map_or(LONGEST_SPREAD, |left| left / 4);
             clock.sleep(spread.min(LONGEST_SPREAD).min(longest).mul_f64(fastrand::f64())).await;
         }
         Ok(())
@@ -151,14 +149,13 @@ impl Exchange<'_> {
         grant::read(&reply, scopes, &path, self.time.now())
     }
 
-    /// The rest of a pause that another process recorded in the ledger, and the error for it; `None`
-    /// without a pause.
+    /// The rest of a pause that another process recorded in the ledger, and the error for it.
     fn shared_pause(&self) -> Result<Option<(Duration, Error)>> {
         let paused = self.ledger.token_pause(self.time.clock().moment())?;
         let Some((left, until)) = paused else { return Ok(None) };
         let message = format!(
-            "the service accepts no token request before {until:.0}: another client that shares this \
-             ledger was asked to wait (§5.4)"
+            "the service accepts no token request before {until:.0}: it asked another client that \
+             shares this ledger to wait"
         );
         let because = Error::new(Kind::RateLimited, message).with(|context| {
             context.retry_after = Some(left);
@@ -184,14 +181,14 @@ impl Exchange<'_> {
     }
 
     /// Whether the reply shows a skew for which the assertion was not corrected: it was unknown or
-    /// small, or the local clock has been set since. A difference that the measurement itself may
-    /// explain is none.
+    /// small, or the local clock was set since. A difference within the error of the measurement
+    /// does not count.
     fn correction_helps(&self, applied: Option<Skew>) -> bool {
         let applied = applied.map_or(SignedDuration::ZERO, |skew| skew.estimate);
         self.correctable().is_some_and(|skew| (skew.estimate - applied).abs() > skew.error())
     }
 
-    /// Adds everything that may be the cause: the service does not say which check failed (§7).
+    /// Adds all possible causes, because the service does not report which check failed.
     fn explain(
         &self,
         error: Error,
@@ -202,19 +199,19 @@ impl Exchange<'_> {
         let skew = self.time.skew();
         let seconds = skew.map(|skew| skew.as_secs_f64());
         let clock = match skew {
-            None => "the service's clock is not known".to_owned(),
+            None => "the service's clock is unknown".to_owned(),
             Some(skew) => format!(
                 "the service's clock is {:+.0} s from this machine's{}",
-                // The sum is not -0.
+                // Adding zero turns -0 into 0.
                 skew.as_secs_f64().round() + 0.0,
                 if corrected { " (corrected for in the last attempt)" } else { "" }
             ),
         };
         let mut hint = format!(
-            "The service does not say which check failed. Compare:\n\
+            "The service does not report which check failed. Compare:\n\
              - kid {} must be the thumbprint of the enrolled key\n\
              - aud {} must be the token endpoint as the service knows it (audience=)\n\
-             - sub {} must be what enrollment returned\n\
+             - sub {} must be the subject that enrollment returned\n\
              - {clock}\n\
              - the integration may not be approved yet",
             credential.kid(),
@@ -224,7 +221,7 @@ impl Exchange<'_> {
         let beyond = self.time.measured().is_some_and(|skew| !skew.is_correctable());
         let error = if corrected || beyond {
             if self.transport.base_url().is_loopback() {
-                hint += "\n- if the service is a siteline.Sandbox, its clock was moved or stands still: \
+                hint += "\n- if the service is a siteline.Sandbox, its clock is moved or frozen: \
                          set all variables of sandbox.env(), or pass clock=sandbox.clock";
             }
             let (ours, theirs) = self.both_clocks(skew.unwrap_or_default());

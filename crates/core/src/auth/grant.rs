@@ -1,5 +1,5 @@
-//! The reply to a token request (§2.2): a grant or an error. Services use various statuses for the same
-//! error, so the member `error` decides, and the status only without it (docs/internals/faults.md section 1).
+//! The reply to a token request (§2.2): a grant or an error. Services use various statuses for the
+//! same error, so the member `error` decides, and the status only without it.
 
 use std::time::Duration;
 
@@ -12,21 +12,21 @@ use crate::error::{Error, Kind, Result, Secret};
 use crate::http::problem::without_mark;
 use crate::http::{Problem, Reply};
 
-/// Assumed if the reply has no lifetime: short enough to be harmless.
+/// The lifetime if the reply does not state one: short enough to be harmless.
 const UNSTATED_LIFETIME: Duration = Duration::from_secs(60);
-/// A longer lifetime is reduced to this; the interface says 600 s (§8).
+/// The maximum lifetime in seconds. The interface says 600 s (§8).
 const LONGEST_LIFETIME: f64 = 3_600.0;
 
-/// The interface does not show whether a client certificate needs a token as well (§5.6).
+/// The interface does not show whether a client certificate needs a token too.
 const PERHAPS_NO_TOKENS: &str =
-    "if the certificate alone authorises requests, leave client_id= out of MutualTls";
+    "if the certificate alone authorizes requests, leave client_id= out of MutualTls";
 
 const OTHER_SERVICE: &str = "a login page of the network or another service may have replied";
 
-/// The members that hold tokens.
+/// The members that contain tokens.
 const TOKENS: [&str; 3] = ["access_token", "refresh_token", "id_token"];
 
-/// A granted access token. A refresh token is ignored (§2.2).
+/// A granted access token. A refresh token is ignored.
 pub(super) struct Grant {
     /// The value of the header `Authorization`, marked as sensitive.
     pub(super) authorization: HeaderValue,
@@ -36,7 +36,7 @@ pub(super) struct Grant {
     pub(super) scopes: Option<ScopeSet>,
 }
 
-/// Reads the reply to a request at `path` for these scopes; `now` is service time.
+/// Reads the reply to a request at `path` for these scopes. `now` is service time.
 ///
 /// # Errors
 /// `AuthenticationError`, `ScopeError`, `RequestRejected`, `RateLimited`, `ServiceUnavailable`,
@@ -75,7 +75,7 @@ pub(super) fn read(
         Ok(_) | Err(_) => return Err(refusal(&Problem::default(), reply, path, now)),
     };
     let outcome = granted(&members, reply, requested, path, now);
-    // A header may have the token too.
+    // A header may contain the token too.
     outcome.map_err(|error| {
         let tokens = TOKENS.iter().filter_map(|name| members.get(*name).and_then(Value::as_str));
         error.without(&tokens.map(Secret::token).collect::<Vec<_>>())
@@ -117,13 +117,13 @@ fn refused(
             let named = named_scopes(problem, requested);
             let message = format!("the service refused the scope {}", named.join(" "));
             error(Kind::ScopeError, &message)
-                .with_hint("every requested scope must be allowed for the credential (§4.1)")
+                .with_hint("every requested scope must be allowed for the credential")
                 .with(|context| context.missing = named)
         }
         Some("temporarily_unavailable") => {
             error(Kind::ServiceUnavailable, "the service cannot issue tokens at the moment")
         }
-        Some("slow_down") => error(Kind::RateLimited, "tokens were requested too often"),
+        Some("slow_down") => error(Kind::RateLimited, "too many token requests"),
         Some(
             "invalid_request" | "unsupported_grant_type" | "unauthorized_client" | "invalid_grant",
         ) => {
@@ -134,7 +134,7 @@ fn refused(
     }
 }
 
-/// An error reply without a known code.
+/// Converts an error reply without a known code.
 fn refusal(problem: &Problem, reply: &Reply, path: &str, now: Timestamp) -> Error {
     let what = format!("POST {path}");
     match reply.status {
@@ -142,13 +142,13 @@ fn refusal(problem: &Problem, reply: &Reply, path: &str, now: Timestamp) -> Erro
         401 => not_this_client(problem, reply, path, now),
         404 => problem
             .by_status(&what, reply, now)
-            .with_hint("there is no token endpoint at this path: check base_url and its prefix"),
+            .with_hint("there is no token endpoint at this path: check base_url= and its prefix"),
         _ => problem.by_status(&what, reply, now),
     }
 }
 
-/// The proof of the client was refused: the certificate of the connection, if it had one to present, or
-/// the assertion.
+/// The service refused the client's proof: the certificate of the connection if it had one,
+/// otherwise the assertion.
 fn not_this_client(problem: &Problem, reply: &Reply, path: &str, now: Timestamp) -> Error {
     if reply.presented {
         return problem.certificate_refused(&format!("POST {path}"), reply, now);
@@ -156,7 +156,7 @@ fn not_this_client(problem: &Problem, reply: &Reply, path: &str, now: Timestamp)
     problem.error(Kind::AuthenticationError, "the service refused the assertion", reply, now)
 }
 
-/// The scopes that the error reply names, or all requested scopes.
+/// The scopes in the error reply, or all requested scopes.
 fn named_scopes(problem: &Problem, requested: &ScopeSet) -> Vec<String> {
     let detail = problem.detail.as_deref().unwrap_or_default();
     let named: Vec<String> =
@@ -175,14 +175,14 @@ fn authorization(members: &Map<String, Value>) -> Result<HeaderValue> {
         return refuse("the token reply has no token");
     };
     if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return refuse("the token is empty, or has characters that are not valid in a header");
+        return refuse("the token is empty, or contains characters that are invalid in a header");
     }
     match HeaderValue::from_str(&format!("Bearer {value}")) {
         Ok(mut header) => {
             header.set_sensitive(true);
             Ok(header)
         }
-        Err(_) => refuse("the token is not valid in a header"),
+        Err(_) => refuse("the token is invalid in a header"),
     }
 }
 
@@ -191,7 +191,7 @@ fn lifetime(members: &Map<String, Value>) -> Result<Duration> {
         None | Some(Value::Null) => {
             log::warn!(
                 target: "siteline::token",
-                "the token reply has no lifetime; the token is used for {} s",
+                "the token reply states no lifetime; the token is used for {} s",
                 UNSTATED_LIFETIME.as_secs()
             );
             return Ok(UNSTATED_LIFETIME);
@@ -211,12 +211,13 @@ fn lifetime(members: &Map<String, Value>) -> Result<Duration> {
     }
 }
 
-/// Services may grant fewer scopes than requested without an error; data requests would fail later.
+/// Refuses a grant with too few scopes. Services grant fewer without an error, and data requests
+/// would fail later.
 fn check_scopes(grant: &Grant, requested: &ScopeSet, reply: &Reply) -> Result<()> {
     let Some(granted) = &grant.scopes else {
         log::info!(
             target: "siteline::token",
-            "the token reply has no scope; the granted scopes are not verified"
+            "the token reply states no scope; the granted scopes are not verified"
         );
         return Ok(());
     };

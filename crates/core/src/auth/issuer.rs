@@ -1,5 +1,5 @@
-//! [`Issuer`]: where a [`TokenSource`](super::TokenSource) gets its tokens: from the service, by an
-//! exchange, or from another process that holds the key.
+//! [`Issuer`]: the source of the tokens of a [`TokenSource`](super::TokenSource): an exchange with
+//! the service, or another process that holds the key.
 
 use std::time::Duration;
 
@@ -15,44 +15,36 @@ use crate::http::RetryQuota;
 
 /// Issues tokens, one for each call.
 pub(crate) trait Issuer: Sync {
-    /// Whether the current call can get a token.
-    ///
-    /// # Errors
-    /// Why not.
+    /// Returns an error if the current call cannot obtain a token.
     fn check(&self) -> Result<()>;
 
-    /// A new token.
-    ///
-    /// # Errors
-    /// Those of the exchange.
+    /// Returns a new token.
     fn issue(&self, wish: &TokenWish<'_>) -> impl Future<Output = Result<Issued>> + Send;
 }
 
-/// What a token is wanted for, and how long it may be tried.
+/// The parameters of a token request.
 pub(crate) struct TokenWish<'a> {
-    /// Its scopes.
     pub scopes: &'a ScopeSet,
     /// The digest of a token that the service has refused.
     pub refused: Option<String>,
     pub(super) quota: &'a RetryQuota,
     pub(super) gate: &'a RetryAfterGate,
-    /// The number of attempts.
     pub tries: Tries,
 }
 
 /// The number of attempts to get a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tries {
-    /// All attempts of the policy: no caller can continue without a token.
+    /// All attempts of the policy. The caller cannot continue without a token.
     All,
-    /// One attempt: the old token is still valid.
+    /// One attempt. The old token is still valid.
     One,
-    /// One attempt that waits for no pause and is not repeated by a corrected clock either: a diagnosis
-    /// looks at what one request brings.
+    /// One attempt that waits for no pause and is not repeated with a corrected clock. A diagnosis
+    /// needs the outcome of a single request.
     Only,
 }
 
-/// A grant, and when it was requested, which is not later than the start of the token's lifetime.
+/// A grant, and the time of its request, which is not later than the start of the token's lifetime.
 pub(crate) struct Issued {
     pub(super) grant: Grant,
     pub(super) asked: Duration,
@@ -60,7 +52,7 @@ pub(crate) struct Issued {
 }
 
 impl Issued {
-    /// A token that was requested so long ago, by another process, and has so much of its lifetime left.
+    /// A token from another process, with its age and its remaining lifetime.
     ///
     /// # Errors
     /// `ProtocolError` for a token that is not valid in a header.

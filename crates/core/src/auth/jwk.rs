@@ -21,18 +21,18 @@ use super::components::{Components, Secret};
 use super::refusal::{not_rsa, refused};
 use crate::{Error, Result};
 
-/// Base64url as in RFC 7515, and with the padding that some tools add (K7).
+/// Base64url as in RFC 7515. The padding that some tools add is accepted.
 const BASE64URL: GeneralPurpose = GeneralPurpose::new(
     &alphabet::URL_SAFE,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Smaller RSA keys are refused (K4), as RFC 7518, section 3.3, requires.
+/// Minimum size of an RSA key (RFC 7518 §3.3).
 const FEWEST_BITS: u32 = 2048;
 const MOST_BITS: u32 = 8192;
 
-/// An RSA public key: it is enrolled, and verifies every signature. Stored in one canonical form, so
-/// that equal keys have equal thumbprints in every format.
+/// An RSA public key. It is enrolled, and verifies every signature. The canonical form makes the
+/// thumbprints of equal keys equal in every format.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct PublicJwk(Arc<Numbers>);
 
@@ -55,7 +55,7 @@ struct Enrolled<'a> {
     usage: &'static str,
 }
 
-/// The required members in alphabetical order, which RFC 7638 hashes.
+/// The members that RFC 7638 hashes, in alphabetical order.
 #[derive(Serialize)]
 struct Required {
     e: String,
@@ -64,8 +64,8 @@ struct Required {
 }
 
 impl PublicJwk {
-    /// Reads a public JWK. Accepts padded base64url and leading zero octets (K7). Ignores a `kid` in
-    /// it: siteline's `kid` is the thumbprint.
+    /// Reads a public JWK. Accepts padded base64url and leading zero octets. Ignores its `kid`:
+    /// siteline's `kid` is the thumbprint.
     ///
     /// # Errors
     /// [`crate::Kind::CredentialError`] for other JSON, another key type, a private JWK, and a key
@@ -76,7 +76,7 @@ impl PublicJwk {
             return Err(refused(
                 "This JWK contains the private key, but only the public key is expected.",
             )
-            .with_hint("Remove all members but kty, n and e; or pass it as the private key."));
+            .with_hint("Remove all members except kty, n and e, or pass it as the private key."));
         }
         Self::from_numbers(&number("n", members.n)?, &number("e", members.e)?)
     }
@@ -93,7 +93,7 @@ impl PublicJwk {
         Ok(Self(Arc::new(Numbers { n, e, thumbprint })))
     }
 
-    /// From an `RSAPublicKey` (RFC 8017, A.1.1).
+    /// Reads an `RSAPublicKey` (RFC 8017, A.1.1).
     pub(super) fn from_pkcs1(der: &[u8]) -> Result<Self> {
         let numbers = SliceReader::new(der).and_then(|mut reader| {
             reader.sequence(|members| {
@@ -110,7 +110,7 @@ impl PublicJwk {
     /// The JWK to enroll: `kty`, `n`, `e`, `kid` (the thumbprint), `alg` and `use`.
     #[must_use]
     pub fn to_json(&self) -> String {
-        // Cannot fail: all members are strings.
+        // Cannot fail, because all members are strings.
         to_json(self).unwrap_or_default()
     }
 
@@ -147,7 +147,6 @@ impl PublicJwk {
     }
 }
 
-/// Serialises the JWK to enroll.
 impl Serialize for PublicJwk {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let [n, e] = self.encoded();
@@ -181,7 +180,7 @@ pub(super) fn read_private(json: &str) -> Result<Components> {
     })
 }
 
-/// The members of a JWK that are read. Others (`kid`, `x5c`, ...) are ignored.
+/// The supported members of a JWK. Others (`kid`, `x5c`, ...) are ignored.
 #[derive(Deserialize)]
 struct Members {
     kty: Option<Text>,
@@ -210,13 +209,13 @@ impl Members {
     fn parse(json: &str) -> Result<Self> {
         let json = json.trim_start_matches('\u{feff}').trim();
         if !json.starts_with('{') {
-            return Err(refused("This is no JWK: a JSON object was expected."));
+            return Err(refused("This is not a JWK: a JSON object was expected."));
         }
         // The parser's message quotes the input, so only the position is shown.
         let members: Self = serde_json::from_str(json).map_err(|error| {
             refused(format!(
-                "This is no JWK: the JSON object has an error at line {}, column {} (truncated, not \
-                 JSON, a duplicate member, or a member that is not text).",
+                "This is not a JWK: the JSON object has an error at line {}, column {} (truncated, \
+                 not JSON, a duplicate member, or a member that is not text).",
                 error.line(),
                 error.column(),
             ))
@@ -228,10 +227,10 @@ impl Members {
     fn check_type(&self) -> Result<()> {
         if self.keys.is_some() {
             return Err(refused("This is a set of keys (a JWK Set), not a key.")
-                .with_hint("Pass the object of its `keys` whose public part was enrolled."));
+                .with_hint("Pass the object in its `keys` that matches the enrolled public key."));
         }
         if self.oth.is_some() {
-            return Err(not_rsa("an RSA key of more than two primes"));
+            return Err(not_rsa("an RSA key with more than two primes"));
         }
         match self.kty.as_ref().map(|kty| kty.0.as_str()) {
             Some("RSA") => Ok(()),
@@ -239,7 +238,7 @@ impl Members {
             Some("OKP") => Err(not_rsa("an Ed25519 or similar key (a JWK of type OKP)")),
             Some("oct") => Err(not_rsa("a shared secret (a JWK of type oct)")),
             Some(_) => Err(not_rsa("a JWK of another type")),
-            None => Err(refused("This is no JWK: the JSON object has no member kty.")),
+            None => Err(refused("This is not a JWK: the JSON object has no member kty.")),
         }
     }
 
@@ -270,7 +269,7 @@ fn to_json(value: &impl Serialize) -> Result<String> {
         .map_err(|_| Error::new(crate::Kind::InternalError, "A JWK could not be written as JSON."))
 }
 
-/// Removes the leading zero octets that some encoders write.
+/// Removes leading zero octets.
 pub(super) fn canonical(number: &[u8]) -> &[u8] {
     let zeros = number.iter().take_while(|&&octet| octet == 0).count();
     &number[zeros..]
@@ -281,17 +280,17 @@ fn bits_of(canonical: &[u8]) -> u32 {
     octets.saturating_mul(8) - canonical.first().map_or(0, |octet| octet.leading_zeros())
 }
 
-/// Checks that these are a valid RSA key: the library checks when it reads the encoded form.
+/// Checks that the numbers form a valid RSA key. The library checks this when it reads the encoded
+/// form.
 fn check_numbers(n: &[u8], e: &[u8]) -> Result<()> {
     let encoded = RsaPublicKeyComponents { n, e }.as_der();
     if encoded.is_ok_and(|der| aws_lc_rs::rsa::PublicKey::from_der(der.as_ref()).is_ok()) {
         return Ok(());
     }
     Err(refused("The modulus and exponent are not a valid RSA public key.")
-        .with_hint("Compare them with the enrolled key; the exponent is nearly always AQAB."))
+        .with_hint("Compare them with the enrolled key. The exponent is nearly always AQAB."))
 }
 
-/// K4.
 fn check_size(bits: u32) -> Result<()> {
     if (FEWEST_BITS..=MOST_BITS).contains(&bits) {
         return Ok(());
@@ -305,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn k4_the_bits_of_a_number_are_counted_from_its_first_one() {
+    fn k4_the_bits_of_a_number_are_counted() {
         for (number, bits) in [(&b"\x01\x00"[..], 9), (b"\xff\x00", 16), (b"\x7f", 7), (b"", 0)] {
             assert_eq!(bits_of(number), bits, "{number:?}");
         }

@@ -1,5 +1,5 @@
-//! The RSA private key: generates, loads, saves it and signs with it. It cannot be printed, and its
-//! buffers are zeroed.
+//! The RSA private key: generates, loads and saves it, and signs with it. Its `Debug` output
+//! contains no secret, and its buffers are zeroed.
 
 use std::fmt;
 use std::io;
@@ -19,41 +19,41 @@ use zeroize::Zeroizing;
 use super::components::Components;
 use super::encoding;
 use super::jwk::{PublicJwk, canonical};
-use super::key_file::{self, absolute_hint, shown};
+use super::key_file::{self, absolute_hint, display_path};
 use super::refusal::refused;
 use crate::files::NewFile;
 use crate::lock::Mutex;
 use crate::system;
 use crate::{Error, Kind, Result};
 
-/// Iterations of PBKDF2 with SHA-256 in saved files. scrypt would be stronger, but OpenSSL refuses to
+/// Iterations of PBKDF2 with SHA-256 in saved files. scrypt would be stronger, but OpenSSL does not
 /// read scrypt of that strength.
 const ITERATIONS: u32 = 600_000;
 
 /// Signs with RS256: a raw RSASSA-PKCS1-v1_5 signature with SHA-256 over the given bytes.
 pub trait Signer: Send + Sync {
-    /// Signs the bytes of the encoded header and claims (§2.1).
+    /// Signs the bytes of the encoded header and claims.
     ///
     /// # Errors
     /// [`Kind::CredentialError`] if it cannot sign.
     fn sign(&self, signing_input: &[u8]) -> Result<Vec<u8>>;
 }
 
-/// A signature that is awaited. Dropping the future cancels it.
+/// A pending signature. Dropping the future cancels it.
 pub type SignFuture = BoxFuture<'static, Result<Vec<u8>>>;
 
-/// Like [`Signer`], asynchronous: user code that runs on an event loop.
+/// An asynchronous [`Signer`]: user code that runs on an event loop.
 pub trait AsyncSigner: Send + Sync {
-    /// Whether the current call can await a signature. Called before a token exchange begins.
+    /// Whether the current call can await a signature. Called before a token exchange.
     ///
     /// # Errors
     /// [`Kind::ConfigError`] if it cannot.
     fn check(&self) -> Result<()>;
 
-    /// Signs the bytes of the encoded header and claims (§2.1).
+    /// Signs the bytes of the encoded header and claims.
     ///
-    /// The future returns [`Kind::ClosedError`] if the event loop ended or the code was cancelled:
-    /// another caller that waits for the token then signs. Other errors as [`Signer::sign`].
+    /// The future returns [`Kind::ClosedError`] if the event loop ended or the code was cancelled.
+    /// Another caller that waits for the token then signs.
     fn sign(&self, signing_input: Vec<u8>) -> SignFuture;
 }
 
@@ -69,14 +69,13 @@ struct KeyMaterial {
 /// A key from a file, and warnings about the file.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The key.
     pub key: PrivateKey,
-    /// The texts of Python warnings.
+    /// Warnings for Python.
     pub warnings: Vec<String>,
 }
 
 impl PrivateKey {
-    /// Generates a key of 2048, 3072 or 4096 bits, in a tenth of a second to a few seconds.
+    /// Generates a key of 2048, 3072 or 4096 bits. This takes up to a few seconds.
     ///
     /// # Errors
     /// [`Kind::CredentialError`] for another size.
@@ -87,7 +86,7 @@ impl PrivateKey {
             4096 => KeySize::Rsa4096,
             _ => {
                 return Err(refused(format!("A key of {bits} bits cannot be generated."))
-                    .with_hint("bits= is 2048, 3072 (the default) or 4096."));
+                    .with_hint("bits= must be 2048, 3072 (the default) or 4096."));
             }
         };
         let pair = KeyPair::generate(size).map_err(|_| {
@@ -96,51 +95,50 @@ impl PrivateKey {
         Self::from_pair(pair)
     }
 
-    /// The key of all sandboxes of this process, generated at first use: to generate one takes longer than
-    /// most tests. It is in memory only and enrolled nowhere but in sandboxes, each of which gives it a
-    /// subject of its own.
-    ///
-    /// # Errors
-    /// Those of [`PrivateKey::generate`].
+    /// The key of all sandboxes of this process, generated at first use, because that takes longer
+    /// than most tests. It exists only in memory, and each sandbox enrolls it under its own
+    /// subject.
     pub fn of_sandboxes() -> Result<Self> {
         static KEY: Mutex<Option<PrivateKey>> = Mutex::new(None);
-        let mut known = KEY.lock();
-        if let Some(key) = &*known {
+        let mut cached = KEY.lock();
+        if let Some(key) = &*cached {
             return Ok(key.clone());
         }
-        Ok(known.insert(Self::generate(2_048)?).clone())
+        Ok(cached.insert(Self::generate(2_048)?).clone())
     }
 
     /// Loads a key file in any format of [`PrivateKey::parse`].
     ///
-    /// A file that other users can read gives a warning, or an error if `strict` (K8; not checked on
-    /// Windows).
+    /// If other users can read the file, this returns a warning, or an error if `strict`. Not
+    /// checked on Windows.
     ///
     /// # Errors
-    /// [`Kind::CredentialError`] with the path, never the content: for a file that is missing, a
-    /// directory, not readable or over 1 MiB, and for the errors of [`PrivateKey::parse`].
+    /// [`Kind::CredentialError`] with the path and without the content: for a file that is missing,
+    /// a directory, unreadable or over 1 MiB, and for the errors of [`PrivateKey::parse`].
     pub fn load(path: &Path, passphrase: Option<&[u8]>, strict: bool) -> Result<Loaded> {
         let (bytes, open_mode) = key_file::read("private key", path)?;
         let warnings = key_file::check_mode(path, open_mode, strict)?;
         let key = Self::parse(&bytes, passphrase).map_err(|error| {
-            error.with(|context| context.message = format!("{}: {}", shown(path), context.message))
+            error.with(|context| {
+                context.message = format!("{}: {}", display_path(path), context.message);
+            })
         })?;
         Ok(Loaded { key, warnings })
     }
 
-    /// Reads a key from bytes: PEM (PKCS#8, encrypted PKCS#8, PKCS#1), the same in DER, or a JWK. A
-    /// byte order mark, any line endings and surrounding white space are accepted.
+    /// Reads a key from bytes: PEM (PKCS#8, encrypted PKCS#8, PKCS#1), the same in DER, or a JWK.
+    /// Accepts a byte order mark, any line endings, and surrounding white space.
     ///
     /// The passphrase is ignored if the key is not encrypted.
     ///
     /// # Errors
-    /// [`Kind::CredentialError`] that names what was found instead and how to convert it.
+    /// [`Kind::CredentialError`] that names the format found and how to convert it.
     pub fn parse(bytes: &[u8], passphrase: Option<&[u8]>) -> Result<Self> {
         let Components { n, e, d, p, q, dp, dq, qi } = encoding::read(bytes, passphrase)?;
-        // Checks the size and the public part first, because these errors are more specific.
+        // The size and the public part are checked first, because these errors are more specific.
         let public = PublicJwk::from_numbers(&n, &e)?;
         // from_components requires the public numbers without leading zeros, and checks that all
-        // numbers belong together.
+        // numbers match.
         let (n, e) = (canonical(&n), canonical(&e));
         let pair = KeyPair::from_components(&KeyPairComponents {
             public_key: PublicKeyComponents { n, e },
@@ -153,7 +151,7 @@ impl PrivateKey {
         })
         .map_err(|_| {
             refused("The numbers of this RSA key do not belong together.")
-                .with_hint("The key is damaged or was assembled by hand; use the original.")
+                .with_hint("The key is damaged or was assembled by hand. Use the original.")
         })?;
         Ok(Self(Arc::new(KeyMaterial { pair, public })))
     }
@@ -175,14 +173,14 @@ impl PrivateKey {
         self.0.public.clone()
     }
 
-    /// RFC 7638 thumbprint of the public key: the `kid`.
+    /// The RFC 7638 thumbprint of the public key, used as `kid`.
     #[must_use]
     pub fn thumbprint(&self) -> &str {
         self.0.public.thumbprint()
     }
 
-    /// The key as PKCS#8 PEM text, encrypted (PBES2: PBKDF2 with SHA-256, AES-256-CBC) if a passphrase
-    /// is given. OpenSSL and all common tools read both.
+    /// The key as PKCS#8 PEM, encrypted with PBES2 (PBKDF2 with SHA-256, AES-256-CBC) if there is a
+    /// passphrase. OpenSSL and all common tools read both forms.
     ///
     /// # Errors
     /// [`Kind::CredentialError`] for an empty passphrase.
@@ -203,13 +201,13 @@ impl PrivateKey {
         document.to_pem(label, LineEnding::LF).map_err(|_| failed())
     }
 
-    /// Saves the key as PKCS#8 PEM (see [`PrivateKey::to_pkcs8_pem`]). The file is created with mode
-    /// 600.
+    /// Saves the key as PKCS#8 PEM (see [`PrivateKey::to_pkcs8_pem`]) with mode 600.
     ///
-    /// With `overwrite` an existing file is replaced atomically: on a full disk it is not changed.
+    /// With `overwrite` an existing file is replaced atomically. A full disk leaves it unchanged.
     ///
     /// # Errors
-    /// [`Kind::CredentialError`] with the path if it exists without `overwrite`, or cannot be written.
+    /// [`Kind::CredentialError`] with the path if the file exists without `overwrite`, or cannot be
+    /// written.
     pub fn save(&self, path: &Path, passphrase: Option<&[u8]>, overwrite: bool) -> Result<()> {
         let text = self.to_pkcs8_pem(passphrase)?;
         let written = if !overwrite && path.symlink_metadata().is_ok() {
@@ -260,15 +258,15 @@ fn unwritable(path: &Path, error: &io::Error) -> Error {
             ("cannot be written: its directory does not exist", absolute_hint(path))
         }
         io::ErrorKind::PermissionDenied if cfg!(windows) => (
-            "may not be written by this user, or another program has it open",
-            "Choose a directory of your own, or close it there.".to_owned(),
+            "may not be written by this user, or is open in another program",
+            "Choose your own directory, or close the file there.".to_owned(),
         ),
         io::ErrorKind::PermissionDenied => {
-            ("may not be written by this user", "Choose a directory of your own.".to_owned())
+            ("may not be written by this user", "Choose your own directory.".to_owned())
         }
-        _ => ("could not be written", format!("The system says: {}.", system::reason(error))),
+        _ => ("could not be written", format!("The system reports: {}.", system::reason(error))),
     };
-    refused(format!("{} {what}.", shown(path))).with_hint(hint).passing_with(error)
+    refused(format!("{} {what}.", display_path(path))).with_hint(hint).passing_with(error)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Limits the work that a key file may require, before the file is decrypted. The file itself sets the
-//! rounds and the memory. With extreme values the process would run out of memory or never finish.
+//! Limits the work that decrypting a key file may require. The file itself sets the rounds and the
+//! memory. With extreme values the process would run out of memory or never finish.
 
 use pkcs8::der::asn1::ObjectIdentifier;
 use pkcs8::der::{Decode as _, Header, Reader as _, SliceReader, Tag};
@@ -57,8 +57,8 @@ pub(super) fn check(der: &[u8]) -> Result<()> {
 
 fn check_elements(all: &[Element<'_>], depth: usize) -> Result<()> {
     if depth > DEEPEST {
-        return Err(refused("The key file has too many elements inside one another.")
-            .with_hint("Save the key again with the program that made it."));
+        return Err(refused("The key file has too many nested elements.")
+            .with_hint("Save the key again with the program that created it."));
     }
     if let [algorithm, parameters, ..] = all
         && algorithm.tag == Tag::ObjectIdentifier
@@ -98,7 +98,7 @@ fn check_rounds(rounds: u128) -> Result<()> {
         return Ok(());
     }
     Err(too_much(&format!(
-        "asks for {rounds} rounds to decrypt the key; at most {MOST_ROUNDS} are accepted"
+        "requires {rounds} rounds to decrypt the key; at most {MOST_ROUNDS} are accepted"
     )))
 }
 
@@ -108,20 +108,20 @@ fn check_scrypt(n: u128, r: u128, p: u128) -> Result<()> {
     if memory > MOST_MEMORY {
         let mebibytes = memory / 1024 / 1024;
         return Err(too_much(&format!(
-            "asks for {mebibytes} MiB of memory (scrypt) to decrypt the key; at most 256 MiB are \
+            "requires {mebibytes} MiB of memory (scrypt) to decrypt the key; at most 256 MiB are \
              accepted"
         )));
     }
     if steps.saturating_mul(p) > MOST_STEPS {
         return Err(too_much(&format!(
-            "asks for more work (scrypt with N {n}, r {r}, p {p}) than is accepted to decrypt a key"
+            "requires too much work to decrypt the key (scrypt with N {n}, r {r}, p {p})"
         )));
     }
     Ok(())
 }
 
-/// Checks the rounds of the PKCS#12 checksum (RFC 7292 §4). No key derivation algorithm precedes them, so
-/// `check_elements` does not find them.
+/// Checks the rounds of the PKCS#12 checksum (RFC 7292 §4). No key derivation algorithm precedes
+/// them, so `check_elements` does not find them.
 fn check_mac(der: &[u8]) -> Result<()> {
     let outer = elements(der).unwrap_or_default();
     let members = outer.first().and_then(|outer| elements(outer.content)).unwrap_or_default();
@@ -129,7 +129,8 @@ fn check_mac(der: &[u8]) -> Result<()> {
     mac.get(2).and_then(number_of).map_or(Ok(()), check_rounds)
 }
 
-/// Reads an integer as an unsigned number. A value that does not fit into 128 bits returns `u128::MAX`.
+/// Reads an integer as an unsigned number. A value that does not fit into 128 bits returns
+/// `u128::MAX`.
 fn number_of(element: &Element<'_>) -> Option<u128> {
     if element.tag != Tag::Integer {
         return None;
@@ -144,8 +145,8 @@ fn number_of(element: &Element<'_>) -> Option<u128> {
 
 fn too_much(what: &str) -> crate::Error {
     refused(format!("The key file {what}.")).with_hint(
-        "Encrypt it again as usual, for a PKCS#12 file after `openssl pkcs12`: openssl pkcs8 -topk8 \
-         -v2 aes-256-cbc -in key.pem -out key-pkcs8.pem",
+        "Encrypt it again with default settings (for PKCS#12 after `openssl pkcs12`): openssl \
+         pkcs8 -topk8 -v2 aes-256-cbc -in key.pem -out key-pkcs8.pem",
     )
 }
 
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_inside_one_another_are_limited() {
+    fn nested_elements_are_limited() {
         let mut deep = element(0x30, &[]);
         for _ in 0..100 {
             let length = u16::try_from(deep.len()).unwrap();

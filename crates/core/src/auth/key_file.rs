@@ -1,4 +1,5 @@
-//! Reads a file that contains a private key: of limited size, and with a warning if others can read it.
+//! Reads a file that contains a private key. The size is limited, and access by other users gives a
+//! warning.
 
 use std::fs;
 use std::io;
@@ -10,35 +11,34 @@ use super::encoding;
 use super::refusal::refused;
 use crate::{Error, Result, files, system};
 
-/// Larger files are not read; `/dev/zero` is endless.
+/// Maximum size of a file. `/dev/zero` is endless.
 const LARGEST_FILE: u64 = 1024 * 1024;
-/// Longer paths are not shown: they may be a secret, passed as a path by mistake.
+/// Maximum length of a path in an error. A longer one may be a secret, passed as a path by mistake.
 const LONGEST_SHOWN_PATH: usize = 400;
 
-/// The bytes of a file, and its mode if others may access it (not checked on Windows). `what` names it in
-/// errors: "private key", "certificate".
+/// Returns the bytes of a file, and its mode if others may access it (not on Windows). `what` names
+/// the file in errors: "private key", "certificate".
 ///
 /// # Errors
-/// `CredentialError` with the path, never the content: for a file that is missing, a directory, not
-/// readable or over 1 MiB.
+/// `CredentialError` with the path and without the content: for a file that is missing, a directory,
+/// unreadable or over 1 MiB.
 pub(super) fn read(what: &str, path: &Path) -> Result<(Zeroizing<Vec<u8>>, Option<u32>)> {
     match files::read_with_metadata(path, LARGEST_FILE) {
         Ok((bytes, metadata)) => Ok((bytes, open_mode(&metadata))),
         Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-            Err(refused(format!("{} is over 1 MiB: no {what} file is that large.", shown(path))))
+            let path = display_path(path);
+            Err(refused(format!("{path} is over 1 MiB: no {what} file is that large.")))
         }
         Err(error) => Err(unreadable(what, path, &error)),
     }
 }
 
-/// A warning if other users can read the file of a key (K8).
-///
-/// # Errors
-/// `CredentialError` instead of the warning, if `strict`.
+/// Returns a warning if other users can read the key file, or an error if `strict`.
 pub(super) fn check_mode(path: &Path, open_mode: Option<u32>, strict: bool) -> Result<Vec<String>> {
     let Some(mode) = open_mode else { return Ok(Vec::new()) };
-    let message = format!("Other users can read the key file {} (mode {mode:03o}).", shown(path));
-    let hint = "Run chmod 600 on it; if others use this machine, enroll a new key.";
+    let path = display_path(path);
+    let message = format!("Other users can read the key file {path} (mode {mode:03o}).");
+    let hint = "Run chmod 600 on it. If others use this machine, enroll a new key.";
     if strict {
         return Err(refused(message).with_hint(hint));
     }
@@ -52,7 +52,7 @@ fn open_mode(metadata: &fs::Metadata) -> Option<u32> {
     (mode & 0o066 != 0).then_some(mode)
 }
 
-/// Who may read it is in its access control list, which is not read.
+/// Windows controls access with lists, which are not read.
 #[cfg(not(unix))]
 fn open_mode(_metadata: &fs::Metadata) -> Option<u32> {
     None
@@ -68,9 +68,9 @@ pub(super) fn unreadable(what: &str, path: &Path, error: &io::Error) -> Error {
             "may not be read by this user",
             "Run as the user who owns it, or give this user a copy.".to_owned(),
         ),
-        _ => ("could not be read", format!("The system says: {}.", system::reason(error))),
+        _ => ("could not be read", format!("The system reports: {}.", system::reason(error))),
     };
-    refused(format!("The {what} file {} {problem}.", shown(path)))
+    refused(format!("The {what} file {} {problem}.", display_path(path)))
         .with_hint(hint)
         .passing_with(error)
 }
@@ -83,13 +83,13 @@ pub(super) fn absolute_hint(path: &Path) -> String {
         return "Only a shell expands ~: pass the full path.".to_owned();
     }
     match std::path::absolute(path) {
-        Ok(absolute) if absolute != path => format!("Looked for {}.", shown(&absolute)),
+        Ok(absolute) if absolute != path => format!("Looked for {}.", display_path(&absolute)),
         _ => "Check its directory and name.".to_owned(),
     }
 }
 
-/// A path with control characters escaped; a path that may be a key is not shown.
-pub(super) fn shown(path: &Path) -> String {
+/// Quotes a path for a message. A path that may be a key is not shown.
+pub(super) fn display_path(path: &Path) -> String {
     if is_hidden(path) {
         format!("({} bytes that do not look like a path)", path.as_os_str().len())
     } else {
@@ -107,28 +107,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn k1_a_file_of_the_largest_size_is_read_and_its_bytes_are_never_moved() {
+    fn k1_the_size_of_a_key_file_is_limited() {
         let path = std::env::temp_dir().join(format!("siteline-{}", uuid::Uuid::new_v4()));
         for (size, is_read) in [(5, true), (LARGEST_FILE, true), (LARGEST_FILE + 1, false)] {
             fs::File::create(&path).and_then(|file| file.set_len(size)).expect("a file");
             let read = read("private key", &path);
             assert_eq!(read.is_ok(), is_read, "{size} bytes");
             let Ok((bytes, _)) = read else { continue };
-            // A larger one would have grown, and left a copy.
+            // A growing buffer would have left a copy.
             assert_eq!((bytes.len() as u64, bytes.capacity() as u64), (size, size + 1));
         }
         fs::remove_file(path).expect("removed");
     }
 
     #[test]
-    fn k1_a_path_that_cannot_be_read_comes_with_what_to_do() {
+    fn k1_an_unreadable_path_has_a_hint() {
         let text = |kind: io::ErrorKind| {
             let error = unreadable("certificate", Path::new("plant.pem"), &kind.into());
             format!("{error} {}", error.context().hint.as_deref().unwrap_or_default())
         };
         assert!(text(io::ErrorKind::IsADirectory).contains("Pass the path of the file in it."));
         assert!(text(io::ErrorKind::PermissionDenied).contains("give this user a copy"));
-        assert!(text(io::ErrorKind::Interrupted).contains("The system says"));
+        assert!(text(io::ErrorKind::Interrupted).contains("The system reports"));
 
         let relative = absolute_hint(Path::new("plant.pem"));
         let root = if cfg!(windows) { "C:\\" } else { "/" };
@@ -139,8 +139,8 @@ mod tests {
     }
 
     #[test]
-    fn k1_a_path_is_shown_up_to_400_bytes_if_it_is_no_key() {
-        let text = |path: &str| shown(Path::new(path));
+    fn k1_a_path_that_may_be_a_key_is_hidden() {
+        let text = |path: &str| display_path(Path::new(path));
         assert_eq!(text(&"k".repeat(200)), format!("{:?}", "k".repeat(200)));
         assert_eq!(text(&"k-".repeat(200)).len(), 402);
         assert_eq!(text(&"k-".repeat(201)), "(402 bytes that do not look like a path)");

@@ -6,9 +6,9 @@
 //!
 //! [`Authentication`] is one of the two modes of §1: a [`Credential`], or [`MutualTls`].
 //!
-//! A [`Credential`] is a subject (from enrollment, §2.1) and a signer: a [`PrivateKey`] in memory, or a
-//! [`Signer`] or [`AsyncSigner`] that uses a vault. Its `kid` is the RFC 7638 thumbprint of the public
-//! key; a `kid` that the user gives is compared with it.
+//! A [`Credential`] is a subject from enrollment and a signer: a [`PrivateKey`] in memory, or a
+//! [`Signer`] or [`AsyncSigner`] that uses a vault. Its `kid` is the RFC 7638 thumbprint of the
+//! public key. A `kid` from the user must equal it.
 
 mod access_token;
 mod assertion;
@@ -65,7 +65,7 @@ pub struct Checked<T> {
     pub warnings: Vec<String>,
 }
 
-/// A subject and its signer. Cheap to clone; safe to print.
+/// A subject and its signer. Cheap to clone. Its `Debug` output contains no secret.
 #[derive(Clone)]
 pub struct Credential {
     subject: Arc<str>,
@@ -79,29 +79,26 @@ pub struct Credential {
 enum Signing {
     /// Called on a separate thread, where it may block.
     Blocking(Arc<dyn Signer>),
-    /// Awaited.
+    /// Awaited on the caller's event loop.
     Awaited(Arc<dyn AsyncSigner>),
 }
 
 impl Credential {
     /// A credential with its key in memory.
     ///
-    /// `kid` is optional: it is the thumbprint of the key (§2.1). White space around the subject is
-    /// removed, with a warning.
+    /// `kid` is optional, because it is the thumbprint of the key. White space around the subject
+    /// is removed, with a warning.
     ///
     /// # Errors
-    /// [`Kind::ConfigError`] for a subject that is empty or contains control characters,
+    /// [`Kind::ConfigError`] for a subject that is empty or contains control characters;
     /// [`Kind::CredentialError`] for a `kid` that is not the thumbprint.
     pub fn with_key(subject: &str, key: PrivateKey, kid: Option<&str>) -> Result<Checked<Self>> {
         let public_jwk = key.public_jwk();
         Self::new(subject, Signing::Blocking(Arc::new(key)), public_jwk, kid)
     }
 
-    /// A credential with an external key: `signer` signs, and each signature is verified with
-    /// `public_jwk`, the enrolled public key, before it is used.
-    ///
-    /// # Errors
-    /// As [`Credential::with_key`].
+    /// A credential with an external key. Each signature of `signer` is verified with `public_jwk`,
+    /// the enrolled public key, before it is used.
     pub fn with_signer(
         subject: &str,
         signer: Arc<dyn Signer>,
@@ -111,10 +108,7 @@ impl Credential {
         Self::new(subject, Signing::Blocking(signer), public_jwk, kid)
     }
 
-    /// Like [`Credential::with_signer`], with an asynchronous signer.
-    ///
-    /// # Errors
-    /// As [`Credential::with_key`].
+    /// [`Credential::with_signer`] with an asynchronous signer.
     pub fn with_async_signer(
         subject: &str,
         signer: Arc<dyn AsyncSigner>,
@@ -138,7 +132,7 @@ impl Credential {
         Ok(Checked { value: Self { subject, signing, public_jwk, assertion }, warnings })
     }
 
-    /// The same credential with these settings of its assertions.
+    /// The same credential with other assertion settings.
     ///
     /// # Errors
     /// [`Kind::ConfigError`] for settings that the interface does not allow.
@@ -147,39 +141,34 @@ impl Credential {
         Ok(Self { assertion, ..self })
     }
 
-    /// `aud` of its assertions for this token endpoint.
+    /// The `aud` of its assertions for this token endpoint.
     pub(crate) fn audience<'a>(&'a self, token_url: &'a str) -> &'a str {
         self.assertion.audience.as_deref().unwrap_or(token_url)
     }
 
-    /// The subject that enrollment returned: `iss` and `sub` of every assertion (§2.1).
+    /// The subject that enrollment returned: the `iss` and `sub` of every assertion.
     #[must_use]
     pub fn subject(&self) -> &str {
         &self.subject
     }
 
-    /// The thumbprint of the public key: `kid` of every assertion (§2.1).
+    /// The thumbprint of the public key: the `kid` of every assertion.
     #[must_use]
     pub fn kid(&self) -> &str {
         self.public_jwk.thumbprint()
     }
 
-    /// The settings of its assertions.
     #[must_use]
     pub fn assertion(&self) -> &AssertionSettings {
         &self.assertion
     }
 
-    /// The enrolled public key.
     #[must_use]
     pub fn public_jwk(&self) -> &PublicJwk {
         &self.public_jwk
     }
 
-    /// Whether the current call can get a signature.
-    ///
-    /// # Errors
-    /// As [`AsyncSigner::check`]; other signers serve every call.
+    /// Returns an error if the current call cannot await the signer.
     pub(crate) fn check_signer(&self) -> Result<()> {
         match &self.signing {
             Signing::Blocking(_) => Ok(()),
@@ -189,15 +178,13 @@ impl Credential {
 
     /// Signs an assertion as a token request would, and discards it.
     ///
-    /// # Errors
-    /// As [`Credential::check_signer`] and [`Credential::sign`].
     pub(crate) async fn try_signature(&self, token_url: &str, now: Timestamp) -> Result<()> {
         self.check_signer()?;
         assertion::make(self, token_url, now).await.map(drop)
     }
 
-    /// Signs, and verifies the signature with the public key: for a wrong signature the service would
-    /// only answer `invalid_client` (§7).
+    /// Signs, and verifies the signature with the public key. For a wrong signature the service
+    /// would only reply `invalid_client`.
     ///
     /// # Errors
     /// The error of the signer, or [`Kind::CredentialError`] if the signature does not match.
@@ -214,16 +201,15 @@ impl Credential {
             Kind::CredentialError,
             format!(
                 "The signer returned {} bytes that are not an RS256 signature by the key with kid \
-                 {}; a signature by this key has {} bytes. Nothing was sent.",
+                 {}. A signature by this key has {} bytes. Nothing was sent.",
                 signature.len(),
                 self.kid(),
                 self.public_jwk.signature_length(),
             ),
         )
         .with_hint(
-            "A signer returns the raw RSASSA-PKCS1-v1_5 signature with SHA-256 (not PSS, not base64, \
-             not over a hash) of exactly the bytes it was given, by the private key that belongs to \
-             public_jwk.",
+            "Return the raw RSASSA-PKCS1-v1_5 signature with SHA-256 (not PSS, not base64, not \
+             over a hash) of exactly the given bytes, by the private key of public_jwk.",
         ))
     }
 }
@@ -237,20 +223,20 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// Signs on a blocking thread, because a signer may wait for a vault or a lock. A caller that is
-/// cancelled does not wait for it.
+/// Signs on a blocking thread, because a signer may wait for a vault or a lock. Cancelling the
+/// caller does not wait for it.
 async fn sign_on_a_thread(signer: Arc<dyn Signer>, input: Vec<u8>) -> Result<Vec<u8>> {
     let signature = on_thread(move || signer.sign(&input)).await;
     signature.map_err(|refused| Error::no_thread(&refused))?
 }
 
-/// K12: removes white space around a subject, as environment variables and files add it, and warns.
+/// Removes white space around a subject, which variables and files often contain, with a warning.
 fn checked_subject(subject: &str) -> Result<Checked<Arc<str>>> {
     let trimmed = subject.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     if trimmed.is_empty() {
         return Err(Error::new(Kind::ConfigError, "The subject of the credential is empty.")
             .with_hint(
-                "It is the value that enrollment returned after an administrator approved it.",
+                "Use the value that enrollment returned after an administrator approved it.",
             ));
     }
     if trimmed.chars().any(char::is_control) {
@@ -258,22 +244,19 @@ fn checked_subject(subject: &str) -> Result<Checked<Arc<str>>> {
             Kind::ConfigError,
             format!("The subject {trimmed:?} contains a line break or another control character."),
         )
-        .with_hint("It is one line: the value that enrollment returned, unchanged."));
+        .with_hint("Use the line that enrollment returned, unchanged."));
     }
     let mut warnings = Vec::new();
     if trimmed.len() != subject.len() {
         warnings.push(format!(
             "White space around the subject was removed: {subject:?} is used as {trimmed:?}. \
-             Correct it where it is set."
+             Correct it at its source."
         ));
     }
     Ok(Checked { value: trimmed.into(), warnings })
 }
 
-/// K6: a given `kid` is only compared with the thumbprint.
-///
-/// # Errors
-/// [`Kind::CredentialError`] if it is another.
+/// Compares a given `kid` with the thumbprint.
 pub fn check_kid(stated: &str, public_jwk: &PublicJwk) -> Result<()> {
     let computed = public_jwk.thumbprint();
     if stated == computed {
@@ -284,7 +267,7 @@ pub fn check_kid(stated: &str, public_jwk: &PublicJwk) -> Result<()> {
         format!("kid={stated:?} is not the thumbprint of this key, which is {computed}."),
     )
     .with_hint(
-        "Omit kid: it is derived from the key (RFC 7638, SHA-256). If this kid was enrolled, then the \
+        "Omit kid: it is derived from the key (RFC 7638, SHA-256). If this kid was enrolled, the \
          loaded key is not the enrolled one.",
     ))
 }

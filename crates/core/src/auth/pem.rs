@@ -1,4 +1,4 @@
-//! The private key of a PEM text, and the errors of PEM.
+//! The private key in a PEM text.
 
 use zeroize::Zeroizing;
 
@@ -6,7 +6,7 @@ use super::refusal::{not_rsa, refused};
 use crate::Result;
 use crate::files::{self, Block, decode_base64, unescaped};
 
-/// The DER of the one private key in a PEM text.
+/// Returns the DER of the only private key in a PEM text.
 pub(super) fn private_key_der(text: &str) -> Result<Zeroizing<Vec<u8>>> {
     let unescaped = unescaped(text);
     let blocks = blocks(&unescaped)?;
@@ -25,23 +25,23 @@ pub(super) fn private_key_der(text: &str) -> Result<Zeroizing<Vec<u8>>> {
     }
 }
 
-/// What the base64 of the block encodes.
+/// Decodes the base64 of a block.
 ///
 /// # Errors
-/// `CredentialError` for damage, and for private keys that are no DER.
+/// `CredentialError` for damage, and for formats other than DER.
 pub(super) fn der(block: &Block<'_>) -> Result<Zeroizing<Vec<u8>>> {
     match block.label {
         "OPENSSH PRIVATE KEY" => Err(refused("The key is in OpenSSH's own format.").with_hint(
-            "Convert a copy of it (the command changes the file in place): \
-             ssh-keygen -p -m PKCS8 -f copy-of-key",
+            "Convert a copy (the command changes the file in place): ssh-keygen -p -m PKCS8 -f \
+             copy-of-key",
         )),
         _ if block.body.contains("Proc-Type:") => Err(refused(
             "The key is encrypted in the legacy way (\"Proc-Type: 4,ENCRYPTED\"), which is weak \
              and not supported.",
         )
         .with_hint(
-            "Convert it once, then load the new file with the same passphrase: \
-             openssl pkcs8 -topk8 -v2 aes-256-cbc -in key.pem -out key-pkcs8.pem",
+            "Convert the key once and keep the passphrase: openssl pkcs8 -topk8 -v2 aes-256-cbc \
+             -in key.pem -out key-pkcs8.pem",
         )),
         _ => decode_base64(block.body).ok_or_else(|| {
             refused(
@@ -52,10 +52,7 @@ pub(super) fn der(block: &Block<'_>) -> Result<Zeroizing<Vec<u8>>> {
     }
 }
 
-/// The blocks of a text whose line breaks are real.
-///
-/// # Errors
-/// `CredentialError` if it stops before an END line.
+/// The blocks of a text with real line breaks. Fails if the text ends before an END line.
 pub(super) fn blocks(text: &str) -> Result<Vec<Block<'_>>> {
     files::blocks(text).ok_or_else(cut_short)
 }
@@ -81,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn k2_a_block_that_is_no_rsa_key_is_named() {
+    fn k2_a_block_without_an_rsa_key_is_named() {
         for (label, name) in [
             ("PUBLIC KEY", "a public key"),
             ("RSA PUBLIC KEY", "a public key"),

@@ -1,4 +1,4 @@
-//! [`Proof`]: what a token request proves the identity of the client with.
+//! [`Proof`]: a client's proof of identity in a token request.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,30 +14,26 @@ use crate::http::ClientCertificate;
 
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// The proof of one client, from which every attempt makes its own form.
+/// The proof of one client. Every attempt creates its own form from it.
 #[derive(Clone, Copy)]
 pub(crate) enum Proof<'a> {
-    /// A signed assertion (§2.1).
+    /// A signed assertion.
     Assertion {
-        /// Signs it.
         credential: &'a Credential,
         /// The address of the token endpoint.
         token_url: &'a str,
     },
-    /// The certificate of the connection (RFC 8705 §2), to which the token is bound.
+    /// The certificate of the connection (RFC 8705 §2). The token is bound to it.
     Certificate {
         /// The form field that names the integration.
         client_id: &'a str,
-        /// What the connection presents.
+        /// The certificate that the connection presents.
         certificate: &'a Arc<ClientCertificate>,
     },
 }
 
 impl<'a> Proof<'a> {
-    /// Whether the current call can make it.
-    ///
-    /// # Errors
-    /// As [`Credential::check_signer`].
+    /// Returns an error if the current call cannot create the form.
     pub(super) fn check(&self) -> Result<()> {
         match self {
             Self::Assertion { credential, .. } => credential.check_signer(),
@@ -45,7 +41,7 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// What the connection presents.
+    /// The certificate that the connection presents.
     pub(super) fn certificate(&self) -> Option<&'a Arc<ClientCertificate>> {
         match self {
             Self::Assertion { .. } => None,
@@ -53,10 +49,7 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// The form of one token request (§4.1), with an assertion of its own that is issued at `now`.
-    ///
-    /// # Errors
-    /// Those of the signer.
+    /// The form of one token request (§4.1). It contains a new assertion that is issued at `now`.
     pub(super) async fn form(
         &self,
         scopes: &ScopeSet,
@@ -91,7 +84,8 @@ impl fmt::Debug for Proof<'_> {
     }
 }
 
-/// The buffer never grows, which would leave a copy of an assertion in memory.
+/// Encodes a form. Its buffer never grows, because that would leave a copy of an assertion in
+/// memory.
 fn encoded(fields: &[(&str, &str)]) -> Zeroizing<String> {
     let longest = fields.iter().map(|(name, value)| name.len() + 3 * value.len() + 2).sum();
     let mut form = form_urlencoded::Serializer::new(String::with_capacity(longest));
@@ -104,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_form_has_the_room_for_its_longest_encoding_from_the_start() {
+    fn the_form_buffer_fits_the_longest_encoding() {
         let form = encoded(&[("scope", "%%"), ("x", "a b")]);
         assert_eq!(*form, "scope=%25%25&x=a+b");
         assert_eq!(form.capacity(), (5 + 3 * 2 + 2) + (1 + 3 * 3 + 2));

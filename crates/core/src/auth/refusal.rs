@@ -2,15 +2,14 @@
 
 use crate::error::{Error, Kind};
 
-/// A failure to load a key.
 pub(super) fn refused(message: impl Into<String>) -> Error {
     Error::new(Kind::CredentialError, message)
 }
 
-/// K2.
+/// The error for anything other than an RSA private key.
 pub(super) fn not_rsa(found: &str) -> Error {
     let hint = if found.starts_with("a public") || found.starts_with("a certificate") {
-        "Give the private key that belongs to it. It stays on this machine: only its public part \
+        "Pass the private key that belongs to it. It stays on this machine: only its public part \
          is enrolled."
     } else {
         "Create one with siteline.PrivateKey.generate(), or: \

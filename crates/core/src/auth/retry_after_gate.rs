@@ -1,6 +1,6 @@
-//! A pause that the service requested with `Retry-After`. All callers that share it wait until its end,
-//! even if the caller that received the reply is cancelled: those that need a token, and the requests
-//! that a sync has under way side by side.
+//! A pause that the service requested with `Retry-After`. All callers that share it wait until its
+//! end, even if the caller that received the reply is cancelled: callers that need a token, and the
+//! parallel requests of a sync.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::lock::Mutex;
 
-/// A longer pause is reduced to a day.
+/// The maximum pause.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(86_400);
 
 /// Closed during a pause.
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn t9_the_pause_with_the_later_end_counts_and_the_error_says_how_much_is_left() {
+    fn t9_the_pause_with_the_later_end_counts() {
         let (gate, clock) = (RetryAfterGate::default(), noon());
         let left = || {
             gate.closed(&clock).map(|(left, because)| {
@@ -75,7 +75,7 @@ mod tests {
             gate.close(&clock, &asks(asked));
             assert_eq!(left(), Some((counts, format!("wait {counts} s"))));
         }
-        // Of two with the same end the first remains.
+        // The first of two pauses with the same end remains.
         gate.close(&clock, &asks(30).with(|context| context.message = "another".to_owned()));
         clock.advance(Duration::from_secs(29));
         assert_eq!(left(), Some((1, "wait 30 s".to_owned())));

@@ -4,17 +4,16 @@ use std::fmt;
 
 use crate::{Error, Kind, Result};
 
-/// Distinct scopes in the order of their first occurrence. Two sets with the same members are equal in
-/// any order.
+/// Distinct scopes in the order of their first occurrence. The order does not affect equality.
 #[derive(Clone, Default)]
 pub struct ScopeSet(Vec<String>);
 
 impl ScopeSet {
-    /// The scopes to request, one for each item; duplicates are removed.
+    /// The scopes to request, one per item. Duplicates are removed.
     ///
     /// # Errors
-    /// [`Kind::ConfigError`] if there is none, or one is empty or contains a character that RFC 6749
-    /// (section 3.3) does not allow: a space, quote, backslash, control or non-ASCII character.
+    /// [`Kind::ConfigError`] if there is none, or one is empty or contains a character that RFC
+    /// 6749 §3.3 does not allow: a space, quote, backslash, control or non-ASCII character.
     pub fn new<I>(scopes: I) -> Result<Self>
     where
         I: IntoIterator,
@@ -27,21 +26,18 @@ impl ScopeSet {
             set.add(scope);
         }
         if set.is_empty() {
-            return Err(Error::new(Kind::ConfigError, "No scope is given.").with_hint(DEFAULT_HINT));
+            return Err(Error::new(Kind::ConfigError, "There is no scope.").with_hint(DEFAULT_HINT));
         }
         Ok(set)
     }
 
-    /// The scopes to request, as one text, separated by one or more spaces.
-    ///
-    /// # Errors
-    /// As [`ScopeSet::new`].
+    /// The scopes to request, as one text with spaces between them.
     pub fn parse(text: &str) -> Result<Self> {
         Self::new(text.split(' ').filter(|scope| !scope.is_empty()))
     }
 
-    /// The scopes of a token reply (§2.2). Never fails: they are only compared with the requested
-    /// scopes. May be empty.
+    /// The scopes in a token reply, possibly none. Never fails, because they are only compared with
+    /// the requested scopes.
     #[must_use]
     pub(crate) fn granted(text: &str) -> Self {
         let mut set = Self::default();
@@ -57,37 +53,34 @@ impl ScopeSet {
         }
     }
 
-    /// The scopes, in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
 
-    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether this scope is in the set.
     #[must_use]
     pub fn contains(&self, scope: &str) -> bool {
         self.iter().any(|member| member == scope)
     }
 
-    /// Whether all scopes are also in `wider` (T29).
+    /// Whether all scopes are also in `wider`.
     #[must_use]
     pub(crate) fn is_subset_of(&self, wider: &Self) -> bool {
         self.iter().all(|scope| wider.contains(scope))
     }
 
-    /// The scopes of this set that were not granted (T4), in the order of this set.
+    /// The scopes of this set that were not granted, in its order.
     #[must_use]
     pub(crate) fn missing_from(&self, granted: &Self) -> Vec<String> {
         self.iter().filter(|scope| !granted.contains(scope)).map(str::to_owned).collect()
     }
 }
 
-/// The form value: the scopes separated by single spaces (§4.1).
+/// The form value: the scopes, separated by single spaces.
 impl fmt::Display for ScopeSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.join(" "))
@@ -108,7 +101,8 @@ impl PartialEq for ScopeSet {
 
 impl Eq for ScopeSet {}
 
-const DEFAULT_HINT: &str = "The documented scopes are customer.discovery.read and customer.data.read; both are the default.";
+const DEFAULT_HINT: &str =
+    "The defaults are the documented scopes, customer.discovery.read and customer.data.read.";
 
 fn check(scope: &str) -> Result<()> {
     if scope.is_empty() {
@@ -125,13 +119,13 @@ fn check(scope: &str) -> Result<()> {
         .with_hint("Pass one scope for each item, or all scopes as a single text.")),
         Some(bad) => Err(Error::new(
             Kind::ConfigError,
-            format!("The scope {scope:?} contains {bad:?}, which RFC 6749, 3.3 does not allow."),
+            format!("The scope {scope:?} contains {bad:?}, which RFC 6749 §3.3 does not allow."),
         )
         .with_hint("Check for a quote or line break where the scopes are set.")),
     }
 }
 
-/// `scope-token` of RFC 6749, section 3.3: visible ASCII except the quote and the backslash.
+/// `scope-token` of RFC 6749 §3.3: visible ASCII except the quote and the backslash.
 fn is_scope_character(c: char) -> bool {
     c.is_ascii_graphic() && c != '"' && c != '\\'
 }
@@ -149,7 +143,7 @@ mod tests {
     #[test]
     fn k11_an_empty_scope_or_none_is_refused() {
         assert!(message(&[""]).contains("empty"));
-        assert!(message(&[]).contains("No scope"));
+        assert!(message(&[]).contains("no scope"));
         assert!(ScopeSet::parse("   ").is_err());
     }
 
@@ -160,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn k11_a_quote_a_newline_and_other_forbidden_characters_are_refused_by_name() {
+    fn k11_forbidden_characters_are_refused_by_name() {
         for (scope, named) in
             [("a\"b", "'\"'"), ("a\n", "'\\n'"), ("a\\b", "'\\\\'"), ("ä", "'ä'"), ("a\0", "'\\0'")]
         {
@@ -170,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_granted_set_never_fails_and_is_compared_as_a_set() {
+    fn a_granted_set_is_compared_as_a_set() {
         let requested = ScopeSet::parse("x  y z").expect("scopes");
         let granted = ScopeSet::granted(" z\tx \"q\" ");
         assert_eq!(requested.missing_from(&granted), ["y"]);

@@ -1,5 +1,5 @@
-//! A token exchange for tests: a scripted server, a frozen clock, and a credential that no other test
-//! uses, so that tests do not share a token.
+//! A token exchange for tests: a scripted server, a frozen clock, and a credential that no other
+//! test uses, so that tests do not share a token.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};

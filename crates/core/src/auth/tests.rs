@@ -39,8 +39,8 @@ fn signed(credential: &Credential) -> Result<Vec<u8>> {
     finished(credential.sign(b"x"))
 }
 
-/// The claims of an assertion, read with jsonwebtoken: verifies the signature with the public JWK (JSON
-/// text), and compares the `kid` and the audience.
+/// The claims of an assertion, read with jsonwebtoken: verifies the signature with the public JWK
+/// (JSON text), and compares the `kid` and the audience.
 pub(super) fn verified_claims(
     assertion: &str,
     public_jwk: &str,
@@ -126,7 +126,7 @@ fn a_signature_is_accepted_only_if_it_matches_the_public_key() {
         let error = signed(&with_vault(answer)).expect_err("refused");
         assert_eq!(error.kind(), Kind::CredentialError);
         assert!(error.to_string().contains("PKCS1-v1_5"), "{error}");
-        assert!(error.to_string().contains("a signature by this key has 256 bytes"), "{error}");
+        assert!(error.to_string().contains("A signature by this key has 256 bytes"), "{error}");
     }
 }
 

@@ -1,10 +1,11 @@
 //! The cache of access tokens: in memory, shared by the process, renewed shortly before they expire
 //! (§5.3, §5.4).
 //!
-//! A [`TokenSource`] caches one token. A caller that finds none takes the flight lock and requests one;
-//! the others wait for that lock and then find the token, or the error of that flight. If the caller
-//! is cancelled, the lock is released and the next waiter requests the token. There is no background
-//! task: an idle client sends nothing. A forked child keeps the cached tokens and gets a new lock.
+//! A [`TokenSource`] caches one token. A caller without a token takes the flight lock and requests
+//! one. The others wait for that lock and then find the token, or the error of that flight. If the
+//! caller is cancelled, the lock is released and the next waiter requests the token. There is no
+//! background task: an idle client sends nothing. A forked child keeps the cached tokens and gets a
+//! new lock.
 
 mod once;
 
@@ -24,11 +25,11 @@ use crate::fork::Owned;
 use crate::http::RetryQuota;
 use crate::lock::Mutex;
 
-/// The least time between two renewals.
+/// Minimum time between two renewals.
 const BETWEEN_RENEWALS: Duration = Duration::from_secs(30);
-/// How long the error of a failed exchange is returned without a new request ...
+/// How long the error of a failed exchange is returned without a new request.
 const FAILURE_MEMORY: Duration = Duration::from_secs(30);
-/// ... and how long if the assertion was refused.
+/// The same for a refused assertion.
 const REFUSAL_MEMORY: Duration = Duration::from_secs(60);
 
 static REGISTRY: Mutex<Vec<Arc<TokenSource>>> = Mutex::new(Vec::new());
@@ -36,22 +37,20 @@ static REGISTRY: Mutex<Vec<Arc<TokenSource>>> = Mutex::new(Vec::new());
 /// The key of the registry: callers with equal keys share a token.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct TokenKey {
-    /// The address of the token endpoint.
     pub token_url: String,
-    /// `aud` of the assertions.
+    /// The `aud` of the assertions.
     pub audience: String,
     /// The subject of the credential or certificate.
     pub subject: String,
-    /// The thumbprint of its key, or of the certificate to which the tokens are bound.
+    /// The thumbprint of the key, or of the certificate to which the tokens are bound.
     pub kid: String,
-    /// The `client_id` of token requests that a certificate authenticates. One certificate may be that of
-    /// several integrations.
+    /// The `client_id` of token requests that a certificate authenticates. Several integrations may
+    /// share one certificate.
     pub client_id: Option<String>,
-    /// The requested scopes.
     pub scopes: ScopeSet,
 }
 
-/// Caches the token of one key of the registry.
+/// Caches the token of one key.
 pub(crate) struct TokenSource {
     key: TokenKey,
     clock: Clock,
@@ -63,10 +62,11 @@ pub(crate) struct TokenSource {
 struct TokenState {
     flight: Owned<Arc<tokio::sync::Mutex<()>>>,
     token: Option<CachedToken>,
-    /// The digest of the token that was refused last: whoever else has it must not give it again.
+    /// The digest of the last refused token. An agent that has the same token must not return it
+    /// again.
     refused: Option<String>,
     failure: Option<Failure>,
-    /// The number of failed flights; `last_error` is the error of the last one.
+    /// The number of failed flights. `last_error` is the error of the last one.
     failed_flights: u64,
     last_error: Option<Error>,
     last_renewal: Option<Duration>,
@@ -77,20 +77,19 @@ struct Failure {
     until: Duration,
 }
 
-/// What a caller does with the cached token.
+/// The state of the cached token.
 enum TokenStatus {
-    /// It is used.
+    /// Usable.
     Valid(AccessToken),
-    /// One caller renews it, while others use it.
+    /// One caller should renew it while others use it.
     ShouldRenew(AccessToken),
-    /// It is about to expire: it is renewed before it is used.
+    /// About to expire: it must be renewed before it is used.
     MustRenew(AccessToken),
-    /// There is no token.
     Missing,
 }
 
 impl TokenSource {
-    /// The source for this key in this process: a second client with the same credential uses the
+    /// The source for this key in this process. A second client with the same credential uses the
     /// token of the first. Only clients with the same clock share a source.
     #[must_use]
     pub(crate) fn shared(key: TokenKey, clock: &Clock) -> Arc<Self> {
@@ -119,17 +118,17 @@ impl TokenSource {
         Self { key, clock, quota, gate, state: Mutex::new(state) }
     }
 
-    /// A valid token: the cached one, or a new one for this source's scopes (§5.4, T29).
+    /// Returns a valid token: the cached one, or a new one for this source's scopes.
     ///
     /// # Errors
-    /// Those of the exchange, for all callers that waited for it, and for a while also for later
-    /// callers, without a request. [`Kind::ConfigError`] if there is no valid token and this call
-    /// cannot await the credential's signer.
+    /// The error of the exchange, for all callers that waited for it, and for a while for later
+    /// callers too, without a request. [`Kind::ConfigError`] if there is no valid token and this
+    /// call cannot await the credential's signer.
     pub(crate) async fn token(&self, issuer: &impl Issuer) -> Result<AccessToken> {
         let seen = self.state.lock().failed_flights;
         match self.status() {
             TokenStatus::Valid(token) => return Ok(token),
-            // A call that cannot get a signature leaves the renewal to other calls.
+            // A call that cannot await the signer leaves the renewal to other calls.
             TokenStatus::ShouldRenew(token) | TokenStatus::MustRenew(token)
                 if issuer.check().is_err() =>
             {
@@ -159,8 +158,8 @@ impl TokenSource {
         }
     }
 
-    /// Drops the cached token if it is the refused one: of many requests that fail with one token, the
-    /// first drops it, and the others find its successor.
+    /// Drops the cached token if it is the refused one. Of many requests that fail with one token,
+    /// the first drops it, and the others find its successor.
     pub(crate) fn invalidate(&self, refused: &AccessToken) {
         let mut state = self.state.lock();
         if state.token.as_ref().is_some_and(|t| t.access.generation() == refused.generation()) {
@@ -169,7 +168,8 @@ impl TokenSource {
         }
     }
 
-    /// As [`TokenSource::invalidate`], for a token of another process that is known by its digest.
+    /// [`TokenSource::invalidate`] for a token of another process, which is identified by its
+    /// digest.
     pub(crate) fn invalidate_digest(&self, refused: &str) {
         let mut state = self.state.lock();
         if state.token.as_ref().is_some_and(|t| t.access.digest() == refused) {
@@ -177,8 +177,9 @@ impl TokenSource {
         }
     }
 
-    /// Copies the token of a source with another key of the same subject. It is used until it expires;
-    /// the next one is requested with the new key. A token that is bound to a certificate stays with it.
+    /// Copies the token of a source with another key of the same subject. It is used until it
+    /// expires; the next one is requested with the new key. A token that is bound to a certificate
+    /// is not copied.
     pub(crate) fn adopt(&self, former: &Self) {
         let is_bound = |source: &Self| source.key.client_id.is_some();
         let same = !is_bound(self)
@@ -231,7 +232,7 @@ impl TokenSource {
         drop(state);
         log::info!(
             target: "siteline::token",
-            "a new access token, good for {} s", lifetime.as_secs()
+            "a new access token, valid for {} s", lifetime.as_secs()
         );
         access
     }
@@ -240,7 +241,7 @@ impl TokenSource {
         let now = self.clock.monotonic();
         let state = self.state.lock();
         let Some(cached) = &state.token else { return TokenStatus::Missing };
-        let left = cached.access.left();
+        let left = cached.access.expires_in();
         if left <= cached.unusable_at() {
             return TokenStatus::Missing;
         }
@@ -261,12 +262,12 @@ impl TokenSource {
     /// Whether the cached token is not about to expire.
     fn has_usable_token(&self) -> bool {
         let state = self.state.lock();
-        state.token.as_ref().is_some_and(|t| t.access.left() > t.renew_first_at())
+        state.token.as_ref().is_some_and(|t| t.access.expires_in() > t.renew_first_at())
     }
 
-    /// Records a failed flight: its waiters get its error, and so do later callers for a while if the
-    /// service replied. The caller's own deadline and the end of its signer's event loop are not
-    /// recorded: the next waiter requests a token.
+    /// Records a failed flight. Its waiters receive its error, and so do later callers for a while
+    /// if the service replied. The caller's own deadline and the end of its signer's event loop are
+    /// not recorded: the next waiter requests a token.
     fn remember(&self, error: &Error) {
         if matches!(error.kind(), Kind::DeadlineExceeded | Kind::ClosedError) {
             return;
@@ -289,7 +290,7 @@ impl TokenSource {
     fn renewal_failed(&self, old: &AccessToken, error: &Error) {
         let now = self.clock.monotonic();
         let mut state = self.state.lock();
-        // A refusal is remembered here; a pause that the service requested is in the gate.
+        // A refusal is remembered here. The gate holds a pause that the service requested.
         if is_invalid_client(error) {
             let until = now.saturating_add(remembered_for(error));
             state.failure = Some(Failure { error: error.clone(), until });
@@ -302,11 +303,11 @@ impl TokenSource {
         if std::mem::replace(&mut cached.renewal_failed, true) {
             return;
         }
-        let left = cached.access.left().as_secs();
+        let left = cached.access.expires_in().as_secs();
         drop(state);
         log::warn!(
             target: "siteline::token",
-            "the access token could not be renewed and is used for its last {left} s: {}",
+            "the access token could not be renewed; it is valid for {left} s more: {}",
             error.context().message
         );
     }
@@ -319,7 +320,7 @@ impl TokenSource {
                 let left = failure.until.saturating_sub(now).as_secs_f64().ceil();
                 Err(failure.error.clone().with(|context| {
                     context.message = format!(
-                        "{} (remembered; no token is requested in the next {left} s)",
+                        "{} (remembered: no token is requested in the next {left} s)",
                         context.message
                     );
                 }))

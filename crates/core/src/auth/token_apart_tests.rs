@@ -133,11 +133,12 @@ async fn t24_the_lifetime_of_a_token_begins_with_its_request() {
     let token = harness.token().await.expect("a token");
     assert_eq!(token.age(), 100 * SECOND);
     let state = harness.source.state.lock();
-    let left = state.token.as_ref().map(|token| token.access.left());
+    let left = state.token.as_ref().map(|token| token.access.expires_in());
     assert_eq!(left, Some(500 * SECOND));
 }
 
-/// Uses the token to its end and checks that this sends nothing, waits for nothing and warns of nothing.
+/// Uses the token to its end and checks that this sends nothing, waits for nothing and warns of
+/// nothing.
 async fn uses_it_up(harness: &Harness, old: &AccessToken) {
     warnings();
     let sent = harness.server.requests().len();

@@ -1,4 +1,5 @@
-//! Tests with services that check assertions against their own clock, which differs from the client's.
+//! Tests with services that check assertions against their own clock, which differs from the
+//! client's.
 
 #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
 

@@ -62,7 +62,7 @@ async fn t1_invalid_client_is_not_retried_at_any_status_and_the_hint_lists_the_c
         assert_eq!(error.kind(), Kind::AuthenticationError);
         assert_eq!(harness.server.requests().len(), 1);
         let text = error.to_string();
-        for word in [harness.credential.kid(), "oauth/token", "clock is not known", "approved"] {
+        for word in [harness.credential.kid(), "oauth/token", "clock is unknown", "approved"] {
             assert!(text.contains(word), "{word}: {text}");
         }
         assert_eq!(error.context().code.as_deref(), Some("invalid_client"));
@@ -209,7 +209,7 @@ async fn t8_error_pages_of_gateways_are_retried_and_a_missing_endpoint_is_not() 
     let error = harness.token().await.expect_err("no endpoint");
     assert_eq!((error.kind(), harness.server.requests().len()), (Kind::RequestRejected, 1));
     assert!(error.to_string().contains("/api/customer/oauth/token"), "{error}");
-    assert!(error.to_string().contains("check base_url and its prefix"), "{error}");
+    assert!(error.to_string().contains("check base_url= and its prefix"), "{error}");
     let harness = Harness::new(vec![Act::with_headers(401, &[], "who are you?")]).await;
     let error = harness.token().await.expect_err("refused without a code");
     assert_eq!((error.kind(), harness.server.requests().len()), (Kind::AuthenticationError, 1));

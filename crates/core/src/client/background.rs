@@ -1,5 +1,5 @@
-//! [`BackgroundTask`]: a task that runs concurrently with the caller that waits for its result. The
-//! core has no runtime: a [`Spawner`] of the client's settings starts the task.
+//! A task that runs concurrently with the caller that waits for its result. The core has no
+//! runtime: the [`Spawner`] of the client's settings starts the task.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,15 +10,15 @@ use tokio::task::AbortHandle;
 
 use crate::fork::Owned;
 
-/// Starts a task on the runtime that drives the client; `None` if the process is exiting. Called only
-/// within that runtime.
+/// Starts a task on the client's runtime; `None` if the process is exiting. Called only within that
+/// runtime.
 pub(crate) type Spawner = dyn Fn(BoxFuture<'static, ()>) -> Option<AbortHandle> + Send + Sync;
 
-/// A task of the runtime; as a future, its result. Dropping it aborts the task and its request. It is
-/// empty in a forked child.
-pub(super) struct BackgroundTask<T>(Owned<Running<T>>);
+/// A task of the runtime, and a future of its result. Dropping it aborts the task and its request.
+/// It is empty in a forked child.
+pub(super) struct BackgroundTask<T>(Owned<RunningTask<T>>);
 
-struct Running<T> {
+struct RunningTask<T> {
     outcome: oneshot::Receiver<T>,
     task: AbortHandle,
 }
@@ -31,10 +31,10 @@ impl<T: Send + 'static> BackgroundTask<T> {
     ) -> Option<Self> {
         let (sender, outcome) = oneshot::channel();
         let task = spawner(Box::pin(async move { drop(sender.send(work.await)) }))?;
-        Some(Self(Owned::new(Running { outcome, task })))
+        Some(Self(Owned::new(RunningTask { outcome, task })))
     }
 
-    /// A handle to abort the task while a caller waits for it.
+    /// Aborts the task while a caller waits for it.
     pub(super) fn abort_handle(&self) -> Option<AbortHandle> {
         Some(self.0.get()?.task.clone())
     }
@@ -50,7 +50,7 @@ impl<T> Future for BackgroundTask<T> {
     }
 }
 
-impl<T> Drop for Running<T> {
+impl<T> Drop for RunningTask<T> {
     fn drop(&mut self) {
         self.task.abort();
     }

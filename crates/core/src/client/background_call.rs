@@ -1,6 +1,6 @@
-//! [`BackgroundCall`]: a call that a task drives up to its handover, or to its end; after the handover
-//! the caller that waits for the result drives it. So a request is sent early and its body is read in
-//! the background, but the caller decodes it: columns that another core has written are slow to read.
+//! A call that starts in a background task and can be handed over to the waiting caller. A request
+//! is sent early and its body is read in the background, but the caller decodes the body: columns
+//! written by another core are slow to read.
 
 use std::future::poll_fn;
 use std::mem::replace;
@@ -16,7 +16,7 @@ use super::background::Spawner;
 use crate::fork::Owned;
 use crate::lock::Mutex;
 
-/// The point of a call at which its task stops and the waiting caller continues.
+/// The point at which the task of a call stops and the waiting caller continues it.
 #[derive(Clone, Default)]
 pub(super) struct Handover(Arc<Flags>);
 
@@ -28,14 +28,14 @@ struct Flags {
 }
 
 impl Handover {
-    /// Called within the call: completes when a caller waits for the result.
+    /// Completes when a caller waits for the result. Called within the call.
     pub(super) async fn reached(&self) {
         self.0.is_reached.store(true, Ordering::SeqCst);
-        // No waker is needed: the caller that continues polls the call.
+        // No waker is needed, because the caller polls the call itself.
         poll_fn(|_| if self.is_done() { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 
-    /// Called within the call, before it is repeated.
+    /// Resets the handover before the call is repeated. Called within the call.
     pub(super) fn repeat(&self) {
         self.0.is_reached.store(false, Ordering::SeqCst);
     }
@@ -53,7 +53,7 @@ impl Handover {
     }
 }
 
-/// Dropping it drops the call and its connection. It is empty in a forked child.
+/// A call in progress. Dropping it drops the connection. It is empty in a forked child.
 pub(super) struct BackgroundCall<T>(Owned<Started<T>>);
 
 struct Started<T> {
@@ -63,13 +63,12 @@ struct Started<T> {
 
 struct Shared<T> {
     handover: Handover,
-    /// The waker of the waiting caller.
     waiter: AtomicWaker,
     is_finished: AtomicBool,
-    state: Mutex<State<T>>,
+    state: Mutex<CallState<T>>,
 }
 
-enum State<T> {
+enum CallState<T> {
     Running(BoxFuture<'static, T>),
     Finished(T),
     /// The result was taken, or the call panicked.
@@ -87,7 +86,7 @@ impl<T: Send + 'static> BackgroundCall<T> {
             handover,
             waiter: AtomicWaker::new(),
             is_finished: AtomicBool::new(false),
-            state: Mutex::new(State::Running(Box::pin(call))),
+            state: Mutex::new(CallState::Running(Box::pin(call))),
         });
         let driver = Driver(Arc::clone(&shared));
         let task = spawner(Box::pin(poll_fn(move |context| driver.0.poll_task(context))))?;
@@ -108,8 +107,8 @@ impl<T: Send + 'static> BackgroundCall<T> {
         if self.is_finished() { self.shared()?.state.lock().take() } else { None }
     }
 
-    /// The result; `None` if the call panicked. For one caller at a time: if the caller is cancelled,
-    /// the next one continues the call.
+    /// The result; `None` if the call panicked. For one caller at a time: if that caller is
+    /// cancelled, the next one continues the call.
     pub(super) fn outcome(&self) -> impl Future<Output = Option<T>> + Send + 'static + use<T> {
         let shared = self.shared().cloned();
         poll_fn(move |context| match &shared {
@@ -134,7 +133,8 @@ impl<T> Shared<T> {
             return Poll::Ready(());
         }
         let mut state = self.state.lock();
-        // Checked again: the task must not poll after the caller, whose waker the call would lose.
+        // Checked again: if the task polled after the caller, the call would lose the caller's
+        // waker.
         if self.handover.is_done() {
             return Poll::Ready(());
         }
@@ -156,13 +156,13 @@ impl<T> Shared<T> {
         self.drive(&mut state, context).map(|()| state.take())
     }
 
-    fn drive(&self, state: &mut State<T>, context: &mut Context<'_>) -> Poll<()> {
+    fn drive(&self, state: &mut CallState<T>, context: &mut Context<'_>) -> Poll<()> {
         // If the call panics, the state stays `Over`.
-        match replace(state, State::Over) {
-            State::Running(mut call) => match call.as_mut().poll(context) {
-                Poll::Ready(outcome) => *state = State::Finished(outcome),
+        match replace(state, CallState::Over) {
+            CallState::Running(mut call) => match call.as_mut().poll(context) {
+                Poll::Ready(outcome) => *state = CallState::Finished(outcome),
                 Poll::Pending => {
-                    *state = State::Running(call);
+                    *state = CallState::Running(call);
                     return Poll::Pending;
                 }
             },
@@ -173,7 +173,7 @@ impl<T> Shared<T> {
     }
 }
 
-impl<T> State<T> {
+impl<T> CallState<T> {
     fn take(&mut self) -> Option<T> {
         match replace(self, Self::Over) {
             Self::Finished(outcome) => Some(outcome),
@@ -185,7 +185,7 @@ impl<T> State<T> {
     }
 }
 
-/// The task's part of a call. If the task ends early, the waiting caller continues.
+/// The task's side of a call. If the task ends early, the waiting caller continues.
 struct Driver<T>(Arc<Shared<T>>);
 
 impl<T> Drop for Driver<T> {

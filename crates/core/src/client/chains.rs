@@ -1,5 +1,5 @@
-//! [`ReadChains`]: reads a scan of several chains concurrently, with one token, allowance and connection
-//! pool. The service requires a chain to be sequential (§4.4), but not several chains.
+//! Reads the chains of a scan concurrently, with one token, allowance and connection pool. The
+//! service requires only the requests within one chain to be sequential.
 
 use std::fmt;
 use std::mem::{forget, take};
@@ -17,72 +17,71 @@ use super::collect::{CollectOnce, Pace, Partial, Step, WholeRead};
 use super::progress::Progress;
 use super::scan::Scan;
 use super::table::{Provenance, ReadFailure, Table};
-use crate::data::{Bookmark, WholeChain};
+use crate::data::{Bookmark, WholeChain, page_limit_reached};
 use crate::error::{Error, Kind, Result};
 use crate::fork::Process;
 use crate::http::Deadline;
 use crate::lock::Mutex;
 
-/// The number of chains that are read at a time, if it is not set.
+/// Default number of chains that are read at a time.
 const CONCURRENCY: usize = 4;
 
-/// After an error, the longest wait for pages in flight.
+/// Longest wait for pages in flight after an error.
 const LONGEST_ARRIVAL: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 5_000 });
 
-/// Reads the chains of a scan, each by a [`CollectOnce`], and merges their tables. After a failure,
-/// pages in flight are kept if they arrive soon. A cancelled caller cancels all requests; each chain keeps its pages.
+/// Reads each chain of a scan by a [`CollectOnce`], and merges the tables. After a failure, pages
+/// in flight are kept if they arrive soon. Cancelling the caller cancels all requests; each chain
+/// keeps its pages.
 #[derive(Debug)]
 pub struct ReadChains {
     scan: Scan,
     concurrency: usize,
-    /// Whether the chains keep their pages themselves.
+    /// Whether a failure returns the pages read so far.
     keeps: bool,
-    /// The pages that `max_pages` still allows.
+    /// The remaining pages of `max_pages`.
     pages_left: Option<Arc<AtomicU64>>,
-    /// The number of pages that each chain is expected to have.
+    /// The expected number of pages of each chain.
     expected: Vec<Option<u64>>,
-    state: Mutex<State>,
+    state: Mutex<ChainsState>,
 }
 
 /// Locked only briefly.
 #[derive(Debug, Default)]
-struct State {
+struct ChainsState {
     chains: Vec<Arc<CollectOnce>>,
     progress: Vec<Option<Progress>>,
-    /// All chains before it are whole.
+    /// All earlier chains are complete.
     first: usize,
-    /// The steps between two steps of the whole.
-    running: Option<Running>,
-    /// Why the chains could not be merged.
+    /// The steps in progress while no caller waits.
+    running: Option<RunningSteps>,
+    /// The error of a failed merge.
     broken: Option<Error>,
 }
 
-/// The steps of chains that have begun. Dropping it aborts them, unless they belong to another process.
-struct Running {
+/// The steps in progress. Dropping it aborts them, unless they belong to a parent process.
+struct RunningSteps {
     process: Process,
     deadline: Deadline,
     steps: FuturesUnordered<BoxFuture<'static, Stepped>>,
-    /// The chains of these steps, each with its task, if it has one, and the pages that it may count.
+    /// Each step's chain, its task if any, and the pages that it may count.
     flying: Vec<(usize, Option<AbortHandle>, u64)>,
 }
 
-/// The outcome of a step of a chain.
 struct Stepped {
     index: usize,
     deadline: Deadline,
-    /// `None` if it was cancelled.
+    /// `None` if the step was cancelled.
     step: Option<Result<Step, ReadFailure>>,
 }
 
-/// The result of a step on its way to the caller. If it is dropped undelivered, it cancels the prefetch of
-/// the next page, which no caller would take.
-struct Delivery {
+/// The result of a step on its way to the caller. If it is dropped before delivery, it cancels the
+/// prefetch of the next page, because no caller would take that page.
+struct UndeliveredStep {
     step: Option<Result<Step, ReadFailure>>,
     chain: Arc<CollectOnce>,
 }
 
 impl ReadChains {
-    /// Reads the chains of a scan. Sends no request yet.
     #[must_use]
     pub(super) fn new(scan: &Scan) -> Self {
         let pages_left = scan.most_pages().map(|limit| Arc::new(AtomicU64::new(limit)));
@@ -90,10 +89,8 @@ impl ReadChains {
         Self::of_chains(scan, pages_left, chains.map(Arc::new).collect())
     }
 
-    /// Reads the chains of a scan one after the other, each by its own reader, which keeps its pages.
-    ///
-    /// # Errors
-    /// Those of `reader`.
+    /// Reads the chains of a scan one after the other. Each has its own reader, which keeps the
+    /// pages.
     pub fn read_by<R: WholeRead + 'static>(
         scan: &Scan,
         reader: impl Fn(Scan) -> Result<Arc<R>>,
@@ -117,7 +114,8 @@ impl ReadChains {
     ) -> Self {
         let densities = scan.client().densities();
         let expected = chains.iter().map(|chain| densities.pages(chain.scan().query())).collect();
-        let state = State { progress: vec![None; chains.len()], chains, ..State::default() };
+        let state =
+            ChainsState { progress: vec![None; chains.len()], chains, ..ChainsState::default() };
         Self {
             scan: scan.clone(),
             concurrency: scan.read_settings().concurrency.unwrap_or(CONCURRENCY).max(1),
@@ -130,14 +128,16 @@ impl ReadChains {
 
     async fn next(&self, deadline: Deadline, pace: Pace) -> Result<Step, ReadFailure> {
         let mut running = self.running(deadline)?;
-        // A caller that was cancelled may have left it.
+        // A cancelled caller may have left the flag set.
         self.scan.together().is_ending.store(false, Ordering::SeqCst);
         loop {
             if !self.start(&mut running, deadline, pace) {
                 return Ok(Step::Whole(Arc::new(self.merge()?)));
             }
             if running.flying.is_empty() {
-                return Err(self.failed(running, self.at_limit().into(), None).await?);
+                let limit = self.scan.read_settings().max_pages.unwrap_or_default();
+                let error = page_limit_reached(limit);
+                return Err(self.failed(running, error.into(), None).await?);
             }
             let Stepped { index, deadline: begun, step } =
                 match self.wait(&mut running, deadline).await {
@@ -154,11 +154,11 @@ impl ReadChains {
                     return Ok(Step::Page(total));
                 }
                 Some(Ok(Step::Whole(_))) => {}
-                // It was the deadline of a caller that is gone.
+                // The deadline of an earlier caller has passed, not the deadline of this one.
                 Some(Err(failure))
                     if failure.error.kind() == Kind::DeadlineExceeded
                         && begun.is_before(deadline)
-                        && deadline.left(self.clock()) != Some(Duration::ZERO) => {}
+                        && deadline.remaining(self.clock()) != Some(Duration::ZERO) => {}
                 Some(Err(failure)) => {
                     return Err(self.failed(running, failure, Some(index)).await?);
                 }
@@ -174,14 +174,14 @@ impl ReadChains {
         self.scan.client().time().clock()
     }
 
-    /// The steps that have begun; those of a parent process are left alone.
-    fn running(&self, deadline: Deadline) -> Result<Running> {
+    /// Takes the steps in progress, except the steps of a parent process.
+    fn running(&self, deadline: Deadline) -> Result<RunningSteps> {
         let mut state = self.state.lock();
         if let Some(error) = &state.broken {
             return Err(error.clone());
         }
         let running = state.running.take();
-        Ok(running.filter(|running| running.process.is_current()).unwrap_or_else(|| Running {
+        Ok(running.filter(|running| running.process.is_current()).unwrap_or_else(|| RunningSteps {
             process: Process::current(),
             deadline,
             steps: FuturesUnordered::new(),
@@ -189,8 +189,8 @@ impl ReadChains {
         }))
     }
 
-    /// Starts as many steps as the settings allow; `false` if all chains are whole.
-    fn start(&self, running: &mut Running, deadline: Deadline, pace: Pace) -> bool {
+    /// Starts as many steps as the settings allow. Returns `false` if all chains are complete.
+    fn start(&self, running: &mut RunningSteps, deadline: Deadline, pace: Pace) -> bool {
         let mut state = self.state.lock();
         while state.chains.get(state.first).is_some_and(|chain| chain.complete().is_some()) {
             state.first += 1;
@@ -216,7 +216,7 @@ impl ReadChains {
         state.first < state.chains.len()
     }
 
-    async fn wait(&self, running: &mut Running, deadline: Deadline) -> Result<Stepped> {
+    async fn wait(&self, running: &mut RunningSteps, deadline: Deadline) -> Result<Stepped> {
         let is_bound = running.deadline != deadline;
         let next = async {
             let ended = || Error::new(Kind::InternalError, "no step of a chain has begun");
@@ -228,7 +228,7 @@ impl ReadChains {
         Ok(stepped)
     }
 
-    /// The progress of all chains after a page of this one.
+    /// The progress of all chains after a page of chain `index`.
     #[expect(clippy::cast_precision_loss, reason = "a fraction for display")]
     fn count(&self, index: usize, progress: Progress) -> Progress {
         let mut state = self.state.lock();
@@ -261,19 +261,11 @@ impl ReadChains {
         }
     }
 
-    fn at_limit(&self) -> Error {
-        let limit = self.scan.read_settings().max_pages.unwrap_or_default();
-        let message = format!("max_pages={limit} was reached and the read is not at its end");
-        let hint =
-            "In another process continue with scan.resume(error.bookmark, onto=error.partial).";
-        Error::new(Kind::PageLimitReached, message).with_hint(hint)
-    }
-
-    /// Waits for the pages in flight, which are already counted, cancels the other requests, and adds the
-    /// pages of all chains.
+    /// Waits for the pages in flight, which are already counted, then cancels the other requests
+    /// and merges the pages of all chains.
     async fn failed(
         &self,
-        mut running: Running,
+        mut running: RunningSteps,
         failure: ReadFailure,
         index: Option<usize>,
     ) -> Result<ReadFailure> {
@@ -290,7 +282,7 @@ impl ReadChains {
         if !has_ended {
             let tasks = running.flying.iter().filter_map(|(_, task, _)| task.as_ref());
             tasks.for_each(AbortHandle::abort);
-            // Steps without a task cannot be aborted: drops their futures.
+            // Steps without a task cannot be aborted, so their futures are dropped.
             if running.flying.iter().any(|(_, task, _)| task.is_none()) {
                 running.steps.clear();
             }
@@ -310,10 +302,10 @@ impl ReadChains {
         Ok(ReadFailure { error, bookmark, partial: table })
     }
 
-    /// Waits for all steps, and for pages of these chains whose requests they have begun.
+    /// Waits for all steps, and for the pages that these `chains` have already requested.
     async fn arriving(
         &self,
-        running: &mut Running,
+        running: &mut RunningSteps,
         chains: &[Arc<CollectOnce>],
         failures: &mut Vec<(usize, ReadFailure)>,
     ) {
@@ -332,7 +324,8 @@ impl ReadChains {
         }
     }
 
-    /// What the chains have read. A chain that begins again has dropped its pages; its failure has them.
+    /// The pages that the chains have read. A chain that restarts has dropped its pages; its
+    /// failure contains them.
     fn joined(
         &self,
         chains: &[Arc<CollectOnce>],
@@ -341,7 +334,7 @@ impl ReadChains {
         let mut parts: Vec<Partial> =
             chains.iter().map(|chain| chain.partial()).collect::<Result<_>>()?;
         for (index, ReadFailure { bookmark, partial, .. }) in failures {
-            // One that has read nothing of its own yet is where it was.
+            // A chain that has read nothing is still at its start.
             if bookmark.is_some() || partial.is_some() {
                 parts[index] = Partial { bookmark, table: partial, ..Partial::default() };
             }
@@ -361,7 +354,7 @@ impl ReadChains {
                     let pages = table.provenance.pages + before;
                     whole.push(WholeChain { query: chain.scan().query().fingerprint(), pages });
                 }
-                // A resumed chain that was not continued yet.
+                // A resumed chain that has not continued yet.
                 (None, None) => {
                     let bookmark = chain.scan().bookmark();
                     marks.extend(bookmark.into_iter().flat_map(|bookmark| bookmark.marks.clone()));
@@ -384,7 +377,7 @@ impl ReadChains {
         Ok(Partial { bookmark, table: Some(Arc::new(table)), ..Partial::default() })
     }
 
-    /// One table of the table that the scan continues and those of its chains.
+    /// Merges the table that the scan continues and the tables of its chains.
     fn table(&self, tables: Vec<Arc<Table>>) -> Result<Table> {
         let oldest = tables.iter().map(|table| table.provenance.read_at).min();
         let onto = self.scan.onto();
@@ -402,7 +395,7 @@ impl ReadChains {
         Ok(Table { provenance: Provenance { pages, ..table.provenance }, ..table })
     }
 
-    /// The table of all chains, which are dropped.
+    /// Merges the chains, and drops them.
     fn merge(&self) -> Result<Table> {
         let chains = take(&mut self.state.lock().chains);
         let tables = chains.into_iter().filter_map(|chain| chain.complete().cloned()).collect();
@@ -449,20 +442,20 @@ impl WholeRead for ReadChains {
     }
 }
 
-impl Running {
+impl RunningSteps {
     fn start(&mut self, index: usize, chain: &Arc<CollectOnce>, deadline: Deadline, pages: u64) {
         let spawner = Arc::clone(&chain.scan().client().settings().spawner);
         let chain = Arc::clone(chain);
         let step = move || {
             let chain = Arc::clone(&chain);
-            async move { Delivery { step: Some(chain.step(deadline).await), chain } }
+            async move { UndeliveredStep { step: Some(chain.step(deadline).await), chain } }
         };
         let task = BackgroundTask::start(&*spawner, step());
         self.flying.push((index, task.as_ref().and_then(BackgroundTask::abort_handle), pages));
         self.steps.push(Box::pin(async move {
             let delivery = match task {
                 Some(task) => task.await,
-                // The process is exiting: runs the step in place.
+                // The process is exiting, so the step runs in place.
                 None => Some(step().await),
             };
             let step = delivery.and_then(|mut delivery| delivery.step.take());
@@ -471,7 +464,7 @@ impl Running {
     }
 }
 
-impl Drop for Delivery {
+impl Drop for UndeliveredStep {
     fn drop(&mut self) {
         if self.step.is_some() {
             self.chain.stop_prefetch();
@@ -479,7 +472,7 @@ impl Drop for Delivery {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningSteps {
     fn drop(&mut self) {
         if !self.process.is_current() {
             // Tasks and connections belong to the parent.
@@ -488,8 +481,8 @@ impl Drop for Running {
     }
 }
 
-impl fmt::Debug for Running {
+impl fmt::Debug for RunningSteps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Running({} steps)", self.flying.len())
+        write!(f, "RunningSteps({} steps)", self.flying.len())
     }
 }

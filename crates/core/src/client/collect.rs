@@ -1,4 +1,4 @@
-//! [`CollectOnce`]: the complete table of a scan, read once for all callers and remembered.
+//! Reads a scan once for all callers, and caches the complete table.
 
 use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
@@ -16,149 +16,130 @@ use crate::error::{Error, Kind, Result};
 use crate::http::Deadline;
 use crate::lock::Mutex;
 
-/// The complete table of a scan. Concurrent callers share one read, page by page. A failure is not
-/// remembered. If all callers give up, or a request fails, the read keeps its pages, which are already
-/// counted in the allowance, and the next caller continues it with the same cursor. Only where that
-/// cursor cannot be used again does the next caller restart it ([`ends_chain`]).
+/// The complete table of a scan. Concurrent callers share one read, page by page. Failures are not
+/// cached. After a failure or a cancelled caller, the pages read so far are kept, because they are
+/// already counted in the allowance. The next caller continues with the same cursor, or restarts if
+/// that cursor cannot be used again ([`ends_chain`]).
 #[derive(Debug)]
 pub struct CollectOnce {
     scan: Scan,
-    /// What reads it, if that is not one chain.
+    /// Reads the scan, unless one chain does.
     reader: Option<Arc<dyn WholeRead>>,
-    /// The complete table, once it has been read.
     table: OnceLock<Arc<Table>>,
-    slot: Mutex<Slot>,
+    slot: Mutex<ProcessRead>,
 }
 
-/// Reads the whole of a scan, step by step, in another way than by one chain.
+/// Reads a whole scan step by step.
 pub trait WholeRead: Debug + Send + Sync {
-    /// As [`CollectOnce::step`]; it is called by one caller at a time. Where it is dropped, or fails, the
-    /// next step goes on with what was read.
-    ///
-    /// # Errors
-    /// [`ReadFailure`].
+    /// Like [`CollectOnce::step`], with one caller at a time. After a failure or a dropped step,
+    /// the next step continues with the pages read so far.
     fn step(&self, deadline: Deadline, pace: Pace) -> BoxFuture<'_, Result<Step, ReadFailure>>;
 
-    /// After a caller's last step: drops what is under way. Called within the runtime.
+    /// Drops the requests in progress after a caller's last step. Called within the runtime.
     fn pause(&self);
 
-    /// The part that has been read so far, if it can be continued elsewhere.
-    ///
-    /// # Errors
-    /// As [`CollectOnce::partial`].
+    /// The pages read so far, if another process can continue from them.
     fn partial(&self) -> Result<Partial> {
         Ok(Partial::default())
     }
 
-    /// As [`CollectOnce::kept`].
     fn kept(&self) -> (u64, u64) {
         let each = self.chains().into_iter().map(|chain| chain.kept());
         each.fold((0, 0), |(pages, points), (more, other)| (pages + more, points + other))
     }
 
-    /// As [`CollectOnce::head`].
-    ///
-    /// # Errors
-    /// As [`CollectOnce::head`].
     fn head(&self, _count: usize) -> Result<Option<Arc<Table>>> {
         Ok(None)
     }
 
-    /// The chains that are not whole.
+    /// The incomplete chains.
     fn chains(&self) -> Vec<Arc<CollectOnce>> {
         Vec::new()
     }
 }
 
-/// How many chains a step reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// As many as the settings allow.
+    /// As many chains as the settings allow.
     All,
-    /// The first one that is not whole.
+    /// Only the first incomplete chain.
     First,
 }
 
-/// The result of a step.
 #[derive(Debug)]
 pub enum Step {
     /// A page was read and merged.
     Page(Progress),
-    /// There is no other page: the complete table.
+    /// All pages were read: the complete table.
     Whole(Arc<Table>),
 }
 
-/// The part of a scan that has been read so far.
+/// The pages of a scan that have been read so far.
 #[derive(Debug, Clone, Default)]
 pub struct Partial {
     /// The position from which to continue; `None` if nothing or everything was read.
     pub bookmark: Option<Bookmark>,
-    /// The merged table of the pages read.
+    /// The merged pages.
     pub table: Option<Arc<Table>>,
-    /// Whether the table is complete.
     pub is_whole: bool,
 }
 
-/// One for each process, because a fork may leave the locks locked.
+/// The read of one process. A forked child needs its own, because a fork may leave the locks
+/// locked.
 #[derive(Debug)]
-struct Slot {
+struct ProcessRead {
     process: u32,
-    reading: Reading,
+    reading: ActiveRead,
 }
 
-/// A read in progress.
+/// The read in progress.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Reading {
+pub(super) struct ActiveRead {
     /// Locked during a step.
     stream: Arc<tokio::sync::Mutex<Option<Arc<PageStream>>>>,
-    /// Locked only briefly, so that the pages can be had during a step.
+    /// Locked only briefly, so that a caller can get the pages during a step.
     kept: Arc<Mutex<Option<Kept>>>,
 }
 
 /// The pages of a read in progress.
 #[derive(Debug, Clone)]
 struct Kept {
-    /// Shared with a caller that makes a table of it, so that it does not hold the lock.
+    /// Shared with a caller that builds a table from it outside the lock.
     merger: Arc<Merger>,
     provenance: Provenance,
-    /// The position after them.
+    /// The position after these pages.
     bookmark: Option<Bookmark>,
-    /// Whether they are all.
+    /// Whether these are all pages.
     is_done: bool,
 }
 
 impl CollectOnce {
-    /// Reads nothing yet.
     #[must_use]
     pub fn new(scan: Scan) -> Self {
         let is_wide = scan.chains().len() > 1;
         let reader = is_wide.then(|| Arc::new(ReadChains::new(&scan)) as Arc<dyn WholeRead>);
-        let slot = Slot { process: std::process::id(), reading: Reading::default() };
+        let slot = ProcessRead { process: std::process::id(), reading: ActiveRead::default() };
         Self { scan, reader, table: OnceLock::new(), slot: Mutex::new(slot) }
     }
 
-    /// The same scan, read by this.
+    /// The same scan with this reader.
     #[must_use]
     pub fn read_by(self, reader: Arc<dyn WholeRead>) -> Self {
         Self { reader: Some(reader), ..self }
     }
 
-    /// The scan.
     #[must_use]
     pub fn scan(&self) -> &Scan {
         &self.scan
     }
 
-    /// The complete table if it has been read, also while another caller is in a step.
+    /// The complete table, if it has been read. Does not wait for a step in progress.
     #[must_use]
     pub fn complete(&self) -> Option<&Arc<Table>> {
         self.table.get()
     }
 
-    /// The complete table: read now, or remembered.
-    ///
-    /// # Errors
-    /// As [`CollectOnce::step`].
+    /// Returns the complete table; reads it if necessary.
     pub async fn table(&self) -> Result<Arc<Table>, ReadFailure> {
         let deadline = self.scan.deadline();
         loop {
@@ -168,23 +149,16 @@ impl CollectOnce {
         }
     }
 
-    /// Reads and merges the next page, or returns the complete table and remembers it. Cancelling a
-    /// step loses no page.
-    ///
-    /// # Errors
-    /// [`ReadFailure`] with the error of the chain and the pages read before. The next step continues
-    /// after those pages, or restarts the read if [`ends_chain`]. `BookmarkError` as in
-    /// [`Scan::resume`].
+    /// Reads and merges the next page, or returns the complete table. Cancelling a step loses no
+    /// page. A [`ReadFailure`] contains the pages read before. The next step continues after them,
+    /// or restarts the read if [`ends_chain`].
     pub async fn step(&self, deadline: Deadline) -> Result<Step, ReadFailure> {
         self.paced_step(deadline, Pace::All).await
     }
 
-    /// As [`CollectOnce::step`], of as many chains.
-    ///
-    /// # Errors
-    /// As [`CollectOnce::step`].
+    /// Like [`CollectOnce::step`], for as many chains as `chains` allows.
     pub async fn paced_step(&self, deadline: Deadline, chains: Pace) -> Result<Step, ReadFailure> {
-        let Reading { stream, kept } = self.reading();
+        let ActiveRead { stream, kept } = self.reading();
         let mut slot = stream.lock().await;
         if let Some(table) = self.complete() {
             return Ok(Step::Whole(Arc::clone(table)));
@@ -213,7 +187,7 @@ impl CollectOnce {
             Ok(Some((page, progress))) => {
                 let pushed = kept.lock().as_mut().map_or(Ok(()), |kept| kept.push(&page));
                 self.scan.count_page();
-                // The page was taken: a read that continued after it would have a gap.
+                // The page was taken, so a read that continued after it would have a gap.
                 pushed.inspect_err(|_| drop(end(&mut slot)))?;
                 Ok(Step::Page(progress))
             }
@@ -237,8 +211,8 @@ impl CollectOnce {
         }
     }
 
-    /// After a caller's last step: drops the request for the next page, unless another caller is in a
-    /// step. Called within the runtime.
+    /// Drops the request for the next page after a caller's last step, unless another caller is in
+    /// a step. Called within the runtime.
     pub fn stop_prefetch(&self) {
         if let Ok(slot) = self.reading().stream.try_lock() {
             if let Some(stream) = &*slot {
@@ -250,23 +224,21 @@ impl CollectOnce {
         }
     }
 
-    /// Whether the page of the next step was already requested.
+    /// Whether the next step's page was already requested.
     pub(super) fn has_prefetched(&self) -> bool {
         let stream = self.reading().stream;
         let slot = stream.try_lock();
         slot.is_ok_and(|slot| slot.as_ref().is_some_and(|stream| stream.has_prefetched()))
     }
 
-    /// Whether its next step requests a page that its reader does not limit: the last step only merges.
+    /// Whether the next step requests a page that counts for `max_pages`. The last step only
+    /// merges.
     pub(super) fn needs_page(&self) -> bool {
         let has_all = || self.reading().kept.lock().as_ref().is_some_and(|kept| kept.is_done);
         self.reader.is_none() && self.complete().is_none() && !has_all()
     }
 
-    /// The part that has been read so far.
-    ///
-    /// # Errors
-    /// As [`Merger::finish`].
+    /// The pages read so far.
     pub fn partial(&self) -> Result<Partial> {
         if let Some(table) = self.complete().cloned() {
             return Ok(Partial { is_whole: true, table: Some(table), ..Partial::default() });
@@ -278,7 +250,7 @@ impl CollectOnce {
         kept.map_or_else(|| Ok(self.scan.beginning()), Kept::partial)
     }
 
-    /// The number of pages that the next step continues after, and their points with repeats.
+    /// The number of pages kept, and of their points with repeats.
     #[must_use]
     pub fn kept(&self) -> (u64, u64) {
         let of = |table: &Table| (table.merged.report.pages, table.merged.report.points_read);
@@ -295,11 +267,8 @@ impl CollectOnce {
         kept.as_ref().map_or(onto, |kept| (kept.merger.pages(), kept.merger.points_read()))
     }
 
-    /// The first points in order of arrival, repeats included, if so many were read, or all; `None` before
-    /// that.
-    ///
-    /// # Errors
-    /// As [`Merger::finish`].
+    /// The first `count` points in order of arrival, with repeats, or all points of a complete
+    /// read. `None` if fewer have been read.
     pub fn head(&self, count: usize) -> Result<Option<Arc<Table>>> {
         if let Some(table) = self.complete() {
             return Ok(Some(Arc::clone(table)));
@@ -311,8 +280,8 @@ impl CollectOnce {
         kept.map_or(Ok(None), |kept| kept.head(count))
     }
 
-    /// The number of pages still to read, if the complete chain is expected to have `expected` pages:
-    /// zero if the table is remembered, else at least one.
+    /// The number of pages left to read, if the complete chain has `expected` pages: zero if the
+    /// table is complete, otherwise at least one.
     #[must_use]
     pub(crate) fn pages_left(&self, expected: Option<u64>) -> Option<u64> {
         if self.complete().is_some() {
@@ -326,24 +295,23 @@ impl CollectOnce {
         expected.map(|pages| pages.saturating_sub(read).max(1))
     }
 
-    /// The chains that are not whole; none if there is only one.
+    /// The incomplete chains; none if there is only one chain.
     pub(crate) fn chains(&self) -> Vec<Arc<Self>> {
         self.reader.as_ref().map(|reader| reader.chains()).unwrap_or_default()
     }
 
-    fn reading(&self) -> Reading {
+    fn reading(&self) -> ActiveRead {
         let process = std::process::id();
         let mut slot = self.slot.lock();
         if slot.process != process {
-            // The child keeps a complete table, but not the parent's read in progress.
-            *slot = Slot { process, reading: Reading::default() };
+            // A forked child keeps a complete table, but not the parent's read in progress.
+            *slot = ProcessRead { process, reading: ActiveRead::default() };
         }
         slot.reading.clone()
     }
 }
 
 impl Kept {
-    /// Starts a read on a new chain. Sends no request yet.
     fn begin(scan: &Scan) -> Result<(Arc<PageStream>, Self)> {
         let prefetch = if scan.shares_limit() { Prefetch::Never } else { Prefetch::AtCursor };
         let stream = scan.stream(prefetch)?;
@@ -365,7 +333,7 @@ impl Kept {
         Ok(())
     }
 
-    /// The table of the pages so far, which a scan can continue.
+    /// The table of the pages read so far, which a scan can continue.
     fn partial(self) -> Result<Partial> {
         let bookmark = self.bookmark.clone();
         if self.merger.pages() == 0 {
@@ -385,7 +353,6 @@ impl Kept {
         Ok(Some(Arc::new(Table { is_partial: true, ..table })))
     }
 
-    /// The table.
     fn finish(self) -> Result<Table> {
         let merger = Arc::unwrap_or_clone(self.merger);
         let provenance = Provenance { pages: merger.pages(), ..self.provenance };

@@ -1,5 +1,5 @@
-//! Estimates the number of pages of a range from finished chains: a feed stores its own [`Density`],
-//! and a client one for each query without its range ([`QueryDensities`]).
+//! Estimates the number of pages of a range from completed chains. A feed stores one [`Density`]; a
+//! client stores one for each query, without its range ([`QueryDensities`]).
 
 use std::collections::HashMap;
 
@@ -8,29 +8,30 @@ use serde::{Deserialize, Serialize};
 use crate::data::Query;
 use crate::lock::Mutex;
 
-/// A chain's weight in the moving average is its seconds divided by this, from 0.1 to 0.5.
+/// The weight of a chain in the moving average is its length in seconds divided by this, between
+/// 0.1 and 0.5.
 const MEMORY: f64 = 86_400.0;
-/// The most densities that a client stores.
+/// Maximum number of densities that a client stores.
 const MOST_QUERIES: usize = 1_000;
 
-/// An estimate of the points and pages of a query over any range, from its chains.
+/// Estimates the points and pages of a query over any range.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Density {
-    /// Points per second of time.
+    /// Points per second.
     rate: Option<f64>,
-    /// Points on a full page, from chains of several pages.
+    /// Points on a full page, from chains with several pages.
     full: Option<f64>,
-    /// Most points in a chain of one page.
+    /// Most points on the page of a one-page chain.
     only: u64,
-    /// Seconds of the longest range of a finished chain.
+    /// Length in seconds of the longest completed chain.
     longest: i64,
-    /// Half of the shortest range, in seconds, that the service refused.
+    /// Half of the shortest range, in seconds, that the service rejected.
     allowed: Option<i64>,
 }
 
 impl Density {
-    /// Updates the estimate from a finished chain: its seconds, pages and points, and the points on its
-    /// last page.
+    /// Updates the estimate from a completed chain. `on_last` is the number of points on its last
+    /// page.
     #[expect(clippy::cast_precision_loss, reason = "estimates")]
     pub(crate) fn learn(&mut self, seconds: i64, pages: u64, points: u64, on_last: u64) {
         if seconds <= 0 {
@@ -54,8 +55,8 @@ impl Density {
         Self { full: None, only: 0, ..self }
     }
 
-    /// The expected number of pages of a range. `None` before the first chain, and while no full page is
-    /// known, for more points than any page had.
+    /// The expected number of pages of a range. `None` before the first chain. As long as no full
+    /// page was seen, also `None` for more points than any page had.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -71,33 +72,33 @@ impl Density {
         }
     }
 
-    /// The longest range to request, in seconds: twice that of the longest finished chain; 0 before
-    /// the first.
+    /// The longest range to request, in seconds: twice the longest completed chain, 0 before the
+    /// first.
     #[must_use]
     pub(crate) fn allowed(&self) -> i64 {
         self.longest.saturating_mul(2).min(self.allowed.unwrap_or(i64::MAX))
     }
 
-    /// Records that the service refused a range. The limit is not documented (§8): half of the range
-    /// is used next, until that is refused too.
+    /// Records that the service rejected a range. Its limit is not documented, so half of the range
+    /// is used next, until that is rejected too.
     pub(crate) fn refuse(&mut self, seconds: i64) {
         self.allowed = Some(self.allowed.unwrap_or(i64::MAX).min(seconds / 2));
     }
 }
 
-/// The densities that one client has measured: one for each query without its range.
+/// The measured densities of a client, one for each query without its range.
 #[derive(Debug, Default)]
 pub(crate) struct QueryDensities(Mutex<HashMap<Query, Density>>);
 
 impl QueryDensities {
-    /// Updates the estimate from a chain over the query's range, as [`Density::learn`].
+    /// Updates the estimate from a chain over the query's range.
     pub(crate) fn learn(&self, query: &Query, pages: u64, points: u64, on_last: u64) {
         let (Some(seconds), Ok(unbounded)) = (seconds(query), query.over(None, None)) else {
             return;
         };
         let mut known = self.0.lock();
         if known.len() >= MOST_QUERIES && !known.contains_key(&unbounded) {
-            // Removes an arbitrary one.
+            // Evicts an arbitrary entry.
             if let Some(any) = known.keys().next().cloned() {
                 known.remove(&any);
             }
@@ -111,8 +112,8 @@ impl QueryDensities {
         self.0.lock().get(&unbounded)?.pages(seconds(query)?)
     }
 
-    /// As [`QueryDensities::pages`], if no full page is known: by the size of a page, unless a page had more
-    /// points.
+    /// The expected number of pages for this page size, if no full page was seen and no page had
+    /// more points.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_of_one_page_shows_that_a_page_can_have_so_many_points() {
+    fn a_one_page_chain_bounds_the_size_of_a_page() {
         let mut density = Density::default();
         density.learn(3_600, 1, 0, 0);
         assert_eq!(density.pages(DAY), Some(1));

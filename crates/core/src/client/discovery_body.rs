@@ -1,5 +1,5 @@
-//! [`DiscoveryBody`]: reads the ids in a discovery response without building a tree of its values. A short
-//! compressed reply may inflate to a long body, and a tree needs many times the memory of the body.
+//! Reads the ids in a discovery response without building a tree of its values. A small compressed
+//! reply may inflate to a large body, and a tree needs many times the memory of the body.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde_json::Number;
 
 use crate::error::{Error, Kind, Result};
 
-/// The kinds of ids. Each has its name in messages, the member for one id, and the member for a list.
+/// The kinds of ids: name in messages, member for one id, member for a list.
 pub(super) const KINDS: [(&str, &str, &str); 5] = [
     ("site", "siteId", "sites"),
     ("line", "lineId", "lines"),
@@ -18,28 +18,23 @@ pub(super) const KINDS: [(&str, &str, &str); 5] = [
     ("device", "deviceId", "devices"),
     ("tag", "tagGuid", "tags"),
 ];
-/// Maximum number of values in a body. Each value later becomes a Python object.
+/// Maximum number of values in a body. Each value becomes a Python object.
 const MOST_VALUES: usize = 4_000_000;
 
-/// The ids and words found in a discovery response.
 #[derive(Debug, Default)]
 pub(super) struct DiscoveryBody {
     /// Whether the response contains ids of each kind in a known form.
     pub(super) recognised: [bool; KINDS.len()],
-    /// The hashes of all texts, numbers and member names.
+    /// Hashes of all texts, numbers and member names.
     words: HashSet<u64>,
     hasher: RandomState,
-    /// Whether the response may be only a part of the list, because it contains a cursor.
+    /// Whether the response may be incomplete, because it contains a cursor.
     pub(super) is_partial: bool,
     values: usize,
 }
 
 impl DiscoveryBody {
-    /// Reads the complete body of a response.
-    ///
-    /// # Errors
-    /// `TruncatedBody` if the JSON ends early, `BodyTooLarge` if it has too many values, and `ProtocolError`
-    /// if the body is not a JSON object.
+    /// Reads the complete body of a response, which must be a JSON object.
     pub(super) fn read(json: &[u8]) -> Result<Self> {
         let mut body = Self::default();
         let mut source = serde_json::Deserializer::from_slice(json);
@@ -47,20 +42,24 @@ impl DiscoveryBody {
         let shape = read.and_then(|shape| source.end().map(|()| shape));
         match shape {
             Ok(Shape::Object { .. }) => Ok(body),
-            Ok(_) => Err(Error::protocol_at("$", "the discovery reply is not a JSON object")),
-            // Some servers end a reply by closing the connection, so only the JSON shows a truncation.
-            Err(error) if error.is_eof() => {
-                Err(Error::new(Kind::TruncatedBody, "the JSON of the reply is truncated"))
-            }
+            Ok(_) => Err(Error::protocol_at("$", "The discovery reply is not a JSON object")),
+            // Some servers end a reply by closing the connection, so only the JSON shows the
+            // truncation.
+            Err(error) if error.is_eof() => Err(Error::new(
+                Kind::TruncatedBody,
+                "The JSON of the discovery reply is truncated.",
+            )),
             Err(_) if body.values > MOST_VALUES => {
-                let message = format!("the discovery reply has more than {MOST_VALUES} values");
+                let message = format!("The discovery reply has more than {MOST_VALUES} values.");
                 Err(Error::new(Kind::BodyTooLarge, message))
             }
-            Err(_) => Err(Error::new(Kind::ProtocolError, "the discovery reply is not valid JSON")),
+            Err(_) => {
+                Err(Error::new(Kind::ProtocolError, "The discovery reply is not valid JSON."))
+            }
         }
     }
 
-    /// Returns whether the response contains this text as a value or member name.
+    /// Whether the response contains this text as a value or member name.
     pub(super) fn has(&self, word: &str) -> bool {
         self.words.contains(&self.hasher.hash_one(word))
     }
@@ -79,7 +78,7 @@ impl DiscoveryBody {
     }
 }
 
-/// The kind of a value. Decides whether the member that contains the value is an id or a list of ids.
+/// The kind of a value, which decides whether its member is an id or a list of ids.
 #[derive(Clone, Copy, PartialEq)]
 enum Shape {
     Null,
@@ -93,7 +92,6 @@ enum Shape {
     Other,
 }
 
-/// Reads one value into the body.
 struct Value<'a>(&'a mut DiscoveryBody);
 
 impl<'de> DeserializeSeed<'de> for Value<'_> {
@@ -108,7 +106,6 @@ impl<'de> DeserializeSeed<'de> for Value<'_> {
     }
 }
 
-/// Reads a member name and adds it to the words.
 struct Name<'a>(&'a mut DiscoveryBody);
 
 impl<'de> DeserializeSeed<'de> for Name<'_> {

@@ -1,5 +1,5 @@
-//! [`Identity`]: the credential of a client and the cache of its tokens; [`Access`]: what authorises one
-//! request.
+//! The credential of a client with its token cache ([`Identity`]), and the authorisation of one
+//! request ([`Access`]).
 
 use std::sync::Arc;
 
@@ -10,17 +10,16 @@ use crate::auth::{AccessToken, Authentication, Proof, TokenKey, TokenSource};
 use crate::error::{Error, Kind, Result};
 use crate::http::{BaseUrl, ClientCertificate};
 
-/// A credential as it is now.
+/// The current state of a credential.
 pub(super) struct Identity {
     pub(super) authentication: Authentication,
-    /// `None` if a client certificate alone authorises requests.
+    /// `None` if only a client certificate authorises requests.
     pub(super) tokens: Option<Arc<TokenSource>>,
-    /// What the connections present, once it was read.
+    /// The certificate of the connections, once it was read.
     certificate: Option<Arc<ClientCertificate>>,
 }
 
 impl Identity {
-    /// Reads no file.
     pub(super) fn new(authentication: Authentication, settings: &ClientSettings) -> Self {
         let tokens = match &authentication {
             Authentication::Assertion(credential) => {
@@ -38,8 +37,8 @@ impl Identity {
         Self { authentication, tokens, certificate: None }
     }
 
-    /// The same with the certificate that its files have now; `None` if this one is up to date. Tokens
-    /// that are bound to another certificate are of no use to it.
+    /// The same identity with the current certificate of its files; `None` if it has not changed.
+    /// Tokens bound to another certificate are not used.
     pub(super) async fn renewed(
         &self,
         settings: &ClientSettings,
@@ -59,7 +58,7 @@ impl Identity {
         Ok(Some(Self { authentication, tokens, certificate: Some(certificate) }))
     }
 
-    /// What its token requests prove; `None` if it sends none.
+    /// The proof for token requests; `None` if it sends none.
     pub(super) fn proof<'a>(&'a self, token_url: &'a str) -> Option<Proof<'a>> {
         match &self.authentication {
             Authentication::Assertion(credential) => {
@@ -74,12 +73,11 @@ impl Identity {
         }
     }
 
-    /// With this token, or with the certificate alone.
     pub(super) fn access(&self, token: Option<AccessToken>) -> Access {
         Access { token, certificate: self.certificate.clone() }
     }
 
-    /// Drops a token that was refused.
+    /// Drops a token that the service refused.
     pub(super) fn invalidate(&self, access: &Access) {
         if let (Some(tokens), Some(token)) = (&self.tokens, &access.token) {
             tokens.invalidate(token);
@@ -99,30 +97,28 @@ fn token_key(settings: &ClientSettings, subject: &str, kid: &str) -> TokenKey {
     }
 }
 
-/// What authorises one request: a token, the certificate of its connection, or both.
+/// The authorisation of one request: a token, the certificate of its connection, or both.
 pub(super) struct Access {
     pub(super) token: Option<AccessToken>,
     pub(super) certificate: Option<Arc<ClientCertificate>>,
 }
 
 impl Access {
-    /// The token, to be redacted.
+    /// The token, for redaction.
     pub(super) fn secret(&self) -> Option<&str> {
         self.token.as_ref().map(AccessToken::secret)
     }
 }
 
-/// Plain HTTP presents no certificate.
-///
-/// # Errors
-/// `ConfigError`.
+/// Rejects mutual TLS over plain HTTP, which presents no certificate.
 pub(super) fn check(base_url: &BaseUrl, authentication: &Authentication) -> Result<()> {
     match authentication {
         Authentication::MutualTls(_) if base_url.is_plain() => {
             let address = base_url.as_str();
-            let message = format!("Mutual TLS needs https://; base_url is {address}.");
+            let message =
+                format!("Mutual TLS needs an https:// address, but base_url is {address}.");
             Err(Error::new(Kind::ConfigError, message)
-                .with_hint("Plain HTTP presents no certificate, and shows everything to anybody."))
+                .with_hint("Plain HTTP presents no certificate and encrypts nothing."))
         }
         _ => Ok(()),
     }

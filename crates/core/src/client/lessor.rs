@@ -1,4 +1,4 @@
-//! A [`Client`] as the [`Lessor`] of an agent: its key and its ledger are used by others.
+//! Lends the key and the ledger of a [`Client`] through an agent.
 
 use futures_util::future::BoxFuture;
 
@@ -12,31 +12,29 @@ use crate::error::{Error, Kind, Result};
 use crate::http::{Call, Deadline, Ledger};
 use crate::lock::Mutex;
 
-/// The clients of one agent: one for each set of scopes that was asked for, because a token serves the
-/// scopes that it was requested for (T29). They share the ledger.
+/// The clients of one agent, one for each requested set of scopes, because a token is only valid
+/// for its scopes. All share one ledger.
 pub struct ClientLessor {
     client: Client,
     others: Mutex<Vec<Client>>,
 }
 
 impl ClientLessor {
-    /// Lends the tokens and the allowance of this client.
-    ///
-    /// # Errors
-    /// `ConfigError` for a client whose tokens another process cannot use, or does not hold itself.
+    /// Lends the tokens and the allowance of this client. Returns `ConfigError` if another process
+    /// could not use the client's tokens.
     pub fn new(client: Client) -> Result<Self> {
         let why = match &client.settings().authentication {
             Authentication::Assertion(credential) if credential.check_signer().is_ok() => {
                 return Ok(Self { client, others: Mutex::default() });
             }
-            Authentication::Assertion(_) => "its signer is an async function, which nothing awaits",
-            Authentication::MutualTls(_) => {
-                "its tokens are of use with its client certificate alone"
+            Authentication::Assertion(_) => {
+                "its signer is an async function, which an agent cannot call"
             }
+            Authentication::MutualTls(_) => "its tokens are bound to its client certificate",
             Authentication::Leased(_) => "it is itself a client of an agent",
         };
         Err(Error::new(Kind::ConfigError, format!("An agent cannot serve this client: {why}."))
-            .with_hint("An agent has a siteline.Credential: a subject and a private key."))
+            .with_hint("Use a client with siteline.Credential(subject, private_key)."))
     }
 
     fn client(&self, scopes: &ScopeSet) -> Result<Client> {
@@ -92,7 +90,8 @@ impl Lessor for ClientLessor {
 }
 
 impl Client {
-    /// A token for another process, after it is certain that a request may be sent that leaves so many.
+    /// Returns a token for another process, if a request is possible that leaves `must_remain`
+    /// requests.
     async fn lend_token(&self, must_remain: Option<u64>) -> Result<AccessToken> {
         let spending = Spending::default();
         spending.hold_back(must_remain.unwrap_or_default(), 0);
@@ -110,6 +109,6 @@ impl Client {
             Deadline::NEVER,
         );
         let access = self.ready_for(request, &mut call).await?;
-        access.ok_or_else(|| Error::new(Kind::ConfigError, "the client has no tokens"))
+        access.ok_or_else(|| Error::new(Kind::ConfigError, "The client has no tokens."))
     }
 }

@@ -1,7 +1,6 @@
-//! [`ListedIds`]: what the discovery response listed, for names (§4.2), and to tell a query for ids that are
-//! not in it (K19). The
-//! interface does not show the body (§4.2), so a kind of id is known only where the body has it in a form
-//! that the data have too.
+//! Ids in discovery responses, for names and to detect queries for unlisted ids. The interface does
+//! not document the body. So a kind of id is recognised only if the body contains it in a form that
+//! pages of data use.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,40 +12,40 @@ use super::seen::SeenSeries;
 use crate::data::{DiscoveryShape, Query};
 use crate::lock::Mutex;
 
-/// The least time between two discovery requests for the names of new series.
+/// Minimum time between two discovery requests for the names of new series.
 const BETWEEN_REQUESTS: Duration = Duration::from_secs(3_600);
-/// The pause after a request that did not answer in time.
+/// Minimum time before the next request after one that timed out.
 const AFTER_SILENCE: Duration = Duration::from_secs(60);
-/// The place of tags among the kinds of ids.
+/// Index of tags in [`KINDS`].
 const TAG: usize = KINDS.len() - 1;
 
-/// At most so many queries are remembered as logged.
+/// Maximum number of queries remembered as logged.
 const MOST_LOGGED: usize = 1_000;
 
-/// The ids in the newest discovery response of a client, if there was one.
+/// The ids in a client's latest discovery response.
 #[derive(Debug, Default)]
-pub struct ListedIds(Mutex<State>);
+pub struct ListedIds(Mutex<ListedState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct ListedState {
     raw: Option<Bytes>,
-    /// Why the newest discovery request failed.
+    /// The error of the latest discovery request.
     refusal: Option<String>,
-    /// When it ended, by the client's monotonic clock.
+    /// The end of that request, by the client's monotonic clock.
     ended: Option<Duration>,
-    /// Whether it did not answer in time.
+    /// Whether that request timed out.
     was_silent: bool,
-    /// Whether a read has warned that there are no names.
+    /// Whether a read has already warned that names are missing.
     has_warned: bool,
     body: Option<DiscoveryBody>,
-    /// Queries without their range whose unlisted ids were logged.
+    /// Queries, without their range, that were logged with unlisted ids.
     logged: HashSet<Query>,
-    /// Where the user says that the body has its series.
+    /// The user's description of the body.
     shape: Option<DiscoveryShape>,
 }
 
 impl ListedIds {
-    /// Replaces what is known by a discovery response, which came now.
+    /// Replaces the ids by a discovery response that was received at `now`.
     pub(crate) fn learn(&self, body: &Bytes, now: Duration) {
         let mut state = self.0.lock();
         (state.ended, state.was_silent) = (Some(now), false);
@@ -57,21 +56,21 @@ impl ListedIds {
         state.logged.clear();
     }
 
-    /// Keeps the reason why a discovery request failed, for the reports of reads without names.
+    /// Stores the error of a discovery request, for reports of reads without names.
     pub(crate) fn refuse(&self, reason: String, now: Duration) {
         let mut state = self.0.lock();
         (state.refusal, state.ended, state.has_warned) = (Some(reason), Some(now), false);
         state.was_silent = false;
     }
 
-    /// Keeps the reason why a read did not wait longer for a discovery request.
+    /// Stores why a read stopped waiting for a discovery request.
     pub(crate) fn give_up(&self, reason: String, now: Duration) {
         self.refuse(reason, now);
         self.0.lock().was_silent = true;
     }
 
-    /// Whether discovery is to be requested: it never was, or more than an hour ago, and failed or did not
-    /// list a series that the client has read since.
+    /// Whether a read should request discovery: it never was requested, or the last request was
+    /// over an hour ago and either failed or did not list a series that the client has read since.
     pub(super) fn is_due(&self, now: Duration, seen: &SeenSeries) -> bool {
         let state = self.0.lock();
         let Some(ended) = state.ended else { return true };
@@ -86,8 +85,8 @@ impl ListedIds {
         self.0.lock().ended.is_none_or(|ended| now >= ended.saturating_add(age))
     }
 
-    /// Whether labels may lack names for a reason that this did not return true for before: a refusal, or
-    /// a body in which the series are not where the client expects them.
+    /// Whether labels may lack names for a reason that was not reported yet: a failed request, or a
+    /// body without series in the expected place.
     pub(super) fn is_new_failure(&self) -> bool {
         let mut state = self.0.lock();
         let body = state.body.as_ref();
@@ -95,24 +94,23 @@ impl ListedIds {
         !is_clear && !std::mem::replace(&mut state.has_warned, true)
     }
 
-    /// The reason why the newest discovery request failed.
+    /// The error of the latest discovery request.
     pub fn refusal(&self) -> Option<String> {
         self.0.lock().refusal.clone()
     }
 
-    /// States where discovery responses have their series.
     pub fn set_shape(&self, shape: Option<DiscoveryShape>) {
         self.0.lock().shape = shape;
     }
 
-    /// The newest discovery response as it came, and where it has its series if the user stated that.
+    /// The latest discovery response, and the user's description of its form.
     pub fn raw(&self) -> Option<(Bytes, Option<DiscoveryShape>)> {
         let state = self.0.lock();
         Some((state.raw.clone()?, state.shape.clone()))
     }
 
-    /// The ids of a query that the discovery response does not have, such as `line "L7"`. None before
-    /// the first response, and of a kind that was not recognised in it.
+    /// The ids of a query that discovery does not list, such as `line "L7"`. Empty before the first
+    /// response. Kinds of ids that the response does not contain in a known form are skipped.
     pub fn missing(&self, query: &Query) -> Vec<String> {
         let state = self.0.lock();
         let Some(body) = state.body.as_ref().filter(|body| !body.is_partial) else {
@@ -122,7 +120,7 @@ impl ListedIds {
         asked.map(|(kind, id)| format!("{} {id:?}", KINDS[kind].0)).collect()
     }
 
-    /// Logs the missing ids of a query, once for all its ranges.
+    /// Logs the unlisted ids of a query, once for all its ranges.
     pub(crate) fn log_missing(&self, query: &Query) {
         let missing = self.missing(query);
         if missing.is_empty() {
@@ -136,12 +134,12 @@ impl ListedIds {
         drop(state);
         log::warn!(
             target: "siteline::data",
-            "discovery does not list {}: the service may have no points for it", missing.join(", ")
+            "Discovery does not list {}. The service may have no points for it.", missing.join(", ")
         );
     }
 }
 
-/// The ids that a query names, each with its kind.
+/// The ids in a query, each with its kind.
 fn ids(query: &Query) -> impl Iterator<Item = (usize, &str)> {
     let input = query.input();
     let own = [&input.site, &input.line].into_iter().enumerate();
@@ -168,13 +166,13 @@ mod tests {
 
     fn missing(body: &str, query: &Query) -> Vec<String> {
         let listed = ListedIds::default();
-        assert!(listed.missing(query).is_empty(), "nothing is known before discovery");
+        assert!(listed.missing(query).is_empty(), "no ids before discovery");
         listed.learn(&Bytes::copy_from_slice(body.as_bytes()), Duration::ZERO);
         listed.missing(query)
     }
 
     #[test]
-    fn k19_ids_that_a_recognised_body_does_not_have_are_told() {
+    fn k19_unlisted_ids_of_a_recognised_body_are_reported() {
         let tree = r#"{"sites": [{"siteId": "S1", "lines": [{"lineId": 7, "tags":
             [{"tagGuid": "t1"}]}]}]}"#;
         assert_eq!(
@@ -187,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn k19_nothing_is_told_of_a_body_that_is_not_recognised_or_only_a_part() {
+    fn k19_an_unrecognised_or_partial_body_reports_nothing() {
         for body in [
             r#"{"sites": {"S1": {}}}"#,
             r#"{"resources": [{"site": "S1"}]}"#,

@@ -1,5 +1,5 @@
-//! [`ReadNames`]: the discovery request for the names of series in a read. It is sent together with the first
-//! page, and neither its failure nor its slowness fails the read (§4.2).
+//! The discovery request for the names of series in a read. It is sent together with the first
+//! page. If it fails or is slow, the read continues without names.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -13,28 +13,28 @@ use crate::http::Deadline;
 use crate::lock::Mutex;
 use crate::store::Store;
 
-/// How long a store keeps names.
+/// How long a store uses stored names.
 pub(crate) const DAY: Duration = Duration::from_secs(86_400);
-/// How long a read that has its last page waits for the discovery response.
+/// How long a read waits for the discovery response after its last page.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A discovery request, shared by the reads that wait for it. Dropping the last of them aborts it.
+/// A discovery request that several reads may wait for. Dropping the last reference aborts it.
 pub(super) struct NameRequest {
     _task: Option<BackgroundTask<()>>,
     is_done: watch::Receiver<bool>,
 }
 
-/// The request of a client that is in flight.
+/// The client's request in flight.
 pub(super) type NamesInFlight = Mutex<Weak<NameRequest>>;
 
-/// Who needs names.
+/// The user of the names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamesFor {
-    /// Nobody.
+    /// No names are needed.
     Nothing,
     /// The labels of a read.
     Labels,
-    /// A store, which keeps them for a day.
+    /// A store, which keeps the names for a day.
     Store,
 }
 
@@ -46,13 +46,13 @@ pub struct ReadNames {
 }
 
 impl ReadNames {
-    /// Sends nothing yet, and never does unless the names are wanted.
+    /// Sends a request only if names are wanted, and not yet.
     #[must_use]
     pub fn new(client: Client, wanted: NamesFor) -> Self {
         Self { client, wanted, request: Mutex::default() }
     }
 
-    /// Requests discovery in the background, unless the client has had it. Called within the runtime.
+    /// Requests discovery in the background if the client needs it. Called within the runtime.
     pub fn begin(&self) {
         let mut request = self.request.lock();
         if request.is_none() && self.is_due() {
@@ -60,7 +60,6 @@ impl ReadNames {
         }
     }
 
-    /// Whether there is nothing to wait for.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.request.lock().is_none() && !self.is_due()
@@ -74,16 +73,16 @@ impl ReadNames {
         }
     }
 
-    /// After the last page: waits for the response, but not long. True if there are no names, which the
-    /// user has not been told yet.
+    /// Waits briefly for the response, after the last page. Returns whether names are missing for a
+    /// reason that was not reported yet.
     pub async fn settle(&self, deadline: Deadline) -> bool {
-        // A page may have had a series that is new to the client.
+        // A page may have contained a series that is new to the client.
         self.begin();
         let request = self.request.lock().clone();
         let Some(request) = request else { return false };
-        let limit = deadline.left(self.client.time().clock());
+        let limit = deadline.remaining(self.client.time().clock());
         if !request.ends_within(limit.map_or(PATIENCE, |left| left.min(PATIENCE))).await {
-            self.client.give_up_names("it did not answer before the read had ended".to_owned());
+            self.client.give_up_names("no reply arrived before the read ended".to_owned());
         }
         self.abort();
         self.client.listed().is_new_failure()
@@ -114,7 +113,7 @@ impl Client {
         let (sender, is_done) = watch::channel(false);
         let client = self.clone();
         let ask = async move {
-            // The client keeps the response or the refusal.
+            // The client stores the response or the error.
             drop(client.discover(None).await);
             sender.send_replace(true);
         };
@@ -125,20 +124,14 @@ impl Client {
     }
 }
 
-/// Whether a sync to a store has to request names: at most once a day.
-///
-/// # Errors
-/// `StoreError`s.
+/// Whether a sync to a store has to request names. Names are requested at most once a day.
 pub fn names_are_due(client: &Client, store: &Store) -> Result<bool> {
     let day = DAY.as_micros().try_into().unwrap_or(i64::MAX);
     let asked_at = store.names_asked_at(&client.origin())?;
     Ok(asked_at.is_none_or(|at| client.now().as_microsecond() >= at.saturating_add(day)))
 }
 
-/// Keeps the newest discovery response of the client in the store, or the reason why there is none.
-///
-/// # Errors
-/// `StoreError`s.
+/// Saves the client's latest discovery response in the store, or the reason why there is none.
 pub fn keep_names(client: &Client, store: &Store) -> Result<()> {
     let listed = client.listed();
     let (raw, refusal) = (listed.raw(), listed.refusal());

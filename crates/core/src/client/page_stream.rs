@@ -1,13 +1,12 @@
-//! [`PageStream`]: the pages of one chain (§4.4), in order, each returned once to one of its callers.
-//! Only this module prefetches pages.
+//! The pages of one chain, in order. Each page is returned once, to one caller.
 //!
-//! At most one page is prefetched, by a background task, and stored in a slot until a caller takes it.
-//! [`Prefetch`] says when. Only a caller that receives a page advances the chain, never a task: a
-//! request that is cancelled, or whose page is refused, does not change the chain.
+//! At most one page is prefetched, by a background task; [`Prefetch`] defines when. Only a caller
+//! that receives a page advances the chain. A cancelled request or a rejected page does not change
+//! it.
 //!
-//! The slot holds one request; there is no task for each chain that sends pages to a channel. Callers
-//! that share a read have their own deadlines and log buffers, the waiting thread decodes a small page,
-//! and when the process is exiting and starts no tasks, every page is read in place.
+//! There is no task for each chain that sends pages to a channel: callers that share a read have
+//! their own deadlines and log buffers, the waiting thread decodes small pages, and a process that
+//! is exiting starts no tasks and reads every page in place.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -28,32 +27,32 @@ use crate::error::{Error, Kind, Result};
 use crate::http::Deadline;
 use crate::lock::Mutex;
 
-/// The number of pages that are taken before the first prefetch.
+/// Number of pages taken before the first prefetch.
 const PREFETCH_FROM: u64 = 2;
 
 /// The pages of one chain, shared by all callers.
 ///
-/// Reading a page and taking it are two steps, so that a page that was read for a cancelled caller is
-/// kept for the next one, and can be reported before it is returned.
+/// Reading and taking a page are two steps. So a page that was read for a cancelled caller is kept
+/// for the next one, and its progress is reported before the page is returned.
 pub struct PageStream {
     client: Client,
     prefetch: Prefetch,
     keep_raw: bool,
-    /// The deadline of the read, for callers without their own.
+    /// The default deadline of callers.
     deadline: Deadline,
     spending: Arc<Spending>,
     together: Arc<Together>,
     provenance: Provenance,
     /// The process that owns the chain.
     process: u32,
-    /// The number of callers that wait for the next page.
+    /// The number of waiting callers.
     waiting: AtomicUsize,
-    /// Locked by the caller that reads it.
+    /// Locked by the caller that reads.
     reading: AsyncMutex<()>,
     position: Mutex<Position>,
 }
 
-/// The state of the stream. Locked only briefly.
+/// Locked only briefly.
 struct Position {
     chain: Chain,
     meter: Meter,
@@ -61,7 +60,7 @@ struct Position {
     prefetched: Option<PageRequest>,
     /// The last page read, until it is taken.
     unread: Option<Unread>,
-    /// The number of pages taken, and its value at the last prefetch.
+    /// The number of pages taken, and the number at the last prefetch.
     taken: u64,
     prefetched_after: u64,
 }
@@ -116,10 +115,8 @@ impl PageStream {
         })
     }
 
-    /// The next page and the progress after it; `None` after the last one. Cancelling it loses no page.
-    ///
-    /// # Errors
-    /// As [`PageStream::read_next`].
+    /// Returns the next page and the progress after it; `None` after the last page. Cancelling it
+    /// loses no page.
     pub async fn next(
         self: &Arc<Self>,
         deadline: Deadline,
@@ -132,13 +129,10 @@ impl PageStream {
         }
     }
 
-    /// Reads the next page, within the stream's deadline, unless a page is waiting to be taken or the
-    /// chain has ended. The caller counts as waiting from this call on. Cancelling it does not change
-    /// the chain; the last waiting caller also drops the prefetch, unless its body has arrived.
-    ///
-    /// # Errors
-    /// [`ReadFailure`] with a bookmark; the chain does not change. `ForkError` in a forked child, because
-    /// the chain belongs to the parent.
+    /// Reads the next page within the stream's deadline, unless a page is waiting to be taken or
+    /// the chain has ended. The caller counts as waiting from this call on. Cancelling it does not
+    /// change the chain; if no other caller waits, it drops the prefetch, unless the body has
+    /// arrived. A failure contains a bookmark.
     pub fn read_next(
         self: &Arc<Self>,
     ) -> impl Future<Output = Result<(), ReadFailure>> + Send + 'static + use<> {
@@ -159,10 +153,7 @@ impl PageStream {
         }
     }
 
-    /// Like [`PageStream::read_next`], without waiting; `None` if no prefetched page is finished.
-    ///
-    /// # Errors
-    /// As [`PageStream::read_next`].
+    /// Like [`PageStream::read_next`], but does not wait. `None` if no prefetched page is finished.
     pub fn receive_finished(&self) -> Option<Result<(), ReadFailure>> {
         self.check_process().ok()?;
         let _reading = self.reading.try_lock().ok()?;
@@ -183,8 +174,8 @@ impl PageStream {
             && self.position.lock().may_prefetch()
     }
 
-    /// Prefetches the next page after one was taken, but not after the first or the last page, nor while
-    /// a caller is reading. Called within the runtime.
+    /// Prefetches the next page after one was taken. Does nothing after the first or the last page,
+    /// or while a caller is reading. Called within the runtime.
     pub fn prefetch(&self) {
         let Ok(_reading) = self.reading.try_lock() else { return };
         if !self.may_prefetch() {
@@ -214,8 +205,9 @@ impl PageStream {
         self.position.lock().prefetched.is_some()
     }
 
-    /// Takes the last page read, after [`PageStream::take_progress`] has returned its progress; `None` after
-    /// the last page; `Pending` if [`PageStream::read_next`] must be called first. Does not wait.
+    /// Takes the last page read, once [`PageStream::take_progress`] has returned its progress.
+    /// `None` after the last page; `Pending` if [`PageStream::read_next`] must be called first.
+    /// Does not wait.
     pub fn take_page(&self) -> Poll<Option<Page>> {
         self.take_if(|unread| unread.is_reported).map(|unread| unread.map(|unread| unread.page))
     }
@@ -235,7 +227,7 @@ impl PageStream {
         Poll::Pending
     }
 
-    /// The progress after the last page read; returned once for each page. `None` in a forked child.
+    /// Returns the progress after the last page read, once for each page. `None` in a forked child.
     pub fn take_progress(&self) -> Option<Progress> {
         self.check_process().ok()?;
         let position = &mut *self.position.lock();
@@ -244,42 +236,37 @@ impl PageStream {
         Some(unread.progress)
     }
 
-    /// Whether [`PageStream::take_progress`] would return it. Always false in a forked child.
+    /// Whether [`PageStream::take_progress`] would return progress. Always false in a forked child.
     pub fn has_progress(&self) -> bool {
         self.check_process().is_ok()
             && self.position.lock().unread.as_ref().is_some_and(|unread| !unread.is_reported)
     }
 
-    /// Checks that this process owns the chain: two processes would request the same pages.
-    ///
-    /// # Errors
-    /// `ForkError` in a forked child.
+    /// Returns `ForkError` in a forked child: parent and child would request the same pages.
     pub fn check_process(&self) -> Result<()> {
         if self.process == std::process::id() {
             return Ok(());
         }
-        let message = "this iterator was created by the parent process before the fork";
-        let hint = "create a new one in the child: scan.pages(), scan.records()";
+        let message = "This iterator was created by the parent process before the fork.";
+        let hint = "Create a new one in the child with scan.pages() or scan.records().";
         Err(Error::new(Kind::ForkError, message).with_hint(hint))
     }
 
-    /// The position after the last page read. `None` before the first page and after the last one.
+    /// The position after the last page read. `None` before the first and after the last page.
     pub(super) fn bookmark(&self) -> Option<Bookmark> {
         self.position.lock().chain.bookmark()
     }
 
-    /// From now on `max_pages` counts anew.
+    /// Restarts the count for `max_pages`.
     pub(super) fn renew_limit(&self) {
         self.position.lock().chain.renew_limit();
     }
 
-    /// The deadline of a wait of its caller.
     #[must_use]
     pub fn deadline_in(&self, limit: Duration) -> Deadline {
         Deadline::after(self.client.time().clock(), Some(limit))
     }
 
-    /// The provenance of the pages.
     #[must_use]
     pub fn provenance(&self) -> &Provenance {
         &self.provenance
@@ -311,8 +298,8 @@ impl PageStream {
         self.receive(fetched, next)
     }
 
-    /// Waits for the prefetched page, within the deadline of the caller that takes it. `None` if there
-    /// is none, or if only the deadline of the caller that started it has passed.
+    /// Waits for the prefetched page within the deadline of the caller that takes it. `None` if
+    /// there is no prefetch, or if only the deadline of the prefetch has passed.
     async fn fetch_prefetched(
         &self,
         deadline: Deadline,
@@ -331,7 +318,7 @@ impl PageStream {
             deadline.bound(clock, fetch).await
         };
         let out_of_time = |error: &Error| error.kind() == Kind::DeadlineExceeded;
-        let has_passed = deadline.left(clock) == Some(Duration::ZERO);
+        let has_passed = deadline.remaining(clock) == Some(Duration::ZERO);
         if prefetch_deadline.is_before(deadline)
             && fetched.as_ref().is_err_and(out_of_time)
             && !has_passed
@@ -343,8 +330,8 @@ impl PageStream {
         Some(fetched)
     }
 
-    /// Waits for a page. As soon as its cursor is found, starts the request for the page after it, if
-    /// that is to be prefetched, and stores it in `next`.
+    /// Waits for a page. When its cursor is found and the prefetch mode allows it, requests the
+    /// page after it and stores that request in `next`.
     async fn fetch(
         &self,
         fetch: impl Future<Output = Fetched>,
@@ -361,8 +348,8 @@ impl PageStream {
             biased;
             Ok(cursor) = cursor => {
                 *next = self.prefetch_after_next(cursor, deadline);
-                // No other worker thread takes over the newest task of this one, which may be about to
-                // decode.
+                // Other worker threads do not steal the newest task of this thread, and this thread
+                // may be about to decode. Yielding lets the task start.
                 tokio::task::yield_now().await;
             }
             fetched = &mut fetch => return fetched,
@@ -370,7 +357,7 @@ impl PageStream {
         fetch.await
     }
 
-    /// Starts the request for the page after the next, if the chain will need it.
+    /// Requests the page after the next one, if the chain needs it.
     fn prefetch_after_next(&self, cursor: Cursor, deadline: Deadline) -> Option<PageRequest> {
         if self.together.is_ending.load(Ordering::SeqCst) {
             return None;
@@ -388,10 +375,10 @@ impl PageStream {
         PageCall { client, spending, deadline, wire, size, decoding, keep_raw }
     }
 
-    /// Advances the chain; stores the page until it is taken, and the request for the page after it.
+    /// Advances the chain, and stores the page and the request for the next one.
     fn receive(&self, fetched: Fetched, next: Option<PageRequest>) -> Result<()> {
         let requests = self.spending.requests.load(Ordering::Relaxed);
-        // If the ledger fails now, the page is not lost.
+        // Reads the ledger before the chain advances, so its failure cannot lose the page.
         let allowance_left = self.client.allowance_left();
         let position = &mut *self.position.lock();
         position.prefetched = None;
@@ -425,8 +412,8 @@ impl std::fmt::Debug for PageStream {
     }
 }
 
-/// A caller that waits for the next page. If it is cancelled and is the last one, it also drops the
-/// prefetch.
+/// A caller that waits for the next page. If the last waiting caller is cancelled, the prefetch is
+/// dropped.
 struct Waiter {
     stream: Arc<PageStream>,
     is_finished: bool,

@@ -1,37 +1,34 @@
-//! [`Progress`]: the progress of a read.
+//! The progress of a read.
 //!
-//! The service tells neither the number of pages (§4.3) nor the order of points. So pages, points and
-//! requests are counted, and a fraction of the range is given only while the pages are in order of
-//! time. The expected number of pages is an estimate from earlier reads.
+//! The service reports no number of pages and no order of points. So progress counts pages, points
+//! and requests. It contains a fraction of the range only while the pages arrive in chronological
+//! order. The expected number of pages is an estimate from earlier reads.
 
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::data::{Page, Query};
 
-/// The progress of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Progress {
-    /// Pages read.
+    /// Number of pages read.
     pub pages: u64,
-    /// Points on them, including repeated ones.
+    /// Points on these pages, with repeats.
     pub points: u64,
-    /// Requests for them, including retries and the prefetch of the next page.
+    /// Requests, with retries and the prefetch of the next page.
     pub requests: u64,
-    /// What is left of the client's daily allowance, if it is known.
+    /// The remaining daily allowance, if known.
     pub allowance_left: Option<u64>,
-    /// The newest bucket timestamp on them.
+    /// The newest timestamp on these pages.
     pub newest: Option<Timestamp>,
-    /// The fraction of the range that was read, if all pages so far were in order of time and have more
-    /// than one series; 1 after the last page.
+    /// The fraction of the range that was read, if all pages so far are in chronological order and
+    /// have more than one series; 1 after the last page.
     pub fraction: Option<f64>,
-    /// Whether the last page has been read.
     pub done: bool,
-    /// Pages in total, as a plan expects them from earlier reads; the exact number after the last page.
+    /// The expected number of pages in total; exact after the last page.
     pub pages_expected: Option<u64>,
 }
 
-/// Counts the pages of one read.
 #[derive(Debug)]
 pub(super) struct Meter {
     range: Option<(i64, i64)>,
@@ -43,27 +40,25 @@ pub(super) struct Meter {
     order: Order,
 }
 
-/// The order of points on the pages so far.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Order {
-    /// Not known yet; contains the span of the last page with points.
+    /// Not known yet. Contains the span of the last page with points.
     Unknown(Option<Span>),
     /// Each page follows the previous one in time, for all series.
     Time(Span),
     Other,
 }
 
-/// The times on one page.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Span {
     first: i64,
     last: i64,
-    /// Pages of a single series may be followed by other series over the same range.
+    /// Whether the page has several series. Pages of one series may be followed by another series
+    /// over the same range.
     of_several: bool,
 }
 
 impl Meter {
-    /// Before the first page of a read that is expected to have this many pages.
     pub(super) fn new(query: &Query, expected: Option<u64>) -> Self {
         let range = match (query.start(), query.end()) {
             (Some(start), Some(end)) => Some((start.as_microsecond(), end.as_microsecond())),
@@ -81,7 +76,7 @@ impl Meter {
     ) -> Progress {
         self.pages += 1;
         self.points += page.report.points;
-        if let Some(span) = Span::of(page) {
+        if let Some(span) = Span::from_page(page) {
             self.newest = self.newest.max(Some(span.last));
             self.order = self.order.after(span, self.range);
         }
@@ -93,7 +88,7 @@ impl Meter {
             newest: self.newest.and_then(|at| Timestamp::from_microsecond(at).ok()),
             fraction: if page.is_last { Some(1.0) } else { self.fraction() },
             done: page.is_last,
-            // An estimate that was reached before the end was wrong.
+            // If the estimate is reached before the end, it was too low.
             pages_expected: if page.is_last {
                 Some(self.pages)
             } else {
@@ -111,15 +106,15 @@ impl Meter {
 }
 
 impl Span {
-    fn of(page: &Page) -> Option<Self> {
+    fn from_page(page: &Page) -> Option<Self> {
         let times = page.points.timestamps.values();
         let of_several = page.report.series > 1;
         Some(Self { first: *times.iter().min()?, last: *times.iter().max()?, of_several })
     }
 
-    /// Whether a page with this span follows one with `before` in time. A page that covers more than
-    /// half of the range shows no order: it may contain the end of one series and the beginning of the
-    /// next.
+    /// Whether a page with this span follows a page with `before` in time. A page that covers more
+    /// than half of the range shows no order, because it may contain the end of one series and the
+    /// start of the next.
     fn follows(self, before: Self, range: Option<(i64, i64)>) -> bool {
         let half = range.map_or(i64::MAX, |(start, end)| end.saturating_sub(start) / 2);
         let narrow = |span: Self| span.last.saturating_sub(span.first) <= half;
@@ -154,7 +149,6 @@ mod tests {
 
     const RANGE: Option<(i64, i64)> = Some((0, 100));
 
-    /// The order of pages of `(first, last, series)`.
     fn order(pages: &[(i64, i64, u64)]) -> Order {
         pages.iter().fold(Order::Unknown(None), |order, &(first, last, series)| {
             order.after(Span { first, last, of_several: series > 1 }, RANGE)
@@ -165,7 +159,7 @@ mod tests {
     fn the_order_of_time_is_known_after_the_second_page() {
         assert!(matches!(order(&[(0, 20, 3)]), Order::Unknown(Some(_))));
         assert!(matches!(order(&[(0, 20, 3), (20, 40, 3), (40, 60, 2)]), Order::Time(_)));
-        // The page ends within several buckets, as with services that count envelopes.
+        // The page ends inside several buckets, as with services that count envelopes.
         assert!(matches!(order(&[(0, 20, 3), (10, 20, 3)]), Order::Time(_)));
     }
 

@@ -1,5 +1,4 @@
-//! What is asked of the data and discovery endpoints, and what their replies mean: statuses become
-//! errors.
+//! Requests to the data and discovery endpoints. Converts the statuses of their replies to errors.
 
 use std::time::Duration;
 
@@ -11,44 +10,46 @@ use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 use super::discovery_body::DiscoveryBody;
 use super::request_length;
 use super::spending::Spending;
-use crate::error::{Error, Kind, Result, Secret, shown};
+use crate::error::{Error, Kind, Result, Secret, displayable};
 use crate::http::allowance::Outcome;
 use crate::http::problem::{is_certificate_page, media_type, without_mark};
 use crate::http::{Problem, Reply};
 
-/// A longer pause means that the daily allowance is used up.
+/// A longer `Retry-After` means that the daily allowance is used up.
 const LONGEST_THROTTLE: Duration = Duration::from_secs(3_600);
 
-/// The parameters of a challenge (RFC 6750 section 3), the others are not shown.
+/// Parameters of a challenge (RFC 6750, section 3) that a message may contain.
 const PARAMETERS: [&str; 4] = ["error", "error_description", "scope", "realm"];
-/// A challenge is read no further.
+/// The challenge is truncated to this many bytes.
 const LONGEST_CHALLENGE: usize = 4_096;
 
-/// In the hint of a 401: the interface does not show which of both forms the service has (§5.6).
+/// Added to the hint of a 401. The interface does not show whether the service issues tokens for a
+/// certificate.
 const NO_TOKEN_SENT: &str =
-    "; if the service issues tokens for a certificate (RFC 8705), give MutualTls(client_id=)";
+    "; if the service issues tokens for a certificate (RFC 8705), set MutualTls(client_id=)";
 
-/// The parts of a request on which the meaning of the reply depends.
+/// The parts of a request that determine the meaning of the reply.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RequestParts<'a> {
     /// Relative to the base URL.
     pub(super) path: &'a str,
     /// Percent-encoded.
     pub(super) query: Option<&'a str>,
-    /// The requests of its read, if it counts against the daily allowance (§8: data requests do).
+    /// The counter of its read, if the request counts against the daily allowance. Only data
+    /// requests do.
     pub(super) spending: Option<&'a Spending>,
-    /// Whether it was sent before, and failed.
+    /// Whether an earlier attempt failed.
     pub(super) is_retry: bool,
 }
 
 impl RequestParts<'_> {
-    /// The requests of the allowance that must be left after it.
+    /// The number of requests that must be left in the allowance after this one.
     pub(super) fn must_remain(&self) -> u64 {
         self.spending.map_or(0, |spending| spending.must_remain(self.is_retry))
     }
 }
 
-/// What became of a request, for the ledger.
+/// The outcome of a request, for the ledger.
 pub(super) fn outcome_of(outcome: &Result<Reply>) -> Outcome {
     match outcome {
         Ok(reply) => Outcome::Replied { reading: reply.reading, granted: reply.status == 200 },
@@ -57,7 +58,7 @@ pub(super) fn outcome_of(outcome: &Result<Reply>) -> Outcome {
     }
 }
 
-/// Reads a reply; an error says which one it was.
+/// Applies `read` to a reply, and adds its status and request id to errors.
 pub(super) async fn read<T, R: Future<Output = Result<T>>>(
     reply: &Reply,
     read: impl Fn(&Reply) -> R,
@@ -70,9 +71,9 @@ pub(super) async fn read<T, R: Future<Output = Result<T>>>(
     })
 }
 
-/// Returns a JSON reply with status 200, and converts any other to an error. `token` is redacted from
-/// texts that echo it, and `None` if the client certificate alone authorised the request; `now` is
-/// service time.
+/// Returns a JSON reply with status 200, and converts any other reply to an error. Texts that echo
+/// `token` are redacted. `token` is `None` if only the client certificate authorised the request.
+/// `now` is the service's time.
 pub(super) fn check(
     reply: Reply,
     request: RequestParts<'_>,
@@ -104,17 +105,16 @@ pub(super) fn check(
     let pause = error.context().retry_after.filter(|_| error.kind() == Kind::RateLimited);
     if request.spending.is_some() && pause.is_some_and(|pause| pause > LONGEST_THROTTLE) {
         let message =
-            format!("the daily request allowance is used up: {}", error.context().message);
+            format!("The daily request allowance is used up. {}", error.context().message);
         return Err(error
             .into_kind(Kind::AllowanceExhausted)
             .with(|context| context.message = message)
-            .with_hint("resume with the bookmark after retry_at"));
+            .with_hint("Continue after retry_at."));
     }
     Err(error)
 }
 
-/// The error of a reply with status 200 that could not be used, without what it echoes: the token and the
-/// cursor of its request.
+/// Redacts the token and the cursor of a request from the error of its reply.
 pub(super) fn without_secrets(
     error: Error,
     request: RequestParts<'_>,
@@ -129,7 +129,7 @@ fn secrets<'a>(cursors: &'a [String], token: Option<&'a str>) -> Vec<Secret<'a>>
     cursors.chain(token.map(Secret::token)).collect()
 }
 
-/// A 401 may have a challenge in any form, or none (D5), which affects only the message.
+/// The challenge may have any form, or be absent. It changes only the message.
 fn unauthorized(problem: &Problem, reply: &Reply, secrets: &[Secret<'_>], now: Timestamp) -> Error {
     let challenges = challenges(&reply.headers, secrets);
     let message = if reply.presented {
@@ -168,14 +168,14 @@ fn forbidden(
     problem
         .error(Kind::ScopeError, &message, reply, now)
         .with_hint(if has_token {
-            "request the scope with scopes=, and have it allowed for the credential"
+            "Request the scope with scopes=, and have it granted to the credential."
         } else {
-            "ask whoever runs the service what your integration may read"
+            "Ask the operator of the service what your integration may read."
         })
         .with(|context| context.missing = missing)
 }
 
-/// What is known of the challenges, in one line: nothing else in them is shown.
+/// The known parameters of the challenges, in one line. Everything else in them is left out.
 fn challenges(headers: &HeaderMap, secrets: &[Secret<'_>]) -> String {
     let values: Vec<_> = headers
         .get_all(WWW_AUTHENTICATE)
@@ -187,12 +187,12 @@ fn challenges(headers: &HeaderMap, secrets: &[Secret<'_>]) -> String {
     let values = values.join(", ");
     let known = PARAMETERS.iter().filter_map(|name| {
         let value = parameter(&values, name)?;
-        Some(format!("{name}=\"{}\"", shown(&value, secrets)?))
+        Some(format!("{name}=\"{}\"", displayable(&value, secrets)?))
     });
     known.collect::<Vec<_>>().join(", ")
 }
 
-/// One parameter of a challenge, quoted or not.
+/// The value of a challenge parameter, quoted or not.
 fn parameter(challenges: &str, name: &str) -> Option<String> {
     let start = challenges.match_indices(name).find_map(|(at, _)| {
         let before = challenges[..at].chars().next_back();
@@ -206,19 +206,20 @@ fn parameter(challenges: &str, name: &str) -> Option<String> {
     value.map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned)
 }
 
-/// The cursors of a query, encoded and decoded: an error body may echo either.
+/// The cursors of a query, encoded and decoded, because an error body may echo either.
 fn cursors(query: Option<&str>) -> Vec<String> {
     let pairs = query.unwrap_or_default().split('&');
     let mut found: Vec<String> = pairs
         .filter_map(|pair| pair.strip_prefix("cursor="))
         .flat_map(|sent| [percent_decode_str(sent).decode_utf8_lossy().into_owned(), sent.into()])
         .collect();
-    // The longer one first, because it may contain the other.
+    // Redacts the longer form first, because it may contain the other.
     found.sort_by_key(|cursor| std::cmp::Reverse(cursor.len()));
     found
 }
 
-/// Checks that the body looks like JSON; the decoder checks the rest. `Content-Type` is ignored (E4).
+/// Checks that the body looks like JSON. The decoder checks the rest, and `Content-Type` is
+/// ignored.
 fn check_json(reply: Reply) -> Result<Reply> {
     let body = without_mark(&reply.body).trim_ascii_start();
     let message = match body.first() {
@@ -296,7 +297,7 @@ mod tests {
         let text = error.to_string();
         assert!(!text.contains("cret") && !text.contains("tok3n"), "{text}");
         assert!(text.contains("cursor [removed] and [removed] of [removed] are bad"), "{text}");
-        // Nor in the page of a terminator, which may be all text.
+        // The error page of a TLS terminator is redacted too.
         let page = format!("the certificate is missing: {body}");
         let error = check(reply(400, &page), REQUEST, Some("tok3n"), now).expect_err("refused");
         assert_eq!(error.kind(), Kind::AuthenticationError);

@@ -1,16 +1,16 @@
-//! Adds a hint to an error that a too long request may have caused. The hint names the longest part of the
-//! request and its length.
+//! Adds a hint to an error that the length of a request may have caused. The hint names the longest
+//! part of the request.
 
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Kind, excerpt_of};
 
-/// Some servers reject a query of this length or longer, in bytes. Their status also has other causes.
+/// Some servers reject a query with this many bytes. The same statuses also have other causes.
 const LONG_QUERY: usize = 2_000;
 /// Maximum number of characters of a parameter name in a hint.
 const NAME_CHARACTERS: usize = 60;
 
-/// Returns the error, with a hint if the service may have rejected the length of the request.
+/// Adds the hint, if the service may have rejected the length of the request.
 pub(super) fn explained(error: Error, query: Option<&str>, token: Option<&str>) -> Error {
     let query = query.unwrap_or_default();
     let may_be_length = match error.context().status {
@@ -25,15 +25,15 @@ pub(super) fn explained(error: Error, query: Option<&str>, token: Option<&str>) 
     let token = token.map_or(0, str::len);
     match longest_part(query) {
         _ if token > query.len() => error.with_hint(format!(
-            "The access token has {token} bytes, which may be more than the service accepts in its \
-             headers: request fewer scopes with scopes=, or ask whoever runs the service."
+            "The access token has {token} bytes, which may be too long for the service's headers. \
+             Request fewer scopes with scopes=, or ask the operator of the service."
         )),
         Some(("cursor", length)) => error.with_hint(format!(
-            "The service sent a cursor of {length} bytes, which is longer than it accepts."
+            "The service sent a cursor of {length} bytes, which it does not accept itself."
         )),
         Some((name, length)) => error.with_hint(format!(
-            "The query has {} bytes, and {}= has {length} bytes of them. That may be more than the service \
-             accepts: read fewer values at a time.",
+            "The query has {} bytes, and {}= has {length} bytes of them, which may be too long for \
+             the service. Read fewer values at a time.",
             query.len(),
             excerpt_of(name, NAME_CHARACTERS),
         )),
@@ -41,7 +41,7 @@ pub(super) fn explained(error: Error, query: Option<&str>, token: Option<&str>) 
     }
 }
 
-/// Returns the parameter with the longest values, and their total length in bytes.
+/// The parameter with the longest values, and their total length in bytes.
 fn longest_part(query: &str) -> Option<(&str, usize)> {
     let mut lengths: BTreeMap<&str, usize> = BTreeMap::new();
     for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {

@@ -1,7 +1,7 @@
-//! [`Scan`]: a query, the settings to decode its pages, and a start. It sends no request until it is
-//! read. One chain reads it, or one for each site, line and part of the range. [`Scan::pages`] follows new
-//! chains each time; a [`CollectOnce`](super::collect::CollectOnce) reads them to their end and merges
-//! them (§4.4, §4.5.3).
+//! A query with the settings to decode its pages and a position to start from. It sends no request
+//! until it is read. It has one chain, or one for each site, line and part of the range.
+//! [`Scan::pages`] reads new chains each time. A [`CollectOnce`](super::collect::CollectOnce) reads
+//! them once and merges them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,33 +25,31 @@ use crate::http::Deadline;
 
 pub const ONTO_HINT: &str = "Pass the .partial of the error that had the bookmark.";
 
-/// A read that has not started. Cheap to clone.
+/// A read that has not started. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct Scan {
     client: Client,
     query: Query,
-    /// How its bounds were asked for, if they depend on the time.
+    /// The form of the bounds, if they depend on the time.
     form: RangeForm,
     cut: Option<Cut>,
-    /// The ids that are sent for the selection, once its names are known.
+    /// The ids sent for the selection, once discovery has resolved its names.
     sent: Option<Arc<Levels>>,
     /// Texts of the selection that discovery does not list.
     not_listed: Arc<[String]>,
-    /// The queries of its chains.
     chains: Arc<[Query]>,
     owner: Owner,
     decode: Arc<DecodeSettings>,
     settings: ReadSettings,
     begin: Option<Bookmark>,
     onto: Option<Arc<Table>>,
-    /// Shared with the other chains of its read.
+    /// Shared by the chains of one read.
     together: Arc<Together>,
-    /// The pages that it may still read, if it is a chain of a scan with `max_pages`.
+    /// The remaining pages of a chain, if the whole scan has `max_pages`.
     pages_left: Option<Arc<AtomicU64>>,
 }
 
 impl Scan {
-    /// A scan of `query` with `client`.
     #[must_use]
     pub fn new(
         client: Client,
@@ -79,10 +77,7 @@ impl Scan {
         }
     }
 
-    /// The same scan, whose bounds were asked for in this form, and whose range is read in parts.
-    ///
-    /// # Errors
-    /// As [`Scan::split`], and `QueryError` for too many chains.
+    /// The same scan with the original form of its bounds, and its range split into parts.
     pub fn with_parts(self, form: RangeForm, cut: Option<Cut>) -> Result<Self> {
         let ranges = cut.map_or_else(|| Ok(vec![self.query.clone()]), |cut| self.ranges(cut))?;
         let queries = match &self.sent {
@@ -92,12 +87,12 @@ impl Scan {
         Query::check_selected(&queries)?;
         if queries.len().saturating_mul(ranges.len()) > MOST_CHAINS {
             let message = format!(
-                "{} queries over {} parts are more than {MOST_CHAINS} chains: each of them costs at least \
-                 one page",
+                "The read needs {} queries over {} parts, more than {MOST_CHAINS} chains. Each costs \
+                 at least one page.",
                 queries.len(),
                 ranges.len()
             );
-            return Err(Error::new(Kind::QueryError, message).with_hint("Give fewer ids or parts."));
+            return Err(Error::new(Kind::QueryError, message).with_hint("Use fewer ids or parts."));
         }
         let over = |query: &Query| {
             let over = |range: &Query| query.over(range.start(), range.end());
@@ -108,8 +103,8 @@ impl Scan {
         Ok(Self { owner, form, cut, chains: chains.into(), ..self })
     }
 
-    /// The scan of each chain, without `onto`; of a resumed scan those that are not whole. All have the
-    /// decoder of the whole, which counts what is outside of its range.
+    /// The scan of each incomplete chain, without `onto`. Each chain uses the decoder of the whole
+    /// scan, which counts points outside its range.
     pub(super) fn chain_scans(&self, pages_left: Option<&Arc<AtomicU64>>) -> Vec<Self> {
         let scan = |link: Link| {
             let owner = Owner { query: link.query.fingerprint(), ..self.owner };
@@ -127,7 +122,7 @@ impl Scan {
         self.links().into_iter().map(scan).collect()
     }
 
-    /// The chains that are not whole.
+    /// The incomplete chains.
     fn links(&self) -> Vec<Link> {
         let whole: HashSet<_> = self.whole().iter().map(|chain| chain.query).collect();
         let left = self.chains.iter().filter(|query| !whole.contains(&query.fingerprint()));
@@ -139,37 +134,33 @@ impl Scan {
         left.map(link).collect()
     }
 
-    /// The chains that a resumed scan does not read again.
+    /// The chains that a resumed scan has already read.
     pub(super) fn whole(&self) -> Vec<WholeChain> {
         self.begin.as_ref().map(Bookmark::whole).unwrap_or_default()
     }
 
-    /// The queries of its chains.
     #[must_use]
     pub fn chains(&self) -> &[Query] {
         &self.chains
     }
 
-    /// How its bounds were asked for.
     #[must_use]
     pub fn form(&self) -> &RangeForm {
         &self.form
     }
 
-    /// How its range is read in parts.
     #[must_use]
     pub fn cut(&self) -> Option<Cut> {
         self.cut
     }
 
-    /// The most pages that a read that begins now may have.
+    /// The page limit of a read that begins now.
     #[must_use]
     pub(crate) fn most_pages(&self) -> Option<u64> {
         let left = self.pages_left.as_ref().map(|left| left.load(Ordering::SeqCst));
         left.or(self.settings.max_pages)
     }
 
-    /// Counts a page that was read.
     pub(super) fn count_page(&self) {
         if let Some(left) = &self.pages_left {
             let one_less = |left: u64| Some(left.saturating_sub(1));
@@ -177,22 +168,22 @@ impl Scan {
         }
     }
 
-    /// Whether pages of other chains count for its limit.
+    /// Whether several chains share its page limit.
     pub(super) fn shares_limit(&self) -> bool {
         self.pages_left.is_some()
     }
 
-    /// What its chains share.
+    /// The state that its chains share.
     pub(super) fn together(&self) -> &Together {
         &self.together
     }
 
-    /// To which read its bookmarks belong.
+    /// Identifies the read that its bookmarks belong to.
     pub(super) fn owner(&self) -> Owner {
         self.owner
     }
 
-    /// The number of pages that all its chains are expected to have.
+    /// The expected number of pages of all chains.
     pub(super) fn expected_pages(&self) -> Option<u64> {
         self.chains.iter().map(|query| self.client.densities().pages(query)).sum()
     }
@@ -206,11 +197,8 @@ impl Scan {
         Ok(Self { sent: self.sent.clone(), not_listed: Arc::clone(&self.not_listed), ..scan })
     }
 
-    /// The same scan, once discovery is known: it also keeps the series that are listed under the names of its
-    /// selection, and sends these ids for the texts of the selection, if they are sent.
-    ///
-    /// # Errors
-    /// As [`Scan::with_parts`] and [`Scan::resume`].
+    /// The same scan after discovery has resolved the names in its selection. It keeps the series
+    /// listed under these names, and sends `sent` in their place.
     pub fn selecting(
         &self,
         named: Vec<Ids>,
@@ -229,43 +217,39 @@ impl Scan {
         }
     }
 
-    /// As [`Scan::resume`], which [`Scan::selecting`] calls once the chains are known.
+    /// Like [`Scan::resume`], for a scan with unresolved names. [`Scan::selecting`] then resumes
+    /// it.
     #[must_use]
     pub fn resume_later(&self, bookmark: Bookmark, onto: Option<Arc<Table>>) -> Self {
         Self { begin: Some(bookmark), onto, ..self.clone() }
     }
 
-    /// The query, immutable.
     #[must_use]
     pub fn query(&self) -> &Query {
         &self.query
     }
 
-    /// The client that reads it.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// How its pages are decoded.
     #[must_use]
     pub fn decode_settings(&self) -> &DecodeSettings {
         &self.decode
     }
 
-    /// The settings of its read.
     #[must_use]
     pub(crate) fn read_settings(&self) -> &ReadSettings {
         &self.settings
     }
 
-    /// The bookmark from which it continues, if any.
+    /// The bookmark that it continues from.
     #[must_use]
     pub fn bookmark(&self) -> Option<&Bookmark> {
         self.begin.as_ref()
     }
 
-    /// Whether it continues a partial table.
     #[must_use]
     pub fn has_partial(&self) -> bool {
         self.onto.is_some()
@@ -276,30 +260,32 @@ impl Scan {
         self.onto.as_ref()
     }
 
-    /// The same scan, continuing from `bookmark`. A collect merges `onto`, the table read up to there.
-    /// Without it, the result contains only the rest, and [`Provenance::resumed_after_pages`] says so.
+    /// The same scan, continuing from `bookmark`. A collect adds its pages to `onto`, the table
+    /// read up to there. Without `onto` the result contains only the rest, and
+    /// [`Provenance::resumed_after_pages`] is set.
     ///
-    /// # Errors
-    /// `BookmarkError` if the bookmark belongs to another query, host or subject, where the bounds of a
-    /// bookmark replace those that were asked for in the same form; `QueryError` if `onto` is not the table of the read that stopped at this bookmark: another table would leave a
-    /// gap, or add points of another query.
+    /// The bookmark must have the same query, host and subject, except for bounds that depend on
+    /// the time in the same form. `onto` must be the table that stopped at this bookmark: another
+    /// table would leave a gap, or add points of another query.
     pub fn resume(&self, bookmark: Bookmark, onto: Option<Arc<Table>>) -> Result<Self> {
         let scan = self.fixed_as(&bookmark)?;
         bookmark.check(scan.owner.origin, scan.owner.query)?;
         if bookmark.whole_count >= scan.chains.len() {
-            return Err(Error::new(Kind::BookmarkError, "this bookmark is at the end of its read"));
+            return Err(Error::new(
+                Kind::BookmarkError,
+                "This bookmark is at the end of its read.",
+            ));
         }
         if let Some(table) = &onto {
             scan.check_onto(table, &bookmark)?;
         }
-        // The bookmark has the page size.
+        // The bookmark contains the page size.
         let size = SentSize::from(scan.query.input().page_size);
         let together = Arc::new(Together { size, ..Together::default() });
         Ok(Self { begin: Some(bookmark), onto, together, ..scan })
     }
 
-    /// The same scan with the bounds of the bookmark, if its own depend on the time and were
-    /// asked for in the same form.
+    /// The same scan with the bounds of the bookmark, if both depend on the time in the same form.
     fn fixed_as(&self, bookmark: &Bookmark) -> Result<Self> {
         let (own, fixed) = (self.owner.fixed, bookmark.owner.fixed);
         let (Some(own), Some(fixed)) = (own, fixed) else { return Ok(self.clone()) };
@@ -319,16 +305,13 @@ impl Scan {
                 refused("onto= is not the table that was read up to this bookmark.")
             }
             Some(_) if onto.merged.points.extra_columns() != self.decode.extra_columns => {
-                refused("onto= has other extra columns than this scan.")
+                refused("onto= has different extra columns than this scan.")
             }
             Some(_) => Ok(()),
         }
     }
 
-    /// New chains over the query, followed one after the other; their pages are not merged.
-    ///
-    /// # Errors
-    /// `BookmarkError` as in [`Scan::resume`].
+    /// New chains over the query, read one after the other. Their pages are not merged.
     pub fn pages(&self) -> Result<Arc<PageStream>> {
         self.stream(Prefetch::AfterTake)
     }
@@ -339,7 +322,7 @@ impl Scan {
         let is_alone = !self.shares_limit();
         let limit = self.settings.max_pages.map(|limit| if is_alone { limit } else { u64::MAX });
         let chain = Chain::of_scan(self.links(), start, Arc::clone(&self.decode), limit);
-        let over = || Error::new(Kind::BookmarkError, "this bookmark is at the end of its read");
+        let over = || Error::new(Kind::BookmarkError, "This bookmark is at the end of its read.");
         let chain = chain.ok_or_else(over)?;
         let (chain, provenance) = ((chain, self.expected_pages()), self.provenance());
         let together = Arc::clone(&self.together);
@@ -347,21 +330,18 @@ impl Scan {
         Ok(PageStream::new(client, prefetch, &self.settings, chain, provenance))
     }
 
-    /// What a read that has not begun has: the bookmark and the table that it continues.
+    /// The bookmark and table that a read starts from.
     pub(super) fn beginning(&self) -> Partial {
         Partial { bookmark: self.begin.clone(), table: self.onto.clone(), ..Partial::default() }
     }
 
-    /// A table without points: of a read before its first page.
-    ///
-    /// # Errors
-    /// As `Merger::finish`.
+    /// The table of a read before its first page. It has no points.
     pub fn empty(&self) -> Result<Table> {
         let merged = Merger::new(&self.decode.extra_columns).finish()?;
         Ok(Table { is_partial: true, ..Table::whole(merged, self.provenance()) })
     }
 
-    /// The origin of what a read that begins now gives, before its first page.
+    /// The provenance of a read that begins now.
     #[must_use]
     pub fn provenance(&self) -> Provenance {
         Provenance {
@@ -378,7 +358,7 @@ impl Scan {
         }
     }
 
-    /// The ids and names that discovery does not list, as far as it is known.
+    /// The ids and names that discovery does not list, if discovery has been read.
     #[must_use]
     pub fn not_listed(&self) -> Vec<String> {
         let mut all = self.client.listed().missing(&self.query);
@@ -386,20 +366,18 @@ impl Scan {
         all
     }
 
-    /// The number of pages read before the bookmark; 0 without a bookmark.
     #[must_use]
     pub fn resumed_after_pages(&self) -> u64 {
         self.begin.as_ref().map_or(0, Bookmark::pages)
     }
 
-    /// The deadline of a read that begins now.
     #[must_use]
     pub fn deadline(&self) -> Deadline {
         Deadline::after(self.client.time().clock(), self.settings.deadline)
     }
 }
 
-/// To which read the bookmarks of a scan belong.
+/// Identifies the read that the bookmarks of a scan belong to.
 fn owner(client: &Client, query: &Query, chains: &[Query], form: &RangeForm) -> Owner {
     let fixed = Fixed { form: form.fingerprint(query), start: query.start(), end: query.end() };
     let (origin, query) = (origin_fingerprint(&client.origin()), chains_fingerprint(chains));

@@ -1,4 +1,4 @@
-//! [`ScanInput`]: the arguments of a scan, from which it is made now or, from its pickle, again.
+//! The arguments of a scan. A pickled scan is rebuilt from them.
 
 use std::time::Duration;
 
@@ -13,36 +13,31 @@ use crate::auth::Checked;
 use crate::data::{AskedRange, DecodeSettings, Query, QueryInput, RangeForm, Shape};
 use crate::error::Result;
 
-const END_HINT: &str = "end was left out, so it is now less the settle lag, floored to the bucket \
-                        (§4.5.1). Give an earlier start, a smaller interval or lag, or an end.";
-const RELATIVE_HINT: &str = "Times before now are rounded down to a bucket. Give an earlier start, a \
+const END_HINT: &str = "Without end the range ends at now minus settle_lag, rounded down to a bucket. \
+                        Use an earlier start, a smaller interval or settle_lag, or an end.";
+const RELATIVE_HINT: &str = "Relative times are rounded down to a bucket. Use an earlier start, a \
                              later end or a smaller interval.";
 
-/// The arguments of a scan, without its client and its bookmark.
+/// The arguments of a scan without its client and bookmark.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ScanInput {
-    /// What to read.
     pub query: QueryInput,
-    /// What the user knows about the pages.
+    /// The user's description of the pages.
     pub shape: Shape,
-    /// The members to keep as columns.
+    /// The members of points to return as extra columns.
     pub extra_columns: Vec<String>,
-    /// The settings of the read.
     pub settings: ReadSettings,
-    /// How the range is read in parts.
     #[serde(default)]
     pub split: Option<Cut>,
-    /// How the bounds were asked for.
+    /// The original form of the bounds.
     #[serde(default)]
     pub form: RangeForm,
 }
 
 impl ScanInput {
-    /// The scan of a range, with bounds that count from now fixed, and its end as [`Client::end`] says; and
-    /// warnings if the end is in the future, a bound is off the grid, or days are not those of `zone`.
-    ///
-    /// # Errors
-    /// As [`AskedRange::fixed`], [`Client::end`] and [`ScanInput::scan`].
+    /// Creates the scan of a range. Relative bounds are fixed at the service's time, and
+    /// [`Client::end`] sets the end. The warnings name an end in the future, a bound inside a
+    /// bucket, and days that differ from the days of `zone`.
     pub fn scan_from_now(
         mut self,
         client: &Client,
@@ -66,10 +61,7 @@ impl ScanInput {
         Ok(Checked { warnings: warnings.collect(), value })
     }
 
-    /// The scan, with the end as it is.
-    ///
-    /// # Errors
-    /// As [`Query::new`] and [`DecodeSettings::for_query`].
+    /// Creates the scan without changing its end.
     pub fn scan(self, client: &Client) -> Result<Scan> {
         let query = Query::new(self.query)?;
         let decode = DecodeSettings::for_query(&query, self.shape, self.extra_columns)?;
@@ -126,7 +118,7 @@ mod tests {
         assert_eq!(again.query(), value.query());
 
         let far = scan("2020-01-01T00:00:00Z", Some("2100-01-01T00:00:00Z")).expect("a scan");
-        assert!(far.warnings[0].starts_with("end=2100-01-01T00:00:00Z lies ahead of now"));
+        assert!(far.warnings[0].starts_with("end=2100-01-01T00:00:00Z is in the future"));
 
         let error = scan("2100-01-01T00:00:00Z", None).expect_err("an empty range");
         assert_eq!(error.kind(), Kind::QueryError);
@@ -143,7 +135,7 @@ mod tests {
             let (start, end) = (value.query().start(), value.query().end());
             format!("{} {}", start.expect("a start"), end.expect("an end"))
         };
-        // It is noon.
+        // The service's time is noon.
         for (width, start, end, expected) in [
             (3_600, "-7d", None, "2026-10-25T12:00:00Z 2026-11-01T11:00:00Z"),
             (86_400, "-7d", None, "2026-10-25T00:00:00Z 2026-11-01T00:00:00Z"),

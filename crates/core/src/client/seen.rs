@@ -1,29 +1,29 @@
-//! [`SeenSeries`]: the series that the pages of a client had, for `client.series()` if discovery lists none.
+//! The series on the pages that a client has read. `client.series()` returns them if discovery
+//! lists none.
 
 use std::collections::BTreeSet;
 
 use crate::data::Identity;
 use crate::lock::Mutex;
 
-/// At most so many are remembered.
+/// Maximum number of series that are remembered.
 const MOST: usize = 1 << 20;
 
-/// The series that the pages of a client had.
 #[derive(Debug, Default)]
-pub struct SeenSeries(Mutex<State>);
+pub struct SeenSeries(Mutex<SeenState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct SeenState {
     known: BTreeSet<Identity>,
-    /// Those that were new since the newest discovery request ended.
+    /// Series first seen after the latest discovery request ended.
     fresh: Vec<Identity>,
-    /// Those of the last page: the next one of its chain usually has the same, which is quickly told.
+    /// Series of the last page. The next page usually has the same ones, and comparing them is
+    /// fast.
     last: Vec<Identity>,
     is_full: bool,
 }
 
 impl SeenSeries {
-    /// Adds the series of a page.
     pub(crate) fn learn(&self, series: &[Identity]) {
         let state = &mut *self.0.lock();
         let is_known = state.last.len() == series.len()
@@ -42,7 +42,7 @@ impl SeenSeries {
         state.last = series.to_vec();
     }
 
-    /// Whether there is such a series among those that are new since [`SeenSeries::forget_fresh`].
+    /// Whether a series that is new since [`SeenSeries::forget_fresh`] matches.
     pub(crate) fn has_fresh(&self, is_such: impl Fn(&Identity) -> bool) -> bool {
         self.0.lock().fresh.iter().any(is_such)
     }
@@ -51,7 +51,7 @@ impl SeenSeries {
         self.0.lock().fresh.clear();
     }
 
-    /// The series, ascending, and whether they are all that there were.
+    /// The series in ascending order, and whether the list is complete.
     pub fn all(&self) -> (Vec<Identity>, bool) {
         let state = self.0.lock();
         (state.known.iter().cloned().collect(), !state.is_full)
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn each_series_is_there_once_whatever_page_had_it() {
+    fn each_series_is_listed_once() {
         let (seen, a, b) = (SeenSeries::default(), series("a"), series("b"));
         for page in [vec![b.clone()], vec![b.clone()], vec![a.clone(), series("b")], vec![]] {
             seen.learn(&page);

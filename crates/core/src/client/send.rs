@@ -1,5 +1,5 @@
-//! [`Client`]: sends authorised requests: checks the allowance, gets a token, sends the request, and
-//! recovers once from a 401.
+//! The client that sends authorised requests. It checks the allowance, gets a token, sends the
+//! request, and recovers once from a 401.
 
 mod once;
 
@@ -35,20 +35,17 @@ use crate::http::{
 };
 use crate::lock::Mutex;
 
-/// The path of the discovery endpoint below the base URL (§4.2).
 pub(crate) const DISCOVERY_PATH: &str = "/api/customer/v1/discovery";
-/// The path of the data endpoint below the base URL (§4.3).
 pub const DATA_PATH: &str = "/api/customer/v1/data";
-/// The request for the discovery document.
 pub(super) const DISCOVERY: RequestParts<'static> =
     RequestParts { path: DISCOVERY_PATH, query: None, spending: None, is_retry: false };
 
-/// If a younger token is refused, tokens may need time to reach all servers of the service ...
+/// If the service refuses a token younger than this, the token may not have reached all its
+/// servers. The next token is then used only after [`ARRIVAL`].
 const YOUNG: Duration = Duration::from_secs(5);
-/// ... and its successor is used at this age.
 const ARRIVAL: Duration = Duration::from_secs(1);
 
-/// A client of the service for one credential. Cheap to clone; clones share one client.
+/// A client of the service for one credential. Clones are cheap and share one state.
 #[derive(Clone)]
 pub struct Client(Arc<Inner>);
 
@@ -71,9 +68,6 @@ struct Inner {
 
 impl Client {
     /// A client with these settings. Sends, opens and loads nothing yet.
-    ///
-    /// # Errors
-    /// `ConfigError` for invalid settings.
     pub fn new(mut settings: ClientSettings) -> Result<Self> {
         identity::check(&settings.base_url, &settings.authentication)?;
         if let Some(agent) = &settings.agent {
@@ -101,11 +95,7 @@ impl Client {
         })))
     }
 
-    /// Reads the discovery document (§4.2): the body, a JSON object, uninterpreted and without a byte
-    /// order mark.
-    ///
-    /// # Errors
-    /// As [`Client::get`], and `ProtocolError` for a body that is not a JSON object.
+    /// Reads the discovery document: a JSON object, returned as sent, without a byte order mark.
     pub async fn discover(&self, deadline: Option<Duration>) -> Result<Bytes> {
         let read = |reply: &Reply| ready(reply::json_object(reply));
         let deadline = Deadline::after(self.0.time.clock(), deadline);
@@ -120,7 +110,7 @@ impl Client {
         body
     }
 
-    /// Keeps the reason why there are no names.
+    /// Stores why no names are available.
     pub(super) fn give_up_names(&self, reason: String) {
         self.0.listed.give_up(reason, self.0.time.clock().monotonic());
     }
@@ -135,25 +125,21 @@ impl Client {
         self.0.listed.is_older(self.0.time.clock().monotonic(), age)
     }
 
-    /// The discovery request that reads share. A forked child has its own.
+    /// The discovery request that concurrent reads share. A forked child has its own.
     pub(super) fn names_in_flight(&self) -> &NamesInFlight {
         self.0.names_in_flight.get_or_init(Mutex::default)
     }
 
-    /// The page size of reads that state none. A forked child decides for itself.
+    /// The page size of reads that set none. A forked child decides for itself.
     pub(super) fn page_sizes(&self) -> &PageSizes {
         self.0.page_sizes.get_or_init(|| PageSizes::new(&self.0.settings))
     }
 
-    /// Sends one data request with its retries, each counted in the allowance before it is sent.
-    /// `query` is percent-encoded and sent unchanged. `read` gets a reply with status 200 as part of the
-    /// attempt, so that a body that turns out to be truncated is retried. `spending` counts the
-    /// requests of the caller's read, except those of which no byte was sent, and limits them.
-    ///
-    /// # Errors
-    /// `AllowanceExhausted`, errors of the token exchange and of the connection, `ServiceError`s,
-    /// `ProtocolError`, `DeadlineExceeded`, `ClosedError` as soon as the client is closed, each with its
-    /// attempts; and those of `read`.
+    /// Sends one data request with its retries. Each attempt is counted in the allowance before it
+    /// is sent. `query` is percent-encoded and sent unchanged. `read` receives a reply with status
+    /// 200 as part of the attempt, so a truncated body is retried. `spending` limits and counts the
+    /// requests of the caller's read. An attempt that sent no byte is not counted. All calls in
+    /// progress fail with `ClosedError` when the client is closed.
     pub async fn get<T: Send, R: Future<Output = Result<T>> + Send>(
         &self,
         path: &str,
@@ -167,17 +153,14 @@ impl Client {
         self.unless_closed(Box::pin(self.send(request, deadline, &read))).await
     }
 
-    /// Uses another credential from the next exchange on; a valid token is used until it expires (T30),
-    /// unless the subject differs.
-    ///
-    /// # Errors
-    /// `ConfigError` for a client certificate over plain HTTP, and for a client of an agent.
+    /// Uses another credential from the next token exchange on. A valid token is used until it
+    /// expires, unless the subject differs.
     pub fn replace_credential(&self, credential: impl Into<Authentication>) -> Result<()> {
         let credential = credential.into();
         if self.0.settings.agent.is_some() {
-            let message = "The client's agent has the credential.";
+            let message = "The client's agent holds the credential.";
             return Err(Error::new(Kind::ConfigError, message)
-                .with_hint("Replace the key where the agent runs, and start that again."));
+                .with_hint("Replace the key on the agent's machine, then restart the agent."));
         }
         identity::check(&self.0.settings.base_url, &credential)?;
         let new = Identity::new(credential, &self.0.settings);
@@ -189,22 +172,19 @@ impl Client {
         Ok(())
     }
 
-    /// The state of the daily allowance of data requests (§8), from the ledger.
-    ///
-    /// # Errors
-    /// `StoreError`s of a ledger that cannot be read.
+    /// The state of the daily allowance, from the ledger.
     pub fn allowance(&self) -> Result<AllowanceState> {
         self.0.ledger.state(self.moment())
     }
 
-    /// What is left of the allowance, for those who show it: without a question to another process.
+    /// The remaining allowance, for display. Does not query another process.
     #[must_use]
     pub fn allowance_left(&self) -> Option<u64> {
-        self.0.ledger.left(self.moment())
+        self.0.ledger.remaining(self.moment())
     }
 
-    /// The service's time, as well as it is known: by evidence, and failing that by the earlier of what
-    /// one reply and this machine's clock say. So it is not in the service's future.
+    /// The best estimate of the service's time. Without confirmed evidence it is the earlier of the
+    /// last reply's date and this machine's clock, so it is never in the service's future.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.0.ledger.service_time(self.moment()).unwrap_or_else(|_| self.0.time.now())
@@ -214,63 +194,60 @@ impl Client {
         self.0.time.clock().moment()
     }
 
-    /// The estimate of the service's time.
     #[must_use]
     pub fn time(&self) -> &ServiceTime {
         &self.0.time
     }
 
-    /// The address of the service.
     #[must_use]
     pub fn base_url(&self) -> &BaseUrl {
         &self.0.settings.base_url
     }
 
-    /// The origin of bookmarks: base URL and subject.
+    /// Base URL and subject, which bookmarks belong to.
     #[must_use]
     pub fn origin(&self) -> String {
         format!("{}\n{}", self.base_url().as_str(), self.subject())
     }
 
-    /// The subject of the credential.
     #[must_use]
     pub fn subject(&self) -> String {
         self.identity().authentication.subject().to_owned()
     }
 
-    /// The settings of the client, including its ledger: a client created from them uses the same ledger
-    /// and token, with its own connections.
+    /// The settings of the client. A client created from them shares its ledger and token, but has
+    /// its own connections.
     #[must_use]
     pub fn settings(&self) -> &ClientSettings {
         &self.0.settings
     }
 
-    /// The number of data requests of this client, including retries, except those of which no byte was
-    /// sent.
+    /// The number of data requests of this client, with retries. An attempt that sent no byte is
+    /// not counted.
     #[must_use]
     pub fn data_requests(&self) -> u64 {
         self.0.data_requests.load(Ordering::Relaxed)
     }
 
-    /// The estimates of how many pages a query has, from the chains that this client has read.
+    /// Page estimates of queries, from the chains that this client has read.
     pub(crate) fn densities(&self) -> &QueryDensities {
         &self.0.densities
     }
 
-    /// The pages that a plan expects of a query: by full pages, otherwise by the page size that is sent.
+    /// The number of pages that a plan expects for a query: from full pages if possible, otherwise
+    /// from the page size that is sent.
     pub(crate) fn planned_pages(&self, query: &Query) -> Option<u64> {
         let sent = || query.input().page_size.or_else(|| self.page_sizes().automatic(self.now()));
         let densities = self.densities();
         densities.pages(query).or_else(|| densities.pages_of_size(query, sent()?))
     }
 
-    /// What the newest discovery response listed.
+    /// The contents of the latest discovery response.
     #[must_use]
     pub fn listed(&self) -> &Arc<ListedIds> {
         &self.0.listed
     }
 
-    /// The series that its pages had.
     #[must_use]
     pub fn seen(&self) -> &SeenSeries {
         &self.0.seen
@@ -282,7 +259,6 @@ impl Client {
         self.0.ledger.close();
     }
 
-    /// Whether [`Client::close`] was called.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         *self.0.closed.borrow()
@@ -311,14 +287,14 @@ impl Client {
         let mut refusal: Option<Error> = None;
         let mut arrival = Duration::ZERO;
         loop {
-            // Before the token, which might expire meanwhile.
+            // Waits for a connection first, because a token might expire during the wait.
             let slot = match call.untimed(inner.transport.slot()).await {
                 Ok(slot) => slot,
                 Err(error) => return Err(call.with_attempts(error)),
             };
             let pause = request.spending.and_then(|spending| spending.pause.closed(clock));
             if let Some((left, because)) = pause {
-                // Whoever shares no pause may send meanwhile.
+                // Requests of other reads may use the connection during the pause.
                 drop(slot);
                 call.wait_out(left, because).await?;
                 continue;
@@ -341,7 +317,8 @@ impl Client {
             let attempted = call.attempt(Box::pin(attempt)).await;
             drop(slot);
             let outcome = match attempted {
-                // `read` may wait for its caller, so it does not count against the limit of the call.
+                // `read` may wait for its caller, so its time does not count towards the time limit
+                // of the call.
                 Ok(reply) => {
                     let read = call.untimed(reply::read(&reply, read)).await;
                     read.map_err(|error| reply::without_secrets(error, request, access.secret()))
@@ -364,7 +341,7 @@ impl Client {
                 call.pause_after(error).await?;
                 continue;
             }
-            // One new token and one repeat; a second refusal ends the call (D2, D7).
+            // One new token and one repeat. A second refusal ends the call.
             let may_help = refusal.is_none()
                 && !error.context().certificate_refused
                 && !inner.settings.sends_once;
@@ -378,7 +355,6 @@ impl Client {
         }
     }
 
-    /// Counts the requests of this client.
     pub(super) fn ledger(&self) -> &dyn Ledger {
         &*self.0.ledger
     }
@@ -387,7 +363,7 @@ impl Client {
         &self.0.quota
     }
 
-    /// A token for a request that another process sends.
+    /// Returns a token for a request that another process sends.
     pub(super) async fn ready_for(
         &self,
         request: RequestParts<'_>,
@@ -397,16 +373,15 @@ impl Client {
         Ok(self.ready(&identity, request, call).await?.token)
     }
 
-    /// Drops the token that has this digest.
+    /// Drops the token with this digest.
     pub(super) fn refuse(&self, digest: &str) {
         if let Some(tokens) = &self.identity().tokens {
             tokens.invalidate_digest(digest);
         }
     }
 
-    /// Checks the allowance and gets a token, if one is needed; then another process may have to grant
-    /// the request. If no request is left, no token is requested; the request is counted only when there
-    /// is a token.
+    /// Checks the allowance, then gets a token if needed, then asks the agent to grant the request.
+    /// If no request is left, no token is requested. Without a token the request is not counted.
     async fn ready(
         &self,
         identity: &Identity,
@@ -423,9 +398,9 @@ impl Client {
         let mut unknown = permit()? != Permit::Granted && !self.0.settings.sends_once;
         let must_remain = request.spending.map(|_| request.must_remain());
         let mut access = self.access(identity, must_remain, call).await?;
-        // The reply of a token request costs no data request and shows the service's day, if another
-        // one confirms it. The first token may have been requested before. Without any date one data
-        // request asks.
+        // A token request costs no data request, and its reply shows the service's day if another
+        // reply confirms it. The first token may be older, so it is requested again. If no date is
+        // known after that, one data request is allowed.
         for is_new in [false, true] {
             unknown = unknown
                 && match permit()? {
@@ -437,8 +412,8 @@ impl Client {
                     identity.invalidate(&access);
                     access = self.access(identity, must_remain, call).await?;
                 } else {
-                    // Without tokens a discovery request is the one that costs nothing; whatever the
-                    // reply, it has a date.
+                    // Without tokens, a discovery request is the free one. Any reply to it has a
+                    // date.
                     let mut note = self.note(call, DISCOVERY);
                     let attempt = self.attempt(DISCOVERY, &access, &mut note);
                     let _ = call.untimed(Box::pin(attempt)).await;
@@ -453,8 +428,8 @@ impl Client {
         Ok(access)
     }
 
-    /// A token, or the certificate alone. `must_remain`: the requests to be left after the one that it is
-    /// for, if that is counted.
+    /// Returns a token, or only the certificate. `must_remain` is the number of requests that must
+    /// be left after this one, if it is counted.
     async fn access(
         &self,
         identity: &Identity,
@@ -484,7 +459,7 @@ impl Client {
         Ok(identity.access(Some(token)))
     }
 
-    /// The note of the next attempt, for whoever observes the client.
+    /// The observer's note of the next attempt.
     fn note(&self, call: &Call<'_>, parts: RequestParts<'_>) -> OpenNote {
         let (kind, feed) = match parts.spending {
             Some(spending) => (RequestKind::Data, spending.feed.as_ref()),
@@ -493,7 +468,7 @@ impl Client {
         call.note(self.0.transport.observer(), kind).for_feed(feed)
     }
 
-    /// Sends one request, which is counted before, and given back only if no byte was sent.
+    /// Sends one request. The request is counted before, and refunded only if no byte was sent.
     async fn attempt(
         &self,
         parts: RequestParts<'_>,
@@ -536,16 +511,16 @@ impl Client {
             _ => {}
         }
         if parts.spending.is_some() {
-            note.allowance_left(|| inner.ledger.left(now));
+            note.allowance_left(|| inner.ledger.remaining(now));
         }
         let checked = reply::check(outcome?.readable()?, parts, access.secret(), self.now());
         if let Err(error) = &checked
             && error.kind() == Kind::AllowanceExhausted
             && let Some(pause) = error.context().retry_after
         {
-            // The caller gets the service's error even if it cannot be recorded.
+            // A failed write to the ledger must not hide the service's error.
             if let Err(error) = inner.ledger.pin(pause, now) {
-                log::warn!(target: "siteline::ledger", "the refusal is not recorded: {error}");
+                log::warn!(target: "siteline::ledger", "The service's refusal could not be recorded: {error}");
             }
         }
         checked
@@ -555,7 +530,7 @@ impl Client {
         Arc::clone(&self.0.identity.lock())
     }
 
-    /// The identity with the client certificate as its files have it now.
+    /// The identity, with the client certificate reloaded if its files changed.
     async fn renewed_identity(&self) -> Result<Arc<Identity>> {
         let known = self.identity();
         let Some(new) = known.renewed(&self.0.settings, self.0.time.now()).await? else {
@@ -563,7 +538,7 @@ impl Client {
         };
         let new = Arc::new(new);
         let mut identity = self.0.identity.lock();
-        // It may have been replaced meanwhile.
+        // Another caller may have replaced it meanwhile.
         if Arc::ptr_eq(&identity, &known) {
             *identity = Arc::clone(&new);
         }

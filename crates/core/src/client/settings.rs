@@ -1,4 +1,4 @@
-//! The settings of a client and of a scan.
+//! The settings of clients and scans.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -18,53 +18,49 @@ use crate::http::{
 };
 use crate::system;
 
-/// `ledger=` with this text counts in memory.
+/// The value of `ledger=` that counts in memory.
 const MEMORY: &str = "memory";
 
-/// All settings of a [`Client`](super::Client). [`ClientSettings::new`] has the defaults.
+/// All settings of a [`Client`](super::Client), with defaults from [`ClientSettings::new`].
 #[derive(Clone)]
 pub struct ClientSettings {
-    /// The address of the service.
     pub base_url: BaseUrl,
-    /// The credential.
     pub authentication: Authentication,
-    /// The scopes of the token; `customer.discovery.read` and `customer.data.read` (§5.5).
+    /// The scopes of the token; by default `customer.discovery.read` and `customer.data.read`.
     pub scopes: ScopeSet,
-    /// The clock.
     pub clock: Clock,
-    /// Whether the clock is that of a sandbox in another process.
+    /// Whether the clock belongs to a sandbox in another process.
     pub(crate) has_sandbox_clock: bool,
-    /// Data requests allowed per day (§8), if the user knows it.
+    /// The limit of data requests per day, if known.
     pub daily_allowance: Option<u64>,
-    /// When the service's day begins, if the user knows it; midnight UTC until the service shows another
+    /// When the service's day begins, if known. Otherwise midnight UTC, until a reply shows another
     /// time.
     pub allowance_resets: Option<TimeOfDay>,
-    /// The ledger that counts requests; in memory by default. A ledger has its own [`Terms`]; the two
-    /// settings above apply only to the default one.
+    /// The ledger that counts requests; in memory by default. A ledger has its own [`Terms`], so
+    /// the two settings above apply only to the default ledger.
     pub ledger: Option<Arc<dyn Ledger>>,
-    /// The agent that has the key and the ledger.
+    /// The agent that holds the key and the ledger.
     pub agent: Option<Arc<AgentLink>>,
-    /// How long before the service's time a query without an end ends (§4.5.1); 5 minutes.
+    /// The distance from the service's time at which a query without an end stops; by default 5
+    /// minutes.
     pub settle_lag: Duration,
-    /// The settings of the connections.
     pub transport: TransportSettings,
     /// The retry policy of data and discovery requests.
     pub retry: Policy,
     /// The retry policy of token requests.
     pub token_retry: Policy,
-    /// Whether each request is sent once, for a diagnosis: none is repeated, and the first count creates
-    /// the file of the ledger.
+    /// Whether each request is sent only once, for a diagnosis. The ledger file is then created by
+    /// the first count.
     pub sends_once: bool,
     /// The file of the ledger, if requests are counted in one.
     pub ledger_file: Option<PathBuf>,
-    /// The page size of reads that state none. `None`: none is sent.
+    /// The page size of reads that set none; `None` sends none.
     pub page_size: Option<u32>,
-    /// Starts background tasks; on tokio's current runtime by default.
+    /// Starts background tasks; by default on tokio's current runtime.
     pub spawner: Arc<Spawner>,
 }
 
 impl ClientSettings {
-    /// The defaults for this service and credential.
     #[must_use]
     pub fn new(base_url: BaseUrl, credential: impl Into<Authentication>) -> Self {
         Self {
@@ -88,19 +84,16 @@ impl ClientSettings {
         }
     }
 
-    /// The user's settings of the allowance, for a ledger.
     #[must_use]
     pub(crate) fn terms(&self) -> Terms {
         Terms { limit: self.daily_allowance, resets: self.allowance_resets }
     }
 
-    /// Counts requests in the file `named`, or in memory if that is `memory`. Without either: in the
-    /// file that `default` returns for its name; a service on loopback and a manual clock are for tests,
-    /// and counted in memory. Returns what was named, with an absolute path.
+    /// Counts requests in the file `named`, or in memory if that is `memory`. Without `named` it
+    /// uses the file that `default` returns for its name, except that a loopback service or a
+    /// manual clock, which are for tests, count in memory. Returns `named` with an absolute path.
     ///
-    /// # Errors
-    /// `ConfigError` for an empty path, and where the default file cannot be made although
-    /// `daily_allowance` is to be kept; as [`LocalLedger::open`].
+    /// It is a `ConfigError` if the default file cannot be created and `daily_allowance` is set.
     pub fn choose_ledger(
         &mut self,
         named: Option<&Path>,
@@ -137,14 +130,10 @@ impl ClientSettings {
         Ok(path)
     }
 
-    /// Takes the clock of a sandbox that names its address and its clock's file, separated by `#`. It is
-    /// taken only where the address is this client's own and a loopback address: any other client goes
-    /// by the machine's clock. `ledger`: where requests are to be counted; in a file that must never be
-    /// done by another clock than the machine's.
-    ///
-    /// # Errors
-    /// `ConfigError` where the file cannot be read; and with a ledger, if the sandbox's clock was moved
-    /// or stands still.
+    /// Uses the clock of a sandbox. `sandbox` is its address and the file of its clock, separated
+    /// by `#`. The clock is used only if the address is this client's own and a loopback address.
+    /// Requests counted in a file need the machine's time, so a `ledger` file is a `ConfigError` if
+    /// the sandbox's clock was moved or is frozen.
     pub fn take_sandbox_clock(&mut self, sandbox: &str, ledger: Option<&Path>) -> Result<()> {
         let Some((address, file)) = sandbox.split_once('#') else { return Ok(()) };
         if address != self.base_url.as_str() || !self.base_url.is_loopback_address() {
@@ -152,10 +141,10 @@ impl ClientSettings {
         }
         let clock = Clock::of_file(Path::new(file)).map_err(|error| {
             let why = system::reason(&error);
-            let message = format!("The clock of the sandbox {address} cannot be read: {why}.");
+            let message = format!("The clock of the sandbox {address} could not be read: {why}.");
             let error_of_setting = Error::new(Kind::ConfigError, message).with_hint(
-                "SITELINE_SANDBOX_CLOCK is of a sandbox that has ended, or on another machine. Take \
-                 the variables of sandbox.env() anew, or unset this one.",
+                "SITELINE_SANDBOX_CLOCK refers to a sandbox that has ended or runs on another machine. \
+                 Set the variables of sandbox.env() again, or unset this one.",
             );
             error_of_setting.passing_as(&error)
         })?;
@@ -164,34 +153,33 @@ impl ClientSettings {
         }
         log::info!(
             target: "siteline::ledger",
-            "the clock is that of the sandbox {address} (SITELINE_SANDBOX_CLOCK): requests are counted \
-             in memory"
+            "Using the clock of the sandbox {address} (SITELINE_SANDBOX_CLOCK). Requests are counted \
+             in memory."
         );
         self.clock = clock;
         self.has_sandbox_clock = true;
         Ok(())
     }
 
-    /// Why a client with these settings is not pickled: one of them is valid only in this process, or is
-    /// secret.
+    /// Returns why a client with these settings cannot be pickled: a setting is secret, or valid
+    /// only in this process.
     #[must_use]
     pub fn why_not_pickled(&self) -> Option<&'static str> {
         if self.clock.is_manual() && !self.has_sandbox_clock {
             return Some(
-                "A client with clock= is not pickled, because the clock exists only in this process: make \
-                 the client without it. The client of sandbox.client() has a clock; that of \
-                 Client() with the variables of sandbox.env() is pickled.",
+                "A client with clock= cannot be pickled, because the clock exists only in this process. \
+                 Create the client with Client() and the variables of sandbox.env() instead.",
             );
         }
         let is_secret = self.transport.proxy.as_deref().is_some_and(has_password);
         is_secret.then_some(
-            "A client whose proxy= has a user or password is not pickled, because the pickle would \
-             contain them: set HTTPS_PROXY to the proxy instead, in the other process too.",
+            "A client cannot be pickled if its proxy= contains a user or password. Set HTTPS_PROXY in \
+             both processes instead.",
         )
     }
 
-    /// What is set for page requests holds for token requests too (K20): the attempts, the longest
-    /// `Retry-After`, and a reply timeout, where an attempt of a token request has a limit of its own.
+    /// Applies the user's settings of page requests to token requests: attempts, longest
+    /// `Retry-After`, and a response timeout that is longer than the token attempt's own limit.
     pub fn hold_for_tokens(&mut self) {
         let response_timeout = self.transport.response_timeout;
         let is_usual = response_timeout == TransportSettings::default().response_timeout;
@@ -204,7 +192,6 @@ impl ClientSettings {
         }
     }
 
-    /// Sends each request once from now on.
     pub fn send_once(&mut self) {
         self.sends_once = true;
         self.retry.tries = 1;
@@ -216,31 +203,29 @@ impl ClientSettings {
     }
 }
 
-/// Whether `ledger=` names a file; `memory` is none.
 fn names_file(ledger: &Path) -> bool {
     ledger.as_os_str() != MEMORY
 }
 
 fn ledger_by_sandbox_clock() -> Error {
-    let message = "A ledger= (or SITELINE_LEDGER) cannot count by the clock of a sandbox, which was moved \
-        or stands still.";
+    let message =
+        "A ledger file cannot count by the clock of a sandbox that was moved or is frozen.";
     Error::new(Kind::ConfigError, message).with_hint(
-        "Leave the ledger out: requests of a sandbox are counted in memory. To count in a file, make the \
-         Sandbox without now= and do not move its clock.",
+        "Remove ledger= (or SITELINE_LEDGER), so that requests are counted in memory. To count in a \
+         file, create the Sandbox without now= and do not move its clock.",
     )
 }
 
 /// The settings of a read.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ReadSettings {
-    /// After so many pages of all chains, the read fails.
+    /// The read fails after this many pages of all chains.
     pub max_pages: Option<u64>,
-    /// The most chains that are read at a time; `None` is four.
+    /// The number of chains that are read at a time; by default four.
     #[serde(default)]
     pub concurrency: Option<usize>,
-    /// The longest time of one read, including waits and token exchange.
+    /// The time limit of one read, including waits and token exchange.
     pub deadline: Option<Duration>,
-    /// Whether to keep the body of each page.
     pub keep_raw: bool,
 }
 
@@ -283,7 +268,7 @@ mod tests {
         assert_eq!((token.tries, token.max_retry_after), (1, Duration::from_secs(5)));
         let limits = (token.attempt_limit, token.call_limit);
         assert_eq!(limits, (Some(Duration::from_secs(100)), Duration::from_secs(100)));
-        // A shorter one ends an attempt before its limit does.
+        // A shorter timeout ends an attempt before its limit.
         set.token_retry = Policy::token();
         set.transport.response_timeout = Duration::from_secs(2);
         set.hold_for_tokens();

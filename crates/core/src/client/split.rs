@@ -1,4 +1,4 @@
-//! [`Scan::split`]: splits a range on the grid of its buckets.
+//! Splits a range at bucket bounds.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use super::scan::Scan;
 use crate::data::Query;
 use crate::error::{Error, Kind, Result};
 
-/// More parts are refused: each costs at least one page.
+/// Each part costs at least one page, so more parts are rejected.
 const MOST_PARTS: u64 = 10_000;
 
 /// How a range is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cut {
-    /// Into this number of parts, as equal as the grid allows.
+    /// A number of parts, as equal as the grid allows.
     Parts(u64),
-    /// Into parts of this length; the last one may be shorter.
+    /// Parts of this length. The last one may be shorter.
     Length(Duration),
 }
 
-/// A range of buckets of one width, the last of which may be shorter. All in seconds.
+/// A range of buckets of one width, in seconds. The last bucket may be shorter.
 #[derive(Debug, Clone, Copy)]
 struct Grid {
     start: i64,
@@ -30,24 +30,23 @@ struct Grid {
 }
 
 impl Scan {
-    /// Scans of consecutive ranges that cover this scan's range, in order of time, with this scan's
-    /// settings. The bounds are multiples of the interval from the range's start, so that no bucket is
-    /// split. Sends no request.
+    /// Returns scans of consecutive ranges in chronological order, with this scan's settings. The
+    /// bounds are multiples of the interval from the range's start, so no bucket is split. Sends no
+    /// request.
     ///
     /// # Errors
-    /// `QueryError` for a scan without a range or interval, or with a bookmark; for no parts, more parts
-    /// than buckets, and a length that is not a multiple of the interval.
+    /// Returns `QueryError` for a scan without range or interval or with a bookmark, for more parts
+    /// than buckets, and for a length that is not a multiple of the interval.
     pub fn split(&self, cut: Cut) -> Result<Vec<Self>> {
         if self.bookmark().is_some() {
-            let message = "a scan that continues from a bookmark cannot be split: it is unknown \
-                           which part of its range was read before the bookmark";
+            let message = "A scan that continues from a bookmark cannot be split, because the \
+                           part of its range before the bookmark is unknown.";
             return Err(Error::new(Kind::QueryError, message)
-                .with_hint("Read it to its end, or split the scan that was resumed."));
+                .with_hint("Read it to the end, or split the original scan."));
         }
         self.ranges(cut)?.into_iter().map(|part| self.over(part)).collect()
     }
 
-    /// The queries of the parts.
     pub(super) fn ranges(&self, cut: Cut) -> Result<Vec<Query>> {
         let at = |second| Timestamp::from_second(second).ok();
         let part = |(start, end)| self.query().over(at(start), at(end));
@@ -56,8 +55,8 @@ impl Scan {
 
     fn grid(&self) -> Result<Grid> {
         let missing = |what: &str| {
-            Error::new(Kind::QueryError, format!("a scan without {what}= cannot be split"))
-                .with_hint(format!("Pass {what}= to client.scan(...)."))
+            Error::new(Kind::QueryError, format!("A scan without {what}= cannot be split."))
+                .with_hint(format!("Set {what}=."))
         };
         let query = self.query();
         let start = query.start().ok_or_else(|| missing("start"))?.as_second();
@@ -68,7 +67,6 @@ impl Scan {
 }
 
 impl Grid {
-    /// The bounds of the parts.
     fn cut(self, cut: Cut) -> Result<Vec<(i64, i64)>> {
         let starts = match cut {
             Cut::Parts(parts) => self.into_parts(parts)?,
@@ -82,38 +80,36 @@ impl Grid {
         self.end.saturating_sub(self.start).saturating_sub(1) / self.width + 1
     }
 
-    /// The start of each of `parts` parts.
     fn into_parts(self, parts: u64) -> Result<Vec<i64>> {
         let refused = |message: String| Err(Error::new(Kind::QueryError, message));
         let buckets = self.buckets();
         let Some(parts) = i64::try_from(parts).ok().filter(|parts| *parts <= buckets) else {
             return refused(format!(
-                "{parts} parts are more than the {buckets} bucket{} of {} s that the range has",
+                "The range cannot be split into {parts} parts: it has {buckets} bucket{} of {} s.",
                 if buckets == 1 { "" } else { "s" },
                 self.width
             ));
         };
         if parts == 0 {
-            return refused("0 parts: a range is split into 1 or more".to_owned());
+            return refused("The number of parts must be 1 or more.".to_owned());
         }
         check_number(parts)?;
-        // Seconds of all years times the number of parts may exceed 64 bits.
+        // The product of seconds and parts may exceed 64 bits.
         let first = |part: i64| i128::from(part) * i128::from(buckets) / i128::from(parts);
         let bucket = |part| i64::try_from(first(part)).unwrap_or(buckets);
         Ok((0..parts).map(|part| self.start + bucket(part) * self.width).collect())
     }
 
-    /// The start of each part of this length.
     fn by_length(self, length: Duration) -> Result<Vec<i64>> {
         let seconds = i64::try_from(length.as_secs()).unwrap_or(i64::MAX);
         if seconds < self.width || length.subsec_nanos() != 0 || seconds % self.width != 0 {
             let message = format!(
-                "parts of {} s would cut through buckets of {} s",
+                "Parts of {} s would split buckets of {} s.",
                 length.as_secs_f64(),
                 self.width
             );
             return Err(Error::new(Kind::QueryError, message)
-                .with_hint("Pass a multiple of the interval, or a number of parts."));
+                .with_hint("Use a multiple of the interval, or a number of parts."));
         }
         let parts = self.end.saturating_sub(self.start).saturating_sub(1) / seconds + 1;
         check_number(parts)?;
@@ -125,7 +121,7 @@ fn check_number(parts: i64) -> Result<()> {
     if u64::try_from(parts).is_ok_and(|parts| parts <= MOST_PARTS) {
         return Ok(());
     }
-    let message = format!("{parts} parts are too many: each of them costs at least one page");
+    let message = format!("{parts} parts are too many, because each costs at least one page.");
     Err(Error::new(Kind::QueryError, message).with_hint(format!("Use at most {MOST_PARTS}.")))
 }
 
@@ -168,11 +164,11 @@ mod tests {
     fn a_split_of_a_bucket_and_an_empty_part_are_refused() {
         let grid = Grid { start: 0, end: 600, width: 60 };
         assert!(refused(grid, Cut::Parts(0)).contains("1 or more"));
-        assert!(refused(grid, Cut::Parts(11)).contains("more than the 10 buckets of 60 s"));
+        assert!(refused(grid, Cut::Parts(11)).contains("it has 10 buckets of 60 s"));
         refused(grid, Cut::Parts(u64::MAX));
         for length in [30.0, 90.0, 60.5, 0.0] {
             let length = Duration::from_secs_f64(length);
-            assert!(refused(grid, Cut::Length(length)).contains("cut through buckets"));
+            assert!(refused(grid, Cut::Length(length)).contains("would split buckets"));
         }
         let years = Grid { start: 0, end: 100_000 * DAY, width: 1 };
         assert!(refused(years, Cut::Parts(10_001)).contains("too many"));

@@ -1,4 +1,4 @@
-//! [`Table`]: the merged result of a read and its provenance.
+//! The merged result of a read, and its provenance.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,82 +14,73 @@ use crate::data::{
 };
 use crate::error::{Error, Kind, Result};
 
-/// The result of a read: the highest version of each point, in canonical order.
+/// The result of a read: the latest version of each point, in canonical order.
 #[derive(Debug)]
 pub struct Table {
-    /// The points and the counts of the merge.
     pub merged: Merged,
-    /// The checksum of the bookmark at which an unfinished read stopped, where only it can continue.
+    /// The checksum of the bookmark of an unfinished read. Only that bookmark continues the read.
     pub stopped_at: Option<[u8; 32]>,
-    /// Whether the read failed before its end.
     pub is_partial: bool,
-    /// The origin of the points.
     pub provenance: Provenance,
 }
 
-/// The origin of the points of a table.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Provenance {
-    /// The query.
     pub query: Query,
-    /// The service's host.
     pub host: String,
-    /// The service's time when the read began.
+    /// The service's time at the start of the read.
     pub read_at: Timestamp,
-    /// Pages read.
+    /// Number of pages read.
     pub pages: u64,
-    /// Pages of the chain before these, whose points are missing here; not 0 only if a read was resumed
-    /// without its partial table.
+    /// Number of earlier pages of the chain, whose points are not in this table. Only a read that
+    /// was resumed without its partial table has any.
     pub resumed_after_pages: u64,
-    /// The page size of its requests.
+    /// The page size that its requests sent.
     #[serde(default)]
     pub page_size: SentSize,
-    /// The ids of the queries that the discovery response did not list when the read began.
+    /// The ids of the query that discovery did not list at the start of the read.
     pub not_listed: Vec<String>,
-    /// What the discovery responses of the client listed.
+    /// The contents of the client's discovery responses.
     #[serde(skip)]
     pub listed: Arc<ListedIds>,
-    /// The ids that a discovery response did not list which came before the first report, perhaps after the pages.
+    /// The ids that a later discovery response did not list. Set by the first report.
     #[serde(skip)]
     pub late: Arc<OnceLock<Vec<String>>>,
-    /// What of the range came through the feeds of a store; empty without a store.
+    /// The parts of the range that were read through the feeds of a store; empty without a store.
     pub through: Vec<StoreShare>,
 }
 
-/// What of a range came through one feed of a store.
+/// The part of a range that was read through one feed of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreShare {
-    /// The path of the store.
     pub store: String,
-    /// The name of the feed.
     pub feed: String,
-    /// The ranges whose points it had settled, each its start and its end.
+    /// Settled ranges read from the store, each with start and end.
     pub from_store: Vec<Vec<Timestamp>>,
-    /// The ranges that it read from the service, and keeps.
+    /// Ranges read from the service and added to the store.
     pub from_service: Vec<Vec<Timestamp>>,
 }
 
-/// What in a query may mean something else than it seems (K17, K19).
+/// Parts of a query that may not mean what the user intended.
 #[derive(Debug, Default, Serialize)]
 pub struct QueryReport<'a> {
-    /// The bounds at which no bucket begins: `start`, `end`.
+    /// The bounds inside a bucket: `start`, `end`.
     pub bounds_off_grid: Vec<&'static str>,
-    /// The ids that the discovery response did not list.
+    /// The ids that discovery does not list.
     pub not_listed: Cow<'a, [String]>,
 }
 
-/// A read that failed: its error, its position, and the pages that were read.
+/// A failed read, with its position and the pages read before the failure.
 #[derive(Debug)]
 pub struct ReadFailure {
-    /// The error.
     pub error: Error,
-    /// The bookmark for `Scan::resume`; `None` if no page was read.
+    /// The bookmark to resume from; `None` if no page was read.
     pub bookmark: Option<Bookmark>,
-    /// The merged table of the pages read; `None` if they were returned page by page.
+    /// The merged pages; `None` if they were returned page by page.
     pub partial: Option<Arc<Table>>,
 }
 
-/// What was assumed, seen and counted in a complete read.
+/// The assumptions, findings and counts of a complete read.
 #[derive(Debug, Serialize)]
 pub struct TableReport<'a> {
     #[serde(flatten)]
@@ -102,7 +93,7 @@ pub struct TableReport<'a> {
 }
 
 impl<'a> TableReport<'a> {
-    /// The report of a read, or of points without one (the sandbox's truth): no pages, nothing unusual.
+    /// The report of a read, or of points from another source, which have no pages and no findings.
     #[must_use]
     pub fn new(read: Option<&'a Table>, points: &PointColumns) -> Self {
         let Some(Table { merged, provenance, .. }) = read else {
@@ -119,7 +110,7 @@ impl<'a> TableReport<'a> {
 }
 
 impl Provenance {
-    /// The page size that was sent, and where it is from; of a read that has no page neither.
+    /// The page size that was sent, and its reason. Both are `None` before the first page.
     #[must_use]
     pub fn page_size(&self) -> (Option<u32>, Option<&'static str>) {
         let given = self.query.input().page_size;
@@ -132,7 +123,7 @@ impl Provenance {
         (given.or(self.page_size.get().flatten()), reason)
     }
 
-    /// The bounds of the query in microseconds, where both are set.
+    /// The bounds of the query in microseconds, if both are set.
     #[must_use]
     pub fn bounds(&self) -> Option<(i64, i64)> {
         let (start, end) = (self.query.start()?, self.query.end()?);
@@ -171,10 +162,10 @@ impl From<Error> for ReadFailure {
 }
 
 impl Table {
-    /// The complete table of these points.
+    /// A complete table.
     #[must_use]
     pub fn whole(merged: Merged, mut provenance: Provenance) -> Self {
-        // Discovery may have answered while the pages were read.
+        // A discovery response may have arrived during the read.
         for missing in provenance.listed.missing(&provenance.query) {
             if !provenance.not_listed.contains(&missing) {
                 provenance.not_listed.push(missing);
@@ -183,10 +174,7 @@ impl Table {
         Self { merged, stopped_at: None, is_partial: false, provenance }
     }
 
-    /// One table of these, which are dropped one by one. The later ones win.
-    ///
-    /// # Errors
-    /// As [`Merger::push_merged`] and [`Merger::finish`].
+    /// Merges tables. The later ones win. Each is dropped after its merge.
     pub(super) fn merged(
         tables: impl IntoIterator<Item = Arc<Self>>,
         extra_columns: &[String],
@@ -199,25 +187,22 @@ impl Table {
         Ok(Self::whole(merger.finish()?, provenance))
     }
 
-    /// The buckets that its points can have: those of its query. Without a start they begin with
-    /// the first point. Buckets that were not over when the read began are not read.
-    ///
-    /// # Errors
-    /// `QueryError` for a part of a read, and without an interval.
+    /// The buckets that the query's range can contain. Without a start the range begins with the
+    /// first point. Buckets that were not over when the read began count as not read.
     pub fn expected(&self) -> Result<Expected> {
         let refused = |why: &str, hint: &str| {
-            let message = format!("it is not known which buckets are missing: {why}");
+            let message = format!("Missing buckets cannot be determined: {why}.");
             Err(Error::new(Kind::QueryError, message).with_hint(hint.to_owned()))
         };
         let Provenance { query, resumed_after_pages, .. } = &self.provenance;
         if self.is_partial || *resumed_after_pages > 0 {
             return refused(
-                "this table is a part of a read",
-                "Read to the end: resume(…, onto=…).",
+                "this table is only a part of its read",
+                "Finish the read first: scan.resume(…, onto=…).",
             );
         }
         let Some(interval) = query.interval_seconds() else {
-            return refused("the query has no interval", "Give interval= in the read.");
+            return refused("the query has no interval", "Set interval= in the read.");
         };
         let range = self.range();
         let over = self.provenance.read_at.as_microsecond() - i64::from(interval) * 1_000_000 + 1;
@@ -225,7 +210,7 @@ impl Table {
         Ok(Expected::new(interval, range.into_iter().collect(), read))
     }
 
-    /// How much of its time was read.
+    /// The part of its range that was read.
     #[must_use]
     pub fn coverage(&self) -> Coverage {
         if self.is_partial || self.provenance.resumed_after_pages > 0 {
@@ -237,7 +222,7 @@ impl Table {
         Coverage::Known(self.expected().unwrap_or_else(|_| of_any_width()))
     }
 
-    /// The range of its query. Without a start it begins with the first point.
+    /// The range of the query. Without a start it begins with the first point.
     fn range(&self) -> Option<Range<i64>> {
         let Provenance { query, .. } = &self.provenance;
         let first = self.merged.points.timestamps.values().iter().min().copied();

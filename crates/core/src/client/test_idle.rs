@@ -1,10 +1,10 @@
-//! For the tests of other rooms: a client whose service is never asked, and what this thread warned of.
+//! Fixtures for the tests of other modules.
 
 use super::{Client, ClientSettings};
 use crate::auth::test_harness;
 use crate::http::BaseUrl;
 
-/// A client at noon, of an address where nothing listens.
+/// A client at noon that must not send a request.
 pub(crate) fn idle_client() -> Client {
     let base = BaseUrl::parse("http://127.0.0.1:9", false).expect("an address");
     let mut settings = ClientSettings::new(base, test_harness::credential());
@@ -12,7 +12,7 @@ pub(crate) fn idle_client() -> Client {
     Client::new(settings).expect("settings")
 }
 
-/// The warnings of this thread since the previous call; for tests that run on one thread.
+/// The warnings logged on this thread since the previous call.
 pub(crate) fn warnings() -> Vec<String> {
     test_harness::warnings()
 }

@@ -1,5 +1,4 @@
-//! [`AskedTime`]: a bound of a read as a user writes it, which is an instant, or how long before now; and
-//! [`AskedRange`], two of them.
+//! A bound of a read as the user wrote it ([`AskedTime`]), and a pair of them ([`AskedRange`]).
 
 use std::time::Duration;
 
@@ -12,30 +11,25 @@ use super::query::{Query, sha256};
 use crate::duration::parse_duration;
 use crate::error::{Error, Kind, Result, excerpt};
 
-/// A bound of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AskedTime {
-    /// An instant.
     At(Timestamp),
-    /// So long before now.
+    /// The distance before now.
     Before(Duration),
 }
 
-/// The bounds of a read, of which none need be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AskedRange {
-    /// The start.
     pub start: Option<AskedTime>,
-    /// The end.
     pub end: Option<AskedTime>,
 }
 
-/// How the bounds of a range were asked for, as far as they depend on the time: `now`, `-7d`, or left out.
+/// The form of bounds that depend on the time: `now`, `-7d`, or left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RangeForm {
-    /// How long before now the start is, if it counts from now.
+    /// The start's distance before now, if relative.
     pub start: Option<Duration>,
-    /// The same of the end.
+    /// The end's distance before now, if relative.
     pub end: Option<Duration>,
     /// Whether the end was left out.
     pub has_default_end: bool,
@@ -52,14 +46,14 @@ impl From<AskedRange> for RangeForm {
 }
 
 impl RangeForm {
-    /// SHA-256 over the query, with the form of a bound in the place of one that depends on the time. It is
-    /// the same for two queries that were asked for in the same way at different times.
+    /// A hash of the query, with the form of each bound that depends on the time instead of its
+    /// value. Queries written in the same way at different times have the same hash.
     pub(crate) fn fingerprint(&self, query: &Query) -> [u8; 32] {
         let keep = |bound, form: Option<Duration>| if form.is_some() { None } else { bound };
         let mut input = query.input().clone();
         input.start = keep(input.start, self.start);
         input.end = keep(input.end, self.end).filter(|_| !self.has_default_end);
-        // A Python set has another order in another process.
+        // A Python set may have another order in another process.
         input.site.sort_unstable();
         input.line.sort_unstable();
         sha256("siteline form", format!("{input:?} {self:?}").as_bytes())
@@ -67,11 +61,8 @@ impl RangeForm {
 }
 
 impl AskedTime {
-    /// Parses `-7d`, `-90m` (so long before now), `now`, and all that is an instant; with a zone, dates and
-    /// times without an offset are of its clock.
-    ///
-    /// # Errors
-    /// `Kind::QueryError` for any other text, and a time after now.
+    /// Parses `now`, times before now such as `-7d` and `-90m`, and all forms of an instant. Dates
+    /// and times without an offset are read in `zone`.
     pub fn parse(text: &str, zone: Option<&TimeZone>) -> Result<Self> {
         let trimmed = text.trim();
         if trimmed == "now" {
@@ -81,33 +72,29 @@ impl AskedTime {
             |why: &str| Error::new(Kind::QueryError, format!("{:?} {why}", excerpt(text)));
         if let Some(length) = trimmed.strip_prefix('-') {
             let length = parse_duration(length).map_err(|_| {
-                refused("is not a time before now").with_hint(
-                    "Write it as \"-90m\", \"-12h\", \"-7d\" or \"-2w\": a day is 24 hours.",
+                refused("is not a time before now.").with_hint(
+                    "Use a form such as \"-90m\", \"-12h\", \"-7d\" or \"-2w\". A day is 24 hours.",
                 )
             })?;
             return Ok(Self::Before(length));
         }
         if trimmed.starts_with('+') {
-            return Err(refused("lies after now, where nothing has been measured yet")
-                .with_hint("Leave end out, or write a time before now as \"-1h\"."));
+            return Err(refused("is in the future, so nothing has been measured yet.")
+                .with_hint("Leave end out, or use a time before now such as \"-1h\"."));
         }
         let instant = parse_instant_in(text, zone).map_err(|error| {
             let length = trimmed.strip_suffix(" ago").unwrap_or(trimmed);
             if parse_duration(length).is_ok() {
-                let hint =
-                    format!("If so long before now is meant, write {:?}.", format!("-{length}"));
-                return error.with_hint(hint);
+                let before = format!("-{length}");
+                return error.with_hint(format!("For a time before now use {before:?}."));
             }
             error
         });
         instant.map(Self::At)
     }
 
-    /// The instant. One before now is rounded down to a bucket's beginning, or to a whole second.
-    ///
-    /// # Errors
-    /// `Kind::QueryError` for one that nobody can ask for.
-    pub fn at(self, now: Timestamp, interval_seconds: Option<u32>) -> Result<Timestamp> {
+    /// The instant. A relative time is rounded down to the start of a bucket, or to a whole second.
+    pub fn resolve(self, now: Timestamp, interval_seconds: Option<u32>) -> Result<Timestamp> {
         let length = match self {
             Self::At(at) => return Ok(at),
             Self::Before(length) => length,
@@ -119,29 +106,27 @@ impl AskedTime {
             .and_then(|at| i64::try_from(at.div_euclid(1_000_000_000)).ok())
             .and_then(|second| second.checked_sub(second.rem_euclid(width)))
             .and_then(|second| Timestamp::from_second(second).ok())
-            .ok_or_else(|| Error::new(Kind::QueryError, "So long before now is before the year 1."))
+            .ok_or_else(|| Error::new(Kind::QueryError, "The time is before the year 1."))
     }
 }
 
 impl AskedRange {
-    /// Whether a bound counts from now.
+    /// Whether a bound is relative to now.
     pub(crate) fn is_relative(&self) -> bool {
         let is_relative = |bound| matches!(bound, Some(AskedTime::Before(_)));
         is_relative(self.start) || is_relative(self.end)
     }
 
-    /// Its bounds as instants, from now on the same. `clock` tells what is now, and the width of a bucket; it
-    /// is asked only where a bound counts from now.
-    ///
-    /// # Errors
-    /// Those of the clock, and of [`AskedTime::at`].
+    /// Resolves the bounds. `clock` returns the current time and the bucket width. It is called
+    /// only for relative bounds.
     pub(crate) fn fixed(
         self,
         clock: impl FnOnce() -> Result<(Timestamp, Option<u32>)>,
     ) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
         let (now, width) =
             if self.is_relative() { clock()? } else { (Timestamp::UNIX_EPOCH, None) };
-        let fixed = |bound: Option<AskedTime>| bound.map(|bound| bound.at(now, width)).transpose();
+        let fixed =
+            |bound: Option<AskedTime>| bound.map(|bound| bound.resolve(now, width)).transpose();
         Ok((fixed(self.start)?, fixed(self.end)?))
     }
 }
@@ -154,8 +139,8 @@ mod tests {
 
     fn at(text: &str, width: Option<u32>) -> String {
         let now = NOW.parse().expect("a time");
-        let asked = AskedTime::parse(text, None).and_then(|asked| asked.at(now, width));
-        asked.map_or_else(|error| error.to_string().replace('\n', ". "), |at| at.to_string())
+        let asked = AskedTime::parse(text, None).and_then(|asked| asked.resolve(now, width));
+        asked.map_or_else(|error| error.to_string().replace('\n', " "), |at| at.to_string())
     }
 
     #[test]
@@ -171,7 +156,7 @@ mod tests {
             ("-0s", Some(60), "2026-11-20T00:07:00Z"),
             ("now", Some(3_600), "2026-11-20T00:00:00Z"),
             ("-600ms", None, "2026-11-20T00:07:30Z"),
-            ("-57y", None, "\"-57y\" is not a time before now. Write it as"),
+            ("-57y", None, "\"-57y\" is not a time before now. Use a form such as"),
             ("-30000d", Some(86_400), "1944-10-01T00:00:00Z"),
         ] {
             assert!(at(text, width).starts_with(expected), "{text}: {}", at(text, width));
@@ -192,18 +177,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_or_after_now_is_refused_with_what_to_write() {
+    fn a_text_that_is_no_past_time_is_refused_with_a_hint() {
         for (text, expected) in [
-            ("+1h", "\"+1h\" lies after now"),
-            ("--7d", "is not a time before now. Write it as \"-90m\""),
+            ("+1h", "\"+1h\" is in the future"),
+            ("--7d", "is not a time before now. Use a form such as \"-90m\""),
             ("-7", "is not a time before now"),
             ("-1M", "is not a time before now"),
             ("-", "is not a time before now"),
             ("-2026-11-01", "is not a time before now"),
-            ("7d", "is not an ISO 8601 time. If so long before now is meant, write \"-7d\"."),
-            ("7 days ago", "write \"-7 days\"."),
-            ("yesterday", "is not an ISO 8601 time. Write a time as \"2026-11-01T00:00Z\""),
-            ("2026-11-01T06:00", "has no time zone. Write \"2026-11-01T06:00Z\" for UTC"),
+            ("7d", "is not an ISO 8601 time. For a time before now use \"-7d\"."),
+            ("7 days ago", "use \"-7 days\"."),
+            ("yesterday", "is not an ISO 8601 time. Use a time such as \"2026-11-01T00:00Z\""),
+            ("2026-11-01T06:00", "has no time zone. Use \"2026-11-01T06:00Z\" for UTC"),
             ("-99999999999999d", "before"),
             ("-3000000d", "before the year 1"),
         ] {
@@ -212,10 +197,10 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_is_asked_only_for_what_counts_from_now_and_once() {
+    fn the_clock_is_read_once_and_only_for_relative_times() {
         let instant = AskedTime::parse("2026-11-01", None).ok();
         let range = AskedRange { start: instant, end: None };
-        let fixed = range.fixed(|| unreachable!("nothing counts from now")).expect("a range");
+        let fixed = range.fixed(|| unreachable!("no relative bound")).expect("a range");
         assert_eq!(fixed, ("2026-11-01T00:00:00Z".parse().ok(), None));
         let before = |text| AskedTime::parse(text, None).ok();
         let range = AskedRange { start: before("-2h"), end: before("-1h") };

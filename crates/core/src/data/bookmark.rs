@@ -1,19 +1,17 @@
-//! [`Bookmark`]: a sealed position in a read, from which another process can continue. It is refused
-//! if it was edited, or is used with another query, host or subject.
+//! A sealed position in a read, from which another process can continue. A bookmark is rejected if
+//! it was edited, or if it belongs to another query, host or subject. It contains cursors, so it is
+//! a secret. The seal is a checksum. It detects damage and mistakes, not forgery.
 //!
-//! A bookmark contains the cursors, so it is a secret. The seal is a checksum: it detects damage and
-//! mistakes, but does not prevent forgery.
-//!
-//! Layout, all integers little-endian. Every future version keeps the magic, the version byte and the
-//! SHA-256 at the end, so that an older siteline can distinguish "newer" from "damaged". A chain of a feed
-//! has version 1. Version 2 has the chains of a scan, and the values that the scan took from the time at
-//! which it was made; `-` is the least integer.
+//! Layout, with little-endian integers. Every future version keeps the magic, the version byte and
+//! the SHA-256 at the end, so that an older siteline can tell a newer bookmark from a damaged one.
+//! Version 1 is a chain of a feed. Version 2 contains the chains of a scan, and its bounds that
+//! depended on the time. `-` is the smallest integer.
 //!
 //! ```text
 //! "SLBM" 1 origin:[u8;32] query:[u8;32] sequence:u64 pages:u64 place sha256:[u8;32]
 //! "SLBM" 2 origin:[u8;32] query:[u8;32] form:[u8;32] start:i64|- end:i64|-
-//!     count:u32 (query:[u8;32] pages:u64)                     chains that are whole
-//!     count:u32 (query:[u8;32] sequence:u64 pages:u64 place)  chains that stand somewhere
+//!     count:u32 (query:[u8;32] pages:u64)                     complete chains
+//!     count:u32 (query:[u8;32] sequence:u64 pages:u64 place)  chains in progress
 //!     sha256:[u8;32]
 //! place: page_size:u32|0 cursor_length:u32 cursor seen_count:u32 seen:[[u8;16]]
 //! ```
@@ -33,38 +31,37 @@ use crate::error::{Error, Kind, Result};
 use crate::lock::Mutex;
 
 const MAGIC: &[u8; 4] = b"SLBM";
-/// Of a chain of a feed.
+/// A chain of a feed.
 const CHAIN: u8 = 1;
-/// Of the chains of a scan.
+/// The chains of a scan.
 const SCAN: u8 = 2;
 const SEAL_LENGTH: usize = 32;
-/// A bookmark contains the hashes of at most so many of the last cursors of a chain.
+/// Maximum number of cursor hashes per chain. The latest are kept.
 const SEEN_KEPT: usize = 1_024;
 
-/// No chain has as many pages. A forged bookmark may say so, and must not make a count overflow.
+/// No chain has this many pages. The limit keeps a forged bookmark from overflowing a count.
 const MOST_PAGES: u64 = 1 << 48;
 
-/// Values in order of arrival: append-only and shared, so that the bookmark of a page is a pointer, not
-/// a copy.
+/// Values in order of arrival. The list is append-only and shared, so the bookmark of a page holds
+/// a pointer, not a copy.
 pub(crate) type Log<T> = Arc<Mutex<Vec<T>>>;
 
-/// The hashes of a chain's cursors.
 pub(super) type CursorLog = Log<CursorHash>;
 
-/// A chain that was read to its end.
+/// A completely read chain.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WholeChain {
     pub(crate) query: [u8; 32],
     pub(crate) pages: u64,
 }
 
-/// The position in a chain that goes on.
+/// The position in a chain that continues.
 #[derive(Clone)]
 pub(crate) struct Mark {
     pub(super) query: [u8; 32],
     /// Sequence number of the next page.
     pub(super) sequence: u64,
-    /// Pages read so far, including those before a resumption.
+    /// Number of pages read, with the pages before a resumption.
     pub(super) pages: u64,
     /// The page size that was sent, if any.
     pub(crate) page_size: Option<u32>,
@@ -74,27 +71,28 @@ pub(crate) struct Mark {
     pub(super) seen_count: usize,
 }
 
-/// The values that a scan takes from a bookmark, if its own were asked for in the same form.
+/// The bounds that a resumed scan copies from a bookmark if its own have the same form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fixed {
-    /// A hash of the query, with the form of its bounds in the place of those that depend on the time.
+    /// A hash of the query, with the form of each bound that depends on the time instead of its
+    /// value.
     pub(crate) form: [u8; 32],
     pub(crate) start: Option<Timestamp>,
     pub(crate) end: Option<Timestamp>,
 }
 
-/// To which read a bookmark belongs.
+/// Identifies the read that a bookmark belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Owner {
-    /// The base URL and subject.
+    /// Hash of base URL and subject.
     pub(crate) origin: [u8; 32],
-    /// The query, or the queries of all chains.
+    /// Hash of the query, or of the queries of all chains.
     pub(crate) query: [u8; 32],
     /// `None` for a chain of a feed.
     pub(crate) fixed: Option<Fixed>,
 }
 
-/// A sealed position in a read of one or several chains. A chain that is not in it was not begun.
+/// A sealed position in a read of one or several chains. Chains that are not in it have not begun.
 #[derive(Clone)]
 pub struct Bookmark {
     pub(crate) owner: Owner,
@@ -105,7 +103,7 @@ pub struct Bookmark {
 }
 
 impl Mark {
-    /// Pages read before this position.
+    /// Number of pages read before this position.
     pub(crate) fn pages(&self) -> u64 {
         self.pages
     }
@@ -141,32 +139,29 @@ impl Mark {
 }
 
 impl Bookmark {
-    /// Pages read before this position.
+    /// Number of pages read before this position.
     #[must_use]
     pub fn pages(&self) -> u64 {
         let marks = self.marks.iter().map(Mark::pages);
         marks.chain(self.whole().iter().map(|chain| chain.pages)).sum()
     }
 
-    /// The chains that were read to their end.
     pub(crate) fn whole(&self) -> Vec<WholeChain> {
         let whole = self.whole.lock();
         whole[..self.whole_count.min(whole.len())].to_vec()
     }
 
-    /// The position in the chain of this query.
     pub(crate) fn mark(&self, query: &Query) -> Option<&Mark> {
         let query = query.fingerprint();
         self.marks.iter().find(|mark| mark.query == query)
     }
 
-    /// The checksum, by which a partial table is known to end here.
+    /// The checksum. It identifies the partial table that ends here.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
         self.to_bytes().last_chunk().copied().unwrap_or_default()
     }
 
-    /// The sealed bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let Owner { origin, query, fixed } = &self.owner;
@@ -196,13 +191,11 @@ impl Bookmark {
         bytes
     }
 
-    /// Parses sealed bytes.
-    ///
-    /// # Errors
-    /// `Kind::BookmarkError` if a bit differs, or a newer siteline wrote it.
+    /// Parses sealed bytes. Returns `BookmarkError` if they are damaged, or if a newer siteline
+    /// wrote them.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         if bytes.get(..4) != Some(MAGIC) || bytes.len() < 5 + SEAL_LENGTH {
-            return Err(Error::new(Kind::BookmarkError, "this is not a bookmark of siteline"));
+            return Err(Error::new(Kind::BookmarkError, "This is not a siteline bookmark."));
         }
         let (sealed, seal) = bytes.split_at(bytes.len() - SEAL_LENGTH);
         if digest::digest(&digest::SHA256, sealed).as_ref() != seal {
@@ -215,7 +208,7 @@ impl Bookmark {
             ..CHAIN => Err(damaged()),
             newer => Err(Error::new(
                 Kind::BookmarkError,
-                format!("this bookmark was made by a newer siteline (version {newer}, not {SCAN})"),
+                format!("A newer siteline made this bookmark (version {newer}, not {SCAN})."),
             )
             .with_hint("Upgrade siteline, or read the range again from its start.")),
         }
@@ -251,44 +244,37 @@ impl Bookmark {
             whole_count: whole.len(),
             whole: Arc::new(Mutex::new(whole)),
         };
-        // Of so many chains with so many pages the sum is still a number.
+        // For this many chains and pages the sum fits into 64 bits.
         (fields.0.is_empty() && count + bookmark.whole_count < 1 << 15).then_some(bookmark)
     }
 
-    /// The sealed bytes as base64url text.
     #[must_use]
     pub(crate) fn to_text(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.to_bytes())
     }
 
-    /// Parses base64url text; surrounding white space is ignored.
-    ///
-    /// # Errors
-    /// As [`Bookmark::from_bytes`].
+    /// Parses base64url text, with white space around it.
     pub(crate) fn from_text(text: &str) -> Result<Self> {
         let bytes = URL_SAFE_NO_PAD
             .decode(text.trim().trim_end_matches('='))
-            .map_err(|_| Error::new(Kind::BookmarkError, "this is not a bookmark of siteline"))?;
+            .map_err(|_| Error::new(Kind::BookmarkError, "This is not a siteline bookmark."))?;
         Self::from_bytes(&bytes)
     }
 
-    /// Refuses a bookmark of another query, host or subject (§4.4, rule 3).
-    ///
-    /// # Errors
-    /// `Kind::BookmarkError` that says which of the two differs.
+    /// Returns `BookmarkError` for a bookmark of another query, host or subject.
     pub(crate) fn check(&self, origin: [u8; 32], query: [u8; 32]) -> Result<()> {
         if self.owner.origin != origin {
             return Err(Error::new(
                 Kind::BookmarkError,
-                "this bookmark belongs to another host or subject",
+                "This bookmark belongs to another host or subject.",
             )
-            .with_hint("Resume it with the client that made it: same base URL, same subject."));
+            .with_hint(
+                "Resume with the client that made it, or one with the same base URL and subject.",
+            ));
         }
         if self.owner.query != query {
-            return Err(Error::new(Kind::BookmarkError, "this bookmark belongs to another query")
-                .with_hint(
-                    "All parameters must be the same within a chain; compare scan.query of both.",
-                ));
+            return Err(Error::new(Kind::BookmarkError, "This bookmark belongs to another query.")
+                .with_hint("Use the same parameters. Compare scan.query of both scans."));
         }
         Ok(())
     }
@@ -343,14 +329,14 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The cap of a body, which contains the cursor, is far below 4 GiB.
+/// A body, which contains the cursor, is limited to far less than 4 GiB.
 fn length_bytes(length: usize) -> [u8; 4] {
     u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes()
 }
 
 fn damaged() -> Error {
-    Error::new(Kind::BookmarkError, "this bookmark was edited or damaged")
-        .with_hint("Bookmarks are sealed; read the range again from its start.")
+    Error::new(Kind::BookmarkError, "This bookmark was edited or damaged.")
+        .with_hint("Read the range again from its start.")
 }
 
 #[cfg(test)]
@@ -381,7 +367,7 @@ mod tests {
         Bookmark { owner, marks: vec![mark("S1", seen)], whole: Log::default(), whole_count: 0 }
     }
 
-    /// Of a scan of which one chain is whole, and two are not.
+    /// A bookmark of a scan with one complete chain and two others.
     fn of_scan() -> Bookmark {
         let whole = WholeChain { query: query("S3").fingerprint(), pages: 5 };
         let start = "2026-11-01T00:00:00Z".parse().ok();
@@ -390,7 +376,7 @@ mod tests {
         Bookmark {
             owner: Owner { fixed, ..one.owner },
             marks: vec![mark("S1", 3), mark("S2", 0)],
-            // One that was noted later.
+            // The second one was added later.
             whole: Arc::new(Mutex::new(vec![whole, whole])),
             whole_count: 1,
         }
@@ -450,7 +436,7 @@ mod tests {
         assert!(other.to_string().contains("another host or subject"), "{other}");
     }
 
-    /// These bytes with the seal that belongs to them.
+    /// Appends the correct seal.
     fn sealed(bytes: &[u8]) -> Vec<u8> {
         [bytes, digest::digest(&digest::SHA256, bytes).as_ref()].concat()
     }
@@ -459,7 +445,7 @@ mod tests {
     fn p12_a_newer_version_is_reported_as_such() {
         let bytes = bookmark(0).to_bytes();
         let fields = &bytes[5..bytes.len() - SEAL_LENGTH];
-        // Of a newer version only magic, version and seal are known.
+        // Only magic, version and seal of a newer version are known.
         for (version, fields, expected) in [
             (SCAN + 1, fields, "newer siteline"),
             (u8::MAX, &[], "newer siteline"),
@@ -473,11 +459,11 @@ mod tests {
             assert!(error.to_string().contains(expected), "{version}: {error}");
         }
         let error = Bookmark::from_bytes(&sealed(MAGIC)).unwrap_err();
-        assert!(error.to_string().contains("not a bookmark"), "{error}");
+        assert!(error.to_string().contains("not a siteline bookmark"), "{error}");
     }
 
     #[test]
-    fn bookmarks_of_two_positions_are_neither_equal_nor_of_one_hash() {
+    fn bookmarks_of_two_positions_differ_in_equality_and_hash() {
         let hash = |bookmark: &Bookmark| {
             let mut hasher = std::hash::DefaultHasher::new();
             bookmark.hash(&mut hasher);

@@ -1,5 +1,5 @@
-//! [`Chain`]: the pages of a query (§4.4), a state machine with three states. Only an explicit null
-//! ends a chain; an error does not change its state. Chains of other queries may follow, one at a time.
+//! The pages of a query as a state machine with three states. Only an explicit null ends a chain.
+//! An error does not change its state. Chains of other queries may follow, one at a time.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -18,30 +18,29 @@ use super::sent_size::SentSize;
 use crate::error::{Error, Kind, Result};
 use crate::lock::Mutex;
 
-/// In a URL that is too long a shorter cursor is not the longest part.
+/// In a URL that is too long, a shorter cursor is not the cause.
 const LONG_CURSOR: usize = 20_000;
 
-/// The state of a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PagingState {
     /// No page was read.
     Start,
-    /// The next page is requested with this cursor.
+    /// The next page has this cursor.
     Next(Cursor),
     /// The last page was read.
     Done,
 }
 
-/// The pages of one query, in order. Dropping it sends no request (P9).
+/// The pages of one query, in order.
 #[derive(Debug)]
 pub struct Chain {
     query: Query,
     /// The page size that its requests send.
     size: SentSize,
     settings: Arc<DecodeSettings>,
-    /// To which read its bookmarks belong.
+    /// Identifies the read that its bookmarks belong to.
     owner: Owner,
-    /// The chains before it that are whole, and those that follow.
+    /// The completed chains of the read. `next` contains the chains that follow.
     whole: Log<WholeChain>,
     whole_count: usize,
     next: VecDeque<Link>,
@@ -50,32 +49,32 @@ pub struct Chain {
     state: PagingState,
     /// Sequence number of the next page.
     sequence: u64,
-    /// Pages read by this chain and by those from which it was resumed.
+    /// Number of pages of this chain, with the pages before a resumption.
     pages: u64,
-    /// Pages that count for `max_pages`.
+    /// Number of pages that count for `max_pages`.
     counted: u64,
-    /// Every cursor received, in order, and as a set that detects a repeated one (P1).
+    /// The cursors received, in order, and as a set to detect repeats.
     seen: CursorLog,
     known: HashSet<CursorHash>,
-    /// Whether its pages still bring something new (P14).
+    /// Tracks whether new pages contain new points.
     novelty: Novelty,
-    /// What its pages were like so far.
+    /// Properties of earlier pages, for the decoder.
     earlier: Arc<Mutex<EarlierPages>>,
 }
 
-/// A chain that is not followed yet.
+/// A chain that has not been entered yet.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) query: Query,
-    /// Its position, if it was begun.
+    /// Its position, if it has begun.
     pub(crate) mark: Option<Mark>,
-    /// How many pages it is expected to have.
+    /// The expected number of pages.
     pub(crate) expected: Option<u64>,
 }
 
 impl Chain {
-    /// A chain at its start. `origin` is the base URL and subject. `max_pages` limits the pages that
-    /// this chain reads, not counting those before a resumption.
+    /// A chain at its start. `origin` is the base URL and subject. `max_pages` limits the pages
+    /// that this chain reads, without the pages before a resumption.
     #[must_use]
     pub fn new(
         query: Query,
@@ -105,10 +104,8 @@ impl Chain {
         }
     }
 
-    /// A chain that continues from a bookmark.
-    ///
-    /// # Errors
-    /// `Kind::BookmarkError` for a bookmark of another query, host or subject (P12).
+    /// A chain that continues from a bookmark. Returns `BookmarkError` for a bookmark of another
+    /// query, host or subject.
     pub fn resume(
         query: Query,
         settings: Arc<DecodeSettings>,
@@ -122,7 +119,8 @@ impl Chain {
         Ok(chain)
     }
 
-    /// The chains of a scan, one after the other; `None` for no chain. `whole` are those before.
+    /// The chains of a scan, one after the other; `None` without chains. `whole` contains the
+    /// completed ones.
     #[must_use]
     pub(crate) fn of_scan(
         links: impl IntoIterator<Item = Link>,
@@ -140,7 +138,7 @@ impl Chain {
         Some(chain)
     }
 
-    /// Follows another chain from now on.
+    /// Continues with another chain.
     fn enter(&mut self, link: Link) {
         self.novelty = Novelty::new(link.query.microseconds());
         self.novelty.expected = link.expected;
@@ -161,7 +159,7 @@ impl Chain {
         self.seen = Arc::new(Mutex::new(seen));
     }
 
-    /// From now on `max_pages` counts anew.
+    /// Restarts the count for `max_pages`.
     pub(crate) fn renew_limit(&mut self) {
         self.counted = 0;
     }
@@ -178,16 +176,16 @@ impl Chain {
         self
     }
 
-    /// Sets the sequence number of the first page, 1 by default, so that the pages of several chains
-    /// can be merged: the higher number wins.
+    /// Sets the sequence number of the first page, 1 by default. When pages of several chains are
+    /// merged, the higher number wins.
     #[must_use]
     pub(crate) fn starting_at(mut self, sequence: u64) -> Self {
         self.sequence = sequence;
         self
     }
 
-    /// Sets how many pages the chain is expected to have, and how many of those before a resumption
-    /// were [`Chain::idle`].
+    /// Sets the expected number of pages, and how many pages before a resumption were
+    /// [`Chain::idle`].
     #[must_use]
     pub(crate) fn expecting(mut self, pages: Option<u64>, idle: u64) -> Self {
         self.novelty.expected = pages;
@@ -195,26 +193,24 @@ impl Chain {
         self
     }
 
-    /// The number of pages since the last one with a point that the chain had not brought before.
+    /// Number of pages since the last one with a new point.
     #[must_use]
     pub(crate) fn idle(&self) -> u64 {
         self.novelty.idle
     }
 
-    /// The state of the chain.
     #[must_use]
     pub fn state(&self) -> &PagingState {
         &self.state
     }
 
-    /// Whether the last page was read.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.state == PagingState::Done
     }
 
-    /// The position from which to continue, also after an error. `None` before the first page and
-    /// after the last one.
+    /// The position to continue from, also after an error. `None` before the first and after the
+    /// last page.
     #[must_use]
     pub fn bookmark(&self) -> Option<Bookmark> {
         let later = self.next.iter().filter_map(|link| link.mark.clone());
@@ -242,9 +238,8 @@ impl Chain {
     }
 
     /// The URL query of the next page, secret if it has a cursor. `None` after the last page.
-    ///
-    /// # Errors
-    /// `Kind::PageLimitReached` at `max_pages` (P2); without it `Kind::EndlessChain` (P14).
+    /// Returns `PageLimitReached` at `max_pages`. Without `max_pages` it returns `EndlessChain`
+    /// when the pages contain nothing new.
     pub fn wire(&self) -> Result<Option<String>> {
         if self.pages == 0 {
             log::debug!(target: "siteline::data", "reading {}", self.query);
@@ -255,18 +250,13 @@ impl Chain {
             PagingState::Next(cursor) => self.query.wire_with(self.sent_size(), cursor),
         };
         match self.max_pages {
-            Some(limit) if self.counted >= limit => {
-                let message =
-                    format!("max_pages={limit} was reached and the chain is not at its end");
-                let hint = "In another process continue with scan.resume(error.bookmark, onto=error.partial).";
-                Err(Error::new(Kind::PageLimitReached, message).with_hint(hint))
-            }
+            Some(limit) if self.counted >= limit => Err(page_limit_reached(limit)),
             None if self.novelty.is_endless(self.pages) => Err(self.endless()),
             _ => Ok(Some(wire)),
         }
     }
 
-    /// The URL query of the page after the next, if the next page has this cursor. `None` if that page
+    /// The URL query of the page after the next, if the next page has this cursor. `None` if it
     /// will not be requested.
     #[must_use]
     pub(crate) fn wire_after_next(&self, cursor: &Cursor) -> Option<String> {
@@ -277,7 +267,7 @@ impl Chain {
         continues.then(|| self.query.wire_with(self.sent_size(), cursor))
     }
 
-    /// The page size of its requests, which the first one decides.
+    /// The page size of its requests. The first request decides it.
     #[must_use]
     pub(crate) fn size(&self) -> &SentSize {
         &self.size
@@ -287,18 +277,14 @@ impl Chain {
         self.size.get().flatten()
     }
 
-    /// The decoder of the next page's body.
     #[must_use]
     pub fn decoding(&self) -> Decoding {
         Decoding { settings: Arc::clone(&self.settings), earlier: Arc::clone(&self.earlier) }
     }
 
-    /// Advances the chain by the reply to [`Chain::wire`] and returns its page. An empty page with a
-    /// cursor does not end the chain (P5).
-    ///
-    /// # Errors
-    /// The error of the reply, as `Kind::CursorRejected` if the service no longer accepts the cursor (P6);
-    /// `Kind::CursorLoop` for a repeated cursor (P1). An error does not change the state.
+    /// Advances the chain by the reply to [`Chain::wire`] and returns its page. An empty page with
+    /// a cursor does not end the chain. An error does not change the state. It is `CursorRejected`
+    /// if the service no longer accepts the cursor, and `CursorLoop` for a repeated cursor.
     pub(crate) fn accept(&mut self, reply: Result<(Bytes, Decoded)>) -> Result<Page> {
         let (body, decoded) = reply.map_err(|error| self.explain(error))?;
         if let Some(cursor) = &decoded.next_cursor
@@ -361,18 +347,18 @@ impl Chain {
         match &self.state {
             PagingState::Next(cursor) => log::debug!(
                 target: "siteline::data", page, points;
-                "page {page}: {points} points of {series} series; goes on at {cursor}"
+                "page {page}: {points} points of {series} series; next {cursor}"
             ),
             _ => log::info!(
                 target: "siteline::data", page, points;
-                "page {page}: {points} points of {series} series; the last of {}", self.query
+                "page {page}: {points} points of {series} series; the last page of {}", self.query
             ),
         }
     }
 
     fn cursor_loop(&self, cursor: &Cursor) -> Error {
         let message = format!(
-            "the service sent {cursor} again after {} page{}: the chain would never end",
+            "The service sent {cursor} again after {} page{}, so the chain would never end",
             self.pages,
             if self.pages == 1 { "" } else { "s" }
         );
@@ -383,46 +369,46 @@ impl Chain {
     fn endless(&self) -> Error {
         let (pages, idle) = (self.pages, self.novelty.idle);
         let expected = match self.novelty.expected {
-            None => "how many to expect was not known".to_owned(),
-            Some(1) => "1 was expected".to_owned(),
-            Some(expected) => format!("{expected} were expected"),
+            None => "no estimate".to_owned(),
+            Some(expected) => format!("{expected} expected"),
         };
         let message = format!(
-            "the chain does not end: {pages} pages were read ({expected}), each counted against the \
-             allowance, and the last {idle} brought no point of the range that had not come before"
+            "The chain does not end: {pages} pages were read ({expected}), each counted against the \
+             allowance, and the last {idle} contained no new point of the range"
         );
         Error::new(Kind::EndlessChain, message)
             .with(|context| context.path = Some(format!("$.{}", self.settings.shape.next_cursor)))
             .with_hint(
-                "Report the chain to the service, which must end it with a null cursor, or give the number \
-                 of pages in max_pages= if the range needs so many.",
+                "Report the chain to the service, which must end it with a null cursor. If the range \
+                 needs more pages, set max_pages=.",
             )
     }
 
-    /// Explains a rejected request after the first page: the service no longer accepts the cursor (P6),
-    /// or it is too long (P4).
+    /// Explains a request that was rejected after the first page: the cursor is no longer valid, or
+    /// too long.
     fn explain(&self, error: Error) -> Error {
         let PagingState::Next(cursor) = &self.state else { return error };
         let length = cursor.len();
         match (error.kind(), error.context().status) {
-            (Kind::RequestRejected, Some(400 | 404 | 410)) => error
-                .into_kind(Kind::CursorRejected)
-                .with_hint("The cursor is no longer valid."),
+            (Kind::RequestRejected, Some(400 | 404 | 410)) => {
+                error.into_kind(Kind::CursorRejected).with_hint("The cursor is no longer valid.")
+            }
             (Kind::RequestRejected, Some(414 | 431)) if error.context().hint.is_none() => error
                 .with_hint(format!(
-                    "The service sent a cursor of {length} bytes, which is longer than it accepts."
+                    "The service sent a cursor of {length} bytes, which it does not accept itself."
                 )),
-            (Kind::RequestRejected, None)
-                if error.context().unsent && length >= LONG_CURSOR => error.with_hint(format!(
-                "The service sent a cursor of {length} bytes, which is longer than a URL can be."
-            )),
+            (Kind::RequestRejected, None) if error.context().unsent && length >= LONG_CURSOR => {
+                error.with_hint(format!(
+                    "The service sent a cursor of {length} bytes, which is too long for a URL."
+                ))
+            }
             _ => error,
         }
     }
 }
 
-/// Whether a chain that failed like this cannot continue at its cursor: the service refuses the cursor
-/// or repeats it, it is too long to be sent (P4), or the chain has no end.
+/// Whether a chain cannot continue at its cursor after this error: the service rejects or repeats
+/// the cursor, the cursor is too long to send, or the chain is endless.
 #[must_use]
 pub(crate) fn ends_chain(error: &Error) -> bool {
     match error.kind() {
@@ -435,7 +421,13 @@ pub(crate) fn ends_chain(error: &Error) -> bool {
     }
 }
 
-/// Decodes the next page's body. It does not borrow the chain, so another thread can use it.
+pub(crate) fn page_limit_reached(limit: u64) -> Error {
+    let message = format!("max_pages={limit} was reached before the end of the read.");
+    let hint = "In another process, continue with scan.resume(error.bookmark, onto=error.partial).";
+    Error::new(Kind::PageLimitReached, message).with_hint(hint)
+}
+
+/// Decodes the next page's body. It does not borrow the chain, so that another thread can use it.
 #[derive(Debug, Clone)]
 pub struct Decoding {
     settings: Arc<DecodeSettings>,
@@ -443,20 +435,16 @@ pub struct Decoding {
 }
 
 impl Decoding {
-    /// Decodes the body.
-    ///
-    /// # Errors
-    /// As [`super::decode()`].
     pub fn decode(&self, body: &[u8]) -> Result<Decoded> {
         match self.earlier.try_lock() {
             Some(mut earlier) => decode_after(body, &self.settings, &mut earlier),
-            // Another thread decodes a page of this chain.
+            // Another thread is decoding a page of this chain.
             None => decode(body, &self.settings),
         }
     }
 
-    /// The next cursor, if it is found without decoding: the one that [`Decoding::decode`] finds in a
-    /// valid body. `None` does not mean that the body has none.
+    /// The next cursor, if it can be found without decoding. It equals the cursor of
+    /// [`Decoding::decode`] for a valid body. `None` does not mean that the body has no cursor.
     #[must_use]
     pub fn cursor_at_an_edge(&self, body: &[u8]) -> Option<Cursor> {
         cursor_at_an_edge(body, &self.settings.shape.next_cursor)

@@ -1,4 +1,4 @@
-//! [`ColumnsBuilder`]: builds columns row by row.
+//! Builds columns row by row.
 
 use std::collections::TryReserveError;
 use std::sync::OnceLock;
@@ -11,8 +11,8 @@ use super::point_columns::{Envelope, Identity, PointColumns};
 use super::schema::timestamp_array;
 use crate::error::{Error, Kind, Result};
 
-/// Most bytes in all extra columns of a page: an envelope's member is copied for each of its points,
-/// so a small body may need much memory.
+/// Maximum size of all extra columns of a page. A member of an envelope is copied for each of its
+/// points, so a small body may need much memory.
 const EXTRA_BYTES: usize = 256 << 20;
 
 #[derive(Debug, Clone, Copy)]
@@ -22,19 +22,17 @@ pub(super) struct PointRow {
     numbers: [f64; 3],
     /// 0 if missing or null.
     sample_count: i64,
-    /// A bit for each of the three numbers and the count, set if it is neither missing nor null.
+    /// A bit for each of the three numbers and the count, set if it has a value.
     present: u8,
 }
 
 impl PointRow {
-    /// The bits of a row without nulls.
     const ALL: u8 = 0b1111;
 
     pub(super) fn new(timestamp: i64) -> Self {
         Self { timestamp, numbers: [f64::NAN; 3], sample_count: 0, present: 0 }
     }
 
-    /// Sets value, minimum or maximum.
     #[inline]
     pub(super) fn set_number(&mut self, index: usize, number: f64) {
         self.numbers[index] = number;
@@ -48,10 +46,10 @@ impl PointRow {
     }
 }
 
-/// A column of numbers under construction. A null slot contains NaN or 0.
+/// A column of numbers under construction. Null values contain NaN or 0.
 pub(super) struct NumberColumn<T> {
     values: Vec<T>,
-    /// The validity of the rows up to the last null; those after it are valid.
+    /// The validity up to the last null. All later rows are valid.
     validity: NullBufferBuilder,
 }
 
@@ -60,7 +58,6 @@ impl<T: Copy> NumberColumn<T> {
         Self { values: Vec::with_capacity(rows), validity: NullBufferBuilder::new(rows) }
     }
 
-    /// Makes the last row null.
     fn nullify(&mut self) {
         self.validity.append_n_non_nulls(self.values.len() - 1 - self.validity.len());
         self.validity.append_null();
@@ -72,7 +69,6 @@ impl<T: Copy> NumberColumn<T> {
     }
 }
 
-/// The rows of a page, by column.
 pub(super) struct RowSlice<'c> {
     pub(super) timestamps: &'c [i64],
     /// Value, minimum, maximum. NaN if null.
@@ -81,12 +77,11 @@ pub(super) struct RowSlice<'c> {
     pub(super) sample_counts: &'c [i64],
 }
 
-/// A page's columns under construction.
 pub(super) struct ColumnsBuilder<'a> {
     timestamps: Vec<i64>,
     numbers: [NumberColumn<f64>; 3],
     sample_counts: NumberColumn<i64>,
-    /// For each extra column and row, the member's JSON text.
+    /// The JSON text of the member, for each extra column and row.
     extras: Vec<Vec<Option<&'a str>>>,
 }
 
@@ -100,10 +95,7 @@ impl<'a> ColumnsBuilder<'a> {
         }
     }
 
-    /// Adds the capacity for so many rows, without extra columns.
-    ///
-    /// # Errors
-    /// There is not so much memory.
+    /// Reserves capacity for more rows, without extra columns.
     pub(super) fn try_reserve(&mut self, rows: usize) -> Result<(), TryReserveError> {
         self.timestamps.try_reserve_exact(rows)?;
         for column in &mut self.numbers {
@@ -112,7 +104,6 @@ impl<'a> ColumnsBuilder<'a> {
         self.sample_counts.values.try_reserve_exact(rows)
     }
 
-    /// Gives back unused capacity.
     pub(super) fn shrink_to_fit(&mut self) {
         self.timestamps.shrink_to_fit();
         for column in &mut self.numbers {
@@ -129,7 +120,6 @@ impl<'a> ColumnsBuilder<'a> {
         &self.timestamps
     }
 
-    /// All rows.
     pub(super) fn all_rows(&self) -> RowSlice<'_> {
         RowSlice {
             timestamps: &self.timestamps,
@@ -153,7 +143,6 @@ impl<'a> ColumnsBuilder<'a> {
         }
     }
 
-    /// Makes the missing values of the last row null.
     #[cold]
     fn nullify(&mut self, present: u8) {
         for (index, column) in self.numbers.iter_mut().enumerate() {
@@ -166,14 +155,14 @@ impl<'a> ColumnsBuilder<'a> {
         }
     }
 
-    /// Copies a member of an envelope to those of its points that have no member of that name.
+    /// Copies a member of an envelope to its points that lack a member of that name.
     pub(super) fn fill_extra(&mut self, column: usize, from_row: usize, text: &'a str) {
         for slot in &mut self.extras[column][from_row..] {
             slot.get_or_insert(text);
         }
     }
 
-    /// The finished columns; `series` and `envelopes` give the series of the rows.
+    /// Builds the columns. `series` and `envelopes` define the series of the rows.
     pub(super) fn finish(
         self,
         series: Vec<Identity>,
@@ -185,9 +174,9 @@ impl<'a> ColumnsBuilder<'a> {
         if extra_bytes > EXTRA_BYTES {
             return Err(Error::new(
                 Kind::BodyTooLarge,
-                format!("the extra columns of this page exceed {} MiB", EXTRA_BYTES >> 20),
+                format!("The extra columns of this page exceed {} MiB.", EXTRA_BYTES >> 20),
             )
-            .with_hint("Remove the longest of extra_columns, or lower page_size."));
+            .with_hint("Remove the longest of extra_columns, or use a smaller page_size."));
         }
         let texts = |column: Vec<Option<&str>>| {
             let mut builder = StringBuilder::with_capacity(column.len(), extra_bytes);

@@ -1,16 +1,15 @@
-//! The service's cursor (§4.4): opaque. It is returned byte for byte and never decoded, built or
-//! shown.
+//! The service's opaque cursor. It is sent back byte for byte. It is never decoded, built or shown.
 
 use std::fmt;
 use std::sync::Arc;
 
 use aws_lc_rs::digest;
 
-/// The first 16 bytes of a cursor's SHA-256, which identify it without revealing it.
+/// The first 16 bytes of the SHA-256, which identify a cursor without revealing it.
 pub(super) type CursorHash = [u8; 16];
 
-/// An opaque cursor, without a public constructor: cursors come only from pages and bookmarks. Prints
-/// as a short hash, `cursor#1a2b3c4d`.
+/// An opaque cursor. Cursors are created only from pages and bookmarks. `Display` prints a short
+/// hash, `cursor#1a2b3c4d`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Cursor(Arc<str>);
 
@@ -19,12 +18,11 @@ impl Cursor {
         Self(Arc::from(text))
     }
 
-    /// The bytes to send. Never shown in any text.
+    /// The bytes to send. They must not appear in any text.
     pub(super) fn secret(&self) -> &str {
         &self.0
     }
 
-    /// Length in bytes.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
@@ -53,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn p1_p4_cursors_that_differ_in_their_last_byte_are_two() {
+    fn p1_p4_cursors_that_differ_in_the_last_byte_differ() {
         for length in [1, 1_000, 8_192, 65_536, 100_000] {
             let begin = "c".repeat(length);
             let [one, other] = ["1", "2"].map(|end| Cursor::new(&format!("{begin}{end}")));

@@ -1,5 +1,5 @@
-//! [`Comparison`]: what points are beside those that are stored already. The stored ones come batch by
-//! batch and are not kept.
+//! Compares the points of a page with stored points. The stored points are passed batch by batch
+//! and are not kept.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,20 +15,19 @@ use super::table::TableBuilder;
 use crate::arrow::{Column, WrongColumn, doubles, integers, texts, times};
 use crate::error::{Error, Kind, Result};
 
-/// The points of a page, by what they are to those that are stored.
+/// The points of a page, grouped by their state in the store.
 #[derive(Debug)]
 pub struct Difference {
-    /// Those that are not stored.
+    /// Points that are not stored.
     pub inserted: PointColumns,
-    /// Those that are stored with other values, or flagged.
+    /// Points that are stored with other values, or withdrawn.
     pub changed: PointColumns,
-    /// Those that are stored with the same values.
+    /// Points that are stored with the same values.
     pub unchanged: PointColumns,
-    /// Stored points of the range, not flagged, that the page does not have.
+    /// Stored points of the range that the page does not contain, without withdrawn ones.
     pub missing: PointColumns,
 }
 
-/// What a row of the page is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Row {
     /// A later row has the same point.
@@ -38,20 +37,17 @@ enum Row {
     Unchanged,
 }
 
-/// Compares the points of a page with stored ones.
 pub struct Comparison {
     points: Arc<PointColumns>,
     rows: Vec<Row>,
-    /// The series of the page.
     series: HashMap<Identity, usize>,
-    /// For each of them the timestamps and rows of its points, ascending.
+    /// The timestamps and rows of each series, ascending.
     of_series: Vec<Vec<(i64, usize)>>,
-    /// Microseconds: where a stored point is missing.
+    /// The range in microseconds in which stored points can be missing.
     range: Range<i64>,
     missing: TableBuilder,
 }
 
-/// The columns of a batch of stored points.
 struct Stored<'a> {
     ids: [Column<&'a str>; 5],
     timestamps: Column<i64>,
@@ -60,13 +56,13 @@ struct Stored<'a> {
     flagged: Option<&'a BooleanArray>,
 }
 
-/// The series of the stored rows at hand.
+/// The series of the current stored rows.
 struct Current<'a> {
     ids: [Option<&'a str>; 5],
     identity: Identity,
-    /// Among those of the page.
+    /// The index among the series of the page.
     series: Option<usize>,
-    /// The place after the last point that was found: stored points are mostly in order as well.
+    /// The position after the last match. Stored points are usually in order too.
     place: usize,
 }
 
@@ -77,7 +73,7 @@ impl<'a> Current<'a> {
         Self { ids, identity, series, place: 0 }
     }
 
-    /// The row of the page that has its point of this time.
+    /// The row of the page with this series and timestamp.
     fn row(&mut self, timestamp: i64, of_series: &[Vec<(i64, usize)>]) -> Option<usize> {
         let points = &of_series[self.series?];
         let is_next = points.get(self.place).is_some_and(|(next, _)| *next == timestamp);
@@ -89,7 +85,7 @@ impl<'a> Current<'a> {
 }
 
 impl Comparison {
-    /// Of a page, whose later rows win, with what is stored of a range, microseconds since the epoch.
+    /// Compares a page, of which later rows win, with the stored points of a range in microseconds.
     pub fn new(points: Arc<PointColumns>, range: Range<i64>) -> Self {
         let (mut series, mut of_series) = (HashMap::new(), Vec::<Vec<_>>::new());
         for (identity, rows) in points.identified() {
@@ -115,10 +111,7 @@ impl Comparison {
         Self { points, rows, series, of_series, range, missing: TableBuilder::new(0) }
     }
 
-    /// Compares with a batch of stored points: the ten columns, and perhaps `flagged`.
-    ///
-    /// # Errors
-    /// `QueryError` for a column that is missing or of another type.
+    /// Adds a batch of stored points: the ten columns, and optionally `withdrawn`.
     pub fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let stored = Stored::of_batch(batch)?;
         let mut current: Option<Current<'_>> = None;
@@ -128,7 +121,7 @@ impl Comparison {
                 Some(current) if current.ids == ids => current,
                 other => other.insert(Current::new(ids, &self.series)),
             };
-            let null = || refused("the column \"timestamp\" holds a null");
+            let null = || refused("The column \"timestamp\" contains a null.");
             let timestamp = stored.timestamps[row].ok_or_else(null)?;
             let (values, flagged) = stored.values(row);
             match current.row(timestamp, &self.of_series) {
@@ -146,10 +139,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// The points of the page by what they are, each once, in the order of the page.
-    ///
-    /// # Errors
-    /// `InternalError`.
+    /// The points of the page by group. Each point occurs once, in page order.
     pub fn finish(self) -> Result<Difference> {
         let Self { points, rows, missing, .. } = self;
         let part = |wanted: Row| {
@@ -181,7 +171,9 @@ impl<'a> Stored<'a> {
         let numbers = |index: usize| column(batch, names[index], doubles);
         let flagged = batch.column_by_name("withdrawn").map(|array| match array.data_type() {
             DataType::Boolean => Ok(array.as_boolean()),
-            other => Err(refused(&format!("the column \"withdrawn\" holds {other}, not booleans"))),
+            other => {
+                Err(refused(&format!("The column \"withdrawn\" has type {other}, not boolean.")))
+            }
         });
         Ok(Self {
             ids: [ids(0)?, ids(1)?, ids(2)?, ids(3)?, ids(4)?],
@@ -192,7 +184,7 @@ impl<'a> Stored<'a> {
         })
     }
 
-    /// The values of a point, and whether it is flagged.
+    /// The values of a point, and whether it is withdrawn.
     fn values(&self, row: usize) -> (Values, bool) {
         let flagged = self.flagged.is_some_and(|flags| flags.is_valid(row) && flags.value(row));
         ((self.numbers.each_ref().map(|numbers| numbers[row]), self.counts[row]), flagged)
@@ -204,7 +196,7 @@ fn column<'a, T>(
     name: &str,
     read: impl FnOnce(&str, &'a ArrayRef) -> std::result::Result<Column<T>, WrongColumn>,
 ) -> Result<Column<T>> {
-    let missing = || refused(&format!("the stored points have no column {name:?}"));
+    let missing = || refused(&format!("The stored points have no column {name:?}."));
     let array = batch.column_by_name(name).ok_or_else(missing)?;
     read(name, array).map_err(|wrong| refused(&wrong.to_string()))
 }
@@ -248,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_that_a_page_has_twice_is_its_later_row() {
+    fn the_later_of_two_equal_points_wins() {
         let page = [("a", 1, Some(1.0)), ("b", 1, None), ("a", 1, Some(2.0)), ("a", 0, None)];
         let [inserted, changed, unchanged, missing] =
             difference(&page, &[&[("a", 1, Some(2.0))], &[("a", 0, Some(2.0))]]);
@@ -261,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_points_come_in_any_order_and_are_missing_in_the_range_alone() {
+    fn stored_points_may_have_any_order() {
         let page = [("a", 3, None), ("a", 1, None), ("a", 2, None)];
         let stored = [("a", 2, None), ("a", 1, None), ("a", 3, None), ("a", 2, None)];
         let outside = [("a", -1, None), ("c", 99, None), ("c", 100, None), ("a", 0, Some(1.0))];

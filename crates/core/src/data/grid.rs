@@ -1,5 +1,5 @@
-//! The grid of buckets, as siteline understands it: bucket timestamps are the multiples of the interval
-//! since the Unix epoch, in UTC. The interface does not show where the grid begins (§4.3).
+//! The grid of buckets. siteline assumes that bucket timestamps are multiples of the interval since
+//! the Unix epoch, in UTC. The interface does not document the origin.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use jiff::tz::TimeZone;
 use super::query::Query;
 
 const DAY: u64 = 86_400;
-/// A smaller interval is proposed only if it is at least this long.
+/// Minimum length of a proposed smaller interval.
 const SHORTEST_PROPOSED: i64 = 60;
 
-const IN_UTC: &str = " A bucket of a day is one in UTC, and so is a date without tz=.";
+const IN_UTC: &str = " Buckets of a day, and dates without tz=, are in UTC.";
 
-/// A bound that no bucket begins at.
+/// A bound inside a bucket.
 struct OffGrid {
     name: &'static str,
     at: i64,
@@ -22,7 +22,7 @@ struct OffGrid {
 }
 
 impl Query {
-    /// The names of the bounds that are no multiples of the interval: `start`, `end`.
+    /// The names of the bounds that are inside a bucket: `start`, `end`.
     pub(crate) fn bounds_off_grid(&self) -> Vec<&'static str> {
         self.off_grid().map(|bound| bound.name).collect()
     }
@@ -36,8 +36,9 @@ impl Query {
         })
     }
 
-    /// The warning about bounds that cut buckets: which buckets are returned, and what to write instead
-    /// (K17). Days of a zone that is not UTC have a warning of their own. `None` for bounds on the grid.
+    /// The warning about bounds inside buckets. It describes the returned buckets and suggests
+    /// other bounds. Days of a zone other than UTC have their own warning. `None` for bounds on the
+    /// grid.
     pub(crate) fn grid_warning(&self, zone: Option<&TimeZone>) -> Option<String> {
         if let Some(warning) = zone.and_then(|zone| self.day_warning(zone)) {
             return Some(warning);
@@ -55,14 +56,14 @@ impl Query {
         });
         let days = if seconds(width).as_secs().is_multiple_of(DAY) { IN_UTC } else { "" };
         Some(format!(
-            "{given} {is} {a_multiple} of interval=\"{}\" in UTC: {}.{days} For whole buckets write \
+            "{given} {is} {a_multiple} of interval=\"{}\" in UTC: {}.{days} For whole buckets use \
              {whole}{smaller}.",
             spelled(seconds(width)),
             self.buckets(width),
         ))
     }
 
-    /// The warning about buckets of days where the local day of the bounds is not one of UTC.
+    /// The warning about buckets of a day if the bounds are days of another zone than UTC.
     fn day_warning(&self, zone: &TimeZone) -> Option<String> {
         let width = seconds(self.interval_seconds()?.into());
         let is_local = |at: Timestamp| zone.to_offset(at).seconds() != 0;
@@ -73,14 +74,15 @@ impl Query {
         }
         let (width, zone) = (spelled(width), zone.iana_name().unwrap_or("the local zone"));
         Some(format!(
-            "interval=\"{width}\" returns days of UTC, not of {zone}. For local days write \
+            "interval=\"{width}\" returns days of UTC, not of {zone}. For local days use \
              client.read(..., interval=\"1h\").resample(\"{width}\", \"mean\"), or another agg."
         ))
     }
 
-    /// The buckets that begin in the range, as a clause.
+    /// Describes the buckets that begin in the range.
     fn buckets(&self, width: i64) -> String {
-        let (start, end) = (self.start().map(second), self.end().map(second));
+        let bound = |at: Option<Timestamp>| at.map(Timestamp::as_second);
+        let (start, end) = (bound(self.start()), bound(self.end()));
         let first = start.map(|start| start + (-start).rem_euclid(width));
         let after = end.map(|end| end + (-end).rem_euclid(width));
         if let (Some(first), Some(end)) = (first, end)
@@ -91,31 +93,35 @@ impl Query {
         let skipped = first.zip(start).map(|(first, start)| first - start).filter(|it| *it > 0);
         let past = after.zip(end).map(|(after, end)| after - end).filter(|it| *it > 0);
         let first = first.map(|first| match skipped {
-            None => format!("the first one begins at {}", shown(first)),
-            Some(late) => {
-                format!("the first one begins at {}, {} after start", shown(first), length(late))
-            }
+            None => format!("the first bucket begins at {}", shown(first)),
+            Some(late) => format!(
+                "the first bucket begins at {}, {} after start",
+                shown(first),
+                spelled(seconds(late))
+            ),
         });
         let last = after.map(|after| match past {
-            None => format!("the last one ends at {}", shown(after)),
-            Some(late) => {
-                format!("the last one ends at {}, {} past end", shown(after), length(late))
-            }
+            None => format!("the last bucket ends at {}", shown(after)),
+            Some(late) => format!(
+                "the last bucket ends at {}, {} after end",
+                shown(after),
+                spelled(seconds(late))
+            ),
         });
         let ends: Vec<String> = first.into_iter().chain(last).collect();
-        format!("of the buckets that are given, {}", ends.join(", and "))
+        ends.join(", and ")
     }
 }
 
 impl OffGrid {
-    /// The next multiple of the interval outside of the range.
+    /// The next multiple of the interval outside the range.
     fn outward(&self) -> i64 {
         let down = self.at - self.at.rem_euclid(self.width);
         if self.name == "end" { down + self.width } else { down }
     }
 }
 
-/// The longest interval whose grid fits the bounds, as for days of another time zone.
+/// The longest interval that fits the bounds, as for days of another time zone.
 fn smaller_interval(off: &[OffGrid]) -> Option<String> {
     let fits =
         off.iter().fold(off.first()?.width, |width, bound| greatest_divisor(width, bound.at));
@@ -126,10 +132,6 @@ fn greatest_divisor(one: i64, other: i64) -> i64 {
     if other == 0 { one } else { greatest_divisor(other, one.rem_euclid(other)).abs() }
 }
 
-fn second(at: Timestamp) -> i64 {
-    at.as_second()
-}
-
 fn shown(second: i64) -> String {
     Timestamp::from_second(second).map_or_else(|_| "?".to_owned(), |at| at.to_string())
 }
@@ -138,11 +140,7 @@ fn seconds(count: i64) -> Duration {
     Duration::from_secs(count.unsigned_abs())
 }
 
-fn length(count: i64) -> String {
-    spelled(seconds(count))
-}
-
-/// A duration as an argument can spell it: `1d`, `1h30m`, `0s`.
+/// A duration as an argument spells it: `1d`, `1h30m`, `0s`.
 #[must_use]
 pub fn spelled(duration: Duration) -> String {
     let mut seconds = duration.as_secs();
@@ -169,15 +167,15 @@ mod tests {
     }
 
     #[test]
-    fn k17_bounds_off_the_grid_are_told_with_the_buckets_and_what_to_write() {
+    fn k17_bounds_inside_buckets_have_a_warning() {
         let berlin = query(Some("2026-10-31T23:00:00Z"), Some("2026-11-03T23:00:00Z"), 86_400);
         assert_eq!(berlin.bounds_off_grid(), ["start", "end"]);
         assert_eq!(
             berlin.grid_warning(None).expect("a warning"),
             "start=2026-10-31T23:00:00Z and end=2026-11-03T23:00:00Z are no multiples of \
-             interval=\"1d\" in UTC: of the buckets that are given, the first one begins at \
-             2026-11-01T00:00:00Z, 1h after start, and the last one ends at 2026-11-04T00:00:00Z, 1h \
-             past end. A bucket of a day is one in UTC, and so is a date without tz=. For whole buckets write \
+             interval=\"1d\" in UTC: the first bucket begins at 2026-11-01T00:00:00Z, 1h after start, \
+             and the last bucket ends at 2026-11-04T00:00:00Z, 1h after end. Buckets of a day, and \
+             dates without tz=, are in UTC. For whole buckets use \
              start=\"2026-10-31T00:00:00Z\", end=\"2026-11-04T00:00:00Z\", or keep the range with \
              interval=\"1h\"."
         );
@@ -185,25 +183,31 @@ mod tests {
         assert_eq!(one.bounds_off_grid(), ["end"]);
         let text = one.grid_warning(None).expect("a warning");
         assert!(text.starts_with("end=2026-11-01T02:00:00Z is not a multiple of"), "{text}");
-        assert!(text.contains("begins at 2026-11-01T00:00:00Z, and the last one ends"), "{text}");
+        assert!(
+            text.contains("begins at 2026-11-01T00:00:00Z, and the last bucket ends"),
+            "{text}"
+        );
         assert!(text.ends_with("or keep the range with interval=\"2h\"."), "{text}");
     }
 
     #[test]
-    fn k17_a_range_without_a_bucket_and_one_side_alone_are_told() {
+    fn k17_a_range_without_a_bucket_has_a_warning() {
         let none = query(Some("2026-11-01T00:20:00Z"), Some("2026-11-01T00:40:00Z"), 3_600);
         let text = none.grid_warning(None).expect("a warning");
         assert!(text.contains("UTC: no bucket begins in this range. For"), "{text}");
         let start = query(Some("2026-11-01T00:00:07Z"), None, 60).grid_warning(None);
         let text = start.expect("a warning");
-        assert!(text.contains("the first one begins at 2026-11-01T00:01:00Z, 53s after"), "{text}");
-        assert!(text.ends_with("write start=\"2026-11-01T00:00:00Z\"."), "{text}");
+        assert!(
+            text.contains("the first bucket begins at 2026-11-01T00:01:00Z, 53s after"),
+            "{text}"
+        );
+        assert!(text.ends_with("use start=\"2026-11-01T00:00:00Z\"."), "{text}");
         let end = query(None, Some("1960-01-01T00:00:30Z"), 60).grid_warning(None);
-        assert!(end.expect("a warning").contains("ends at 1960-01-01T00:01:00Z, 30s past end"));
+        assert!(end.expect("a warning").contains("ends at 1960-01-01T00:01:00Z, 30s after end"));
     }
 
     #[test]
-    fn k17_bounds_on_the_grid_are_not_told() {
+    fn k17_bounds_on_the_grid_have_no_warning() {
         for (start, end, width) in [
             (Some("2026-11-01T00:00:00Z"), Some("2026-11-02T00:00:00Z"), 86_400),
             (Some("2026-11-01T00:00:00Z"), Some("2026-11-01T12:00:00Z"), 43_200),

@@ -1,39 +1,39 @@
-//! Parses instants that a user writes. They need a zone, or are a date alone, which is a day in UTC; the
-//! bounds of a query are whole seconds.
+//! Parses instants as users write them. A text needs a zone, or is a date, which is a day in UTC.
+//! The bounds of a query are whole seconds.
 
 use jiff::Timestamp;
 
 use super::decode::timestamp::{DateMemo, FIRST_MICROSECOND, IsoFault, parse_iso};
 use crate::error::{Error, Kind, Result, excerpt};
 
-/// The instants that can be asked for: those of a Python `datetime` that are also jiff's, whose last ones
-/// have a local time within the year 9999 in every zone.
-pub const OUT_OF_RANGE: &str = "is before 0001-01-01T00:00:00Z or after 9999-12-30T22:00:00Z, where the time that siteline can ask \
-     for ends";
+/// The valid range: instants of a Python `datetime` that jiff also supports. The last ones have a
+/// local time within the year 9999 in every zone.
+pub const OUT_OF_RANGE: &str =
+    "is out of range. Use a time from 0001-01-01T00:00:00Z to 9999-12-30T22:00:00Z.";
 
-/// Parses ISO 8601 with a zone: `2026-11-01T00:00Z`, `2026-11-01T02:00:00+02:00`; or a date alone,
-/// `2026-11-01`, which means its midnight in UTC (K18).
+/// Parses ISO 8601 with a zone: `2026-11-01T00:00Z`, `2026-11-01T02:00:00+02:00`; or a date,
+/// `2026-11-01`, which is midnight in UTC.
 ///
 /// # Errors
-/// `Kind::QueryError` for any other text, without a zone (naive, K13), or if it is finer than a
-/// microsecond. The query checks that its bounds are whole seconds.
+/// Returns `QueryError` for any other text. Texts without a zone and fractions finer than a
+/// microsecond are rejected. The query checks that its bounds are whole seconds.
 pub fn parse_instant(text: &str) -> Result<Timestamp> {
     parse_written(text, false).map(|(at, _)| at)
 }
 
-/// What a text says of the instant.
+/// The parts that a text contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
-    /// All of it.
+    /// Date, time and zone.
     Instant,
-    /// A date alone.
+    /// Only a date.
     Day,
-    /// A date and a time, but no zone.
+    /// A date and a time without a zone.
     LocalTime,
 }
 
-/// As [`parse_instant`], with what the text says: of a date its midnight in UTC, and of a text without a
-/// zone, which is refused unless a clock is known, what it would be in UTC.
+/// Like [`parse_instant`], with the parts of the text. A date is midnight in UTC. If `has_clock`, a
+/// text without a zone is read as UTC, otherwise it is rejected.
 pub(super) fn parse_written(text: &str, has_clock: bool) -> Result<(Timestamp, Written)> {
     let trimmed = text.trim();
     let mut memo = DateMemo::default();
@@ -46,29 +46,29 @@ pub(super) fn parse_written(text: &str, has_clock: bool) -> Result<(Timestamp, W
     };
     let refused = |why: &str| Error::new(Kind::QueryError, format!("{:?} {why}", excerpt(text)));
     let parsed = parsed.map_err(|fault| match fault {
-        IsoFault::NoZone => refused("has no time zone").with_hint(format!(
-            "Write {:?} for UTC, or add an offset such as +02:00; reads also take tz=\"Europe/Berlin\".",
+        IsoFault::NoZone => refused("has no time zone.").with_hint(format!(
+            "Use {:?} for UTC, or add an offset such as +02:00. Reads also accept tz=\"Europe/Berlin\".",
             excerpt(&format!("{trimmed}Z"))
         )),
         IsoFault::OutOfRange => refused(OUT_OF_RANGE),
         IsoFault::DateOnly | IsoFault::Form => {
-            refused("is not an ISO 8601 time").with_hint(
-                "Write a time as \"2026-11-01T00:00Z\", a date as \"2026-11-01\", or a time before now \
-                 as \"-7d\".",
+            refused("is not an ISO 8601 time.").with_hint(
+                "Use a time such as \"2026-11-01T00:00Z\", a date such as \"2026-11-01\", or a time \
+                 before now such as \"-7d\".",
             )
         }
     })?;
     if parsed.leap_second || parsed.truncated {
-        return Err(refused("is a leap second, or finer than a microsecond"));
+        return Err(refused("is a leap second, or finer than a microsecond."));
     }
     let at = Timestamp::from_microsecond(parsed.microseconds).map_err(|_| refused(OUT_OF_RANGE))?;
     Ok((at, written))
 }
 
-/// Refuses a bound finer than a second or outside the years 1 to 9999.
+/// Rejects a bound finer than a second or outside the valid range.
 pub(super) fn check_bound(name: &str, bound: Timestamp) -> Result<()> {
     if bound.subsec_nanosecond() != 0 {
-        let message = format!("{name} {bound} is finer than a second");
+        let message = format!("{name} {bound} is finer than a second.");
         return Err(Error::new(Kind::QueryError, message).with_hint("Round it to whole seconds."));
     }
     if bound.as_microsecond() < FIRST_MICROSECOND {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn k13_a_naive_instant_is_refused_with_the_correct_notation() {
+    fn k13_an_instant_without_a_zone_is_refused() {
         let error = parse_instant("2026-11-01T00:00").unwrap_err();
         assert_eq!(error.kind(), Kind::QueryError);
         assert!(error.to_string().contains("\"2026-11-01T00:00Z\""), "{error}");

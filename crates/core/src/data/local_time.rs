@@ -1,5 +1,5 @@
-//! Times on the clock of a zone. Where clocks are set forward and back there are times that do not exist,
-//! and times that come twice: these are refused, with how to write what is meant, never guessed.
+//! Times in a zone. When clocks change, some local times are skipped and others occur twice. These
+//! are rejected with the forms that are unambiguous, and never guessed.
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
@@ -8,12 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 use super::instant::{OUT_OF_RANGE, Written, parse_written};
 use crate::error::{Error, Kind, Result};
 
-/// As [`parse_instant`](super::parse_instant); with a zone, a date alone is a day of its clock, and a text
-/// without an offset a time on it.
-///
-/// # Errors
-/// As `parse_instant`; `Kind::QueryError` too for a day or a time that the clock skips, and for a time that
-/// it shows twice.
+/// Like [`parse_instant`](super::parse_instant). With a zone, a date is a local day, and a text
+/// without an offset is a local time. A day or time that the clock skips and a time that occurs
+/// twice are a `QueryError`.
 pub fn parse_instant_in(text: &str, zone: Option<&TimeZone>) -> Result<Timestamp> {
     let (at, written) = parse_written(text, zone.is_some())?;
     let Some(zone) = zone else { return Ok(at) };
@@ -25,12 +22,9 @@ pub fn parse_instant_in(text: &str, zone: Option<&TimeZone>) -> Result<Timestamp
     }
 }
 
-/// The first instant of a day. Midnight is not always one: some zones set their clocks forward over it,
-/// others let it come twice.
-///
-/// # Errors
-/// `Kind::QueryError` for a day that a clock skipped as a whole, as Samoa's did on crossing the date line,
-/// and for one out of range.
+/// The first instant of a day. Some zones set their clocks forward over midnight, others repeat it.
+/// A day that was skipped completely is a `QueryError`: Samoa skipped one when it crossed the date
+/// line.
 fn day_begins(day: Date, zone: &TimeZone) -> Result<Timestamp> {
     let midnight = zone.to_ambiguous_timestamp(day.to_datetime(jiff::civil::Time::midnight()));
     let is_skipped = matches!(midnight.offset(), AmbiguousOffset::Gap { .. });
@@ -39,23 +33,19 @@ fn day_begins(day: Date, zone: &TimeZone) -> Result<Timestamp> {
     if !is_skipped {
         return Ok(at);
     }
-    // The clock was set forward before that, or then.
+    // The clock was set forward at this instant, or earlier.
     let after = at.checked_add(SignedDuration::from_micros(1)).unwrap_or(at);
     let set = zone.preceding(after).next().map_or(at, |transition| transition.timestamp());
     if zone.to_datetime(set).date() == day {
         return Ok(set);
     }
-    let why = format!("does not exist in {}: the clock was set forward over all of it", name(zone));
+    let why = format!("does not exist in {}: the clock skipped the whole day.", name(zone));
     let next = zone.to_datetime(set).date();
-    Err(refused(day, &why)
-        .with_hint(format!("The day after it, {next}, begins when it would have.")))
+    Err(refused(day, &why).with_hint(format!("The next day is {next}.")))
 }
 
-/// The instant at which a clock shows this time.
-///
-/// # Errors
-/// `Kind::QueryError` for a time that the clock skips, or shows twice, with how to write both readings;
-/// and for one out of range.
+/// The instant of a local time. A time that the clock skips or repeats is a `QueryError` with both
+/// readings in its hint.
 fn on_clock(local: DateTime, zone: &TimeZone) -> Result<Timestamp> {
     let found = zone.to_ambiguous_timestamp(local);
     let (why, (first, second)) = match found.offset() {
@@ -63,10 +53,10 @@ fn on_clock(local: DateTime, zone: &TimeZone) -> Result<Timestamp> {
             return found.earlier().map_err(|_| refused(local, OUT_OF_RANGE));
         }
         AmbiguousOffset::Gap { before, after } => {
-            ("does not exist: clocks are set forward over it", (before, after))
+            ("does not exist: clocks are set forward over it.", (before, after))
         }
         AmbiguousOffset::Fold { before, after } => {
-            ("comes twice: clocks are set back over it", (before, after))
+            ("occurs twice: clocks are set back over it.", (before, after))
         }
     };
     let reading = |offset: Offset| -> Result<(String, DateTime)> {
@@ -75,16 +65,14 @@ fn on_clock(local: DateTime, zone: &TimeZone) -> Result<Timestamp> {
     };
     let ((first, first_shown), (second, second_shown)) = (reading(first)?, reading(second)?);
     let hint = if first_shown == second_shown {
-        format!("Write {first:?} for the first time, {second:?} for the second.")
+        format!("Use {first:?} for the first time, {second:?} for the second.")
     } else {
-        format!(
-            "Write {first:?}, which is {first_shown} there, or {second:?}, which is {second_shown}."
-        )
+        format!("Use {first:?} ({first_shown} there) or {second:?} ({second_shown} there).")
     };
     Err(refused(local, &format!("in {} {why}", name(zone))).with_hint(hint))
 }
 
-/// An instant as a user can write it: with its offset, if that is whole minutes.
+/// An instant as a user can write it: with its offset if that is whole minutes, otherwise in UTC.
 fn written(at: Timestamp, offset: Offset) -> String {
     if offset.seconds() % 60 == 0 {
         at.display_with_offset(offset).to_string()
@@ -114,23 +102,23 @@ mod tests {
 
     fn read(text: &str, name: &str) -> String {
         parse_instant_in(text, Some(&zone(name))).map_or_else(
-            |error| format!("{:?}: {error}", error.kind()).replace('\n', ". "),
+            |error| format!("{:?}: {error}", error.kind()).replace('\n', " "),
             |at| at.to_string(),
         )
     }
 
     #[test]
-    fn a_date_is_a_day_and_a_time_without_an_offset_a_time_of_the_clock() {
+    fn dates_and_times_without_an_offset_are_local() {
         for (text, expected) in [
             ("2026-10-25", "2026-10-24T22:00:00Z"),
             (" 2026-10-26 ", "2026-10-25T23:00:00Z"),
             ("2026-10-25T06:00", "2026-10-25T05:00:00Z"),
             ("2026-07-01 06:00:30", "2026-07-01T04:00:30Z"),
             ("2026-07-01T06:00:00.25", "2026-07-01T04:00:00.25Z"),
-            // What has a zone of its own is an instant.
+            // A text with its own zone is an instant.
             ("2026-10-25T06:00Z", "2026-10-25T06:00:00Z"),
             ("2026-10-25T06:00+09:00", "2026-10-24T21:00:00Z"),
-            // A day as long as others, that ends in another offset than it begins.
+            // The offset changed earlier on this day.
             ("2026-03-29T03:00", "2026-03-29T01:00:00Z"),
         ] {
             assert_eq!(read(text, "Europe/Berlin"), expected, "{text}");
@@ -138,20 +126,20 @@ mod tests {
     }
 
     #[test]
-    fn k13_a_local_time_that_does_not_exist_or_comes_twice_is_refused_with_both_readings() {
+    fn k13_a_skipped_or_repeated_local_time_is_refused() {
         for (text, name, expected) in [
             (
                 "2026-03-29T02:30",
                 "Europe/Berlin",
                 "QueryError: \"2026-03-29T02:30:00\" in Europe/Berlin does not exist: clocks are set \
-                 forward over it. Write \"2026-03-29T02:30:00+01:00\", which is 2026-03-29T03:30:00 \
-                 there, or \"2026-03-29T02:30:00+02:00\", which is 2026-03-29T01:30:00.",
+                 forward over it. Use \"2026-03-29T02:30:00+01:00\" (2026-03-29T03:30:00 there) or \
+                 \"2026-03-29T02:30:00+02:00\" (2026-03-29T01:30:00 there).",
             ),
             (
                 "2026-10-25T02:30",
                 "Europe/Berlin",
-                "QueryError: \"2026-10-25T02:30:00\" in Europe/Berlin comes twice: clocks are set back \
-                 over it. Write \"2026-10-25T02:30:00+02:00\" for the first time, \
+                "QueryError: \"2026-10-25T02:30:00\" in Europe/Berlin occurs twice: clocks are set back \
+                 over it. Use \"2026-10-25T02:30:00+02:00\" for the first time, \
                  \"2026-10-25T02:30:00+01:00\" for the second.",
             ),
             (
@@ -159,8 +147,8 @@ mod tests {
                 "1972-01-07T00:10",
                 "Africa/Monrovia",
                 "QueryError: \"1972-01-07T00:10:00\" in Africa/Monrovia does not exist: clocks are set \
-                 forward over it. Write \"1972-01-07T00:54:30Z\", which is 1972-01-07T00:54:30 there, or \
-                 \"1972-01-07T00:10:00+00:00\", which is 1972-01-06T23:25:30.",
+                 forward over it. Use \"1972-01-07T00:54:30Z\" (1972-01-07T00:54:30 there) or \
+                 \"1972-01-07T00:10:00+00:00\" (1972-01-06T23:25:30 there).",
             ),
         ] {
             assert_eq!(read(text, name), expected);
@@ -168,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_readings_that_are_proposed_are_what_they_say() {
+    fn the_proposed_readings_can_be_used() {
         for (text, first, second) in [
             ("2026-03-29T02:30", "2026-03-29T02:30:00+01:00", "2026-03-29T02:30:00+02:00"),
             ("2026-10-25T02:30", "2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00"),
@@ -180,17 +168,17 @@ mod tests {
     }
 
     #[test]
-    fn a_day_begins_at_its_first_instant_where_midnight_is_skipped_or_comes_twice() {
+    fn a_day_begins_at_its_first_instant() {
         for (text, name, expected) in [
-            // From midnight to one o'clock.
+            // Forward from midnight to one o'clock.
             ("2018-11-04", "America/Sao_Paulo", "2018-11-04T03:00:00Z"),
-            // From half an hour before midnight to half an hour after it.
+            // Forward from half an hour before midnight to half an hour after it.
             ("1919-03-31", "America/Toronto", "1919-03-31T04:30:00Z"),
-            // From one o'clock back to midnight, which comes twice.
+            // Back from one o'clock to midnight, which occurs twice.
             ("2026-11-01", "America/Havana", "2026-11-01T04:00:00Z"),
-            // From a minute after midnight back to a minute after eleven: the first midnight.
+            // Back from a minute after midnight to a minute after eleven: the first midnight.
             ("2006-10-29", "America/St_Johns", "2006-10-29T02:30:00Z"),
-            // From midnight back to eleven: midnight comes once, an hour later.
+            // Back from midnight to eleven: midnight occurs once, an hour later.
             ("2018-02-18", "America/Sao_Paulo", "2018-02-18T03:00:00Z"),
             // The day after the one that Samoa skipped.
             ("2011-12-31", "Pacific/Apia", "2011-12-30T10:00:00Z"),
@@ -199,13 +187,13 @@ mod tests {
         }
         assert_eq!(
             read("2011-12-30", "Pacific/Apia"),
-            "QueryError: \"2011-12-30\" does not exist in Pacific/Apia: the clock was set forward over \
-             all of it. The day after it, 2011-12-31, begins when it would have."
+            "QueryError: \"2011-12-30\" does not exist in Pacific/Apia: the clock skipped the whole \
+             day. The next day is 2011-12-31."
         );
     }
 
     #[test]
-    fn what_lies_out_of_range_on_a_clock_is_refused() {
+    fn a_local_time_out_of_range_is_refused() {
         for text in
             ["9999-12-31", "9999-12-30T23:00", "2026-02-29", "2026-02-29T06:00", "2026-02-28T24:00"]
         {
@@ -216,10 +204,10 @@ mod tests {
     }
 
     proptest! {
-        /// The end of a day is the beginning of the next; before its beginning the clock shows no time of
-        /// it, and it is as long as the clock says.
+        /// The end of a day is the start of the next. No local time of the day precedes its start,
+        /// and its length is plausible.
         #[test]
-        fn days_of_a_zone_part_the_time(
+        fn days_of_a_zone_are_consecutive(
             name in prop::sample::select(vec![
                 "Europe/Berlin", "America/New_York", "America/Sao_Paulo", "America/Havana",
                 "America/St_Johns", "Australia/Lord_Howe", "Africa/Cairo", "Asia/Beirut",
@@ -241,7 +229,7 @@ mod tests {
             prop_assert_eq!(written, begins);
         }
 
-        /// A time on a clock is the instant at which the clock shows it, or refused.
+        /// A local time is the instant at which the clock shows it, or is refused.
         #[test]
         fn a_time_on_a_clock_is_when_the_clock_shows_it(
             name in prop::sample::select(vec!["Europe/Berlin", "Australia/Lord_Howe", "America/St_Johns"]),

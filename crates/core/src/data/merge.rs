@@ -1,8 +1,8 @@
-//! Merges pages into one table (§4.5, rule 3): a point is identified by its series and bucket
-//! timestamp, the highest version wins, and the order in which pages arrive has no effect.
+//! Merges pages into one table. A point is identified by its series and timestamp. The latest
+//! version wins, whatever the order of arrival.
 //!
-//! A point's version is the sequence number of its page, then its row. The rows of a series are
-//! mostly ascending, so complete runs are copied; rows are compared only if runs overlap.
+//! A point's version is the sequence number of its page, then its row. Most rows of a series are
+//! ascending, so complete runs are copied. Rows are compared only if runs overlap.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,47 +15,43 @@ use super::point_columns::{Envelope, Identity, PointColumns};
 use super::report::PageReport;
 use crate::error::{Error, Kind, Result};
 
-/// Counts of a merge, independent of the order of arrival.
+/// Counts of a merge. They do not depend on the order of arrival.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MergeReport {
-    /// The sum of the pages' reports. It is the first field, so that in the serialized record a count of
-    /// the merge replaces a sum of the same name.
+    /// The sum of the pages' reports. It must be the first field: in the serialized record, a count
+    /// of the merge replaces a sum of the same name.
     #[serde(flatten)]
     pub quality: PageReport,
-    /// Pages merged.
     pub pages: u64,
-    /// Points on those pages.
+    /// Points on these pages.
     pub points_read: u64,
     /// Points in the table.
     pub points: u64,
     /// Series in the table.
     pub series: u64,
-    /// Points that were received again with the same values.
+    /// Points received again with the same values.
     pub repeated: u64,
-    /// Points that were received again with other values: a newer version replaced an older one.
+    /// Points received again with other values, so that a newer version replaced an older one.
     pub revised: u64,
 }
 
-/// The table of all pages.
 #[derive(Debug, Clone)]
 pub struct Merged {
-    /// One row per point, by identity (null first), then timestamp; an envelope for each series
-    /// that has points.
+    /// One row per point, sorted by identity (null first), then timestamp. Each series with points
+    /// has one envelope.
     pub points: Arc<PointColumns>,
-    /// The counts of the merge.
     pub report: MergeReport,
 }
 
-/// Collects copies of the columns of pages and merges them.
+/// Copies the columns of pages and merges them.
 #[derive(Debug, Clone)]
 pub(crate) struct Merger {
     extra_columns: Vec<String>,
     columns: PagedColumns,
-    /// The sequence number of each page.
     pages: Vec<u64>,
     sequences: HashSet<u64>,
     series: SeriesList,
-    /// In order of arrival.
+    /// The runs in order of arrival.
     runs: Vec<SeriesRun>,
     report: MergeReport,
 }
@@ -65,13 +61,13 @@ pub(crate) struct Merger {
 struct SeriesList {
     identities: Vec<Identity>,
     known: HashMap<Identity, u32>,
-    /// For each series the one that followed it the last time.
+    /// For each series, the series that followed it last time.
     next: Vec<u32>,
     last: u32,
 }
 
-/// Consecutive rows of one series on one page. There is one for each envelope of each page, so it is
-/// small.
+/// Consecutive rows of one series on one page. The type is small, because each envelope of each
+/// page has one.
 #[derive(Debug, Clone, Copy)]
 struct SeriesRun {
     series: u32,
@@ -80,8 +76,8 @@ struct SeriesRun {
 }
 
 impl SeriesList {
-    /// The index of a series, which is added if it is new. The pages of a chain share their identities
-    /// and mostly have them in the same order.
+    /// Returns the index of a series, and adds new ones. The pages of a chain share their
+    /// identities and usually contain them in the same order.
     fn index(&mut self, identity: &Identity) -> u32 {
         let expected = self.next.get(self.last as usize).copied();
         let index = match expected {
@@ -99,18 +95,17 @@ impl SeriesList {
         if let Some(index) = self.known.get(identity) {
             return *index;
         }
-        // Cannot overflow: so many series do not fit into memory.
+        // Cannot overflow, because this many series do not fit into memory.
         let index = u32::try_from(self.identities.len()).unwrap_or(u32::MAX);
         self.identities.push(identity.clone());
         self.known.insert(identity.clone(), index);
-        // Until another one follows.
+        // Placeholder until another series follows.
         self.next.push(0);
         index
     }
 }
 
 impl Merger {
-    /// An empty table with these extra columns.
     #[must_use]
     pub(crate) fn new(extra_columns: &[String]) -> Self {
         Self {
@@ -124,11 +119,7 @@ impl Merger {
         }
     }
 
-    /// Adds a page, unless a page with its sequence number was added before.
-    ///
-    /// # Errors
-    /// `Kind::InternalError` for a page with other columns, `Kind::BodyTooLarge` for one of billions of
-    /// points.
+    /// Adds a page, unless a page with its sequence number was already added.
     pub(crate) fn push(&mut self, page: &Page) -> Result<()> {
         let points = &page.points;
         self.check_columns(points)?;
@@ -142,12 +133,9 @@ impl Merger {
         Ok(())
     }
 
-    /// Adds a merged table as if it were the newest page: it gets the next sequence number, because
-    /// those of different chains collide, and wins over all pages so far. Its counts are added to the
-    /// report.
-    ///
-    /// # Errors
-    /// As [`Merger::push`].
+    /// Adds a merged table like a new page, and adds its counts to the report. It gets the next
+    /// sequence number, because the numbers of different chains collide, and wins over all earlier
+    /// pages.
     pub(crate) fn push_merged(&mut self, table: &Merged) -> Result<()> {
         let (sequence, points) = (self.next_sequence(), &table.points);
         self.check_columns(points)?;
@@ -166,13 +154,9 @@ impl Merger {
         if *points.extra_columns() == self.extra_columns {
             return Ok(());
         }
-        Err(Error::new(Kind::InternalError, "a page with other columns cannot be merged"))
+        Err(Error::new(Kind::InternalError, "A page with other columns cannot be merged."))
     }
 
-    /// Adds rows as a page.
-    ///
-    /// # Errors
-    /// `Kind::BodyTooLarge` for more rows than a page may have.
     fn add(&mut self, sequence: u64, points: &PointColumns) -> Result<()> {
         let page = self.columns.push(points)?;
         // Looks up each series once for the page, not once for each envelope.
@@ -197,28 +181,24 @@ impl Merger {
         Ok(())
     }
 
-    /// Pages merged so far.
     #[must_use]
     pub(crate) fn pages(&self) -> u64 {
         self.report.pages
     }
 
-    /// Points on the pages so far, with those that the selection left out.
+    /// Points on these pages, with the points that the selection removed.
     #[must_use]
     pub(crate) fn points_read(&self) -> u64 {
         self.report.points_read
     }
 
-    /// Points that were kept of the pages so far.
+    /// Points kept from these pages.
     #[must_use]
     pub(crate) fn rows(&self) -> usize {
         self.columns.rows()
     }
 
-    /// The first points in order of arrival, repeats included.
-    ///
-    /// # Errors
-    /// As [`Merger::finish`].
+    /// The first points in order of arrival, with repeats.
     pub(crate) fn first(&self, count: usize) -> Result<Merged> {
         let (mut plan, mut envelopes, mut series) = (Vec::new(), Vec::new(), SeriesList::default());
         let mut start = 0;
@@ -240,16 +220,12 @@ impl Merger {
         Ok(Merged { points: Arc::new(points), report: self.report.clone() })
     }
 
-    /// The sequence number with which another page wins over all pages so far.
+    /// The sequence number with which a page wins over all earlier ones.
     #[must_use]
     pub(crate) fn next_sequence(&self) -> u64 {
         self.sequences.iter().max().map_or(1, |last| last + 1)
     }
 
-    /// The table.
-    ///
-    /// # Errors
-    /// `Kind::BodyTooLarge` if an extra column exceeds 2 GiB of text.
     pub(crate) fn finish(mut self) -> Result<Merged> {
         let (order, mut runs, ends) = self.runs_by_series();
         let mut plan: Vec<CopyRange> = Vec::with_capacity(runs.len());
@@ -280,7 +256,7 @@ impl Merger {
         Ok(Merged { points: Arc::new(points), report: self.report })
     }
 
-    /// The series in canonical order, their runs in that order, and where those of each series end.
+    /// The series in canonical order, their runs in that order, and the end of each series' runs.
     fn runs_by_series(&mut self) -> (Vec<u32>, Vec<SeriesRun>, Vec<usize>) {
         let identities = &self.series.identities;
         let mut order: Vec<u32> = (0..).take(identities.len()).collect();
@@ -292,7 +268,7 @@ impl Merger {
         let mut end = 0;
         let ends = order.iter().map(|series| {
             end += counts[*series as usize];
-            // From now on the place of its next run.
+            // From here on, the position of the series' next run.
             counts[*series as usize] = end - counts[*series as usize];
             end
         });
@@ -321,7 +297,7 @@ impl SeriesRun {
         (self.first(columns), self.last(columns))
     }
 
-    /// Whether the rows of the other follow, on the same page and in time.
+    /// Whether the rows of `other` follow on the same page and later in time.
     fn is_continued_by(&self, other: &Self, columns: &PagedColumns) -> bool {
         self.series == other.series
             && self.rows.is_before(other.rows)
@@ -331,7 +307,7 @@ impl SeriesRun {
     }
 }
 
-/// Sorts the rows of overlapping runs and keeps the highest version of each timestamp.
+/// Sorts the rows of overlapping runs and keeps the latest version of each timestamp.
 fn resolve(
     runs: &[SeriesRun],
     (columns, sequences): (&PagedColumns, &[u64]),
@@ -347,7 +323,7 @@ fn resolve(
                 .map(move |row| (columns.timestamps()[row], sequence, row, page))
         })
         .collect();
-    // Most runs are ascending: the stable sort detects and merges them, the unstable one does not.
+    // Most runs are ascending. The stable sort detects and merges them, the unstable one does not.
     rows.sort_by_key(|row| *row);
     let first_slice = plan.len();
     for (index, &(timestamp, _, row, page)) in rows.iter().enumerate() {

@@ -1,11 +1,11 @@
-//! The data: queries ([`Query`]), paging ([`Chain`]), decoding of pages ([`mod@decode`]) and merging of
-//! pages into one table ([`Merger`]).
+//! Queries ([`Query`]), paging ([`Chain`]), decoding of pages ([`mod@decode`]) and merging of pages
+//! into one table ([`Merger`]). The client sends the requests, so this module is tested without a
+//! network.
 //!
 //! ```text
-//! Query -> Chain -> request -> bytes -> decode -> Page{PointColumns} -> Merger -> Merged{PointColumns}
+//! Query -> Chain -> request -> bytes -> decode -> Page{PointColumns} -> Merger ->
+//! Merged{PointColumns}
 //! ```
-//!
-//! The client sends the requests, so that the module is tested without a network.
 
 mod asked_time;
 mod bookmark;
@@ -35,7 +35,7 @@ pub use asked_time::{AskedRange, AskedTime, RangeForm};
 pub use bookmark::Bookmark;
 pub(crate) use bookmark::{Fixed, Log, Owner, WholeChain};
 pub use chain::{Chain, Decoding};
-pub(crate) use chain::{Link, PagingState, ends_chain};
+pub(crate) use chain::{Link, PagingState, ends_chain, page_limit_reached};
 pub use cursor::Cursor;
 pub use decode::{DecodeSettings, Decoded, decode};
 pub use difference::Comparison;

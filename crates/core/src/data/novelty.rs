@@ -1,65 +1,65 @@
-//! [`Novelty`]: whether the pages of a chain still bring points that it has not brought before. It tells
-//! a long chain from one that never ends (P14).
+//! Detects whether the pages of a chain still contain new points. This tells a long chain from one
+//! that never ends.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Range;
 
 use super::point_columns::PointColumns;
 
-/// A chain may have this many times the pages that were expected ...
+/// A chain may have this many times the expected number of pages.
 const MARGIN: u64 = 10;
-/// ... and at least this many, ...
+/// Minimum number of pages before a chain can count as endless.
 const LEAST: u64 = 100;
-/// ... or this many where nothing is known of its query: as many as a bookmark remembers cursors.
+/// Number of pages before a chain without an estimate can count as endless. A bookmark stores the
+/// same number of cursors.
 const UNKNOWN: u64 = 1_024;
-/// After that it may read this fraction of its pages, and at least [`LEAST`], without a new point.
+/// After that, this fraction of its pages, and at least [`LEAST`], may have no new point.
 const FRACTION: u64 = 10;
 
-/// Evidence about the pages of one chain.
 #[derive(Debug, Clone)]
 pub(super) struct Novelty {
-    /// The number of pages that the chain is expected to have.
+    /// The expected number of pages.
     pub(super) expected: Option<u64>,
-    /// The number of pages since the last one that brought a new point.
+    /// Number of pages since the last one with a new point.
     pub(super) idle: u64,
-    /// The bucket timestamps of the query, in microseconds.
+    /// The range of the query in microseconds.
     range: Range<i64>,
-    /// Set from half of the expected limit on: a shorter chain costs nothing.
+    /// Set after half of the page limit, so that it costs nothing for shorter chains.
     seen: Option<SeenPoints>,
-    /// Whether no point has come since the chain was resumed after pages that brought nothing new. What
-    /// came before is not known: the first page with points resets nothing, or a service that sends the
-    /// same page for ever would look new in each run.
+    /// Whether the chain was resumed after idle pages and has had no point since. The earlier
+    /// points are unknown, so the first page with points resets nothing. Otherwise a service that
+    /// always sends the same page would look new in each run.
     is_resumed: bool,
 }
 
 impl Novelty {
-    /// No evidence yet. Only points of `range` count.
+    /// Starts without evidence. Only points in `range` count.
     pub(super) fn new(range: Range<i64>) -> Self {
         Self { expected: None, idle: 0, range, seen: None, is_resumed: false }
     }
 
-    /// Continues a chain of which so many of the last pages brought nothing new.
+    /// Continues a chain after this many pages without a new point.
     pub(super) fn resume(&mut self, idle: u64) {
         (self.idle, self.is_resumed) = (idle, idle > 0);
     }
 
-    /// The number of pages that the chain may have without a check.
+    /// Number of pages that the chain may have without a check.
     fn limit(&self) -> u64 {
         self.expected.map_or(UNKNOWN, |pages| pages.saturating_mul(MARGIN).max(LEAST))
     }
 
-    /// Whether a chain of this many pages has no end: it is longer than expected, and the last of its
-    /// pages brought nothing new.
+    /// Whether a chain of this many pages is endless: it is longer than expected, and its last
+    /// pages contained nothing new.
     pub(super) fn is_endless(&self, pages: u64) -> bool {
         is_endless(pages, self.idle, self.limit())
     }
 
-    /// Whether [`Novelty::is_endless`] holds if the page that follows this many brings nothing new.
+    /// Whether [`Novelty::is_endless`] is true if the next page contains nothing new.
     pub(super) fn may_become_endless(&self, pages: u64) -> bool {
         is_endless(pages + 1, self.idle + 1, self.limit())
     }
 
-    /// Adds the points of a page: the chain has `pages` with it.
+    /// Adds the points of a page. `pages` is the length of the chain with it.
     pub(super) fn add(&mut self, points: &PointColumns, pages: u64) {
         let is_new = if pages > self.limit() / 2 {
             self.seen.get_or_insert_default().add(points, &self.range)
@@ -78,8 +78,8 @@ fn is_endless(pages: u64, idle: u64, limit: u64) -> bool {
     pages >= limit && idle >= (pages / FRACTION).max(LEAST)
 }
 
-/// A set of points in a bit for each hash. A hash that two points share can make a new point look old,
-/// hardly ever all points of [`LEAST`] pages.
+/// A set of points with one bit per hash. A collision can make a new point look old, but hardly
+/// ever all points of [`LEAST`] pages.
 #[derive(Clone)]
 struct SeenPoints {
     bits: Vec<u64>,
@@ -93,10 +93,10 @@ impl Default for SeenPoints {
 }
 
 impl SeenPoints {
-    /// Adds the points in the range; returns whether one of them is new.
+    /// Adds the points in the range. Returns whether one of them is new.
     fn add(&mut self, points: &PointColumns, range: &Range<i64>) -> bool {
         let before = self.count;
-        // Where every second bit is set, it begins again, and each point looks new once more.
+        // If half of the bits are set, the set is cleared, and each point counts as new once more.
         if before > self.bits.len() * 32 {
             *self = Self::default();
             self.add(points, range);

@@ -1,5 +1,3 @@
-//! [`Page`]: one decoded page.
-
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,37 +8,32 @@ use super::report::PageReport;
 use super::table::TableBuilder;
 use crate::error::{Error, Kind, Result};
 
-/// A page: its points as received (including repeated ones), and the bookmark after it.
+/// The points of a page as received, with repeats, and the bookmark after it.
 #[derive(Debug, Clone)]
 pub struct Page {
-    /// One row per point, in the order of the page, and its series envelopes.
+    /// One row per point, in page order.
     pub points: Arc<PointColumns>,
-    /// What the decoder assumed and counted.
+    /// The assumptions and counts of the decoder.
     pub report: PageReport,
-    /// The number of its page request: the higher one wins when pages are merged.
+    /// The number of its page request. The higher one wins in a merge.
     pub sequence: u64,
     /// The body, if it is kept.
     pub raw: Option<Bytes>,
     /// The position after this page; `None` on the last one.
     pub bookmark: Option<Bookmark>,
-    /// True on the last page of the chain.
     pub is_last: bool,
 }
 
 impl Page {
-    /// Number of points.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.points.rows()
     }
 
-    /// Consecutive pages of a chain as one, in their order, with the number of the last. Extra columns and
-    /// bodies are left out.
-    ///
-    /// # Errors
-    /// `Kind::InternalError` where there are none.
+    /// Joins consecutive pages of a chain, in their order, with the number of the last one. Extra
+    /// columns and bodies are dropped.
     pub fn joined(mut pages: Vec<Self>) -> Result<Self> {
-        let none = || Error::new(Kind::InternalError, "no pages to join");
+        let none = || Error::new(Kind::InternalError, "There are no pages to join.");
         let last = pages.pop().ok_or_else(none)?;
         if pages.is_empty() {
             return Ok(last);

@@ -1,8 +1,8 @@
-//! The columns of several pages before they are merged: one allocation for all pages of a column.
+//! The columns of several pages before the merge, with one allocation per column.
 //!
 //! The allocator does not return memory that is freed between small allocations. With one large
-//! allocation for each column, the columns are merged one after the other, each into the memory of
-//! the previous one: the peak is one table and one column.
+//! allocation per column, each column is merged into the memory of the previous one. The peak is
+//! one table and one column.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -19,27 +19,26 @@ use crate::error::{Error, Kind, Result};
 
 /// A column with more rows is large.
 const LARGE: usize = 1 << 16;
-/// The initial capacity of a large column in bytes: above 32 MiB glibc always uses `mmap`. Such an
-/// allocation uses memory only where it is written, grows without a copy, and is returned to the
-/// system when it is freed.
+/// Initial capacity of a large column in bytes. Above 32 MiB glibc always uses `mmap`. Such an
+/// allocation only uses the memory that is written, grows without a copy, and is returned to the
+/// system when freed.
 const INITIAL_BYTES: usize = 33 << 20;
 
-/// Up to so many rows are copied bit by bit.
+/// Up to this many rows are copied bit by bit.
 const FEW: usize = 32;
 
-/// The columns of all pages.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PagedColumns {
     timestamps: Vec<i64>,
     numbers: [PagedColumn<f64>; 3],
     sample_counts: PagedColumn<i64>,
-    /// For each extra column, its pages.
+    /// The pages of each extra column.
     extras: Vec<Vec<StringArray>>,
     /// The first row of each page.
     starts: Vec<usize>,
 }
 
-/// The values of all pages, and for each page its nulls.
+/// The values of all pages, and the nulls of each page.
 #[derive(Debug, Clone, Default)]
 struct PagedColumn<T> {
     values: Vec<T>,
@@ -50,7 +49,7 @@ struct PagedColumn<T> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CopyRange {
     pub(super) page: u32,
-    /// The first row, numbered on its page.
+    /// The first row on its page.
     start: u32,
     length: u32,
 }
@@ -59,7 +58,7 @@ impl CopyRange {
     /// `None` for no rows.
     #[inline]
     pub(super) fn new(page: u32, rows: &Range<usize>) -> Option<Self> {
-        // A page with more rows is refused.
+        // Larger pages are rejected.
         let number = |row: usize| u32::try_from(row).unwrap_or(u32::MAX);
         let copied = Self { page, start: number(rows.start), length: number(rows.len()) };
         (copied.length > 0).then_some(copied)
@@ -70,25 +69,24 @@ impl CopyRange {
         self.length as usize
     }
 
-    /// The first of these rows.
     pub(super) fn first(self, count: usize) -> Self {
         let length = u32::try_from(count).unwrap_or(u32::MAX).min(self.length);
         Self { length, ..self }
     }
 
-    /// Whether the other rows follow on the same page.
+    /// Whether `other` follows on the same page.
     #[inline]
     pub(super) fn is_before(&self, other: Self) -> bool {
         self.page == other.page && self.start + self.length == other.start
     }
 
-    /// Adds the rows that follow.
+    /// Appends the rows of `other`, which must follow.
     #[inline]
     pub(super) fn extend(&mut self, other: Self) {
         self.length += other.length;
     }
 
-    /// The rows on their page.
+    /// The rows, numbered on their page.
     #[inline]
     pub(super) fn on_page(&self) -> Range<usize> {
         let start = self.start as usize;
@@ -101,7 +99,6 @@ impl PagedColumns {
         Self { extras: vec![Vec::new(); extra_columns], ..Self::default() }
     }
 
-    /// The number of rows of all pages.
     pub(super) fn rows(&self) -> usize {
         self.timestamps.len()
     }
@@ -110,26 +107,26 @@ impl PagedColumns {
         &self.timestamps
     }
 
-    /// The first of these rows, numbered over all pages.
+    /// The first row, numbered over all pages.
     #[inline]
     pub(super) fn row(&self, rows: CopyRange) -> usize {
         self.starts[rows.page as usize] + rows.start as usize
     }
 
-    /// A row of a page, numbered over all pages, to be copied.
+    /// A copy of one row. `row` is numbered over all pages.
     pub(super) fn copy_of_row(&self, page: u32, row: usize) -> CopyRange {
         let start = row - self.starts[page as usize];
         CopyRange { page, start: u32::try_from(start).unwrap_or(u32::MAX), length: 1 }
     }
 
     /// Adds a page and returns its number. Its rows are numbered from [`PagedColumns::rows`] on.
-    ///
-    /// # Errors
-    /// `Kind::BodyTooLarge` for four billion rows.
     pub(super) fn push(&mut self, points: &PointColumns) -> Result<u32> {
         let (Ok(page), Ok(_)) = (u32::try_from(self.starts.len()), u32::try_from(points.rows()))
         else {
-            return Err(Error::new(Kind::BodyTooLarge, "four billion points cannot be merged"));
+            return Err(Error::new(
+                Kind::BodyTooLarge,
+                "More than four billion points cannot be merged.",
+            ));
         };
         self.starts.push(self.rows());
         extend(&mut self.timestamps, points.timestamps.values());
@@ -143,7 +140,7 @@ impl PagedColumns {
         Ok(page)
     }
 
-    /// Whether two rows, each given with its page, are equal bit for bit; null equals only null.
+    /// Whether two rows, each given with its page, are equal bit for bit. Null equals only null.
     pub(super) fn same_values(&self, one: (u32, usize), other: (u32, usize)) -> bool {
         let bits =
             |at| self.numbers.each_ref().map(|column| self.value(column, at).map(f64::to_bits));
@@ -166,7 +163,7 @@ impl PagedColumns {
         array.is_valid(row).then(|| array.value(row))
     }
 
-    /// Whether the plan is all rows in their present order.
+    /// Whether the plan contains all rows in their current order.
     fn in_order(&self, plan: &[CopyRange]) -> bool {
         let mut next = 0;
         plan.iter().all(|rows| {
@@ -175,10 +172,7 @@ impl PagedColumns {
         }) && next == self.rows()
     }
 
-    /// The rows of the plan as the points of these series; `envelopes` covers them.
-    ///
-    /// # Errors
-    /// `Kind::BodyTooLarge` if an extra column exceeds 2 GiB of text.
+    /// The rows of the plan as points of these series. `envelopes` covers them.
     pub(super) fn merged(
         self,
         plan: &[CopyRange],
@@ -216,23 +210,21 @@ impl<T: ArrowNativeType> PagedColumn<T> {
     }
 }
 
-/// Adds a page's values. See [`INITIAL_BYTES`].
+/// Appends values to a column. See [`INITIAL_BYTES`].
 fn extend<T: Copy>(column: &mut Vec<T>, values: &[T]) {
     let needed = column.len() + values.len();
     if needed > column.capacity() && needed > LARGE {
         let capacity = (INITIAL_BYTES / size_of::<T>()).max(2 * needed);
-        // If this fails, the vector grows by itself.
+        // If the reservation fails, the vector grows by itself.
         let _ = column.try_reserve_exact(capacity - column.len());
     }
     column.extend_from_slice(values);
 }
 
-/// The rows of the table.
 struct CopyPlan<'a> {
     slices: &'a [CopyRange],
-    /// The first row of each page.
     starts: &'a [usize],
-    /// The table has all rows in their present order.
+    /// Whether the table contains all rows in their current order.
     in_order: bool,
 }
 
@@ -241,7 +233,7 @@ impl CopyPlan<'_> {
         self.slices.iter().map(CopyRange::len).sum()
     }
 
-    /// Copies the table's values into `spare`; also returns the vector that is free then.
+    /// Copies the values of the plan into `spare`. Also returns the vector that is no longer used.
     fn values<T: Copy>(&self, values: Vec<T>, spare: Vec<T>) -> (Vec<T>, Vec<T>) {
         let (mut merged, mut rest) = if self.in_order { (values, spare) } else { (spare, values) };
         if !self.in_order {
@@ -251,7 +243,7 @@ impl CopyPlan<'_> {
                 let start = self.starts[slice.page as usize] + slice.start as usize;
                 let values = &rest[start..start + slice.len()];
                 if values.len() <= FEW {
-                    // Without a call for each slice.
+                    // Avoids a call for each slice.
                     merged.extend(values.iter().copied());
                 } else {
                     merged.extend_from_slice(values);
@@ -281,7 +273,7 @@ impl CopyPlan<'_> {
         for slice in self.slices {
             match &pages[slice.page as usize] {
                 None => validity.append_n_non_nulls(slice.len()),
-                // Slicing a buffer counts its nulls: for a few bits, single appends are faster.
+                // Slicing a buffer counts its nulls, so single appends are faster for a few bits.
                 Some(nulls) if slice.len() <= FEW => {
                     for row in slice.on_page() {
                         validity.append(nulls.is_valid(row));
@@ -302,8 +294,8 @@ impl CopyPlan<'_> {
         };
         let total: i64 = self.slices.iter().map(bytes).sum();
         let Ok(total) = i32::try_from(total) else {
-            return Err(Error::new(Kind::BodyTooLarge, "an extra column exceeds 2 GiB of text")
-                .with_hint("Read page by page, or remove that column."));
+            return Err(Error::new(Kind::BodyTooLarge, "An extra column exceeds 2 GiB of text.")
+                .with_hint("Read page by page, or leave out that column."));
         };
         let bytes = usize::try_from(total).unwrap_or(0);
         let mut builder = StringBuilder::with_capacity(self.rows(), bytes);

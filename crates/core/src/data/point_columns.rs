@@ -1,5 +1,5 @@
-//! [`PointColumns`]: points as columns, and their series as ranges of rows. The five columns of ids are
-//! built at the first call of [`PointColumns::batch`], only for callers that need them.
+//! Points as columns, with their series as ranges of rows. The five id columns are built by the
+//! first call of [`PointColumns::batch`], because not all callers need them.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,8 +18,8 @@ use super::paged_columns::{CopyRange, PagedColumns};
 use super::schema::{COLUMN_NAMES, batch, broken, schema};
 use crate::error::{Error, Kind, Result};
 
-/// The five ids of a series (§2.3), in the order of the columns. Null is a distinct id. Shared: the pages
-/// of a chain have the same.
+/// The five ids of a series in column order. Null is a distinct id. The pages of a chain share
+/// their identities.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Identity(pub Arc<[Option<Arc<str>>; 5]>);
 
@@ -30,48 +30,46 @@ impl From<[Option<Arc<str>>; 5]> for Identity {
 }
 
 impl Identity {
-    /// Whether both are the same in memory, which is faster to tell than whether they are equal.
+    /// Whether both are the same in memory, which is faster to check than equality.
     #[must_use]
     pub fn is_shared_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-/// Consecutive rows of one series: on a page an envelope (§2.3), in a table the complete series.
+/// Consecutive rows of one series. On a page it is an envelope, in a table the complete series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope {
-    /// The series: an index of [`PointColumns::series`]. Several envelopes may have the same series
-    /// (§4.5, rule 3).
+    /// The index in [`PointColumns::series`]. Several envelopes of a page may have the same series.
     pub series: usize,
-    /// The rows of its points.
     pub rows: Range<usize>,
 }
 
-/// Value, minimum and maximum of a point, and its count.
+/// Value, minimum, maximum and count of a point.
 pub(super) type Values = ([Option<f64>; 3], Option<i64>);
 
-/// Points, one for each row. The slots of nulls contain NaN or zero.
+/// One point per row. The values of nulls are NaN or zero.
 #[derive(Debug, Clone)]
 pub struct PointColumns {
-    /// Microseconds since the Unix epoch, with the zone UTC.
+    /// Microseconds since the Unix epoch in UTC.
     pub timestamps: TimestampMicrosecondArray,
     /// Value, minimum, maximum.
     pub numbers: [Float64Array; 3],
-    /// The number of readings in each point.
+    /// Number of readings in each point.
     pub sample_counts: Int64Array,
-    /// The extra columns: JSON text.
+    /// The extra columns as JSON text.
     pub extras: Vec<StringArray>,
     /// The distinct series, in order of arrival.
     pub series: Vec<Identity>,
-    /// The series of the rows: covers all rows, in order.
+    /// The series of the rows. They cover all rows in order.
     pub envelopes: Vec<Envelope>,
     pub(super) extra_columns: Vec<String>,
     pub(super) batch: OnceLock<Result<RecordBatch>>,
 }
 
 impl PointColumns {
-    /// The points of a batch with the ten columns. Extra columns contain text or dictionaries of text; flags
-    /// are left out.
+    /// The points of a batch with the ten columns. Extra columns contain text or dictionaries of
+    /// text. Boolean columns are left out.
     #[must_use]
     pub fn from_batch(batch: &RecordBatch) -> Self {
         let keys = [0, 1, 2, 3, 4].map(|index| batch.column(index).as_dictionary::<Int32Type>());
@@ -113,7 +111,7 @@ impl PointColumns {
         }
     }
 
-    /// For each series whether it has points.
+    /// Whether each series has points.
     pub fn has_points(&self) -> Vec<bool> {
         let mut has_points = vec![false; self.series.len()];
         for envelope in self.envelopes.iter().filter(|envelope| !envelope.rows.is_empty()) {
@@ -122,10 +120,7 @@ impl PointColumns {
         has_points
     }
 
-    /// The points of the series that are kept, and how many are not.
-    ///
-    /// # Errors
-    /// As [`PagedColumns::push`] and [`PagedColumns::merged`].
+    /// The points of the series to keep, and the number of points removed.
     pub(crate) fn kept(&self, keeps: impl Fn(&Identity) -> bool) -> Result<(Self, u64)> {
         let is_kept: Vec<bool> = self.series.iter().map(keeps).collect();
         let mut columns = PagedColumns::new(self.extras.len());
@@ -136,7 +131,7 @@ impl PointColumns {
             envelopes.push(Envelope { series: *series, rows: start..start + rows.len() });
             start += rows.len();
         }
-        // Numbers of the series that are kept.
+        // The new indexes of the series.
         let mut numbers = vec![0; is_kept.len()];
         let mut series = Vec::new();
         for (place, identity) in self.series.iter().enumerate().filter(|(place, _)| is_kept[*place])
@@ -151,13 +146,11 @@ impl PointColumns {
         Ok((points, (self.rows() - start) as u64))
     }
 
-    /// The number of points.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.timestamps.values().len()
     }
 
-    /// Value, minimum, maximum and count of a point.
     #[inline]
     pub(super) fn values(&self, row: usize) -> Values {
         let number = |column: &Float64Array| column.is_valid(row).then(|| column.value(row));
@@ -165,28 +158,22 @@ impl PointColumns {
         (self.numbers.each_ref().map(number), count)
     }
 
-    /// The schema of [`PointColumns::batch`].
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
         schema(&self.extra_columns)
     }
 
-    /// The names of the extra columns.
     #[must_use]
     pub fn extra_columns(&self) -> &[String] {
         &self.extra_columns
     }
 
-    /// The ids and rows of each envelope.
     pub fn identified(&self) -> impl Iterator<Item = (&Identity, Range<usize>)> {
         self.envelopes.iter().map(|envelope| (&self.series[envelope.series], envelope.rows.clone()))
     }
 
-    /// The points as an Arrow batch with the ten columns and the extra ones ([`schema`]). The first
-    /// call builds the ids; the other columns are shared.
-    ///
-    /// # Errors
-    /// `Kind::BodyTooLarge` if the distinct ids of a column exceed 2 GiB of text.
+    /// The points as an Arrow batch with the ten columns and the extra ones. The first call builds
+    /// the ids. The other columns are shared.
     pub fn batch(&self) -> Result<RecordBatch> {
         self.batch.get_or_init(|| self.write()).clone()
     }
@@ -206,7 +193,7 @@ impl PointColumns {
     fn dictionary(&self, Codes { texts, of_series }: Codes<'_>) -> Result<ArrayRef> {
         let total: usize = texts.iter().map(|text| text.len()).sum();
         if i32::try_from(total).is_err() {
-            return Err(Error::new(Kind::BodyTooLarge, "the identifiers exceed 2 GiB of text"));
+            return Err(Error::new(Kind::BodyTooLarge, "The ids exceed 2 GiB of text."));
         }
         let mut keys = Vec::with_capacity(self.rows());
         let mut validity = NullBufferBuilder::new(self.rows());
@@ -228,14 +215,14 @@ impl PointColumns {
         self.coded(self.series.iter().map(|identity| identity.0[index].as_deref()))
     }
 
-    /// The distinct texts of the series.
+    /// Encodes one text of each series.
     fn coded<'a>(&'a self, of_series: impl Iterator<Item = Option<&'a str>>) -> Codes<'a> {
         let mut texts: Vec<&'a str> = Vec::new();
         let mut known: HashMap<&'a str, i32> = HashMap::new();
-        // Texts of series without points are in no row.
+        // Skips texts of series without points, because no row contains them.
         let mut code = |(text, has_points): (Option<&'a str>, bool)| {
             let text = text.filter(|_| has_points)?;
-            // Cannot overflow: so many series do not fit into memory.
+            // Cannot overflow, because this many series do not fit into memory.
             let next = i32::try_from(texts.len()).unwrap_or(i32::MAX);
             let code = *known.entry(text).or_insert(next);
             if code == next {
@@ -253,7 +240,7 @@ fn text_of(codes: &DictionaryArray<Int32Type>, row: usize) -> Option<&str> {
     texts.is_valid(key).then(|| texts.value(key))
 }
 
-/// Texts of the series, such as one of the five ids: the distinct ones, and for each series the index of its text.
+/// The distinct texts of the series, and the index of each series' text.
 pub struct Codes<'a> {
     pub texts: Vec<&'a str>,
     pub of_series: Vec<Option<i32>>,

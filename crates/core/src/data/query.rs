@@ -1,5 +1,5 @@
-//! Queries to the data endpoint (§4.3): validated, canonical, immutable. Queries with the same
-//! parameters are equal, and the wire form of a query is constant within a chain (§4.4, rule 2).
+//! Queries to the data endpoint: validated, canonical, immutable. Queries with the same parameters
+//! are equal. The wire form of a query is constant within a chain.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -17,20 +17,20 @@ use super::instant::check_bound;
 use super::selection::{Ids, Levels, Selection};
 use crate::error::{Error, Kind, Result, escaped, excerpt};
 
-/// RFC 3986: all but the unreserved characters are percent-encoded.
+/// Percent-encodes all but the unreserved characters of RFC 3986.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Parameters that have their own argument and are not allowed in `filters`.
+/// Parameters with their own argument, which `filters` must not contain.
 const RESERVED: [&str; 7] =
     ["siteId", "lineId", "from", "to", "aggregationIntervalSeconds", "pageSize", "cursor"];
 
-/// The parts of a query before validation. `None` and empty parts are not sent.
+/// The parts of a query before validation. Empty parts are not sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueryInput {
-    /// `siteId`: several are read by a chain each.
+    /// `siteId`; each is read by its own chain.
     pub site: Vec<String>,
-    /// `lineId`: several are read by a chain each.
+    /// `lineId`; each is read by its own chain.
     pub line: Vec<String>,
     /// `from`, in whole seconds.
     pub start: Option<Timestamp>,
@@ -40,15 +40,15 @@ pub struct QueryInput {
     pub interval_seconds: Option<u32>,
     /// `pageSize`.
     pub page_size: Option<u32>,
-    /// Other parameters by their names on the wire; a parameter is repeated for each of its values.
+    /// Other parameters by wire name. A parameter is repeated for each of its values.
     pub filters: Vec<(String, Vec<String>)>,
-    /// The series of the pages that are kept.
+    /// The series that the read keeps.
     #[serde(skip_serializing_if = "Selection::is_empty")]
     pub selection: Selection,
 }
 
-/// A validated query. Cheap to clone; prints its parameters, none of which is secret. A query with several
-/// sites or lines is not sent itself: [`Query::chains`] are.
+/// A validated query. Clones are cheap. `Display` prints its parameters, which are not secret. A
+/// query with several sites or lines is sent as [`Query::chains`].
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Query(Arc<QueryParts>);
 
@@ -59,18 +59,13 @@ struct QueryParts {
 }
 
 impl Query {
-    /// Validates the parts and puts them in canonical order: site, line, range, interval, page size,
-    /// then the filters by name (the values of a filter keep their order). An id that is given twice
-    /// counts once.
-    ///
-    /// # Errors
-    /// `Kind::QueryError` for an empty text, a range that is empty or reversed, bounds finer than a
-    /// second or outside the years 1 to 9999, a zero, or a reserved filter name (K13, K14).
+    /// Validates the parts and sorts them: site, line, range, interval, page size, then the filters
+    /// by name. The values of a filter keep their order. Duplicate ids are removed.
     pub fn new(mut input: QueryInput) -> Result<Self> {
         for (name, ids) in [("site", &mut input.site), ("line", &mut input.line)] {
             if ids.iter().any(String::is_empty) {
-                return Err(Error::new(Kind::QueryError, format!("{name} is empty"))
-                    .with_hint("Omit it to send no such filter."));
+                return Err(Error::new(Kind::QueryError, format!("{name}= contains an empty id."))
+                    .with_hint("Leave it out to read all."));
             }
             let mut known = HashSet::new();
             ids.retain(|id| known.insert(id.clone()));
@@ -81,39 +76,36 @@ impl Query {
             if number == Some(0) {
                 return Err(Error::new(
                     Kind::QueryError,
-                    format!("{name} is 0; it must be 1 or more"),
+                    format!("{name}= is 0, but must be 1 or more."),
                 ));
             }
         }
         input.filters = canonical_filters(input.filters)?;
         input.selection.check(&input.filters)?;
         if input.selection.is_empty() {
-            // The names of parameters do not distinguish queries that select nothing.
+            // The names of parameters do not distinguish queries without a selection.
             input.selection = Selection::default();
         }
-        let query = Self::of(input);
+        let query = Self::from_valid(input);
         Self::check_selected(&query.chains())?;
         Ok(query)
     }
 
-    /// The same query with another range, or with none.
-    ///
-    /// # Errors
-    /// `Kind::QueryError` for a range that [`Query::new`] refuses.
+    /// The same query over another range, or without one.
     pub fn over(&self, start: Option<Timestamp>, end: Option<Timestamp>) -> Result<Self> {
         check_range(start, end)?;
-        Ok(Self::of(QueryInput { start, end, ..self.0.input.clone() }))
+        Ok(Self::from_valid(QueryInput { start, end, ..self.0.input.clone() }))
     }
 
-    /// The query of each chain that reads it: one for each site, line and value of a filter that is sent.
+    /// The queries of its chains: one for each site, line and value of a filter that is sent.
     #[must_use]
     pub fn chains(&self) -> Vec<Self> {
         let chains = self.chains_of(&self.input().selection.levels);
-        // Texts that are no ids of series= may be names, whose ids discovery has.
+        // Texts of series= that are not ids may be names, which discovery resolves later.
         if chains.is_empty() { self.chains_of(&Levels::default()) } else { chains }
     }
 
-    /// As [`Query::chains`], if machines, devices and tags are sent as these ids.
+    /// Like [`Query::chains`], with `levels` sent as the ids of machines, devices and tags.
     pub(crate) fn chains_of(&self, levels: &Levels) -> Vec<Self> {
         let input = self.input();
         let chain = |ids: Ids| {
@@ -121,34 +113,32 @@ impl Query {
             filters.extend(input.selection.filters(&ids));
             filters.sort_by(|(left, _), (right, _)| left.cmp(right));
             let [site, line, ..] = ids.map(|id| id.into_iter().collect());
-            Self::of(QueryInput { site, line, filters, ..input.clone() })
+            Self::from_valid(QueryInput { site, line, filters, ..input.clone() })
         };
         input.selection.chains(&input.site, &input.line, levels).into_iter().map(chain).collect()
     }
 
-    /// # Errors
-    /// `QueryError` if no chain reads any selected series.
     pub(crate) fn check_selected(chains: &[Self]) -> Result<()> {
         if !chains.is_empty() {
             return Ok(());
         }
-        let message = "series= has no series that site=, line=, machine=, device= and tag= select";
-        Err(Error::new(Kind::QueryError, message).with_hint("Give series= only."))
+        let message = "No series of series= matches site=, line=, machine=, device= and tag=.";
+        Err(Error::new(Kind::QueryError, message).with_hint("Use series= only."))
     }
 
-    /// A query of valid parts.
-    fn of(input: QueryInput) -> Self {
+    /// Creates a query from valid parts.
+    fn from_valid(input: QueryInput) -> Self {
         let wire = wire_form(&input);
         Self(Arc::new(QueryParts { input, wire }))
     }
 
-    /// The validated parts, filters sorted by name.
+    /// The validated parts, with filters sorted by name.
     #[must_use]
     pub fn input(&self) -> &QueryInput {
         &self.0.input
     }
 
-    /// The title of a progress bar: the sites and lines that were set, else `siteline`.
+    /// The title of a progress bar: sites and lines, otherwise `siteline`.
     #[must_use]
     pub fn title(&self) -> String {
         let ids: Vec<&str> =
@@ -156,38 +146,36 @@ impl Query {
         if ids.is_empty() { "siteline".to_owned() } else { ids.join(" ") }
     }
 
-    /// Start of the range, if it was set.
     #[must_use]
     pub fn start(&self) -> Option<Timestamp> {
         self.0.input.start
     }
 
-    /// End of the range, if it was set.
     #[must_use]
     pub fn end(&self) -> Option<Timestamp> {
         self.0.input.end
     }
 
-    /// Its range in microseconds since the epoch; without bounds where they were not set.
+    /// The range in microseconds since the epoch. A missing bound is the smallest or largest
+    /// integer.
     #[must_use]
     pub fn microseconds(&self) -> Range<i64> {
         let [start, end] = [self.start(), self.end()].map(|at| at.map(Timestamp::as_microsecond));
         start.unwrap_or(i64::MIN)..end.unwrap_or(i64::MAX)
     }
 
-    /// Bucket width in seconds, if it was set.
     #[must_use]
     pub fn interval_seconds(&self) -> Option<u32> {
         self.0.input.interval_seconds
     }
 
-    /// The percent-encoded URL query of the first page, without `?`; empty without parameters.
+    /// The percent-encoded URL query of the first page, without `?`.
     #[must_use]
     pub fn wire(&self) -> &str {
         &self.0.wire
     }
 
-    /// The URL query of a first page with this size, if the query states none.
+    /// The URL query of a first page. `size` is used if the query has no page size.
     #[must_use]
     pub(crate) fn wire_sized(&self, size: Option<u32>) -> String {
         let mut wire = self.0.wire.clone();
@@ -197,8 +185,8 @@ impl Query {
         wire
     }
 
-    /// The URL query of a later page: the same bytes, then the unchanged cursor (§4.4, rules 1 and 2).
-    /// Secret, because it contains the cursor.
+    /// The URL query of a later page: the same bytes, then the unchanged cursor. Secret, because it
+    /// contains the cursor.
     #[must_use]
     pub(crate) fn wire_with(&self, size: Option<u32>, cursor: &Cursor) -> String {
         let mut wire = self.wire_sized(size);
@@ -206,7 +194,6 @@ impl Query {
         wire
     }
 
-    /// SHA-256 over the query.
     pub(crate) fn fingerprint(&self) -> [u8; 32] {
         let selection = &self.0.input.selection;
         if selection.is_empty() {
@@ -216,26 +203,24 @@ impl Query {
     }
 }
 
-/// The seconds of the argument `name`, a bucket width; `shown` is how the user wrote it.
-///
-/// # Errors
-/// `Kind::QueryError` for parts of a second, zero, and more than 136 years.
+/// The seconds of a bucket width. `name` is the argument and `shown` its value as the user wrote
+/// it.
 pub fn bucket_width(name: &str, width: Duration, shown: &str) -> Result<u32> {
     let refused = |message: String| Error::new(Kind::QueryError, message);
     if width.subsec_nanos() != 0 || width.is_zero() {
-        let message = "is not a bucket width: it is a whole number of seconds, 1 or more.";
+        let message = "is not a bucket width. Use a whole number of seconds, 1 or more.";
         return Err(refused(format!("{name}={} {message}", excerpt(shown))));
     }
     u32::try_from(width.as_secs())
         .map_err(|_| refused(format!("{name}= is longer than 136 years.")))
 }
 
-/// SHA-256 over the base URL and subject.
+/// A hash of base URL and subject.
 pub(crate) fn origin_fingerprint(origin: &str) -> [u8; 32] {
     sha256("siteline origin", origin.as_bytes())
 }
 
-/// SHA-256 over the queries of all chains of a read, in any order: that of a query if it is the only one.
+/// A hash of the queries of all chains in any order. A single query has its own hash.
 pub(crate) fn chains_fingerprint(chains: &[Query]) -> [u8; 32] {
     let mut prints: Vec<_> = chains.iter().map(Query::fingerprint).collect();
     prints.sort_unstable();
@@ -245,7 +230,7 @@ pub(crate) fn chains_fingerprint(chains: &[Query]) -> [u8; 32] {
     }
 }
 
-/// The label separates the hashes of different purposes.
+/// SHA-256 with a label, so that hashes for different purposes differ.
 pub(super) fn sha256(label: &str, bytes: &[u8]) -> [u8; 32] {
     let mut context = digest::Context::new(&digest::SHA256);
     context.update(label.as_bytes());
@@ -262,9 +247,9 @@ fn check_range(start: Option<Timestamp>, end: Option<Timestamp>) -> Result<()> {
     }
     match (start, end) {
         (Some(start), Some(end)) if start >= end => {
-            let message = format!("the range is empty: start {start} is not before end {end}");
+            let message = format!("The range is empty: start {start} is not before end {end}.");
             let hint = if start == end {
-                "To read one bucket, end is start plus the interval."
+                "To read one bucket, set end to start plus the interval."
             } else {
                 "Are start and end swapped?"
             };
@@ -278,17 +263,17 @@ fn canonical_filters(filters: Vec<(String, Vec<String>)>) -> Result<Vec<(String,
     let mut canonical: Vec<(String, Vec<String>)> = Vec::with_capacity(filters.len());
     for (name, values) in filters {
         if name.is_empty() {
-            return Err(Error::new(Kind::QueryError, "a filter name is empty"));
+            return Err(Error::new(Kind::QueryError, "The name of a filter is empty."));
         }
         if let Some(reserved) = RESERVED.iter().find(|known| known.eq_ignore_ascii_case(&name)) {
             return Err(Error::new(
                 Kind::QueryError,
-                format!("the filter {:?} is the parameter {reserved}", excerpt(&name)),
+                format!("The filter {:?} is the parameter {reserved}.", excerpt(&name)),
             )
-            .with_hint("It has its own argument, or siteline sets it."));
+            .with_hint("Use its own argument, or leave it to siteline."));
         }
         if values.is_empty() || values.iter().any(String::is_empty) {
-            let message = format!("the filter {:?} has an empty value", excerpt(&name));
+            let message = format!("The filter {:?} has an empty value.", excerpt(&name));
             return Err(Error::new(Kind::QueryError, message));
         }
         match canonical.iter_mut().find(|(known, _)| *known == name) {
@@ -308,7 +293,7 @@ fn wire_form(input: &QueryInput) -> String {
     wire
 }
 
-/// The parameters in the order of the wire form.
+/// The parameters in wire order.
 fn parameters(input: &QueryInput) -> impl Iterator<Item = (&str, String)> {
     let ids = |name, ids: &[String]| -> Vec<(&'static str, String)> {
         ids.iter().map(|id| (name, id.clone())).collect()
@@ -340,7 +325,9 @@ impl fmt::Display for Query {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = parameters(&self.0.input)
             .map(|(name, value)| format!("{}={}", escaped(name), escaped(&value)));
-        f.write_str(&shown.chain(self.0.input.selection.shown()).collect::<Vec<_>>().join(" "))
+        f.write_str(
+            &shown.chain(self.0.input.selection.display_parts()).collect::<Vec<_>>().join(" "),
+        )
     }
 }
 

@@ -1,5 +1,5 @@
-//! [`PageReport`]: what the decoder assumed where the interface document is silent, and counts of
-//! unusual points. Such points are kept unchanged.
+//! The decoder's assumptions about undocumented parts of the interface, and counts of unusual
+//! points. Such points are kept unchanged.
 
 use std::collections::BTreeSet;
 
@@ -8,53 +8,52 @@ use serde::{Deserialize, Serialize};
 use super::shape::TimestampForm;
 use crate::error::escaped;
 
-/// At most so many names of unknown members are listed; one more entry says that there are more.
+/// Maximum number of unknown members that are listed. One more entry marks an incomplete list.
 const UNKNOWN_LISTED: usize = 200;
 /// Longer names are truncated.
 const NAME_CHARACTERS: usize = 100;
 
-/// The quality report of a page, or of several merged.
+/// The quality report of a page, or the sum of several.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PageReport {
-    /// Points read, including repeated ones.
+    /// Points read, with repeats.
     pub points: u64,
-    /// Points of them that the selection of the read leaves out.
+    /// Points that the selection of the read removed.
     pub filtered: u64,
-    /// Distinct series. In a report over several pages: the maximum of a page.
+    /// Distinct series. In a report of several pages, the maximum of a page.
     pub series: u64,
     /// Names of the top-level array of series.
     pub arrays: BTreeSet<String>,
     /// The forms of timestamps.
     pub timestamp_forms: BTreeSet<TimestampForm>,
-    /// Points before the query's start, or at or after its end (J14).
+    /// Points before the query's start, or at or after its end.
     pub outside_range: u64,
-    /// Points that are on no multiple of the interval from the epoch or from the start (J14).
+    /// Points at no multiple of the interval from the epoch or the start.
     pub off_grid: u64,
-    /// Points whose minimum is above their maximum (J15).
+    /// Points with a minimum above the maximum.
     pub minimum_above_maximum: u64,
-    /// Points whose value is below their minimum or above their maximum (J15).
+    /// Points with a value below the minimum or above the maximum.
     pub value_outside_bounds: u64,
-    /// Points whose series and timestamp occurred before on the same page (J16).
+    /// Points with the same series and timestamp as an earlier point of the page.
     pub repeated: u64,
-    /// Timestamps that were truncated to microseconds (J11).
+    /// Timestamps truncated to microseconds.
     pub timestamps_truncated: u64,
-    /// Leap seconds, read as `:59.999999` (J11).
+    /// Leap seconds, read as `:59.999999`.
     pub leap_seconds: u64,
-    /// Numbers in the form of text (J9).
+    /// Numbers written as text.
     pub numbers_as_text: u64,
-    /// Negative sample counts (J10).
+    /// Negative sample counts.
     pub negative_counts: u64,
-    /// Points without a member for one of the four values, which is null (J22).
+    /// Points that lack a member for one of the four values, which is then null.
     pub values_missing: u64,
-    /// Pages without `nextCursor`, treated as the last (only with `missing_cursor="end"`).
+    /// Pages without `nextCursor` that counted as the last (only with `missing_cursor="end"`).
     pub cursors_missing: u64,
-    /// Ignored members, such as `meta`, `series[].unit`, `points[].quality` (J18).
+    /// Ignored members, such as `meta`, `series[].unit`, `points[].quality`.
     pub unknown_members: BTreeSet<String>,
 }
 
 impl PageReport {
-    /// Adds the report of another page.
     pub fn merge(&mut self, other: &Self) {
         self.series = self.series.max(other.series);
         for (mine, theirs) in self.counts().into_iter().zip(other.clone().counts()) {
@@ -67,7 +66,7 @@ impl PageReport {
         }
     }
 
-    /// The entries that are summed over pages.
+    /// The counts that are summed over pages.
     fn counts(&mut self) -> [&mut u64; 13] {
         [
             &mut self.points,
@@ -86,7 +85,6 @@ impl PageReport {
         ]
     }
 
-    /// Lists an unknown member, up to [`UNKNOWN_LISTED`].
     pub(super) fn note_unknown(&mut self, name: impl FnOnce() -> String) {
         let listed = self.unknown_members.len();
         if listed > UNKNOWN_LISTED {
@@ -101,7 +99,7 @@ impl PageReport {
     }
 }
 
-/// A member's name for a report or message: truncated and escaped.
+/// Truncates and escapes a member's name for a report or message.
 pub(super) fn shown_name(name: &str) -> String {
     let end = name.char_indices().nth(NAME_CHARACTERS).map_or(name.len(), |(end, _)| end);
     let more = if end < name.len() { "…" } else { "" };

@@ -1,4 +1,4 @@
-//! The ten columns of siteline: names, Arrow types, and batches.
+//! The ten columns: names, Arrow types and batches.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use crate::error::{Error, Kind, Result};
 
-/// The names of the ten columns, in order: five identities, the bucket timestamp, four aggregates.
+/// The names of the ten columns in order: five ids, the bucket timestamp, four aggregates.
 pub const COLUMN_NAMES: [&str; 10] = [
     "site_id",
     "line_id",
@@ -24,9 +24,9 @@ pub const COLUMN_NAMES: [&str; 10] = [
 /// The zone of the timestamp column.
 const ZONE: &str = "UTC";
 
-/// The schema of every batch: five dictionary columns (Int32 keys, Utf8), timestamp in
-/// microseconds UTC, value, minimum and maximum as Float64, `sample_count` as Int64, then one Utf8
-/// column with JSON text for each extra column.
+/// The schema of every batch: five dictionary columns (Int32 keys, Utf8), the timestamp in
+/// microseconds UTC, three Float64 columns, `sample_count` as Int64, then a Utf8 column with JSON
+/// text for each extra column.
 #[must_use]
 pub fn schema(extra_columns: &[String]) -> SchemaRef {
     let text = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
@@ -40,23 +40,20 @@ pub fn schema(extra_columns: &[String]) -> SchemaRef {
     Arc::new(Schema::new(fields.chain(extra).collect::<Vec<_>>()))
 }
 
-/// The field of the timestamp column.
 pub(super) fn time_field() -> Field {
     let time = DataType::Timestamp(TimeUnit::Microsecond, Some(ZONE.into()));
     Field::new(COLUMN_NAMES[5], time, false)
 }
 
-/// The timestamp column.
 pub(super) fn timestamp_array(microseconds: Vec<i64>) -> TimestampMicrosecondArray {
     TimestampMicrosecondArray::new(microseconds.into(), None).with_timezone(ZONE)
 }
 
-/// A batch of columns of this schema.
 pub(super) fn batch(schema: SchemaRef, arrays: Vec<ArrayRef>) -> Result<RecordBatch> {
     RecordBatch::try_new(schema, arrays).map_err(broken)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "fits map_err")]
 pub(super) fn broken(error: ArrowError) -> Error {
-    Error::new(Kind::InternalError, format!("columns do not fit their schema: {error}"))
+    Error::new(Kind::InternalError, format!("Columns do not fit their schema: {error}."))
 }

@@ -1,4 +1,4 @@
-//! [`Selection`]: the series that a read keeps of the pages that arrive, whether or not the service filters.
+//! The series that a read keeps from its pages, whether or not the service filters.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,36 +7,35 @@ use serde::{Deserialize, Serialize};
 use super::point_columns::Identity;
 use crate::error::{Error, Kind, Result, escaped};
 
-/// The five ids of a series; `None` where it has none.
+/// The five ids of a series.
 pub type Ids = [Option<String>; 5];
 /// Ids of machines, devices and tags.
 pub type Levels = [Vec<String>; 3];
 
-/// The keywords of the levels.
 const LEVELS: [&str; 3] = ["machine", "device", "tag"];
-/// More chains are refused: each costs at least one page.
+/// Each chain costs at least one page, so more chains are rejected.
 pub const MOST_CHAINS: usize = 10_000;
-/// The first level among the five ids.
+/// The column of the first level.
 const FIRST: usize = 2;
 
-/// The series that a read keeps: those that have one of the ids, or names, in each list that is not empty.
+/// Keeps the series that match every list that is not empty, by id or name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Selection {
     /// Ids or names of machines, devices and tags, sorted.
     pub levels: Levels,
-    /// Whole series, sorted.
+    /// Complete series, sorted.
     pub series: Vec<Ids>,
-    /// The query parameters that the service filters levels by, if the user stated them.
+    /// The query parameters that filter by level, if the user set them.
     pub parameters: [Option<String>; 3],
 }
 
-/// The series that discovery lists under the names of a selection. Discovery may have fewer ids than pages.
+/// The series that discovery lists under the names of a selection. Discovery may list fewer ids
+/// than pages contain.
 #[derive(Debug, Default)]
 pub struct NamedSeries(HashMap<Option<String>, Vec<Ids>>);
 
 impl NamedSeries {
-    /// These series.
     #[must_use]
     pub fn new(series: Vec<Ids>) -> Self {
         let mut of_tag: HashMap<_, Vec<Ids>> = HashMap::new();
@@ -57,13 +56,12 @@ impl NamedSeries {
 }
 
 impl Selection {
-    /// Whether all series are kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.series.is_empty() && self.levels.iter().all(Vec::is_empty)
     }
 
-    /// Whether the service is asked to filter by a level.
+    /// Whether the requests filter by a level.
     #[must_use]
     pub fn is_sent(&self) -> bool {
         let is_sent = |level: usize| {
@@ -73,7 +71,6 @@ impl Selection {
         (0..LEVELS.len()).any(is_sent)
     }
 
-    /// Whether this series is kept.
     #[must_use]
     pub fn keeps(&self, identity: &Identity, named: Option<&NamedSeries>) -> bool {
         let ids = &identity.0;
@@ -88,8 +85,7 @@ impl Selection {
             || named.is_some_and(|named| named.has(identity))
     }
 
-    /// The ids that each chain sends, without those of sites and lines that were given. `levels`: the ids
-    /// that are sent for the given texts.
+    /// The ids that each chain sends. `levels` are the ids of the selected levels.
     pub(super) fn chains(&self, site: &[String], line: &[String], levels: &Levels) -> Vec<Ids> {
         let mut lists: [&[String]; 5] = [site, line, &[], &[], &[]];
         for level in 0..LEVELS.len() {
@@ -115,8 +111,8 @@ impl Selection {
         chains
     }
 
-    /// The ids that the whole series are sent by. Sites and lines without a filter of a level are sent only
-    /// if there is one, because further chains could cost more pages than they save.
+    /// The ids to send for complete series. If no level is sent, a site or line is sent only if all
+    /// series share it, because more chains could cost more pages than they save.
     fn places(&self) -> Vec<Ids> {
         let is_sent = self.is_sent();
         let place = |ids: &Ids, columns: &[usize]| -> Ids {
@@ -138,22 +134,19 @@ impl Selection {
         if places.is_empty() { vec![Ids::default()] } else { places }
     }
 
-    /// The filters of a chain that sends these ids.
+    /// The filters of a chain with these ids.
     pub(super) fn filters(&self, chain: &Ids) -> impl Iterator<Item = (String, Vec<String>)> {
         let levels = self.parameters.iter().zip(&chain[FIRST..]);
         levels.filter_map(|(name, id)| Some((name.clone()?, vec![id.clone()?])))
     }
 
-    /// Removes ids that are given twice, and sorts them: the order has no meaning.
-    ///
-    /// # Errors
-    /// `QueryError` for an empty id, and for a filter that has the name of a parameter that is sent.
+    /// Sorts the ids and removes duplicates, because their order has no meaning.
     pub(super) fn check(&mut self, filters: &[(String, Vec<String>)]) -> Result<()> {
         for (level, name) in LEVELS.into_iter().enumerate() {
             let ids = &mut self.levels[level];
             if ids.iter().any(String::is_empty) {
-                return Err(Error::new(Kind::QueryError, format!("{name} is empty"))
-                    .with_hint("Omit it to keep all."));
+                return Err(Error::new(Kind::QueryError, format!("{name}= contains an empty id."))
+                    .with_hint("Leave it out to read all."));
             }
             ids.sort_unstable();
             ids.dedup();
@@ -162,9 +155,12 @@ impl Selection {
             if let Some(parameter) =
                 parameter.filter(|own| filters.iter().any(|(one, _)| one == *own))
             {
-                let message = format!("filters has {parameter:?}, which {name}= or series= sends");
-                return Err(Error::new(Kind::QueryError, message)
-                    .with_hint(format!("filter_names has it. Give only {name}=.")));
+                let message = format!(
+                    "filters= contains {parameter:?}, which {name}= or series= also sends."
+                );
+                return Err(Error::new(Kind::QueryError, message).with_hint(format!(
+                    "filter_names maps {name} to that parameter. Use only {name}=."
+                )));
             }
         }
         self.series.sort_unstable();
@@ -172,13 +168,13 @@ impl Selection {
         Ok(())
     }
 
-    /// What the selection keeps, for fingerprints.
+    /// The content of the selection, for fingerprints.
     pub(super) fn identity(&self) -> String {
         format!("{:?} {:?}", self.levels, self.series)
     }
 
-    /// As a query shows it.
-    pub(super) fn shown(&self) -> impl Iterator<Item = String> {
+    /// The parameters for the display of a query.
+    pub(super) fn display_parts(&self) -> impl Iterator<Item = String> {
         let ids = LEVELS.iter().zip(&self.levels);
         let ids =
             ids.flat_map(|(name, ids)| ids.iter().map(move |id| format!("{name}={}", escaped(id))));
@@ -213,7 +209,7 @@ mod tests {
             [kept("M1", "t"), kept("M3", "t"), kept("M1", "u"), kept("-", "t")],
             [true, false, false, false]
         );
-        assert_eq!(both.shown().collect::<Vec<_>>(), ["machine=M1", "machine=M2", "tag=t"]);
+        assert_eq!(both.display_parts().collect::<Vec<_>>(), ["machine=M1", "machine=M2", "tag=t"]);
         let whole = ids(["S", "L", "M1", "D", "t"]);
         let whole = Selection { series: vec![whole], ..Selection::default() };
         assert!(whole.keeps(&series(["S", "L", "M1", "D", "t"]), None));
@@ -237,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_that_is_sent_needs_a_chain() {
+    fn each_sent_value_needs_a_chain() {
         let chains = |selection: &Selection, site: &[&str], line: &[&str]| -> Vec<String> {
             let chains = selection.chains(&list(site), &list(line), &selection.levels);
             let shown = |chain: Ids| chain.map(|id| id.unwrap_or("-".to_owned())).join(" ");

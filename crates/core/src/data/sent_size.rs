@@ -1,29 +1,29 @@
-//! [`SentSize`]: the page size of a read, decided once (§4.4, rule 2).
+//! The page size of a read, which is decided once.
 
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-/// The `pageSize` of a read that states none itself: nothing until the service has accepted a request,
-/// then the size that was sent, or that none was sent. Clones share it.
+/// The `pageSize` of a read without `page_size`. It is undecided until the service has accepted a
+/// request, and then the size that was sent, or none. Clones share it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Option<u32>", into = "Option<u32>")]
 pub struct SentSize(Arc<OnceLock<Option<u32>>>);
 
 impl SentSize {
-    /// Whether it is decided, and the size.
+    /// The decided size; `None` if undecided.
     #[must_use]
     pub fn get(&self) -> Option<Option<u32>> {
         self.0.get().copied()
     }
 
-    /// Decides it, unless it is decided.
+    /// Decides the size, unless it is already decided.
     pub fn set(&self, size: Option<u32>) {
         let _known = self.0.set(size);
     }
 }
 
-/// 0 is none.
+/// 0 means that no size was sent.
 impl From<Option<u32>> for SentSize {
     fn from(size: Option<u32>) -> Self {
         let decided = size.map(|size| OnceLock::from(Some(size).filter(|size| *size > 0)));

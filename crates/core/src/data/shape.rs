@@ -1,15 +1,16 @@
-//! [`Shape`]: everything that the interface document leaves open about a page (§2.3). The user can
-//! override each of the decoder's assumptions.
+//! The parts of a page that the interface document leaves open. The user can override each
+//! assumption of the decoder.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind, Result};
 
-/// How `timestamp` is written.
+/// The form of `timestamp`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimestampForm {
-    /// Text is ISO 8601; a number is epoch seconds or milliseconds, the nearer to the query's range.
+    /// Text is ISO 8601. A number is epoch seconds or milliseconds, whichever is nearer to the
+    /// query's range.
     Detect,
     /// ISO 8601 text with a zone.
     Iso,
@@ -20,7 +21,7 @@ pub enum TimestampForm {
 }
 
 impl TimestampForm {
-    /// The name used in reports and settings.
+    /// The name in reports and settings.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -32,69 +33,63 @@ impl TimestampForm {
     }
 }
 
-/// What a page without `nextCursor` means.
+/// The meaning of a page without `nextCursor`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MissingCursor {
-    /// An error: the last page has `null` (§4.4, rule 4).
+    /// An error, because the last page must contain `null`.
     Error,
     /// The last page.
     End,
 }
 
-/// The member names and forms of a data reply (§2.3). The default follows the document; what the
-/// document leaves open is detected.
+/// The member names and forms of a data reply. The default follows the interface document, and
+/// detects what it leaves open.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Shape {
-    /// Name of the top-level array of series envelopes; `None`: the one member whose elements are
-    /// objects with points.
+    /// The top-level array of series envelopes. `None` uses the only member with objects that
+    /// contain points.
     pub array: Option<String>,
-    /// How `timestamp` is written.
+    /// The form of `timestamp`.
     pub timestamp: TimestampForm,
-    /// What a page without `nextCursor` means.
+    /// The meaning of a page without `nextCursor`.
     pub missing_cursor: MissingCursor,
-    /// If a top-level member of this name is not null, the page is an error.
+    /// The page is an error if this top-level member is not null.
     pub error_member: String,
     /// The envelope's member with its points.
     pub points: String,
-    /// The top-level member with the cursor of the next page.
+    /// The top-level member with the next cursor.
     pub next_cursor: String,
-    /// The envelope's members that identify the series, in the order of the columns.
+    /// The envelope's members that identify the series, in column order.
     pub identity: [String; 5],
     /// The point's member for the bucket timestamp.
     pub timestamp_member: String,
     /// The point's member for the aggregate value.
     pub value: String,
-    /// The point's member for the least reading of the bucket.
+    /// The point's member for the smallest reading of the bucket.
     pub minimum: String,
-    /// The point's member for the greatest reading of the bucket.
+    /// The point's member for the largest reading of the bucket.
     pub maximum: String,
     /// The point's member for the number of readings in the bucket.
     pub sample_count: String,
-    /// Where a discovery response has series, ids, names and units.
+    /// The location of series, ids, names and units in a discovery response.
     pub discovery: Option<DiscoveryShape>,
 }
 
-/// Where a discovery response has its series, their ids, names and units (§4.2): names of members, or paths.
+/// The location of series, ids, names and units in a discovery response, as names of members or
+/// paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DiscoveryShape {
     /// The path of the objects that are series.
     pub series: Option<String>,
-    /// The id of the site.
     pub site: Option<String>,
-    /// The id of the line.
     pub line: Option<String>,
-    /// The id of the machine.
     pub machine: Option<String>,
-    /// The id of the device.
     pub device: Option<String>,
-    /// The tag GUID.
     pub tag: Option<String>,
-    /// The name of the series.
     pub name: Option<String>,
-    /// The unit of the series.
     pub unit: Option<String>,
 }
 
@@ -120,10 +115,7 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// Refuses a shape in which two members of one level have the same name, or one name is empty.
-    ///
-    /// # Errors
-    /// `Kind::ConfigError` that names the member.
+    /// Rejects empty names, and equal names of two members of one level.
     pub fn check(&self) -> Result<()> {
         let top: Vec<&str> =
             [Some(&self.next_cursor), Some(&self.error_member), self.array.as_ref()]
@@ -136,10 +128,10 @@ impl Shape {
         for level in [top, envelope, self.point_members().to_vec()] {
             for (index, name) in level.iter().enumerate() {
                 if name.is_empty() {
-                    return Err(Error::new(Kind::ConfigError, "a member name of Shape is empty"));
+                    return Err(Error::new(Kind::ConfigError, "A member name of Shape is empty."));
                 }
                 if level[..index].contains(name) {
-                    let message = format!("Shape names the member {name:?} twice");
+                    let message = format!("Shape names the member {name:?} twice.");
                     return Err(Error::new(Kind::ConfigError, message));
                 }
             }
@@ -147,7 +139,7 @@ impl Shape {
         Ok(())
     }
 
-    /// The members of a point in the order of the columns.
+    /// The members of a point in column order.
     pub(super) fn point_members(&self) -> [&str; 5] {
         [&self.timestamp_member, &self.value, &self.minimum, &self.maximum, &self.sample_count]
     }

@@ -1,4 +1,4 @@
-//! [`TableBuilder`]: builds a table point by point, without pages.
+//! Builds a table point by point, without pages.
 
 use std::collections::{HashMap, TryReserveError};
 
@@ -6,7 +6,6 @@ use super::columns::{ColumnsBuilder, PointRow};
 use super::point_columns::{Envelope, Identity, PointColumns};
 use crate::error::{Error, Kind, Result};
 
-/// Points under construction.
 pub struct TableBuilder {
     columns: ColumnsBuilder<'static>,
     series: Vec<Identity>,
@@ -15,34 +14,27 @@ pub struct TableBuilder {
 }
 
 impl TableBuilder {
-    /// An empty table with capacity for `rows` points.
     #[must_use]
     pub fn new(rows: usize) -> Self {
         let columns = ColumnsBuilder::new(rows, 0);
         Self { columns, series: Vec::new(), known: HashMap::new(), envelopes: Vec::new() }
     }
 
-    /// Adds the capacity for so many points.
-    ///
-    /// # Errors
-    /// There is not so much memory.
     pub(crate) fn try_reserve(&mut self, rows: usize) -> Result<(), TryReserveError> {
         self.columns.try_reserve(rows)
     }
 
-    /// Gives back unused capacity.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.columns.shrink_to_fit();
     }
 
-    /// The number of points so far.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.columns.rows()
     }
 
-    /// Adds a point: microseconds UTC; value, minimum and maximum; the count. The next call of
-    /// [`TableBuilder::series`] gives its series.
+    /// Adds a point with its timestamp in microseconds UTC. The next call of
+    /// [`TableBuilder::series`] sets its series.
     #[inline]
     pub fn push(&mut self, timestamp: i64, numbers: [Option<f64>; 3], sample_count: Option<i64>) {
         let mut row = PointRow::new(timestamp);
@@ -57,7 +49,7 @@ impl TableBuilder {
         self.columns.push(&row, &[]);
     }
 
-    /// Sets the series of the points that were added since the last call.
+    /// Sets the series of the points added since the last call.
     pub fn series(&mut self, identity: &Identity) {
         let rows = self.envelopes.last().map_or(0, |last| last.rows.end)..self.rows();
         if let Some(last) = self.envelopes.last_mut()
@@ -74,10 +66,7 @@ impl TableBuilder {
         self.envelopes.push(Envelope { series, rows });
     }
 
-    /// All points of these tables, one after the other, without extra columns.
-    ///
-    /// # Errors
-    /// As [`TableBuilder::finish`].
+    /// Concatenates tables without extra columns.
     pub(super) fn joined(tables: &[&PointColumns]) -> Result<PointColumns> {
         let mut joined = Self::new(tables.iter().map(|table| table.rows()).sum());
         for table in tables {
@@ -89,20 +78,16 @@ impl TableBuilder {
         joined.finish()
     }
 
-    /// Adds a point of another table. The next call of [`TableBuilder::series`] gives its series.
+    /// Adds a point of another table. The next call of [`TableBuilder::series`] sets its series.
     #[inline]
     pub(super) fn push_row(&mut self, table: &PointColumns, row: usize) {
         let (numbers, count) = table.values(row);
         self.push(table.timestamps.value(row), numbers, count);
     }
 
-    /// The table, without extra columns.
-    ///
-    /// # Errors
-    /// `Kind::InternalError` if a point has no series.
     pub fn finish(self) -> Result<PointColumns> {
         if self.envelopes.last().map_or(0, |last| last.rows.end) != self.rows() {
-            return Err(Error::new(Kind::InternalError, "a point has no series"));
+            return Err(Error::new(Kind::InternalError, "A point has no series."));
         }
         self.columns.finish(self.series, self.envelopes, &[])
     }

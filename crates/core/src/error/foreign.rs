@@ -138,7 +138,7 @@ impl<'a> Secret<'a> {
 
 /// Makes foreign text safe to show and removes the secrets. Returns `None` if no text remains.
 #[must_use]
-pub(crate) fn shown(text: &str, secrets: &[Secret<'_>]) -> Option<String> {
+pub(crate) fn displayable(text: &str, secrets: &[Secret<'_>]) -> Option<String> {
     let text = text.trim();
     let head = beginning(text, EXCERPT_CHARACTERS * 2);
     let mut safe = redacted(head, secrets);

@@ -7,14 +7,15 @@ use url::{Host, Url};
 
 use crate::error::{Error, Kind, Result};
 
-/// The path of the token endpoint below the base URL (§4.1). It has no version segment (§9).
+/// The path of the token endpoint below the base URL (§4.1). It has no version segment.
 pub(crate) const TOKEN_PATH: &str = "/api/customer/oauth/token";
 
 /// The validated address of the service. All paths of the interface are relative to it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct BaseUrl {
-    /// The address used in requests, without a trailing slash, with a default port (`:443`) if the
-    /// user typed one: the service compares `aud` as text with the address of the request.
+    /// The address used in requests, without a trailing slash. Contains a default port (`:443`) if
+    /// the user typed one, because the service compares `aud` with the address of the request as
+    /// text.
     text: String,
     url: Url,
 }
@@ -23,9 +24,9 @@ impl BaseUrl {
     /// Parses an address: `https://host[:port][/prefix]`, or `http://` on loopback.
     ///
     /// # Errors
-    /// `ConfigError` for another scheme, for user information, a query or a fragment, and for plain
-    /// HTTP to another host than loopback unless `allow_http`. The error does not contain the
-    /// address, which may contain a password.
+    /// `ConfigError` for another scheme; for user information, a query or a fragment; and for plain
+    /// HTTP to a host other than loopback unless `allow_http`. The error omits the address, which
+    /// may contain a password.
     pub fn parse(text: &str, allow_http: bool) -> Result<Self> {
         let text = text.trim();
         let refuse = |what: &str| Err(Error::new(Kind::ConfigError, format!("base_url {what}")));
@@ -46,8 +47,8 @@ impl BaseUrl {
         }
         let base = Self { text: normalized(text, &url), url };
         if base.is_plain() && !base.is_loopback() && !allow_http {
-            return refuse("is plain http: tokens would travel unprotected").map_err(|error| {
-                error.with_hint("use https://, or allow_http=True on a network of your own")
+            return refuse("is plain http, which would send tokens unprotected").map_err(|error| {
+                error.with_hint("use https://, or allow_http=True on your own network")
             });
         }
         Ok(base)
@@ -59,7 +60,7 @@ impl BaseUrl {
         &self.text
     }
 
-    /// The address of the token endpoint: the `aud` of assertions unless configured (§2.1).
+    /// The address of the token endpoint, which is the default `aud` of assertions.
     #[must_use]
     pub(crate) fn token_url(&self) -> String {
         format!("{}{TOKEN_PATH}", self.text)
@@ -94,8 +95,8 @@ impl BaseUrl {
         self.url.host_str().filter(|_| self.is_loopback() && !self.is_loopback_address())
     }
 
-    /// Where a name that is loopback leads, whatever a resolver says: requests to it are taken for requests
-    /// to this machine, which need no TLS.
+    /// The addresses of a loopback name, independent of any resolver. Requests to such a name count
+    /// as local, and need no TLS.
     #[must_use]
     pub(crate) fn loopback_addresses(&self) -> Option<[SocketAddr; 2]> {
         let port = self.url.port_or_known_default().unwrap_or_default();
@@ -135,8 +136,8 @@ fn authority(text: &str) -> &str {
     rest.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
-/// The address with scheme and host in lower case and the host in ASCII, as a request sends them. A
-/// typed port is kept, even if it is the default.
+/// The address as a request sends it: scheme and host in lower case, the host in ASCII. A typed
+/// port is kept, even if it is the default.
 fn normalized(text: &str, url: &Url) -> String {
     let scheme = url.scheme();
     let default = if scheme == "https" { 443 } else { 80 };
@@ -223,7 +224,7 @@ mod tests {
 
     #[test]
     fn k10_backslashes_and_control_characters_are_refused() {
-        // Others than this parser take what follows a backslash for another host, or drop characters.
+        // Other parsers treat the text after a backslash as another host, or drop characters.
         for text in
             ["https://customer.example.com\\@other.example.com", "https://customer\u{7}.com/eu"]
         {

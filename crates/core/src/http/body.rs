@@ -12,23 +12,22 @@ use super::failure;
 use super::inflate::{Encoding, Inflater, wrong_label};
 use crate::error::{Error, Kind, Phase, Result};
 
-/// The encodings that a message names.
+/// The encodings that an error message may name.
 const ENCODINGS: [&str; 6] = ["br", "zstd", "deflate", "compress", "x-compress", "dcz"];
 
 /// The limits of one body.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BodyLimits {
-    /// Most bytes, before and after inflating.
+    /// Maximum number of bytes, before and after decompression.
     pub(super) cap: usize,
-    /// Longest time without data.
+    /// Maximum time without data.
     pub(super) idle: Duration,
-    /// Bytes that must arrive ...
+    /// Minimum number of bytes in each `window`.
     pub(super) window_bytes: usize,
-    /// ... in every period of this length.
     pub(super) window: Duration,
 }
 
-/// Reads a body to its end, and counts its bytes as they come. The caller adds the status to an error.
+/// Reads a body to its end and adds its bytes to `total`. The caller adds the status to an error.
 pub(super) async fn read(
     mut response: Response,
     limits: BodyLimits,
@@ -86,10 +85,10 @@ fn encoding(headers: &HeaderMap) -> Result<Encoding> {
             "gzip" | "x-gzip" if found == Encoding::Identity => found = Encoding::Gzip,
             "gzip" | "x-gzip" => return Err(wrong_label("names gzip twice")),
             other => {
-                // A header may hold anything: only usual names are shown.
+                // A header may contain anything, so only usual names are shown.
                 let shown = ENCODINGS.iter().find(|known| **known == other);
                 let shown = shown.unwrap_or(&"an unusual name");
-                return Err(wrong_label(&format!("is {shown}; only gzip was asked for")));
+                return Err(wrong_label(&format!("is {shown}; only gzip was requested")));
             }
         }
     }
@@ -123,7 +122,7 @@ mod tests {
         let hour = Duration::from_secs(3_600);
         let limits = BodyLimits { cap: 1_000, idle: hour, window_bytes: 20, window: hour };
         let mut inflater = Inflater::new(Encoding::Identity, None, 1_000, &Buffers::default());
-        // Each is given its whole time for twenty bytes.
+        // Each read gets the whole time limit for twenty bytes.
         for (pieces, bytes, ends) in [(2, 20, false), (4, 20, false), (5, 10, true)] {
             let mut total = 0;
             let read = read_window(&mut response, &mut inflater, limits, &mut total);

@@ -1,7 +1,8 @@
 //! [`Buffers`]: a pool of buffers for large bodies.
 //!
 //! A newly allocated megabyte costs about three hundred page faults. In a chain, a page reuses the
-//! buffer of the page before the previous one. There is no `Debug`, because it would show old bodies.
+//! buffer of the page before the previous one. There is no `Debug`, because it would show old
+//! bodies.
 
 use std::sync::{Arc, Weak};
 
@@ -9,13 +10,13 @@ use bytes::Bytes;
 
 use crate::lock::Mutex;
 
-/// Smaller buffers are not pooled.
+/// Minimum capacity of a pooled buffer.
 const SMALLEST: usize = 128 * 1024;
-/// Most bytes of unused buffers in the pool.
+/// Maximum number of bytes of unused buffers in the pool.
 const MOST_KEPT: usize = 8 << 20;
 
-/// A pool of buffers. A buffer returns to the pool when its body is dropped. Nothing waits for the lock:
-/// after a fork, a thread of the parent process may have it.
+/// A pool of buffers. A buffer returns to the pool when its body is dropped. Nothing waits for the
+/// lock, because a thread of the parent process may hold it after a fork.
 #[derive(Clone, Default)]
 pub(super) struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
 
@@ -45,8 +46,8 @@ impl Buffers {
         buffer
     }
 
-    /// The bytes of a body. A buffer of a pooled size returns to the pool when the last reference is
-    /// dropped.
+    /// The bytes of a body. A buffer of a pooled size returns to the pool when the last reference
+    /// is dropped.
     pub(super) fn lend(&self, bytes: Vec<u8>) -> Bytes {
         if is_pooled_size(&bytes) {
             Bytes::from_owner(Lent { bytes, pool: Arc::downgrade(&self.0) })
@@ -59,7 +60,7 @@ impl Buffers {
     pub(super) fn take_back(&self, buffer: Vec<u8>) {
         let Some(mut kept) = self.0.try_lock().filter(|_| is_pooled_size(&buffer)) else { return };
         kept.push(buffer);
-        // Drops the oldest first: the size of the pages may have changed.
+        // Drop the oldest first, because the size of the pages may have changed.
         while kept.iter().map(Vec::capacity).sum::<usize>() > MOST_KEPT {
             kept.remove(0);
         }
@@ -148,7 +149,7 @@ mod tests {
             drop(buffers.lend(Vec::with_capacity(capacity)));
             assert!(kept(&buffers).is_empty(), "{capacity}");
         }
-        // Nor does a very large one take the place of those that are kept.
+        // A very large buffer does not replace the kept ones.
         drop(buffers.lend(Vec::with_capacity(SMALLEST)));
         drop(buffers.lend(Vec::with_capacity(MOST_KEPT + 1)));
         assert_eq!(kept(&buffers), [SMALLEST]);

@@ -14,11 +14,11 @@ use crate::files::{
 
 /// `id-signedData` (RFC 5652 §5.1), the content type of a .p7b file.
 const SIGNED_DATA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.7.2");
-const FORMS: &str = "Known are PEM, DER and PKCS#7 (.p7b).";
+const FORMS: &str = "The file must be PEM, DER or PKCS#7 (.p7b).";
 const COPY_AGAIN: &str = "Copy the complete file again, unchanged.";
 
-/// The reason why a file cannot be used as a bundle. `why` completes a sentence about the file, and `hint`
-/// is advice for the user.
+/// Why a file cannot be used as a bundle. `why` completes a sentence about the file; `hint` is
+/// advice for the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct UnusableBundle {
     pub(super) why: &'static str,
@@ -29,11 +29,10 @@ const fn unusable(why: &'static str, hint: &'static str) -> UnusableBundle {
     UnusableBundle { why, hint }
 }
 
-const EMPTY: UnusableBundle =
-    unusable("is empty", "Check the file or variable that the certificates come from.");
+const EMPTY: UnusableBundle = unusable("is empty", "Check the source of the certificates.");
 const KEY: UnusableBundle = unusable(
-    "contains a private key, and no certificate",
-    "Pass the certificate: the key stays with the server that it belongs to.",
+    "contains a private key and no certificate",
+    "Pass the certificate. The key stays with its server.",
 );
 const NOTHING: UnusableBundle = unusable("contains no certificate", FORMS);
 const DAMAGED: UnusableBundle = unusable("contains a certificate that cannot be read", COPY_AGAIN);
@@ -54,12 +53,14 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unusabl
 /// Returns all certificates, at least one.
 ///
 /// # Errors
-/// The reason as the rest of a sentence, if there is no certificate or any certificate cannot be read.
+/// The reason as the rest of a sentence, if there is no certificate or any certificate cannot be
+/// read.
 pub(crate) fn certificates(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, &'static str> {
     read(bytes).map_err(|unusable| unusable.why)
 }
 
-/// Returns the certificates that can be read, at least one. In PEM, damaged certificates are skipped.
+/// Returns the certificates that can be read, at least one. In PEM, damaged certificates are
+/// skipped.
 pub(super) fn readable(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableBundle> {
     if let Ok(found) = read(bytes) {
         return Ok(found);
@@ -93,7 +94,7 @@ fn found_in(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableBundle
     match text.trim_start().as_bytes() {
         [b'<', ..] => Err(unusable(
             "is a web page",
-            "Download the certificate itself: the page may be a login, or a viewer of the file.",
+            "Download the certificate itself. The page may be a login or a file viewer.",
         )),
         _ => in_der(bytes),
     }
@@ -123,12 +124,12 @@ fn other(block: &Block<'_>) -> UnusableBundle {
     match block.label {
         _ if block.is_private_key() => KEY,
         "PUBLIC KEY" | "RSA PUBLIC KEY" => unusable(
-            "contains a public key, and no certificate",
-            "Pass the certificate of the authority, or of the service.",
+            "contains a public key and no certificate",
+            "Pass the CA certificate, or the service's certificate.",
         ),
         "CERTIFICATE REQUEST" | "NEW CERTIFICATE REQUEST" => unusable(
-            "contains a certificate request, and no certificate",
-            "Pass the certificate that the authority issued for it.",
+            "contains a certificate request and no certificate",
+            "Pass the certificate that the CA issued for it.",
         ),
         _ => NOTHING,
     }

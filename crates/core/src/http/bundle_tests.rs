@@ -19,7 +19,8 @@ fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     [&[tag], length, content].concat()
 }
 
-/// Returns a `SignedData` with these certificates and no signature, like `openssl crl2pkcs7 -nocrl`.
+/// Returns a `SignedData` with these certificates and no signature, like `openssl crl2pkcs7
+/// -nocrl`.
 fn pkcs7(certificates: &[u8]) -> Vec<u8> {
     let data = [0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07, 0x01];
     let signed = [0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07, 0x02];
@@ -89,16 +90,16 @@ fn what_is_no_bundle_of_certificates_is_named() {
         (&b""[..], "is empty"),
         (b" \r\n", "is empty"),
         (b"\xef\xbb\xbf", "is empty"),
-        (KEY, "contains a private key, and no certificate"),
-        (&key, "contains a private key, and no certificate"),
+        (KEY, "contains a private key and no certificate"),
+        (&key, "contains a private key and no certificate"),
         (cut.as_bytes(), "stops within a certificate, before its END line"),
         (b"<!DOCTYPE html><p>Log in</p>", "is a web page"),
         (b"\xfe\xed\xfe\xed\0\0\0\x02", "is a Java key store"),
         (b"nothing", "contains no certificate"),
         (b"0\x03\x02\x01\x05", "contains no certificate"),
         (&block("CERTIFICATE", b"\x30\x01\x05"), "contains a certificate that cannot be read"),
-        (&block("CERTIFICATE REQUEST", b"0"), "contains a certificate request, and no certificate"),
-        (&block("PUBLIC KEY", b"0"), "contains a public key, and no certificate"),
+        (&block("CERTIFICATE REQUEST", b"0"), "contains a certificate request and no certificate"),
+        (&block("PUBLIC KEY", b"0"), "contains a public key and no certificate"),
         (&block("X509 CRL", b"0"), "contains no certificate"),
         (&pkcs7(b""), "contains no certificate"),
         (

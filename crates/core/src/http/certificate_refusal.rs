@@ -1,6 +1,5 @@
-//! Refusals of the client certificate, which every service tells in its own way: by an alert of TLS, by
-//! a page that the terminator before the service writes, or by a JSON error. The interface shows none
-//! (§5.6).
+//! Refusals of the client certificate. Services report them in different ways: by a TLS alert, by a
+//! page of the terminator before the service, or by a JSON error. The interface documents none.
 
 use rustls::AlertDescription;
 
@@ -8,11 +7,11 @@ use super::client_certificate::Presenter;
 use crate::error::{Error, Kind};
 
 const NONE_PRESENTED: &str =
-    "it is a platform-managed service (§5.6): use credential=siteline.MutualTls(\"plant.pem\")";
-const REFUSED: &str = "ask whoever runs the service whether the certificate is registered for your \
-                       integration, and from which authorities it accepts one";
+    "it is a platform-managed service: use credential=siteline.MutualTls(\"plant.pem\")";
+const REFUSED: &str = "ask the operator of the service whether the certificate is registered \
+                       for your integration, and which CAs it accepts";
 
-/// What terminators say of certificates: nginx and Apache.
+/// The messages of nginx and Apache about certificates.
 const SENTENCES: [&str; 5] = [
     "400 The SSL certificate error",
     "400 No required SSL certificate was sent",
@@ -21,11 +20,11 @@ const SENTENCES: [&str; 5] = [
     "SSL client certificate is required",
 ];
 
-/// A page is read no further.
+/// Maximum number of bytes of a page to search.
 const LONGEST_PAGE: usize = 16 * 1024;
 
-/// Whether an alert of the service is about the client certificate. Some are sent for other reasons too,
-/// so it counts whether the service asked for one.
+/// Whether an alert of the service is about the client certificate. Some alerts are sent for other
+/// reasons too; they count only if the service requested a certificate.
 pub(super) fn is_refusal(alert: AlertDescription, presenter: &Presenter) -> bool {
     use AlertDescription as Alert;
     match alert {
@@ -44,16 +43,16 @@ pub(super) fn is_refusal(alert: AlertDescription, presenter: &Presenter) -> bool
     }
 }
 
-/// The error for such an alert. The handshake failed, so the service read no request.
+/// The error for such an alert. The handshake failed, so the service received no request.
 pub(super) fn from_alert(alert: AlertDescription, address: &str, presenter: &Presenter) -> Error {
     use AlertDescription as Alert;
     let is_presented = presenter.certificate.is_some();
     let why = match alert {
         Alert::CertificateExpired => ": it has expired",
         Alert::CertificateRevoked => ": it was revoked",
-        Alert::UnknownCA => ": it comes from an authority that the service does not know",
-        Alert::UnsupportedCertificate => ": it is of a kind that the service does not take",
-        Alert::AccessDenied => ": it is not registered there",
+        Alert::UnknownCA => ": the service does not know its CA",
+        Alert::UnsupportedCertificate => ": the service does not accept this kind",
+        Alert::AccessDenied => ": it is not registered",
         _ => "",
     };
     let message = if is_presented {
@@ -65,8 +64,8 @@ pub(super) fn from_alert(alert: AlertDescription, address: &str, presenter: &Pre
         .with(|context| context.unsent = true)
 }
 
-/// Whether a reply is a page that says so: a terminator such as nginx answers 400 with HTML before the
-/// service sees the request.
+/// Whether a reply is an HTML page about certificates. A terminator such as nginx answers before
+/// the service sees the request.
 pub(super) fn is_page(status: u16, body: &[u8]) -> bool {
     let body = body.trim_ascii_start();
     if matches!(body.first(), Some(b'{' | b'[' | b'"')) {
@@ -80,13 +79,13 @@ pub(super) fn is_page(status: u16, body: &[u8]) -> bool {
     }
 }
 
-/// What a page says, if it is one of the usual sentences. Nothing else of a page is shown.
+/// Returns the usual sentence in a page, if there is one. No other text of a page is shown.
 pub(super) fn title(body: &[u8]) -> Option<&'static str> {
     let page = String::from_utf8_lossy(&body[..body.len().min(LONGEST_PAGE)]).to_ascii_lowercase();
     SENTENCES.into_iter().find(|sentence| page.contains(&sentence.to_ascii_lowercase()))
 }
 
-/// Neither a new token nor a repeat can help.
+/// Marks an error that neither a new token nor a retry can resolve.
 pub(super) fn marked(error: Error, is_presented: bool) -> Error {
     error
         .with_hint(if is_presented { REFUSED } else { NONE_PRESENTED })
@@ -114,7 +113,7 @@ mod tests {
     ];
 
     #[test]
-    fn m1_m2_an_alert_is_a_refusal_only_where_the_service_asked_or_requires_a_certificate() {
+    fn m1_m2_an_alert_is_a_refusal_only_after_a_request() {
         let (silent, asked) = (Presenter::new(None), Presenter::new(None));
         asked.resolve(&[], &[]);
         for alert in ABOUT_CERTIFICATES {
@@ -130,15 +129,15 @@ mod tests {
     }
 
     #[test]
-    fn m2_an_alert_says_what_is_wrong_with_the_certificate_that_was_presented() {
+    fn m2_an_alert_shows_the_fault_of_the_certificate() {
         use AlertDescription as Alert;
         let (none, some) = (Presenter::new(None), Presenter::new(Some(certificate("plant-7"))));
         for (alert, why) in [
             (Alert::CertificateExpired, ": it has expired"),
             (Alert::CertificateRevoked, ": it was revoked"),
-            (Alert::UnknownCA, ": it comes from an authority that the service does not know"),
-            (Alert::UnsupportedCertificate, ": it is of a kind that the service does not take"),
-            (Alert::AccessDenied, ": it is not registered there"),
+            (Alert::UnknownCA, ": the service does not know its CA"),
+            (Alert::UnsupportedCertificate, ": the service does not accept this kind"),
+            (Alert::AccessDenied, ": it is not registered"),
             (Alert::BadCertificate, ""),
         ] {
             let error = from_alert(alert, "plant.example:443", &some);

@@ -1,4 +1,4 @@
-//! [`ClientCertificate`]: what a connection presents to a service that asks for a certificate.
+//! [`ClientCertificate`]: the certificate that connections present if the service requests one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,26 +15,24 @@ pub(crate) struct ClientCertificate {
 }
 
 impl ClientCertificate {
-    /// `thumbprint` tells certificates apart: the SHA-256 of the certificate in base64url (RFC 8705
-    /// §3.1).
+    /// `thumbprint` identifies the certificate: its SHA-256 in base64url (RFC 8705 §3.1).
     #[must_use]
     pub(crate) fn new(key: CertifiedKey, thumbprint: String) -> Self {
         Self { key: Arc::new(key), thumbprint }
     }
 
-    /// The SHA-256 of the certificate in base64url.
     #[must_use]
     pub(crate) fn thumbprint(&self) -> &str {
         &self.thumbprint
     }
 
-    /// Whether both present the same certificates: a chain may be completed under the same certificate.
+    /// Whether both present the same chain. The same certificate may have a chain that was
+    /// completed later.
     #[must_use]
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.key.cert == other.key.cert
     }
 
-    /// The certificates that are presented, its own first.
     #[cfg(test)]
     pub(crate) fn chain(&self) -> &[rustls::pki_types::CertificateDer<'static>] {
         &self.key.cert
@@ -47,13 +45,13 @@ impl fmt::Debug for ClientCertificate {
     }
 }
 
-/// Presents the certificate, if there is one, where a service asks for it; and remembers that it asked,
-/// because a refused handshake does not say why.
+/// Presents the certificate, if there is one, when the service requests it. Remembers the request,
+/// because a refused handshake does not show its reason.
 #[derive(Clone)]
 pub(super) struct Presenter {
     pub(super) certificate: Option<Arc<ClientCertificate>>,
     asked: Arc<AtomicBool>,
-    /// Whether it is known not to refuse handshakes.
+    /// Whether the service is known not to refuse the certificate in handshakes.
     settled: Arc<AtomicBool>,
 }
 
@@ -62,22 +60,22 @@ impl Presenter {
         Self { certificate, asked: Arc::default(), settled: Arc::default() }
     }
 
-    /// Whether the service asked for a certificate in a handshake.
+    /// Whether the service requested a certificate in a handshake.
     pub(super) fn was_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// The service does not refuse the certificate in handshakes: it has replied, or was asked.
+    /// Records that the service does not refuse the certificate in handshakes.
     pub(super) fn settle(&self) {
         self.settled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the service may refuse the certificate in handshakes, for all that is known.
+    /// Whether the service may still refuse the certificate in a handshake.
     pub(super) fn may_be_refused(&self) -> bool {
         self.was_asked() && !self.settled.load(Ordering::Relaxed)
     }
 
-    /// Whether this presents the same certificates, or none as well.
+    /// Whether this presents the same certificate; two without a certificate are equal.
     pub(super) fn presents(&self, certificate: Option<&Arc<ClientCertificate>>) -> bool {
         match (&self.certificate, certificate) {
             (Some(one), Some(other)) => one.is_same(other),
@@ -94,7 +92,8 @@ impl ResolvesClientCert for Presenter {
         _schemes: &[SignatureScheme],
     ) -> Option<Arc<CertifiedKey>> {
         self.asked.store(true, Ordering::Relaxed);
-        // Whatever authorities it names: it may know more of them, and its refusal says more than none.
+        // The CAs that the service names are ignored: it may accept more, and its refusal explains
+        // more than a missing certificate.
         self.certificate.as_ref().map(|certificate| Arc::clone(&certificate.key))
     }
 
@@ -117,7 +116,7 @@ pub(super) mod tests {
     use super::*;
     use crate::http::provider;
 
-    /// What stands for a certificate, by its name; no handshake is made with it.
+    /// A placeholder for a certificate, identified by its name. No handshake uses it.
     pub(in crate::http) fn certificate(name: &str) -> Arc<ClientCertificate> {
         let pem = include_bytes!("../../../../tests/keys/pkcs8.pem");
         let key = PrivateKeyDer::from_pem_slice(pem).expect("a key");
@@ -131,7 +130,7 @@ pub(super) mod tests {
         for certificate in [None, Some(certificate("plant-7"))] {
             let presenter = Presenter::new(certificate.clone());
             let of_the_handshake = presenter.clone();
-            // Without a certificate too, or it would not be asked.
+            // It offers certificates even without one; otherwise rustls would not call it.
             assert!(presenter.has_certs() && !presenter.was_asked());
             let chain = of_the_handshake.resolve(&[], &[]).map(|key| key.cert.clone());
             assert_eq!(chain, certificate.map(|certificate| certificate.chain().to_vec()));

@@ -31,10 +31,11 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// Loads the trusted certificates; opens nothing yet.
+    /// Loads the trusted certificates without opening a connection.
     ///
     /// # Errors
-    /// `TlsError` where there is no certificate to trust; `ProxyError` and `ConfigError` for settings.
+    /// `TlsError` without any certificate to trust; `ProxyError` and `ConfigError` for invalid
+    /// settings.
     pub(super) fn new(
         base: &BaseUrl,
         settings: &TransportSettings,
@@ -76,13 +77,13 @@ fn builder(
         Some((name, addresses)) => builder.resolve_to_addrs(name, &addresses),
         None => builder,
     };
-    // The library would look for a proxy in the variables, and read them in another way.
+    // reqwest would read the proxy variables itself, with other rules.
     let Some(tunnel) = proxy else { return Ok(builder.no_proxy()) };
     let proxy = tunnel.for_library().map_err(|_| failure::unusable_settings())?;
     Ok(builder.proxy(proxy))
 }
 
-/// The provider is named, because a process may have installed another one for itself (K15).
+/// The provider is explicit because the process may have installed another one as its default.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(aws_lc_rs::default_provider())
 }
@@ -101,7 +102,7 @@ fn tls(base: &BaseUrl, trust: &Trust, presenter: Presenter) -> Result<ClientConf
     Ok(config)
 }
 
-/// `None` for plain HTTP, which needs no certificate.
+/// Returns `None` for plain HTTP, which needs no certificate.
 fn trusted(
     base: &BaseUrl,
     trust: &Trust,

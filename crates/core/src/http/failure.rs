@@ -1,5 +1,5 @@
 //! Converts errors of reqwest, hyper and rustls. Their text is never shown, because it contains
-//! addresses with queries: the messages are our own, chosen by the types of the causes.
+//! addresses with queries. The messages are chosen by the types of the causes.
 
 use std::error::Error as StdError;
 use std::io;
@@ -16,14 +16,14 @@ use crate::error::{Error, Kind, Phase, excerpt};
 use crate::system;
 
 /// The hint of TLS errors that a certificate setting may solve.
-pub(super) const TRUST_HINT: &str = "if the service's certificate comes from an authority of your own, name \
-it with ca_bundle=, SSL_CERT_FILE or SSL_CERT_DIR";
+pub(super) const TRUST_HINT: &str = "if the service's certificate comes from a private \
+CA, name the CA with ca_bundle=, SSL_CERT_FILE or SSL_CERT_DIR";
 
 const NOT_REACHED: &str = "no connection to it";
 const NO_ADDRESS: &str = "the host name could not be resolved";
 const NEEDS_A_USER: &str = "it requires another user or password (407)";
 
-/// The alert that ended a connection of HTTP/2, which keeps only the text of what ended it.
+/// Finds the alert that ended an HTTP/2 connection, which keeps only the text of its error.
 fn alert_of_text(causes: &[&(dyn StdError + 'static)]) -> Option<rustls::Error> {
     let texts: Vec<String> = causes.iter().map(ToString::to_string).collect();
     (0..=u8::MAX)
@@ -31,7 +31,8 @@ fn alert_of_text(causes: &[&(dyn StdError + 'static)]) -> Option<rustls::Error> 
         .find(|alert| texts.contains(&alert.to_string()))
 }
 
-/// All causes of an error, outermost first. `source()` of an [`io::Error`] skips the error inside.
+/// All causes of an error, outermost first. `source()` of an [`io::Error`] would skip its inner
+/// error.
 fn causes<'a>(error: &'a (dyn StdError + 'static)) -> Vec<&'a (dyn StdError + 'static)> {
     let mut found: Vec<&'a (dyn StdError + 'static)> = Vec::new();
     let mut next = Some(error);
@@ -49,8 +50,8 @@ fn find<'a, T: StdError + 'static>(causes: &[&'a (dyn StdError + 'static)]) -> O
     causes.iter().find_map(|cause| cause.downcast_ref::<T>())
 }
 
-/// A failure before the headers of a reply arrived.
-/// `proxy` is the address of the proxy in use, without its password.
+/// Converts a failure before the headers of a reply arrived. `proxy` is the address of the proxy in
+/// use, without its password.
 pub(super) fn from_request(
     error: reqwest::Error,
     base: &BaseUrl,
@@ -61,7 +62,7 @@ pub(super) fn from_request(
     let causes = causes(&error);
     let alert = alert_of_text(&causes);
     if let Some(tls) = find::<rustls::Error>(&causes).or(alert.as_ref()) {
-        // An alert may also arrive after the handshake, when the request was sent.
+        // An alert may also arrive after the handshake, when the request was already sent.
         let unsent = error.is_connect();
         let address = base.host_and_port();
         return match tls {
@@ -109,7 +110,7 @@ pub(super) fn from_request(
     })
 }
 
-/// A failure while a body was read.
+/// Converts a failure while a body was read.
 pub(super) fn from_body(error: reqwest::Error) -> Error {
     let error = error.without_url();
     let causes = causes(&error);
@@ -119,7 +120,7 @@ pub(super) fn from_body(error: reqwest::Error) -> Error {
     Error::new(Kind::TruncatedBody, format!("the body of the reply is truncated: {}", how(&causes)))
 }
 
-/// The reqwest client could not be created.
+/// The error if the reqwest client cannot be created.
 pub(super) fn unusable_settings() -> Error {
     Error::new(
         Kind::ConfigError,
@@ -128,7 +129,7 @@ pub(super) fn unusable_settings() -> Error {
     .with(|context| context.unsent = true)
 }
 
-/// This machine has no certificates to trust.
+/// The error if this machine has no trusted certificates.
 pub(super) fn no_store() -> Error {
     if let Some(error) = system::exhausted_files() {
         return unread_trust("this machine's trusted certificates cannot be read", &error);
@@ -141,7 +142,7 @@ pub(super) fn no_store() -> Error {
     .with(|context| context.unsent = true)
 }
 
-/// Certificates to trust that cannot be read for the moment.
+/// The error if trusted certificates cannot be read at the moment.
 pub(super) fn unread_trust(what: &str, error: &io::Error) -> Error {
     Error::system(Kind::TlsError, what, error).with(|context| context.unsent = true)
 }
@@ -169,12 +170,12 @@ fn from_connect(
     }
 }
 
-/// The error that says what the system lacks for the moment: threads, open files.
+/// Finds the cause that shows a temporary shortage of the system, such as threads or open files.
 fn refused_by_system<'a>(causes: &[&'a (dyn StdError + 'static)]) -> Option<&'a io::Error> {
     causes.iter().filter_map(|cause| cause.downcast_ref()).find(|error| system::is_passing(error))
 }
 
-/// A name that could not be looked up. If the system refused a thread, no attempt follows.
+/// The error of a failed lookup. It is not retried if the system refused a thread.
 pub(super) fn not_looked_up(host: &str, error: &io::Error) -> Error {
     if !system::is_passing(error) {
         return unresolved(host);
@@ -183,23 +184,23 @@ pub(super) fn not_looked_up(host: &str, error: &io::Error) -> Error {
     Error::system(Kind::TransportError, message, error).with(|context| context.unsent = true)
 }
 
-/// A name without an address.
+/// The error of a name without an address.
 pub(super) fn unresolved(host: &str) -> Error {
     let message = format!("the host name {host} could not be resolved");
     Error::new(Kind::TransportError, message).with(|context| context.unsent = true)
 }
 
-/// An address that accepts no connection.
+/// The error of an address that accepts no connection.
 pub(super) fn unreached(address: &str, error: &io::Error) -> Error {
     unconnected(address, &why_unreached(error)).advised_by(error)
 }
 
-/// The same in a few words.
+/// The reason alone, in a few words.
 pub(super) fn why_unreached(error: &io::Error) -> String {
     why(&causes(error))
 }
 
-/// How a connection failed, or what the system lacks for it.
+/// How a connection failed, or which resource the system lacks.
 fn why(causes: &[&(dyn StdError + 'static)]) -> String {
     refused_by_system(causes).map_or_else(|| how(causes).to_owned(), system::reason)
 }
@@ -209,7 +210,7 @@ fn unconnected(address: &str, why: &str) -> Error {
     Error::new(Kind::TransportError, message).with(|context| context.unsent = true)
 }
 
-/// A handshake outside a request that failed.
+/// Converts a failed handshake outside a request.
 pub(super) fn from_handshake(error: &io::Error, address: &str, presenter: &Presenter) -> Error {
     let causes = causes(error);
     match find::<rustls::Error>(&causes) {
@@ -230,7 +231,7 @@ pub(super) fn connect_timeout(address: &str, proxy: Option<&str>) -> Error {
     })
 }
 
-/// How a connection ended, by the kinds of the errors.
+/// How a connection ended, by the kinds of the causes.
 fn how(causes: &[&(dyn StdError + 'static)]) -> &'static str {
     let io = causes.iter().filter_map(|cause| cause.downcast_ref::<io::Error>());
     for error in io {
@@ -253,8 +254,8 @@ fn how(causes: &[&(dyn StdError + 'static)]) -> &'static str {
     "connection lost"
 }
 
-/// Why a proxy did not connect, recognised by the names of the variants: the libraries do not export the
-/// types.
+/// Why a proxy did not connect. The libraries do not export the error types, so their `Debug` names
+/// are compared.
 fn tunnel_refusal(cause: &(dyn StdError + 'static)) -> Option<&'static str> {
     let name = format!("{cause:?}");
     [
@@ -289,7 +290,7 @@ fn unreached_proxy(proxy: &str, host: &str, causes: &[&(dyn StdError + 'static)]
     }
 }
 
-/// The proxy answered with this status: the request did not reach the service.
+/// The error of a proxy's reply with this status. The request did not reach the service.
 pub(super) fn proxy_refused(proxy: &str, host: &str, status: u16) -> Error {
     let error = match status {
         407 => from_proxy(proxy, host, NEEDS_A_USER),
@@ -300,7 +301,7 @@ pub(super) fn proxy_refused(proxy: &str, host: &str, status: u16) -> Error {
 
 /// The error of plain HTTP that was sent to a port with TLS.
 pub(super) fn plain_to_tls(address: &str) -> Error {
-    Error::new(Kind::TlsError, format!("{address} speaks TLS, and plain HTTP was sent"))
+    Error::new(Kind::TlsError, format!("{address} speaks TLS, but plain HTTP was sent"))
         .with_hint("write base_url= with https://")
 }
 
@@ -310,14 +311,14 @@ fn from_tls(error: &rustls::Error, address: &str) -> Error {
         .with_hint(hint)
 }
 
-/// Why a handshake failed, and what helps.
+/// Describes why a handshake failed, with a hint.
 pub(crate) fn handshake_problem(error: &rustls::Error) -> (String, &'static str) {
     use rustls::Error as Tls;
     match error {
         Tls::InvalidCertificate(problem) => certificate_problem(problem),
         Tls::InvalidMessage(_) | Tls::InappropriateMessage { .. } => (
-            "it does not speak TLS on this port; perhaps it speaks plain HTTP".to_owned(),
-            "check the port in base_url=; plain HTTP to other hosts than loopback needs \
+            "it does not speak TLS on this port, and may speak plain HTTP".to_owned(),
+            "check the port in base_url=; plain HTTP to hosts other than loopback needs \
              allow_http=True",
         ),
         Tls::PeerIncompatible(_)
@@ -325,51 +326,50 @@ pub(crate) fn handshake_problem(error: &rustls::Error) -> (String, &'static str)
             AlertDescription::ProtocolVersion | AlertDescription::InsufficientSecurity,
         ) => (
             "it offers no version of TLS that is considered safe (1.2 or 1.3)".to_owned(),
-            "no setting helps: the service, or a proxy before it, must offer one",
+            "no setting helps: the service, or a proxy before it, must offer one of them",
         ),
         Tls::AlertReceived(AlertDescription::HandshakeFailure) => (
             "it refused the handshake: it shares no cipher with siteline".to_owned(),
-            "ask whoever runs the service, or the proxy",
+            "ask the operator of the service or the proxy",
         ),
         Tls::AlertReceived(_) => {
-            ("it refused the handshake".to_owned(), "ask whoever runs the service, or the proxy")
+            ("it refused the handshake".to_owned(), "ask the operator of the service or the proxy")
         }
-        _ => ("the handshake failed".to_owned(), "ask whoever runs the service, or the proxy"),
+        _ => ("the handshake failed".to_owned(), "ask the operator of the service or the proxy"),
     }
 }
 
-/// What is wrong with a certificate, and what helps. A setting helps only against an unknown authority.
+/// Describes the fault of a certificate, with a hint. A setting helps only against an unknown CA.
 fn certificate_problem(problem: &CertificateError) -> (String, &'static str) {
     use CertificateError as Certificate;
-    const RENEW: &str = "if this machine's clock is right, whoever runs the service must renew it";
+    const RENEW: &str = "if this machine's clock is right, the operator must renew it";
     const CLOCK: &str = "check this machine's clock";
-    const NAME: &str = "base_url= must have a host name that the certificate has";
-    const RUN: &str = "ask whoever runs the service";
+    const NAME: &str = "base_url= must have a host name of the certificate";
+    const RUN: &str = "ask the operator of the service";
     match problem {
         Certificate::Expired => ("its certificate has expired".to_owned(), RENEW),
         Certificate::ExpiredContext { time, not_after } => (
-            format!("its certificate has expired: on {}, now is {}", day(*not_after), day(*time)),
+            format!("its certificate expired on {}, now is {}", day(*not_after), day(*time)),
             RENEW,
         ),
         Certificate::NotValidYet => ("its certificate is not valid yet".to_owned(), CLOCK),
         Certificate::NotValidYetContext { time, not_before } => {
             let (from, now) = (day(*not_before), day(*time));
-            (format!("its certificate is not valid yet: from {from} on, now is {now}"), CLOCK)
+            (format!("its certificate is valid from {from}, now is {now}"), CLOCK)
         }
         Certificate::NotValidForName => {
             ("its certificate is for another host name".to_owned(), NAME)
         }
         Certificate::NotValidForNameContext { presented, .. } if presented.is_empty() => (
-            "its certificate has no host name as subjectAltName, and its common name does not \
-             count"
+            "its certificate has no host name as subjectAltName, and its common name is ignored"
                 .to_owned(),
-            "make it again with a name: openssl req -x509 -addext subjectAltName=DNS:HOST",
+            "create it again with a name: openssl req -x509 -addext subjectAltName=DNS:HOST",
         ),
         Certificate::NotValidForNameContext { presented, .. } => {
             (format!("its certificate is for another host name: {}", names(presented)), NAME)
         }
         Certificate::UnknownIssuer => {
-            ("its certificate comes from an unknown authority".to_owned(), TRUST_HINT)
+            ("its certificate was issued by an unknown authority".to_owned(), TRUST_HINT)
         }
         Certificate::Revoked => ("its certificate was revoked".to_owned(), RUN),
         other => {
@@ -379,26 +379,26 @@ fn certificate_problem(problem: &CertificateError) -> (String, &'static str) {
     }
 }
 
-/// What is wrong with a certificate of an uncommon form, mostly one that was made by hand.
+/// Describes the fault of an unusual certificate, mostly one that was made by hand.
 fn rare_problem(problem: &CertificateError) -> Option<(&'static str, &'static str)> {
     use CertificateError as Certificate;
-    const AGAIN: &str = "whoever runs the service must have it made again";
+    const AGAIN: &str = "the operator must have it issued again";
     Some(match problem {
         Certificate::InvalidPurpose | Certificate::InvalidPurposeContext { .. } => {
-            ("is not for servers: its extended key usage has no serverAuth", AGAIN)
+            ("is not for servers: its extended key usage lacks serverAuth", AGAIN)
         }
         Certificate::UnsupportedSignatureAlgorithmContext { .. }
         | Certificate::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
-            ("is signed in a way that is not considered safe, such as with SHA-1", AGAIN)
+            ("has a signature that is not considered safe, such as SHA-1", AGAIN)
         }
         Certificate::BadSignature => {
-            ("has a signature that does not belong to its key or its authority", AGAIN)
+            ("has a signature that does not match its key or its CA", AGAIN)
         }
-        // The library has a text for these and no type: the name of its variant.
+        // The library has no type for these, only the name of a variant as text.
         Certificate::Other(other) => match other.to_string().as_str() {
             text if text.contains("CaUsedAsEndEntity") => (
-                "is self-signed or an authority's own, and is not among the trusted ones",
-                "if you trust it, name this certificate itself with ca_bundle=, or one that was \
+                "is self-signed or a CA's own, and is not trusted",
+                "if you trust it, name this certificate with ca_bundle=, or use one that was \
                  issued for the service",
             ),
             text if text.contains("UnsupportedCriticalExtension") => {
@@ -406,7 +406,7 @@ fn rare_problem(problem: &CertificateError) -> Option<(&'static str, &'static st
             }
             text if text.contains("UnsupportedCertVersion") => (
                 "is of X.509 version 1, which has no host names",
-                "make it again as version 3: openssl req -x509 -addext subjectAltName=DNS:HOST",
+                "create it again as version 3: openssl req -x509 -addext subjectAltName=DNS:HOST",
             ),
             _ => return None,
         },
@@ -419,7 +419,7 @@ fn day(time: UnixTime) -> String {
     Timestamp::from_second(second).map_or("an unknown time".to_owned(), |time| time.to_string())
 }
 
-/// The first names of a certificate, as they may stand in a text.
+/// The first names of a certificate, for an error message.
 fn names(presented: &[String]) -> String {
     let shown: Vec<String> =
         presented.iter().take(3).map(|name| excerpt(plain_name(name))).collect();
@@ -427,7 +427,7 @@ fn names(presented: &[String]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// The name itself: the library writes it as `DnsName("plant.example")`.
+/// Extracts the name from the library's form, `DnsName("plant.example")`.
 fn plain_name(presented: &str) -> &str {
     let inner = presented.split_once('(').and_then(|(kind, rest)| {
         let is_kind = !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_alphabetic());
@@ -436,12 +436,12 @@ fn plain_name(presented: &str) -> &str {
     inner.map_or(presented, |name| name.trim_matches('"'))
 }
 
-/// P4: a request whose URL no HTTP message of the library can hold.
+/// The error of a request whose URL is too long for the HTTP library.
 pub(super) fn too_long_url(url: &Url) -> Error {
     let (path, length) = (url.path(), url.as_str().len());
     let message = format!("GET {path} was not sent: its URL would have {length} bytes");
     Error::new(Kind::RequestRejected, message)
-        .with_hint("A URL has at most 65,534 bytes: ask for less in one query.")
+        .with_hint("A URL has at most 65,534 bytes: request less in one query.")
         .with(|context| context.unsent = true)
 }
 
@@ -450,14 +450,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn m1_m2_an_alert_of_which_only_the_text_is_left_is_found() {
+    fn m1_m2_an_alert_is_found_by_its_text() {
         let alert = rustls::Error::AlertReceived(AlertDescription::CertificateRequired);
         for (text, expected) in [
             (alert.to_string(), Some(alert.clone())),
             (format!("the service says: {alert}"), None),
             ("received nothing".to_owned(), None),
         ] {
-            // As h2 has it: the kind and the text of the error of the connection.
+            // h2 keeps the kind and the text of the connection's error.
             let error = io::Error::new(io::ErrorKind::InvalidData, text);
             assert_eq!(alert_of_text(&causes(&error)), expected);
         }
@@ -472,11 +472,11 @@ mod tests {
             (invalid(CertificateError::UnknownIssuer), "unknown authority", "SSL_CERT_FILE"),
             (invalid(CertificateError::NotValidForName), "another host name", "base_url="),
             (invalid(CertificateError::Expired), "has expired", "renew"),
-            (invalid(CertificateError::Revoked), "was revoked", "runs the service"),
+            (invalid(CertificateError::Revoked), "was revoked", "the operator"),
             (alert(AlertDescription::ProtocolVersion), "no version of TLS", "must offer one"),
-            (alert(AlertDescription::HandshakeFailure), "no cipher", "runs the service"),
+            (alert(AlertDescription::HandshakeFailure), "no cipher", "the operator"),
         ] {
-            // As reqwest returns it: inside two `io::Error`s, whose `source()` skips it.
+            // reqwest wraps the error in two `io::Error`s, and their `source()` skips it.
             let wrapped = io::Error::other(io::Error::other(error));
             let found = causes(&wrapped);
             let tls = find::<Tls>(&found).expect("found inside");

@@ -52,19 +52,19 @@ fn h20_a_certificate_out_of_its_time_is_told_with_both_times() {
     for (problem, expected, hint) in [
         (
             Certificate::ExpiredContext { time: after, not_after: before },
-            "has expired: on 2026-10-31T23:59:59Z, now is 2026-11-01T00:00:00Z",
+            "expired on 2026-10-31T23:59:59Z, now is 2026-11-01T00:00:00Z",
             "must renew it",
         ),
         (
             Certificate::NotValidYetContext { time: before, not_before: after },
-            "is not valid yet: from 2026-11-01T00:00:00Z on, now is 2026-10-31T23:59:59Z",
+            "is valid from 2026-11-01T00:00:00Z, now is 2026-10-31T23:59:59Z",
             "check this machine's clock",
         ),
         (Certificate::NotValidYet, "is not valid yet", "check this machine's clock"),
-        (Certificate::BadEncoding, "is not valid", "ask whoever runs the service"),
+        (Certificate::BadEncoding, "is not valid", "ask the operator of the service"),
         (
             Certificate::ExpiredContext { time: after, not_after: unix(u64::MAX) },
-            "has expired: on an unknown time, now is 2026-11-01T00:00:00Z",
+            "expired on an unknown time, now is 2026-11-01T00:00:00Z",
             "must renew it",
         ),
     ] {

@@ -1,4 +1,4 @@
-//! [`Inflater`]: collects the bytes of a body and inflates them if `Content-Encoding` says gzip.
+//! [`Inflater`]: collects a body, and decompresses it if `Content-Encoding` is gzip.
 
 use bytes::Bytes;
 use flate2::{Decompress, FlushDecompress, Status};
@@ -8,18 +8,19 @@ use super::buffers::Buffers;
 use crate::error::{Error, Kind, Result};
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// The first bytes of every member: the magic and the only method (RFC 1952 §2.3.1).
+/// The first bytes of every member: the magic and the only defined method (RFC 1952 §2.3.1).
 const GZIP_MEMBER: [u8; 3] = [0x1f, 0x8b, 8];
 const FLAGS: usize = 3;
 const FLAG_HEADER_CHECKSUM: u8 = 2;
-/// The largest window of gzip.
+/// The base-2 logarithm of gzip's largest window.
 const WINDOW_BITS: u8 = 15;
 const FIRST_CAPACITY: usize = 64 * 1024;
-/// A body may have so many members, and another one for so many bytes: each takes a window of memory.
+/// Maximum number of members in a body. Each one allocates a window.
 const MEMBERS: usize = 64;
+/// Another member is allowed for each full this many bytes.
 const BYTES_OF_A_MEMBER: usize = 4 * 1024;
-/// A gzip body up to this size is collected and inflated at once, which takes less than half the time
-/// of streaming.
+/// Maximum size of a gzip body that is decompressed at once, which takes less than half the time of
+/// streaming.
 const MOST_COLLECTED: usize = 4 << 20;
 
 /// The `Content-Encoding` of a body.
@@ -29,7 +30,7 @@ pub(super) enum Encoding {
     Gzip,
 }
 
-/// A body that is being received: never more bytes than the cap.
+/// A body that is being received. It never exceeds the cap.
 pub(super) struct Inflater {
     /// The first two bytes, which must match the encoding.
     head: Vec<u8>,
@@ -46,7 +47,7 @@ enum BodySink {
 }
 
 impl Inflater {
-    /// `announced` is the length that the headers give.
+    /// `announced` is the length in the headers.
     pub(super) fn new(
         encoding: Encoding,
         announced: Option<usize>,
@@ -98,7 +99,7 @@ impl Inflater {
         match (&self.sink, self.head == GZIP_MAGIC) {
             (BodySink::Plain(_), true) => Err(wrong_label("is missing, but the body is gzip")),
             (BodySink::Collected(_) | BodySink::Stream(_), false) => {
-                Err(wrong_label("says gzip, but the body is not gzip"))
+                Err(wrong_label("is gzip, but the body is not gzip"))
             }
             _ => Ok(()),
         }
@@ -120,17 +121,18 @@ impl Inflater {
             BodySink::Stream(stream) => stream.finish()?,
         };
         if bytes.starts_with(&GZIP_MAGIC) {
-            return Err(wrong_label("says gzip once, but the body is gzip twice"));
+            return Err(wrong_label("is gzip once, but the body is gzip twice"));
         }
         Ok(self.buffers.lend(bytes))
     }
 }
 
-/// Inflates a complete body of one member within the cap. `None` for several members, or a damaged,
-/// truncated or too large body: [`GzipStream`] finds out which.
+/// Decompresses a complete body of one member within the cap. Returns `None` for several members
+/// and for a damaged, truncated or too large body; [`GzipStream`] then finds the cause.
 fn at_once(body: &[u8], cap: usize, buffers: &Buffers) -> Option<Vec<u8>> {
-    // libdeflate inflates only the first member, and ignores the optional checksum of its header.
-    // Without an early end the compiler vectorizes the search, which makes it ten times as fast.
+    // libdeflate decompresses only the first member, and ignores the optional checksum of its
+    // header. Without an early exit the compiler vectorizes this search, which makes it ten times
+    // as fast.
     let [first, second, third] = GZIP_MEMBER;
     let members = body.get(1..)?.windows(3).fold(0, |found, bytes| {
         let difference = (bytes[0] ^ first) | (bytes[1] ^ second) | (bytes[2] ^ third);
@@ -147,12 +149,12 @@ fn at_once(body: &[u8], cap: usize, buffers: &Buffers) -> Option<Vec<u8>> {
     }
     let mut bytes = buffers.with_length(size);
     let written = Decompressor::new().gzip_decompress(body, &mut bytes).ok()?;
-    // libdeflate does not report where the member ends: a match means that nothing follows it.
+    // libdeflate does not report the end of the member. A match means that nothing follows it.
     let is_last = u32::from_le_bytes(*rest.last_chunk()?) == crc32(&bytes);
     (written == size && is_last).then_some(bytes)
 }
 
-/// Inflates the bytes as they arrive, directly into the output buffer.
+/// Decompresses the bytes as they arrive, directly into the output buffer.
 struct GzipStream {
     inflate: Decompress,
     /// The current member has ended; another may follow (RFC 1952 §2.2).
@@ -217,7 +219,7 @@ fn truncated(what: &str) -> Error {
 
 fn too_large(cap: usize) -> Error {
     Error::new(Kind::BodyTooLarge, format!("the body of the reply is larger than {cap} bytes"))
-        .with_hint("ask for less at once (page_size=), or raise max_body_bytes=")
+        .with_hint("request less at once (page_size=), or raise max_body_bytes=")
 }
 
 /// A buffer that grows up to a cap.
@@ -244,7 +246,8 @@ impl Capped {
         Ok(())
     }
 
-    /// Reserves at least one byte; at the cap, one byte more, to detect a body that is too large.
+    /// Reserves at least one byte. At the cap it reserves one byte more, to detect a body that is
+    /// too large.
     fn reserve_one(&mut self) {
         if self.bytes.len() == self.bytes.capacity() {
             self.grow(self.bytes.len() + 1, self.cap.saturating_add(1));
@@ -363,7 +366,8 @@ mod tests {
     }
 
     proptest! {
-        /// Also for bodies that are truncated, damaged, of several members or followed by other bytes.
+        /// Includes bodies that are truncated, damaged, followed by other bytes, or have several
+        /// members.
         #[test]
         fn inflating_at_once_and_streaming_give_the_same_bytes(
             texts in prop::collection::vec(("[a-d]{0,300}", 0_u32..10), 1..3),

@@ -21,7 +21,8 @@ fn noise(length: usize) -> Vec<u8> {
 
 #[test]
 fn h14_the_cap_holds_for_what_arrives_as_for_what_it_inflates_to() {
-    // Members that inflate to nothing: without end they would never reach a cap of what is inflated.
+    // Members that inflate to nothing: without end they would never reach a cap of what is
+    // inflated.
     let empty = gzip(b"");
     let cap = 50 * empty.len();
     for (members, fits) in [(49, true), (50, true), (51, false)] {

@@ -1,29 +1,5 @@
-//! HTTP: sends requests, retries and counts them. Keys, tokens and points are handled elsewhere.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `base_url` | the address of the service |
-//! | `transport` | one attempt: one request, one reply with its complete body |
-//! | `transport_settings` | the limits of a connection, whom it trusts, its proxy |
-//! | `connections` | the pool of connections, with its TLS settings |
-//! | `client_certificate` | what a connection presents where the service asks for a certificate |
-//! | `body` | reading that body within its time limits |
-//! | `inflate` | inflating that body up to a cap |
-//! | `buffers` | a pool of buffers for large bodies |
-//! | `trust` | which certificates are trusted |
-//! | `bundle` | the certificates that a file contains |
-//! | `server_verifier` | whether the certificate of a service is trusted |
-//! | `proxy` | which proxy the requests use |
-//! | `no_proxy` | the hosts that `NO_PROXY` names |
-//! | `path_probe` | the way to the service, step by step, and reasons that the HTTP library loses |
-//! | `failure` | errors of the HTTP library, converted |
-//! | `problem` | error replies of the service |
-//! | `certificate_refusal` | refusals of the client certificate |
-//! | `note` | what an observer of a client is told of each request |
-//! | `open_note` | its making, from the beginning of an attempt to its end |
-//! | `retry` | the retry policy |
-//! | `retry_after` | the header `Retry-After` |
-//! | `allowance` | the daily allowance, counted before a request is sent, in memory or in a file |
+//! HTTP: sends requests, retries them and counts them. Keys, tokens and points are handled
+//! elsewhere.
 
 pub mod allowance;
 pub mod base_url;

@@ -1,5 +1,5 @@
-//! Looks up host names on our own threads. If the system refuses to start a thread, the HTTP library's
-//! resolver panics or waits forever.
+//! Looks up host names on our own threads. If the system refuses to start a thread, the HTTP
+//! library's resolver panics or waits forever.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -22,14 +22,11 @@ impl Resolve for Names {
     }
 }
 
-/// Returns the addresses of a host.
-///
-/// # Errors
-/// Returns the resolver's error, or the system's error if it refuses a thread or an open file.
+/// Looks up a host. Returns the system's error if it refuses a thread or an open file.
 pub(super) async fn addresses(
     host: impl ToSocketAddrs + Send + 'static,
 ) -> io::Result<Vec<SocketAddr>> {
     let look_up = move || host.to_socket_addrs().map(Iterator::collect::<Vec<_>>);
-    // If the resolver cannot open its files, its error is misleading, so the real cause replaces it.
+    // A resolver without open files reports a misleading error, so the real cause replaces it.
     on_thread(look_up).await?.map_err(|error| exhausted_files().unwrap_or(error))
 }

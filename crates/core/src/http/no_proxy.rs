@@ -1,5 +1,5 @@
-//! `NO_PROXY`: the hosts that are reached without a proxy. The rules follow curl. Three more forms are
-//! accepted, which curl ignores: an IPv6 address in brackets, a port, and `*.` before a name.
+//! `NO_PROXY`: the hosts that are reached without a proxy. The rules follow curl. Three more forms
+//! are accepted, which curl ignores: an IPv6 address in brackets, a port, and `*.` before a name.
 
 use std::net::IpAddr;
 
@@ -38,8 +38,8 @@ fn without_port(entry: &str) -> (&str, Option<u16>) {
     }
 }
 
-/// Returns whether an entry includes a host name. An entry includes its own name and all subdomains, with
-/// or without a leading dot. With a leading `*.` it includes only the subdomains.
+/// Returns whether an entry includes a host name. An entry includes its own name and all
+/// subdomains, with or without a leading dot. With a leading `*.` it includes only the subdomains.
 fn is_in_domain(entry: &str, host: &str) -> bool {
     let entry = entry.trim_end_matches('.');
     if let Some(domain) = entry.strip_prefix("*.") {

@@ -1,5 +1,5 @@
-//! [`RequestNote`]: what an [`Observer`] of a client is told of one request. Never a token, an assertion
-//! or a cursor: of the address it has no query.
+//! [`RequestNote`]: the facts about one request for an [`Observer`]. It contains no token,
+//! assertion, cursor or query.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,11 +12,8 @@ use crate::error::Kind;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RequestKind {
-    /// An access token (§4.1).
     Token,
-    /// The discovery document (§4.2).
     Discovery,
-    /// A page (§4.3).
     Data,
 }
 
@@ -44,29 +41,29 @@ pub struct RequestNote {
     pub url: String,
     /// The status of the reply; `None` without one.
     pub status: Option<u16>,
-    /// Why it failed, also with status 200: a body may be cut.
+    /// Why it failed. A reply with status 200 may fail too if its body is truncated.
     pub error: Option<Kind>,
     /// Whether its caller gave up before the reply was complete.
     pub is_abandoned: bool,
-    /// Whether a byte of it may have left: if not, it is not counted in the allowance.
+    /// Whether any byte may have been sent. Otherwise the allowance does not count it.
     pub is_sent: bool,
-    /// When it began, by the clock of the client.
+    /// When it began, by the client's clock.
     pub started: Timestamp,
-    /// The time until its reply was complete, or until it failed.
+    /// The time until the reply was complete or the request failed.
     pub duration: Duration,
-    /// The bytes of the reply's body, as they came.
+    /// The bytes of the reply's body, before decompression.
     pub bytes: u64,
-    /// The points on the page, repeats included; `None` if it brought no page.
+    /// The points on the page, including repeats; `None` without a page.
     pub points: Option<u64>,
-    /// Which attempt of its call it was, from 1.
+    /// The number of the attempt within its call, starting at 1.
     pub attempt: u32,
-    /// How the attempt before it ended, in a few words.
+    /// How the previous attempt ended, in a few words.
     pub reason: Option<String>,
-    /// The pause after that.
+    /// The pause after the previous attempt.
     pub waited: Duration,
-    /// The feed of a sync that it was made for.
+    /// The feed of a sync that the request belongs to.
     pub feed: Option<Arc<str>>,
-    /// The requests that are left of the allowance after it, if that is known.
+    /// The remaining requests of the allowance, if known.
     pub allowance_left: Option<u64>,
 }
 
@@ -92,37 +89,37 @@ impl RequestNote {
     }
 }
 
-/// Is told of the requests of a client.
+/// Is notified of the requests of a client.
 pub trait Observer: Send + Sync {
-    /// Who gets the note of a request of the call that runs on this thread; `None` if nobody does.
+    /// The recipient of the notes of the call on this thread; `None` if there is none.
     fn recipient(&self) -> Option<Recipient>;
 }
 
-/// Who gets a note.
+/// The recipient of a note.
 pub struct Recipient {
-    /// Headers that the request has for its caller, such as `traceparent`.
+    /// Headers to send with the request, such as `traceparent`.
     pub headers: Option<Arc<HeaderMap>>,
-    /// Gets the note, on any thread, where locks may be held.
+    /// Receives the note on any thread. Locks may be held.
     pub give: Box<dyn FnOnce(RequestNote) + Send + Sync>,
 }
 
-/// The points of a page, which are known after its reply, while that is read.
+/// The number of points on a page. It becomes known while the reply is parsed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PointCount(Option<Arc<AtomicU64>>);
 
 impl PointCount {
-    /// Keeps the number.
+    /// A count that is kept for an observer.
     pub(super) fn kept() -> Self {
         Self(Some(Arc::new(AtomicU64::new(u64::MAX))))
     }
 
-    /// The number, if points were read.
+    /// The count, if points were read.
     pub(super) fn get(&self) -> Option<u64> {
         let count = self.0.as_ref()?.load(Ordering::Relaxed);
         (count < u64::MAX).then_some(count)
     }
 
-    /// So many points were read, where somebody wants to know.
+    /// Stores the count if an observer needs it.
     pub(crate) fn set(&self, points: usize) {
         if let Some(count) = &self.0 {
             count.store(points as u64, Ordering::Relaxed);

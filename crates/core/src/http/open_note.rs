@@ -1,5 +1,5 @@
-//! [`OpenNote`]: the note of an attempt under way. Each attempt that begins is noted once, when it ends,
-//! also one whose caller gave up. Without an observer there is no note, and nothing is allocated.
+//! [`OpenNote`]: the note of an attempt under way. Every attempt that begins is reported once when
+//! it ends, even if its caller was cancelled. Without an observer nothing is allocated.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::transport::Reply;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 
-/// The note of an attempt under way: given when it is dropped, if the attempt has begun.
+/// The note of an attempt under way. Dropping it reports the attempt, if the attempt has begun.
 pub(crate) struct OpenNote(Option<Box<Open>>);
 
 struct Open {
@@ -25,7 +25,7 @@ struct Open {
 }
 
 impl OpenNote {
-    /// The note of the next attempt, if an observer wants it. `describe` completes it.
+    /// Opens the note of the next attempt, if an observer wants it. `describe` completes it.
     pub(crate) fn new(
         observer: Option<&dyn Observer>,
         clock: &Clock,
@@ -40,7 +40,6 @@ impl OpenNote {
         }))
     }
 
-    /// As a request of a feed.
     pub(crate) fn for_feed(mut self, feed: Option<&Arc<str>>) -> Self {
         if let Some(open) = &mut self.0 {
             open.note.feed = feed.cloned();
@@ -48,7 +47,7 @@ impl OpenNote {
         self
     }
 
-    /// Before the request is sent: the headers that it has for its caller.
+    /// Begins the attempt. Returns the headers to send with the request.
     pub(crate) fn begin(&mut self, url: &Url) -> Option<Arc<HeaderMap>> {
         let open = self.0.as_mut()?;
         let mut url = url.clone();
@@ -59,7 +58,7 @@ impl OpenNote {
         open.recipient.headers.clone()
     }
 
-    /// After its reply, or its failure.
+    /// Records the reply or the failure.
     pub(crate) fn replied(&mut self, outcome: &mut Result<Reply>) {
         let Some(open) = &mut self.0 else { return };
         open.ended = Some(open.clock.monotonic());
@@ -75,14 +74,14 @@ impl OpenNote {
         }
     }
 
-    /// What is left of the allowance, which is asked for only if somebody gets the note.
-    pub(crate) fn allowance_left(&mut self, left: impl FnOnce() -> Option<u64>) {
+    /// Records the remaining allowance. It is determined only for an observer.
+    pub(crate) fn allowance_left(&mut self, remaining: impl FnOnce() -> Option<u64>) {
         if let Some(open) = &mut self.0 {
-            open.note.allowance_left = left();
+            open.note.allowance_left = remaining();
         }
     }
 
-    /// The attempt has failed.
+    /// Records a failure and closes the note.
     pub(crate) fn failed(mut self, error: &Error) {
         if let Some(open) = &mut self.0 {
             open.fail(error);

@@ -1,6 +1,6 @@
-//! The way to a service, step by step: the name, the connection or the proxy, the handshake. It goes as a
-//! request does, with the client's own trust, and no request is sent on it. A diagnosis shows the steps.
-//! If a request fails for a reason that the HTTP library loses, the way shows the reason.
+//! Probes the path to a service step by step: the name, the connection or the proxy, the handshake.
+//! It uses the client's own trust settings and sends no request. A diagnosis shows the steps. If a
+//! request fails for a reason that the HTTP library loses, the probe finds the reason.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -27,9 +27,9 @@ use super::proxy::{self, Tunnel};
 use super::transport::Transport;
 use crate::error::{Error, Kind, Result};
 
-/// Time limit of an explanation ...
+/// Time limit for explaining an error.
 const LONGEST: Duration = Duration::from_secs(2);
-/// ... and of a proxy's.
+/// Time limit for explaining an error of a proxy.
 const LONGEST_PROXY: Duration = Duration::from_secs(5);
 /// Maximum length of the head of a proxy's reply, in bytes.
 const LONGEST_HEAD: usize = 16 * 1024;
@@ -38,7 +38,7 @@ const LONGEST_HEAD: usize = 16 * 1024;
 trait ProbeStream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> ProbeStream for T {}
 
-/// A step of the way.
+/// A step of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProbeStep {
@@ -48,7 +48,7 @@ pub enum ProbeStep {
     Tls,
 }
 
-/// The observations on the way.
+/// The observations along the path.
 #[derive(Debug, Default, Serialize)]
 pub struct ServicePath {
     /// The address of the proxy, without its password.
@@ -61,7 +61,6 @@ pub struct ServicePath {
     pub connected: Option<SocketAddr>,
     /// The source of the trusted certificates; `None` without TLS.
     pub trust: Option<String>,
-    /// The handshake.
     pub tls: Option<Handshake>,
     /// The step that failed.
     pub failed: Option<ProbeStep>,
@@ -78,7 +77,7 @@ pub struct Handshake {
     pub not_after: Option<Timestamp>,
 }
 
-/// The proxy and the trusted certificates that the client uses. Opens nothing.
+/// The proxy and the trusted certificates of the client. Opens no connection.
 ///
 /// # Errors
 /// `ConfigError` if the setting or the variable is not the address of a proxy.
@@ -92,7 +91,7 @@ pub(crate) fn planned(transport: &Transport) -> Result<ServicePath> {
     })
 }
 
-/// Goes the way up to the step that fails, and returns its error. Only requests go through a SOCKS proxy.
+/// Probes the path up to the step that fails, and returns its error. A SOCKS proxy is not probed.
 pub(crate) async fn walk(
     transport: &Transport,
     certificate: Option<&Arc<ClientCertificate>>,
@@ -120,9 +119,9 @@ pub(crate) async fn walk(
     (path, error)
 }
 
-/// Explains the error of a request. The HTTP library loses the status of a proxy's refusal, the alert of TLS
-/// 1.3 that arrives before the first request, and the protocol of a port that ends connections in plain
-/// HTTP. Another connection shows them.
+/// Explains the error of a request with another connection. The HTTP library loses the status of a
+/// proxy's refusal, a TLS 1.3 alert that arrives before the first request, and the fact that a port
+/// expects TLS.
 pub(super) async fn explained(
     error: Error,
     transport: &Transport,
@@ -190,7 +189,7 @@ impl Walk<'_> {
         let name = server_name(base.host())?;
         let connecting =
             TlsConnector::from(Arc::clone(&self.connections.tls)).connect(name, stream);
-        // No certificate is trusted, so each handshake fails.
+        // No certificate is trusted here, so every handshake fails.
         let failure = connecting.await.err()?;
         match failure.get_ref()?.downcast_ref::<rustls::Error>()? {
             rustls::Error::InvalidMessage(_) => None,
@@ -198,7 +197,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The error of a service that refuses the client certificate, or the lack of one.
+    /// The error if the service refuses the client certificate, or the lack of one.
     async fn certificate_refusal(&self) -> Option<Error> {
         let error = match self.go(&mut ServicePath::default()).await {
             Ok(mut open) => {
@@ -230,7 +229,7 @@ impl Walk<'_> {
         Ok(Box::new(stream))
     }
 
-    /// Every failure is one of the proxy, as it is for a request.
+    /// Every failure is a proxy error, as for a request.
     async fn tunnelled(
         &self,
         path: &mut ServicePath,
@@ -254,7 +253,7 @@ impl Walk<'_> {
         if tunnel.is_tls() {
             stream = self.in_time(self.handshake(stream, tunnel.host())).await?.0;
         }
-        // Plain HTTP is not tunnelled: its requests go to the proxy itself.
+        // Plain HTTP is not tunnelled: its requests go to the proxy.
         if base.is_plain() {
             return Ok(stream);
         }
@@ -276,8 +275,8 @@ impl Walk<'_> {
         let connecting =
             TlsConnector::from(Arc::clone(&self.connections.tls)).connect(name, stream);
         let open = connecting.await.map_err(|error| self.handshake_failure(&error))?;
-        let seen = seen(open.get_ref().1);
-        Ok((Box::new(open), seen))
+        let facts = handshake_facts(open.get_ref().1);
+        Ok((Box::new(open), facts))
     }
 
     fn handshake_failure(&self, error: &io::Error) -> Error {
@@ -295,8 +294,8 @@ impl Walk<'_> {
     }
 }
 
-/// Requests a connection to this host and port. Returns the status of the proxy's reply, or `None` if the
-/// connection ends or the reply is not HTTP.
+/// Requests a tunnel to this host and port. Returns the status of the proxy's reply, or `None` if
+/// the connection ends or the reply is not HTTP.
 async fn ask(stream: &mut Box<dyn ProbeStream>, tunnel: &Tunnel, to: &str) -> Option<u16> {
     stream.write_all(&tunnel.request(to)).await.ok()?;
     let mut head = Vec::new();
@@ -319,7 +318,7 @@ async fn looked_up(host_and_port: String, host: &str) -> Result<Vec<SocketAddr>>
     if found.is_empty() { Err(failure::unresolved(host)) } else { Ok(found) }
 }
 
-fn seen(connection: &ClientConnection) -> Handshake {
+fn handshake_facts(connection: &ClientConnection) -> Handshake {
     let version = match connection.protocol_version() {
         Some(ProtocolVersion::TLSv1_2) => "TLS 1.2",
         _ => "TLS 1.3",
@@ -349,7 +348,7 @@ mod tests {
     use crate::http::{BaseUrl, TransportSettings};
 
     #[test]
-    fn a_certificate_says_who_issued_it_and_when_it_ends() {
+    fn the_issuer_and_end_of_a_certificate_are_read() {
         use rustls::pki_types::pem::PemObject as _;
         let pem = include_bytes!("../../../../tests/keys/certificate.pem");
         let der = CertificateDer::from_pem_slice(pem).expect("a certificate");
@@ -359,14 +358,14 @@ mod tests {
         assert!(issuer_and_end(&CertificateDer::from(vec![0])).is_none());
     }
 
-    /// The connections to a service that answers the first bytes of each handshake with this alert.
+    /// Connections to a service that answers every handshake with this alert.
     async fn refusing(alert: AlertDescription) -> (Transport, Connections) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let base = format!("https://{}", listener.local_addr().expect("an address"));
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let _hello = stream.read_u8().await;
-                // A record of TLS 1.2: an alert of two bytes, fatal.
+                // A TLS 1.2 record with a fatal alert of two bytes.
                 let record = [0x15, 3, 3, 0, 2, 2, u8::from(alert)];
                 stream.write_all(&record).await.expect("written");
             }
@@ -385,7 +384,7 @@ mod tests {
         explained(error, transport, connections, &AtomicBool::default()).await
     }
 
-    /// Windows gives up what it received before a reset, the alert too.
+    /// Windows discards what it received before a reset, including the alert.
     #[cfg(unix)]
     #[tokio::test]
     async fn m2_an_alert_explains_a_lost_connection() {

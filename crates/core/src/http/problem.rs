@@ -1,5 +1,5 @@
-//! Error replies of the service: the error members of the body, in any of the usual forms (the
-//! interface does not specify one, §7), and the meaning of a status.
+//! Error replies of the service: the error members of the body, and the meaning of a status. The
+//! interface does not specify a form, so the usual ones are supported.
 
 use jiff::Timestamp;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
@@ -9,14 +9,14 @@ use super::certificate_refusal;
 use super::retry_after::end_of_pause;
 use super::retry_after::retry_after;
 use super::transport::Reply;
-use crate::error::{Error, Kind, Secret, descriptions, less_opaque, shown};
+use crate::error::{Error, Kind, Secret, descriptions, displayable, less_opaque};
 
-/// Larger error bodies are not read.
+/// Maximum size of an error body that is parsed.
 const LONGEST_JSON: usize = super::transport::LONGEST_ERROR;
-/// The most bytes of a page that are searched for what it is about.
+/// Maximum number of bytes of a page that are searched.
 const LONGEST_PAGE: usize = 16 * 1024;
 const LONGEST_CODE: usize = 100;
-/// The media types that a message names. A header may hold anything.
+/// The media types that an error message may name. A header may contain anything.
 const MEDIA_TYPES: [&str; 16] = [
     "application/json",
     "application/problem+json",
@@ -36,13 +36,13 @@ const MEDIA_TYPES: [&str; 16] = [
     "text/javascript",
 ];
 
-/// The content of an error body, as far as it is known. What is not understood is described by its type and
-/// length, and never quoted: it may be the page of a login, or hold a token.
+/// The known content of an error body. Other bodies are described by type and length and never
+/// quoted, because they may be a login page or contain a token.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Problem {
     /// The member `error` (RFC 6749), or `code` of a nested `error`.
     pub code: Option<String>,
-    /// Its description, or the members of problem+json.
+    /// The description, or the members of problem+json.
     pub detail: Option<String>,
 }
 
@@ -64,12 +64,12 @@ impl Problem {
         let words: Vec<&str> = members_of(&members).into_iter().chain(nested).collect();
         Self {
             code: code.and_then(|code| shown_code(code, secrets)),
-            detail: shown(&words.join(": "), secrets),
+            detail: displayable(&words.join(": "), secrets),
         }
     }
 
-    /// Reads the members that OAuth gives an error, of a reply that may have a token in any other member and
-    /// in their texts. `allowed` are texts that the request had.
+    /// Reads the OAuth error members of a token reply. Every other member may contain a token, and
+    /// the texts may repeat one. `allowed` are texts of the request.
     #[must_use]
     pub(crate) fn of_token_reply(members: &Map<String, Value>, allowed: &[&str]) -> Self {
         let mut others = Vec::new();
@@ -84,11 +84,11 @@ impl Problem {
         let text = |name: &str| members.get(name).and_then(Value::as_str);
         let safe = |text: &str| less_opaque(text, allowed);
         let code = text("error").and_then(|code| shown_code(code, &secrets));
-        let detail = text("error_description").and_then(|detail| shown(detail, &secrets));
+        let detail = text("error_description").and_then(|detail| displayable(detail, &secrets));
         Self { code: code.as_deref().map(safe), detail: detail.as_deref().map(safe) }
     }
 
-    /// An error with this content and the details in the reply's headers.
+    /// An error with this content and the details of the reply's headers.
     #[must_use]
     pub(crate) fn error(&self, kind: Kind, message: &str, reply: &Reply, now: Timestamp) -> Error {
         let code = self.code.as_ref().map_or_else(String::new, |code| format!(", {code}"));
@@ -111,7 +111,7 @@ impl Problem {
         })
     }
 
-    /// The error for a status that means the same at every endpoint.
+    /// The error for a status with the same meaning at every endpoint.
     #[must_use]
     pub(crate) fn by_status(&self, what: &str, reply: &Reply, now: Timestamp) -> Error {
         if is_certificate_page(reply) {
@@ -121,7 +121,7 @@ impl Problem {
         }
         let (kind, message) = match reply.status {
             407 => (Kind::ProxyError, format!("the proxy requires authentication for {what}")),
-            429 => (Kind::RateLimited, format!("the service was asked too often for {what}")),
+            429 => (Kind::RateLimited, format!("too many requests for {what}")),
             408 | 425 | 500..=599 => {
                 (Kind::ServiceUnavailable, format!("the service failed at {what}"))
             }
@@ -129,39 +129,38 @@ impl Problem {
             _ => (
                 Kind::ProtocolError,
                 format!(
-                    "the service answered {what} with a status that the interface does not define"
+                    "the service replied to {what} with a status that the interface does not define"
                 ),
             ),
         };
         let error = self.error(kind, &message, reply, now);
         match kind {
             Kind::ProxyError => error.with_hint("set user and password in proxy= or HTTPS_PROXY"),
-            Kind::RequestRejected if speaks_of_https(&reply.body) => error.with_hint(
-                "the request was plain HTTP, but the port expects TLS: write base_url with https://",
-            ),
+            Kind::RequestRejected if speaks_of_https(&reply.body) => error
+                .with_hint("the port expects TLS, not plain HTTP: write base_url with https://"),
             _ => error,
         }
     }
 
-    /// The error for a reply that refuses the client certificate, or the lack of one.
+    /// The error for a reply that refuses the client certificate or the lack of one.
     #[must_use]
     pub(crate) fn certificate_refused(&self, what: &str, reply: &Reply, now: Timestamp) -> Error {
         let message = if reply.presented {
             format!("the service refused the client certificate for {what}")
         } else {
-            format!("the service requires a client certificate for {what}, and there is none")
+            format!("the service requires a client certificate for {what}, but there is none")
         };
         let error = self.error(Kind::AuthenticationError, &message, reply, now);
         certificate_refusal::marked(error, reply.presented)
     }
 }
 
-/// What OAuth gives an error or a grant that is no secret.
+/// The members of OAuth replies that contain no secret.
 const OF_OAUTH: [&str; 5] = ["error", "error_description", "error_uri", "token_type", "scope"];
-/// Shorter texts of other members are no tokens.
+/// Minimum length of a text in another member to be treated as a token.
 const SHORTEST_OTHER: usize = 8;
 
-/// The members that describe the problem, without those of a nested `error`.
+/// The members that describe the problem, except those of a nested `error`.
 fn members_of(members: &Map<String, Value>) -> Vec<&str> {
     ["title", "detail", "error_description", "message"]
         .iter()
@@ -171,7 +170,7 @@ fn members_of(members: &Map<String, Value>) -> Vec<&str> {
 }
 
 fn shown_code(code: &str, secrets: &[Secret<'_>]) -> Option<String> {
-    Some(shown(code, secrets)?.chars().take(LONGEST_CODE).collect())
+    Some(displayable(code, secrets)?.chars().take(LONGEST_CODE).collect())
 }
 
 fn collect_texts<'a>(value: &'a Value, texts: &mut Vec<&'a str>) {
@@ -183,7 +182,7 @@ fn collect_texts<'a>(value: &'a Value, texts: &mut Vec<&'a str>) {
     }
 }
 
-/// The type and the length of a body that is not shown; nothing if there is none.
+/// The type and length of a body that is not shown; empty without a body.
 fn described_body(reply: &Reply) -> String {
     let media_type = media_type(&reply.headers);
     match &reply.broken_body {
@@ -197,7 +196,7 @@ fn described_body(reply: &Reply) -> String {
     }
 }
 
-/// The media type of a reply, as it may be shown: one of the usual ones.
+/// The media type of a reply if it is a usual one.
 #[must_use]
 pub(crate) fn media_type(headers: &HeaderMap) -> &'static str {
     let Some(given) = headers.get(CONTENT_TYPE) else { return "without a Content-Type" };
@@ -211,7 +210,7 @@ fn speaks_of_https(body: &[u8]) -> bool {
     page.contains("plain http request") || page.contains("https port")
 }
 
-/// Whether a reply is a page of a terminator that refuses the client certificate.
+/// Whether a reply is a terminator's page that refuses the client certificate.
 #[must_use]
 pub(crate) fn is_certificate_page(reply: &Reply) -> bool {
     certificate_refusal::is_page(reply.status, &reply.body)
@@ -274,7 +273,7 @@ mod tests {
         }
     }
 
-    /// The error for a reply with this status and body, whatever was asked for.
+    /// The error for a reply with this status and body.
     fn by_status(status: u16, body: &'static str) -> Error {
         let problem = Problem::read(body.as_bytes(), &[]);
         problem.by_status("a page", &reply(status, body), Timestamp::UNIX_EPOCH)
@@ -300,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn h24_a_proxy_that_requires_a_user_is_told_from_the_service() {
+    fn h24_a_proxy_that_requires_a_user_is_named() {
         let error = by_status(407, "<title>Authentication required</title>");
         assert_eq!(error.kind(), Kind::ProxyError);
         let text = error.to_string();
@@ -323,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_described_by_type_and_length() {
+    fn an_unknown_body_is_described_by_type_and_length() {
         for (body, content_type, expected) in [
             (
                 "<h1>s3cret</h1>",
@@ -360,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn e5_a_secret_that_a_text_cuts_is_redacted_too() {
+    fn e5_a_truncated_secret_is_redacted_too() {
         let secret = "Zq9+/SecretCursor==abcdefgh";
         for (text, expected) in [
             ("at .Zq9+/SecretCursor==abc…", "at .[removed]…"),

@@ -1,9 +1,10 @@
-//! Which proxy the requests use: that of `proxy=`, else that of the environment. Requests to loopback
-//! never use one. The address is read here and not by the HTTP library, which ignores a variable that it
-//! does not understand: the request would go without the proxy.
+//! Selects the proxy: `proxy=`, then the environment. Requests to loopback never use one. The
+//! address is parsed here because the HTTP library ignores a variable that it does not understand,
+//! and would send the request without the proxy.
 //!
-//! The variables are those of curl: `https_proxy`, or `http_proxy` for plain HTTP, then `all_proxy`; each
-//! in lower case first. `HTTP_PROXY` is not read in a CGI program, where the header `Proxy` sets it.
+//! The variables are the same as curl's: `https_proxy`, or `http_proxy` for plain HTTP, then
+//! `all_proxy`; lower case has precedence. A CGI program ignores `HTTP_PROXY`, because the request
+//! header `Proxy` sets it.
 
 use std::ffi::OsString;
 
@@ -18,8 +19,9 @@ use super::no_proxy;
 use crate::error::{Error, Kind, Result};
 use crate::written::unquoted;
 
-const SETTING_HINT: &str = "Write it as http://proxy.example.com:3128 or socks5://proxy.example.com:1080; a \
-user and a password as http://user:password@…, with the signs / ? # and % percent-encoded.";
+const SETTING_HINT: &str = "Write it as http://proxy.example.com:3128 or \
+socks5://proxy.example.com:1080. With a user: http://user:password@…, where / ? # and % are \
+percent-encoded.";
 
 /// `socks5` resolves the service's name here, `socks5h` at the proxy.
 const SCHEMES: [&str; 4] = ["http", "https", "socks5", "socks5h"];
@@ -27,16 +29,16 @@ const SCHEMES: [&str; 4] = ["http", "https", "socks5", "socks5h"];
 /// Looks up a variable.
 type Lookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-/// Refuses a `proxy=` that is not the address of a proxy. The error does not contain the text,
-/// which may contain a password.
+/// Refuses a `proxy=` that is not the address of a proxy. The error omits the text, which may
+/// contain a password.
 pub(super) fn check(proxy: &str) -> Result<()> {
     read("proxy", proxy).map(drop)
 }
 
-/// The proxy for this service: that of the setting, else of the environment; `None` without a proxy.
+/// The proxy for this service, from the setting or the environment.
 ///
 /// # Errors
-/// `ConfigError` that names the setting or the variable if it is not the address of a proxy.
+/// `ConfigError` with the name of the setting or variable if it is not the address of a proxy.
 pub(super) fn for_service(base: &BaseUrl, setting: Option<&str>) -> Result<Option<Tunnel>> {
     let chosen = chosen(base, setting, &|name| std::env::var_os(name));
     chosen.map_err(|error| error.with(|context| context.unsent = true))
@@ -56,11 +58,11 @@ fn chosen(base: &BaseUrl, setting: Option<&str>, lookup: Lookup<'_>) -> Result<O
     }
     match variable(lookup, names(base.is_plain(), lookup("REQUEST_METHOD").is_some()))? {
         Some((name, address)) => read(name, &address).map(Some),
-        None => Ok(of_the_system(base)),
+        None => Ok(system_proxy(base)),
     }
 }
 
-/// The variables, the one that counts most first.
+/// The variables in the order of precedence.
 fn names(is_plain: bool, is_cgi: bool) -> &'static [&'static str] {
     match (is_plain, is_cgi) {
         (true, true) => &["http_proxy", "all_proxy", "ALL_PROXY"],
@@ -84,9 +86,9 @@ fn variable(lookup: Lookup<'_>, names: &[&'static str]) -> Result<Option<(&'stat
     Ok(None)
 }
 
-/// The proxy of the settings of macOS or Windows.
+/// The proxy in the system settings of macOS or Windows.
 #[cfg(any(windows, target_os = "macos"))]
-fn of_the_system(base: &BaseUrl) -> Option<Tunnel> {
+fn system_proxy(base: &BaseUrl) -> Option<Tunnel> {
     let matcher = hyper_util::client::proxy::matcher::Matcher::from_system();
     let target = base.join("/", None);
     let found = matcher.intercept(&target.as_str().parse::<hyper::Uri>().ok()?)?;
@@ -94,14 +96,14 @@ fn of_the_system(base: &BaseUrl) -> Option<Tunnel> {
 }
 
 #[cfg(not(any(windows, target_os = "macos")))]
-fn of_the_system(_base: &BaseUrl) -> Option<Tunnel> {
+fn system_proxy(_base: &BaseUrl) -> Option<Tunnel> {
     None
 }
 
-/// A proxy, which is asked for a connection to the service.
+/// A proxy that tunnels connections to the service.
 #[derive(Clone)]
 pub(super) struct Tunnel {
-    /// The address for texts, without user and password.
+    /// The address for messages, without user and password.
     pub(super) address: String,
     /// The complete address, with a percent-encoded user and password.
     url: Url,
@@ -118,7 +120,7 @@ impl Tunnel {
         format!("{}:{}", self.host(), self.url.port_or_known_default().unwrap_or(default))
     }
 
-    /// Whether the proxy itself speaks TLS.
+    /// Whether the connection to the proxy uses TLS.
     pub(super) fn is_tls(&self) -> bool {
         self.url.scheme() == "https"
     }
@@ -142,7 +144,7 @@ impl Tunnel {
         !self.url.username().is_empty() || self.url.password().is_some()
     }
 
-    /// The header of a user and a password, marked as sensitive.
+    /// The header with user and password, marked as sensitive.
     fn authorization(&self) -> Option<HeaderValue> {
         if !self.has_user() {
             return None;
@@ -156,7 +158,7 @@ impl Tunnel {
         Some(header)
     }
 
-    /// The request for a connection to this host and port.
+    /// The request for a tunnel to this host and port.
     pub(super) fn request(&self, to: &str) -> Vec<u8> {
         let mut head = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n").into_bytes();
         if let Some(authorization) = self.authorization() {
@@ -174,7 +176,7 @@ fn refused(name: &str, why: &str) -> Error {
     Error::new(Kind::ConfigError, message).with_hint(SETTING_HINT)
 }
 
-/// Reads an address completely, or refuses it. A user and a password end at the last `@`.
+/// Parses a complete address. A user and a password end at the last `@`.
 fn read(name: &str, written: &str) -> Result<Tunnel> {
     let written = unquoted(written);
     let refused = |why: &str| refused(name, why);
@@ -182,7 +184,7 @@ fn read(name: &str, written: &str) -> Result<Tunnel> {
         return Err(refused("it is empty"));
     }
     if written.chars().any(char::is_control) {
-        return Err(refused("it has a line break or another control character in it"));
+        return Err(refused("it contains a line break or another control character"));
     }
     let (scheme, rest) = match written.split_once("://") {
         Some((scheme, rest)) if !scheme.contains(['@', ':']) => (scheme.to_ascii_lowercase(), rest),
@@ -191,11 +193,11 @@ fn read(name: &str, written: &str) -> Result<Tunnel> {
     let has_path = |place: &str| place.trim_end_matches('/').contains('/');
     let is_misspelt = rest.len() == written.len() && !rest.contains('@') && has_path(rest);
     if is_misspelt || !SCHEMES.contains(&scheme.as_str()) {
-        return Err(refused("it begins with none of http://, https://, socks5:// and socks5h://"));
+        return Err(refused("it starts with none of http://, https://, socks5:// and socks5h://"));
     }
     let (userinfo, place) = rest.rsplit_once('@').unwrap_or(("", rest));
     if userinfo.contains(['/', '?', '#']) {
-        return Err(refused("its user or password has one of the signs / ? #"));
+        return Err(refused("its user or password contains one of / ? #"));
     }
     let place = place.split(['/', '?', '#']).next().unwrap_or_default();
     let is_port = |port: &str| matches!(port.parse(), Ok(1..=u16::MAX)) && !port.starts_with('+');
@@ -203,7 +205,7 @@ fn read(name: &str, written: &str) -> Result<Tunnel> {
     if port.is_some_and(|port| !is_port(port)) {
         return Err(refused("its port is not a number from 1 to 65535"));
     }
-    // With http, the host is checked as that of a host name or an IP address.
+    // With the scheme http, the parser checks the host as a name or IP address.
     let parsed = Url::parse(&format!("http://{place}")).map_err(|error| match error {
         ParseError::EmptyHost => refused("it has no host"),
         _ => refused("its host is not a host name or an IP address"),

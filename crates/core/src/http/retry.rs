@@ -1,7 +1,6 @@
-//! Retries (docs/internals/faults.md section 5). A [`Call`] is one call of a user: it limits the time of each
-//! attempt, decides whether another follows, waits, and records the attempts.
-//!
-//! The transport never retries by itself, so that N attempts are N requests.
+//! Retries. A [`Call`] is one call of a user: it limits the time of each attempt, decides whether
+//! another follows, waits, and records the attempts. The transport never retries by itself, so N
+//! attempts are N requests.
 
 use std::time::Duration;
 
@@ -11,27 +10,26 @@ use crate::clock::Clock;
 use crate::error::{Attempt, Error, Kind, Phase, Result, Transience};
 use crate::lock::Mutex;
 
-/// How often a request is retried, and after what pauses.
+/// How many times a request is retried, and after which pauses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
     /// Attempts in total, including the first.
     pub tries: u32,
-    /// The pause before attempt `i + 1` is a random part of `base * 2^i` ...
+    /// The pause before attempt `i + 1` is a random part of `base * 2^i`, at most `cap`.
     pub base: Duration,
-    /// ... with this base if the service was throttling without `Retry-After` ...
+    /// The base after throttling without `Retry-After`.
     pub throttled_base: Duration,
-    /// ... and at most this.
     pub cap: Duration,
-    /// Longest `Retry-After` that a call waits for; a longer one is raised at once.
+    /// Maximum `Retry-After` that a call waits for. A longer one is raised at once.
     pub max_retry_after: Duration,
-    /// Longest attempt, all phases in total.
+    /// Maximum duration of an attempt.
     pub attempt_limit: Option<Duration>,
-    /// Longest call: all attempts and pauses, except the pauses that the service requested.
+    /// Maximum duration of a call, except for pauses that the service requested.
     pub call_limit: Duration,
 }
 
 impl Policy {
-    /// For data and discovery requests.
+    /// The policy for data and discovery requests.
     #[must_use]
     pub fn data() -> Self {
         Self {
@@ -45,7 +43,7 @@ impl Policy {
         }
     }
 
-    /// For token requests.
+    /// The policy for token requests.
     #[must_use]
     pub fn token() -> Self {
         Self {
@@ -65,8 +63,8 @@ impl Policy {
     }
 }
 
-/// The time on a monotonic clock by which a call must end, or none; and that of the machine, because the clock
-/// may stand still.
+/// The time by which a call must end. It is measured on the caller's clock and on the machine's,
+/// because a test's clock may stand still.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Deadline(Option<(Duration, Duration)>);
 
@@ -81,11 +79,11 @@ impl Deadline {
         Self(limit.map(|limit| (after(clock.monotonic(), limit), after(clock.elapsed(), limit))))
     }
 
-    /// The remaining time; zero when the deadline has passed.
+    /// The remaining time; zero after the deadline.
     #[must_use]
-    pub fn left(self, clock: &Clock) -> Option<Duration> {
-        let left = |end: Duration, now| end.saturating_sub(now);
-        self.0.map(|(end, own)| left(end, clock.monotonic()).min(left(own, clock.elapsed())))
+    pub fn remaining(self, clock: &Clock) -> Option<Duration> {
+        let rest = |end: Duration, now| end.saturating_sub(now);
+        self.0.map(|(end, own)| rest(end, clock.monotonic()).min(rest(own, clock.elapsed())))
     }
 
     /// Whether this deadline is earlier than another.
@@ -101,9 +99,9 @@ impl Deadline {
         clock: &Clock,
         future: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        match self.left(clock) {
+        match self.remaining(clock) {
             None => future.await,
-            Some(left) => match tokio::time::timeout(left, future).await {
+            Some(limit) => match tokio::time::timeout(limit, future).await {
                 Ok(outcome) => outcome,
                 Err(_) => Err(deadline_exceeded(None)),
             },
@@ -111,7 +109,7 @@ impl Deadline {
     }
 }
 
-/// Adds up to a tenth, so that callers that were throttled together do not retry together.
+/// Adds up to 10 %, so that callers that were throttled together do not retry together.
 fn with_jitter(asked: Duration) -> Duration {
     asked.mul_f64(1.0 + fastrand::f64() / 10.0)
 }
@@ -126,12 +124,12 @@ fn deadline_exceeded(last: Option<Error>) -> Error {
     }
 }
 
-/// The error of a call that is not retried because too many retries of its client failed.
+/// The error of a call that is not retried because the client's quota is exhausted.
 fn without_quota(error: Error) -> Error {
     error.with(|context| {
-        context.message.push_str("; not retried, because the client's retry quota is used up");
+        context.message.push_str("; not retried: the client's retry quota is exhausted");
         context.hint.get_or_insert_with(|| {
-            "Too many retries of this client have failed; the quota fills again in minutes."
+            "Too many retries of this client have failed; the quota refills within minutes."
                 .to_owned()
         });
     })
@@ -143,13 +141,13 @@ const THROTTLED_COST: f64 = 5.0;
 const FIRST_SUCCESS: f64 = 1.0;
 const REFILL_PER_SECOND: f64 = 1.0 / 6.0;
 
-/// A client's budget for retries that fail: an outage costs ten to twenty extra requests and then about
-/// one a minute, independent of the number of threads. A retry that succeeds costs nothing.
+/// A client's budget for failed retries. An outage costs ten to twenty extra requests and then
+/// about one a minute, independent of the number of threads. A successful retry costs nothing.
 pub(crate) struct RetryQuota(Mutex<Level>);
 
 struct Level {
     tokens: f64,
-    /// When it was last refilled.
+    /// The time of the last refill.
     at: Duration,
 }
 
@@ -175,7 +173,7 @@ impl RetryQuota {
         }
     }
 
-    /// Takes the cost of a retry; `None` if too little is left.
+    /// Takes the cost of a retry; `None` if too little remains.
     fn take(&self, clock: &Clock, transience: Transience) -> Option<f64> {
         let cost =
             if transience == Transience::Throttled { THROTTLED_COST } else { TRANSIENT_COST };
@@ -184,7 +182,7 @@ impl RetryQuota {
     }
 
     fn give_back(&self, clock: &Clock, tokens: f64) {
-        self.change(clock, |left| Some(left + tokens));
+        self.change(clock, |level| Some(level + tokens));
     }
 }
 
@@ -195,11 +193,11 @@ pub struct Call<'a> {
     quota: &'a RetryQuota,
     deadline: Deadline,
     started: Duration,
-    /// Time that does not count against the limit of the call: pauses that the service requested, and
-    /// the time to get a token.
+    /// Time that does not count against the limit of the call: requested pauses, and the time to
+    /// obtain a token.
     uncounted: Duration,
     tries: u32,
-    /// What the retry under way took from the quota.
+    /// The cost of the current retry.
     cost: Option<f64>,
     reframed: bool,
     attempts: Vec<Attempt>,
@@ -265,7 +263,7 @@ impl<'a> Call<'a> {
         outcome
     }
 
-    /// The note of the next attempt, for whoever observes the client.
+    /// The note of the next attempt, for an observer of the client.
     pub(crate) fn note(&self, observer: Option<&dyn Observer>, kind: RequestKind) -> OpenNote {
         OpenNote::new(observer, self.clock, kind, |note| {
             note.attempt = u32::try_from(self.attempts.len() + 1).unwrap_or(u32::MAX);
@@ -286,18 +284,18 @@ impl<'a> Call<'a> {
     /// # Errors
     /// `DeadlineExceeded` without waiting, with the details of `because`.
     pub(crate) async fn pause(&mut self, wait: Duration, because: Error) -> Result<()> {
-        if self.deadline.left(self.clock).is_some_and(|left| left <= wait) {
+        if self.deadline.remaining(self.clock).is_some_and(|left| left <= wait) {
             return Err(self.with_attempts(deadline_exceeded(Some(because))));
         }
         self.clock.sleep(wait).await;
         Ok(())
     }
 
-    /// Before an attempt: waits until the end of a pause that the service requested.
+    /// Waits before an attempt until a pause that the service requested has passed.
     ///
     /// # Errors
-    /// `because` if the pause is longer than the policy allows; `DeadlineExceeded`, without waiting,
-    /// if the deadline would pass during the wait.
+    /// `because` if the pause is longer than the policy allows; `DeadlineExceeded`, without
+    /// waiting, if the deadline would pass during the wait.
     pub(crate) async fn wait_out(&mut self, left: Duration, because: Error) -> Result<()> {
         if left > self.policy.max_retry_after {
             return Err(self.with_attempts(because));
@@ -308,7 +306,7 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
-    /// After a failed attempt: waits before the next one, or fails if there is none.
+    /// Waits after a failed attempt, or returns its error if no attempt follows.
     pub(crate) async fn pause_after(&mut self, error: Error) -> Result<()> {
         self.tries += 1;
         let transience = error.transience();
@@ -342,26 +340,26 @@ impl<'a> Call<'a> {
         log::info!(
             target: "siteline::http",
             attempt = self.tries, status = error.context().status;
-            "try {} of {} ended with {}; the next one in {:.1} s",
+            "try {} of {} ended with {}; next one in {:.1} s",
             self.tries, self.policy.tries, outcome(&error), wait.as_secs_f64()
         );
         self.pause(wait, error).await
     }
 
-    /// Records success: a retry gives back what it took from the quota, a first attempt a little.
+    /// Records success. A retry returns its cost to the quota; a first attempt adds a little.
     pub(crate) fn succeeded(&self) {
         self.quota.give_back(self.clock, self.cost.unwrap_or(FIRST_SUCCESS));
     }
 
-    /// The error of a call that ends with this attempt.
+    /// The error of a call that ends after this attempt.
     #[must_use]
     pub(crate) fn with_last_attempt(&mut self, error: Error) -> Error {
         self.attempts.push(Attempt { outcome: outcome(&error), wait: None });
         self.with_attempts(error)
     }
 
-    /// The error of a call that ends between attempts. Attempts that the error already contains (of
-    /// a token request) follow those of this call.
+    /// The error of a call that ends between attempts. Attempts that the error already contains, of
+    /// a token request, follow those of this call.
     #[must_use]
     pub(crate) fn with_attempts(&mut self, error: Error) -> Error {
         let attempts = std::mem::take(&mut self.attempts);
@@ -377,12 +375,11 @@ impl<'a> Call<'a> {
     }
 
     fn too_long(&self, last: Option<Error>) -> Error {
-        let message =
-            format!("no answer within {:?}, all attempts in total", self.policy.call_limit);
+        let message = format!("no reply within {:?} in all attempts", self.policy.call_limit);
         match last {
             None => Error::new(Kind::TransportTimeout, message),
             Some(last) => last.into_kind(Kind::TransportTimeout).with(|context| {
-                context.message = format!("{message}; the last one: {}", context.message);
+                context.message = format!("{message}; the last error: {}", context.message);
             }),
         }
         .with(|context| context.phase = Some(Phase::Page))
@@ -393,7 +390,7 @@ impl<'a> Call<'a> {
 fn outcome(error: &Error) -> String {
     let context = error.context();
     if error.kind() == Kind::TruncatedBody {
-        return "body cut".to_owned();
+        return "body truncated".to_owned();
     }
     if let Some(status) = context.status {
         return match &context.code {

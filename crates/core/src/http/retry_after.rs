@@ -5,9 +5,9 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use reqwest::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
 
-/// The pause that a reply requests. An HTTP-date is relative to the `Date` of the reply, independent
-/// of the local clock; without a `Date`, to `now`. A date in the past, and a value that is negative,
-/// fractional or not a number, are ignored; of several headers the longest pause counts.
+/// The pause that a reply requests. An HTTP date is relative to the `Date` of the reply,
+/// independent of the local clock; without a `Date` it is relative to `now`. Invalid values and
+/// dates in the past are ignored. The longest of several headers counts.
 #[must_use]
 pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     headers
@@ -17,7 +17,7 @@ pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
         .max()
 }
 
-/// When a pause that starts now ends; `Timestamp::MAX` if that is out of range.
+/// The end of a pause that starts now; `Timestamp::MAX` if that is out of range.
 #[must_use]
 pub(crate) fn end_of_pause(now: Timestamp, pause: Duration) -> Timestamp {
     SignedDuration::try_from(pause)
@@ -26,11 +26,11 @@ pub(crate) fn end_of_pause(now: Timestamp, pause: Duration) -> Timestamp {
         .unwrap_or(Timestamp::MAX)
 }
 
-/// The pause that one value of the header requests.
+/// The pause in one value of the header.
 #[must_use]
 pub fn pause(text: &str, now: Timestamp) -> Option<Duration> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number that does not fit is a very long pause.
+        // A number that is out of range is a very long pause.
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let until = http_date(text)?;
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn b3_what_is_not_a_whole_number_is_ignored() {
+    fn b3_an_invalid_number_is_ignored() {
         for bad in ["-5", "1.5", "NaN", "1e30", "", "soon", "2 s", "+2"] {
             assert_eq!(asked(&[bad]), None, "{bad}");
         }
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn b3_a_huge_number_is_a_long_pause_and_the_longer_of_two_counts() {
+    fn b3_the_longest_pause_counts() {
         assert_eq!(asked(&["9".repeat(40).as_str()]), Some(Duration::from_secs(u64::MAX)));
         assert_eq!(asked(&["2", "7"]), Some(Duration::from_secs(7)));
         assert_eq!(asked(&["2", "-5"]), Some(Duration::from_secs(2)));

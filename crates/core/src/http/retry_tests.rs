@@ -274,7 +274,7 @@ async fn b12_an_error_that_the_quota_ended_says_so() {
             break error;
         }
     };
-    assert!(error.to_string().contains("not retried, because the client's retry quota is used up"));
+    assert!(error.to_string().contains("not retried: the client's retry quota is exhausted"));
     assert!(error.context().attempts.len() < 20);
     let policy = Policy { tries: 1, ..Policy::data() };
     let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
@@ -343,7 +343,7 @@ async fn the_attempts_of_an_error_say_how_each_of_them_ended() {
         (lost.with(|context| context.unsent = true), "not connected"),
         (coded, "503 E17"),
         (slow, "timeout in body"),
-        (Error::new(Kind::TruncatedBody, "cut").with(|c| c.status = Some(200)), "body cut"),
+        (Error::new(Kind::TruncatedBody, "cut").with(|c| c.status = Some(200)), "body truncated"),
     ] {
         let error = all_fail(&clock(), &Policy::data(), Deadline::NEVER, &error).await;
         let outcomes: Vec<_> =
@@ -358,5 +358,5 @@ fn a_deadline_passes_while_the_clock_stands_still() {
     let deadline = Deadline::after(&clock, Some(Duration::from_nanos(1)));
     let begun = clock.elapsed();
     while clock.elapsed() <= begun + Duration::from_nanos(1) {}
-    assert_eq!(deadline.left(&clock), Some(Duration::ZERO));
+    assert_eq!(deadline.remaining(&clock), Some(Duration::ZERO));
 }

@@ -1,6 +1,6 @@
-//! Verifies the certificate of a service. A certificate that the user trusts is also accepted if the
-//! service itself presents it. webpki rejects the certificate of an authority if a server presents it, and
-//! by default `openssl req -x509` makes such certificates.
+//! Verifies the certificate of a service. A trusted certificate is also accepted if the service
+//! itself presents it. webpki rejects a CA certificate that a server presents, but `openssl req
+//! -x509` creates such certificates by default.
 
 use std::sync::Arc;
 
@@ -34,7 +34,6 @@ pub(crate) struct ServerVerifier {
 }
 
 impl ServerVerifier {
-    /// Trusts only these certificates.
     pub(crate) fn of_certificates(
         named: Vec<CertificateDer<'static>>,
         provider: &Arc<CryptoProvider>,
@@ -55,7 +54,7 @@ impl ServerVerifier {
     fn names(&self, certificate: &CertificateDer<'_>) -> bool {
         match &self.named {
             Some(named) => named.contains(certificate),
-            // Other platforms verify certificates themselves, and their refusal is final.
+            // On other platforms the refusal of the system's verifier is final.
             None if cfg!(target_os = "linux") => {
                 rustls_native_certs::load_native_certs().certs.contains(certificate)
             }
@@ -113,8 +112,8 @@ impl ServerCertVerifier for ServerVerifier {
     }
 }
 
-/// Verifies a trusted certificate without an issuer. It must be valid now, for servers, and for this host
-/// name.
+/// Verifies a trusted certificate without its issuer. It must be valid now, for servers, and for
+/// this host name.
 fn verify_itself(
     der: &CertificateDer<'_>,
     server_name: &ServerName<'_>,
@@ -158,8 +157,8 @@ mod tests {
     use crate::http::handshake_problem;
     use crate::http::provider;
 
-    /// Returns a self-signed certificate for `plant.example` that is valid in 2026. `change` edits its
-    /// parameters first.
+    /// Returns a self-signed certificate for `plant.example` that is valid in 2026. `change` edits
+    /// its parameters first.
     fn made(change: impl FnOnce(&mut CertificateParams)) -> CertificateDer<'static> {
         let names = vec!["plant.example".to_owned(), "127.0.0.1".to_owned()];
         let mut params = CertificateParams::new(names).expect("names");
@@ -226,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_certificate_is_still_checked_and_told_why() {
+    fn a_named_certificate_is_still_checked() {
         let authority = IsCa::Ca(BasicConstraints::Unconstrained);
         let good = made(|params| params.is_ca = authority);
         let clients = made(|params| {
@@ -246,13 +245,13 @@ mod tests {
         });
         let another = made(|params| params.is_ca = authority);
         for (trusted, presented, host, now, why) in [
-            (&good, &good, "plant.example", AFTER, "has expired: on 2027-01-01T00:00:00Z"),
-            (&good, &good, "plant.example", BEFORE, "is not valid yet: from 2026-01-01T00:00:00Z"),
+            (&good, &good, "plant.example", AFTER, "expired on 2027-01-01T00:00:00Z"),
+            (&good, &good, "plant.example", BEFORE, "is valid from 2026-01-01T00:00:00Z"),
             (&good, &good, "other.example", NOW, "for another host name: plant.example, 127.0.0.1"),
             (&clients, &clients, "plant.example", NOW, "is not for servers"),
             (&nameless, &nameless, "plant.example", NOW, "no host name as subjectAltName"),
             (&strange, &strange, "plant.example", NOW, "a critical extension"),
-            (&good, &another, "plant.example", NOW, "is self-signed or an authority's own"),
+            (&good, &another, "plant.example", NOW, "is self-signed or a CA's own"),
         ] {
             let text = verified(trusted, presented, host, now).expect_err(why);
             assert!(text.contains(why), "{why}: {text}");

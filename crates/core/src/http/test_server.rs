@@ -265,8 +265,8 @@ enum Then {
     Hang,
 }
 
-/// One request with its body, or `None` at the end of the connection. A TLS `ClientHello` is returned
-/// too.
+/// One request with its body, or `None` at the end of the connection. A TLS `ClientHello` is
+/// returned too.
 async fn read_request(stream: &mut TcpStream) -> Option<String> {
     let mut raw = Vec::new();
     loop {

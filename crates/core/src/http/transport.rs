@@ -1,5 +1,5 @@
-//! One attempt: one request, one reply with its complete body. Redirects, retries and decompression
-//! of the HTTP library are off.
+//! One attempt: one request, and one reply with its complete body. The redirects, retries and
+//! decompression of the HTTP library are off.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,25 +31,25 @@ use crate::error::{Error, Kind, Phase, Result, excerpt};
 use crate::fork::Owned;
 use crate::lock::Mutex;
 
-/// Longest URL that the HTTP library sends.
+/// Maximum length of a URL in the HTTP library.
 const LONGEST_URL: usize = 65_534;
 
-/// Longest body of a token reply, inflated.
+/// Maximum length of the body of a token reply, decompressed.
 const LONGEST_TOKEN_REPLY: usize = 64 * 1024;
-/// Longest body of an error, inflated: a longer one is not read.
+/// Maximum length of the body of an error, decompressed.
 pub(super) const LONGEST_ERROR: usize = 64 * 1024;
 
 /// One request, built for one attempt and consumed by it.
 pub(crate) struct Request {
-    /// The address, with its query.
+    /// The address with its query.
     pub url: Url,
-    /// The value of `Authorization`, which its creator has marked as sensitive.
+    /// The value of `Authorization`. Its creator has marked it as sensitive.
     pub authorization: Option<HeaderValue>,
     /// The URL-encoded fields of a POST; `None` makes it a GET.
     pub form: Option<Zeroizing<String>>,
-    /// What the connection presents where the service asks for a certificate.
+    /// The certificate to present if the service requests one.
     pub certificate: Option<Arc<ClientCertificate>>,
-    /// Headers for whoever traces the call: none of those that are set here.
+    /// Headers for tracing. They cannot replace the headers that are set here.
     pub trace: Option<Arc<HeaderMap>>,
 }
 
@@ -58,22 +58,22 @@ pub(crate) struct Request {
 pub struct Reply {
     pub status: u16,
     pub headers: HeaderMap,
-    /// The body, inflated.
+    /// The decompressed body.
     pub body: Bytes,
-    /// The bytes of the body as they came.
+    /// The bytes of the body before decompression.
     pub received: u64,
-    /// Why the body could not be read. The status and the headers came, and may suffice.
+    /// Why the body could not be read. The status and the headers may be sufficient.
     pub broken_body: Option<Error>,
-    /// The service's time by its `Date`, unless a proxy may have produced or cached the reply.
+    /// The service's time in `Date`, unless a proxy may have produced or cached the reply.
     pub reading: Option<Reading>,
-    /// Whether its connection had a client certificate to present.
+    /// Whether the connection had a client certificate to present.
     pub presented: bool,
-    /// Where whoever reads a page says how many points it has.
+    /// Receives the number of points when the page is parsed.
     pub(crate) points: PointCount,
 }
 
 impl Reply {
-    /// The reply, if its body could be read, or its status says enough without one: from 400.
+    /// The reply, if its body could be read or its status is 400 or higher.
     pub(crate) fn readable(self) -> Result<Self> {
         match &self.broken_body {
             Some(error) if self.status < 400 => Err(error.clone()),
@@ -93,8 +93,8 @@ impl fmt::Debug for Reply {
     }
 }
 
-/// One of the requests that may be under way at once.
-pub(crate) struct Slot {
+/// The permit of one request in flight.
+pub(crate) struct RequestPermit {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -102,21 +102,21 @@ pub(crate) struct Slot {
 pub(crate) struct Transport {
     base: BaseUrl,
     settings: TransportSettings,
-    /// Created at the first request: only then is a missing certificate store an error.
+    /// Created at the first request, so that a missing certificate store is no error before it.
     http: Mutex<Owned<Result<Connections>>>,
-    /// What is left of `max_connections`. A forked child has none of its parent's requests.
+    /// The free part of `max_connections`. A forked child has no requests of its parent.
     slots: Owned<Arc<Semaphore>>,
     skew_logged: AtomicBool,
-    /// Whether the port is known not to speak TLS; asked of plain HTTP only.
+    /// Whether the port is known not to speak TLS. Used only for plain HTTP.
     without_tls: AtomicBool,
     buffers: Buffers,
 }
 
 impl Transport {
-    /// Checks the settings; opens and loads nothing.
+    /// Checks the settings without opening or loading anything.
     ///
     /// # Errors
-    /// `ConfigError` for an application name that is not valid in a header, an invalid proxy address,
+    /// `ConfigError` for an application name that is invalid in a header, an invalid proxy address,
     /// or a bundle without a certificate.
     pub(crate) fn new(base: BaseUrl, settings: TransportSettings) -> Result<Self> {
         settings.check()?;
@@ -141,31 +141,28 @@ impl Transport {
         &self.settings
     }
 
-    /// Who is told of each request.
     #[must_use]
     pub(crate) fn observer(&self) -> Option<&dyn Observer> {
         self.settings.observer.as_deref()
     }
 
-    /// Waits until fewer requests than `max_connections` are under way; the next one may be sent until the
-    /// slot is dropped. Whoever waits longest is first.
-    pub(crate) async fn slot(&self) -> Result<Slot> {
+    /// Waits until fewer than `max_connections` requests are in flight, in the order of the calls.
+    /// The returned permit is released on drop.
+    pub(crate) async fn slot(&self) -> Result<RequestPermit> {
         let all = self.settings.max_connections.clamp(1, Semaphore::MAX_PERMITS);
         let slots = self.slots.get_or_init(|| Arc::new(Semaphore::new(all)));
-        // An error would say that it is closed, which it never is.
-        Ok(Slot { _permit: Arc::clone(slots).acquire_owned().await.ok() })
+        // Acquiring fails only on a closed semaphore, and this one is never closed.
+        Ok(RequestPermit { _permit: Arc::clone(slots).acquire_owned().await.ok() })
     }
 
     /// Sends one request and reads the complete reply. Updates the estimate of the service's time.
     ///
-    /// An error of the body is in [`Reply::broken_body`], with the status: `TransportTimeout`,
-    /// `TransportError`, `TruncatedBody`, `BodyTooLarge`, and `ProtocolError` for broken framing or a
-    /// wrong `Content-Encoding`.
+    /// An error of the body is in [`Reply::broken_body`], next to the status.
     ///
     /// # Errors
     /// `TransportError`, `TransportTimeout` (with its phase), `TlsError`, `ProxyError`,
-    /// `RedirectRefused`, and `ProtocolError` for broken framing of the headers. `unsent` says that no
-    /// byte of the request was sent.
+    /// `RedirectRefused`, and `ProtocolError` for broken framing of the headers. `unsent` is set if
+    /// no byte was sent.
     pub(crate) async fn send(&self, request: Request, time: &ServiceTime) -> Result<Reply> {
         let method = if request.form.is_some() { "POST" } else { "GET" };
         let path = request.url.path().to_owned();
@@ -252,7 +249,7 @@ impl Transport {
         Ok(Reply { status, headers, body, received, broken_body, reading, presented, points })
     }
 
-    /// The pool of this certificate. Requests that are in flight with another one are not affected.
+    /// The connections with this certificate. Requests in flight with another one are not affected.
     pub(super) fn connections(
         &self,
         certificate: Option<&Arc<ClientCertificate>>,
@@ -267,7 +264,7 @@ impl Transport {
         pool.get_or_init(open).clone()
     }
 
-    /// The next request opens a new connection; requests in flight are not affected.
+    /// Makes the next request open a new connection. Requests in flight are not affected.
     fn forget_connections(&self) {
         self.http.lock().take();
     }
@@ -296,7 +293,7 @@ impl Transport {
         Reading::of_reply(date, sent, received)
     }
 
-    /// Warns once of a clock that differs from the service's.
+    /// Logs one warning if the machine's clock differs from the service's.
     fn warn_of_skew(&self, time: &ServiceTime) {
         let Some(skew) = time.skew().filter(|skew| skew.abs() > NOTICED_SKEW) else { return };
         if !self.skew_logged.swap(true, Ordering::Relaxed) {
@@ -351,13 +348,13 @@ fn no_response(path: &str, limit: Duration) -> Error {
         .with(|context| context.phase = Some(Phase::Response))
 }
 
-/// Two headers give the length of the body: a proxy may have framed it differently, so that the rest
-/// of the connection is not trusted (H10).
+/// Whether two headers contain the length of the body. A proxy may have framed it differently, so
+/// the connection is not reused.
 fn has_two_lengths(headers: &HeaderMap) -> bool {
     headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH)
 }
 
-/// 304 is not a redirect: it answers a conditional request, which siteline never sends.
+/// Status 304 is no redirect: it replies to a conditional request, and siteline sends none.
 fn is_redirect(status: u16) -> bool {
     (300..400).contains(&status) && status != 304
 }
@@ -369,9 +366,9 @@ fn redirect_refused(status: u16, headers: &HeaderMap, base: &BaseUrl) -> Error {
     let target = target.map_or_else(String::new, |target| format!(" to {}", excerpt(&target)));
     Error::new(
         Kind::RedirectRefused,
-        format!("the service answered {status}, a redirect{target}; none is followed"),
+        format!("the service replied with {status}, a redirect{target}; siteline follows none"),
     )
-    .with_hint("a proxy or login page may stand between; or base_url is not the service's own")
+    .with_hint("a proxy or a login page may intercept requests, or base_url= is wrong")
     .with(|context| {
         context.status = Some(status);
         context.request_id = request_id(headers);

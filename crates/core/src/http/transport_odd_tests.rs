@@ -73,8 +73,8 @@ async fn k9_a_name_that_is_taken_for_loopback_leads_there_without_a_resolver() {
     assert_eq!(server.requests().len(), 3);
 }
 
-/// A port that gives these answers, one for each connection, and then resets it. A connection that begins
-/// a TLS handshake gets an alert instead. Its number of connections.
+/// A port that gives these answers, one for each connection, and then resets it. A connection that
+/// begins a TLS handshake gets an alert instead. Its number of connections.
 async fn port(answers: Vec<&'static [u8]>) -> (BaseUrl, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let base = format!("http://{}", listener.local_addr().expect("an address"));

@@ -1,4 +1,4 @@
-//! [`TransportSettings`]: the limits of a connection, whom it trusts, and which proxy it uses.
+//! [`TransportSettings`]: time limits and other limits of a connection, its trust and its proxy.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,29 +14,27 @@ use crate::error::{Error, Kind, Result};
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct TransportSettings {
-    /// Longest name lookup, TCP and TLS handshake in total.
+    /// Time limit for name lookup, TCP and TLS together.
     pub connect_timeout: Duration,
-    /// Longest wait for the status and headers of a reply, including the time to connect.
+    /// Time limit for the status and headers of a reply, including the time to connect.
     pub response_timeout: Duration,
-    /// Longest time without data within a body.
+    /// Maximum time without data within a body.
     pub idle_timeout: Duration,
-    /// Bytes of a body that must arrive ...
+    /// Minimum number of bytes of a body in each `throughput_window`.
     pub throughput_bytes: usize,
-    /// ... in every period of this length.
     pub throughput_window: Duration,
-    /// Most requests that are under way at once, and so most connections.
+    /// Maximum number of requests in flight, and so of connections.
     pub max_connections: usize,
-    /// Largest body in bytes, before and after inflating.
+    /// Maximum size of a body in bytes, before and after decompression.
     pub body_cap: usize,
-    /// Longest time that an idle connection is kept.
+    /// How long an idle connection is kept.
     pub pool_idle_timeout: Duration,
-    /// The application's name, which follows `siteline/VERSION` in the header `User-Agent`.
+    /// The application's name. It follows `siteline/VERSION` in the header `User-Agent`.
     pub application: Option<String>,
     pub trust: Trust,
-    /// The address of a proxy; `None` for that of the environment. Requests to loopback never use a
-    /// proxy.
+    /// The address of a proxy; `None` uses the environment. Requests to loopback never use a proxy.
     pub proxy: Option<String>,
-    /// Who is told of each request.
+    /// Is notified of each request.
     pub observer: Option<Arc<dyn Observer>>,
 }
 
@@ -75,9 +73,6 @@ impl fmt::Debug for TransportSettings {
 }
 
 impl TransportSettings {
-    /// # Errors
-    /// `ConfigError` for an application name that is not valid in a header, an invalid proxy address,
-    /// or a bundle without a certificate.
     pub(super) fn check(&self) -> Result<()> {
         let agent = self.user_agent();
         if !agent.is_ascii() || HeaderValue::from_str(&agent).is_err() {

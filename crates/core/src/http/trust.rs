@@ -1,5 +1,5 @@
-//! Which certificates a connection trusts: the first of `ca_bundle`, `SSL_CERT_FILE` and
-//! `SSL_CERT_DIR`, the platform's certificate store, and a fallback file.
+//! Selects the trusted certificates: `ca_bundle`, then `SSL_CERT_FILE` and `SSL_CERT_DIR`, then the
+//! platform's certificate store, then a fallback file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,30 +15,30 @@ use crate::files::read_whole;
 use crate::system::{self, exhausted_files};
 use crate::written::unquoted;
 
-/// The largest file of certificates.
+/// Maximum size of a certificate file, in bytes.
 const LARGEST_BUNDLE: u64 = 16 * 1024 * 1024;
 
-/// Where trusted certificates come from; by default, the platform's store.
+/// The source of trusted certificates; the platform's store by default.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Trust {
-    /// Certificates (PEM) to trust, and no others.
+    /// The only certificates to trust, as PEM.
     pub ca_bundle: Option<Vec<u8>>,
-    /// The file of the bundle, from which another process can read it again.
+    /// The file of the bundle. Another process can read it again.
     pub ca_bundle_file: Option<PathBuf>,
-    /// A file of certificates (PEM) instead of the platform's store: `SSL_CERT_FILE`.
+    /// A file that replaces the platform's store (`SSL_CERT_FILE`).
     pub file: Option<PathBuf>,
-    /// Folders of such files: `SSL_CERT_DIR`.
+    /// Folders of such files (`SSL_CERT_DIR`).
     pub folders: Vec<PathBuf>,
-    /// A file of certificates (PEM), read only if the platform has no store.
+    /// A file that is read only if the platform has no store.
     pub fallback: Option<PathBuf>,
 }
 
 impl Trust {
-    /// From the values of `SSL_CERT_FILE` and `SSL_CERT_DIR`; an empty value counts as not set.
+    /// Reads `SSL_CERT_FILE` and `SSL_CERT_DIR`. An empty value counts as unset.
     #[must_use]
     pub fn from_variables(lookup: impl Fn(&str) -> Option<std::ffi::OsString>) -> Self {
-        // A path may be no text; one that is may have the quotation marks of an environment file.
+        // A path need not be text. A text may have the quotation marks of an environment file.
         let get = |name: &str| {
             let value = lookup(name)?;
             let value = value.to_str().map(|text| unquoted(text).into()).unwrap_or(value);
@@ -54,14 +54,14 @@ impl Trust {
         }
     }
 
-    /// Refuses a bundle without certificates, or with one that cannot be read.
+    /// Refuses a bundle without certificates, or with an unreadable one.
     pub fn check(&self) -> Result<()> {
         let Some(bundle) = &self.ca_bundle else { return Ok(()) };
         bundle::read(bundle).map(drop).map_err(|why| self.unusable(why))
     }
 
-    /// The certificates of `ca_bundle`, and nothing else of it, from then on: a server's file may also
-    /// contain its private key, which must not stay in memory.
+    /// Keeps only the certificates of a bundle. A server's file may also contain its private key,
+    /// which must not stay in memory.
     pub fn set_bundle(&mut self, bundle: &[u8], file: Option<&Path>) -> Result<()> {
         self.ca_bundle_file = file.map(Path::to_owned);
         let certificates = bundle::read(bundle).map_err(|why| self.unusable(why))?;
@@ -77,16 +77,16 @@ impl Trust {
         Error::new(Kind::ConfigError, format!("{what} {why}.")).with_hint(hint)
     }
 
-    /// Which of them it is, for a person.
+    /// Describes the source for a user.
     #[must_use]
     pub(super) fn named_by(&self) -> String {
         match (&self.ca_bundle, &self.ca_bundle_file, &self.file, self.folders.is_empty()) {
             (Some(_), Some(file), ..) => format!("ca_bundle={}", file.display()),
-            (Some(_), None, ..) => "the certificates given as ca_bundle=".to_owned(),
+            (Some(_), None, ..) => "the certificates of ca_bundle=".to_owned(),
             (None, _, Some(file), true) => format!("SSL_CERT_FILE={}", file.display()),
             (None, _, None, false) => "SSL_CERT_DIR".to_owned(),
             (None, _, Some(_), false) => "SSL_CERT_FILE and SSL_CERT_DIR".to_owned(),
-            (None, _, None, true) => "this machine's store of certificates".to_owned(),
+            (None, _, None, true) => "this machine's certificate store".to_owned(),
         }
     }
 
@@ -94,7 +94,7 @@ impl Trust {
     ///
     /// # Errors
     /// `TlsError` if the variables name no readable certificate. The fallback is not used then,
-    /// because the user asked for other certificates.
+    /// because the user selected other certificates.
     pub(super) fn named(&self) -> Result<Option<Vec<CertificateDer<'static>>>> {
         if let Some(bundle) = &self.ca_bundle {
             return bundle::read(bundle).map(Some).map_err(|why| self.unusable(why));
@@ -108,7 +108,10 @@ impl Trust {
         if !found.is_empty() {
             if let (Some(path), Some(Err(why))) = (&self.file, &file) {
                 let path = path.to_string_lossy();
-                log::warn!(target: "siteline::http", "SSL_CERT_FILE={path:?} {why}; SSL_CERT_DIR is used");
+                log::warn!(
+                    target: "siteline::http",
+                    "SSL_CERT_FILE={path:?} {why}; using SSL_CERT_DIR"
+                );
             }
             return Ok(Some(found));
         }
@@ -119,29 +122,29 @@ impl Trust {
             (Some(path), Some(Err(why))) if self.folders.is_empty() => {
                 format!("SSL_CERT_FILE={:?} {why}", path.to_string_lossy())
             }
-            _ => "SSL_CERT_FILE or SSL_CERT_DIR is set, but names no certificate that can be read"
-                .to_owned(),
+            _ => {
+                "SSL_CERT_FILE or SSL_CERT_DIR is set, but names no readable certificate".to_owned()
+            }
         };
         Err(Error::new(Kind::TlsError, format!("{why}, so the service cannot be verified."))
             .with_hint(TRUST_HINT)
             .with(|context| context.unsent = true))
     }
 
-    /// The certificates of the fallback file, if it has any.
     pub(super) fn fallback(&self) -> Option<Vec<CertificateDer<'static>>> {
         certificates_in(self.fallback.as_ref()?).ok()
     }
 }
 
-/// The certificates of a file, or why there are none, as the rest of a sentence.
+/// The certificates of a file. The error is the rest of a sentence.
 fn certificates_in(path: &Path) -> std::result::Result<Vec<CertificateDer<'static>>, String> {
     let bytes = read_whole(path, LARGEST_BUNDLE)
         .map_err(|error| format!("cannot be read: {}", system::reason(&error)))?;
-    // A list of many authorities may have one that is not understood.
+    // One unreadable certificate must not invalidate a list of many.
     bundle::readable(&bytes).map_err(|unusable| unusable.why.to_owned())
 }
 
-/// The certificates of all files in a folder, which may have others.
+/// The certificates of all files in a folder. Other files are ignored.
 fn certificates_of_folder(folder: &Path) -> Vec<CertificateDer<'static>> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let files = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file());

@@ -1,4 +1,4 @@
-//! [`CredentialSettings`]: the credential that variables or a profile name, in either mode of §1.
+//! The credential from variables or a profile, in either mode.
 
 use std::path::{Path, PathBuf};
 
@@ -9,38 +9,26 @@ use super::profile::Profile;
 use super::variables::{AUDIENCE, CERTIFICATE_FILE, CLIENT_ID, SUBJECT};
 use crate::error::{Error, Kind, Result};
 
-/// A credential that is not made yet.
+/// The settings of a credential that was not created yet.
 pub enum CredentialSettings {
-    /// A subject and the key that signs.
-    Assertion {
-        /// The unchanged subject.
-        subject: String,
-        /// The key that signs.
-        key: Key,
-        /// The settings of the assertions.
-        options: Options,
-    },
-    /// A client certificate.
+    Assertion { subject: String, key: Key, options: Options },
     MutualTls(CertificateSettings),
 }
 
-/// A client certificate, and where its key is.
 #[derive(Default)]
 pub struct CertificateSettings {
     /// The file of the certificate and its chain.
     pub file: PathBuf,
     /// The private key; `None` if it is in the same file.
     pub key: Option<KeySource>,
-    /// The passphrase of the key, if it is encrypted.
     pub passphrase: Option<PassphraseSource>,
-    /// The `client_id` of token requests.
     pub client_id: Option<String>,
-    /// Whether a key file that others can read is refused.
+    /// Whether a key file that other users can read is rejected.
     pub strict: bool,
 }
 
 impl CertificateSettings {
-    /// With the key, passphrase and id of the variables, where they are set.
+    /// Overrides key, passphrase and id by the variables that are set.
     fn overridden(
         mut self,
         key: Option<Key>,
@@ -56,21 +44,17 @@ impl CertificateSettings {
     }
 }
 
-/// What was found of a credential.
+/// The parts of a credential that were found.
 pub(super) struct FoundCredential {
     pub(super) subject: Option<String>,
     pub(super) key: Option<Key>,
     pub(super) certificate: Option<CertificateSettings>,
-    /// The settings of the assertions.
     pub(super) options: Options,
 }
 
 impl FoundCredential {
-    /// Of the variables, then of the profile. A subject or a certificate in the variables chooses the
-    /// mode; a certificate of the variables has its key there too.
-    ///
-    /// # Errors
-    /// `ConfigError` for a subject and a certificate.
+    /// Reads the variables, then the profile. A subject or a certificate in the variables selects
+    /// the mode. A certificate in the variables needs its key there too.
     pub(super) fn of_variables(
         environment: &Environment<'_>,
         profile: &mut Profile,
@@ -114,8 +98,6 @@ impl FoundCredential {
         Self { subject: None, key: None, certificate: Some(certificate), options: Vec::new() }
     }
 
-    /// # Errors
-    /// `ConfigError` for members of both modes.
     pub(super) fn of_profile(profile: &mut Profile) -> Result<Self> {
         let subject = profile.text("subject");
         let client_id = profile.text("client_id");
@@ -132,7 +114,7 @@ impl FoundCredential {
             return Ok(Self { subject, key, certificate: None, options });
         };
         if subject.is_some() {
-            return Err(conflict_of(profile, "subject and certificate_file are both written"));
+            return Err(conflict_of(profile, "subject and certificate_file are both set"));
         }
         let of_assertions = options.first().map(|(name, _)| *name);
         if let Some(name) = kid.map(|_| "kid").or(of_assertions) {
@@ -144,8 +126,8 @@ impl FoundCredential {
     }
 }
 
-const ONE_MODE: &str = "A subject and key sign assertions (§2.1); a client certificate is for \
-                        platform-managed integrations (§5.6). Set one of them.";
+const ONE_MODE: &str = "A subject and key sign assertions, and a client certificate is for \
+                        platform-managed integrations. Set only one of them.";
 
 fn conflict(one: &str, other: &str) -> Error {
     Error::new(Kind::ConfigError, format!("{one} and {other} are both set.")).with_hint(ONE_MODE)

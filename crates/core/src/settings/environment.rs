@@ -1,5 +1,4 @@
-//! [`Environment`]: the environment of a program, and the paths of the file of profiles and of
-//! siteline's own files.
+//! The environment of a program, and the paths of the profile file and of siteline's own files.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -12,24 +11,23 @@ use crate::error::{Error, Kind, Result};
 use crate::system;
 use crate::written::{fault, trimmed, unquoted};
 
-/// A file of profiles is not longer than this.
+/// Maximum size of a profile file in bytes.
 const LARGEST_CONFIG: u64 = 1 << 20;
-/// A file of certificates is not longer than this.
+/// Maximum size of a certificate file in bytes.
 const LARGEST_BUNDLE: u64 = 1 << 24;
 
-/// The platform, which determines the folders of configuration files and of state files.
+/// The platform, which determines the folders for configuration and state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Platform {
-    /// `$XDG_CONFIG_HOME`, else `~/.config`; `$XDG_STATE_HOME`, else `~/.local/state`.
+    /// `$XDG_CONFIG_HOME`, otherwise `~/.config`; `$XDG_STATE_HOME`, otherwise `~/.local/state`.
     Unix,
     /// `~/Library/Application Support` for both. Not tested.
     MacOs,
-    /// `%APPDATA%`, else `~\AppData\Roaming`; `%LOCALAPPDATA%`, else `~\AppData\Local`.
+    /// `%APPDATA%`, otherwise `~\AppData\Roaming`; `%LOCALAPPDATA%`, otherwise `~\AppData\Local`.
     Windows,
 }
 
 impl Platform {
-    /// The platform for which this program was built.
     #[must_use]
     pub fn current() -> Self {
         if cfg!(windows) {
@@ -42,21 +40,18 @@ impl Platform {
     }
 }
 
-/// The environment of a program: its variables, its files, its platform.
+/// The variables, files and platform of a program.
 pub struct Environment<'a> {
-    /// Looks up a variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// Reads a file.
     pub read: &'a dyn Fn(&Path) -> io::Result<String>,
-    /// The user's home folder by the password database, for programs without the variable: of cron,
-    /// of a service.
+    /// The user's home folder from the password database. Programs started by cron or as a service
+    /// may lack the variable.
     pub home: &'a dyn Fn() -> Option<PathBuf>,
-    /// The platform.
     pub platform: Platform,
 }
 
 impl Environment<'static> {
-    /// Those of this process.
+    /// The environment of this process.
     #[must_use]
     pub fn of_process() -> Self {
         let platform = Platform::current();
@@ -64,29 +59,27 @@ impl Environment<'static> {
     }
 }
 
-/// The value of a variable of this process, from which a pickled credential was made.
-///
-/// # Errors
-/// `CredentialError` where it is not set.
+/// The variable that a pickled credential was made from, read in this process.
 pub fn variable_of_pickle(name: &str) -> Result<Zeroizing<String>> {
     let text = std::env::var(name).ok().map(Zeroizing::new);
     let text = text.map(|text| Zeroizing::new(value_of(name, &text)));
     text.filter(|text| !text.trim().is_empty()).ok_or_else(|| {
         let message = format!("{name} is not set in this process.");
-        let hint = "The pickled credential was made from it: set it to the same value here.";
+        let hint = "The pickled credential was made from it. Set it to the same value here.";
         Error::new(Kind::CredentialError, message).with_hint(hint)
     })
 }
 
-/// What a variable means. An environment file and a secret of a container may leave a line break at its
-/// end or quotation marks around it.
+/// The value of a variable. Environment files and container secrets may add a line break at the end
+/// or quotation marks.
 fn value_of(name: &str, written: &str) -> String {
     match name {
-        // Everything else may be a part of it.
+        // A passphrase may contain any other character.
         PASSPHRASE => written.trim_end_matches(['\r', '\n']).to_owned(),
         PRIVATE_KEY => {
             let text = unquoted(written);
-            // An environment file has no line breaks, so they are often written as `\n`.
+            // Environment files have no line breaks, so they are often written as `
+            // `.
             if text.contains('\n') { text.to_owned() } else { text.replace("\\n", "\n") }
         }
         _ if AS_WRITTEN.contains(&name) => trimmed(written).to_owned(),
@@ -105,23 +98,18 @@ fn home() -> Option<PathBuf> {
     home.is_absolute().then_some(home)
 }
 
-/// The folder of the user's profile.
 #[cfg(windows)]
 fn home() -> Option<PathBuf> {
     std::env::home_dir().filter(|home| home.is_absolute())
 }
 
-/// The text of a file of profiles.
-///
-/// # Errors
-/// Those of the system, and `InvalidData` if it is not UTF-8.
 pub fn read_profiles(path: &Path) -> io::Result<String> {
     let bytes = read_file(path, LARGEST_CONFIG)?;
     String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// The contents of a file that has at most so many bytes. It may be a device or a pipe, which has no
-/// end.
+/// Reads a file with at most this many bytes. The limit also applies to devices and pipes, which
+/// have no end.
 fn read_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
@@ -131,15 +119,12 @@ fn read_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The bytes of the file `ca_bundle=`.
-///
-/// # Errors
-/// `ConfigError` that names the path if the file cannot be read or is longer than 16 MiB.
+/// Reads the file of `ca_bundle=`.
 pub fn read_certificates(path: &Path) -> Result<Vec<u8>> {
     read_file(path, LARGEST_BUNDLE).map_err(|error| {
         let why = system::reason(&error);
-        let message = format!("ca_bundle={:?} cannot be read: {why}.", path.display());
-        let hint = "It is a file of certificates in PEM form; SSL_CERT_DIR takes a folder.";
+        let message = format!("The file ca_bundle={:?} cannot be read: {why}.", path.display());
+        let hint = "Use a file of certificates in PEM form. SSL_CERT_DIR accepts a folder.";
         Error::new(Kind::ConfigError, message).with_hint(hint).passing_as(&error)
     })
 }
@@ -151,28 +136,24 @@ impl Environment<'_> {
         (!text.trim().is_empty()).then_some(text)
     }
 
-    /// Refuses variables that cannot be meant as they are, without their values.
-    ///
-    /// # Errors
-    /// `ConfigError` that names the variable.
+    /// Rejects variables with an impossible value. The error does not contain the value.
     pub(super) fn check(&self, names: &[&str]) -> Result<()> {
         for name in names.iter().filter(|name| !AS_WRITTEN.contains(name)) {
             if let Some(why) = self.get(name).and_then(|value| fault(&value)) {
                 let message = format!("{name} cannot be used: {why}.");
-                let hint = "Write its value on one line; quotation marks are not needed.";
+                let hint = "Write the value on one line, without quotation marks.";
                 return Err(Error::new(Kind::ConfigError, message).with_hint(hint));
             }
         }
         Ok(())
     }
 
-    /// The variable [`SANDBOX_CLOCK`].
     #[must_use]
     pub fn sandbox_clock(&self) -> Option<String> {
         self.get(SANDBOX_CLOCK)
     }
 
-    /// A variable that names an agent, or what proves a client to it.
+    /// A variable with the address of an agent or a secret for it.
     #[must_use]
     pub fn agent(&self, name: &str) -> Option<String> {
         self.get(name).map(|text| text.trim().to_owned())
@@ -183,8 +164,8 @@ impl Environment<'_> {
         self.get(name).map(PathBuf::from).or_else(|| (self.home)())
     }
 
-    /// The file of profiles: that of [`CONFIG`], else `siteline/config.toml` in the platform's folder.
-    /// `None` if there is neither a variable nor a home folder.
+    /// The profile file: [`CONFIG`], otherwise `siteline/config.toml` in the platform's folder.
+    /// `None` without a home folder.
     #[must_use]
     pub fn config_file(&self) -> Option<PathBuf> {
         if let Some(path) = self.get(CONFIG) {
@@ -198,8 +179,8 @@ impl Environment<'_> {
         Some(folder?.join("siteline").join("config.toml"))
     }
 
-    /// The folder of state files: `siteline` in the platform's folder. `None` if there is neither a
-    /// variable nor a home folder. It need not exist.
+    /// The folder of state files, `siteline` in the platform's folder. It need not exist. `None`
+    /// without a home folder.
     #[must_use]
     pub fn state_folder(&self) -> Option<PathBuf> {
         let folder = match self.platform {
@@ -210,20 +191,20 @@ impl Environment<'_> {
         Some(folder?.join("siteline"))
     }
 
-    /// The path of a state file, which need not exist.
+    /// The path of a state file. It need not exist.
     #[must_use]
     pub fn state_file(&self, name: &str) -> Option<PathBuf> {
         Some(self.state_folder()?.join(name))
     }
 
-    /// The folder of the variable, else `default` in the home folder. A relative path is ignored, as
-    /// the XDG specification requires.
+    /// The folder in the variable, otherwise `default` in the home folder. A relative path is
+    /// ignored, as the XDG specification requires.
     fn below_home(&self, variable: &str, default: &str) -> Option<PathBuf> {
         let named = self.get(variable).map(PathBuf::from).filter(|path| path.is_absolute());
         named.or_else(|| Some(self.home()?.join(default)))
     }
 
-    /// The folder of the variable, else the folder that it names by default: a service may lack it.
+    /// The folder in the variable, otherwise its default. Services may lack the variable.
     fn app_data(&self, variable: &str, default: &str) -> Option<PathBuf> {
         let named = self.get(variable).map(PathBuf::from);
         named.or_else(|| Some(self.home()?.join("AppData").join(default)))
@@ -233,7 +214,7 @@ impl Environment<'_> {
         Some(self.home()?.join("Library").join("Application Support"))
     }
 
-    /// Resolves a path: `~/` is the home folder, a relative path starts at `folder`.
+    /// Resolves a path: `~/` is the home folder, and relative paths start at `folder`.
     pub(super) fn resolved(&self, folder: &Path, written: &str) -> PathBuf {
         let below_home = written
             .strip_prefix("~/")
@@ -249,7 +230,7 @@ impl Environment<'_> {
 mod tests {
     use super::*;
 
-    /// A folder that is absolute on this system, and what would be in it.
+    /// A folder that is absolute on this system, and the paths in it.
     const ABSOLUTE: &str = if cfg!(windows) { "C:/x" } else { "/x" };
     const ABSOLUTE_STATE: &str = if cfg!(windows) { "C:/x/siteline" } else { "/x/siteline" };
     const ABSOLUTE_CONFIG: &str =
@@ -259,7 +240,7 @@ mod tests {
         files(platform, pairs)[0].clone()
     }
 
-    /// The file of profiles, and a state file.
+    /// The profile file and a state file.
     fn files(platform: Platform, pairs: &[(&str, &str)]) -> [Option<PathBuf>; 2] {
         let variable = |name: &str| {
             pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
@@ -294,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn b20_without_the_variable_the_home_folder_is_that_of_the_password_database() {
+    fn b20_the_password_database_provides_the_home_folder() {
         let none = |_: &str| None;
         let read = |_: &Path| Err(io::ErrorKind::NotFound.into());
         let platform = Platform::Unix;

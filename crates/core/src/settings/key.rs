@@ -8,15 +8,12 @@ use zeroize::Zeroizing;
 use super::options::Value;
 use crate::error::{Error, Kind, Result};
 
-/// The source of the private key.
 pub enum KeySource {
-    /// A file.
     File(PathBuf),
     /// The variable [`PRIVATE_KEY`](super::PRIVATE_KEY).
     Text(Zeroizing<String>),
 }
 
-/// The source of the passphrase of an encrypted key.
 pub enum PassphraseSource {
     /// The variable [`PASSPHRASE`](super::PASSPHRASE).
     Variable,
@@ -26,25 +23,23 @@ pub enum PassphraseSource {
 
 /// A command that prints a passphrase.
 pub struct PasswordCommand {
-    /// A text to split into words, or the words.
+    /// The words, or one text to split into words.
     pub words: Value,
-    /// The file of profiles that names it. Whoever can write to that file chooses what runs.
+    /// The profile file that contains it. Users who can write to that file choose which command
+    /// runs.
     pub file: Option<PathBuf>,
 }
 
 impl PasswordCommand {
-    /// A warning if users other than the owner can write to the file, or if it belongs to another user
-    /// (not checked on Windows).
-    ///
-    /// # Errors
-    /// [`Kind::CredentialError`] instead of the warning, if `strict`.
+    /// Returns a warning, or an error if `strict`, if another user owns the file or can write to
+    /// it. Not checked on Windows.
     pub fn check_file(&self, strict: bool) -> Result<Option<String>> {
         let Some(file) = &self.file else { return Ok(None) };
         let Some(who) = std::fs::metadata(file).ok().and_then(|metadata| writers(&metadata)) else {
             return Ok(None);
         };
         let message = format!("{who} the file {}, whose password_command runs.", file.display());
-        let hint = "Run chmod go-w on it, as its owner.";
+        let hint = "Run chmod go-w on it as its owner.";
         if strict {
             return Err(Error::new(Kind::CredentialError, message).with_hint(hint));
         }
@@ -63,20 +58,16 @@ fn writers(metadata: &Metadata) -> Option<String> {
     (!is_own).then(|| format!("Another user (uid {owner}) owns"))
 }
 
-/// Who may write to it is in its access control list, which is not read.
+/// Windows stores the writers in an access control list, which is not read.
 #[cfg(not(unix))]
 fn writers(_metadata: &Metadata) -> Option<String> {
     None
 }
 
-/// A private key, and how to load and check it.
 pub struct Key {
-    /// Its source.
     pub source: KeySource,
-    /// Its passphrase, if it is encrypted.
     pub passphrase: Option<PassphraseSource>,
-    /// The expected thumbprint.
     pub kid: Option<String>,
-    /// Whether a file that others can read is refused.
+    /// Whether a file that other users can read is rejected.
     pub strict: bool,
 }

@@ -1,19 +1,8 @@
-//! Settings from `SITELINE_*` environment variables and from a profile in a TOML file. The caller
-//! passes [`Environment`], so that tests need no process environment and no file.
+//! Settings from `SITELINE_*` environment variables and from a profile in a TOML file.
+//! [`Environment`] is a parameter, so that tests need no variables and no files.
 //!
-//! | file | contents |
-//! |---|---|
-//! | this | the settings from variables and profile |
-//! | [`options`] | the list of a client's options |
-//! | `profile` | one table of the file, and its allowed members |
-//! | `credential` | the credential that they name, in either mode |
-//! | `key` | the sources of a key and its passphrase |
-//! | `sources` | which of them won |
-//! | `variables` | the names of the variables |
-//! | `environment` | the environment, and the paths of siteline's files |
-//!
-//! Arguments override variables, and these the profile, member by member. A passphrase comes from the
-//! same source as the key, or from a variable.
+//! Arguments override variables, and variables override the profile, member by member. A passphrase
+//! has the same source as its key, or is a variable.
 
 mod credential;
 mod environment;
@@ -47,32 +36,31 @@ use crate::error::{Error, Kind, Result};
 /// The profile that is read if none is named.
 pub(crate) const DEFAULT_PROFILE: &str = "default";
 
-/// The settings that the arguments give, which are neither required nor read here.
+/// The settings that are given as arguments, and therefore not required here.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Given {
-    /// The address of the service.
     pub base_url: bool,
-    /// Subject and key.
+    /// Subject and key, or a certificate.
     pub credential: bool,
 }
 
-/// The settings of a client from variables and a profile.
+/// A client's settings from variables and a profile.
 pub struct Settings {
-    /// The address of the service; `None` only if it was given as an argument.
+    /// The address of the service; `None` if it is an argument.
     pub base_url: Option<String>,
-    /// The credential; `None` only if one was given as an argument.
+    /// The credential; `None` if it is an argument.
     pub credential: Option<CredentialSettings>,
-    /// The other options, by the names of the client's keywords.
+    /// The other options, by keyword.
     pub options: Options,
-    /// The file and the profile that were read, for errors about their contents.
+    /// The file and the profile, for errors about their contents.
     pub profile: Option<(PathBuf, String)>,
-    /// Where each setting came from.
+    /// The source of each setting.
     pub sources: Vec<Source>,
 }
 
 impl Environment<'_> {
-    /// Whether the variables and the arguments have an address and a credential: the file of profiles need
-    /// not be read.
+    /// Whether variables and arguments contain an address and a credential, so that no profile is
+    /// needed.
     fn suffices(&self, given: Given) -> bool {
         let is_set = |name: &str| self.get(name).is_some();
         let has_key = is_set(PRIVATE_KEY_FILE) || is_set(PRIVATE_KEY);
@@ -84,14 +72,14 @@ impl Environment<'_> {
 
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Nothing is validated yet: an address may contain a password.
+        // The values are not validated yet. An address may contain a password.
         let options: Vec<&str> = self.options.iter().map(|(name, _)| *name).collect();
         f.debug_struct("Settings").field("options", &options).finish_non_exhaustive()
     }
 }
 
 impl Settings {
-    /// The subject of a credential that signs.
+    /// The subject, if the credential signs.
     #[must_use]
     pub fn subject(&self) -> Option<&str> {
         match &self.credential {
@@ -100,14 +88,14 @@ impl Settings {
         }
     }
 
-    /// The settings of the variables, then of the profile: that of [`PROFILE`], else
-    /// [`DEFAULT_PROFILE`], which need not exist unless a variable names it or its file. An empty
-    /// variable counts as not set.
+    /// The settings from variables, then from the profile that [`PROFILE`] names, by default
+    /// [`DEFAULT_PROFILE`]. The default profile may be absent unless a variable names its file. An
+    /// empty variable counts as unset.
     ///
     /// # Errors
-    /// `ConfigError` that lists all sources if a required setting is missing; and for two keys, two
-    /// passphrases, an invalid value, an invalid file or profile. A file that cannot be read is no error
-    /// if no variable names it, and the variables and arguments have the address and the credential.
+    /// Returns `ConfigError` for invalid settings, and for missing ones with all sources. An
+    /// unreadable profile file is ignored if no variable names it and the other sources are
+    /// sufficient.
     pub fn from_variables(environment: &Environment<'_>, given: Given) -> Result<Self> {
         environment.check(&variables::ALL)?;
         let name = environment.get(PROFILE);
@@ -119,7 +107,7 @@ impl Settings {
             Err(unread) if unread.is_of_file && !is_needed => {
                 log::warn!(
                     target: "siteline::settings",
-                    "the file of profiles is not used: {}", unread.error.context().message
+                    "The profile file is ignored: {}", unread.error.context().message
                 );
                 Profile::without_file(&name)
             }
@@ -133,7 +121,8 @@ impl Settings {
             None
         } else {
             let key = key_of_variables(environment)?;
-            // That of the variables' own key, or for the key of the profile.
+            // A passphrase variable belongs to the key of the variables, otherwise to the key of
+            // the profile.
             let passphrase =
                 if key.is_some() { None } else { passphrase_of_variables(environment)? };
             Some(FoundCredential::of_variables(environment, &mut profile, key, passphrase)?)
@@ -147,15 +136,12 @@ impl Settings {
                 options.push((name, value));
             }
         }
-        let sources = sources::of(&written, Some(environment), settings.credential.as_ref());
+        let sources = sources::list(&written, Some(environment), settings.credential.as_ref());
         Ok(Self { options, profile: found, sources, ..settings })
     }
 
-    /// The settings of this profile alone; of the variables only [`CONFIG`] is read, which names the
-    /// file.
-    ///
-    /// # Errors
-    /// `ConfigError` for a missing or invalid file or profile, and if a required setting is missing.
+    /// The settings of this profile only. The only variable that is read is [`CONFIG`], the path of
+    /// the file.
     pub fn from_profile(name: &str, environment: &Environment<'_>, given: Given) -> Result<Self> {
         let mut profile = Profile::find(name, environment, true)?;
         let written = profile.written();
@@ -165,15 +151,14 @@ impl Settings {
             if given.credential { None } else { Some(FoundCredential::of_profile(&mut profile)?) };
         let looked_at = || format!("Looked at: {}.", profile.described());
         let settings = Found { base_url, credential }.settings(given, looked_at)?;
-        let sources = sources::of(&written, None, settings.credential.as_ref());
+        let sources = sources::list(&written, None, settings.credential.as_ref());
         Ok(Self { options: profile.into_options(), profile: found, sources, ..settings })
     }
 }
 
-/// The required settings that were found.
 struct Found {
     base_url: Option<String>,
-    /// `None` if it was given as an argument.
+    /// `None` if it is an argument.
     credential: Option<FoundCredential>,
 }
 
@@ -241,10 +226,9 @@ fn passphrase_of_variables(environment: &Environment<'_>) -> Result<Option<Passp
 
 fn conflict(one: &str, other: &str, what: &str) -> Error {
     Error::new(Kind::ConfigError, format!("{one} and {other} are both set."))
-        .with_hint(format!("Unset one: it is ambiguous which {what} to use."))
+        .with_hint(format!("Unset one, because only one {what} can be used."))
 }
 
-/// The options that variables set.
 fn options_of_variables(
     environment: &Environment<'_>,
 ) -> Result<[(&'static str, Option<Value>); 3]> {
@@ -266,11 +250,11 @@ fn options_of_variables(
 fn allowance(text: &str) -> Result<Value> {
     text.trim().parse().map(Value::Whole).map_err(|_| {
         Error::new(Kind::ConfigError, format!("{DAILY_ALLOWANCE} is not a number of requests."))
-            .with_hint("It is a whole number, such as 5000.")
+            .with_hint("Set it to a whole number, such as 5000.")
     })
 }
 
-/// Says of every variable whether it is set, and of the file whether it was found, without values.
+/// Lists every variable as set or not set, and the profile file as found or not, without values.
 fn looked_at(environment: &Environment<'_>, profile: &Profile) -> String {
     let mut places: Vec<String> = variables::ALL
         .iter()

@@ -1,9 +1,8 @@
-//! The list of a client's options, shared by the keywords of `siteline.Client`, the members of a
-//! profile, the variables and the pickle of a client.
+//! The options of a client, for the keywords of `siteline.Client`, profiles, variables and pickles.
 
 use std::path::PathBuf;
 
-/// The options by name, and their forms; without the address and the credential.
+/// The options and their forms, without the address and the credential.
 pub const OPTIONS: [(&str, Form); 21] = [
     ("scopes", Form::Words),
     ("daily_allowance", Form::Whole),
@@ -28,8 +27,7 @@ pub const OPTIONS: [(&str, Form); 21] = [
     ("shape", Form::Table),
 ];
 
-/// The options of a credential's assertions, shared by the keywords of `siteline.Credential` and the
-/// members of a profile.
+/// The options of assertions, for the keywords of `siteline.Credential` and for profiles.
 pub const ASSERTION_OPTIONS: [(&str, Form); 4] = [
     ("audience", Form::Text),
     ("assertion_lifetime", Form::Duration),
@@ -37,13 +35,11 @@ pub const ASSERTION_OPTIONS: [(&str, Form); 4] = [
     ("typ", Form::Flag),
 ];
 
-/// The values of options, by their names in [`OPTIONS`] or [`ASSERTION_OPTIONS`], without duplicates.
+/// Values of options, by their names in [`OPTIONS`] or [`ASSERTION_OPTIONS`], without duplicates.
 pub type Options = Vec<(&'static str, Value)>;
 
-/// The form of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Text.
     Text,
     /// Text that is split at spaces, or a list of texts.
     Words,
@@ -51,35 +47,27 @@ pub enum Form {
     Whole,
     /// Seconds, or text such as `"5m"`.
     Duration,
-    /// True or false.
     Flag,
-    /// The path of a file.
     Path,
-    /// The path of a file, or `memory`.
+    /// A path, or `memory`.
     Ledger,
     /// A time of day with a zone, such as `"06:00Z"`.
     TimeOfDay,
-    /// The path of a PEM file; as an argument, also its bytes.
+    /// A path of a PEM file, or the bytes as an argument.
     Certificates,
-    /// A table of the file.
+    /// A TOML table.
     Table,
 }
 
-/// The value of an option.
 #[derive(Clone, PartialEq)]
 pub enum Value {
-    /// Text.
     Text(String),
-    /// A list of texts.
     Words(Vec<String>),
-    /// A whole number.
     Whole(i64),
     /// Any other number.
     Number(f64),
-    /// True or false.
     Flag(bool),
-    /// A path, resolved.
+    /// A resolved path.
     Path(PathBuf),
-    /// A table.
     Table(toml::Table),
 }

@@ -1,5 +1,5 @@
-//! [`Profile`]: a table of the TOML file, validated member by member. Its members are arguments of a
-//! client. It contains no secret: the key is a path, and the passphrase the output of a command.
+//! A table of the profile file, validated member by member. Its members are arguments of a client.
+//! It contains no secret: the key is a path, and the passphrase is printed by a command.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,8 @@ use crate::error::{Error, Kind, Result, excerpt};
 use crate::system;
 use crate::written::unquoted;
 
-/// The members of the credential and the address; all others are [`ASSERTION_OPTIONS`] and [`OPTIONS`].
+/// The members of the credential and the address. All others are [`ASSERTION_OPTIONS`] and
+/// [`OPTIONS`].
 const CREDENTIAL: [(&str, Form); 8] = [
     ("base_url", Form::Text),
     ("subject", Form::Text),
@@ -26,25 +27,24 @@ const CREDENTIAL: [(&str, Form); 8] = [
     ("strict", Form::Flag),
 ];
 
-/// The allowed members of a profile.
 fn known_members() -> impl Iterator<Item = (&'static str, Form)> {
     CREDENTIAL.into_iter().chain(ASSERTION_OPTIONS).chain(OPTIONS)
 }
 
-/// Members that are refused, and what to write instead.
+/// Rejected members, and their replacements.
 const REFUSED: [(&str, &str); 6] = [
-    ("certificate", "the certificate stays in its own file: write certificate_file"),
-    ("passphrase", "no passphrase in plain: write password_command, a command that prints it"),
-    ("password", "no passphrase in plain: write password_command, a command that prints it"),
-    ("private_key", "the key stays in its own file: write private_key_file"),
-    ("signer", "a signer is code: pass credential= in the program"),
-    ("clock", "a clock is for tests: pass clock= in the program"),
+    ("certificate", "the certificate must be in its own file: use certificate_file"),
+    ("passphrase", "a profile cannot contain a passphrase: use password_command to print it"),
+    ("password", "a profile cannot contain a passphrase: use password_command to print it"),
+    ("private_key", "the key must be in its own file: use private_key_file"),
+    ("signer", "a profile cannot contain a signer: pass credential= in the program"),
+    ("clock", "a profile cannot contain a clock: pass clock= in the program"),
 ];
 
-/// The least similarity at which an error suggests a known name for an unknown one.
+/// Minimum similarity for suggesting a known name.
 const SIMILAR: f64 = 0.75;
 
-/// One profile, which may not exist.
+/// A profile, which may be absent.
 pub(super) struct Profile {
     name: String,
     file: Option<PathBuf>,
@@ -55,7 +55,7 @@ pub(super) struct Profile {
 /// Why there is no profile.
 pub(super) struct NotFound {
     pub(super) error: Error,
-    /// The file could not be read: it may be another user's, or no TOML at all.
+    /// The file could not be read or parsed. It may belong to another user.
     pub(super) is_of_file: bool,
 }
 
@@ -78,12 +78,11 @@ impl From<NotFound> for Error {
 }
 
 impl Profile {
-    /// A profile without members, of no file.
     pub(super) fn without_file(name: &str) -> Self {
         Self { name: name.to_owned(), file: None, file_found: false, members: None }
     }
 
-    /// Reads the profile of this name. Unless it is `needed`, it need not exist, nor its file if no
+    /// Reads a profile. It may be absent unless it is `needed`, and its file may be absent unless a
     /// variable names it.
     pub(super) fn find(
         name: &str,
@@ -138,10 +137,9 @@ impl Profile {
             Kind::ConfigError,
             format!("No profile {:?}: {why}{place}.", excerpt(&self.name)),
         )
-        .with_hint(format!("{CONFIG} names the file, {PROFILE} the profile in it."))
+        .with_hint(format!("Set {CONFIG} to the file and {PROFILE} to the name of the profile."))
     }
 
-    /// Removes and returns a text.
     pub(super) fn text(&mut self, name: &str) -> Option<String> {
         match self.take(name) {
             Some(Value::Text(text)) => Some(text),
@@ -149,7 +147,6 @@ impl Profile {
         }
     }
 
-    /// Removes and returns a path.
     pub(super) fn path(&mut self, name: &str) -> Option<PathBuf> {
         match self.take(name) {
             Some(Value::Path(path)) => Some(path),
@@ -157,12 +154,10 @@ impl Profile {
         }
     }
 
-    /// Removes the member `strict`.
     pub(super) fn is_strict(&mut self) -> bool {
         self.take("strict") == Some(Value::Flag(true))
     }
 
-    /// Removes and returns the command that prints the passphrase.
     pub(super) fn password_command(&mut self) -> Option<PassphraseSource> {
         let words = self.take("password_command")?;
         Some(PassphraseSource::Command(PasswordCommand { words, file: self.file.clone() }))
@@ -174,7 +169,6 @@ impl Profile {
         Some(members.swap_remove(at).1)
     }
 
-    /// Removes and returns the settings of the assertions.
     pub(super) fn assertion_options(&mut self) -> Options {
         ASSERTION_OPTIONS.iter().filter_map(|(name, _)| Some((*name, self.take(name)?))).collect()
     }
@@ -201,7 +195,7 @@ impl Profile {
     pub(super) fn described(&self) -> String {
         let name = excerpt(&self.name);
         let Some(file) = &self.file else {
-            return "no file of profiles (there is no home folder)".to_owned();
+            return "no profile file (there is no home folder)".to_owned();
         };
         let file = file.display();
         match (self.file_found, &self.members) {
@@ -220,7 +214,7 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// The parser's message may contain a part of the file, so only the line is shown.
+/// The parser's message may quote the file, so only the line number is used.
 fn parse(text: &str) -> Result<Table, String> {
     text.trim_start_matches('\u{feff}').parse::<Table>().map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
@@ -235,12 +229,12 @@ fn wrong(file: &Path, what: &str) -> Error {
 fn no_such_profile(profiles: &Table, file: &Path, name: &str) -> Error {
     let names: Vec<String> = profiles.keys().map(|name| format!("{:?}", excerpt(name))).collect();
     let hint = match similar(name, profiles.keys().map(String::as_str)) {
-        Some(near) => format!("Is {near:?} meant? "),
+        Some(near) => format!("Did you mean {near:?}? "),
         None => String::new(),
     };
     let known = match names.as_slice() {
-        [] => "There is none at all.".to_owned(),
-        names => format!("There are: {}.", names.join(", ")),
+        [] => "The file contains no profiles.".to_owned(),
+        names => format!("The file contains {}.", names.join(", ")),
     };
     wrong(file, &format!("there is no profile {:?}", excerpt(name)))
         .with_hint(format!("{hint}{known}"))
@@ -274,11 +268,11 @@ fn members(
         let meant: Vec<String> = unknown
             .iter()
             .filter_map(|name| similar(name, known_members().map(|(known, _)| known)))
-            .map(|near| format!("Is {near} meant? "))
+            .map(|near| format!("Did you mean {near}? "))
             .collect();
         let all: Vec<&str> = known_members().map(|(known, _)| known).collect();
         return Err(wrong(file, &format!("unknown {place}: {}", names.join(", ")))
-            .with_hint(format!("{}Known are: {}.", meant.concat(), all.join(", "))));
+            .with_hint(format!("{}Known members are {}.", meant.concat(), all.join(", "))));
     }
     let folder = file.parent().unwrap_or(Path::new(""));
     known_members()
@@ -291,7 +285,7 @@ fn members(
 }
 
 impl Form {
-    /// The value, or the form that was expected.
+    /// Returns the value, or a description of the expected form.
     fn read(
         self,
         given: &Toml,

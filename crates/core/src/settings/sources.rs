@@ -1,4 +1,4 @@
-//! [`Source`]: where each setting of a client came from, for a diagnosis. Without the values.
+//! The source of each setting of a client, without values, for a diagnosis.
 
 use super::CredentialSettings;
 use super::environment::Environment;
@@ -11,7 +11,7 @@ use super::variables::{
 /// A setting, and the variable that set it; `None` for the profile.
 pub type Source = (&'static str, Option<&'static str>);
 
-/// The settings that variables may set: by their members in a profile.
+/// The settings that variables can set, by their names in a profile.
 const BY_VARIABLES: [(&str, &[&str]); 10] = [
     ("base_url", &[BASE_URL]),
     ("subject", &[SUBJECT]),
@@ -25,9 +25,9 @@ const BY_VARIABLES: [(&str, &[&str]); 10] = [
     ("ledger", &[LEDGER]),
 ];
 
-/// Which source won: `written` are the members of the profile. Without an environment the variables
-/// were not read.
-pub(super) fn of(
+/// Lists the sources that won. `written` are the members of the profile. The variables are ignored
+/// without an environment.
+pub(super) fn list(
     written: &[&'static str],
     environment: Option<&Environment<'_>>,
     credential: Option<&CredentialSettings>,
@@ -37,7 +37,7 @@ pub(super) fn of(
         let (_, names) = BY_VARIABLES.iter().find(|(known, _)| *known == name)?;
         names.iter().copied().find(|variable| environment.get(variable).is_some())
     };
-    // A key or a certificate of the variables takes nothing of the profile's own.
+    // A key or certificate from the variables replaces all its members in the profile.
     let is_replaced = |name: &str| match name {
         "password_command" | "kid" | "strict" => {
             variable_of("private_key_file").or(variable_of("certificate_file")).is_some()
@@ -55,7 +55,6 @@ pub(super) fn of(
     sources
 }
 
-/// Whether the setting belongs to this mode.
 fn is_used(name: &str, credential: Option<&CredentialSettings>) -> bool {
     match credential {
         Some(CredentialSettings::Assertion { .. }) => {

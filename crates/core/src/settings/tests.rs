@@ -92,10 +92,10 @@ fn path(settings: &Settings) -> &Path {
 }
 
 #[test]
-fn certificates_that_cannot_be_read_are_an_error_with_the_path() {
+fn unreadable_certificates_are_an_error_with_the_path() {
     let error = read_certificates(Path::new("/absent/bundle.pem")).expect_err("no such file");
     assert_eq!(error.kind(), Kind::ConfigError);
-    assert!(error.context().message.starts_with("ca_bundle=\"/absent/bundle.pem\" cannot be read"));
+    assert!(error.context().message.contains("ca_bundle=\"/absent/bundle.pem\" cannot be read"));
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_variable_overrides_a_single_member_of_the_profile() {
 }
 
 #[test]
-fn a_passphrase_comes_from_the_source_of_the_key_or_from_a_variable() {
+fn a_passphrase_has_the_source_of_its_key() {
     let passphrase = |pairs: &[(&str, &str)]| {
         let all = [&[(CONFIG, FILE)], pairs].concat();
         match variables(&all, Some(PROFILES)).unwrap().credential {
@@ -218,7 +218,7 @@ fn a_named_profile_is_used_without_variables() {
 #[test]
 fn the_error_for_a_missing_profile_lists_the_existing_ones() {
     let text = refused(profile("plant_a", &[(CONFIG, FILE)], Some(PROFILES)));
-    assert!(text.contains("Is \"plant-a\" meant?") && text.contains("\"default\""), "{text}");
+    assert!(text.contains("Did you mean \"plant-a\"?") && text.contains("\"default\""), "{text}");
     assert!(
         refused(variables(&[(CONFIG, FILE), (PROFILE, "b")], Some(PROFILES))).contains("\"b\"")
     );
@@ -227,10 +227,10 @@ fn the_error_for_a_missing_profile_lists_the_existing_ones() {
 }
 
 #[test]
-fn an_invalid_member_of_a_file_is_named_and_no_value_is_shown() {
+fn an_invalid_member_is_named_without_its_value() {
     for (text, expected) in [
         ("[a]\nbase_url = \"hunter2", "line 2"),
-        ("[a]\nbaseurl = \"hunter2\"", "Is base_url meant?"),
+        ("[a]\nbaseurl = \"hunter2\"", "Did you mean base_url?"),
         ("[a]\npassphrase = \"hunter2\"", "password_command"),
         ("[a]\nprivate_key = \"-----BEGIN\"", "private_key_file"),
         ("[a]\ntries = \"hunter2\"", "tries is not a whole number"),
@@ -266,7 +266,7 @@ const PLATFORM: &str = "[default]\nbase_url = \"https://a.example.com\"\n\
     client_id = \"integration-7\"\nstrict = true\n";
 
 #[test]
-fn a_certificate_file_takes_the_place_of_subject_and_key() {
+fn a_certificate_file_replaces_subject_and_key() {
     let found = certificate(profile("default", &[(CONFIG, FILE)], Some(PLATFORM)).unwrap());
     assert_eq!(found.file, Path::new("/etc/plants/plant.p12"));
     assert_eq!(found.client_id.as_deref(), Some("integration-7"));
@@ -283,7 +283,7 @@ fn a_certificate_file_takes_the_place_of_subject_and_key() {
     assert!(matches!(found.key, Some(KeySource::File(path)) if path == Path::new("key.pem")));
     assert!(matches!(found.passphrase, Some(PassphraseSource::Variable)));
 
-    // Variables override the profile's members, and choose the mode.
+    // Variables override the profile's members, and select the mode.
     let other = [(CONFIG, FILE), (CERTIFICATE_FILE, "other.pem"), (CLIENT_ID, " 8 ")];
     let found = certificate(variables(&other, Some(PLATFORM)).unwrap());
     assert_eq!(
@@ -300,7 +300,7 @@ fn a_subject_and_a_certificate_are_refused() {
     let both = [(SUBJECT, "mine"), (CERTIFICATE_FILE, "plant.pem")];
     assert!(refused(variables(&both, None)).contains("SITELINE_CERTIFICATE_FILE are both set"));
     for (member, expected) in [
-        ("subject = \"mine\"", "subject and certificate_file are both written"),
+        ("subject = \"mine\"", "subject and certificate_file are both set"),
         ("kid = \"k\"", "kid belongs to subject"),
         ("audience = \"https://a\"", "audience belongs to subject"),
     ] {
@@ -319,7 +319,7 @@ fn sources(settings: &Settings) -> Vec<(&'static str, Option<&'static str>)> {
 }
 
 #[test]
-fn the_source_of_each_setting_is_the_variable_that_won_or_the_profile() {
+fn the_source_of_each_setting_is_listed() {
     let settings = variables(
         &[(CONFIG, FILE), (BASE_URL, "https://b.example.com"), (SCOPES, "a.read")],
         Some(PROFILES),
@@ -338,12 +338,12 @@ fn the_source_of_each_setting_is_the_variable_that_won_or_the_profile() {
         ]
     );
     assert_eq!(settings.subject(), Some("subject-of-default"));
-    // A key of the variables takes nothing of the profile's own.
+    // A key in the variables replaces the profile's key with its settings.
     let pairs = [(CONFIG, FILE), (PROFILE, "plant-a"), (PRIVATE_KEY_FILE, "k.pem")];
     let settings = variables(&pairs, Some(PROFILES)).expect("settings");
     assert!(sources(&settings).contains(&("private_key_file", Some(PRIVATE_KEY_FILE))));
     assert!(!sources(&settings).contains(&("strict", None)));
-    // A certificate of the variables takes the place of the profile's subject and key.
+    // A certificate in the variables replaces the profile's subject and key.
     let pairs = [(CONFIG, FILE), (CERTIFICATE_FILE, "plant.pem"), (CLIENT_ID, "plant-7")];
     let settings = variables(&pairs, Some(PROFILES)).expect("settings");
     let named: Vec<_> = sources(&settings).into_iter().map(|(name, _)| name).collect();
@@ -353,7 +353,7 @@ fn the_source_of_each_setting_is_the_variable_that_won_or_the_profile() {
 }
 
 #[test]
-fn a_profile_that_is_named_is_the_source_of_all() {
+fn a_named_profile_is_the_only_source() {
     let pairs = [(CONFIG, FILE), (BASE_URL, "https://b.example.com")];
     let settings = profile("plant-a", &pairs, Some(PROFILES)).expect("the profile");
     assert!(settings.sources.iter().all(|(_, variable)| variable.is_none()));
@@ -433,7 +433,7 @@ fn a_key_in_a_variable_has_its_lines() {
 }
 
 #[test]
-fn a_variable_that_cannot_be_meant_is_named_without_its_value() {
+fn an_impossible_variable_is_named_without_its_value() {
     for name in [BASE_URL, SUBJECT, PRIVATE_KEY_FILE, AUDIENCE, LEDGER, PROFILE, SCOPES] {
         for value in
             ["\"hunter2", "hunter2'", "hunter2\nhunter2", "hunter2\u{0}x", "hunter2\u{fffd}"]
@@ -444,7 +444,7 @@ fn a_variable_that_cannot_be_meant_is_named_without_its_value() {
     }
 }
 
-/// The settings of these variables and a default file of profiles that fails in this way.
+/// The settings of these variables and a default profile file that fails in this way.
 fn with_file(pairs: &[(&str, &str)], failure: &io::Result<&str>) -> Result<Settings> {
     let variable = |name: &str| {
         pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
@@ -477,12 +477,12 @@ fn a_file_that_is_not_needed_may_be_unreadable() {
             let settings = with_file(pairs, &failure).expect("the file is not needed");
             assert!(settings.profile.is_none() && settings.options.is_empty());
             let named = [pairs, &[(CONFIG, FILE)]].concat();
-            assert!(with_file(&named, &failure).is_err(), "it is named: {failure:?}");
+            assert!(with_file(&named, &failure).is_err(), "named: {failure:?}");
             let named = [pairs, &[(PROFILE, "a")]].concat();
-            assert!(with_file(&named, &failure).is_err(), "it is named: {failure:?}");
-            assert!(with_file(&pairs[1..], &failure).is_err(), "it is needed: {failure:?}");
+            assert!(with_file(&named, &failure).is_err(), "named: {failure:?}");
+            assert!(with_file(&pairs[1..], &failure).is_err(), "needed: {failure:?}");
         }
     }
-    // One that can be read is checked.
+    // A readable file is checked.
     assert!(with_file(&complete, &Ok("[default]\nbaseurl = \"x\"\n")).is_err());
 }

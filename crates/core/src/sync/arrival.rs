@@ -1,10 +1,10 @@
-//! When points come: the distribution of their delays, estimated from the reads between which they came.
+//! Estimates the distribution of the delays of points from the reads between which they arrived.
 //!
-//! A read says of a point only that it came before this read and after the last one that did not bring
-//! it: an interval. What comes after the last read of a bucket is not seen at all. The estimate is the
-//! nonparametric maximum likelihood of such data (Turnbull 1976), found by expectation and maximisation,
-//! so that it does not depend on when the reads were. Within an interval that no read divides, the mass
-//! is spread evenly over the logarithm of the age.
+//! A read only shows that a point arrived before it, and after the previous read without the point.
+//! Points that arrive after the last read of a bucket are never observed. The estimate is the
+//! nonparametric maximum likelihood for such censored data (Turnbull 1976), computed by expectation
+//! maximisation. It therefore does not depend on the times of the reads. Within an interval without
+//! a read, the mass is spread evenly over the logarithm of the age.
 
 use std::time::Duration;
 
@@ -12,24 +12,23 @@ use serde::Serialize;
 
 use crate::store::{Age, Sighting, Sightings};
 
-/// The estimate changes little after so many steps; measured, it is then within a step of the scale.
+/// The number of iterations. In measurements, the estimate was then within one step of the scale.
 const STEPS: usize = 400;
-/// The fewest points that say that an age was looked at.
+/// The minimum number of points that show that an age was observed.
 const ENOUGH: u64 = 20;
 
-/// How long after the end of their buckets points came; times in seconds.
+/// The delays of points after the end of their buckets, in seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DelaySummary {
-    /// The points that say something: those whose bucket was read more than once.
+    /// The number of informative points, with a bucket that was read more than once.
     pub count: u64,
-    /// Of these, those that came after the feed's lateness.
+    /// The number of these points that arrived after the feed's lateness.
     pub late: u64,
-    /// The delays within which 50, 90, 95, 99 and 99.9 % came, and all; `None` without points.
+    /// The delays within which 50, 90, 95, 99, 99.9 and 100 % of the points arrived.
     pub quantiles: Option<[u64; 6]>,
-    /// The longest time after which buckets were still looked at.
+    /// The longest age at which buckets were still observed.
     pub looked: Option<u64>,
-    /// The share that had come by each delay, in millionths: the corners of a curve that rises to
-    /// all; empty without points.
+    /// The share that arrived by each delay, in millionths, as the corners of a rising curve.
     pub curve: Vec<(u64, u32)>,
 }
 
@@ -37,11 +36,11 @@ pub struct DelaySummary {
 const SHARES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 
 impl DelaySummary {
-    /// Estimates the delays behind these sightings.
+    /// Estimates the delays from sightings.
     #[must_use]
     pub(super) fn new(sightings: &Sightings, lateness: Duration) -> Self {
         let lateness = Age::of_seconds(i64::try_from(lateness.as_secs()).unwrap_or(i64::MAX));
-        // One read alone says only that the point came before it.
+        // A single read only shows that the point arrived before it.
         let says = |seen: &Sighting| seen.after.is_some() || seen.by < seen.looked;
         let known: Vec<Censored> = sightings
             .iter()
@@ -55,7 +54,7 @@ impl DelaySummary {
             #[expect(clippy::cast_precision_loss, reason = "a share")]
             let all = 1.0 - 0.5 / count as f64;
             let [half, p90, p95, p99, p999] = SHARES.map(|share| quantile(&cumulative, share));
-            // Estimated delays lie within their interval, so a share may exceed the longest one.
+            // An estimated delay can be anywhere in its interval, even above the longest one.
             let longest = quantile(&cumulative, all);
             let [half, p90, p95, p99] = [half, p90, p95, p99].map(|delay| delay.min(longest));
             [half, p90, p95, p99, p999, longest]
@@ -70,7 +69,7 @@ impl DelaySummary {
     }
 }
 
-/// The longest age at which enough points were looked at.
+/// The longest age at which at least [`ENOUGH`] points were observed.
 fn looked(sightings: &Sightings) -> Option<u64> {
     let mut looked: Vec<(Age, u64)> =
         sightings.iter().map(|(seen, count)| (seen.looked, *count)).collect();
@@ -83,13 +82,12 @@ fn looked(sightings: &Sightings) -> Option<u64> {
     Some(whole(age.seconds()))
 }
 
-/// Points that came within the same steps of the scale, of buckets that were looked at equally long.
+/// Points that arrived within the same steps, in buckets that were observed equally long.
 #[derive(Debug, Clone, Copy)]
 struct Censored {
-    /// The steps in which they came.
     first: usize,
     last: usize,
-    /// The last step in which they would have been seen.
+    /// The last step in which they could be observed.
     looked: usize,
     count: u64,
 }
@@ -102,14 +100,14 @@ impl Censored {
     }
 }
 
-/// The share of points that came up to the end of each step.
+/// The share of points that arrived by the end of each step.
 #[expect(clippy::cast_precision_loss, reason = "counts of points")]
 fn cumulative(known: &[Censored]) -> Vec<f64> {
     let steps = known.iter().map(|one| one.looked).max().unwrap_or_default() + 1;
     let mut share = vec![1.0 / steps as f64; steps];
     for _ in 0..STEPS {
         let until = sums(&share);
-        // What each step gets of the points is added up as differences between neighbouring steps.
+        // The points in each step are summed as differences between neighbouring steps.
         let mut change = vec![0.0; steps + 1];
         for one in known {
             let count = one.count as f64;
@@ -117,7 +115,7 @@ fn cumulative(known: &[Censored]) -> Vec<f64> {
             let within = (until[one.last] - before).max(f64::MIN_POSITIVE);
             change[one.first] += count / within;
             change[one.last + 1] -= count / within;
-            // The points of this kind that come after the last look: expected, and not seen.
+            // The expected points of this kind after the last read, which are not observed.
             change[one.looked + 1] += count / until[one.looked].max(f64::MIN_POSITIVE);
         }
         for (share, weight) in share.iter_mut().zip(sums(&change)) {
@@ -131,7 +129,6 @@ fn cumulative(known: &[Censored]) -> Vec<f64> {
     sums(&share)
 }
 
-/// The sum up to each number.
 fn sums(numbers: &[f64]) -> Vec<f64> {
     let add = |sum: &mut f64, number: &f64| {
         *sum += number;
@@ -140,7 +137,7 @@ fn sums(numbers: &[f64]) -> Vec<f64> {
     numbers.iter().scan(0.0, add).collect()
 }
 
-/// The age within which this share came.
+/// The age within which this share arrived.
 fn quantile(cumulative: &[f64], share: f64) -> u64 {
     let wanted = share * cumulative.last().copied().unwrap_or_default();
     let step = cumulative.partition_point(|until| *until < wanted);
@@ -196,9 +193,9 @@ mod tests {
     }
 
     #[test]
-    fn the_curve_rises_where_points_came_and_is_level_between() {
+    fn the_curve_rises_at_arrivals() {
         let curve = |all: &[(Sighting, u64)]| summary(all).curve;
-        // Both were looked at until the same age, so that none may be missing from either.
+        // Both were observed until the same age, so neither can miss points.
         let early = (seen(Some(99), 100, 200), 3);
         let late = (seen(Some(149), 150, 200), 1);
         let seconds = |step| whole(Age(step).seconds());
@@ -208,17 +205,17 @@ mod tests {
     }
 
     #[test]
-    fn without_a_point_that_says_something_there_is_no_estimate() {
+    fn uninformative_points_give_no_estimate() {
         let (quantiles, curve) = (None, Vec::new());
         let nothing = DelaySummary { count: 0, late: 0, quantiles, looked: None, curve };
         assert_eq!(summary(&[]), nothing);
-        // One read alone says only that the points came before it.
+        // A single read only shows that the points arrived before it.
         let one_read = summary(&[(seen(None, 100, 100), 20)]);
         assert_eq!(one_read, DelaySummary { looked: Some(1_315), ..nothing });
     }
 
     #[test]
-    fn a_point_says_something_if_its_bucket_was_read_before_or_after_it_came() {
+    fn points_of_buckets_read_twice_are_informative() {
         for (sighting, count) in [
             (seen(None, 99, 100), 3),
             (seen(Some(98), 100, 100), 3),
@@ -230,8 +227,8 @@ mod tests {
     }
 
     #[test]
-    fn a_point_is_late_that_a_read_after_the_lateness_did_not_bring_yet() {
-        // A lateness of 1,300 s is within step 100.
+    fn late_points_are_missing_after_the_lateness() {
+        // The lateness of 1,300 s is within step 100.
         let sightings = [
             (seen(Some(99), 103, 103), 1),
             (seen(Some(100), 103, 103), 2),
@@ -241,53 +238,49 @@ mod tests {
     }
 
     #[test]
-    fn within_one_step_the_points_are_spread_evenly_over_the_logarithm_of_the_age() {
-        // All came after step 100 and within step 101: from 1,315 s to 1,381 s.
+    fn points_are_spread_evenly_within_a_step() {
+        // All arrived after step 100 and within step 101: from 1,315 s to 1,381 s.
         let quantiles = |count| summary(&[(seen(Some(100), 101, 101), count)]).quantiles;
-        // The last one is where a half of the last point is left.
+        // The last value is the delay at which half of the last point is missing.
         assert_eq!(quantiles(10), Some([1_347, 1_374, 1_377, 1_377, 1_381, 1_377]));
         assert_eq!(quantiles(1), Some([1_347, 1_347, 1_347, 1_347, 1_381, 1_347]));
     }
 
     #[test]
-    fn an_age_was_looked_at_if_twenty_points_say_so() {
+    fn twenty_points_prove_an_observed_age() {
         let looked = |sightings: &[(u16, u64)]| {
             let sighting = |&(looked, count): &(u16, u64)| (seen(None, 1, looked), count);
             summary(&sightings.iter().map(sighting).collect::<Vec<_>>()).looked
         };
         assert_eq!(looked(&[(100, 20), (90, 5)]), Some(1_315));
-        assert_eq!(
-            looked(&[(100, 19), (90, 1)]),
-            Some(807),
-            "each was looked at as long, or longer"
-        );
+        assert_eq!(looked(&[(100, 19), (90, 1)]), Some(807), "all were observed at least as long");
         assert_eq!(looked(&[(100, 18), (99, 1), (90, 50)]), Some(807));
         assert_eq!(looked(&[(100, 18), (90, 1)]), None);
     }
 
     #[test]
-    fn the_estimate_is_that_of_cases_that_a_hand_can_compute() {
+    fn estimates_match_cases_computed_by_hand() {
         for (name, known, expected) in [
             ("an interval is spread evenly", vec![censored(1, 2, 3, 5)], vec![0.0, 0.5, 1.0, 1.0]),
             (
-                "points whose step is known: their shares",
+                "points with a known step: their shares",
                 vec![censored(0, 0, 2, 3), censored(2, 2, 2, 1)],
                 vec![0.75, 0.75, 1.0],
             ),
             (
-                "an interval takes the shape of what lies within it",
+                "an interval takes the shape of the points within it",
                 vec![censored(0, 0, 1, 1), censored(1, 1, 1, 3), censored(0, 1, 1, 100)],
                 vec![0.25, 1.0],
             ),
             (
-                // Of those that were looked at for one step only, as many as the others say came later.
-                "what came in the only step looked at says nothing of the next one",
+                // For the points observed for one step, the others predict the share that arrived later.
+                "points observed for one step do not predict the next step",
                 vec![censored(0, 0, 0, 4), censored(0, 0, 1, 1), censored(1, 1, 1, 3)],
                 vec![0.25, 1.0],
             ),
             (
-                // Half of what came by step 1 came in step 0; half of all came after step 1.
-                "a share among the first steps is a share of these steps alone",
+                // Half of the points by step 1 arrived in step 0; half of all arrived after step 1.
+                "a share among the first steps applies only to these steps",
                 vec![
                     censored(0, 0, 1, 10),
                     censored(1, 1, 1, 10),
@@ -306,8 +299,8 @@ mod tests {
     }
 
     #[test]
-    fn a_quantile_lies_where_the_shares_reach_it() {
-        // Nothing before step 100; half in it, nothing in 101 and 102, half in 103.
+    fn a_quantile_interpolates_the_shares() {
+        // Half in step 100, half in step 103.
         let mut cumulative = vec![0.0; 100];
         cumulative.extend([0.5, 0.5, 0.5, 1.0]);
         let twice: Vec<f64> = cumulative.iter().map(|share| share * 2.0).collect();
@@ -320,7 +313,7 @@ mod tests {
             (1.0, 10.0 * 1.05_f64.powi(103)),
         ] {
             assert_eq!(quantile(&cumulative, share), whole(age), "{share}");
-            assert_eq!(quantile(&twice, share), whole(age), "{share}, of shares not yet of one");
+            assert_eq!(quantile(&twice, share), whole(age), "{share}, of unnormalised shares");
         }
         assert_eq!(quantile(&cumulative, 0.5), 1_315);
     }

@@ -1,6 +1,6 @@
-//! Audits: ranges that are read once more only to learn when their points came. Each is read at an age
-//! of its own, from the settle lag to far beyond the lateness, so that what is learnt depends on the
-//! data and not on the feed's times.
+//! Audits read ranges once more to measure when their points arrived. Each audit reads a range of a
+//! different age, from the settle lag to far beyond the lateness. The result therefore depends on
+//! the data and not on the feed's durations.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,13 +11,13 @@ use super::ranges::{Range, Ranges, floor};
 use crate::client::density::Density;
 
 const DAY: i64 = 86_400;
-/// The youngest age, and how far the ages reach: this long, and this many times the lateness.
+/// The ages range from `YOUNGEST` to the larger of `OLDEST` and this many latenesses.
 const YOUNGEST: i64 = 60;
 const OLDEST: i64 = 14 * DAY;
 const LATENESSES: i64 = 4;
-/// An audit says something where the last read of its range is this part of its age ago.
+/// An audit is useful if the last read of its range is at least this fraction of its age ago.
 const FRESH: i64 = 6;
-/// Multiples of this, modulo 1, are spread evenly, however many there are.
+/// The multiples of this number, modulo 1, are evenly distributed for every count.
 const GOLDEN: f64 = 0.618_033_988_749_895;
 
 /// The audits of a feed so far.
@@ -26,14 +26,13 @@ pub(super) struct AuditLog {
     /// The day of the newest audit, in days since the Unix epoch by the service's time.
     day: i64,
     pages: u64,
-    /// All audits that were read to their end.
+    /// The number of audits that were read to their end.
     number: u64,
     #[serde(default, skip_serializing_if = "AuditFindings::is_empty")]
     pub(super) findings: AuditFindings,
 }
 
 impl AuditLog {
-    /// Counts a page.
     pub(super) fn count(&mut self, now: i64, is_last: bool) {
         let day = now.div_euclid(DAY);
         if day > self.day {
@@ -43,14 +42,13 @@ impl AuditLog {
         self.number += u64::from(is_last);
     }
 
-    /// The pages that are left of the day.
-    fn left(&self, feed: &Feed, now: i64) -> u64 {
+    fn pages_left(&self, feed: &Feed, now: i64) -> u64 {
         let spent = if now.div_euclid(DAY) > self.day { 0 } else { self.pages };
         u64::from(feed.input().audit_pages).saturating_sub(spent)
     }
 
-    /// The ranges to audit now, each with its expected pages, as many as the day has pages left for.
-    /// `out` is what this run has read.
+    /// The ranges to audit now, with their expected pages, within the remaining pages of the day.
+    /// `out` contains the ranges that this run has read.
     pub(super) fn ranges(
         &self,
         feed: &Feed,
@@ -58,7 +56,7 @@ impl AuditLog {
         out: &Ranges,
         now: i64,
     ) -> Vec<(Range, u64)> {
-        let mut left = self.left(feed, now);
+        let mut left = self.pages_left(feed, now);
         let mut found: Vec<(Range, u64)> = Vec::new();
         for number in (self.number..).take(if left == 0 { 0 } else { 32 }) {
             let Some(at) = target(feed, number, now) else { break };
@@ -76,7 +74,7 @@ impl AuditLog {
     }
 }
 
-/// The instant that an audit looks at.
+/// The instant for an audit.
 fn target(feed: &Feed, number: u64, now: i64) -> Option<i64> {
     let horizon = feed.horizon(now);
     let youngest = now.saturating_sub(horizon).max(YOUNGEST);
@@ -97,7 +95,7 @@ fn target(feed: &Feed, number: u64, now: i64) -> Option<i64> {
     Some(now.saturating_sub(age))
 }
 
-/// The range around an instant that one page is expected to hold, or the shortest.
+/// The range around an instant that fits on one page, or the shortest range.
 fn slice(feed: &Feed, density: &Density, at: i64, now: i64) -> Option<(Range, u64)> {
     let pages = |step: &i64| density.pages(*step);
     let step = feed.steps().find(|step| pages(step) == Some(1)).or_else(|| feed.steps().last())?;
@@ -107,7 +105,7 @@ fn slice(feed: &Feed, density: &Density, at: i64, now: i64) -> Option<(Range, u6
     (!range.is_empty()).then_some((range, pages(&step)?))
 }
 
-/// False for what was never read, or was read a short time ago.
+/// Whether the range was read, and not recently.
 fn is_worth(coverage: &Coverage, out: &Ranges, range: Range, at: i64, now: i64) -> bool {
     let is_last_read = |read_at: i64| (now - read_at).saturating_mul(FRESH) >= now - at;
     let instant = Range::new(at, at + 1);
@@ -127,7 +125,7 @@ mod tests {
     use super::*;
 
     const SINCE: i64 = 20_000 * DAY;
-    /// A hundred days after the feed began.
+    /// 100 days after the beginning of the feed.
     const NOW: i64 = SINCE + 100 * DAY;
     const HALF: i64 = DAY / 2;
 
@@ -139,7 +137,7 @@ mod tests {
             .expect("a feed")
     }
 
-    /// A day takes two pages, half of it one.
+    /// A day has two pages, half a day has one.
     fn two_pages_a_day() -> Density {
         let mut density = Density::default();
         density.learn(DAY, 2, 1_350, 675);
@@ -154,21 +152,21 @@ mod tests {
     }
 
     #[test]
-    fn the_pages_of_a_day_are_counted_until_the_next_day() {
+    fn audit_pages_are_counted_per_day() {
         let (feed, mut log) = (feed(5), AuditLog::default());
         log.count(NOW, false);
         log.count(NOW + DAY - 1, true);
-        assert_eq!((log.left(&feed, NOW), log.number), (3, 1), "one audit of two pages");
-        assert_eq!(log.left(&feed, NOW + DAY), 5, "a new day");
+        assert_eq!((log.pages_left(&feed, NOW), log.number), (3, 1), "one audit of two pages");
+        assert_eq!(log.pages_left(&feed, NOW + DAY), 5, "a new day");
         log.count(NOW + DAY, true);
-        assert_eq!((log.left(&feed, NOW + DAY), log.number), (4, 2));
-        // The clock is set back a day: the pages are those of the newest day.
+        assert_eq!((log.pages_left(&feed, NOW + DAY), log.number), (4, 2));
+        // The clock is set back by a day. The pages still belong to the newest day.
         log.count(NOW, false);
-        assert_eq!([NOW, NOW + DAY].map(|now| log.left(&feed, now)), [3, 3]);
+        assert_eq!([NOW, NOW + DAY].map(|now| log.pages_left(&feed, now)), [3, 3]);
         for _ in 0..9 {
             log.count(NOW + DAY, false);
         }
-        assert_eq!(log.left(&feed, NOW + DAY), 0);
+        assert_eq!(log.pages_left(&feed, NOW + DAY), 0);
         assert_eq!(
             log.ranges(&feed, (&all_read(SINCE), &two_pages_a_day()), &Ranges::none(), NOW),
             []
@@ -176,10 +174,10 @@ mod tests {
     }
 
     #[test]
-    fn audits_have_the_places_of_the_golden_section_between_the_youngest_and_the_oldest_age() {
+    fn audit_ages_are_evenly_distributed() {
         let feed = feed(5);
         let age = |number, now: i64| target(&feed, number, now).map(|at| now - at);
-        // From the settle lag of 300 s to 14 days, evenly over the logarithm.
+        // From the settle lag of 300 s to 14 days, evenly on a logarithmic scale.
         let ages: Vec<_> = (0..4).map(|number| age(number, NOW)).collect();
         assert_eq!(ages, [50_752, 2_129, 360_249, 15_115].map(Some));
         for tenth in 0..10 {
@@ -192,30 +190,30 @@ mod tests {
             let count = (0..100).filter_map(|number| age(number, NOW)).filter(is_in).count();
             assert!((8..=12).contains(&count), "{tenth}: {count}");
         }
-        // A feed that is an hour old: not before it began.
+        // A feed that is one hour old is not audited before its beginning.
         assert!((0..50).all(|number| age(number, SINCE + 3_600).is_some_and(|age| age <= 3_600)));
         assert_eq!(age(0, SINCE + 300), None);
     }
 
     #[test]
-    fn an_audit_reads_what_one_page_holds() {
+    fn an_audit_reads_one_page() {
         let (feed, density) = (feed(5), two_pages_a_day());
         let slice = |density: &Density, at| slice(&feed, density, at, NOW);
         let whole = Range::new(NOW - DAY, NOW - HALF);
         assert_eq!(slice(&density, NOW - HALF - 1), Some((whole, 1)));
         assert_eq!(slice(&density, NOW - DAY), Some((whole, 1)));
-        // Not after the horizon, nor before the beginning.
+        // Within the horizon and the feed's beginning.
         assert_eq!(slice(&density, NOW - HALF), Some((Range::new(NOW - HALF, NOW - 300), 1)));
         assert_eq!(slice(&density, SINCE - 1), None);
         assert_eq!(slice(&Density::default(), NOW - DAY), None, "the pages are not known");
-        // Each bucket takes two pages: the shortest range.
+        // Each bucket has two pages, so this is the shortest range.
         let mut dense = Density::default();
         dense.learn(60, 2, 1_800, 900);
         assert_eq!(slice(&dense, NOW - DAY), Some((Range::new(NOW - DAY, NOW - DAY + 60), 2)));
     }
 
     #[test]
-    fn a_range_is_worth_an_audit_if_it_was_read_and_not_lately() {
+    fn old_reads_are_worth_an_audit() {
         let (now, age) = (NOW, 6_000);
         let (at, range) = (now - age, Range::new(now - 7_000, now - 5_000));
         let covered = |range: Range, read_at| {
@@ -223,9 +221,9 @@ mod tests {
             coverage.cover(range, read_at);
             coverage
         };
-        let (none, beside) = (Ranges::none(), Ranges::from(Range::new(at + 1, at + 100)));
+        let (none, neighbour) = (Ranges::none(), Ranges::from(Range::new(at + 1, at + 100)));
         let is_worth = |coverage: &Coverage, out: &Ranges| is_worth(coverage, out, range, at, now);
-        // Its last read is a sixth of its age ago, or less than that.
+        // The last read is a sixth of the age ago, or more recent.
         assert!(is_worth(&covered(range, now - 1_000), &none));
         assert!(!is_worth(&covered(range, now - 999), &none));
         assert!(!is_worth(&Coverage::default(), &none), "never read");
@@ -234,7 +232,7 @@ mod tests {
             "not all of it"
         );
         assert!(!is_worth(&covered(Range::new(range.start, at), now - 2_000), &none), "not there");
-        assert!(is_worth(&covered(range, now - 2_000), &beside));
+        assert!(is_worth(&covered(range, now - 2_000), &neighbour));
         assert!(
             !is_worth(&covered(range, now - 2_000), &Range::new(at, at + 1).into()),
             "just read"
@@ -242,12 +240,12 @@ mod tests {
     }
 
     #[test]
-    fn as_many_different_ranges_are_audited_as_the_day_has_pages_for() {
+    fn audits_use_the_pages_of_the_day() {
         let (density, none) = (two_pages_a_day(), Ranges::none());
         let found = |audit_pages, coverage: &Coverage, density: &Density| {
             AuditLog::default().ranges(&feed(audit_pages), (coverage, density), &none, NOW)
         };
-        // The first five ages that are not in a half day of another: 14 h, 35 min, 4 d, 30 h, 9 d.
+        // The first five ages in different half days: 14 h, 35 min, 4 d, 30 h, 9 d.
         let half_days_ago = |number: i64| {
             let start = NOW - number * HALF;
             (Range::new(start, (start + HALF).min(NOW - 300)), 1)
@@ -259,7 +257,7 @@ mod tests {
         }
         assert_eq!(found(5, &all_read(NOW), &density), [], "everything was read a moment ago");
         assert_eq!(found(5, &Coverage::default(), &density), [], "nothing was ever read");
-        // Two pages each: the third page of the day is left.
+        // Two pages each, so the third page of the day remains.
         let mut dense = Density::default();
         dense.learn(60, 2, 1_800, 900);
         assert_eq!(found(3, &all_read(SINCE), &dense).len(), 1);

@@ -1,5 +1,5 @@
-//! The beginning of a run: its feeds are locked, then their states loaded. The locks are taken in the
-//! order of the feeds' names, so that two runs never wait for each other.
+//! Begins a run: locks its feeds, then loads their states. Feeds are locked in the order of their
+//! names, so that two runs cannot deadlock.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::store::Target;
 /// The first and the longest pause between two attempts to lock a feed.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 
-/// Locked feeds, each until its value is dropped.
+/// The locks of feeds. Dropping a lock unlocks its feed.
 pub(super) type Locks = Vec<Box<dyn Any + Send>>;
 
 impl Run {
@@ -29,13 +29,14 @@ impl Run {
         settings: SyncSettings,
     ) -> Result<Self> {
         check_distinct(feeds)?;
-        let locks = take(&*target, feeds)?;
+        let locks =
+            names(feeds).into_iter().map(|name| target.lock(name)).collect::<Result<_>>()?;
         let deadline = Deadline::after(client.time().clock(), settings.deadline);
         Self::with_locks(client, target, feeds, settings, (locks, deadline))
     }
 
-    /// As [`Run::begin`], and waits at most `longest`, and not past the run's deadline, for feeds that
-    /// another run has locked. What to read is planned after that.
+    /// Like [`Run::begin`], but waits for feeds that another run has locked, at most `longest` and
+    /// until the run's deadline. The run is planned after the wait.
     pub async fn begin_when_free(
         client: &Client,
         target: Arc<dyn Target>,
@@ -53,13 +54,7 @@ impl Run {
     }
 }
 
-/// Locks the feeds without waiting.
-fn take(target: &dyn Target, feeds: &[Feed]) -> Result<Locks> {
-    names(feeds).into_iter().map(|name| target.lock(name)).collect()
-}
-
-/// Locks the feeds, and waits until the deadline for those that another run has. What is locked stays
-/// locked meanwhile.
+/// Locks the feeds. Waits for locked feeds until the deadline, and keeps the other locks meanwhile.
 pub(super) async fn wait_for(
     target: &dyn Target,
     feeds: &[Feed],
@@ -75,7 +70,7 @@ pub(super) async fn wait_for(
                 Err(error) if error.kind() == Kind::StoreBusy => error,
                 locked => break locked?,
             };
-            let left = deadline.left(clock).unwrap_or_default();
+            let left = deadline.remaining(clock).unwrap_or_default();
             if left.is_zero() {
                 let waited = clock.monotonic().saturating_sub(begun).as_secs();
                 return Err(busy.with(|context| {

@@ -1,7 +1,7 @@
-//! Which ranges of a feed have been read, and when; the windows as users see them.
+//! The ranges of a feed that have been read, the time of each read, and the windows for users.
 //!
-//! Only a chain that began without a cursor and was read to its end covers its range (§4.5.5). Its
-//! time is when it *began*.
+//! Only a chain that was read from its start to its end covers its range. Its time is its
+//! beginning.
 
 use std::fmt;
 
@@ -11,13 +11,12 @@ use serde::{Deserialize, Serialize};
 use super::feed::Feed;
 use super::ranges::{Range, Ranges, ceil, floor, instant};
 
-/// A range, and when the newest chain that read all of it began: seconds since the Unix epoch.
+/// A range, and the beginning of the newest chain that read all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(i64, i64, i64)", into = "(i64, i64, i64)")]
 pub struct CoveredRange {
-    /// The range that was read.
     pub range: Range,
-    /// When the chain began, by the service's time.
+    /// The beginning of the chain, by the service's time.
     pub read_at: i64,
 }
 
@@ -39,7 +38,7 @@ impl From<CoveredRange> for (i64, i64, i64) {
 }
 
 impl Coverage {
-    /// Adds a range that was read. The parts that a later chain has read keep that chain's time.
+    /// Adds a range that was read. Parts that a later chain has read keep the time of that chain.
     pub(crate) fn cover(&mut self, range: Range, read_at: i64) {
         let mut pieces = Vec::new();
         let mut newer = Vec::new();
@@ -69,7 +68,7 @@ impl Coverage {
         self.0 = pieces;
     }
 
-    /// Drops what lies before a time.
+    /// Drops the ranges before a time.
     pub(super) fn forget(&mut self, before: i64) {
         for read in &mut self.0 {
             read.range.start = read.range.start.max(before);
@@ -77,8 +76,8 @@ impl Coverage {
         self.0.retain(|read| !read.range.is_empty());
     }
 
-    /// Counts the window of a range that changed after its lateness as read before that: it is due to
-    /// be read again.
+    /// Marks the windows of a range that changed after its lateness as read before the lateness.
+    /// They are then due to be read again.
     pub(super) fn unsettle(&mut self, range: Range, feed: &Feed) {
         let step = feed.window();
         let windows = Range::new(floor(range.start, step), ceil(range.end, step));
@@ -96,7 +95,6 @@ impl Coverage {
         self.0 = known;
     }
 
-    /// The covered ranges, ascending.
     #[must_use]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = CoveredRange> + '_ {
         self.0.iter().copied()
@@ -108,13 +106,13 @@ impl Coverage {
         self.iter().map(|read| read.range).collect()
     }
 
-    /// The ranges that chains read which began at this time or later.
+    /// The ranges of chains that began at this time or later.
     #[must_use]
     pub fn since(&self, began: i64) -> Ranges {
         self.iter().filter(|read| read.read_at >= began).map(|read| read.range).collect()
     }
 
-    /// The ranges that chains read which began after the lateness of the range.
+    /// The ranges of chains that began after the lateness of the range.
     #[must_use]
     pub fn settled(&self, feed: &Feed) -> Ranges {
         let final_part = |read: CoveredRange| {
@@ -129,9 +127,8 @@ impl Coverage {
         self.0.last().map(|read| read.range.end)
     }
 
-    /// Joins neighbours within a window that none of them settles; they get the time of the oldest.
-    /// This costs no request, as such a window is read again in any case. It bounds the coverage of
-    /// a feed that is read every minute.
+    /// Joins neighbours within an unsettled window. They get the time of the oldest. This costs no
+    /// request, because the window will be read again. It limits the number of ranges.
     pub(super) fn thin(&mut self, feed: &Feed) {
         let window = |read: &CoveredRange| floor(read.range.start, feed.window());
         let is_open = |read: &CoveredRange| feed.settled_before(read.read_at) <= window(read);
@@ -149,31 +146,30 @@ impl Coverage {
         });
     }
 
-    /// The number of ranges.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// True for ascending, disjoint ranges, none of them empty, as [`Coverage::cover`] makes them.
+    /// Whether the ranges are ascending, disjoint and not empty.
     pub(super) fn is_canonical(&self) -> bool {
         self.0.iter().all(|read| !read.range.is_empty())
             && self.0.windows(2).all(|pair| pair[0].range.end <= pair[1].range.start)
     }
 }
 
-/// The state of a part of a window.
+/// The state of a window, or of a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowState {
-    /// Never read by a chain to its end.
+    /// No chain has read it to its end.
     Unread,
-    /// Read; it may still change, and is not due to be read again.
+    /// It was read, can still change, and is not due to be read again.
     Provisional,
-    /// Read; the lateness is over, and it is due to be read once more for its final values.
+    /// It was read, its lateness has passed, and it is due to be read again for its final values.
     Due,
-    /// Read after the lateness.
+    /// It was read after its lateness.
     Settled,
-    /// Its points were removed by `forget`; it is not read again.
+    /// `forget` removed its points. It is not read again.
     Forgotten,
 }
 
@@ -183,27 +179,24 @@ impl fmt::Display for WindowState {
     }
 }
 
-/// A part of one window that is in one state.
+/// A part of one window with one state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Window {
-    /// The start of the part, inclusive.
     pub start: Timestamp,
-    /// The end of the part, exclusive.
     pub end: Timestamp,
-    /// The state of the part.
     pub state: WindowState,
-    /// When the newest chain that read it began, by the service's time.
+    /// The beginning of the newest chain that read it, by the service's time.
     pub read_at: Option<Timestamp>,
-    /// When the read that settled it began.
+    /// The beginning of the chain that settled it.
     pub settled_at: Option<Timestamp>,
-    /// Whether it was read and the store has no point in it; `None` if that is unknown.
+    /// Whether it was read and the store has no points in it; `None` if unknown.
     pub empty: Option<bool>,
-    /// Until when a sync does not read it, because the service did not end its chain.
+    /// The time until which a sync skips it, because the service did not end its chain.
     pub skipped_until: Option<Timestamp>,
 }
 
 impl Window {
-    /// A part that no sync skips. Whether it has points is not known.
+    /// A part that no sync skips, without information about its points.
     pub(super) fn new(range: Range, state: WindowState, read_at: Option<i64>) -> Self {
         let ((start, end), read_at) = (range.instants(), read_at.map(instant));
         let settled_at = read_at.filter(|_| state == WindowState::Settled);
@@ -211,7 +204,7 @@ impl Window {
     }
 }
 
-/// The windows of a range whose points were forgotten.
+/// The windows of a forgotten range.
 #[must_use]
 pub(super) fn forgotten_windows(feed: &Feed, range: Range) -> Vec<Window> {
     let window = |part: Range| Window::new(part, WindowState::Forgotten, None);

@@ -1,4 +1,4 @@
-//! A feed: a named query without an end, and the times that say when it is read again.
+//! A feed: a named query without an end, and the times at which it is read again.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -35,25 +35,23 @@ pub struct FeedInput {
     /// The first bucket timestamp, in whole seconds.
     #[serde(with = "jiff::fmt::serde::timestamp::second::required")]
     pub since: Timestamp,
-    /// How far behind the service's time a read ends (§4.5.1); 5 minutes.
+    /// How far behind the service's time a read ends; 5 minutes.
     #[serde(with = "seconds")]
     pub settle_lag: Duration,
-    /// How much of the newest range is read again together with fresh data (§4.5.4); 1 hour.
+    /// How much of the newest range is read again together with fresh data; 1 hour.
     #[serde(with = "seconds")]
     pub overlap: Duration,
-    /// How long after its end a window is read again for its final values (§4.5.5); 1 day.
+    /// The time after its end when a window is read again for its final values; 1 day.
     #[serde(with = "seconds")]
     pub lateness: Duration,
-    /// The width of the windows, whose grid begins at the Unix epoch; 1 day. It divides a day, or is
-    /// a whole number of days.
+    /// The width of the windows: a divisor or a multiple of a day; 1 day.
     #[serde(with = "seconds")]
     pub window: Duration,
-    /// Pages a day for audits: reads that show when points come, before and after the lateness; 0.
+    /// Pages per day for audits, which measure when points arrive; 0.
     #[serde(default)]
     pub audit_pages: u32,
 }
 
-/// A duration as whole seconds.
 mod seconds {
     use std::time::Duration;
 
@@ -87,13 +85,13 @@ impl From<Feed> for FeedInput {
     }
 }
 
-/// A member that differs between two definitions of a feed.
+/// A member with different values in two definitions of a feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FeedDifference {
     pub(super) member: &'static str,
     pub(super) known: String,
     pub(super) new: String,
-    /// True where `store.redefine` accepts the new value.
+    /// Whether `store.redefine` accepts the new value.
     pub(super) may_change: bool,
 }
 
@@ -132,14 +130,11 @@ impl FeedInput {
 }
 
 impl Feed {
-    /// Checks the parts; filters are put in order.
-    ///
-    /// # Errors
-    /// `QueryError` for an invalid name, invalid query parameters, and invalid times.
+    /// Checks the parts and sorts the filters. Fails for an invalid name, parameter or duration.
     pub fn new(mut input: FeedInput) -> Result<Self> {
         check_name(&input.name)?;
         if input.since.subsec_nanosecond() != 0 {
-            let message = format!("start= is {}: it is a whole second.", input.since);
+            let message = format!("start= is {}: it must be a whole second.", input.since);
             return Err(Error::new(Kind::QueryError, message));
         }
         let soon = input.since.checked_add(SignedDuration::from_secs(1));
@@ -152,7 +147,7 @@ impl Feed {
         Ok(Self(Arc::new(input)))
     }
 
-    /// What to tell a user whose feed begins within a bucket (K17).
+    /// A warning if the feed begins within a bucket.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         let input = &self.0;
@@ -169,41 +164,38 @@ impl Feed {
         })
     }
 
-    /// The checked parts.
     #[must_use]
     pub fn input(&self) -> &FeedInput {
         &self.0
     }
 
-    /// The feed's name in the store.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// The query of a range.
     pub fn query(&self, start: Timestamp, end: Timestamp) -> Result<Query> {
         self.0.query(Some(start), Some(end))
     }
 
-    /// The parameters of its queries, without their range: `everything` where there are none.
+    /// The parameters of its queries without their range, or `everything` if there are none.
     #[must_use]
     pub fn parameters(&self) -> String {
         let sent = self.0.query(None, None).map(|query| query.to_string()).unwrap_or_default();
         if sent.is_empty() { "everything".to_owned() } else { sent }
     }
 
-    /// The query of a range, widened to complete buckets: a window may begin within a bucket.
+    /// The query of a range, widened to complete buckets.
     pub(super) fn query_of(&self, range: Range) -> Result<Query> {
         let start = floor(range.start, self.width()).max(self.since());
         let (start, end) = Range::new(start, ceil(range.end, self.width())).instants();
         self.query(start, end)
     }
 
-    /// The members that differ in another definition. A feed may begin earlier: what that adds is unread.
+    /// The members that differ in another definition. A feed may begin earlier.
     pub(super) fn differences(&self, new: &Self) -> Vec<FeedDifference> {
         let begins_earlier = new.since() < self.since();
-        let (known, new) = (shown(&self.0), shown(&new.0));
+        let (known, new) = (members(&self.0), members(&new.0));
         let pairs = known.into_iter().zip(new).filter(|(known, new)| known.1 != new.1);
         pairs
             .map(|((member, known, may_change), (_, new, _))| FeedDifference {
@@ -215,7 +207,7 @@ impl Feed {
             .collect()
     }
 
-    /// The bucket width in seconds; 1 where the feed sets none.
+    /// The bucket width in seconds; 1 if the feed sets none.
     pub(super) fn width(&self) -> i64 {
         i64::from(self.0.interval_seconds.unwrap_or(1))
     }
@@ -236,14 +228,13 @@ impl Feed {
         self.0.since.as_second()
     }
 
-    /// The end of a read that begins at `now`: behind it by the settle lag, on the bucket grid
-    /// (§4.5.1).
+    /// The end of a read that begins at `now`: behind it by the settle lag, on the bucket grid.
     pub(super) fn horizon(&self, now: i64) -> i64 {
         floor(now.saturating_sub(whole_seconds(self.0.settle_lag)), self.width())
     }
 
-    /// The latest window boundary before which a chain that began at this time settles everything
-    /// (§4.5.5). A bucket that crosses the boundary counts with its end.
+    /// The latest window boundary before which a chain that began at this time settles everything.
+    /// A bucket that crosses the boundary counts by its end.
     pub(super) fn settled_before(&self, began: i64) -> i64 {
         let lateness = self.lateness();
         let boundary = floor(began.saturating_sub(lateness), self.window());
@@ -251,8 +242,8 @@ impl Feed {
         if is_over { boundary } else { boundary.saturating_sub(self.window()) }
     }
 
-    /// The grid steps that a window can be cut to, widest first. Each divides the window; where the
-    /// bucket width divides the window, it divides each step too.
+    /// The steps of the grids that can divide a window, widest first. Each divides the window. If
+    /// the bucket width divides the window, it also divides each step.
     pub(super) fn steps(&self) -> impl Iterator<Item = i64> + '_ {
         let (window, width) = (self.window(), self.width());
         let fits = move |step: i64| step >= width && (window % width != 0 || step % width == 0);
@@ -262,7 +253,7 @@ impl Feed {
             .filter(move |step| fits(*step))
     }
 
-    /// The same feed with a later beginning, in seconds; the same where there is none.
+    /// The same feed with a later beginning, in seconds.
     pub(super) fn beginning_at(&self, second: Option<i64>) -> Self {
         match second.filter(|second| *second > self.since()) {
             None => self.clone(),
@@ -282,7 +273,7 @@ impl fmt::Display for Feed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let input = self.input();
         write!(f, "{}:", input.name)?;
-        for (member, value, _) in shown(input).into_iter().skip(1) {
+        for (member, value, _) in members(input).into_iter().skip(1) {
             if value != NOT_SENT && value != NONE {
                 write!(f, " {member}={value}")?;
             }
@@ -297,13 +288,13 @@ impl fmt::Debug for Feed {
     }
 }
 
-/// The member that says where a feed begins.
+/// The member with the beginning of a feed.
 pub(super) const START: &str = "start";
 const NOT_SENT: &str = "not sent";
 const NONE: &str = "none";
 
-/// Each member, its value as text, and whether `store.redefine` accepts a new one.
-fn shown(input: &FeedInput) -> [(&'static str, String, bool); 12] {
+/// Each member, its value as text, and whether `store.redefine` accepts a new value.
+fn members(input: &FeedInput) -> [(&'static str, String, bool); 12] {
     let text = |value: &Option<String>| value.clone().unwrap_or_else(|| NOT_SENT.to_owned());
     let filter = |(name, values): &(String, Vec<String>)| format!("{name}={}", values.join(","));
     let filters = match input.filters.as_slice() {
@@ -329,7 +320,6 @@ fn shown(input: &FeedInput) -> [(&'static str, String, bool); 12] {
     ]
 }
 
-/// Refuses two feeds with the same name.
 pub(super) fn check_distinct(feeds: &[Feed]) -> Result<()> {
     let mut names = HashSet::new();
     for feed in feeds {
@@ -364,16 +354,16 @@ fn check_times(input: &FeedInput) -> Result<()> {
         ("window", window),
     ] {
         if time.subsec_nanos() != 0 {
-            return refused(format!("{name} is not a whole number of seconds"));
+            return refused(format!("{name} must be a whole number of seconds"));
         }
         if *time > LONGEST {
-            return refused(format!("{name} is longer than ten years: {}", spelled(*time)));
+            return refused(format!("{name} must be at most ten years, not {}", spelled(*time)));
         }
     }
     let seconds = window.as_secs();
     if seconds == 0 || !(DAY.is_multiple_of(seconds) || seconds.is_multiple_of(DAY)) {
         let window = excerpt(&spelled(*window));
-        let message = format!("window={window} neither divides a day nor is a multiple of a day");
+        let message = format!("window={window} must divide a day or be a multiple of a day");
         return Err(Error::new(Kind::QueryError, message)
             .with_hint("Use for example \"1h\", \"6h\", \"1d\" or \"7d\"."));
     }
@@ -387,7 +377,7 @@ fn check_times(input: &FeedInput) -> Result<()> {
     }
 }
 
-/// Checked times are far below 2^63.
+/// Cannot overflow: checked times are far below 2^63.
 fn whole_seconds(time: Duration) -> i64 {
     i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
 }
@@ -442,12 +432,12 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_settled_by_a_chain_that_began_when_its_lateness_was_over() {
+    fn a_window_settles_after_its_lateness() {
         let day = 86_400;
         let feed = Feed::new(input()).expect("a feed");
         assert_eq!(feed.settled_before(10 * day), 9 * day);
         assert_eq!(feed.settled_before(10 * day - 1), 8 * day);
-        // A bucket of seven minutes that crosses midnight ends a little after it.
+        // A bucket of seven minutes that crosses midnight ends after it.
         let feed = Feed::new(FeedInput { interval_seconds: Some(420), ..input() }).expect("a feed");
         let end = ceil(9 * day, 420);
         assert_eq!(feed.settled_before(end + day - 1), 8 * day);
@@ -455,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_that_crosses_a_boundary_is_queried_completely() {
+    fn a_query_covers_complete_buckets() {
         let query = |width, since: &str, start: &str, end: &str| {
             let (interval_seconds, since) = (Some(width), at(since));
             let feed = Feed::new(FeedInput { interval_seconds, since, ..input() }).expect("a feed");
@@ -467,12 +457,12 @@ mod tests {
             ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z");
         assert_eq!(query(60, since, start, end), [start, end]);
         assert_eq!(query(420, since, start, end), ["2026-01-01T23:55:00Z", "2026-01-03T00:04:00Z"]);
-        // Nothing is read before the feed's beginning.
+        // The feed begins here, so nothing earlier is read.
         assert_eq!(query(420, start, start, end)[0], start);
     }
 
     #[test]
-    fn a_window_is_cut_into_equal_parts_of_complete_buckets() {
+    fn grid_steps_divide_the_window() {
         let feed = Feed::new(FeedInput { interval_seconds: Some(900), ..input() }).expect("a feed");
         let steps: Vec<i64> = feed.steps().collect();
         assert_eq!(steps[..4], [86_400, 43_200, 28_800, 21_600]);

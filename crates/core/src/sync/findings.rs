@@ -1,5 +1,5 @@
-//! What audits found, in the state of a feed: enough to estimate how late points come, for a target that
-//! keeps no log of its pages.
+//! The findings of audits, stored in the state of a feed. From them the lateness of points can be
+//! estimated even if the target has no log of its pages.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,58 +8,32 @@ use super::ranges::Range;
 use super::unfinished::LARGEST;
 use crate::store::{Age, Delays, Sighting, Sightings};
 
-/// The audits whose findings are kept: with four a day, those of seven weeks.
+/// The maximum number of findings: seven weeks with four audits a day.
 const MOST: usize = 200;
 
-/// What the newest audits of a feed found, the oldest first.
+/// The findings of the newest audits of a feed, oldest first. A finding is an array, because a state
+/// is written with each page: the ages of the middle of the range at the previous read and at the
+/// audit, in seconds, all points that the audit read, and the new and changed points among them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct AuditFindings(Vec<AuditFinding>);
-
-/// What an audit found, written as an array, because a state is written with each page. The ages are those
-/// of the middle of its range, in seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "[u64; 5]", into = "[u64; 5]")]
-struct AuditFinding {
-    /// The age at the read before.
-    before: u64,
-    /// The age at the audit.
-    age: u64,
-    /// All points that the audit read; of these those that were new, and those with new values.
-    points: u64,
-    inserted: u64,
-    revised: u64,
-}
-
-impl From<[u64; 5]> for AuditFinding {
-    fn from([before, age, points, inserted, revised]: [u64; 5]) -> Self {
-        Self { before, age, points, inserted, revised }
-    }
-}
-
-impl From<AuditFinding> for [u64; 5] {
-    fn from(found: AuditFinding) -> Self {
-        [found.before, found.age, found.points, found.inserted, found.revised]
-    }
-}
+pub(super) struct AuditFindings(Vec<[u64; 5]>);
 
 impl AuditFindings {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether there are no more than are kept, and no number is so large that sums of them could overflow,
-    /// as in a forged state.
+    /// Whether neither the number of findings nor a count is too large, as in a forged state.
     pub(super) fn is_plausible(&self) -> bool {
-        let is_plausible = |found: &AuditFinding| {
-            found.points <= LARGEST && found.inserted.saturating_add(found.revised) <= found.points
+        let is_plausible = |[_, _, points, inserted, revised]: &[u64; 5]| {
+            *points <= LARGEST && inserted.saturating_add(*revised) <= *points
         };
         self.0.len() <= MOST && self.0.iter().all(is_plausible)
     }
 
-    /// Adds an audit of a range that began at this time: how many points it read, and how many of these were
-    /// new or revised by the target's count. `known` is the coverage before it: of several reads of the
-    /// range the oldest counts.
+    /// Adds an audit with this range and beginning: the points that it read, and how many were new
+    /// or revised, as counted by the target. `known` is the coverage before the audit. If the range
+    /// has several reads, the oldest counts.
     pub(super) fn add(
         &mut self,
         (range, began): (Range, i64),
@@ -74,21 +48,20 @@ impl AuditFindings {
         let inserted = inserted.min(points);
         let revised = revised.min(points - inserted);
         self.0.drain(..(self.0.len() + 1).saturating_sub(MOST));
-        let (before, age) = (age(read_at), age(began));
-        self.0.push(AuditFinding { before, age, points, inserted, revised });
+        self.0.push([age(read_at), age(began), points, inserted, revised]);
     }
 
-    /// What they say of when points and revisions came.
+    /// The delays of points and revisions.
     pub(super) fn delays(&self) -> Delays {
         let mut delays = Delays::default();
-        for found in &self.0 {
-            let [before, looked] = [found.before, found.age]
-                .map(|age| Age::of_seconds(i64::try_from(age).unwrap_or(i64::MAX)));
+        for &[before, looked, points, inserted, revised] in &self.0 {
+            let [before, looked] =
+                [before, looked].map(|age| Age::of_seconds(i64::try_from(age).unwrap_or(i64::MAX)));
             let known = Sighting { after: None, by: before, looked };
             let new = Sighting { after: Some(before), by: looked, looked };
-            add(&mut delays.points, known, found.points - found.inserted);
-            add(&mut delays.points, new, found.inserted);
-            add(&mut delays.revisions, new, found.revised);
+            add(&mut delays.points, known, points - inserted);
+            add(&mut delays.points, new, inserted);
+            add(&mut delays.revisions, new, revised);
         }
         delays
     }
@@ -115,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn new_points_came_between_the_read_before_and_the_audit() {
+    fn new_points_arrived_between_two_reads() {
         let mut findings = AuditFindings::default();
         let range = Range::new(0, 7_200);
         findings.add((range, 3_600 + 10 * DAY), &known(&[3_600 + 2 * DAY]), 10, (3, 2));
@@ -128,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_reads_the_oldest_counts_and_without_one_nothing_is_known() {
+    fn the_oldest_read_of_a_range_counts() {
         let mut findings = AuditFindings::default();
         findings.add((Range::new(-DAY, 0), DAY), &known(&[2 * DAY]), 10, (3, 0));
         assert!(findings.is_empty());
@@ -140,19 +113,19 @@ mod tests {
     }
 
     #[test]
-    fn a_target_may_count_anything_and_the_newest_are_kept() {
+    fn implausible_counts_are_limited() {
         let mut findings = AuditFindings::default();
         for number in 0..=MOST as u64 {
             let counts = (number, u64::MAX);
             findings.add((Range::new(0, 60), DAY), &known(&[3_600]), 100, counts);
             assert!(findings.is_plausible());
         }
-        let inserted: Vec<u64> = findings.0.iter().map(|found| found.inserted).collect();
+        let inserted: Vec<u64> = findings.0.iter().map(|found| found[3]).collect();
         assert_eq!((inserted.len(), inserted[0], inserted[MOST - 1]), (MOST, 1, 100));
         let text = serde_json::to_string(&findings).expect("JSON");
         assert_eq!(serde_json::from_str::<AuditFindings>(&text).expect("findings"), findings);
         assert!(text.starts_with("[[3570,86370,100,1,99],"));
-        let forged = AuditFindings(vec![[0, 0, u64::MAX, 1, 0].into()]);
+        let forged = AuditFindings(vec![[0, 0, u64::MAX, 1, 0]]);
         assert!(!forged.is_plausible());
     }
 }

@@ -1,6 +1,6 @@
-//! Ranges whose chain was given up before its end. Their points are not all stored; those whose chain
-//! the service never ends, or ends with a cursor that cannot be used, or brings values that the target
-//! cannot store, are set aside for a day, so that they are not paid for at every run.
+//! Ranges with an abandoned chain: not all of their points are stored. A range is set aside for a
+//! day if the service never ends its chain, its cursor cannot be used, or the target cannot store
+//! its values. Otherwise every run would pay for it again.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -11,23 +11,20 @@ use crate::error::Kind;
 
 /// How long a range is set aside, in seconds.
 const PAUSE: i64 = 86_400;
-/// The most ranges in a day with a chain without an end, each of which costs hundreds of pages, and with
-/// values that the target cannot store.
+/// The limit per day of chains without an end, because each costs hundreds of pages, and of chains
+/// with values that the target cannot store.
 const MOST_ALIKE: usize = 3;
 
-/// The end of the day that begins now.
 pub(super) fn set_aside_until(now: Timestamp) -> Timestamp {
     instant(now.as_second().saturating_add(PAUSE))
 }
 
-/// A range that a sync does not read for a day.
+/// A range that a sync skips for a day.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SkippedRange {
-    /// The start of the range, inclusive.
     pub start: Timestamp,
-    /// The end of the range, exclusive.
     pub end: Timestamp,
-    /// When a sync tries it again by itself.
+    /// When a sync retries it without a request from the user.
     pub until: Timestamp,
     /// The kind of the error that ended its chain.
     pub error: String,
@@ -35,18 +32,17 @@ pub struct SkippedRange {
     pub pages: u64,
 }
 
-/// A range whose last chain was given up.
+/// A range with an abandoned chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct GivenUpRange {
     start: i64,
     end: i64,
     pages: u64,
-    /// When the range was set aside, by the service's time, and the kind of the error; `None` where the
-    /// next run may read it.
+    /// When the range was set aside, and the kind of the error; `None` if the next run may read it.
     set_aside: Option<(i64, String)>,
 }
 
-/// The ranges whose chain was given up, disjoint, until another chain has read them.
+/// The disjoint ranges with an abandoned chain, until another chain has read them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct GivenUp(Vec<GivenUpRange>);
@@ -56,8 +52,8 @@ impl GivenUpRange {
         Range::new(self.start, self.end)
     }
 
-    /// When the range is tried again, if that is not yet now. A clock that was wrong by more than a day
-    /// sets nothing aside for longer.
+    /// When the range is retried; `None` if it may be read now. A wrong clock cannot extend the
+    /// pause.
     fn until(&self, now: i64) -> Option<i64> {
         let (at, _) = self.set_aside.as_ref()?;
         (now.abs_diff(*at) < PAUSE.unsigned_abs()).then(|| at.saturating_add(PAUSE))
@@ -69,7 +65,7 @@ impl GivenUp {
         self.0.is_empty()
     }
 
-    /// Adds a range whose chain was given up after so many pages.
+    /// Adds a range with a chain that was abandoned after this number of pages.
     pub(super) fn add(&mut self, range: Range, pages: u64, set_aside: Option<(i64, Kind)>) {
         self.remove(range);
         let set_aside = set_aside.map(|(at, kind)| (at, kind.to_string()));
@@ -92,12 +88,11 @@ impl GivenUp {
         self.0 = std::mem::take(&mut self.0).into_iter().flat_map(rest).collect();
     }
 
-    /// Sets nothing aside any more.
     pub(super) fn release(&mut self) {
         self.0.iter_mut().for_each(|one| one.set_aside = None);
     }
 
-    /// The ranges of which some points may be stored.
+    /// The ranges that may have some stored points.
     pub(super) fn begun(&self) -> impl Iterator<Item = Range> {
         self.0.iter().map(GivenUpRange::range)
     }
@@ -107,7 +102,7 @@ impl GivenUp {
         self.0.iter().filter(|one| one.until(now).is_some()).map(GivenUpRange::range).collect()
     }
 
-    /// The times around `now` at which the same ranges are set aside.
+    /// The times around `now` with the same ranges set aside.
     pub(super) fn unchanged(&self, now: i64) -> Range {
         let times = self.0.iter().filter_map(|one| one.set_aside.as_ref());
         let changes = times.flat_map(|(at, _)| {
@@ -122,8 +117,8 @@ impl GivenUp {
         })
     }
 
-    /// Whether so many ranges are set aside for a chain without an end, or for values that the target
-    /// cannot store, that it is probably so with the others.
+    /// Whether enough ranges are set aside for an endless chain, or for values that the target
+    /// cannot store, that the other ranges probably fail too.
     pub(super) fn is_endless(&self, now: i64) -> bool {
         [Kind::EndlessChain, Kind::StoreError].iter().any(|kind| {
             let kind = kind.to_string();
@@ -135,24 +130,24 @@ impl GivenUp {
         })
     }
 
-    /// The ranges that are set aside at this time, as users see them.
+    /// The ranges that are set aside at this time, for users.
     pub(super) fn set_aside(&self, now: i64) -> Vec<SkippedRange> {
-        let shown = |one: &GivenUpRange| {
+        let skipped = |one: &GivenUpRange| {
             let ((start, end), until) = (one.range().instants(), instant(one.until(now)?));
             let error = one.set_aside.as_ref().map(|(_, error)| error.clone()).unwrap_or_default();
             Some(SkippedRange { start, end, until, error, pages: one.pages })
         };
-        self.0.iter().filter_map(shown).collect()
+        self.0.iter().filter_map(skipped).collect()
     }
 
-    /// When the last of these ranges that were set aside is tried again.
+    /// The last retry of these ranges.
     pub(super) fn until(&self, ranges: &Ranges) -> Option<Timestamp> {
         let is_within = |one: &&GivenUpRange| !ranges.and(&one.range().into()).is_empty();
         let times = self.0.iter().filter(is_within).filter_map(|one| one.set_aside.as_ref());
         times.map(|(at, _)| instant(at.saturating_add(PAUSE))).max()
     }
 
-    /// Cuts the windows where a range that is set aside begins or ends, and marks them.
+    /// Marks the windows that are set aside, and cuts them at the ends of these ranges.
     pub(super) fn mark(&self, windows: Vec<Window>, now: i64) -> Vec<Window> {
         let marked = |window: Window| {
             let range = Range::between(window.start, window.end);
@@ -189,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn p13_a_range_is_set_aside_for_a_day_by_a_clock_that_may_be_wrong() {
+    fn p13_a_wrong_clock_never_extends_a_pause() {
         let given_up = given_up();
         for (now, is_set_aside) in [
             (1_000, true),
@@ -202,13 +197,13 @@ mod tests {
             assert_eq!(!given_up.ranges(now).is_empty(), is_set_aside, "{now}");
             assert_eq!(given_up.set_aside(now).len(), usize::from(is_set_aside), "{now}");
         }
-        let shown = given_up.set_aside(1_000).remove(0);
-        assert_eq!((shown.error.as_str(), shown.pages), ("EndlessChain", 3));
-        assert_eq!(shown.until, instant(1_000 + PAUSE));
+        let skipped = given_up.set_aside(1_000).remove(0);
+        assert_eq!((skipped.error.as_str(), skipped.pages), ("EndlessChain", 3));
+        assert_eq!(skipped.until, instant(1_000 + PAUSE));
     }
 
     #[test]
-    fn p13_what_is_set_aside_is_the_same_until_the_next_of_its_times() {
+    fn p13_set_aside_ranges_change_only_at_known_times() {
         let given_up = given_up();
         let (begins, ends) = (1_000 - PAUSE + 1, 1_000 + PAUSE);
         for (now, same) in [
@@ -223,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn p13_what_another_chain_has_read_is_set_aside_no_longer() {
+    fn p13_a_later_read_ends_a_pause() {
         let mut given_up = given_up();
         given_up.remove(Range::new(5, 30));
         let begun: Ranges = given_up.begun().collect();
@@ -238,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn p13_windows_are_cut_where_a_range_is_set_aside() {
+    fn p13_windows_are_cut_at_paused_ranges() {
         let state = super::super::coverage::WindowState::Unread;
         let window = |start, end, until: Option<i64>| Window {
             skipped_until: until.map(instant),
@@ -251,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn p14_three_chains_without_an_end_in_a_day_leave_a_feed_alone() {
+    fn p14_three_endless_chains_pause_the_feed() {
         let given_up = |kinds: &[Kind]| {
             let mut given_up = GivenUp::default();
             for (start, kind) in (0..).step_by(10).zip(kinds) {
@@ -262,11 +257,11 @@ mod tests {
         let [endless, looped] = [Kind::EndlessChain, Kind::CursorLoop];
         assert!(given_up(&[endless; 3]).is_endless(1_000));
         assert!(given_up(&[endless; 3]).is_endless(1_000 + PAUSE - 1));
-        assert!(!given_up(&[endless; 3]).is_endless(1_000 + PAUSE), "it is tried again");
+        assert!(!given_up(&[endless; 3]).is_endless(1_000 + PAUSE), "retried");
         assert!(!given_up(&[endless, endless, looped, looped]).is_endless(1_000));
         assert!(given_up(&[Kind::StoreError; 3]).is_endless(1_000), "values of the same series");
         assert!(!given_up(&[endless, endless, Kind::StoreError]).is_endless(1_000));
-        assert!(!given_up(&[looped; 4]).is_endless(1_000), "another error says nothing of others");
+        assert!(!given_up(&[looped; 4]).is_endless(1_000), "another error does not predict others");
         let mut released = given_up(&[endless; 3]);
         released.release();
         assert!(!released.is_endless(1_000));

@@ -1,4 +1,4 @@
-//! What a run has to apply to its target next: a page, or a change of a chain.
+//! The next write of a run to its target: a page, or a change of a chain.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::store::{ChainRange, Delivery};
 /// A page, or a change of a chain, that has not been applied to the target.
 #[derive(Debug)]
 pub(super) enum PendingWrite {
-    /// A page, and its chain after that page.
+    /// A page, and its chain after the page.
     Page {
         feed: usize,
         page: Arc<Page>,
@@ -25,42 +25,36 @@ pub(super) enum PendingWrite {
         chain: UnfinishedChain,
         begun_here: bool,
     },
-    /// The cursor was rejected: the chain begins again.
+    /// The service rejected the cursor. The chain starts again.
     Restart { feed: usize, chain: UnfinishedChain },
-    /// The service rejected the chain, perhaps for its length: the next plan has shorter ones.
+    /// The service rejected the chain, perhaps for its length. The next chains are shorter.
     TooLong { feed: usize, range: Range },
-    /// The chain was restarted too often, or does not end, or the target cannot store its values: its
-    /// range is set aside, unless only its bookmark was refused.
+    /// The chain was restarted too often, does not end, or brought values that the target cannot
+    /// store. Its range is set aside, unless only its bookmark was rejected.
     Abandoned { feed: usize, chain: UnfinishedChain, error: Error, at: Timestamp },
-    /// An audit has ended, and the state has what it found. Where a settled range is as it was, this is
-    /// the coverage in which it is settled again.
+    /// An audit has ended, and the state contains its findings. If a settled range did not change,
+    /// this is the coverage that settles it again.
     Audited { feed: usize, settled: Option<Coverage> },
 }
 
-/// A pending write, and the state that is kept with it.
+/// A write for the target, as the caller of a run stores it.
 #[derive(Debug)]
-pub struct NextWrite {
-    pub(super) pending: Arc<PendingWrite>,
-    pub(super) state: FeedState,
+pub struct TargetWrite {
+    /// The name of the feed.
+    pub feed: String,
+    /// The page, or joined pages of one chain; `None` if only the state changes.
+    pub delivery: Option<Delivery>,
+    /// The encoded state of the feed after the write.
+    pub state: Vec<u8>,
+    /// The pending write of the run that this one completes, and the state after it.
+    pub(super) completes: Option<Box<(Arc<PendingWrite>, FeedState)>>,
 }
 
-impl NextWrite {
-    /// The name of its feed.
-    #[must_use]
-    pub fn feed(&self) -> &str {
-        self.state.feed().name()
-    }
-
-    /// The state after it, encoded.
-    #[must_use]
-    pub fn state(&self) -> Vec<u8> {
-        self.state.to_bytes()
-    }
-
-    /// The page; `None` where only the state changes.
-    #[must_use]
-    pub fn delivery(&self) -> Option<Delivery> {
-        self.pending.delivery(&self.state)
+impl TargetWrite {
+    /// The state of a feed without a page.
+    pub(super) fn from_state(state: &FeedState) -> Self {
+        let feed = state.feed().name().to_owned();
+        Self { feed, delivery: None, state: state.to_bytes(), completes: None }
     }
 }
 
@@ -75,7 +69,7 @@ impl PendingWrite {
         }
     }
 
-    /// The chain that it is about, where it has one.
+    /// The chain of the write, if it has one.
     pub(super) fn chain(&self) -> Option<&UnfinishedChain> {
         match self {
             Self::Page { chain, .. }
@@ -85,16 +79,21 @@ impl PendingWrite {
         }
     }
 
-    /// The delivery for the target, where this is a page; `state` is that after it.
+    /// The write for the target, with the state after it.
+    pub(super) fn target_write(self: Arc<Self>, state: FeedState) -> TargetWrite {
+        let write = TargetWrite::from_state(&state);
+        let delivery = self.delivery(&state);
+        TargetWrite { delivery, completes: Some(Box::new((self, state))), ..write }
+    }
+
     fn delivery(&self, state: &FeedState) -> Option<Delivery> {
         let Self::Page { page, read_at, chain, .. } = self else { return None };
         let (start, end) = chain.range().instants();
-        let span = ChainRange { first: chain.first, start, end };
         Some(Delivery {
             page: Arc::clone(page),
             batch_first: page.sequence,
             read_at: *read_at,
-            chain: span,
+            chain: ChainRange { first: chain.first, start, end },
             interval_seconds: state.feed().input().interval_seconds,
             is_only_chain: state
                 .chains
@@ -103,7 +102,7 @@ impl PendingWrite {
         })
     }
 
-    /// Where this page ended a chain: its query, its pages, its points, and those on the last page.
+    /// If this page ended a chain: its query, pages and points, and the points on the last page.
     pub(super) fn ended(&self, feed: &Feed) -> Option<(Query, u64, u64, u64)> {
         let Self::Page { page, chain, .. } = self else { return None };
         let query = feed.query_of(chain.range()).ok().filter(|_| page.is_last)?;
@@ -111,8 +110,8 @@ impl PendingWrite {
     }
 }
 
-/// How often a chain begins again after a cursor that cannot be used. A chain without an end does not:
-/// that would cost as many pages again.
+/// The number of restarts after an unusable cursor. A chain without an end is not restarted,
+/// because that would cost the same pages again.
 fn most_restarts(kind: Kind) -> u32 {
     match kind {
         Kind::EndlessChain => 0,
@@ -121,7 +120,7 @@ fn most_restarts(kind: Kind) -> u32 {
     }
 }
 
-/// The pending write after a cursor that cannot be used: the chain begins again, or is given up.
+/// The pending write after an unusable cursor: the chain starts again, or is given up.
 pub(super) fn after_dead_cursor(
     feed: usize,
     record: &UnfinishedChain,
@@ -137,11 +136,11 @@ pub(super) fn after_dead_cursor(
     }
     let more = match error.kind() {
         Kind::EndlessChain => {
-            " If it does need so many pages, give the feed a shorter window=: store.redefine(feed)."
+            " If the range really needs this many pages, use a shorter window=: store.redefine(feed)."
         }
         _ => "",
     };
-    // Other hints are about reading the chain again, which was tried.
+    // Other hints suggest reading the chain again, which has already been tried.
     let cause = match (error.kind(), &error.context().hint) {
         (Kind::RequestRejected, Some(hint)) => format!("{hint} "),
         _ => String::new(),
@@ -150,11 +149,11 @@ pub(super) fn after_dead_cursor(
     PendingWrite::Abandoned { feed, chain, error: error.with_hint(hint), at: now }
 }
 
-/// Says that a range is set aside from now on.
+/// The hint that a range is set aside from now on.
 pub(super) fn set_aside_hint(range: Range, now: Timestamp) -> String {
     let ((start, end), until) = (range.instants(), set_aside_until(now));
     format!(
-        "{start} to {end} is skipped until {until}: no sync reads it before, unless \
-         sync(..., reread=(start, end)) asks for it."
+        "{start} to {end} is skipped until {until}. To read it earlier, use \
+         sync(..., reread=(start, end))."
     )
 }

@@ -1,10 +1,9 @@
-//! What a run reads, in which order, and how many pages that is expected to take. Except [`plan`] this
-//! is pure arithmetic: no clock, no request.
+//! Plans the chains of a run, their order, and their expected pages. Except for [`plan`], this is
+//! pure arithmetic without a clock or a request.
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::chains::chains;
 use super::coverage::Coverage;
 use super::feed::{Feed, check_distinct};
 use super::ranges::{Range, Ranges, floor};
@@ -14,25 +13,30 @@ use super::state::FeedState;
 use super::task::{Task, Why};
 use super::unfinished::UnfinishedChain;
 use crate::client::Client;
+use crate::client::density::Density;
 use crate::error::Result;
 use crate::http::AllowanceState;
 use crate::store::Target;
 
-/// How old, in seconds, the beginning of an unfinished chain may be whose points count as new.
+/// The maximum age in seconds of an unfinished chain with points that count as new.
 const RECENT: i64 = 3_600;
 
-/// What the next run would read.
+/// The maximum of expected pages of a planned chain, so that a rejected cursor costs little.
+pub(super) const MOST_PAGES: u64 = 100;
+/// The maximum length of a chain in windows. The service's own limit is not documented.
+const MOST_WINDOWS: i64 = 31;
+
+/// The chains that the next run would read.
 #[derive(Debug, Clone, Serialize)]
 pub struct Plan {
     /// The chains, in the order in which they would be read.
     pub tasks: Vec<Task>,
-    /// Expected pages of all tasks; `None` where those of one are not known.
+    /// Expected pages of all tasks; `None` if one of them has no estimate.
     pub pages: Option<u64>,
-    /// The current state of the allowance.
     pub allowance: AllowanceState,
     /// Pages reserved for windows that become due before the allowance resets.
     pub reserve: u64,
-    /// The number of ranges that a sync leaves out, because the service did not end their chain.
+    /// The number of ranges that a sync skips because the service did not end their chain.
     pub skipped: usize,
     /// The time that the plan is for.
     pub now: Timestamp,
@@ -44,20 +48,19 @@ pub(super) struct PlanTerms<'a> {
     pub(super) now: i64,
     pub(super) until: Option<i64>,
     pub(super) reread: &'a Ranges,
-    /// The service's time, at which ranges are set aside. `None` plans these, and what this run leaves to
-    /// another one, like the others.
+    /// The service's time, at which ranges are set aside. With `None`, these ranges and those left
+    /// to the next run are planned as well.
     pub(super) clock: Option<i64>,
 }
 
-/// One planned chain of the feed with this index.
+/// One planned chain. `feed` is an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PlanStep {
     pub(super) feed: usize,
     pub(super) why: Why,
     pub(super) range: Range,
     pub(super) pages: Option<u64>,
-    /// The chain fills a range that was never read, or is an audit: it may not spend pages that others
-    /// need.
+    /// Whether it is a fill or an audit, which may not spend pages that other chains need.
     pub(super) fills: bool,
 }
 
@@ -68,7 +71,7 @@ impl PlanTerms<'_> {
     }
 }
 
-/// The chains to read of all feeds, in order.
+/// The chains of all feeds, in order.
 pub(super) fn steps(feeds: &[FeedRun], terms: &PlanTerms<'_>) -> Vec<PlanStep> {
     let numbered = feeds.iter().enumerate();
     let mut steps: Vec<PlanStep> =
@@ -77,7 +80,7 @@ pub(super) fn steps(feeds: &[FeedRun], terms: &PlanTerms<'_>) -> Vec<PlanStep> {
     steps
 }
 
-/// The chains to read of one feed, each class in order.
+/// The chains of one feed, each class in order.
 pub(super) fn steps_of(number: usize, known: &FeedRun, terms: &PlanTerms<'_>) -> Vec<PlanStep> {
     let FeedState { density, coverage, given_up, .. } = &known.state;
     let feed = &known.state.kept();
@@ -90,11 +93,11 @@ pub(super) fn steps_of(number: usize, known: &FeedRun, terms: &PlanTerms<'_>) ->
     let mut coverage = coverage.clone();
     let mut steps = Vec::new();
     for chain in resumable(known, terms) {
-        let pages = density.pages(chain.range().seconds());
-        let pages = pages.map(|pages| pages.saturating_sub(chain.pages).max(1));
-        let (range, fills) = (chain.range(), matches!(chain.why, Why::Backfill | Why::Audit));
-        steps.push(PlanStep { feed: number, why: Why::Resume, range, pages, fills });
-        // The rest is planned as if this chain had been read to its end.
+        let fills = matches!(chain.why, Why::Backfill | Why::Audit);
+        let step = resumed(number, chain, density, fills);
+        let range = step.range;
+        steps.push(step);
+        // The rest is planned as if this chain had ended.
         let began = chain.began.unwrap_or(terms.now);
         coverage.cover(range.and(feed.range_to(feed.horizon(began))), began);
     }
@@ -106,7 +109,7 @@ pub(super) fn steps_of(number: usize, known: &FeedRun, terms: &PlanTerms<'_>) ->
     for (why, ranges) in needs(feed, &coverage, terms) {
         let ranges = ranges.without(&out);
         if why == Why::Recent && ranges.and(&fresh).is_empty() {
-            // What overlaps is read again only together with fresh data.
+            // An overlap is read again only together with fresh data.
             continue;
         }
         for range in chains(&ranges, feed, density) {
@@ -124,9 +127,9 @@ pub(super) fn steps_of(number: usize, known: &FeedRun, terms: &PlanTerms<'_>) ->
     steps
 }
 
-/// The chains that read what is asked for. An unfinished chain is resumed where it began recently, or settles
-/// what it reads: what it has brought is as good as new. What lies within the settle lag, or ahead, counts
-/// as read by none: it is one chain, always a new one.
+/// The chains of an explicit request. An unfinished chain is resumed if it began recently or
+/// settles its range, because its points are as good as new. The range within the settle lag, or
+/// after it, never counts as read. It is always one new chain.
 fn steps_within(
     number: usize,
     known: &FeedRun,
@@ -151,9 +154,7 @@ fn steps_within(
     for chain in resumable(known, terms).filter(is_new) {
         let range = chain.range();
         if wanted.contains(range) {
-            let pages = density.pages(range.seconds());
-            let pages = pages.map(|pages| pages.saturating_sub(chain.pages).max(1));
-            steps.push(PlanStep { feed: number, why: Why::Resume, range, pages, fills: false });
+            steps.push(resumed(number, chain, density, false));
             wanted = wanted.without(&range.into());
         }
     }
@@ -166,6 +167,14 @@ fn steps_within(
         steps.push(PlanStep { feed: number, why: Why::Reread, range, pages, fills: false });
     }
     steps
+}
+
+/// The step that resumes an unfinished chain.
+fn resumed(feed: usize, chain: &UnfinishedChain, density: &Density, fills: bool) -> PlanStep {
+    let range = chain.range();
+    let pages = density.pages(range.seconds());
+    let pages = pages.map(|pages| pages.saturating_sub(chain.pages).max(1));
+    PlanStep { feed, why: Why::Resume, range, pages, fills }
 }
 
 /// The unfinished chains that are worth resuming.
@@ -181,12 +190,44 @@ fn resumable<'a>(
     })
 }
 
-/// The ranges that a feed needs, each in one class, in order.
+/// The chains that read these ranges, in order. Neighbouring windows are joined into a chain of at
+/// most [`MOST_PAGES`] expected pages and at most twice the longest chain read so far. The first
+/// chain is one window. A window with more pages is divided on a smaller grid.
+fn chains(ranges: &Ranges, feed: &Feed, density: &Density) -> Vec<Range> {
+    let step = step(feed, density);
+    let most = feed.window().saturating_mul(MOST_WINDOWS);
+    let limit = density.allowed().clamp(feed.window(), most);
+    let is_short = |range: Range| {
+        let pages = density.pages(range.seconds());
+        pages.is_none_or(|pages| pages <= MOST_PAGES) && range.seconds() <= limit
+    };
+    let mut chains: Vec<Range> = Vec::new();
+    for range in ranges.iter() {
+        for part in range.cut(step) {
+            let joined = chains.last().map(|last| Range::new(last.start, part.end));
+            match (chains.last_mut(), joined) {
+                (Some(last), Some(joined)) if last.end == part.start && is_short(joined) => {
+                    *last = joined;
+                }
+                _ => chains.push(part),
+            }
+        }
+    }
+    chains
+}
+
+/// The widest grid with at most [`MOST_PAGES`] per step.
+fn step(feed: &Feed, density: &Density) -> i64 {
+    let is_short = |step: &i64| density.pages(*step).is_none_or(|pages| pages <= MOST_PAGES);
+    feed.steps().find(is_short).or_else(|| feed.steps().last()).unwrap_or(feed.window())
+}
+
+/// The ranges that a feed needs, each in one class, in order of urgency.
 fn needs(feed: &Feed, coverage: &Coverage, terms: &PlanTerms<'_>) -> [(Why, Ranges); 4] {
     let required = Ranges::from(feed.range_to(terms.end(feed)));
     let (covered, settled) = (coverage.covered(), coverage.settled(feed));
     let reread = terms.reread.widened(feed.width()).and(&required);
-    // A window that is due is read completely, except for its settled parts.
+    // A due window is read completely, except for its settled parts.
     let due = Ranges::from(Range::new(i64::MIN, feed.settled_before(terms.now)));
     let settling = covered.without(&settled).and(&due);
     let settle = settling.widened(feed.window()).and(&required).without(&settled).without(&reread);
@@ -196,8 +237,8 @@ fn needs(feed: &Feed, coverage: &Coverage, terms: &PlanTerms<'_>) -> [(Why, Rang
     [(Why::Reread, reread), (Why::Recent, edge), (Why::Settle, settle), (Why::Backfill, fill)]
 }
 
-/// The fresh range and its overlap with the newest range that was read. After a pause longer than a
-/// window only the last window is fresh. Without a new bucket there is no edge.
+/// The fresh range, and its overlap with the newest range that was read. After a pause longer than
+/// a window, only the last window is fresh. Without a new bucket the range is empty.
 fn edge_of(feed: &Feed, last: Option<i64>, terms: &PlanTerms<'_>, settled: &Ranges) -> Ranges {
     let end = terms.end(feed);
     let line = floor(end.saturating_sub(1), feed.window());
@@ -211,8 +252,7 @@ fn edge_of(feed: &Feed, last: Option<i64>, terms: &PlanTerms<'_>, settled: &Rang
     Ranges::from(overlap).without(settled).with(&fresh.into())
 }
 
-/// Pages to reserve for windows that were read and become due after `now` and before the allowance
-/// resets. Windows that were never read are filled, without a reserve.
+/// Pages to reserve for read windows that become due before the allowance resets.
 pub(super) fn reserve<'a>(
     states: impl Iterator<Item = &'a FeedState>,
     now: i64,
@@ -222,28 +262,25 @@ pub(super) fn reserve<'a>(
         return 0;
     }
     let resets_at = allowance.resets_at.as_second();
-    states.map(|state| reserve_of(state, now, resets_at)).fold(0, u64::saturating_add)
+    let pages = |state: &FeedState| reserve_of(state, &state.coverage, now, resets_at);
+    states.map(pages).fold(0, u64::saturating_add)
 }
 
-/// The pages that one feed needs of the reserve.
-pub(super) fn reserve_of(state: &FeedState, now: i64, resets_at: i64) -> u64 {
-    reserve_for(state, &state.coverage, now, resets_at)
-}
-
-/// The pages that one feed will need of the reserve once this range has been read.
-pub(super) fn reserve_after(state: &FeedState, range: Range, now: i64, resets_at: i64) -> u64 {
-    let mut coverage = state.coverage.clone();
-    coverage.cover(range.and(state.kept().range_to(state.feed().horizon(now))), now);
-    reserve_for(state, &coverage, now, resets_at)
-}
-
-fn reserve_for(state: &FeedState, coverage: &Coverage, now: i64, resets_at: i64) -> u64 {
+/// The pages of the reserve that one feed needs with this coverage.
+pub(super) fn reserve_of(state: &FeedState, coverage: &Coverage, now: i64, resets_at: i64) -> u64 {
     let feed = &state.kept();
     let end = resets_at.saturating_sub(1);
     let becoming_due = Range::new(feed.settled_before(now), feed.settled_before(end));
     let read = coverage.covered().widened(feed.window()).and(&becoming_due.into());
     let windows = read.iter().flat_map(|range| range.cut(feed.window()));
     windows.map(|window| state.density.pages(window.seconds()).unwrap_or(1)).sum()
+}
+
+/// The pages of the reserve that one feed will need after this range has been read.
+pub(super) fn reserve_after(state: &FeedState, range: Range, now: i64, resets_at: i64) -> u64 {
+    let mut coverage = state.coverage.clone();
+    coverage.cover(range.and(state.kept().range_to(state.feed().horizon(now))), now);
+    reserve_of(state, &coverage, now, resets_at)
 }
 
 impl PlanStep {
@@ -254,7 +291,7 @@ impl PlanStep {
     }
 }
 
-/// Plans what a run would read if it began now. Makes no request.
+/// Plans the chains of a run that begins now. Makes no request.
 pub fn plan(
     client: &Client,
     target: &dyn Target,

@@ -1,4 +1,4 @@
-//! What reading scans would cost: [`plan_scans`]. Makes no request.
+//! Plans the requests of scans.
 
 use std::sync::Arc;
 
@@ -15,10 +15,9 @@ use crate::data::Query;
 use crate::error::Result;
 use crate::store::Store;
 
-/// Plans what reading these scans would cost, one chain for each. The pages of a scan are known
-/// where the client has read a similar one, or the store has a feed with the same parameters; they
-/// are 0 where the scan is collected. One that is read through a store has a chain for each part that is not
-/// settled there. Makes no request.
+/// Plans the cost of reading these scans, without a request. The pages of a scan are known if the
+/// client has read a similar scan, or if the store contains a feed with the same parameters. A scan
+/// that is read through a store has a chain for each unsettled part.
 pub fn plan_scans(
     client: &Client,
     store: Option<&Store>,
@@ -28,10 +27,15 @@ pub fn plan_scans(
     let now = client.now();
     let (mut tasks, mut skipped) = (Vec::new(), 0);
     for (scan, through) in scans {
-        if through.is_empty() || scan.complete().is_some() {
-            tasks.extend(scan_tasks(client, &states, scan, now));
+        let is_complete = scan.complete().is_some();
+        if through.is_empty() || is_complete {
+            let task = |chain: &CollectOnce| chain_task(client, &states, chain, now);
+            match scan.chains().as_slice() {
+                [] => tasks.push(task(scan)),
+                chains => tasks.extend(chains.iter().map(|chain| task(chain))),
+            }
         }
-        for through in through.iter().filter(|_| scan.complete().is_none()) {
+        for through in through.iter().filter(|_| !is_complete) {
             let (own, left_out) = through.tasks(now)?;
             tasks.extend(own);
             skipped += left_out;
@@ -39,20 +43,6 @@ pub fn plan_scans(
     }
     let pages = tasks.iter().map(|task| task.pages).sum();
     Ok(Plan { tasks, pages, allowance: client.allowance()?, reserve: 0, skipped, now })
-}
-
-/// The task of each chain that is not whole.
-fn scan_tasks(
-    client: &Client,
-    states: &[(String, FeedState)],
-    collected: &CollectOnce,
-    now: Timestamp,
-) -> Vec<Task> {
-    let task = |chain: &CollectOnce| chain_task(client, states, chain, now);
-    match collected.chains().as_slice() {
-        [] => vec![task(collected)],
-        chains => chains.iter().map(|chain| task(chain)).collect(),
-    }
 }
 
 fn chain_task(
@@ -93,7 +83,7 @@ mod tests {
         text.parse().expect("a timestamp")
     }
 
-    /// The state of a feed of this site, which has read a day of so many pages.
+    /// The state of a feed of this site, which has read one day with this number of pages.
     fn state(site: &str, pages: Option<u64>) -> FeedState {
         let input = FeedInput::new("feed", at("2026-01-01T00:00:00Z"));
         let feed = Feed::new(FeedInput { site: Some(site.to_owned()), ..input }).expect("a feed");
@@ -105,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pages_of_a_scan_are_estimated_by_the_first_feed_that_reads_the_same() {
+    fn a_matching_feed_estimates_the_pages() {
         let known = [("other", "S2", Some(9)), ("new", "S1", None), ("read", "S1", Some(3))];
         let states = known.map(|(name, site, pages)| (name.to_owned(), state(site, pages)));
         let [start, end] = ["2026-02-01T00:00:00Z", "2026-02-03T00:00:00Z"].map(at);
@@ -113,7 +103,7 @@ mod tests {
         assert_eq!(pages_by_feed(&states, &query("S1")), Some(("read".to_owned(), 6)));
         assert_eq!(pages_by_feed(&states, &query("S2")), Some(("other".to_owned(), 18)));
         assert_eq!(pages_by_feed(&states, &query("S3")), None, "no feed reads it");
-        assert_eq!(pages_by_feed(&states[..2], &query("S1")), None, "nothing is known of it");
+        assert_eq!(pages_by_feed(&states[..2], &query("S1")), None, "no estimate");
         let unbounded = query("S1").over(Some(start), None).expect("a query");
         assert_eq!(pages_by_feed(&states, &unbounded), None);
     }

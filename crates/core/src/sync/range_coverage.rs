@@ -1,4 +1,4 @@
-//! How much of a range that a user asks for has been read, and what a read does with the rest.
+//! Computes which parts of a requested range have been read, and how a read treats the other parts.
 
 use std::fmt;
 
@@ -11,19 +11,19 @@ use super::state::FeedState;
 use crate::error::{Error, Kind, Result};
 use crate::store::{Choice, PageChains};
 
-/// Most ranges that a text lists.
-const SHOWN: usize = 3;
+/// The number of ranges that a text lists.
+const LISTED: usize = 3;
 
-/// What a read does where a part of its range was never read to the end of a chain.
+/// How a read treats unread parts of its range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unread {
-    /// `UnreadRange` where a named range has such a part before the newest instant that was read.
+    /// Fails if a named range has an unread part before the newest read instant.
     #[default]
     Error,
-    /// Such parts are left out, with a warning.
+    /// Omits unread parts, with a warning.
     Warn,
-    /// Gives the points of them that have arrived.
+    /// Returns the points of unread parts that have arrived.
     Keep,
 }
 
@@ -38,26 +38,24 @@ impl Choice for Unread {
     const CHOICES: &'static str = "\"error\", \"warn\" and \"keep\"";
 }
 
-/// What has been read of a feed, as of some page request.
+/// The ranges of a feed that have been read, as of a page request.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Known {
-    /// The feed's beginning, after what was forgotten.
+    /// The feed's beginning, after the forgotten range.
     since: i64,
-    /// What was forgotten.
     forgotten: Ranges,
     /// The ranges that chains read to their end.
     covered: Ranges,
-    /// The ranges of chains that have begun and not ended.
+    /// The ranges of unfinished chains.
     begun: Ranges,
-    /// The settled ranges; `None` as of an older page request.
+    /// The settled ranges; `None` as of an earlier page request.
     settled: Option<Ranges>,
-    /// The ranges whose chain was given up.
+    /// The ranges of abandoned chains.
     given_up: GivenUp,
 }
 
 impl Known {
-    /// As of now.
-    pub(super) fn of(state: &FeedState) -> Self {
+    pub(super) fn current(state: &FeedState) -> Self {
         Self {
             since: state.since(),
             forgotten: state.forgotten().into(),
@@ -68,12 +66,12 @@ impl Known {
         }
     }
 
-    /// As of an older page request, by the chains that were read until then.
+    /// The ranges as of an earlier page request, from the chains that had been read by then.
     pub(super) fn as_of(state: &FeedState, chains: &PageChains) -> Self {
         let ranges = |times: &[(i64, i64)]| -> Ranges {
             times.iter().map(|(start, end)| Range::of_microseconds(*start, *end)).collect()
         };
-        // A chain covers its range only up to the settle lag at its beginning, which the state knows.
+        // Only the state contains the settle lag at the beginning of each chain.
         let covered = ranges(&chains.ended).and(&state.coverage().covered());
         let begun = ranges(&chains.begun);
         let (since, forgotten) = (state.since(), state.forgotten().into());
@@ -89,38 +87,37 @@ impl Known {
     }
 }
 
-/// What has been read of a range, or of a whole feed where no range was named.
+/// Which parts of a range have been read, or of a whole feed if no range was named.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RangeCoverage {
     /// The newest instant that was read: the end of the newest range. `None` for an unread feed.
     pub newest: Option<Timestamp>,
-    /// The parts that were read to the end of a chain.
+    /// The parts that a chain read to its end.
     pub read: Ranges,
-    /// The parts that were not: those before `newest`, a named range's rest after it, and, where no
-    /// range was named, the ranges of chains that have not ended.
+    /// The other parts: before `newest`, the rest of a named range after it, and, without a named
+    /// range, the ranges of unfinished chains.
     pub unread: Ranges,
-    /// The unread parts that were read once, and whose points were removed by `forget`.
+    /// The unread parts with points that `forget` removed.
     pub forgotten: Ranges,
     /// The settled parts; `None` for a view of the past.
     pub settled: Option<Ranges>,
-    /// Whether nothing is unread.
     pub complete: bool,
     #[serde(skip)]
     missing: UnreadPart,
     #[serde(skip)]
     is_named: bool,
-    /// A read also gives the points of chains that have not ended.
+    /// The read also returns the points of unfinished chains.
     #[serde(skip)]
     counts_begun: bool,
-    /// When the unread parts that were set aside are tried again.
+    /// The time of the next attempt to read the unread parts that are set aside.
     #[serde(skip)]
     set_aside: Option<Timestamp>,
-    /// The start of what can be read: the feed's beginning.
+    /// The feed's beginning.
     #[serde(skip)]
     first: Timestamp,
 }
 
-/// What of a range is unread.
+/// How much of a range is unread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UnreadPart {
     Nothing,
@@ -131,8 +128,7 @@ enum UnreadPart {
 }
 
 impl RangeCoverage {
-    /// Compares a range with what is known. `counts_begun`: a read gives the points of chains that have
-    /// not ended.
+    /// Compares a range with the known ranges.
     pub(super) fn new(
         (start, end): (Option<Timestamp>, Option<Timestamp>),
         known: &Known,
@@ -170,7 +166,7 @@ impl RangeCoverage {
         }
     }
 
-    /// What a read of the feed warns of; `None` where nothing is missing from its points.
+    /// Returns the warning of a read of the feed; `None` if no points are missing.
     pub(super) fn check(&self, feed: &str, unread: Unread) -> Result<Option<String>> {
         if self.complete || unread == Unread::Keep {
             return Ok(None);
@@ -184,11 +180,15 @@ impl RangeCoverage {
             return Err(self.error(feed));
         }
         let points = match self.missing {
-            _ if self.counts_begun => "of these parts only the points that have arrived are given",
+            _ if self.counts_begun => {
+                "only the points of these parts that have arrived are returned"
+            }
             UnreadPart::After => "its points end there",
-            _ => "these parts are left out",
+            _ => "these parts are omitted",
         };
-        Ok(Some(format!("feed {feed:?}: {self}; {points}. store.coverage({feed:?}) shows more.")))
+        Ok(Some(format!(
+            "feed {feed:?}: {self}; {points}. store.coverage({feed:?}) shows details."
+        )))
     }
 
     fn starts_at_or_after(&self, at: Timestamp) -> bool {
@@ -200,26 +200,26 @@ impl RangeCoverage {
         let mut hint = Vec::new();
         if !self.forgotten.is_empty() {
             hint.push(format!(
-                "What lies before {first} was removed by store.forget(), and no sync reads it again: a feed \
-                 of another name can."
+                "store.forget() removed the points before {first}, and no sync reads them again. A feed \
+                 with another name can."
             ));
         }
         if self.unread != self.forgotten {
             hint.push(match self.set_aside {
-                None => "client.sync() reads what is due.".to_owned(),
+                None => "client.sync() reads it.".to_owned(),
                 Some(until) => format!(
-                    "The chain of an unread part was not read to its end: a sync tries it again after \
-                     {until}, or at once with reread=(start, end)."
+                    "The chain of an unread part did not end. A sync retries it after {until}, or \
+                     immediately with reread=(start, end)."
                 ),
             });
         }
         hint.push(format!(
-            "store.coverage({feed:?}) shows what has been read. unread=\"warn\" leaves unread parts out, \
-             unread=\"keep\" also gives the points of them that have arrived."
+            "store.coverage({feed:?}) shows the ranges that have been read. unread=\"warn\" omits unread \
+             parts, unread=\"keep\" also returns their points that have arrived."
         ));
         if self.forgotten.is_empty() && !self.starts_at_or_after(first) {
             hint.push(format!(
-                "The feed begins at {first}: a feed of another name may have an earlier start=."
+                "The feed begins at {first}. A feed with another name can have an earlier start=."
             ));
         }
         let hint = hint.join(" ");
@@ -228,15 +228,15 @@ impl RangeCoverage {
     }
 }
 
-/// A clause: what of the range has been read.
+/// Describes in a clause which parts of the range have been read.
 impl fmt::Display for RangeCoverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.missing, self.newest) {
-            (UnreadPart::Nothing, _) => f.write_str("wholly read"),
-            (_, None) => f.write_str("no range of it has been read to the end yet"),
+            (UnreadPart::Nothing, _) => f.write_str("completely read"),
+            (_, None) => f.write_str("no range has been read completely yet"),
             (UnreadPart::Everything, Some(newest)) if self.starts_at_or_after(newest) => write!(
                 f,
-                "nothing of this range has been read: the newest instant that was read is {newest}"
+                "this range has not been read: the newest instant that was read is {newest}"
             ),
             (UnreadPart::After, Some(newest)) => {
                 write!(f, "read up to {newest}, the newest instant that was read")
@@ -244,23 +244,23 @@ impl fmt::Display for RangeCoverage {
             (UnreadPart::Parts | UnreadPart::Everything, Some(_)) => {
                 let unread = self.unread.without(&self.forgotten);
                 let parts = [("unread", &unread), ("forgotten", &self.forgotten)];
-                let shown = parts.into_iter().filter(|(_, ranges)| !ranges.is_empty());
-                let shown: Vec<String> =
-                    shown.map(|(what, ranges)| format!("{what}: {}", listed(ranges))).collect();
-                f.write_str(&shown.join("; "))
+                let listed = parts.into_iter().filter(|(_, ranges)| !ranges.is_empty());
+                let listed: Vec<String> =
+                    listed.map(|(name, ranges)| format!("{name}: {}", list(ranges))).collect();
+                f.write_str(&listed.join("; "))
             }
         }
     }
 }
 
-/// The first ranges, and how many more there are.
-fn listed(ranges: &Ranges) -> String {
+/// The first ranges, and the number of others.
+fn list(ranges: &Ranges) -> String {
     let span = |range: Range| {
         let (start, end) = range.instants();
         format!("{start} to {end}")
     };
-    let first: Vec<String> = ranges.iter().take(SHOWN).map(span).collect();
-    match ranges.iter().count().saturating_sub(SHOWN) {
+    let first: Vec<String> = ranges.iter().take(LISTED).map(span).collect();
+    match ranges.iter().count().saturating_sub(LISTED) {
         0 => first.join(", "),
         more => format!("{} and {more} more", first.join(", ")),
     }
@@ -291,7 +291,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn s16_a_read_fails_or_warns_where_and_only_where_something_is_unread(
+        fn s16_unread_ranges_fail_or_warn(
             covered in any_ranges(),
             begun in any_ranges(),
             since in 0_i64..50,
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_are_cut_and_the_hint_names_the_feeds_beginning_where_that_helps() {
+    fn long_lists_are_shortened() {
         let covered: Ranges = (0..6).map(|day| Range::new(day * 20 + 10, day * 20 + 20)).collect();
         let known = Known { since: 10, covered, ..Known::default() };
         let error = |start, end| {
@@ -351,7 +351,7 @@ mod tests {
         };
         assert!(error(10, 120).contains("1970-01-01T00:01:00Z to 1970-01-01T00:01:10Z and 2 more"));
         assert!(!error(10, 120).contains("another name"));
-        assert!(error(0, 20).contains("begins at 1970-01-01T00:00:10Z: a feed of another name"));
+        assert!(error(0, 20).contains("begins at 1970-01-01T00:00:10Z. A feed with another name"));
         assert!(error(500, 600).contains("newest instant that was read is 1970-01-01T00:02:00Z"));
     }
 
@@ -361,9 +361,9 @@ mod tests {
     }
 
     #[test]
-    fn s16_a_warning_says_what_is_given_of_the_unread_parts() {
-        let all = "only the points that have arrived are given";
-        let (ends, left_out) = ("its points end there", "these parts are left out");
+    fn s16_a_warning_names_the_returned_points() {
+        let all = "only the points of these parts that have arrived are returned";
+        let (ends, left_out) = ("its points end there", "these parts are omitted");
         for (covered, end, counts_begun, said) in [
             (vec![(0, 10)], 20, false, ends),
             (vec![(0, 10)], 20, true, all),
@@ -381,14 +381,14 @@ mod tests {
     }
 
     #[test]
-    fn s16_an_unread_range_before_the_newest_instant_is_named_itself() {
+    fn s16_an_early_unread_range_is_named() {
         let text = |start, end| {
             let range = (Some(instant(start)), Some(instant(end)));
             RangeCoverage::new(range, &known(&[(100, 200)]), false).to_string()
         };
         assert_eq!(text(0, 60), "unread: 1970-01-01T00:00:00Z to 1970-01-01T00:01:00Z");
         let newest = "the newest instant that was read is 1970-01-01T00:03:20Z";
-        assert_eq!(text(200, 260), format!("nothing of this range has been read: {newest}"));
+        assert_eq!(text(200, 260), format!("this range has not been read: {newest}"));
         assert_eq!(
             text(199, 260),
             "read up to 1970-01-01T00:03:20Z, the newest instant that was read"
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn s16_a_range_that_ends_within_a_second_needs_that_second() {
+    fn s16_a_partial_second_must_be_read() {
         let complete = |milliseconds: i64| {
             let end = Timestamp::from_millisecond(milliseconds).expect("a timestamp");
             RangeCoverage::new((Some(instant(0)), Some(end)), &known(&[(0, 10)]), false).complete
@@ -405,13 +405,13 @@ mod tests {
     }
 
     #[test]
-    fn s17_a_view_of_the_past_knows_the_beginning_of_the_feed_and_what_had_begun() {
+    fn s17_a_past_view_knows_earlier_chains() {
         let input = super::super::feed::FeedInput::new("feed", instant(5));
         let feed = super::super::feed::Feed::new(input).expect("a feed");
         let mut state = FeedState::new(&feed, "http://127.0.0.1:1");
         state.coverage.cover(Range::new(10, 40), 1_000);
         let times = |start: i64, end: i64| (start * 1_000_000, end * 1_000_000);
-        // The chain went further than it covers, and what came later is not known of the past.
+        // The chain reads further than it covers. The past does not include later chains.
         let chains = PageChains { ended: vec![times(30, 50)], begun: vec![times(60, 70)] };
         let found = RangeCoverage::new((None, None), &Known::as_of(&state, &chains), false);
         assert_eq!(found.read, Range::new(30, 40).into());
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_read_does_with_unread_parts_is_one_of_three_words() {
+    fn unread_choices_display_as_words() {
         let words = [Unread::Error, Unread::Warn, Unread::Keep].map(|unread| unread.to_string());
         assert_eq!(words, ["error", "warn", "keep"]);
     }

@@ -3,12 +3,10 @@
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
-/// `[start, end)`; never empty in a [`Ranges`].
+/// `[start, end)` in seconds; never empty in a [`Ranges`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Range {
-    /// The first second.
     pub start: i64,
-    /// The second after the last.
     pub end: i64,
 }
 
@@ -17,7 +15,7 @@ pub struct Range {
 pub struct Ranges(Vec<Range>);
 
 impl Range {
-    /// `[start, end)`; empty where `end` is not after `start`.
+    /// `[start, end)`; empty if `end` is not after `start`.
     #[must_use]
     pub fn new(start: i64, end: i64) -> Self {
         Self { start, end }
@@ -41,24 +39,20 @@ impl Range {
         (start.as_microsecond(), end.as_microsecond())
     }
 
-    /// The number of seconds in the range.
     #[must_use]
     pub fn seconds(self) -> i64 {
         self.end.saturating_sub(self.start).max(0)
     }
 
-    /// True for a range without a second.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.end <= self.start
     }
 
-    /// True for a second of the range.
     pub(super) fn contains(self, second: i64) -> bool {
         (self.start..self.end).contains(&second)
     }
 
-    /// The intersection.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self::new(self.start.max(other.start), self.end.min(other.end))
@@ -92,25 +86,22 @@ impl Ranges {
         self.0.is_empty()
     }
 
-    /// The ranges, ascending.
     #[must_use]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Range> + '_ {
         self.0.iter().copied()
     }
 
-    /// The number of seconds in all ranges.
     #[must_use]
     pub fn seconds(&self) -> i64 {
         self.iter().map(Range::seconds).fold(0, i64::saturating_add)
     }
 
-    /// True where every second of this range is included.
+    /// Whether the ranges include every second of this range.
     #[must_use]
     pub fn contains(&self, range: Range) -> bool {
         range.is_empty() || self.iter().any(|one| one.start <= range.start && range.end <= one.end)
     }
 
-    /// The union.
     #[must_use]
     pub fn with(&self, others: &Self) -> Self {
         self.iter().chain(others.iter()).collect()
@@ -120,7 +111,6 @@ impl Ranges {
         *self = self.iter().chain([range]).collect();
     }
 
-    /// The intersection.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let mut found = Vec::new();
@@ -135,7 +125,6 @@ impl Ranges {
         Self(found)
     }
 
-    /// The difference.
     #[must_use]
     pub fn without(&self, others: &Self) -> Self {
         let mut left = Vec::new();
@@ -217,7 +206,7 @@ mod tests {
 
     use super::*;
 
-    /// Any ranges of the first 40 seconds, and which seconds are in them.
+    /// Arbitrary ranges within the first 40 seconds, and the seconds that they contain.
     fn any_ranges() -> impl Strategy<Value = (Ranges, Vec<bool>)> {
         proptest::collection::vec((0_i64..40, 0_i64..12), 0..8).prop_map(|pairs| {
             let ranges: Vec<Range> =
@@ -261,7 +250,7 @@ mod tests {
         }
 
         #[test]
-        fn the_parts_of_a_range_add_up_to_it_and_cross_no_multiple_of_the_step(
+        fn range_parts_are_cut_on_the_grid(
             start in -100_i64..100, length in 0_i64..100, step in 1_i64..30,
         ) {
             let range = Range::new(start, start + length);
@@ -275,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_that_no_timestamp_has_is_the_nearest_that_there_is() {
+    fn instants_are_clamped_to_valid_timestamps() {
         for (second, expected) in [
             (i64::MIN, Timestamp::MIN),
             (Timestamp::MIN.as_second() - 1, Timestamp::MIN),

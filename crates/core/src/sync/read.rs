@@ -1,4 +1,4 @@
-//! Which points of a stored feed are read, and the snapshot that they are read from.
+//! Selects points of a stored feed, and opens the snapshot that they are read from.
 
 use std::fmt;
 
@@ -15,10 +15,10 @@ use crate::data::reshape::{Coverage, Expected};
 use crate::error::{Error, Kind, Result, escaped};
 use crate::store::{Flagged, PointFilter, Reader, SeriesFilter, Store, View};
 
-/// How often a snapshot is retried because a page was applied meanwhile.
+/// The attempts to open a snapshot while pages are being applied.
 const TRIES: usize = 3;
 
-/// Which points of a feed are read. Each [`ReadSpec::open`] reads the store again.
+/// A selection of the points of a feed. Each [`ReadSpec::open`] reads the store again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadSpec {
     /// The feed's name.
@@ -27,13 +27,11 @@ pub struct ReadSpec {
     pub start: Option<Timestamp>,
     /// The end of the bucket timestamps, exclusive; `None` for all.
     pub end: Option<Timestamp>,
-    /// Only points in settled ranges (§4.5.5).
+    /// Only points in settled ranges.
     pub settled_only: bool,
-    /// What the read does with flagged points.
     pub flagged: Flagged,
-    /// What the read does with parts of the range that were not read from the service.
+    /// How the read treats parts of the range that were not read from the service.
     pub unread: Unread,
-    /// As of when.
     pub view: View,
     pub series: SeriesFilter,
 }
@@ -41,30 +39,28 @@ pub struct ReadSpec {
 /// One state of a store, opened for a [`ReadSpec`].
 #[derive(Debug)]
 pub struct Snapshot {
-    /// Reads the points.
     pub reader: Reader,
     /// The sequence number of the newest page in the snapshot.
     pub sequence: u64,
     /// The feed as the store has it.
     pub feed: Feed,
-    /// What of the range has been read from the service.
+    /// The parts of the range that have been read from the service.
     pub coverage: RangeCoverage,
-    /// What is missing from the points, as a sentence; `None` where nothing is.
+    /// A sentence about missing points; `None` if nothing is missing.
     pub warning: Option<String>,
     /// The bucket timestamps to read, in microseconds; `None` for all.
     ranges: Option<Vec<(i64, i64)>>,
 }
 
-/// A read whose points do not change: a later sync adds newer versions, and this read leaves them out.
+/// A read with a fixed result. A later sync adds newer versions, and this read ignores them.
 #[derive(Debug, Clone)]
 pub struct PinnedRead {
-    /// The selection.
     pub spec: ReadSpec,
     /// The sequence number of the newest page.
     pub sequence: u64,
     /// The feed as the store has it.
     pub feed: Feed,
-    /// What of the range has been read from the service.
+    /// The parts of the range that have been read from the service.
     pub coverage: RangeCoverage,
     ranges: Option<Vec<(i64, i64)>>,
     kept_from: i64,
@@ -80,7 +76,7 @@ pub struct PinnedState {
 }
 
 impl PinnedRead {
-    /// The read of a state, in the same store.
+    /// Restores a read from its state, in the same store.
     pub fn restore(store: &Store, state: PinnedState) -> Result<Self> {
         let PinnedState { spec, sequence, ranges, kept_from } = state;
         let known = read_state(store, &spec.feed)?;
@@ -90,17 +86,14 @@ impl PinnedRead {
         Ok(Self { spec, sequence, feed: known.feed().clone(), coverage, ranges, kept_from })
     }
 
-    /// The state for [`PinnedRead::restore`].
     #[must_use]
     pub fn state(&self) -> PinnedState {
         let Self { spec, sequence, ranges, kept_from, .. } = self.clone();
         PinnedState { spec, sequence, ranges, kept_from }
     }
 
-    /// Opens a reader of the points, or of other ones of the same read.
-    ///
-    /// # Errors
-    /// `StoreError` where points were removed since; the others.
+    /// Opens a reader of the points, or of the points with other flags. Fails if points were
+    /// removed in the meantime.
     pub fn open(&self, store: &Store, flagged: Flagged) -> Result<Reader> {
         let feed = &self.spec.feed;
         let reader = |view| {
@@ -116,17 +109,14 @@ impl PinnedRead {
         let kept_from = found.kept_from();
         if kept_from > self.kept_from && self.first().is_none_or(|first| first < kept_from) {
             let message = format!("points of feed {feed:?} were removed after this table was read");
-            let hint = "store.read(...) reads what is left.";
+            let hint = "Read the remaining points with store.read(...).";
             return Err(Error::new(Kind::StoreError, message).with_hint(hint));
         }
         Ok(found)
     }
 
-    /// The part of the read between two bucket timestamps, in microseconds, and a warning where parts are
-    /// missing from it.
-    ///
-    /// # Errors
-    /// `UnreadRange` where this part was not read and the selection does not allow that; the others.
+    /// The part of the read between two bucket timestamps, and a warning if parts of it are
+    /// missing.
     pub fn within(
         &self,
         store: &Store,
@@ -149,18 +139,18 @@ impl PinnedRead {
         Ok((part, warning))
     }
 
-    /// The first bucket timestamp to read, in microseconds; `None` where there is no bound.
+    /// The first bucket timestamp to read, in microseconds; `None` without a bound.
     fn first(&self) -> Option<i64> {
         self.ranges.as_ref().map(|ranges| ranges.first().map_or(i64::MAX, |range| range.0))
     }
 
-    /// The buckets that its points can have: those of the parts that were read. `None` where that is not known.
+    /// The buckets in the parts that were read; `None` if they are unknown.
     #[must_use]
     pub fn expected(&self) -> Option<Expected> {
         expected(&self.spec, &self.coverage, &self.feed)
     }
 
-    /// How much of its time was read. Of a read of settled points, time that is not settled was not.
+    /// How much of its time was read. Unsettled time counts as unread for settled points.
     #[must_use]
     pub fn read_coverage(&self) -> Coverage {
         let Self { spec, coverage, feed, .. } = self;
@@ -178,8 +168,8 @@ impl PinnedRead {
     }
 }
 
-/// The buckets that points can have: those of the parts that were read. `None` where the points are a part
-/// of what was read, and for a feed without an interval.
+/// The buckets that points can have, in the parts that were read. `None` if the points are a
+/// selection of them, or if the feed has no interval.
 fn expected(spec: &ReadSpec, coverage: &RangeCoverage, feed: &Feed) -> Option<Expected> {
     if spec.is_log() || spec.flagged == Flagged::Only {
         return None;
@@ -194,20 +184,15 @@ fn expected(spec: &ReadSpec, coverage: &RangeCoverage, feed: &Feed) -> Option<Ex
 }
 
 impl ReadSpec {
-    /// Fixes the points to those that the store has now. Gives a warning where parts are missing from them.
+    /// Fixes the read to the current points. Also returns a warning if parts are missing.
     pub fn pin(self, store: &Store) -> Result<(PinnedRead, Option<String>)> {
         let snapshot = self.open(store)?;
         let Snapshot { sequence, feed, coverage, warning, ranges, .. } = snapshot;
         let kept_from = snapshot.reader.kept_from();
         Ok((PinnedRead { spec: self, sequence, feed, coverage, ranges, kept_from }, warning))
     }
-}
 
-impl ReadSpec {
-    /// All points of a range, flagged ones too.
-    ///
-    /// # Errors
-    /// `QueryError` for a range that is empty or reversed.
+    /// Selects all points of a range, including flagged points. Fails for an empty range.
     pub fn new(
         feed: String,
         (start, end): (Option<Timestamp>, Option<Timestamp>),
@@ -225,7 +210,7 @@ impl ReadSpec {
         Ok(Self { feed, start, end, settled_only: false, flagged, unread, view, series })
     }
 
-    /// What of the range has been read from the service.
+    /// The parts of the range that have been read from the service.
     pub fn coverage(&self, store: &Store) -> Result<RangeCoverage> {
         self.coverage_in(store, &read_state(store, &self.feed)?)
     }
@@ -233,20 +218,20 @@ impl ReadSpec {
     fn coverage_in(&self, store: &Store, state: &FeedState) -> Result<RangeCoverage> {
         let known = match self.view {
             View::AsOf(sequence) => Known::as_of(state, &store.chains_until(&self.feed, sequence)?),
-            _ => Known::of(state),
+            _ => Known::current(state),
         };
         Ok(RangeCoverage::new((self.start, self.end), &known, self.is_log()))
     }
 
-    /// Changes have each point that arrived: the next changes begin after it.
+    /// Whether the read returns changes, which include every point that has arrived.
     fn is_log(&self) -> bool {
         self.view.is_log()
     }
 
-    /// Opens a snapshot. Its points are exactly those as of its sequence number.
+    /// Opens a snapshot with exactly the points at its sequence number.
     pub fn open(&self, store: &Store) -> Result<Snapshot> {
-        // The state is read before the points, which therefore have all that it says was read, unless
-        // some were forgotten meanwhile.
+        // The state is read before the points. The points therefore include everything that the
+        // state covers, unless some were forgotten in between.
         let mut state = read_state(store, &self.feed)?;
         loop {
             let snapshot = self.open_with(store, &state)?;
@@ -258,7 +243,7 @@ impl ReadSpec {
     }
 
     fn open_with(&self, store: &Store, state: &FeedState) -> Result<Snapshot> {
-        // Before its coverage: of a past that is not kept, that is not known either.
+        // Before the coverage, because the coverage of a past that is not kept is also unknown.
         store.check_history(&self.feed, self.view, self.start.map(Timestamp::as_microsecond))?;
         let coverage = self.coverage_in(store, state)?;
         let warning = coverage.check(&self.feed, self.unread)?;
@@ -282,12 +267,12 @@ impl ReadSpec {
             }
             sequence = after;
         }
-        // A writer keeps applying pages. Points as of an applied page do not change.
+        // A writer keeps applying pages. The points at an applied page do not change.
         filter.view = self.view.fixed(sequence);
         Ok(snapshot(store.read(&self.feed, filter)?, sequence))
     }
 
-    /// The bounds in microseconds, where both are set.
+    /// The bounds in microseconds, if both are set.
     #[must_use]
     pub fn bounds(&self) -> Option<(i64, i64)> {
         Some((self.start?.as_microsecond(), self.end?.as_microsecond()))
@@ -308,10 +293,11 @@ impl ReadSpec {
             let is_bounded = self.start.is_some() || self.end.is_some();
             return is_bounded.then(|| vec![(start, end)]);
         }
-        // Points may have come from after the newest instant that was read: of a chain that reached
-        // into the service's future, by a wrong clock, and that covers less than it brought.
+        // Points may be later than the newest instant that was read. With a wrong clock, a chain
+        // reaches into the service's future and covers less than it reads.
         let end = coverage.newest.map_or(end, |newest| end.min(newest.as_microsecond()));
-        // Not the ranges that were read: the service may give a bucket that begins before its range.
+        // The service may return a bucket that begins before its range. So this excludes the unread
+        // ranges instead of including the read ones.
         let mut given = Vec::new();
         let mut reached = start;
         for (from, to) in within(&coverage.unread) {
@@ -324,12 +310,8 @@ impl ReadSpec {
     }
 }
 
-/// A range with its bounds as instants. Times before now count from the newest instant that was read of the
-/// feed, as of the view: of the service's clock a store knows nothing else.
-///
-/// # Errors
-/// `UnreadRange` where a bound counts from that and nothing was read; `StoreError` for an unknown feed; the
-/// others.
+/// Replaces relative bounds by instants. Relative times count back from the newest instant of the
+/// feed that was read, as of the view, because a store does not know the service's clock.
 pub fn fixed_range(
     store: &Store,
     feed: &str,
@@ -393,7 +375,7 @@ mod tests {
         ReadSpec::new("feed".to_owned(), range, View::Latest).expect("a spec")
     }
 
-    /// A feed of which days 1 and 2 are settled, and day 4 is read.
+    /// A feed with days 1 and 2 settled, and day 4 read.
     fn state() -> FeedState {
         let feed = Feed::new(FeedInput::new("feed", instant(DAY))).expect("a feed");
         let mut state = FeedState::new(&feed, "http://127.0.0.1:1");
@@ -402,11 +384,11 @@ mod tests {
         state
     }
 
-    /// The ranges that are asked of the store, in days; the least and the greatest time as they are.
+    /// The ranges requested from the store, in days. The minimum and maximum times are unchanged.
     fn asked(spec: &ReadSpec) -> Option<Vec<(i64, i64)>> {
         let state = state();
         let coverage =
-            RangeCoverage::new((spec.start, spec.end), &Known::of(&state), spec.is_log());
+            RangeCoverage::new((spec.start, spec.end), &Known::current(&state), spec.is_log());
         let in_days =
             |at: i64| if [i64::MIN, i64::MAX].contains(&at) { at } else { at / DAY / 1_000_000 };
         let ranges = spec.ranges(&state, &coverage)?.into_iter();
@@ -414,21 +396,21 @@ mod tests {
     }
 
     #[test]
-    fn a_store_is_asked_for_the_ranges_that_are_read_and_for_no_empty_one() {
+    fn unread_and_empty_ranges_are_not_requested() {
         let within = |start, end| spec(Some(start * DAY), Some(end * DAY));
-        // A feed may give a bucket that begins before its range: nothing is cut there.
+        // A feed may return a bucket that begins before its range, so nothing is cut off there.
         assert_eq!(asked(&spec(None, None)), Some(vec![(i64::MIN, 3), (4, 5)]));
         assert_eq!(asked(&within(2, 9)), Some(vec![(2, 3), (4, 5)]));
-        assert_eq!(asked(&within(3, 5)), Some(vec![(4, 5)]), "it begins in what is unread");
-        assert_eq!(asked(&within(1, 4)), Some(vec![(1, 3)]), "it ends in what is unread");
+        assert_eq!(asked(&within(3, 5)), Some(vec![(4, 5)]), "begins in an unread range");
+        assert_eq!(asked(&within(1, 4)), Some(vec![(1, 3)]), "ends in an unread range");
         let settled = |spec| asked(&ReadSpec { settled_only: true, ..spec });
         assert_eq!(settled(spec(None, None)), Some(vec![(1, 3)]));
         assert_eq!(settled(within(2, 9)), Some(vec![(2, 3)]));
-        assert_eq!(settled(within(3, 9)), Some(vec![]), "it begins where the settled range ends");
+        assert_eq!(settled(within(3, 9)), Some(vec![]), "begins at the end of the settled range");
     }
 
     #[test]
-    fn all_that_has_arrived_is_asked_for_within_the_bounds_that_are_set() {
+    fn all_arrived_points_within_bounds_are_requested() {
         for (unread, view) in [(Unread::Keep, View::Latest), (Unread::Error, View::ChangedSince(0))]
         {
             let asked = |start: Option<i64>, end: Option<i64>| {

@@ -1,4 +1,4 @@
-//! What a run did.
+//! The report of a run.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -8,67 +8,61 @@ use super::task::Task;
 use crate::http::AllowanceState;
 use crate::store::Applied;
 
-/// What a run did, over all of its feeds.
+/// The report of a run over all of its feeds.
 #[derive(Debug, Clone, Serialize)]
 pub struct SyncReport {
     /// The feeds, in the order of the arguments.
     pub feeds: Vec<FeedReport>,
-    /// Requests made, repeats included.
+    /// Requests sent, including retries.
     pub requests: u64,
-    /// Whether everything planned was read.
+    /// Whether all planned chains were read.
     pub complete: bool,
-    /// What ended the run before everything planned was read.
+    /// Why the run ended before all planned chains were read.
     pub ended_by: Option<EndedBy>,
-    /// When to sync again, where the allowance ended the run, or ranges were skipped.
+    /// When to sync again, if the allowance ended the run or ranges were skipped.
     pub resumes_at: Option<Timestamp>,
-    /// The chains that are still to be read.
+    /// The chains that are left to read.
     pub tasks: Vec<Task>,
-    /// The allowance at the end of the run.
     pub allowance: AllowanceState,
-    /// The time that the run was planned for.
+    /// The planning time of the run.
     pub now: Timestamp,
 }
 
-/// Why a run left something to read.
+/// Why a run left chains unread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndedBy {
-    /// The allowance is used up, or its rest is reserved.
+    /// The allowance is used up, or the rest of it is reserved.
     Allowance,
-    /// The run asked for as many pages as it was allowed to: another one can go on at once.
+    /// The run reached its page limit. Another run can continue immediately.
     MaxPages,
-    /// The run skipped all that is left.
+    /// The run skipped everything that is left.
     Skipped,
 }
 
-/// What a run did for one feed.
+/// The report of a run for one feed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FeedReport {
-    /// The feed's name.
     pub name: String,
-    /// Chains read to their end.
+    /// Chains that were read to their end.
     pub chains: u64,
-    /// Pages read.
     pub pages: u64,
-    /// Points inserted, revised, unchanged and flagged.
     #[serde(flatten)]
     pub applied: Applied,
-    /// Points that audits found to come or change after the lateness.
+    /// Points that arrived or changed after the lateness, as found by audits.
     pub late: u64,
-    /// The sequence number reached: `changes(since=)` and `as_of()` take it.
+    /// The sequence number of the newest page, for `changes(since=)` and `as_of()`.
     pub sequence: u64,
-    /// Everything from the feed's beginning up to this time is settled.
+    /// The time up to which everything from the feed's beginning is settled.
     pub settled_through: Option<Timestamp>,
-    /// Everything from the feed's beginning up to this time was read.
+    /// The time up to which everything from the feed's beginning has been read.
     pub read_through: Option<Timestamp>,
-    /// The newest instant that was read.
     pub newest: Option<Timestamp>,
-    /// Ranges that are not read for a day, because the service did not end their chain.
+    /// Ranges that are skipped for a day because the service did not end their chain.
     pub skipped: Vec<SkippedRange>,
 }
 
 impl SyncReport {
-    /// Pages read, over all feeds.
     #[must_use]
     pub fn pages(&self) -> u64 {
         self.feeds.iter().map(|feed| feed.pages).sum()

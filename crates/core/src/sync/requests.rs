@@ -1,12 +1,12 @@
-//! The requests of a run: which are sent, and what becomes of their replies.
+//! The requests of a run, and how it handles their replies.
 //!
-//! With [`SyncSettings::concurrency`](super::settings::SyncSettings::concurrency) above 1, so many pages
-//! at most are asked for and not yet applied: what a kill can lose, and what is paid for again. A
-//! chain has one request at a time (§4.4), and a feed one chain, so requests side by side are of
-//! several feeds, or that for the next page of a chain while its last one is applied. Each is reserved
-//! in the ledger before it is sent, which keeps the allowance and the reserve whatever is under way.
-//! The pages are applied one at a time, each with the state of its feed; which value counts does not
-//! depend on their order.
+//! With [`SyncSettings::concurrency`](super::settings::SyncSettings::concurrency) above 1, that
+//! many pages can be requested and not yet applied. A killed process loses these pages and pays for
+//! them again. A chain has one request at a time, and a feed has one chain. Concurrent requests
+//! therefore belong to several feeds, or one requests the next page of a chain while the last page
+//! is being applied. Each request is reserved in the ledger before it is sent, which protects the
+//! allowance and the reserve. Pages are applied one at a time, each with the state of its feed.
+//! Their order does not decide which value wins.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ use crate::data::{Bookmark, Chain, DecodeSettings, Page, ends_chain};
 use crate::error::{Error, Kind, Result};
 
 impl Run {
-    /// Sends requests up to the concurrency: of the chains that wait for nothing, then of new ones, then
-    /// of those whose last page is not yet applied. An error ends the run.
+    /// Sends requests up to the concurrency: first for chains that wait for nothing, then for new
+    /// chains, then for chains with an unapplied last page. An error ends the run.
     pub(super) fn send_requests(&self) -> Result<()> {
         let most = self.settings.concurrency;
         let is_stopped = self.work().stopped.is_some();
@@ -42,7 +42,7 @@ impl Run {
                 (is_stopped || !work.may_ask(work.asked()), work.has_room(most))
             };
             if is_over {
-                // The allowance is spent, or no other page may be asked for: the next run resumes it.
+                // The next run resumes the chain.
                 self.close(feed);
             } else if has_room {
                 self.request(feed)?;
@@ -65,14 +65,14 @@ impl Run {
                 !is_stopped && !work.is_asked(feed) && work.has_room(most)
             };
             if may_ask {
-                // The page before is not yet applied: a chain that must end says so after that.
+                // The last page is not applied yet. An error of the chain returns after it.
                 let _later = self.send(feed, true);
             }
         }
         Ok(())
     }
 
-    /// Asks for the next page of a chain. A chain that has ended is closed.
+    /// Requests the next page of a chain. Closes a chain that has ended.
     fn request(&self, feed: usize) -> Result<()> {
         match self.send(feed, self.settings.concurrency > 1) {
             Ok(true) => return Ok(()),
@@ -83,8 +83,8 @@ impl Run {
         Ok(())
     }
 
-    /// Sends the request for the next page of a chain, as a task if other requests may run at the same time.
-    /// False if the chain has no other page.
+    /// Sends the request for the next page of a chain, as a task if other requests may run at the
+    /// same time. Returns false if the chain has no other page.
     fn send(&self, feed: usize, in_background: bool) -> Result<bool> {
         let call = {
             let mut work = self.work();
@@ -112,8 +112,8 @@ impl Run {
         Ok(true)
     }
 
-    /// Waits for the next page of any chain. If several have arrived, that of the first feed comes first. A
-    /// cancelled wait drops the requests, and with them their connections. The chains can ask again.
+    /// Waits for the next page of any chain, in the order of the feeds. A cancelled wait drops the
+    /// requests and their connections. The chains can request again.
     pub(super) async fn arrival(&self) -> (usize, Fetched, Timestamp) {
         let mut requests = self.work().take_requests();
         let (place, (fetched, read_at)) = poll_fn(|context| {
@@ -130,8 +130,8 @@ impl Run {
         (feed, fetched, read_at)
     }
 
-    /// Makes what has arrived for a chain the pending write, or ends the chain. An error ends the run: the
-    /// chain can repeat its request.
+    /// Adds the page that arrived for a chain to the pending writes, or ends the chain. An error
+    /// ends the run; the chain can repeat its request.
     pub(super) fn arrived(&self, feed: usize, fetched: Fetched, read_at: Timestamp) -> Result<()> {
         let accepted = {
             let mut work = self.work();
@@ -140,7 +140,7 @@ impl Run {
             else {
                 return Ok(());
             };
-            // The allowance may have refused the request.
+            // The allowance may have rejected the request.
             let was_sent = spending.requests.load(Ordering::Relaxed) > sent.requests;
             let accepted = open.chain.accept(fetched);
             work.answered += u64::from(was_sent);
@@ -163,12 +163,12 @@ impl Run {
         outcome
     }
 
-    /// Follows a chain no longer. Its request is dropped after the lock, because that may start a task.
+    /// Stops reading a chain. Drops its request without the lock, because that may start a task.
     pub(super) fn close(&self, feed: usize) {
         let _over = self.work().chain_over(feed);
     }
 
-    /// Plans for the same time, or for the service's time once a reply has shown another one.
+    /// Plans for the same time, or for the service's time if a reply shows a different clock.
     fn next_step(&self) -> Result<Option<PlanStep>> {
         let mut work = self.work();
         let (clock, mut now) = (self.client.now(), work.now);
@@ -183,8 +183,8 @@ impl Run {
         work.next(|| self.client.allowance())
     }
 
-    /// Opens the chain of a step, at its start or at its bookmark. False if that bookmark is refused: the
-    /// pending write is then that the chain begins again.
+    /// Opens the chain of a step, at its start or at its bookmark. Returns false if the bookmark is
+    /// rejected. A pending write then restarts the chain.
     fn open_chain(&self, step: &PlanStep) -> Result<bool> {
         let mut work = self.work();
         let record = work.chain(step);
@@ -192,7 +192,7 @@ impl Run {
         let (start, end) = step.range.instants();
         let query = state.kept().query_of(step.range)?;
         if self.settings.only.is_none() {
-            // A read through a store warns.
+            // A read through a store raises this warning itself.
             self.client.listed().log_missing(&query);
         }
         let settings = DecodeSettings::for_query(&query, self.settings.shape.clone(), Vec::new())?;
@@ -222,7 +222,7 @@ impl Run {
         Ok(true)
     }
 
-    /// Makes the page the pending write.
+    /// Adds the page to the pending writes.
     fn keep_page(&self, feed: usize, page: Page, read_at: Timestamp) -> Result<()> {
         self.check_skew()?;
         let mut work = self.work();
@@ -243,8 +243,7 @@ impl Run {
         Ok(())
     }
 
-    /// Handles a failed request of a chain, which ends here. The error is returned where the chain can
-    /// repeat the request.
+    /// Ends a chain after a failed request. Returns the error if the chain can repeat the request.
     fn end_chain(&self, feed: usize, error: Error) -> Result<()> {
         let open = |one: &UnderWay| one.open.as_ref().map(|open| open.record.clone());
         let Some(record) = self.work().under_way.get(&feed).and_then(open) else { return Ok(()) };
@@ -262,7 +261,7 @@ impl Run {
                 let allowance = self.client.allowance()?;
                 self.work().refused(feed, &record, &allowance, error.context().retry_at);
             }
-            // The next run resumes the chain where it stopped.
+            // The next run resumes the chain at this page.
             Kind::RequestRejected | Kind::ProtocolError | Kind::BodyTooLarge => {
                 self.work().skip(feed, range, error);
             }
@@ -271,31 +270,30 @@ impl Run {
         Ok(())
     }
 
-    /// The longest range that a service answers is not documented (§8). A chain of several windows
-    /// whose first page is rejected is tried again with fewer; with one window the error is final.
+    /// The service's longest range is not documented. A chain of several windows is retried with
+    /// fewer windows if its first page is rejected. With one window the error is final.
     fn may_be_too_long(&self, feed: usize, record: &UnfinishedChain, error: &Error) -> bool {
         let window = self.work().state(feed).feed().window();
         let refused = matches!(error.context().status, Some(400 | 413 | 422));
         refused && record.pages == 0 && record.range().seconds() > window
     }
 
-    /// The service's time when a request was sent, as known after its reply, rounded towards the
-    /// past.
+    /// The service's time when a request was sent, as known after its reply, rounded down.
     fn service_second(&self, sent: SentAt) -> i64 {
         let clock = self.client.time().clock();
         let by_monotonic = clock.monotonic().saturating_sub(sent.monotonic);
         let by_wall = clock.wall().duration_since(sent.wall);
         let elapsed = SignedDuration::try_from(by_monotonic).unwrap_or(SignedDuration::MAX);
         let time = self.client.time();
-        // A skew too small to be corrected could still put a bucket's end into the service's future.
-        // The header `Date` is exact to a second.
+        // A skew below the correction limit can still put the end of a bucket into the service's
+        // future. The `Date` header is exact to one second.
         let skew = time.skew().unwrap_or_default() + SignedDuration::from_secs(1);
         let by_date = clock.wall().checked_add(skew).unwrap_or(Timestamp::MAX);
         let now = self.client.now().min(by_date);
         now.checked_sub(elapsed.max(by_wall)).unwrap_or(Timestamp::MIN).as_second()
     }
 
-    /// Refuses clocks that differ by days: what a read has covered would be unknown.
+    /// Rejects clocks that differ by days, because the covered range would be unknown.
     fn check_skew(&self) -> Result<()> {
         let time = self.client.time();
         match time.skew() {
@@ -303,9 +301,9 @@ impl Run {
                 let ours = time.clock().wall();
                 let theirs = ours.checked_add(skew).unwrap_or(ours);
                 let message =
-                    format!("this machine's clock is at {ours}, the service's at {theirs}");
+                    format!("this machine's clock shows {ours}, the service's clock {theirs}");
                 Err(Error::new(Kind::ClockSkewError, message)
-                    .with_hint("Set this machine's clock. Nothing of this reply was kept.")
+                    .with_hint("The reply was discarded. Set this machine's clock.")
                     .with(|context| context.skew_seconds = Some(skew.as_secs_f64())))
             }
             _ => Ok(()),

@@ -1,14 +1,14 @@
-//! One run: reads page by page, of as many chains at a time as it is told, until everything is read, the
-//! allowance is spent, or as many pages were asked for as it may.
+//! One run. It reads the planned chains page by page until everything is read, the allowance is
+//! used up, or the page limit is reached.
 
-use std::any::Any;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::begin::Locks;
 use super::feed::Feed;
-use super::pending_write::NextWrite;
+use super::pending_write::TargetWrite;
 use super::ranges::{Ranges, instant};
 use super::report::SyncReport;
 use super::run_state::RunState;
@@ -24,34 +24,33 @@ use crate::http::Deadline;
 use crate::lock::Mutex;
 use crate::store::{Applied, Target};
 
-/// A run in progress. Each page takes two steps: [`Run::fetch`] waits for the service and may be
-/// cancelled at any time, [`Run::apply`] writes. The feeds are locked until the run is dropped.
+/// A run in progress. A page takes two steps: [`Run::fetch`] waits for the service and can be
+/// cancelled at any time, and [`Run::apply`] writes. The run holds the locks of its feeds.
 #[derive(Debug)]
 pub struct Run {
     pub(super) client: Client,
     pub(super) target: Arc<dyn Target>,
     pub(super) settings: SyncSettings,
     pub(super) deadline: Deadline,
-    /// The monotonic time at which the run began.
+    /// The monotonic time of the beginning.
     pub(super) begun: Duration,
-    /// One call fetches at a time.
+    /// Held by the one call that fetches.
     fetching: tokio::sync::Mutex<()>,
-    /// One page is written at a time.
+    /// Held by the one call that writes.
     applying: Mutex<()>,
     work: Mutex<RunState>,
-    /// Only the process that began the run has them. A forked child leaves them locked: they are its
-    /// parent's.
-    locks: Owned<Mutex<Vec<Box<dyn Any + Send>>>>,
+    /// A forked child does not release the locks of its parent.
+    locks: Owned<Mutex<Locks>>,
 }
 
 impl Run {
-    /// A run of feeds that are locked: loads their states.
+    /// A run of locked feeds. Loads their states.
     pub(super) fn with_locks(
         client: &Client,
         target: Arc<dyn Target>,
         feeds: &[Feed],
         settings: SyncSettings,
-        (locks, deadline): (Vec<Box<dyn Any + Send>>, Deadline),
+        (locks, deadline): (Locks, Deadline),
     ) -> Result<Self> {
         let service = client.base_url().as_str();
         let states = FeedState::load_all(&*target, feeds, service)?;
@@ -69,15 +68,15 @@ impl Run {
         })
     }
 
-    /// Reads until a page, or a change of a chain, is to be applied; `false` where nothing is left to
-    /// do. At most [`SyncSettings::concurrency`] pages are asked for and not yet applied. Dropping the
-    /// future drops the requests under way and leaves the run as it was. After a rejected cursor there
-    /// is no page: the pending write is then that the chain begins again.
+    /// Reads until a page, or a change of a chain, is ready to be applied. Returns `false` if
+    /// nothing is left to do. At most [`SyncSettings::concurrency`] pages are requested and not yet
+    /// applied. Dropping the future drops the requests in flight and leaves the run unchanged. A
+    /// rejected cursor yields no page: the pending write then restarts the chain.
     ///
-    /// An error of one range alone (a rejected request, a page that cannot be decoded, a cursor that
-    /// is rejected repeatedly) does not end the run: the range is skipped, and its error is returned
-    /// when everything else has been read. After another error no other page is asked for, and it is
-    /// returned when those under way have been applied: they are paid for.
+    /// An error of one range (a rejected request, a page that cannot be decoded, a cursor that is
+    /// rejected repeatedly) does not end the run. The range is skipped, and the error is returned
+    /// after everything else has been read. After any other error the run sends no more requests.
+    /// It first applies the pages in flight, because they are paid for.
     pub async fn fetch(&self) -> Result<bool> {
         self.check_process()?;
         let _one_at_a_time = self.fetching.lock().await;
@@ -90,7 +89,7 @@ impl Run {
             }
             {
                 let mut work = self.work();
-                if work.is_writing() {
+                if !work.pending.is_empty() {
                     return Ok(true);
                 }
                 if work.asked() == 0 {
@@ -104,8 +103,8 @@ impl Run {
         }
     }
 
-    /// Applies the first pending write, if there is one. Where the target cannot store the values of a page,
-    /// the pending write is then that the range of its chain is set aside.
+    /// Applies the first pending write, if there is one. If the target cannot store the values of a
+    /// page, the next pending write sets the range of its chain aside.
     pub fn apply(&self) -> Result<Progress> {
         let locks = self.locks()?;
         let _one_at_a_time = self.applying.lock();
@@ -113,46 +112,51 @@ impl Run {
             return Err(Error::new(Kind::ClosedError, "this run is over: its feeds are unlocked"));
         }
         if let Some(write) = self.next_write() {
-            let delivery = write.delivery();
-            match self.target.apply(write.feed(), delivery.as_ref(), &write.state()) {
+            match self.target.apply(&write.feed, write.delivery.as_ref(), &write.state) {
                 Ok(applied) => self.written(write, Some(applied)),
-                Err(error) => self.refused(write.feed(), error)?,
+                Err(error) => self.refused(&write.feed, error)?,
             }
         }
         Ok(self.progress())
     }
 
-    /// When the run must end.
     #[must_use]
     pub fn deadline(&self) -> Deadline {
         self.deadline
     }
 
-    /// The first pending write, for whoever applies it; [`Run::written`] says that it was.
-    pub fn next_write(&self) -> Option<NextWrite> {
+    /// The first pending write. Call [`Run::written`] after it has been stored.
+    pub fn next_write(&self) -> Option<TargetWrite> {
         let work = self.work();
         let pending = Arc::clone(work.pending.front()?);
         let mut state = work.after(&pending);
         let (skew, clock) = (self.client.time().skew(), self.client.time().clock());
-        // Whoever reads the state has the clock of the machine.
+        // A manual clock differs from the machine's clock, which readers of the state use.
         let ahead = || clock.wall().duration_since(Clock::system().wall());
         let ahead = clock.is_manual().then(ahead);
         if skew.is_some() || ahead.is_some() {
             state.skew = (skew.unwrap_or_default() + ahead.unwrap_or_default()).as_secs();
         }
-        Some(NextWrite { pending, state })
+        Some(pending.target_write(state))
     }
 
-    /// The first pending write was applied, with these counts; `None` where they are not known.
-    pub fn written(&self, write: NextWrite, applied: Option<Applied>) {
-        let ended = write.pending.ended(write.state.feed());
-        self.work().applied(&write.pending, write.state, applied);
+    /// Notes that a write was stored, with these counts; `None` if they are unknown.
+    pub fn written(&self, write: TargetWrite, applied: Option<Applied>) {
+        let Some((pending, state)) = write.completes.map(|completed| *completed) else {
+            // The run has already counted these pages, but not their points.
+            if write.delivery.is_some() {
+                self.work().add_counts(&write.feed, applied.unwrap_or_default());
+            }
+            return;
+        };
+        let ended = pending.ended(state.feed());
+        self.work().applied(&pending, state, applied);
         if let Some((query, pages, points, on_last)) = ended {
             self.client.densities().learn(&query, pages, points, on_last);
         }
     }
 
-    /// Reads and applies everything that is left.
+    /// Reads and applies everything that is left to read.
     pub async fn finish(&self) -> Result<SyncReport> {
         while self.fetch().await? {
             self.apply()?;
@@ -160,20 +164,14 @@ impl Run {
         self.report()
     }
 
-    /// Adds counts of pages that were written with others of their chain.
-    pub fn counted(&self, feed: &str, applied: Applied) {
-        self.work().add_counts(feed, applied);
-    }
-
-    /// Ends what is under way: the requests that have not been answered, if there are any. Dropping them
-    /// may need the runtime. They are their own process's.
+    /// Takes the unanswered requests of this process, if any. Dropping them may need the runtime.
     #[must_use]
     pub fn stop(&self) -> Option<impl Send + use<>> {
         let _idle = self.locks().ok().and_then(|_| self.fetching.try_lock().ok())?;
         Some(self.work().take_requests()).filter(|requests| !requests.is_empty())
     }
 
-    /// Ends the run: unlocks the feeds, also where other references to the run exist.
+    /// Ends the run and unlocks its feeds, even if other references to the run exist.
     pub fn release(&self) {
         if let Ok(locks) = self.locks() {
             let _one_at_a_time = self.applying.lock();
@@ -181,26 +179,24 @@ impl Run {
         }
     }
 
-    /// Stores the states of feeds without a page that the target does not know yet, so that after a
-    /// complete sync the target has every feed.
+    /// Stores the states of feeds without a page, so that the target contains every feed.
     pub fn keep(&self) -> Result<()> {
-        for (feed, state) in self.new_states()? {
+        for TargetWrite { feed, state, .. } in self.new_states()? {
             self.target.apply(&feed, None, &state)?;
         }
         Ok(())
     }
 
-    /// The states of feeds without a page that the target does not know yet, by their names.
-    pub fn new_states(&self) -> Result<Vec<(String, Vec<u8>)>> {
+    /// The states of feeds without a page that the target does not contain yet.
+    pub fn new_states(&self) -> Result<Vec<TargetWrite>> {
         self.check_process()?;
         let new = self.work().without_a_page();
         let names: Vec<&str> = new.iter().map(|state| state.feed().name()).collect();
         let known = self.target.states(&names)?;
         let unknown = new.iter().zip(known).filter(|(_, known)| known.is_none());
-        Ok(unknown.map(|(state, _)| (state.feed().name().to_owned(), state.to_bytes())).collect())
+        Ok(unknown.map(|(state, _)| TargetWrite::from_state(state)).collect())
     }
 
-    /// What the run has done so far.
     pub fn report(&self) -> Result<SyncReport> {
         self.check_process()?;
         let allowance = self.client.allowance()?;
@@ -221,19 +217,19 @@ impl Run {
         })
     }
 
-    /// What the chains of a feed have read to their end.
+    /// The ranges of a feed that this run has read to the end of a chain.
     pub(super) fn read_of(&self, feed: &str) -> Ranges {
         let work = self.work();
         let part = work.parts.iter().find(|part| part.state.feed().name() == feed);
         part.map_or_else(Ranges::none, |part| part.done.clone())
     }
 
-    /// When the oldest chain began that has ended and did not settle what it read.
+    /// The beginning of the oldest chain that ended without settling its range.
     pub(super) fn oldest(&self) -> Option<Timestamp> {
         self.work().oldest.map(instant)
     }
 
-    /// What was counted on the pages: what came again is counted against what the target had.
+    /// The counts over all pages. Repeated points are counted against the points in the target.
     pub(super) fn merge_report(&self) -> MergeReport {
         let work = self.work();
         let applied =
@@ -248,7 +244,7 @@ impl Run {
         }
     }
 
-    /// How many points of each feed it has given other values.
+    /// The number of points of each feed that received other values.
     #[must_use]
     pub fn revised(&self) -> Vec<(String, u64)> {
         let reports = self.work().reports();
@@ -256,11 +252,11 @@ impl Run {
     }
 
     /// The progress of the run: applied pages and points, and the pages that the plan expects. The
-    /// fraction is unknown before the end.
+    /// fraction is unknown until the end.
     #[must_use]
     pub fn progress(&self) -> Progress {
         let work = self.work();
-        let (left, done) = work.left();
+        let (expected, done) = work.expected_pages();
         Progress {
             pages: work.pages,
             points: work.points,
@@ -269,19 +265,19 @@ impl Run {
             newest: work.newest.and_then(|newest| Timestamp::from_microsecond(newest).ok()),
             fraction: done.then_some(1.0),
             done,
-            pages_expected: left.map(|left| work.pages.saturating_add(left)),
+            pages_expected: expected.map(|expected| work.pages.saturating_add(expected)),
         }
     }
 
-    /// Refuses a forked child: two processes with one run would spend the allowance twice.
+    /// Rejects a forked child: two processes with one run would spend the allowance twice.
     pub fn check_process(&self) -> Result<()> {
         self.locks().map(|_| ())
     }
 
-    fn locks(&self) -> Result<&Mutex<Vec<Box<dyn Any + Send>>>> {
+    fn locks(&self) -> Result<&Mutex<Locks>> {
         self.locks.get().ok_or_else(|| {
-            let message = "this sync was begun by the parent process, before the fork";
-            Error::new(Kind::ForkError, message).with_hint("Begin a new sync in the child.")
+            let message = "the parent process began this sync before the fork";
+            Error::new(Kind::ForkError, message).with_hint("Start a new sync in the child process.")
         })
     }
 

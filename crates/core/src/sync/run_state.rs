@@ -1,4 +1,4 @@
-//! The state of a run: what it has done, and what it leaves to another run.
+//! The state of a run: the ranges that it has read or leaves to the next run.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -23,28 +23,28 @@ use crate::error::{Error, Kind, Result};
 use crate::http::AllowanceState;
 use crate::store::Applied;
 
+/// The progress of a run with one feed.
 #[derive(Debug)]
 pub(super) struct FeedRun {
     pub(super) state: FeedState,
-    /// Ranges that this run has read, or leaves to another run.
+    /// Ranges that this run has read, or leaves to the next run.
     pub(super) done: Ranges,
-    /// Ranges of unfinished chains that this run leaves to another run.
+    /// Ranges of unfinished chains that this run leaves to the next run.
     put_off: Ranges,
-    /// What this run reads, and nothing else; `None`: what is due.
+    /// The only ranges that this run reads; `None` reads what is due.
     pub(super) only: Option<Only>,
     /// The number of ranges that were skipped because of an error.
     pub(super) failures: usize,
     chains: u64,
     pages: u64,
     applied: Applied,
-    /// What audits found after the lateness.
     late: u64,
-    /// What its current audit has changed.
+    /// The changes that the current audit has found.
     found: AuditCounts,
 }
 
 impl FeedRun {
-    /// A feed of which this run has read nothing.
+    /// A feed that this run has not read yet.
     pub(super) fn new(state: FeedState, only: Option<Only>) -> Self {
         let (done, put_off) = (Ranges::none(), Ranges::none());
         let (applied, found) = (Applied::default(), AuditCounts::default());
@@ -68,11 +68,11 @@ impl FeedRun {
     }
 }
 
-/// What the pages of an audit have changed, also before its chain began again.
+/// The changes found by the pages of an audit, including those before its chain was restarted.
 #[derive(Debug, Clone, Copy, Default)]
 struct AuditCounts {
     counts: Applied,
-    /// The target did not say it of each page.
+    /// The target did not report counts for every page.
     is_guess: bool,
 }
 
@@ -81,45 +81,42 @@ pub(super) struct RunState {
     pub(super) parts: Vec<FeedRun>,
     pub(super) reread: Ranges,
     pub(super) until: Option<i64>,
-    /// The service's time that the run is planned for.
+    /// The service's time for which the run is planned.
     pub(super) now: Timestamp,
     /// The service's time.
     pub(super) clock: Timestamp,
     pub(super) plans: Vec<FeedPlan>,
-    /// The times of `clock` for which the plans are the same.
+    /// The times of `clock` for which the plans stay the same.
     pub(super) unchanged: Range,
-    /// The chains that are being read, by their feeds.
     pub(super) under_way: BTreeMap<usize, UnderWay>,
-    /// The pause that the service requested of one of them is one of all.
+    /// A pause that the service requested for one chain applies to all chains.
     pub(super) pause: SharedPause,
-    /// What is to be applied, in this order.
+    /// The writes that have not been applied, in order.
     pub(super) pending: VecDeque<Arc<PendingWrite>>,
-    /// When the allowance resets, where it is spent.
+    /// When the allowance resets, if it is used up.
     pub(super) stopped: Option<Timestamp>,
-    /// The rest of the allowance is reserved: nothing is filled any more.
+    /// The rest of the allowance is reserved, so the run fills no more ranges.
     pub(super) no_fill: bool,
-    /// The reset of the allowance that the reserve is for.
+    /// The reset of the allowance for which the reserve was computed.
     pub(super) resets_at: Option<i64>,
-    /// How many pages the run may ask for, and of how many it has the reply.
+    /// The limit of pages, and the number of page requests that were answered.
     max_pages: Option<u64>,
     pub(super) answered: u64,
-    /// The error of the first range that was skipped.
-    failure: Option<Error>,
-    /// The error that ends the run when the requests under way have ended: no other is sent.
+    pub(super) failure: Option<Error>,
+    /// The error that ends the run after the requests in flight. No further request is sent.
     pub(super) ended: Option<Error>,
-    /// Requests of the chains that are over.
+    /// Requests of the chains that have ended.
     pub(super) requests: u64,
     pub(super) pages: u64,
     pub(super) points: u64,
     pub(super) newest: Option<i64>,
-    /// What was assumed and counted on its pages.
+    /// The assumptions and counts of its pages.
     pub(super) quality: PageReport,
-    /// When the oldest chain began that has ended and did not settle what it read.
+    /// The beginning of the oldest chain that ended without settling its range.
     pub(super) oldest: Option<i64>,
-    /// Feeds whose chain under way brought values that the target cannot store: it is not continued.
+    /// Feeds whose current chain brought values that the target cannot store. It is not continued.
     pub(super) unstorable: BTreeSet<usize>,
-    /// Warnings for the log, each with its feed. A write has no log: [`Run::fetch`](super::run::Run)
-    /// logs them.
+    /// Warnings for the log, each with its feed. [`Run::fetch`](super::run::Run) logs them.
     warnings: Vec<(usize, String)>,
 }
 
@@ -137,7 +134,7 @@ impl RunState {
             plans: vec![FeedPlan::default(); states.len()],
             parts: states.into_iter().map(part).collect(),
             reread: settings.reread_ranges()?,
-            until: settings.until_second(),
+            until: settings.until.map(Timestamp::as_second),
             now: settings.now.unwrap_or(clock),
             clock,
             unchanged: Range::new(i64::MIN, i64::MAX),
@@ -147,7 +144,7 @@ impl RunState {
         run.replan_all();
         let warning = |(feed, SkippedRange { start, end, until, error, .. })| {
             let text = format!(
-                "{start} to {end} is skipped until {until} ({error}); reread= tries it before"
+                "{start} to {end} is skipped until {until} ({error}). Use reread= to read it earlier"
             );
             (feed, text)
         };
@@ -159,13 +156,13 @@ impl RunState {
         &self.parts[feed].state
     }
 
-    /// The states of the feeds of which no page was ever applied.
+    /// The states of the feeds without any applied page.
     pub(super) fn without_a_page(&self) -> Vec<FeedState> {
         let states = self.parts.iter().map(|part| &part.state);
         states.filter(|state| state.sequence() == 0).cloned().collect()
     }
 
-    /// Skips a range because of an error: another run reads it.
+    /// Skips a range because of an error. The next run reads it.
     pub(super) fn skip(&mut self, feed: usize, range: Range, error: Error) {
         let (start, end) = range.instants();
         let cause = format!("{error:?}").replace('\n', " ");
@@ -174,17 +171,12 @@ impl RunState {
         self.parts[feed].put_off.add(range);
         self.failure.get_or_insert(error);
         if self.parts[feed].only.is_some() {
-            // All of it was asked for: the rest would be paid for in vain.
+            // All ranges were requested together, so the rest would be paid for in vain.
             self.replan_all();
         }
     }
 
-    /// Whether a range was skipped.
-    pub(super) fn has_failed(&self) -> bool {
-        self.failure.is_some()
-    }
-
-    /// Takes the error that ended the run, or that of the first range that was skipped.
+    /// Takes the error that ended the run, or the error of the first skipped range.
     pub(super) fn take_failure(&mut self) -> Option<Error> {
         self.ended.take().or_else(|| self.failure.take())
     }
@@ -193,23 +185,23 @@ impl RunState {
         self.under_way.keys().copied().collect()
     }
 
-    /// Whether the next page of a feed's chain is asked for.
+    /// Whether the next page of the feed's chain is requested.
     pub(super) fn is_asked(&self, feed: usize) -> bool {
         self.under_way.get(&feed).is_some_and(|one| one.request.is_some())
     }
 
-    /// The number of pages that are asked for.
+    /// The number of requests in flight.
     pub(super) fn asked(&self) -> usize {
         self.under_way.values().filter(|one| one.request.is_some()).count()
     }
 
-    /// Whether another page may be asked for, if at most so many are asked for and not yet applied.
+    /// Whether another page may be requested, with at most `most` unapplied pages.
     pub(super) fn has_room(&self, most: usize) -> bool {
         let asked = self.asked();
         asked + self.pending.len() < most.max(1) && self.may_ask(asked)
     }
 
-    /// Takes the requests under way, each with its feed.
+    /// Takes the requests in flight, each with its feed.
     pub(super) fn take_requests(&mut self) -> Vec<(usize, PageReply)> {
         let chains = self.under_way.iter_mut();
         chains.filter_map(|(feed, one)| Some((*feed, one.request.take()?))).collect()
@@ -223,7 +215,7 @@ impl RunState {
         }
     }
 
-    /// The chain of a step: the unfinished one that it resumes, or a new one.
+    /// The chain of a step: the unfinished chain that it resumes, or a new one.
     pub(super) fn chain(&self, step: &PlanStep) -> UnfinishedChain {
         let state = self.state(step.feed);
         let known = state.chains.iter().find(|chain| chain.range() == step.range);
@@ -233,7 +225,7 @@ impl RunState {
         }
     }
 
-    /// Notes that the service or the allowance refused a request of this chain.
+    /// Notes that the service or the allowance rejected a request of this chain.
     pub(super) fn refused(
         &mut self,
         feed: usize,
@@ -248,12 +240,12 @@ impl RunState {
             self.no_fill = true;
             self.replan_all();
         } else {
-            // A repeat would have spent the reserve; other chains may need no repeat.
+            // A retry would have spent the reserve. Other chains may need no retry.
             self.parts[feed].put_off.add(chain.range());
         }
     }
 
-    /// The state of the feed after the pending write.
+    /// The state of the feed after a pending write.
     pub(super) fn after(&self, pending: &PendingWrite) -> FeedState {
         let mut state = self.state(pending.feed()).clone();
         match pending {
@@ -270,7 +262,7 @@ impl RunState {
                 }
                 state.cover(chain, page.rows() as u64);
                 if audits_settled {
-                    // What it changes is not known before it is written.
+                    // The changes that it finds are only known after the write.
                     let feed = state.feed().clone();
                     state.coverage.unsettle(chain.range(), &feed);
                 }
@@ -280,11 +272,11 @@ impl RunState {
                 state.drop_chain(*range);
                 state.density.refuse(range.seconds());
             }
-            // The range of an audit has been read before.
+            // The range of an audit was read before.
             PendingWrite::Abandoned { chain, error, .. } if chain.why == Why::Audit => {
                 state.drop_chain(chain.range());
                 if error.context().unstorable {
-                    // Not counted, it would be paid for again at each run.
+                    // Without this count, every run would pay for it again.
                     state.audits.count(self.now.as_second(), true);
                 }
             }
@@ -301,22 +293,17 @@ impl RunState {
         state
     }
 
-    /// Adds what is to be applied after the writes that are pending.
+    /// Adds a write after the pending writes.
     pub(super) fn write(&mut self, write: PendingWrite) {
         self.pending.push_back(Arc::new(write));
     }
 
-    pub(super) fn is_writing(&self) -> bool {
-        !self.pending.is_empty()
-    }
-
-    /// Whether a write of this feed is pending.
     pub(super) fn writes(&self, feed: usize) -> bool {
         self.pending.iter().any(|write| write.feed() == feed)
     }
 
-    /// Notes that the target has applied the pending write with this state. Where it does not say what a
-    /// page changed, all of it counts as new.
+    /// Notes that the target has applied the pending write with this state. Without counts from the
+    /// target, all points of a page count as new.
     pub(super) fn applied(
         &mut self,
         pending: &PendingWrite,
@@ -329,18 +316,18 @@ impl RunState {
             self.skip(*feed, chain.range(), error.clone());
         }
         if let PendingWrite::Abandoned { feed, .. } | PendingWrite::TooLong { feed, .. } = pending {
-            // What an audit found before that says nothing of the next one.
+            // The earlier findings of the audit do not apply to the next one.
             self.parts[*feed].found = AuditCounts::default();
         }
         self.count(pending, &before, applied);
         self.replan(pending.feed());
-        // A chain that is read alone keeps to what was known when it began.
+        // A chain that runs without others keeps the reserve that was computed at its beginning.
         if self.under_way.keys().any(|feed| *feed != pending.feed()) {
             self.hold_back();
         }
     }
 
-    /// Counts what pages brought that the target was given later.
+    /// Adds the counts of pages that the target stored later than the run counted them.
     pub(super) fn add_counts(&mut self, feed: &str, applied: Applied) {
         let part = self.parts.iter_mut().find(|part| part.state.feed().name() == feed);
         if let Some(part) = part {
@@ -348,7 +335,7 @@ impl RunState {
         }
     }
 
-    /// Counts what a page brought.
+    /// Counts the points of a page.
     fn count(&mut self, pending: &PendingWrite, before: &FeedState, applied: Option<Applied>) {
         let part = &mut self.parts[pending.feed()];
         let PendingWrite::Page { page, chain, begun_here, .. } = pending else { return };
@@ -359,8 +346,8 @@ impl RunState {
         part.applied = part.applied.plus(counted);
         if page.is_last {
             part.chains += 1;
-            // The next plan decides whether a range that an older run began must be read again; where it is
-            // asked for by its range, it was begun anew unless that is as good.
+            // The next plan decides whether a range that an earlier run began must be read again. A
+            // range that was requested explicitly was read again, unless that chain is as good.
             if (*begun_here || part.only.is_some()) && chain.why != Why::Audit {
                 part.done.add(chain.range());
             }
@@ -387,8 +374,8 @@ impl RunState {
         }
     }
 
-    /// Notes what an audit changed. A settled range that is as it was stays settled. Of an audit that another
-    /// run began, it is not known what its first pages changed.
+    /// Notes the changes that an audit found. A settled range without changes stays settled. If
+    /// another run began the audit, the changes on its first pages are unknown.
     fn audited(
         &mut self,
         feed: usize,
@@ -409,8 +396,8 @@ impl RunState {
             let (start, end) = chain.range().instants();
             let lateness = spelled(part.state.feed().input().lateness);
             let text = format!(
-                "{changed} points of {start} to {end} came or changed after the lateness of {lateness}: \
-                 their window is read again. See store.lateness()"
+                "{changed} points from {start} to {end} arrived or changed after the lateness of \
+                 {lateness}: their window is read again. See store.lateness()"
             );
             self.warnings.push((feed, text));
         }
@@ -424,20 +411,20 @@ impl RunState {
         }
     }
 
-    /// Whether the run may ask for another page while so many requests are under way.
+    /// Whether the run may request another page while this number of requests is in flight.
     pub(super) fn may_ask(&self, under_way: usize) -> bool {
         self.max_pages.is_none_or(|most| self.answered.saturating_add(under_way as u64) < most)
     }
 
-    /// How many pages the run may still apply.
+    /// The number of pages that the run may still apply.
     pub(super) fn still_allowed(&self) -> u64 {
         let is_page = |write: &&Arc<PendingWrite>| matches!(***write, PendingWrite::Page { .. });
         let pending = self.pending.iter().filter(is_page).count() as u64;
         self.max_pages.map_or(u64::MAX, |most| most.saturating_sub(self.answered) + pending)
     }
 
-    /// Why the run ended before all was read, and when to sync again. A run that may ask for no other
-    /// page has left what can be read at once.
+    /// Why the run ended before everything was read, and when to sync again. A run that reached its
+    /// page limit can continue immediately.
     pub(super) fn ended_by(
         &self,
         allowance: &AllowanceState,
@@ -459,7 +446,7 @@ impl RunState {
         }
     }
 
-    /// The ranges that this run leaves out, because they are set aside, each with its feed.
+    /// The ranges that this run skips because they are set aside, each with its feed.
     pub(super) fn left_out(&self) -> impl Iterator<Item = (usize, SkippedRange)> {
         let set_aside = self.parts.iter().enumerate().flat_map(|(feed, part)| {
             part.state.set_aside(self.clock).into_iter().map(move |one| (feed, one))
@@ -467,7 +454,7 @@ impl RunState {
         set_aside.filter(|(_, one)| !self.reread.contains(Range::between(one.start, one.end)))
     }
 
-    /// Logs the warnings that have come up.
+    /// Logs the warnings since the last call.
     pub(super) fn log_warnings(&mut self) {
         for (feed, text) in std::mem::take(&mut self.warnings) {
             let name = self.state(feed).feed().name();

@@ -1,10 +1,10 @@
-//! What a run reads next. The plan is kept up to date feed by feed: it is made again for the feed that a
-//! page or an error has changed, and for all of them only where the time that it is for changes.
+//! Decides what a run reads next. A page or an error updates the plan of its feed. A new planning
+//! time updates all plans.
 //!
-//! Chains of several feeds are read side by side, one of each feed: its next step is planned from what
-//! its last one brought. The order of what is paid for is that of the plan, class by class: a chain
-//! begins only when no chain of a more urgent class is left to begin or under way, so that an
-//! allowance that ends in the middle was spent on what is most urgent.
+//! Chains of several feeds are read concurrently, one per feed, because the next step of a feed
+//! depends on its last chain. Chains begin in the order of the plan, class by class: a chain begins
+//! only if no chain of a more urgent class is waiting or in progress. If the allowance runs out, it
+//! was spent on the most urgent chains.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,23 +21,21 @@ use crate::client::Spending;
 use crate::error::Result;
 use crate::http::AllowanceState;
 
-/// A run stops reading a feed after this many failures: the other ranges probably fail too, and
-/// each costs a request.
+/// A run stops reading a feed after this many failures. Its other ranges probably fail too.
 const MOST_FAILURES: usize = 3;
 
-/// The plan of one feed: the steps that a run may still begin, and their pages of the reserve. The run
-/// has the plans of all feeds in one list, because it adds them up after each page.
+/// The plan of one feed: the steps that a run may still begin, and their pages of the reserve. All
+/// plans are in one list, because the run sums them after each page.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct FeedPlan {
-    /// The first step in order: after it the feed is planned again.
+    /// The first step in order. The feed is planned again after it.
     first: Option<PlanStep>,
-    /// The expected pages of all steps; `None` if those of one are not known.
+    /// The expected pages of all steps; `None` if one of them has no estimate.
     pages: Option<u64>,
-    /// The pages of the steps that do not fill; one where they are not known.
+    /// The pages of the steps that do not fill; one page without an estimate.
     urgent: u64,
-    /// The pages of the reserve.
     reserved: u64,
-    /// The pages that the feed's chain under way will add to the reserve.
+    /// The pages that the feed's current chain will add to the reserve.
     coming: u64,
 }
 
@@ -51,7 +49,7 @@ impl FeedPlan {
     }
 }
 
-/// The sum of pages; `None` if some are not known.
+/// The sum of pages; `None` if one of them is unknown.
 fn sum(mut pages: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     pages.try_fold(0, |sum: u64, pages| Some(sum.saturating_add(pages?)))
 }
@@ -61,7 +59,7 @@ impl RunState {
         PlanTerms { now: self.now.as_second(), until: self.until, reread: &self.reread, clock }
     }
 
-    /// Plans a feed again. What is under way of it is not planned a second time.
+    /// Plans a feed again, without its current chain.
     pub(super) fn replan(&mut self, feed: usize) {
         let mut open = self.open_steps(feed);
         let same = self.parts[feed].state.given_up.unchanged(self.clock.as_second());
@@ -79,7 +77,7 @@ impl RunState {
     /// The steps of a feed that this run may read.
     fn open_steps(&self, feed: usize) -> Vec<PlanStep> {
         let part = &self.parts[feed];
-        let has_failed = part.only.is_some() && self.has_failed();
+        let has_failed = part.only.is_some() && self.failure.is_some();
         if self.stopped.is_some() || part.failures >= MOST_FAILURES || has_failed {
             return Vec::new();
         }
@@ -88,20 +86,19 @@ impl RunState {
         open
     }
 
-    /// Whether there is something to read that only the number of pages keeps this run from.
+    /// Whether only the page limit stops this run from reading more.
     pub(super) fn could_go_on(&self) -> bool {
         let steps = (0..self.parts.len()).flat_map(|feed| self.open_steps(feed));
-        // Audits are no part of what is left to read.
+        // Audits do not count as unread.
         steps.into_iter().any(|step| step.why != Why::Audit)
     }
 
-    /// Plans all feeds again.
     pub(super) fn replan_all(&mut self) {
         self.unchanged = Range::new(i64::MIN, i64::MAX);
         (0..self.parts.len()).for_each(|feed| self.replan(feed));
     }
 
-    /// Sets the service's time, and the time to plan for. Plans again what depends on them.
+    /// Sets the service's time and the planning time. Updates the plans that depend on them.
     pub(super) fn set_times(&mut self, clock: Timestamp, now: Timestamp) {
         self.clock = clock;
         if now != self.now {
@@ -117,15 +114,15 @@ impl RunState {
         }
     }
 
-    /// The next chain to begin, which is under way from now on; `None` where none may begin before
-    /// another has ended. Sets what it may spend: a chain that fills must leave the pages of all urgent
-    /// chains and the reserve (§4.5.6); repeats of an urgent chain must leave the reserve.
+    /// The next chain to begin, which is now in progress; `None` if another chain must end first.
+    /// Sets its spending limits. A chain that fills must leave the pages of all urgent chains and
+    /// the reserve. Retries of an urgent chain must leave the reserve.
     pub(super) fn next(
         &mut self,
         allowance: impl FnOnce() -> Result<AllowanceState>,
     ) -> Result<Option<PlanStep>> {
         let Some(step) = self.may_begin() else { return Ok(None) };
-        self.know_reset(&allowance()?);
+        self.set_reset(&allowance()?);
         let pause = Arc::clone(&self.pause);
         let feed = Some(self.state(step.feed).feed().name().into());
         let spending = Spending { pause, feed, ..Spending::default() };
@@ -139,7 +136,7 @@ impl RunState {
     fn may_begin(&self) -> Option<PlanStep> {
         let steps = || self.plans.iter().filter_map(|plan| plan.first);
         let class = steps().map(|step| step.why).min()?;
-        // After these the feed has another chain of the same class.
+        // These writes give the feed another chain of the same class.
         let begins_again = self.pending.iter().any(|write| {
             matches!(**write, PendingWrite::Restart { .. } | PendingWrite::TooLong { .. })
         });
@@ -154,8 +151,8 @@ impl RunState {
         next.min_by_key(|step| (step.range.start, step.feed))
     }
 
-    /// Notes that the chain of a feed has ended, or is not continued. Its last page may be the pending
-    /// write: the feed is planned again when that has been applied.
+    /// Notes that the chain of a feed has ended, or is not continued. If its last page is a pending
+    /// write, the feed is planned again after that write.
     pub(super) fn chain_over(&mut self, feed: usize) -> Option<UnderWay> {
         let over = self.under_way.remove(&feed);
         if let Some(UnderWay { spending, .. }) = &over {
@@ -168,16 +165,15 @@ impl RunState {
         over
     }
 
-    /// Requests made, repeats included.
+    /// Requests sent, including retries.
     pub(super) fn requests(&self) -> u64 {
         let under_way = self.under_way.values();
         let made = under_way.map(|chain| chain.spending.requests.load(Ordering::Relaxed));
         self.requests + made.sum::<u64>()
     }
 
-    /// The pages that the plan expects this run still to apply, if those of all chains are known; and
-    /// whether the run is over.
-    pub(super) fn left(&self) -> (Option<u64>, bool) {
+    /// The expected pages of the rest, if all chains have an estimate; and whether the run is over.
+    pub(super) fn expected_pages(&self) -> (Option<u64>, bool) {
         let under_way = self.under_way.values().map(|chain| chain.step.pages);
         let planned = self.plans.iter().map(|plan| plan.pages);
         let is_last = |write: &&Arc<PendingWrite>| match ***write {
@@ -188,10 +184,9 @@ impl RunState {
         let pages = sum(planned.chain(under_way).chain([Some(last)]));
         let pages = pages.map(|pages| pages.min(self.still_allowed()));
         let is_read = self.is_planned_out() && self.under_way.is_empty();
-        (pages, !self.is_writing() && (is_read || !self.may_ask(0)))
+        (pages, self.pending.is_empty() && (is_read || !self.may_ask(0)))
     }
 
-    /// Whether no chain is left to begin.
     pub(super) fn is_planned_out(&self) -> bool {
         self.plans.iter().all(|plan| plan.first.is_none())
     }
@@ -201,7 +196,7 @@ impl RunState {
         self.plans.iter().fold(0, |sum, plan| sum.saturating_add(plan.urgent))
     }
 
-    /// The pages of the reserve, and those that the chains under way add to it.
+    /// The pages of the reserve, and the pages that the current chains add to it.
     pub(super) fn reserve(&self) -> (u64, u64) {
         let add = |(reserved, coming): (u64, u64), plan: &FeedPlan| {
             (reserved.saturating_add(plan.reserved), coming.saturating_add(plan.coming))
@@ -209,17 +204,17 @@ impl RunState {
         self.plans.iter().fold((0, 0), add)
     }
 
-    /// What is left to read, including what this run may not read.
+    /// The chains that are left to read, including those that this run may not read.
     pub(super) fn tasks(&self) -> Vec<Task> {
         let rest = steps(&self.parts, &self.terms(None)).into_iter();
         let rest = rest.filter(|step| step.why != Why::Audit);
         rest.map(|step| step.task(self.state(step.feed))).collect()
     }
 
-    /// Sets what each chain under way must leave, as often as a chain begins or ends and a page is
-    /// applied: what the chains beside it still need, and what they add to the reserve when they have
-    /// filled a window that becomes due before the allowance resets. As they began side by side, none
-    /// could have known that of the others.
+    /// Sets the pages that each current chain must leave. This happens when a chain begins or ends,
+    /// and when a page is applied. A chain must leave the pages that the concurrent chains still
+    /// need, and the pages that they add to the reserve after filling a window that becomes due
+    /// before the allowance resets. Concurrent chains cannot know these numbers when they begin.
     pub(super) fn hold_back(&self) {
         let under_way = self.under_way.values().filter(|chain| !chain.step.fills);
         let under_way = under_way.map(|chain| chain.step.pages.unwrap_or(1));
@@ -235,9 +230,8 @@ impl RunState {
         }
     }
 
-    /// Notes when the allowance resets: the reserve is for the windows of all feeds that become due
-    /// before that.
-    fn know_reset(&mut self, allowance: &AllowanceState) {
+    /// Sets the end of the reserve: it covers windows that become due before the allowance resets.
+    fn set_reset(&mut self, allowance: &AllowanceState) {
         let resets_at = allowance.left.map(|_| allowance.resets_at.as_second());
         if self.resets_at != resets_at {
             self.resets_at = resets_at;
@@ -249,12 +243,12 @@ impl RunState {
         let Some(resets_at) = self.resets_at else { return };
         let (now, is_writing) = (self.now.as_second(), self.writes(feed));
         let (state, plan) = (&self.parts[feed].state, &mut self.plans[feed]);
-        plan.reserved = reserve_of(state, now, resets_at);
+        plan.reserved = reserve_of(state, &state.coverage, now, resets_at);
         plan.coming = match self.under_way.get(&feed) {
             Some(UnderWay { step, .. }) if step.fills => {
                 reserve_after(state, step.range, now, resets_at).saturating_sub(plan.reserved)
             }
-            // Its last page has arrived, and is not yet applied.
+            // Its last page has arrived and is not applied yet.
             None if is_writing => plan.coming,
             _ => 0,
         };

@@ -9,53 +9,43 @@ use super::ranges::{Range, Ranges, instant};
 use crate::data::Shape;
 use crate::error::{Error, Kind, Result};
 
-/// What is asked for of a feed: what is not settled of some ranges.
+/// The requested ranges of a feed. Only their unsettled parts are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Only {
     pub ranges: Ranges,
-    /// Unfinished chains that began then or later are resumed, and all that began within the last hour.
+    /// Unfinished chains are resumed if they began after this time, or within the last hour.
     pub resumed_since: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Default)]
 pub struct SyncSettings {
-    /// No bucket that begins at this time or later is read.
+    /// Buckets that begin at this time or later are not read.
     pub until: Option<Timestamp>,
-    /// The time to plan for; by default the service's time at the beginning of the run.
+    /// The planning time; by default the service's time at the beginning of the run.
     pub now: Option<Timestamp>,
     /// Ranges to read again, even if they are settled.
     pub reread: Vec<(Timestamp, Timestamp)>,
-    /// How pages are decoded.
     pub shape: Shape,
     pub deadline: Option<Duration>,
-    /// At most so many pages are asked for and not yet applied; 0 counts as 1.
+    /// The limit of pages that are requested and not yet applied; 0 counts as 1.
     pub concurrency: usize,
-    /// At most so many pages are asked for, of all feeds together; `None`: as many as there are. A repeat
-    /// of the same page is not counted.
+    /// The limit of requested pages over all feeds, without retries; `None` for no limit.
     pub max_pages: Option<u64>,
-    /// Of these feeds, by name, only what is asked for is read, and all of that, whatever is due; `None`: what
-    /// is due.
+    /// The only ranges to read, by feed, even if they are not due; `None` reads what is due.
     pub only: Option<BTreeMap<String, Only>>,
 }
 
 impl SyncSettings {
-    pub(super) fn until_second(&self) -> Option<i64> {
-        self.until.map(Timestamp::as_second)
-    }
-
-    /// The ranges that are asked for of this feed: none of one that is not named.
+    /// The requested ranges of this feed: none if only other feeds are requested.
     pub(super) fn only_of(&self, feed: &str) -> Option<Only> {
         self.only.as_ref().map(|only| only.get(feed).cloned().unwrap_or_default())
     }
 
-    /// `reread` in whole seconds, rounded outwards.
-    ///
-    /// # Errors
-    /// `QueryError` for a range that is empty or reversed.
+    /// `reread` in whole seconds, rounded outwards. Fails for an empty range.
     pub(super) fn reread_ranges(&self) -> Result<Ranges> {
         let range = |(start, end): &(Timestamp, Timestamp)| {
             if start >= end {
-                let message = format!("reread: {start} is not before {end}");
+                let message = format!("reread=: {start} is not before {end}");
                 return Err(Error::new(Kind::QueryError, message));
             }
             let is_cut = instant(end.as_second()) < *end;
@@ -70,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_to_read_again_is_rounded_outwards_to_seconds() {
+    fn reread_ranges_are_rounded_outwards() {
         let at = |text: &str| -> Timestamp { text.parse().expect("a timestamp") };
         for (start, end, seconds) in [
             ("2026-01-01T00:00:00Z", "2026-01-01T00:00:05Z", 5),

@@ -1,13 +1,10 @@
-//! Which feeds of a store have a range, and which are to read the rest of it.
+//! Computes which feeds of a store provide a requested range, and which feeds read the rest.
 //!
-//! Any feed with the parameters of the query has the same points. What one of them has settled is as good
-//! as a new read. The rest is read by a feed that it continues: a gap in a feed of the user's would be one in
-//! all that is asked of it. What none continues is read by a feed that the store gets for such reads, which
-//! begins as early as it was ever asked for.
+//! Every feed with the parameters of the query has the same points, so its settled ranges are as
+//! good as a new read. A feed also reads the rest if that leaves no gap in its range. Otherwise the
+//! store adds a feed for such reads, which begins at the earliest requested time.
 
 use std::time::Duration;
-
-use jiff::Timestamp;
 
 use super::feed::{Feed, FeedInput};
 use super::ranges::{Range, Ranges, ceil, floor, instant};
@@ -16,37 +13,34 @@ use crate::data::{Query, Selection, spelled};
 use crate::error::{Error, Kind, Result};
 
 const DAY: i64 = 86_400;
-/// A longer name of a feed ends with a checksum of the whole.
+/// A longer name of a feed ends with a checksum of the whole name.
 const LONGEST_NAME: usize = 180;
 
-/// What one feed gives of a range.
+/// The part of a range that one feed provides.
 #[derive(Debug, Clone)]
 pub(super) struct FeedShare {
-    /// Its state, perhaps a new one, or one that begins earlier than that in the store.
+    /// Its state. It can be new, or begin earlier than the state in the store.
     pub(super) state: FeedState,
-    /// Whether the store is to have this state in the place of its own.
+    /// Whether this state replaces the one in the store.
     pub(super) is_redefined: bool,
-    /// The parts that it has settled.
     pub(super) settled: Ranges,
-    /// The parts that it is to read.
     pub(super) missing: Ranges,
 }
 
-/// The reads that shares are made for.
+/// A request for shares.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) query: &'a Query,
     pub(super) range: Range,
-    /// The base URL of the service.
     pub(super) service: &'a str,
-    /// The settle lag of a feed that the store gets.
+    /// The settle lag of a feed that the store adds.
     pub(super) settle_lag: Duration,
-    /// As of [`super::ThroughStore`].
+    /// As in [`super::ThroughStore`].
     pub(super) reads_once: bool,
 }
 
 impl Asked<'_> {
-    /// Whether a feed has the same points. Pages of another size have.
+    /// Whether a feed has the same points. The page size does not matter.
     fn is_same(&self, state: &FeedState) -> bool {
         let (feed, input) = (state.feed().input(), self.query.input());
         state.service() == self.service
@@ -60,16 +54,14 @@ impl FeedShare {
         self.state.feed().name()
     }
 
-    /// All parts of the range that come from this feed.
+    /// All parts of the range that this feed provides.
     pub(super) fn ranges(&self) -> Ranges {
         self.settled.with(&self.missing)
     }
 }
 
-/// What each feed gives of the range, together all of it.
-///
-/// # Errors
-/// `QueryError` where only a feed whose beginning was forgotten could read a part.
+/// The shares of all feeds. Together they cover the range. Fails if only a feed with a forgotten
+/// beginning could read a part.
 pub(super) fn shares(states: &[(String, FeedState)], asked: &Asked<'_>) -> Result<Vec<FeedShare>> {
     let own = own_name(states, asked);
     let range = Ranges::from(asked.range);
@@ -106,8 +98,7 @@ pub(super) fn shares(states: &[(String, FeedState)], asked: &Asked<'_>) -> Resul
     Ok(shares)
 }
 
-/// The share of the feed for such reads, which begins early enough to read the rest as well, and asks for
-/// pages of the size that was given.
+/// The share of the feed for such reads, which begins early enough to read the rest.
 fn own_share(
     known: Option<FeedShare>,
     rest: Ranges,
@@ -133,27 +124,24 @@ fn own_share(
             ..FeedInput::new(own, since.unwrap_or(instant(asked.range.start)))
         })?;
         let state = FeedState::new(&feed, asked.service);
-        return Ok(FeedShare {
-            state,
-            is_redefined: false,
-            settled: Ranges::none(),
-            missing: rest,
-        });
+        let settled = Ranges::none();
+        return Ok(FeedShare { state, is_redefined: false, settled, missing: rest });
     };
     if !rest.is_empty() && !share.state.forgotten().is_empty() {
         let message = format!(
-            "feed {own:?} keeps nothing before {}, because of store.forget()",
+            "store.forget() removed the points of feed {own:?} before {}",
             instant(share.state.since())
         );
-        return Err(Error::new(Kind::QueryError, message)
-            .with_hint("Begin there, or leave store= out: the range is read and not kept."));
+        return Err(Error::new(Kind::QueryError, message).with_hint(
+            "Begin at that time, or omit store= to read the range without storing it.",
+        ));
     }
     let missing = share.missing.with(&rest);
     let known = share.state.feed().input();
     let since = since.unwrap_or(known.since);
-    // Chains of pages of another size could not go on.
-    let goes_on = missing.is_empty() || share.state.has_unfinished();
-    let page_size = if goes_on { None } else { input.page_size }.or(known.page_size);
+    // Unfinished chains cannot continue with another page size.
+    let is_fixed = missing.is_empty() || share.state.has_unfinished();
+    let page_size = if is_fixed { None } else { input.page_size }.or(known.page_size);
     let feed = Feed::new(FeedInput { page_size, since, ..known.clone() })?;
     if feed == *share.state.feed() {
         return Ok(FeedShare { missing, ..share });
@@ -162,14 +150,14 @@ fn own_share(
     Ok(FeedShare { state, is_redefined: true, missing, ..share })
 }
 
-/// The widest window that contains the whole range, which is then one chain.
+/// The widest window that contains the whole range, so that the range is one chain.
 fn widest_window(range: Range) -> u64 {
     let is_one = |width: &i64| floor(range.start, *width) == floor(range.end - 1, *width);
     let mut days = (1..=3_650).rev().map(|days| days * DAY);
     days.find(is_one).unwrap_or(3_650 * DAY).unsigned_abs()
 }
 
-/// The name of the feed for reads with these parameters, which no feed for other points has.
+/// The name of the feed for reads with these parameters. No feed with other points has this name.
 fn own_name(states: &[(String, FeedState)], asked: &Asked<'_>) -> String {
     let name = plain_name(asked.query);
     let is_taken = states.iter().any(|(known, state)| *known == name && !asked.is_same(state));
@@ -179,13 +167,13 @@ fn own_name(states: &[(String, FeedState)], asked: &Asked<'_>) -> String {
     if is_plain && !is_taken {
         return name;
     }
-    let shown = name.chars().take(LONGEST_NAME).map(|c| if c.is_control() { '?' } else { c });
+    let prefix = name.chars().take(LONGEST_NAME).map(|c| if c.is_control() { '?' } else { c });
     let mut input = asked.query.input().clone();
     (input.start, input.end, input.page_size) = (None, None, None);
     input.selection = Selection::default();
     // Text and numbers always serialise.
     let exact = serde_json::to_string(&(asked.service, input)).unwrap_or_default();
-    format!("{} #{:08x}", shown.collect::<String>(), libdeflater::crc32(exact.as_bytes()))
+    format!("{} #{:08x}", prefix.collect::<String>(), libdeflater::crc32(exact.as_bytes()))
 }
 
 fn plain_name(query: &Query) -> String {
@@ -203,16 +191,11 @@ fn plain_name(query: &Query) -> String {
     format!("data {}", parts.join(" "))
 }
 
-/// The range of a query, in whole seconds.
-///
-/// # Errors
-/// `QueryError` for a query without a start: what the service would decide is not known.
+/// The range of a query, in whole seconds. Fails for a query without a start.
 pub(super) fn range_of(query: &Query) -> Result<Range> {
-    let bounds: Option<(Timestamp, Timestamp)> = query.start().zip(query.end());
-    let (start, end) = bounds.ok_or_else(|| {
-        let message =
-            "start=None leaves the start to the service: what a store has of that is not known";
-        Error::new(Kind::QueryError, message).with_hint("Give start=, or leave store= out.")
+    let (start, end) = query.start().zip(query.end()).ok_or_else(|| {
+        let message = "with start=None the service chooses the start, which a store does not know";
+        Error::new(Kind::QueryError, message).with_hint("Set start=, or omit store=.")
     })?;
     Ok(Range::between(start, end))
 }

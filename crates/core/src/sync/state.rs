@@ -1,12 +1,12 @@
-//! How far a feed has been read; a [`crate::store::Target`] stores it as opaque bytes.
+//! The state of one feed. A [`crate::store::Target`] stores it as opaque bytes.
 //!
 //! ```text
 //! {"version":2,"made_by":"0.2.0", ... }      one line of JSON
-//! crc32 89abcdef                             over that line
+//! crc32 89abcdef                             of that line
 //! ```
 //!
-//! Every format has the second line, `version` and `made_by`, which distinguish another format from
-//! damage. The state is secret: its bookmarks contain cursors.
+//! Every format has the second line, `version` and `made_by`. They distinguish another format from
+//! a damaged state. The state is secret because its bookmarks contain cursors.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ use crate::error::{Error, Kind, Result, excerpt};
 use crate::store::Target;
 
 const VERSION: u64 = 2;
-/// With more ranges than this, neighbours are joined where that costs no request.
+/// With more ranges than this, neighbours are joined if that costs no request.
 const MOST_READS: usize = 1_000;
 
 /// The state of a feed in a store. Times are seconds since the Unix epoch.
@@ -33,7 +33,7 @@ pub struct FeedState {
     feed: Feed,
     /// The base URL of the service that the feed is read from.
     service: String,
-    /// Where the feed begins since points were forgotten.
+    /// The beginning of the feed after points were forgotten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) kept_from: Option<i64>,
     pub(super) next_sequence: u64,
@@ -43,12 +43,12 @@ pub struct FeedState {
     pub(super) given_up: GivenUp,
     pub(super) density: Density,
     pub(super) audits: AuditLog,
-    /// By how many seconds the service's clock was ahead of the machine's at the last sync.
+    /// The seconds by which the service's clock was ahead of the machine's at the last sync.
     #[serde(default)]
     pub(super) skew: i64,
 }
 
-/// A state with what tells it from other formats.
+/// A state with the fields that distinguish its format.
 #[derive(Serialize)]
 struct Versioned<'a> {
     version: u64,
@@ -58,7 +58,7 @@ struct Versioned<'a> {
 }
 
 impl FeedState {
-    /// The state of a feed of which nothing was read. `service` is the base URL.
+    /// The state of an unread feed. `service` is the base URL.
     #[must_use]
     pub fn new(feed: &Feed, service: &str) -> Self {
         Self {
@@ -75,11 +75,8 @@ impl FeedState {
         }
     }
 
-    /// The states of these feeds in a target, all read at once; a new state where the target has none.
-    ///
-    /// # Errors
-    /// `FeedChanged` where the target has a feed with another definition or from another service;
-    /// those of the target and of [`FeedState::from_bytes`].
+    /// Loads the states of these feeds from a target in one read. Unknown feeds get a new state.
+    /// Fails for another definition or service of a feed.
     pub(super) fn load_all(
         target: &dyn Target,
         feeds: &[Feed],
@@ -101,10 +98,6 @@ impl FeedState {
             .collect()
     }
 
-    /// Decodes a state.
-    ///
-    /// # Errors
-    /// `StoreCorrupt`, or `StoreError` for a state of another version.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let text = std::str::from_utf8(bytes).map_err(|_| damaged())?;
         let (line, checksum) = text.split_once('\n').ok_or_else(damaged)?;
@@ -134,34 +127,32 @@ impl FeedState {
         format!("{line}\n{}", checksum_line(&line)).into_bytes()
     }
 
-    /// The feed as the store has it.
     #[must_use]
     pub fn feed(&self) -> &Feed {
         &self.feed
     }
 
-    /// The base URL of the service that it is read from.
+    /// The base URL of the service that the feed is read from.
     pub(super) fn service(&self) -> &str {
         &self.service
     }
 
-    /// The feed as it is read: it begins where points are kept.
+    /// The feed with its beginning after the forgotten range.
     pub(super) fn kept(&self) -> Feed {
         self.feed.beginning_at(self.kept_from)
     }
 
-    /// The beginning of the feed as it is read.
+    /// The beginning of the feed after the forgotten range.
     pub(super) fn since(&self) -> i64 {
         self.feed.since().max(self.kept_from.unwrap_or(i64::MIN))
     }
 
-    /// What was forgotten: from the feed's beginning to where points are kept.
+    /// The forgotten range, from the feed's beginning.
     #[must_use]
     pub(super) fn forgotten(&self) -> Range {
         Range::new(self.feed.since(), self.since())
     }
 
-    /// The ranges that have been read.
     #[must_use]
     pub fn coverage(&self) -> &Coverage {
         &self.coverage
@@ -173,25 +164,24 @@ impl FeedState {
         self.next_sequence.saturating_sub(1)
     }
 
-    /// The number of chains that have begun and not ended.
     #[must_use]
     pub fn unfinished_chains(&self) -> usize {
         self.chains.len()
     }
 
-    /// Everything from the feed's beginning up to this time is settled.
+    /// The time up to which everything from the feed's beginning is settled.
     #[must_use]
     pub fn settled_through(&self) -> Option<Timestamp> {
         self.through(&self.coverage.settled(&self.feed))
     }
 
-    /// The end of the range that the feed begins in.
+    /// The end of the range that contains the feed's beginning.
     fn through(&self, ranges: &Ranges) -> Option<Timestamp> {
         let first = ranges.iter().find(|range| range.end > self.since())?;
         (first.start <= self.since()).then(|| instant(first.end))
     }
 
-    /// Everything from the feed's beginning up to this time was read.
+    /// The time up to which everything from the feed's beginning has been read.
     #[must_use]
     pub fn read_through(&self) -> Option<Timestamp> {
         self.through(&self.coverage.covered())
@@ -203,19 +193,19 @@ impl FeedState {
         self.coverage.end().map(instant)
     }
 
-    /// The ranges of the chains that have begun and not ended, those that were given up too.
+    /// The ranges of unfinished and abandoned chains.
     #[must_use]
     pub(super) fn begun(&self) -> Ranges {
         self.chains.iter().map(UnfinishedChain::range).chain(self.given_up.begun()).collect()
     }
 
-    /// The ranges that a sync at this time does not read, because the service did not end their chain.
+    /// The ranges that a sync at this time skips, because the service did not end their chain.
     #[must_use]
     pub fn set_aside(&self, now: Timestamp) -> Vec<SkippedRange> {
         self.given_up.set_aside(now.as_second())
     }
 
-    /// When the newest chain that was read to its end began, by the service's time.
+    /// The beginning of the newest chain that was read to its end, by the service's time.
     #[must_use]
     pub fn newest_read(&self) -> Option<Timestamp> {
         self.coverage.iter().map(|read| read.read_at).max().map(instant)
@@ -229,7 +219,7 @@ impl FeedState {
         self.given_up.mark(all, now.as_second())
     }
 
-    /// The settled ranges. They do not depend on the time: they were read after their lateness.
+    /// The settled ranges. They do not depend on the current time.
     #[must_use]
     pub fn settled(&self) -> Ranges {
         let newest = self.coverage.iter().map(|read| read.read_at).max();
@@ -238,26 +228,21 @@ impl FeedState {
         self.coverage.settled(&self.feed).and(&to_horizon.into())
     }
 
-    /// As [`FeedState::settled`], each range with its start and its end, ascending and apart.
+    /// The settled ranges as pairs of start and end, ascending and disjoint.
     #[must_use]
     pub fn settled_ranges(&self) -> Vec<(Timestamp, Timestamp)> {
         self.settled().iter().map(Range::instants).collect()
     }
 
-    /// How many pages a read of this range is expected to take; `None` before the first page.
+    /// The expected pages of a read of this range; `None` before the first page.
     #[must_use]
     pub(crate) fn expected_pages(&self, start: Timestamp, end: Timestamp) -> Option<u64> {
         self.density.pages(Range::between(start, end).seconds())
     }
 
-    /// Refuses a changed definition of the feed, and another service.
-    ///
-    /// # Errors
-    /// `FeedChanged` naming each member with its old and new value.
+    /// Rejects a changed definition of the feed, and another service.
     pub fn check(&self, feed: &Feed, service: &str) -> Result<()> {
-        let differences = self.feed.differences(feed).into_iter();
-        let mut differences: Vec<FeedDifference> =
-            differences.map(|one| self.may_change(one)).collect();
+        let mut differences = self.differences(feed);
         if self.service != service {
             let (known, new) = (self.service.clone(), service.to_owned());
             let may_change = false;
@@ -266,48 +251,40 @@ impl FeedState {
         if differences.is_empty() { Ok(()) } else { Err(changed(&self.feed, &differences)) }
     }
 
-    /// A feed whose beginning was forgotten may not begin earlier.
-    fn may_change(&self, difference: FeedDifference) -> FeedDifference {
-        let is_gone = difference.member == START && !self.forgotten().is_empty();
-        FeedDifference { may_change: difference.may_change && !is_gone, ..difference }
+    /// The differences to another definition. A feed with a forgotten range may not begin earlier.
+    fn differences(&self, feed: &Feed) -> Vec<FeedDifference> {
+        let mut differences = self.feed.differences(feed);
+        for one in &mut differences {
+            one.may_change &= one.member != START || self.forgotten().is_empty();
+        }
+        differences
     }
 
-    /// The same state with another definition of the feed. Times, page size and window may change, and it
-    /// may begin earlier, unless its beginning was forgotten; the points that are queried may not. Unfinished
-    /// chains are dropped, and nothing is set aside, unless it only begins earlier.
-    ///
-    /// # Errors
-    /// `FeedChanged` naming each member that may not change.
+    /// The same state with another definition of the feed. Durations, page size and window may
+    /// change, but not the queried points. The feed may begin earlier unless its beginning was
+    /// forgotten. A change other than an earlier beginning abandons unfinished chains and releases
+    /// ranges that are set aside.
     pub fn redefine(&self, feed: &Feed) -> Result<Self> {
-        let differences = self.feed.differences(feed);
-        let differences: Vec<FeedDifference> =
-            differences.into_iter().map(|one| self.may_change(one)).collect();
+        let differences = self.differences(feed);
         let fixed: Vec<FeedDifference> =
             differences.iter().filter(|one| !one.may_change).cloned().collect();
         if !fixed.is_empty() {
             return Err(changed(&self.feed, &fixed));
         }
-        if !differences.is_empty() && differences.iter().all(|one| one.member == START) {
-            return Ok(Self { feed: feed.clone(), ..self.clone() });
+        let mut state = Self { feed: feed.clone(), ..self.clone() };
+        if differences.is_empty() || differences.iter().any(|one| one.member != START) {
+            if self.feed.input().page_size != feed.input().page_size {
+                state.density = state.density.with_other_pages();
+            }
+            state.given_up.release();
+            state.abandon(|_, _| true);
         }
-        let same_pages = self.feed.input().page_size == feed.input().page_size;
-        let density = self.density;
-        let mut state = self.clone();
-        let chains = std::mem::take(&mut state.chains);
-        state.given_up.release();
-        state.abandon(chains);
-        Ok(Self {
-            feed: feed.clone(),
-            density: if same_pages { density } else { density.with_other_pages() },
-            ..state
-        })
+        Ok(state)
     }
 
-    /// The same state without what lies before a time: the feed begins there, on the grid of its
-    /// buckets, and what is before that is never read again. Chains that reach before it are given up.
-    ///
-    /// # Errors
-    /// `QueryError` for a time after the newest instant that was read: it would forget what never was.
+    /// The same state with a later beginning, on the grid of its buckets. Earlier ranges are never
+    /// read again. Chains that begin before the time are abandoned. Fails for a time after the
+    /// newest instant that was read.
     pub fn forget(&self, before: Timestamp) -> Result<Self> {
         let from = floor(before.as_second(), self.feed.width());
         if from <= self.since() {
@@ -317,18 +294,17 @@ impl FeedState {
         if from > newest {
             let (name, newest) = (self.feed.name(), instant(newest));
             let message = format!(
-                "before={before} lies after {newest}, the newest instant of feed {name:?} that was read"
+                "before={before} is after {newest}, the newest instant of feed {name:?} that was read"
             );
             return Err(Error::new(Kind::QueryError, message)
-                .with_hint("What was never read cannot be forgotten: name an earlier time."));
+                .with_hint("Use an earlier time: only ranges that were read can be forgotten."));
         }
         let mut state = self.clone();
         state.begin_at(from);
         Ok(state)
     }
 
-    /// Drops what lies before this time, in microseconds, as [`FeedState::forget`] does; false where
-    /// nothing does.
+    /// Like [`FeedState::forget`], in microseconds. Returns false if nothing changes.
     pub(super) fn forget_up_to(&mut self, kept_from: i64) -> bool {
         let from = kept_from.div_euclid(1_000_000);
         let later = from > self.since();
@@ -338,30 +314,25 @@ impl FeedState {
         later
     }
 
-    /// Lets the feed begin at this time, in seconds.
     fn begin_at(&mut self, from: i64) {
         self.kept_from = Some(from);
-        let chains = std::mem::take(&mut self.chains).into_iter();
-        let (dropped, kept) = chains.partition(|chain| chain.start < from);
-        self.chains = kept;
-        self.abandon(dropped);
+        self.abandon(|_, chain| chain.start < from);
         self.given_up.remove(Range::new(i64::MIN, from));
         self.coverage.forget(from);
     }
 
-    /// True for an audit of a range of which a part is settled.
+    /// Whether the chain is an audit of a partly settled range.
     pub(super) fn audits_settled(&self, chain: &UnfinishedChain) -> bool {
         let settled = self.coverage.settled(&self.feed);
         chain.why == Why::Audit && !settled.and(&chain.range().into()).is_empty()
     }
 
-    /// Whether a chain has begun and not ended, or a range was given up.
+    /// Whether there is an unfinished chain or an abandoned range.
     pub(super) fn has_unfinished(&self) -> bool {
         !self.chains.is_empty() || !self.given_up.is_empty()
     }
 
-    /// When the first of these ranges that a sync leaves out now is tried again; `None` where it leaves out
-    /// none.
+    /// The skipped range among these with the earliest retry.
     pub(super) fn set_aside_of(&self, ranges: &Ranges, now: Timestamp) -> Option<SkippedRange> {
         let is_endless = self.given_up.is_endless(now.as_second());
         let set_aside = self.set_aside(now).into_iter();
@@ -370,19 +341,17 @@ impl FeedState {
         set_aside.filter(|one| is_endless || is_in(one)).min_by_key(|one| one.until)
     }
 
-    /// Keeps an unfinished chain; replaces one with the same range.
+    /// Stores an unfinished chain. Replaces a chain with the same range.
     pub(super) fn keep_chain(&mut self, chain: UnfinishedChain) {
         self.drop_chain(chain.range());
         self.chains.push(chain);
     }
 
-    /// Drops the unfinished chain with this range.
     pub(super) fn drop_chain(&mut self, range: Range) {
         self.chains.retain(|known| known.range() != range);
     }
 
-    /// True where the rest of this chain is not needed: its range is due to be read again, or a later
-    /// chain has read all of it.
+    /// Whether the chain is obsolete: its range is due again, or a later chain has read all of it.
     pub(super) fn is_superseded(&self, chain: &UnfinishedChain, now: i64) -> bool {
         let Some(began) = chain.began else { return false };
         let is_due = chain.end <= self.feed.settled_before(now);
@@ -390,40 +359,38 @@ impl FeedState {
             || self.coverage.since(began).contains(chain.range())
     }
 
-    /// Drops the chains whose rest is not needed.
     pub(super) fn drop_superseded(&mut self, now: i64) {
-        let chains = std::mem::take(&mut self.chains).into_iter();
-        let (dropped, kept) = chains.partition(|chain| self.is_superseded(chain, now));
-        self.chains = kept;
-        self.abandon(dropped);
+        self.abandon(|state, chain| state.is_superseded(chain, now));
     }
 
-    /// The same state without a cursor, for a place that others read: unfinished chains begin again.
+    /// The same state without cursors, for a public place. Unfinished chains start again.
     #[must_use]
     pub fn without_cursors(mut self) -> Self {
-        let chains = std::mem::take(&mut self.chains);
-        self.abandon(chains);
+        self.abandon(|_, _| true);
         self
     }
 
-    /// Gives up chains. What no other has read to its end stays known as begun.
-    fn abandon(&mut self, chains: Vec<UnfinishedChain>) {
+    /// Abandons chains. Ranges that no other chain has covered are recorded as begun.
+    fn abandon(&mut self, is_dropped: impl Fn(&Self, &UnfinishedChain) -> bool) {
+        let chains = std::mem::take(&mut self.chains).into_iter();
+        let (dropped, kept): (Vec<_>, _) = chains.partition(|chain| is_dropped(self, chain));
+        self.chains = kept;
         let covered = self.coverage.covered();
-        for chain in chains {
+        for chain in dropped {
             for range in Ranges::from(chain.range()).without(&covered).iter() {
                 self.given_up.add(range, chain.pages.max(1), None);
             }
         }
     }
 
-    /// Gives up an unfinished chain. With a time and an error its range is set aside.
+    /// Abandons an unfinished chain. With a time and an error, its range is set aside.
     pub(super) fn give_up(&mut self, chain: &UnfinishedChain, set_aside: Option<(i64, Kind)>) {
         self.drop_chain(chain.range());
         self.given_up.add(chain.range(), chain.pages.max(1), set_aside);
     }
 
     /// Adds a chain that was read to its end to the coverage. It covers its range only up to the
-    /// settle lag at its beginning, even where its query went further.
+    /// settle lag at its beginning, even if its query extended further.
     pub(super) fn cover(&mut self, chain: &UnfinishedChain, on_last: u64) {
         self.drop_chain(chain.range());
         let Some(began) = chain.began else { return };
@@ -451,7 +418,7 @@ fn damaged() -> Error {
 fn other_version(version: u64, value: &Value) -> Error {
     let made_by = excerpt(value["made_by"].as_str().unwrap_or("unknown"));
     let hint = if version > VERSION {
-        format!("This is siteline {}: upgrade it.", crate::VERSION)
+        format!("Upgrade siteline: this is version {}.", crate::VERSION)
     } else {
         "Sync into a new store or target.".to_owned()
     };
@@ -464,13 +431,12 @@ fn changed(feed: &Feed, differences: &[FeedDifference]) -> Error {
         .iter()
         .map(|one| format!("{} was {}, is {}", one.member, excerpt(&one.known), excerpt(&one.new)))
         .collect();
-    let differences_text = members.join("; ");
-    let message =
-        format!("the store has feed {:?} with another definition: {differences_text}", feed.name());
+    let (name, members) = (feed.name(), members.join("; "));
+    let message = format!("the store contains feed {name:?} with another definition: {members}");
     let hint = if differences.iter().all(|one| one.may_change) {
         "Accept the new definition with store.redefine(feed), or give the feed a new name."
     } else {
-        "The new definition queries other points: give the feed a new name."
+        "The new definition queries other points. Give the feed a new name."
     };
     Error::new(Kind::FeedChanged, message).with_hint(hint)
 }

@@ -1,4 +1,4 @@
-//! Reads feeds from a store: their states, coverage and lateness.
+//! Reads the states, coverage and lateness of feeds from a store.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub fn read_state(store: &Store, feed: &str) -> Result<FeedState> {
 pub fn read_states(store: &Store) -> Result<Vec<(String, FeedState)>> {
     let names = store.feeds()?;
     let known: Vec<&str> = names.iter().map(String::as_str).collect();
-    // A feed that is there stays there.
+    // Feeds are never removed from a store, so each name has a state.
     let states = store.states(&known)?.into_iter().flatten();
     let decoded =
         |(name, state): (&String, Vec<u8>)| Ok((name.clone(), FeedState::from_bytes(&state)?));
@@ -41,27 +41,18 @@ fn unknown_feed(store: &Store, feed: &str) -> Error {
     Error::new(Kind::StoreError, message).with_hint(hint)
 }
 
-/// Keeps a feed under another definition from now on: other times, page size or window, or an earlier
-/// beginning, as [`FeedState::redefine`] says.
-///
-/// # Errors
-/// `FeedChanged` where it asks for something else, `StoreBusy` while a run holds the feed,
-/// `StoreError` for a feed that is not there; the others.
+/// Changes the definition of a feed in the store, as [`FeedState::redefine`] allows.
 pub fn redefine(store: &Store, feed: &Feed) -> Result<()> {
     let name = feed.name();
     read_state(store, name)?;
     let _lock = store.lock(name)?;
-    // Read again: it may have been written since.
+    // Read again under the lock, because another process may have written it.
     let redefined = read_state(store, name)?.redefine(feed)?;
     store.apply(name, None, &redefined.to_bytes()).map(drop)
 }
 
-/// Forgets what lies before a time: its points go, the feed begins there from now on, and no sync reads
-/// again what is before that.
-///
-/// # Errors
-/// `QueryError` for a time after the newest instant that was read, `StoreBusy` while a run holds the
-/// feed, `StoreError` for a feed that is not there; the others.
+/// Forgets the time before an instant. Its points are removed, the feed then begins there, and no
+/// sync reads the earlier time again.
 pub fn forget(store: &Store, feed: &str, before: Timestamp, watch: &Watch) -> Result<Freed> {
     read_state(store, feed)?;
     let _lock = store.lock(feed)?;
@@ -69,13 +60,13 @@ pub fn forget(store: &Store, feed: &str, before: Timestamp, watch: &Watch) -> Re
     if state.forgotten().is_empty() {
         return Ok(Freed::default());
     }
-    // Also where nothing is new: an earlier call may have been killed.
+    // Continue even if nothing is new, because an earlier call may have been killed.
     let (_, kept_from) = state.forgotten().microseconds();
     store.forget(feed, kept_from, &state.to_bytes(), watch)
 }
 
-/// Removes the older versions of the points in settled windows, of these feeds, and gives the file's free
-/// space back. `as_of` and `changes` of before that are refused from then on.
+/// Removes older versions of points in the settled windows of these feeds, and returns the free
+/// space of the file. Afterwards `as_of` and `changes` reject earlier sequence numbers.
 pub fn compact(store: &Store, feeds: &[String], watch: &Watch) -> Result<Freed> {
     let mut removed = Freed::default();
     for feed in feeds {
@@ -92,18 +83,16 @@ pub fn compact(store: &Store, feeds: &[String], watch: &Watch) -> Result<Freed> 
 /// The windows of a feed, and which of them have points.
 #[derive(Debug, Clone, Serialize)]
 pub struct FeedCoverage {
-    /// The feed as the store has it.
     #[serde(skip)]
     pub feed: Feed,
-    /// The time that the windows' states are for.
+    /// The time for which the windows are computed.
     pub now: Timestamp,
-    /// The windows, ascending, without gaps.
     pub windows: Vec<Window>,
 }
 
 impl FeedCoverage {
-    /// Reads the coverage at a time; by default the service's, which is the machine's with the skew of the last
-    /// sync, or the newest read if that is later.
+    /// Reads the coverage at a time. The default is the service's time: the machine's clock
+    /// corrected by the skew of the last sync, or the newest read if that is later.
     pub fn read(store: &Store, feed: &str, now: Option<Timestamp>) -> Result<Self> {
         let mut coverage = Self::of_state(&read_state(store, feed)?, now);
         let range = |window: &Window| (window.start.as_microsecond(), window.end.as_microsecond());
@@ -114,8 +103,7 @@ impl FeedCoverage {
         Ok(coverage)
     }
 
-    /// The coverage that a state has, at a time as of [`FeedCoverage::read`]. Whether a window has points
-    /// is not known.
+    /// The coverage of a state, without the windows' points.
     #[must_use]
     pub fn of_state(state: &FeedState, now: Option<Timestamp>) -> Self {
         let now = now.unwrap_or_else(|| {
@@ -128,10 +116,9 @@ impl FeedCoverage {
     }
 }
 
-/// How late the points of a feed came.
+/// The lateness of the points of a feed.
 #[derive(Debug, Clone, Serialize)]
 pub struct FeedLateness {
-    /// The feed as the store has it.
     #[serde(skip)]
     pub feed: Feed,
     pub points: DelaySummary,
@@ -141,7 +128,6 @@ pub struct FeedLateness {
 }
 
 impl FeedLateness {
-    /// Reads the lateness of a feed.
     pub fn read(store: &Store, feed: &str) -> Result<Self> {
         let state = read_state(store, feed)?;
         let width = i64::from(state.feed().input().interval_seconds.unwrap_or_default());
@@ -149,7 +135,7 @@ impl FeedLateness {
         Ok(Self::new(&state, &delays))
     }
 
-    /// What the audits of a feed show, of which its state has the newest: of any target.
+    /// The lateness from the newest audits in the state. Available for every target.
     #[must_use]
     pub fn of_state(state: &FeedState) -> Self {
         Self::new(state, &state.audits.findings.delays())

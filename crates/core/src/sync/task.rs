@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// Its chain has begun and not ended.
+    /// Its chain is unfinished.
     Resume,
-    /// The caller asked for it.
+    /// The caller requested it.
     Reread,
-    /// It is fresh.
+    /// It is fresh data.
     Recent,
-    /// Its lateness window is over.
+    /// Its lateness has passed.
     Settle,
-    /// It is read once more to learn when its points came.
+    /// An audit measures when its points arrived.
     Audit,
     /// It was never read.
     Backfill,
@@ -32,14 +32,11 @@ impl fmt::Display for Why {
 /// One planned chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Task {
-    /// The feed's name. For a scan: the name of the feed that `pages` was estimated from, or empty.
+    /// The feed's name. For a scan: the feed from which `pages` was estimated, or empty.
     pub feed: String,
-    /// Why the range is read.
     pub why: Why,
-    /// The start of the range, inclusive.
     pub start: Timestamp,
-    /// The end of the range, exclusive.
     pub end: Timestamp,
-    /// Expected pages; `None` where there is no estimate.
+    /// Expected pages; `None` without an estimate.
     pub pages: Option<u64>,
 }

@@ -1,5 +1,4 @@
-//! Planning with a simulated service that always answers: what a year of runs reads, and that
-//! nothing stays unsettled.
+//! Tests of planning and running against a simulated service that always answers.
 
 mod coverage;
 mod feeds;
@@ -13,17 +12,21 @@ mod simulation;
 mod states;
 mod stored;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::feed::{Feed, FeedInput};
 use super::plan::{PlanStep, PlanTerms, steps};
-use super::ranges::{Range, Ranges};
+use super::ranges::{Range, Ranges, instant};
 use super::run_state::FeedRun;
 use super::state::FeedState;
 use super::task::Why;
 use super::unfinished::UnfinishedChain;
+use crate::data::report::PageReport;
+use crate::data::{Identity, Page, TableBuilder};
+use crate::http::AllowanceState;
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
@@ -35,10 +38,47 @@ fn seconds(seconds: i64) -> Duration {
     Duration::from_secs(seconds.unsigned_abs())
 }
 
-/// A feed with buckets of a minute, with these changes.
+/// The range between two days after the feeds' beginning.
+fn days(from: i64, to: i64) -> Range {
+    Range::new(SINCE + from * DAY, SINCE + to * DAY)
+}
+
+fn day(number: i64) -> Range {
+    days(number, number + 1)
+}
+
+/// The range between two hours after the feeds' beginning.
+fn hours(from: i64, to: i64) -> Range {
+    Range::new(SINCE + from * HOUR, SINCE + to * HOUR)
+}
+
+fn allowance(left: Option<u64>, resets_at: i64) -> AllowanceState {
+    AllowanceState {
+        token_requests: 0,
+        token_requests_this_hour: 0,
+        used: 0,
+        limit: left,
+        left,
+        resets_at: instant(resets_at),
+    }
+}
+
+/// A page with one point in each of these minutes.
+fn page(sequence: u64, is_last: bool, minutes: std::ops::Range<i64>) -> Arc<Page> {
+    let mut table = TableBuilder::new(8);
+    for minute in minutes {
+        table.push((SINCE + minute * MINUTE) * 1_000_000, [Some(1.0), None, None], None);
+    }
+    table.series(&Identity::from([Some(Arc::from("S")), None, None, None, None]));
+    let points = Arc::new(table.finish().expect("points"));
+    let (report, raw, bookmark) = (PageReport::default(), None, None);
+    Arc::new(Page { points, report, sequence, raw, bookmark, is_last })
+}
+
+/// A feed with buckets of one minute, and these changes.
 fn feed(change: impl FnOnce(&mut FeedInput)) -> Feed {
-    let since = Timestamp::from_second(SINCE).expect("a timestamp");
-    let mut input = FeedInput { interval_seconds: Some(60), ..FeedInput::new("feed", since) };
+    let input = FeedInput::new("feed", instant(SINCE));
+    let mut input = FeedInput { interval_seconds: Some(60), ..input };
     change(&mut input);
     Feed::new(input).expect("a feed")
 }
@@ -67,7 +107,7 @@ fn read(state: &mut FeedState, step: &PlanStep, began: i64) {
     state.cover(&chain, points % 1_000);
 }
 
-/// The chains that a run at this time reads; the service's time does not advance.
+/// The chains that a run at this time reads. The service's time does not advance.
 fn run(state: &mut FeedState, now: i64) -> Vec<PlanStep> {
     run_of(state, now, now)
 }

@@ -1,5 +1,5 @@
-//! [`ThroughStore`]: reads the whole of a scan through a store. What is settled comes from the store, the
-//! rest from the service, and is kept (§4.5).
+//! [`ThroughStore`] reads a whole scan through a store. Settled ranges come from the store. The
+//! other ranges come from the service and are stored.
 //!
 //! ```text
 //! shares of the feeds -> locks -> Run over what is not settled, page by page -> points of the store: Table
@@ -14,6 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::begin::{Locks, wait_for};
 use super::feed::Feed;
+use super::given_up::SkippedRange;
 use super::plan::{PlanTerms, steps_of};
 use super::range_coverage::Unread;
 use super::ranges::{Range, Ranges};
@@ -36,15 +37,15 @@ use crate::http::Deadline;
 use crate::lock::Mutex;
 use crate::store::{Flagged, Store, Target as _, Turn, View};
 
-/// Pages that are requested and not yet stored: the next one is asked for while the last is stored.
+/// Pages that are requested and not yet stored. One is requested while the previous one is stored.
 const CONCURRENCY: usize = 2;
-/// How long a read without a deadline waits for another one of the same feed.
+/// The longest wait for another read of the same feed, for a read without a deadline.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// By how much at most the beginning of a chain is rounded.
+/// The beginning of a chain is rounded by at most this much.
 const ROUNDED: SignedDuration = SignedDuration::from_secs(5);
-/// How often the shares are made anew because another process changed the feeds.
+/// The attempts to compute the shares while another process changes the feeds.
 const TRIES: usize = 5;
-/// The points that are read before other futures get their turn.
+/// The points that are read before other futures may run.
 const ROWS: usize = 1 << 16;
 
 /// A scan that is read through a store.
@@ -53,59 +54,50 @@ pub struct ThroughStore {
     store: Arc<Store>,
     scan: Scan,
     range: Range,
-    /// Whether each part is read once, though it may change later: for the store of an interrupted read.
+    /// Whether unsettled parts are accepted too: for the store of an interrupted read.
     reads_once: bool,
-    /// A read between two of its steps.
+    /// A read between two steps.
     paused: Mutex<Option<ReadUnderWay>>,
-    /// What was read since the scan was first read: it is not read a second time after an error.
+    /// The progress since the first read of the scan. An error does not cause a second read of it.
     attempt: Mutex<ReadSoFar>,
 }
 
-/// What reads a scan through a store, and its parts.
+/// The reader of a scan through a store, and its parts.
 type Parts = (Arc<dyn WholeRead>, Vec<Arc<ThroughStore>>);
 
-/// What a scan has read of the service, over several reads where the first ones failed.
+/// The ranges that a scan has read from the service, including earlier reads that failed.
 #[derive(Debug, Default)]
 struct ReadSoFar {
-    /// When the first of them began, or the oldest chain that it resumed.
+    /// When the first read began, or the oldest chain that it resumed.
     read_at: Option<Timestamp>,
-    /// The ranges that were read to the end of their chain, by feed.
+    /// The ranges that were read to the end of a chain, by feed.
     read: BTreeMap<String, Ranges>,
-    /// Its pages and their points.
+    /// The number of pages and of their points.
     counts: (u64, u64),
 }
 
-/// A read that has begun.
 #[derive(Debug)]
 struct ReadUnderWay {
-    /// The process that has the locks of its feeds.
+    /// The process that holds the locks of the feeds.
     process: Process,
-    /// What the feeds give.
     shares: Vec<FeedShare>,
-    /// Reads what is missing; `None` where all is settled.
+    /// Reads the missing ranges; `None` if everything is settled.
     run: Option<Run>,
-    /// Held until the run has left the feeds.
+    /// Held until the run has unlocked the feeds.
     turns: Vec<Turn>,
     provenance: Provenance,
-    /// Points that the run has brought.
+    /// The points that the run has read.
     points: u64,
 }
 
-impl ReadSoFar {
-    fn count(&mut self, points: u64) {
-        self.counts = (self.counts.0 + 1, self.counts.1 + points);
-    }
-}
-
 impl ThroughStore {
-    /// What reads a scan through a store, and its parts: one for each site and line, which are read one after
-    /// the other.
+    /// The reader of a scan through a store, and its parts. Each pair of site and line is one part;
+    /// the parts are read one after the other.
     pub fn of_scan(store: &Arc<Store>, scan: &Scan, reads_once: bool) -> Result<Parts> {
         if scan.cut().is_some() {
-            return Err(Error::new(Kind::QueryError, "split= is not for a read with store=")
-                .with_hint(
-                    "Leave split= out: what is missing is read in parts that suit the store.",
-                ));
+            let hint = "Omit split=: a read through a store chooses its own parts.";
+            let message = "split= cannot be combined with store=";
+            return Err(Error::new(Kind::QueryError, message).with_hint(hint));
         }
         let part = |scan| Self::new(Arc::clone(store), scan, reads_once).map(Arc::new);
         if scan.chains().len() == 1 {
@@ -116,15 +108,12 @@ impl ThroughStore {
         Ok((Arc::new(whole), parts))
     }
 
-    /// Reads nothing yet.
-    ///
-    /// # Errors
-    /// `QueryError` for a scan without a start, and for one that asks for what a store does not keep.
+    /// Fails for a scan without a start, and for extra columns or raw pages.
     pub fn new(store: Arc<Store>, scan: Scan, reads_once: bool) -> Result<Self> {
-        let not_kept = |what: &str| {
-            let message = format!("{what} is not kept by a store");
+        let not_kept = |option: &str| {
+            let message = format!("a store does not keep {option}");
             Err(Error::new(Kind::QueryError, message)
-                .with_hint(format!("Leave store= out, or {what}.")))
+                .with_hint(format!("Omit store= or {option}.")))
         };
         if !scan.decode_settings().extra_columns.is_empty() {
             return not_kept("extra_columns=");
@@ -142,21 +131,20 @@ impl ThroughStore {
         &self.store
     }
 
-    /// Whether each part is read once.
     #[must_use]
     pub fn reads_once(&self) -> bool {
         self.reads_once
     }
 
-    /// The chains that a read would begin now, and the number of ranges that it would refuse because they
-    /// are set aside. Makes no request.
+    /// The chains that a read would begin now, and the number of ranges that it would reject
+    /// because they are set aside. Makes no request.
     pub(super) fn tasks(&self, now: Timestamp) -> Result<(Vec<Task>, usize)> {
         let reread = Ranges::none();
         let (second, clock) = (now.as_second(), Some(now.as_second()));
         let terms = PlanTerms { now: second, until: None, reread: &reread, clock };
         let (mut tasks, mut set_aside) = (Vec::new(), 0);
         for FeedShare { state, missing, .. } in &self.shares()? {
-            let ranges = self.left_of(state.feed().name(), missing);
+            let ranges = self.remaining(state.feed().name(), missing);
             set_aside += usize::from(state.set_aside_of(&ranges, now).is_some());
             let only = Only { ranges, resumed_since: self.resumed_since() };
             let known = FeedRun::new(state.clone(), Some(only));
@@ -175,18 +163,18 @@ impl ThroughStore {
         Ok((tasks, set_aside))
     }
 
-    /// What is left to read of what a feed is to read.
-    fn left_of(&self, feed: &str, missing: &Ranges) -> Ranges {
+    /// The ranges that a feed still has to read.
+    fn remaining(&self, feed: &str, missing: &Ranges) -> Ranges {
         let attempt = self.attempt.lock();
         attempt.read.get(feed).map_or_else(|| missing.clone(), |read| missing.without(read))
     }
 
-    /// The feeds that are to read something, and what.
-    fn left(&self, shares: &[FeedShare]) -> Vec<(Feed, Ranges)> {
-        let left = |share: &FeedShare| {
-            (share.state.feed().clone(), self.left_of(share.name(), &share.missing))
+    /// The feeds with ranges to read, and these ranges.
+    fn feeds_to_read(&self, shares: &[FeedShare]) -> Vec<(Feed, Ranges)> {
+        let ranges = |share: &FeedShare| {
+            (share.state.feed().clone(), self.remaining(share.name(), &share.missing))
         };
-        shares.iter().map(left).filter(|(_, left)| !left.is_empty()).collect()
+        shares.iter().map(ranges).filter(|(_, ranges)| !ranges.is_empty()).collect()
     }
 
     fn shares(&self) -> Result<Vec<FeedShare>> {
@@ -201,18 +189,16 @@ impl ThroughStore {
         shares(&read_states(&self.store)?, &asked)
     }
 
-    /// Locks the feeds that are to read something. What others have read until then counts.
-    ///
-    /// # Errors
-    /// `StoreBusy` where another read or sync has one of them, after a wait; those of the store.
+    /// Locks the feeds with ranges to read, without the ranges that other reads have stored.
     async fn locked(&self, deadline: Deadline) -> Result<(Vec<FeedShare>, Vec<Turn>, Locks)> {
         let clock = self.scan.client().time().clock();
         let longest = Deadline::after(clock, Some(LONGEST_WAIT));
-        let wait = if deadline.left(clock).is_some() { deadline } else { longest };
-        let (mut names, mut turns) = (Vec::new(), Vec::new());
+        let wait = if deadline.remaining(clock).is_some() { deadline } else { longest };
+        let (mut names, mut turns) = (BTreeSet::new(), Vec::new());
         for _ in 0..TRIES {
             let shares = self.shares()?;
-            let feeds: Vec<Feed> = self.left(&shares).into_iter().map(|(feed, _)| feed).collect();
+            let feeds: Vec<Feed> =
+                self.feeds_to_read(&shares).into_iter().map(|(feed, _)| feed).collect();
             if feeds.is_empty() {
                 return Ok((shares, turns, Locks::new()));
             }
@@ -220,52 +206,46 @@ impl ThroughStore {
                 return Err(self.read_only());
             }
             let wanted: BTreeSet<String> = feeds.iter().map(|it| it.name().to_owned()).collect();
-            if !wanted.iter().all(|name| names.contains(name)) {
+            if !wanted.is_subset(&names) {
                 turns.clear();
                 for name in &wanted {
                     let turn = async { Ok(self.store.turns().take(name).await) };
                     turns.push(wait.bound(clock, turn).await.map_err(|_| self.busy(name))?);
                 }
-                names = wanted.into_iter().collect();
-                // The one before may have read what is missing here.
+                names = wanted;
+                // The previous holder may have read the missing ranges.
                 continue;
             }
             let locks = wait_for(&*self.store, &feeds, clock, wait).await.map_err(with_hints)?;
-            // From now on nobody else changes these.
+            // Nobody else changes these feeds while they are locked.
             let shares = self.shares()?;
-            if self
-                .left(&shares)
-                .iter()
-                .all(|(feed, _)| names.iter().any(|name| name == feed.name()))
-            {
+            if self.feeds_to_read(&shares).iter().all(|(feed, _)| names.contains(feed.name())) {
                 return Ok((shares, turns, locks));
             }
         }
-        let message = format!("the feeds of {} change all the time", self.store.path().display());
+        let message =
+            format!("other processes keep changing the feeds of {}", self.store.path().display());
         Err(Error::new(Kind::StoreBusy, message).with_hint("Try again."))
     }
 
     fn busy(&self, feed: &str) -> Error {
         let path = self.store.path().display();
-        let message =
-            format!("store {path}: another read of this process writes to its feed {feed:?}");
+        let message = format!("store {path}: another read in this process writes to feed {feed:?}");
         with_hints(Error::new(Kind::StoreBusy, message))
     }
 
     fn read_only(&self) -> Error {
         let path = self.store.path().display();
-        let message =
-            format!("the store {path} is read only, and has not settled all of the range");
-        Error::new(Kind::StoreError, message).with_hint(
-            "Leave store= out to read from the service alone, or open the store for writing.",
-        )
+        let message = format!("the store {path} is read-only and has not settled the whole range");
+        let hint = "Omit store= to read from the service only, or open the store for writing.";
+        Error::new(Kind::StoreError, message).with_hint(hint)
     }
 
     async fn begin(&self, deadline: Deadline) -> Result<ReadUnderWay> {
         let (shares, turns, locks) = self.locked(deadline).await?;
         let provenance = self.scan.provenance();
         self.attempt.lock().read_at.get_or_insert(provenance.read_at);
-        let left = self.left(&shares);
+        let left = self.feeds_to_read(&shares);
         let mut run = None;
         if !left.is_empty() {
             self.check_set_aside(&shares)?;
@@ -292,7 +272,7 @@ impl ThroughStore {
         Ok(ReadUnderWay { process: Process::current(), shares, run, turns, provenance, points: 0 })
     }
 
-    /// Chains that began then or later are of this scan. When a chain began is rounded to the past.
+    /// Chains that began at this time or later belong to this scan.
     fn resumed_since(&self) -> Option<Timestamp> {
         if self.reads_once {
             return Some(Timestamp::MIN);
@@ -301,37 +281,27 @@ impl ThroughStore {
         read_at.checked_sub(ROUNDED).ok()
     }
 
-    /// Refuses a read of what a sync leaves out, before any request.
-    ///
-    /// # Errors
-    /// `UnreadRange` with the time at which it is tried again.
+    /// Rejects a read of ranges that are set aside, before any request.
     fn check_set_aside(&self, shares: &[FeedShare]) -> Result<()> {
         let now = self.scan.client().now();
-        for share in shares {
-            let left = self.left_of(share.name(), &share.missing);
-            let Some(one) = share.state.set_aside_of(&left, now).filter(|_| !left.is_empty())
-            else {
-                continue;
-            };
-            let message = format!(
-                "{} to {} is skipped until {}: the service did not end its chain ({})",
-                one.start, one.end, one.until, one.error
-            );
-            return Err(Error::new(Kind::UnreadRange, message)
-                .with_hint(
-                    "It is tried again after that time. Without store= it is read as it comes, at the \
-                     cost of its pages.",
-                )
-                .with(|context| {
-                    context.spans = vec![(one.start, one.end)];
-                    context.retry_at = Some(one.until);
-                }));
-        }
-        Ok(())
+        let skipped = shares.iter().find_map(|share| {
+            let left = self.remaining(share.name(), &share.missing);
+            share.state.set_aside_of(&left, now).filter(|_| !left.is_empty())
+        });
+        let Some(SkippedRange { start, end, until, error, .. }) = skipped else { return Ok(()) };
+        let message = format!(
+            "{start} to {end} is skipped until {until}: the service did not end its chain ({error})"
+        );
+        let hint = "Call collect() again after that time. Without store=, all pages of the range are \
+                    read again.";
+        Err(Error::new(Kind::UnreadRange, message).with_hint(hint).with(|context| {
+            context.spans = vec![(start, end)];
+            context.retry_at = Some(until);
+        }))
     }
 
     async fn next(&self, deadline: Deadline) -> Result<Step> {
-        // A child leaves the read of its parent alone.
+        // A forked child does not touch the read of its parent.
         let paused = self.paused.lock().take().filter(|paused| paused.process.is_current());
         let mut reading = match paused {
             Some(reading) => reading,
@@ -341,8 +311,7 @@ impl ThroughStore {
         if let Some(run) = reading.run.take() {
             if run.fetch().await? {
                 let progress = run.apply()?;
-                self.note_read(&reading.shares, &run);
-                self.attempt.lock().count(progress.points - reading.points);
+                self.note_page(&reading.shares, &run, progress.points - reading.points);
                 reading.points = progress.points;
                 reading.run = Some(run);
                 *self.paused.lock() = Some(reading);
@@ -350,7 +319,7 @@ impl ThroughStore {
             }
             self.check_complete(&run)?;
             report = run.merge_report();
-            // With the run go the locks of its feeds.
+            // The run holds the locks of its feeds.
             drop(run);
             reading.turns.clear();
         }
@@ -359,8 +328,9 @@ impl ThroughStore {
         Ok(Step::Whole(Arc::new(table)))
     }
 
-    fn note_read(&self, shares: &[FeedShare], run: &Run) {
+    fn note_page(&self, shares: &[FeedShare], run: &Run, points: u64) {
         let mut attempt = self.attempt.lock();
+        attempt.counts = (attempt.counts.0 + 1, attempt.counts.1 + points);
         attempt.read_at = attempt.read_at.into_iter().chain(run.oldest()).min();
         for share in shares {
             let read = attempt.read.entry(share.name().to_owned()).or_default();
@@ -368,10 +338,7 @@ impl ThroughStore {
         }
     }
 
-    /// Refuses a read that has not brought all.
-    ///
-    /// # Errors
-    /// `AllowanceExhausted`; `PageLimitReached`; `UnreadRange` for what is set aside.
+    /// Rejects an incomplete read.
     fn check_complete(&self, run: &Run) -> Result<()> {
         let report = run.report()?;
         if report.complete {
@@ -379,7 +346,7 @@ impl ThroughStore {
         }
         let spans: Vec<_> = report.tasks.iter().map(|task| (task.start, task.end)).collect();
         let first = spans.first().map(|(start, end)| format!("{start} to {end}"));
-        let left = format!("{} is not read yet", first.unwrap_or_default());
+        let left = format!("{} has not been read yet", first.unwrap_or_default());
         let error = match report.ended_by {
             Some(EndedBy::MaxPages) => {
                 let limit = self.scan.read_settings().max_pages.unwrap_or_default();
@@ -391,7 +358,7 @@ impl ThroughStore {
                 Error::new(Kind::AllowanceExhausted, message)
             }
             Some(EndedBy::Skipped) | None => Error::new(Kind::UnreadRange, left)
-                .with_hint("Another process changed the feed meanwhile: call collect() again."),
+                .with_hint("Another process changed the feed. Call collect() again."),
         };
         Err(error.with(|context| {
             context.spans = spans;
@@ -399,10 +366,8 @@ impl ThroughStore {
         }))
     }
 
-    /// The points of the range, now that all of it is in the store.
-    ///
-    /// # Errors
-    /// `UnreadRange` where another process has removed points meanwhile; those of the store.
+    /// The points of the range, after all of it has been stored. Fails if another process has
+    /// removed points.
     async fn table(&self, reading: ReadUnderWay, mut report: MergeReport) -> Result<Table> {
         let ReadUnderWay { shares, provenance, .. } = reading;
         let (read, read_at) = {
@@ -455,21 +420,22 @@ impl ThroughStore {
     async fn points(&self, feed: &str, range: Range) -> Result<PointColumns> {
         let (start, end) = range.instants();
         let spec = ReadSpec::new(feed.to_owned(), (Some(start), Some(end)), View::Latest)?;
-        // All of it has been read, though not all of it counts as read: what is within the settle lag.
+        // The whole range was read, but the part within the settle lag does not count as read.
         let spec = ReadSpec { flagged: Flagged::Drop, unread: Unread::Keep, ..spec };
         let snapshot = spec.open(&self.store)?;
         if !snapshot.coverage.forgotten.is_empty() {
-            let message = format!("points of {start} to {end} were removed while they were read");
+            let message = format!("points of {start} to {end} were removed during the read");
             return Err(Error::new(Kind::UnreadRange, message)
-                .with_hint("Another process called store.forget(): call collect() again."));
+                .with_hint("Another process called store.forget(). Call collect() again."));
         }
         let mut reader = snapshot.reader;
         reader.find_blocks()?;
-        let mut shown = reader.allocate().map_err(|_| no_memory())?;
-        while reader.read_into(&mut shown, ROWS)? {
+        let no_memory = |_| Error::new(Kind::InternalError, "not enough memory for the points");
+        let mut columns = reader.allocate().map_err(no_memory)?;
+        while reader.read_into(&mut columns, ROWS)? {
             tokio::task::yield_now().await;
         }
-        Ok(shown.finish()?.0)
+        Ok(columns.finish()?.0)
     }
 }
 
@@ -490,16 +456,14 @@ impl WholeRead for ThroughStore {
 
 fn with_hints(error: Error) -> Error {
     let hint = match error.kind() {
-        Kind::StoreBusy => "Give a longer deadline= to wait for it, or leave store= out.",
-        Kind::FeedChanged => {
-            "Give another file to these reads: this store uses the name for other points."
-        }
+        Kind::StoreBusy => "Wait with a longer deadline=, or omit store=.",
+        Kind::FeedChanged => "Use another store file: this one uses the name for other points.",
         _ => return error,
     };
     error.with_hint(hint)
 }
 
-/// Points of several feeds, each of other times.
+/// Merges the points of several feeds with different times.
 fn merged(parts: Vec<PointColumns>) -> Result<Arc<PointColumns>> {
     let mut merger = Merger::new(&[]);
     for points in parts {
@@ -507,8 +471,4 @@ fn merged(parts: Vec<PointColumns>) -> Result<Arc<PointColumns>> {
         merger.push_merged(&Merged { points, report })?;
     }
     Ok(merger.finish()?.points)
-}
-
-fn no_memory() -> Error {
-    Error::new(Kind::InternalError, "no memory for so many points")
 }

@@ -1,4 +1,4 @@
-//! A chain that a run reads, from its step in the plan to its last page.
+//! A chain that a run reads, from its planned step to its last page.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use crate::client::Spending;
 use crate::client::page_request::PageReply;
 use crate::data::Chain;
 
-/// A chain that is being read.
+/// A chain in progress.
 pub(super) struct UnderWay {
-    /// Its step, with the pages that are left of it.
+    /// The step, with its remaining pages.
     pub(super) step: PlanStep,
     pub(super) spending: Arc<Spending>,
     /// `None` before it is opened.
@@ -25,16 +25,15 @@ pub(super) struct UnderWay {
     pub(super) request: Option<PageReply>,
 }
 
-/// A chain whose pages can be requested.
+/// A chain that is ready to request pages.
 pub(super) struct OpenChain {
     pub(super) chain: Chain,
     pub(super) record: UnfinishedChain,
-    /// Whether this run began it.
     pub(super) begun_here: bool,
 }
 
-/// The moment before a request, by two clocks. The greater elapsed time counts: a monotonic clock
-/// may stop while the machine sleeps.
+/// The time before a request, from two clocks. The greater elapsed time counts, because a monotonic
+/// clock may stop while the machine sleeps.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SentAt {
     pub(super) monotonic: Duration,

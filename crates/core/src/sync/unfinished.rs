@@ -1,4 +1,4 @@
-//! A chain that has begun and not ended. Its bookmark is stored with the pages that it brought.
+//! A chain that has begun and not ended. Its bookmark is stored together with its pages.
 
 use std::fmt;
 
@@ -7,26 +7,25 @@ use serde::{Deserialize, Serialize};
 use super::ranges::Range;
 use super::task::Why;
 
-/// No feed has so many pages or points.
+/// The limit of pages and points in a plausible state.
 pub(super) const LARGEST: u64 = 1 << 48;
 
-/// An unfinished chain. Its range never changes, the end included (§4.5.1).
+/// An unfinished chain. Its range never changes, including the end.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct UnfinishedChain {
     pub(super) start: i64,
     pub(super) end: i64,
     pub(super) why: Why,
-    /// When its first request was sent, by the service's time; `None` where it has to begin (again).
+    /// The time of its first request, by the service's clock; `None` if it must start (again).
     pub(super) began: Option<i64>,
     /// The sequence number of its first page.
     pub(super) first: u64,
-    /// How often the chain has begun again.
     pub(super) restarts: u32,
     pub(super) pages: u64,
     pub(super) points: u64,
-    /// The pages since the last one that brought a new point.
+    /// The pages since the last page with a new point.
     pub(super) idle: u64,
-    /// Where the chain continues. It contains the cursor, a secret, and is never shown.
+    /// Contains the cursor, which is secret, and is never displayed.
     pub(super) bookmark: Option<String>,
 }
 
@@ -38,7 +37,7 @@ impl UnfinishedChain {
         Self { start, end, why, began, first: 0, restarts, pages: 0, points: 0, idle: 0, bookmark }
     }
 
-    /// Whether no number is so large that counting on from it could overflow, as one of a forged state.
+    /// Whether no number is large enough for an overflow, as in a forged state.
     pub(super) fn is_plausible(&self) -> bool {
         let numbers = [self.first, self.pages, self.points, self.idle, self.restarts.into()];
         numbers.iter().all(|number| *number <= LARGEST) && self.restarts < u32::MAX
@@ -48,7 +47,7 @@ impl UnfinishedChain {
         Range::new(self.start, self.end)
     }
 
-    /// A new chain over the same range; `None` where it has begun again so often.
+    /// A new chain over the same range; `None` after too many restarts.
     pub(super) fn restarted(&self, most: u32) -> Option<Self> {
         let more = self.restarts < most;
         more.then(|| Self::new(self.range(), self.why, self.restarts + 1))

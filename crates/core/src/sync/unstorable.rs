@@ -1,5 +1,5 @@
-//! Handles pages with values that a target cannot store. Sync sets the range of their chain aside for a
-//! day, and continues to read and store the other ranges and feeds.
+//! Handles pages with values that a target cannot store. The range of their chain is set aside for a
+//! day. The run continues with the other ranges and feeds.
 
 use jiff::Timestamp;
 
@@ -52,8 +52,7 @@ impl RunState {
         Ok(())
     }
 
-    /// Returns the chain of the rejected page. The error names its range; otherwise it is the chain of the
-    /// pending write.
+    /// Returns the chain of the rejected page: of the error's range, or of the pending write.
     fn unstorable_chain(&self, feed: usize, error: &Error) -> Option<UnfinishedChain> {
         let pending = self.pending.front().filter(|write| write.feed() == feed);
         let pending = pending.and_then(|write| write.chain());

@@ -1,36 +1,35 @@
-//! Requests side by side: how many, in which order they are paid for, and what a kill costs.
+//! Concurrent requests: their number, their order, and the cost of a kill.
 
 use std::collections::BTreeSet;
 
 use siteline_base::clock::Clock;
 use siteline_core::Kind;
 use siteline_core::sync::{Feed, FeedInput, SyncReport};
-use siteline_sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
+use siteline_sandbox::{AsOf, Effect, Endpoint, Options, When};
 
-use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, seconds};
+use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, on_data, reply, seconds};
 
-const TEN_MINUTES: &str = "the feeds have the same buckets";
-
-/// A plant with so many feeds, and so many requests side by side.
-fn plant(feeds: u32, concurrency: usize, options: Options, allowance: Option<u64>) -> Harness {
+/// A plant with this number of feeds, and this concurrency.
+pub(crate) fn plant(
+    feeds: u32,
+    concurrency: usize,
+    options: Options,
+    allowance: Option<u64>,
+) -> Harness {
     let clock = Clock::frozen_at(at("2026-11-01T18:00:00Z"));
     let options = Options { lateness: false, ..options };
     let mut harness = Harness::with(options, input(), clock.clone(), clock, |settings| {
         settings.daily_allowance = allowance;
     });
     let feed = |number| FeedInput { name: format!("feed {number:02}"), ..input() };
-    let feeds = (0..feeds).map(|number| Feed::new(feed(number)).expect(TEN_MINUTES));
-    harness.beside = feeds.collect();
-    harness.feed = harness.beside.remove(0);
+    let feeds = (0..feeds).map(|number| Feed::new(feed(number)).expect("a feed"));
+    harness.others = feeds.collect();
+    harness.feed = harness.others.remove(0);
     harness.settings.concurrency = concurrency;
     harness
 }
 
-fn every(effect: Effect) -> Fault {
-    Fault { on: Endpoint::Data, when: When::Every(1), effect }
-}
-
-/// All feeds have the points of the service.
+/// Whether all feeds have the points of the service.
 fn equals_truth(harness: &Harness) -> bool {
     harness.feeds().iter().all(|feed| {
         let mut stored = harness.target.points(feed.name());
@@ -40,22 +39,22 @@ fn equals_truth(harness: &Harness) -> bool {
     })
 }
 
-/// Runs while a fetch waits, so long that whatever may be sent has been sent.
+/// Waits during a fetch until every allowed request has been sent.
 async fn sent(harness: &Harness, expected: u64) {
-    while harness.sandbox.stats().data_requests < expected {
+    while harness.requests() < expected {
         tokio::task::yield_now().await;
     }
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(harness.sandbox.stats().data_requests, expected);
+    assert_eq!(harness.requests(), expected);
 }
 
 #[tokio::test]
-async fn eight_requests_are_under_way_at_once_and_never_nine() {
+async fn at_most_eight_requests_are_in_flight() {
     let harness = plant(12, 8, Options::default(), Some(1_000));
-    // None is answered: so eight are waited for at the same time.
-    harness.sandbox.fault(every(Effect::Hang));
+    // No request is answered, so eight are in flight.
+    harness.sandbox.fault(on_data(When::Every(1), Effect::Hang));
     let run = harness.begin().expect("a run");
     tokio::select! {
         more = run.fetch() => panic!("nothing was answered: {more:?}"),
@@ -66,17 +65,17 @@ async fn eight_requests_are_under_way_at_once_and_never_nine() {
     assert_eq!(run.progress().requests, 8, "each is counted before it is sent");
     assert_eq!(harness.client.allowance().expect("a ledger").left, Some(992));
     assert!(!asked.is_empty());
-    // The fetch was given up: nothing is under way, and the run goes on.
+    // The fetch was dropped. The run can continue.
     harness.sandbox.clear_faults();
     let report = run.finish().await.expect("a sync");
     assert!(report.complete && equals_truth(&harness));
 }
 
 #[tokio::test]
-async fn one_request_is_under_way_at_a_time_unless_it_is_asked_for() {
+async fn one_request_is_in_flight_by_default() {
     for concurrency in [0, 1] {
         let harness = plant(3, concurrency, Options::default(), None);
-        harness.sandbox.fault(every(Effect::Hang));
+        harness.sandbox.fault(on_data(When::Every(1), Effect::Hang));
         let run = harness.begin().expect("a run");
         tokio::select! {
             more = run.fetch() => panic!("nothing was answered: {more:?}"),
@@ -86,7 +85,7 @@ async fn one_request_is_under_way_at_a_time_unless_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn the_next_page_of_a_chain_is_asked_for_while_its_last_one_is_applied() {
+async fn the_next_page_is_requested_while_applying() {
     let harness = plant(1, 2, Options::default(), None);
     let run = harness.begin().expect("a run");
     assert!(run.fetch().await.expect("a page"));
@@ -99,7 +98,7 @@ async fn the_next_page_of_a_chain_is_asked_for_while_its_last_one_is_applied() {
 }
 
 #[tokio::test]
-async fn the_report_is_the_same_however_many_requests_are_under_way() {
+async fn the_report_does_not_depend_on_concurrency() {
     let mut outcomes: Vec<SyncReport> = Vec::new();
     for concurrency in [1, 2, 8] {
         let harness = plant(5, concurrency, Options::default(), None);
@@ -127,7 +126,7 @@ fn starts(harness: &Harness, after: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_allowance_that_ends_in_the_middle_was_spent_on_what_is_most_urgent() {
+async fn the_allowance_is_spent_on_urgent_chains_first() {
     for known_to_the_service in [false, true] {
         for limit in [3, 12, 20, 31] {
             let options = Options {
@@ -140,10 +139,10 @@ async fn an_allowance_that_ends_in_the_middle_was_spent_on_what_is_most_urgent()
             assert!(!report.complete && report.resumes_at.is_some());
             let stats = harness.sandbox.stats();
             let refused = stats.replies(Endpoint::Data, 429);
-            assert_eq!(report.pages(), limit, "what was paid for was kept");
+            assert_eq!(report.pages(), limit, "all pages are kept");
             assert_eq!(refused > 0, known_to_the_service, "{refused}");
-            assert!(refused <= 8, "only those that were under way: {refused}");
-            // The last windows of all feeds come before any that fills.
+            assert!(refused <= 8, "only requests in flight: {refused}");
+            // The last windows of all feeds are read before any fill.
             let begun = starts(&harness, 0);
             assert!(begun.is_sorted_by_key(|start| start != "2026-11-01T12"), "{begun:?}");
             assert_eq!(harness.sync().await.expect("it returns").requests, 0);
@@ -155,14 +154,14 @@ async fn an_allowance_that_ends_in_the_middle_was_spent_on_what_is_most_urgent()
 #[tokio::test]
 async fn the_reserve_is_kept_with_eight_under_way() {
     let mut harness = plant(8, 8, Options::default(), Some(300));
-    // Each feed has windows of four pages, which become due two days after their end.
+    // Each window has four pages and becomes due two days after its end.
     assert!(harness.sync().await.expect("a sync").complete);
     harness.advance(DAY);
     assert!(harness.sync().await.expect("a sync").complete);
     harness.advance(11 * HOUR);
     let since = at("2026-10-01T00:00:00Z");
     let older = FeedInput { name: "older".to_owned(), since, ..input() };
-    harness.beside.push(Feed::new(older).expect("a feed"));
+    harness.others.push(Feed::new(older).expect("a feed"));
     let report = harness.sync().await.expect("it returns");
     assert!(!report.complete, "{report:?}");
     let reserve = harness.plan().reserve;
@@ -172,16 +171,16 @@ async fn the_reserve_is_kept_with_eight_under_way() {
 }
 
 #[tokio::test]
-async fn s15_a_run_that_is_killed_with_eight_under_way_loses_only_those() {
+async fn s15_a_killed_run_loses_only_requests_in_flight() {
     let harness = plant(6, 1, Options::default(), None);
     assert!(harness.sync().await.expect("a sync").complete);
-    let needed = harness.sandbox.stats().data_requests;
+    let needed = harness.requests();
     for applied in [0, 1, 7, 20, 33] {
         let harness = plant(6, 8, Options::default(), None);
         drop(harness.sync_pages(applied).await.expect("pages"));
         let report = harness.sync().await.expect("a sync");
         assert!(report.complete && equals_truth(&harness), "after {applied} pages");
-        let paid = harness.sandbox.stats().data_requests;
+        let paid = harness.requests();
         assert!(paid >= needed && paid <= needed + 8, "{paid} instead of {needed}");
         let sequences: u64 = report.feeds.iter().map(|feed| feed.sequence).sum();
         assert_eq!(sequences, needed, "no page was applied twice");
@@ -189,11 +188,9 @@ async fn s15_a_run_that_is_killed_with_eight_under_way_loses_only_those() {
 }
 
 #[tokio::test]
-async fn after_an_error_no_request_is_sent_and_the_pages_under_way_are_kept() {
+async fn pages_in_flight_are_kept_after_an_error() {
     let harness = plant(8, 8, Options::default(), None);
-    let refused = Effect::Reply { status: 403, headers: vec![], body: "{}".into() };
-    let fault = Fault { on: Endpoint::Data, when: When::Nth(3), effect: refused };
-    harness.sandbox.fault(fault);
+    harness.sandbox.fault(on_data(When::Nth(3), reply(403)));
     let run = harness.begin().expect("a run");
     let mut pages = 0;
     let error = loop {
@@ -204,17 +201,16 @@ async fn after_an_error_no_request_is_sent_and_the_pages_under_way_are_kept() {
         pages = run.apply().expect("space").pages;
     };
     assert_eq!(error.kind(), Kind::ScopeError);
-    let sent = harness.sandbox.stats().data_requests;
+    let sent = harness.requests();
     assert_eq!(pages, sent - 1, "all others were applied");
     assert!(run.finish().await.expect("the run continues").complete && equals_truth(&harness));
     harness.check_ledger();
 }
 
 #[tokio::test]
-async fn the_error_of_one_range_does_not_end_the_others() {
+async fn a_failed_range_does_not_end_others() {
     let harness = plant(8, 8, Options::default(), None);
-    let refused = Effect::Reply { status: 404, headers: vec![], body: "{}".into() };
-    harness.sandbox.fault(Fault { on: Endpoint::Data, when: When::Nth(2), effect: refused });
+    harness.sandbox.fault(on_data(When::Nth(2), reply(404)));
     let error = harness.sync().await.expect_err("one range is skipped");
     assert_eq!(error.kind(), Kind::RequestRejected);
     assert_eq!(harness.plan().tasks.len(), 1, "everything else was read");
@@ -222,11 +218,11 @@ async fn the_error_of_one_range_does_not_end_the_others() {
 }
 
 #[tokio::test]
-async fn b1_a_pause_that_one_request_is_told_to_make_is_one_of_all() {
+async fn b1_a_requested_pause_applies_to_all_chains() {
     let harness = plant(20, 8, Options::default(), None);
     let wait = ("Retry-After".to_owned(), "30".to_owned());
     let throttled = Effect::Reply { status: 429, headers: vec![wait], body: "{}".into() };
-    harness.sandbox.fault(Fault { on: Endpoint::Data, when: When::Nth(1), effect: throttled });
+    harness.sandbox.fault(on_data(When::Nth(1), throttled));
     assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
     let log = harness.sandbox.stats().log;
     let times: Vec<_> =
@@ -236,14 +232,14 @@ async fn b1_a_pause_that_one_request_is_told_to_make_is_one_of_all() {
 }
 
 #[tokio::test]
-async fn a_fetch_that_is_dropped_leaves_the_chains_as_they_were() {
+async fn a_dropped_fetch_does_not_change_chains() {
     let options = Options { token_requests_per_minute: 10_000, ..Options::default() };
     let harness = plant(4, 4, options, None);
     let (run, dropped) = harness.sync_dropping(7).await;
     assert!(dropped > 20, "only {dropped} were dropped");
     let report = run.report().expect("a report");
     assert!(report.complete && equals_truth(&harness));
-    let (ours, theirs) = (harness.client.data_requests(), harness.sandbox.stats().data_requests);
+    let (ours, theirs) = (harness.client.data_requests(), harness.requests());
     assert!(ours >= theirs && ours <= theirs + 4 * dropped, "{ours} {theirs} {dropped}");
 }
 
@@ -255,8 +251,8 @@ async fn a_deadline_and_an_end_bound_all_chains() {
     assert!(starts(&harness, 0).iter().all(|start| start.as_str() < "2026-11-01T06"));
     harness.settings.until = None;
     harness.settings.deadline = Some(seconds(MINUTE));
-    // Eight at once pass the deadline, and not the end of an assertion that is on its way meanwhile.
-    harness.sandbox.fault(every(Effect::Delay(seconds(10))));
+    // Eight concurrent requests pass the deadline, but not the expiry of an assertion in flight.
+    harness.sandbox.fault(on_data(When::Every(1), Effect::Delay(seconds(10))));
     let error = harness.sync().await.expect_err("the clock advances with each request");
     assert_eq!(error.kind(), Kind::DeadlineExceeded);
     harness.sandbox.clear_faults();
@@ -265,9 +261,9 @@ async fn a_deadline_and_an_end_bound_all_chains() {
 }
 
 #[tokio::test]
-async fn the_reserve_counts_what_the_chains_side_by_side_add_to_it() {
-    // At 05:00 of the third day all feeds are new: windows of the first day that are filled now become
-    // due on this day, five pages each.
+async fn the_reserve_includes_concurrent_chains() {
+    // At 05:00 of the third day all feeds are new. Windows of the first day, with five pages each,
+    // become due on the same day after they are filled.
     for limit in [60, 100, 140, 196] {
         for concurrency in [1, 8] {
             let harness = plant(8, concurrency, Options::default(), Some(limit));
@@ -275,11 +271,8 @@ async fn the_reserve_counts_what_the_chains_side_by_side_add_to_it() {
             let report = harness.sync().await.expect("it returns");
             assert!(!report.complete, "{report:?}");
             let (left, reserve) = (report.allowance.left.expect("a limit"), harness.plan().reserve);
-            // A chain does not leave the pages that it adds itself: one of two windows at most.
-            assert!(
-                left + 10 >= reserve,
-                "{concurrency}: {left} of {limit} left, {reserve} needed"
-            );
+            // A chain does not leave the pages that it adds itself, for at most two windows.
+            assert!(left + 10 >= reserve, "{concurrency}: {left} of {limit}, {reserve} needed");
             harness.check_ledger();
         }
     }

@@ -1,4 +1,4 @@
-//! Random runs and faults: after the lateness window one more sync makes the target equal the truth.
+//! Random runs and faults. After the lateness, one more sync makes the target equal the truth.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use siteline_core::Kind;
 use siteline_core::data::{MissingCursor, Shape};
 use siteline_core::sync::{Feed, FeedInput, SyncSettings};
 use siteline_sandbox::{
-    Effect, Endpoint, ErrorBody, Fault, Options, PageCounts, PointOrder, TimestampForm, When,
+    Effect, ErrorBody, Fault, Options, PageCounts, PointOrder, TimestampForm, When,
 };
 
 use crate::campaign::trials;
-use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, seconds};
+use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, on_data, reply, seconds};
 use crate::model::Model;
 use crate::target::{Stored, TestTarget};
 
@@ -64,34 +64,30 @@ fn feed(random: &mut Rng, options: &Options) -> FeedInput {
     }
 }
 
-/// Up to four feeds beside the first, of all machines or of another one.
-fn beside(random: &mut Rng, first: &FeedInput) -> Vec<Feed> {
+/// Up to four other feeds of all machines or of one machine.
+fn others(random: &mut Rng, first: &FeedInput) -> Vec<Feed> {
     let count = random.usize(..5);
     let feed = |number| {
         let machine = pick(random, &["M1", "M2"]).to_owned();
         let some = vec![("machineId".to_owned(), vec![machine])];
         let filters = if random.bool() { Vec::new() } else { some };
         let window = seconds(pick(random, &[2 * HOUR, 6 * HOUR, DAY]));
-        Feed::new(FeedInput { name: format!("beside {number}"), filters, window, ..first.clone() })
+        Feed::new(FeedInput { name: format!("other {number}"), filters, window, ..first.clone() })
     };
     (0..count).map(feed).map(|feed| feed.expect("a feed")).collect()
 }
 
 /// A random fault of the requests of one run.
 fn fault(random: &mut Rng) -> Fault {
-    let reply = |status: u16, after: Option<u64>| Effect::Reply {
-        status,
-        headers: after
-            .map(|seconds| ("Retry-After".to_owned(), seconds.to_string()))
-            .into_iter()
-            .collect(),
-        body: "{}".into(),
+    let reply_after = |status: u16, seconds: u64| {
+        let headers = vec![("Retry-After".to_owned(), seconds.to_string())];
+        Effect::Reply { status, headers, body: "{}".into() }
     };
     let effect = match random.u8(..10) {
-        0 => reply(401, None),
-        1 => reply(429, Some(3)),
-        2 => reply(429, None),
-        3 => reply(503, None),
+        0 => reply(401),
+        1 => reply_after(429, 3),
+        2 => reply(429),
+        3 => reply(503),
         // Shorter than any body: if the connection were closed after a complete reply, the client
         // would notice it only with the next request, which it counts and the service never gets.
         4 => Effect::Cut { after: random.usize(..2) },
@@ -99,17 +95,17 @@ fn fault(random: &mut Rng) -> Fault {
         6 => Effect::ForgetTokens,
         7 => Effect::CycleCursors(random.usize(1..4)),
         8 => Effect::EmptyPage,
-        _ => reply(429, Some(4_000)),
+        _ => reply_after(429, 4_000),
     };
     let when = match random.u8(..3) {
         0 => When::Nth(random.u64(1..12)),
         1 => When::Times { count: random.u64(1..4), skip: random.u64(..9) },
         _ => When::Chance { probability: 0.1, seed: random.u64(..) },
     };
-    Fault { on: Endpoint::Data, when, effect }
+    on_data(when, effect)
 }
 
-/// Errors that end a run, but after which the next run continues.
+/// Errors that end a run. The next run can continue.
 fn is_expected(kind: Kind) -> bool {
     matches!(
         kind,
@@ -124,8 +120,7 @@ fn is_expected(kind: Kind) -> bool {
     )
 }
 
-/// Sets random settings of a run: an end within a bucket, ranges to read again, another time, how many
-/// requests are under way at once.
+/// Sets a random end within a bucket, reread ranges, planning time and concurrency.
 fn change_settings(random: &mut Rng, harness: &mut Harness) {
     let now = harness.now();
     let before =
@@ -141,14 +136,11 @@ fn change_settings(random: &mut Rng, harness: &mut Harness) {
     }
 }
 
-/// A run that stops at a random point: at its end, at an error, between two pages, or between a
-/// page and its write. Returns how many requests may be under way then.
+/// A run that stops at its end, at an error, between two pages, or between a page and its write. Returns
+/// the number of requests that may be in flight at that point.
 async fn one_run(harness: &Harness, random: &mut Rng) -> u64 {
-    let under_way = harness.settings.concurrency as u64 - 1;
-    let run = match harness.begin() {
-        Ok(run) => run,
-        Err(error) => panic!("{error:?}"),
-    };
+    let in_flight = harness.settings.concurrency as u64 - 1;
+    let run = harness.begin().expect("a run");
     let mut pages_left = if random.bool() { usize::MAX } else { random.usize(..12) };
     loop {
         let more = match run.fetch().await {
@@ -157,7 +149,7 @@ async fn one_run(harness: &Harness, random: &mut Rng) -> u64 {
             Err(error) => panic!("{error:?} {:?}", error.context()),
         };
         if !more || pages_left == 0 {
-            return if more { under_way } else { 0 };
+            return if more { in_flight } else { 0 };
         }
         pages_left -= 1;
         harness.target.fail(u32::from(random.u8(..15) == 0));
@@ -165,7 +157,7 @@ async fn one_run(harness: &Harness, random: &mut Rng) -> u64 {
             Ok(progress) => assert!(progress.fraction.is_none() || progress.done),
             Err(error) if is_expected(error.kind()) => {
                 if random.bool() {
-                    return under_way;
+                    return in_flight;
                 }
             }
             Err(error) => panic!("{error:?}"),
@@ -185,7 +177,7 @@ async fn converges(seed: u64, target: Arc<dyn TestTarget>) {
         settings.daily_allowance = allowance;
     });
     harness.target = target;
-    harness.beside = beside(&mut random, harness.feed.input());
+    harness.others = others(&mut random, harness.feed.input());
     harness.settings.shape = Shape { missing_cursor, ..Shape::default() };
     let mut dropped = 0;
     for _ in 0..random.usize(4..14) {
@@ -200,7 +192,7 @@ async fn converges(seed: u64, target: Arc<dyn TestTarget>) {
     }
     harness.settings = SyncSettings { shape: harness.settings.shape.clone(), ..Default::default() };
     harness.settle().await;
-    // A request that was dropped with its run may have been sent or not, and is counted.
+    // A request that was dropped with its run is counted, and may have been sent.
     let (ours, theirs) = (harness.client.data_requests(), harness.sandbox.stats().data_requests);
     assert!(ours >= theirs && ours <= theirs + dropped, "{ours} {theirs} {dropped}");
 }
@@ -216,7 +208,7 @@ fn fifty(first: u64, target: impl Fn() -> Arc<dyn TestTarget>) {
 }
 
 #[test]
-fn p10_whatever_happened_before_the_target_equals_the_truth() {
+fn p10_the_target_equals_the_truth() {
     for first in [0, 50, 100, 150] {
         fifty(first, || Arc::new(Model::default()));
     }

@@ -15,7 +15,9 @@ use siteline_core::sync::{
     Feed, FeedInput, FeedState, Run, SyncReport, SyncSettings, Window, WindowState,
 };
 use siteline_core::{Kind, Result, sync};
-use siteline_sandbox::{AsOf, DEFAULT_SCOPES, Options, Sandbox, Selection};
+use siteline_sandbox::{
+    AsOf, DEFAULT_SCOPES, Effect, Endpoint, Fault, Options, Sandbox, Selection, When,
+};
 
 use crate::model::Model;
 use crate::target::{Key, TestTarget, Values};
@@ -32,7 +34,17 @@ pub(crate) fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A feed of one machine with three tags: buckets of ten minutes, windows of six hours.
+/// A fault of data requests.
+pub(crate) fn on_data(when: When, effect: Effect) -> Fault {
+    Fault { on: Endpoint::Data, when, effect }
+}
+
+/// A reply with this status.
+pub(crate) fn reply(status: u16) -> Effect {
+    Effect::Reply { status, headers: vec![], body: "{}".into() }
+}
+
+/// A feed of one machine with three tags, buckets of ten minutes and windows of six hours.
 pub(crate) fn input() -> FeedInput {
     FeedInput {
         site: Some("S1".to_owned()),
@@ -51,16 +63,31 @@ pub(crate) struct Harness {
     pub(crate) client: Client,
     pub(crate) target: Arc<dyn TestTarget>,
     pub(crate) feed: Feed,
-    /// Feeds that are synchronised together with it.
-    pub(crate) beside: Vec<Feed>,
+    /// Other feeds of the same runs.
+    pub(crate) others: Vec<Feed>,
     pub(crate) settings: SyncSettings,
 }
 
 impl Harness {
-    /// A harness at 18:00 of the first day, whose client shares the sandbox's clock.
+    /// A harness at 18:00 of the first day. The client shares the sandbox's clock.
     pub(crate) fn new(options: Options, input: FeedInput) -> Self {
         let clock = Clock::frozen_at(at("2026-11-01T18:00:00Z"));
         Self::with(options, input, clock.clone(), clock, |_| {})
+    }
+
+    /// A harness of a service without late data.
+    pub(crate) fn without_lateness(input: FeedInput) -> Self {
+        Self::new(Options { lateness: false, ..Options::default() }, input)
+    }
+
+    /// A harness with a wrong client's clock. Returns the service's and the client's clock.
+    pub(crate) fn with_clock(wrong: SignedDuration) -> (Self, Clock, Clock) {
+        let theirs = Clock::frozen_at(at("2026-11-01T18:00:00Z"));
+        let ours = Clock::frozen_at(theirs.wall().checked_add(wrong).expect("a time"));
+        let options = Options { lateness: false, ..Options::default() };
+        let input = FeedInput { since: at("2026-10-30T12:00:00Z"), ..input() };
+        let harness = Self::with(options, input, theirs.clone(), ours.clone(), |_| {});
+        (harness, theirs, ours)
     }
 
     pub(crate) fn with(
@@ -75,7 +102,7 @@ impl Harness {
         let feed = Feed::new(input).expect("a feed");
         let settings = SyncSettings::default();
         let target = Arc::new(Model::default());
-        Self { sandbox, client, target, feed, beside: Vec::new(), settings }
+        Self { sandbox, client, target, feed, others: Vec::new(), settings }
     }
 
     pub(crate) fn begin(&self) -> Result<Run> {
@@ -83,15 +110,31 @@ impl Harness {
         Run::begin(&self.client, target, &self.feeds(), self.settings.clone())
     }
 
+    /// Begins a run after waiting for locked feeds.
+    pub(crate) async fn begin_when_free(&self, wait: u64) -> Result<Run> {
+        let (target, settings): (Arc<dyn Target>, _) = (self.target.clone(), self.settings.clone());
+        Run::begin_when_free(&self.client, target, &self.feeds(), settings, seconds(wait)).await
+    }
+
+    /// The number of data requests that the service has received.
+    pub(crate) fn requests(&self) -> u64 {
+        self.sandbox.stats().data_requests
+    }
+
+    /// Whether the target contains exactly the current points of the service.
+    pub(crate) fn equals_truth(&self) -> bool {
+        self.stored(self.now()) == self.truth(self.now(), AsOf::Now)
+    }
+
     pub(crate) fn feeds(&self) -> Vec<Feed> {
-        std::iter::once(&self.feed).chain(&self.beside).cloned().collect()
+        std::iter::once(&self.feed).chain(&self.others).cloned().collect()
     }
 
     pub(crate) async fn sync(&self) -> Result<SyncReport> {
         self.begin()?.finish().await
     }
 
-    /// Reads and applies this many pages, and returns the unfinished run, as a kill would leave it.
+    /// Reads and applies this number of pages. Returns the unfinished run.
     pub(crate) async fn sync_pages(&self, pages: usize) -> Result<Run> {
         let run = self.begin()?;
         for _ in 0..pages {
@@ -103,8 +146,8 @@ impl Harness {
         Ok(run)
     }
 
-    /// Reads to the end, and drops each fetch again and again, each time so many polls later; returns
-    /// the finished run and how many fetches were dropped.
+    /// Reads to the end. Drops each fetch repeatedly, each time this number of polls later. Returns the
+    /// finished run and the number of dropped fetches.
     pub(crate) async fn sync_dropping(&self, later: usize) -> (Run, u64) {
         let run = self.begin().expect("a run");
         let (mut polls, mut dropped) = (0, 0_u64);
@@ -150,6 +193,13 @@ impl Harness {
         FeedState::from_bytes(&bytes).expect("a valid state")
     }
 
+    /// The number of unfinished chains.
+    pub(crate) fn state_chains(&self) -> usize {
+        let state = self.target.state(self.feed.name()).expect("a target");
+        let state = state.map(|bytes| FeedState::from_bytes(&bytes).expect("a valid state"));
+        state.map_or(0, |state| state.unfinished_chains())
+    }
+
     pub(crate) fn windows(&self) -> Vec<Window> {
         self.state().windows(self.now())
     }
@@ -192,8 +242,8 @@ impl Harness {
             .collect()
     }
 
-    /// Waits until the lateness window is over, syncs for as many days as the allowance needs, and
-    /// compares the target with the truth.
+    /// Waits until the lateness has passed, syncs until everything is read, and compares the target with
+    /// the truth.
     pub(crate) async fn settle(&mut self) {
         let input = self.feed.input().clone();
         let day = SignedDuration::from_hours(24);
@@ -205,7 +255,7 @@ impl Harness {
             let resumes_at = match self.sync().await {
                 Ok(report) if report.complete => break,
                 Ok(report) => report.resumes_at,
-                // Less than an hour before the end of its day, the service requests a pause.
+                // The service requests a pause within the last hour of its day.
                 Err(error) if error.kind() == Kind::RateLimited => error.context().retry_at,
                 Err(error) => panic!("{error:?}"),
             };
@@ -230,12 +280,12 @@ impl Harness {
         let differs = truth.iter().find(|(key, values)| stored.get(key) != Some(values));
         assert_eq!(differs, None, "a point is missing or outdated");
         let extra = stored.keys().find(|key| !truth.contains_key(key));
-        assert_eq!(extra, None, "a point that the service does not have");
+        assert_eq!(extra, None, "a point that the service lacks");
     }
 
-    /// Asserts that the client has counted as many requests as the service.
+    /// Asserts that the client has counted the same requests as the service.
     pub(crate) fn check_ledger(&self) {
-        assert_eq!(self.client.data_requests(), self.sandbox.stats().data_requests);
+        assert_eq!(self.client.data_requests(), self.requests());
     }
 }
 
@@ -254,13 +304,4 @@ pub(crate) fn client_of(
     settings.clock = clock;
     change(&mut settings);
     Client::new(settings).expect("settings")
-}
-
-impl Harness {
-    /// The number of unfinished chains.
-    pub(crate) fn state_chains(&self) -> usize {
-        let state = self.target.state(self.feed.name()).expect("a target");
-        let state = state.map(|bytes| FeedState::from_bytes(&bytes).expect("a valid state"));
-        state.map_or(0, |state| state.unfinished_chains())
-    }
 }

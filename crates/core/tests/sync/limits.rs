@@ -1,11 +1,9 @@
-//! Where one behaviour of a run ends and the next begins: clocks, locks, feeds without a page, what
-//! progress expects, and the points of a chain that has not ended.
+//! Boundary cases of runs: clocks, locks, feeds without a page, progress, and unfinished chains.
 
 use std::any::Any;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use siteline_base::clock::Clock;
 use siteline_core::store::{Applied, Delivery, Target, View};
 use siteline_core::sync::{FeedInput, FeedState, ReadSpec, Run, SyncSettings};
 use siteline_core::{Error, Kind, Result};
@@ -14,26 +12,12 @@ use siteline_sandbox::{AsOf, Options};
 use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, seconds};
 use crate::target::Stored;
 
-fn harness() -> Harness {
-    Harness::new(Options { lateness: false, ..Options::default() }, input())
-}
-
-/// A harness whose client's clock is wrong by this, with both clocks: the service's and the client's.
-fn with_clock(wrong: SignedDuration) -> (Harness, Clock, Clock) {
-    let theirs = Clock::frozen_at(at("2026-11-01T18:00:00Z"));
-    let ours = Clock::frozen_at(theirs.wall().checked_add(wrong).expect("a time"));
-    let options = Options { lateness: false, ..Options::default() };
-    let input = FeedInput { since: at("2026-10-31T00:00:00Z"), ..input() };
-    let harness = Harness::with(options, input, theirs.clone(), ours.clone(), |_| {});
-    (harness, theirs, ours)
-}
-
 #[tokio::test]
-async fn s9_clocks_that_differ_by_exactly_a_day_are_corrected() {
-    // `Date` has whole seconds: the service's time is taken to be half a second later.
+async fn s9_clocks_one_day_apart_are_corrected() {
+    // The `Date` header has whole seconds, so the client assumes half a second more.
     let half = SignedDuration::from_millis(500);
     for wrong in [-24, 24].map(|hours| SignedDuration::from_hours(hours) + half) {
-        let (harness, theirs, _) = with_clock(wrong);
+        let (harness, theirs, _) = Harness::with_clock(wrong);
         assert!(harness.sync().await.expect("a sync").complete, "{wrong:#}");
         let end = at("2026-11-01T17:50:00Z");
         assert_eq!(harness.state().read_through(), Some(end), "{wrong:#}");
@@ -42,15 +26,15 @@ async fn s9_clocks_that_differ_by_exactly_a_day_are_corrected() {
 }
 
 #[tokio::test]
-async fn s9_a_page_that_is_refused_for_its_clock_is_read_again_by_the_same_run() {
-    let (harness, theirs, ours) = with_clock(SignedDuration::ZERO);
+async fn s9_a_page_rejected_for_skew_is_retried() {
+    let (harness, theirs, ours) = Harness::with_clock(SignedDuration::ZERO);
     let run = harness.sync_pages(2).await.expect("two pages");
     ours.step(SignedDuration::from_hours(-25));
     for _ in 0..2 {
         assert_eq!(run.fetch().await.expect_err("days apart").kind(), Kind::ClockSkewError);
     }
     ours.step(SignedDuration::from_hours(25));
-    let report = run.finish().await.expect("the run goes on");
+    let report = run.finish().await.expect("the run continues");
     assert!(report.complete);
     assert_eq!(report.requests, report.pages() + 2);
     let end = at("2026-11-01T17:50:00Z");
@@ -58,13 +42,13 @@ async fn s9_a_page_that_is_refused_for_its_clock_is_read_again_by_the_same_run()
 }
 
 #[tokio::test]
-async fn a_plan_moves_with_the_time_that_a_reply_shows_if_that_is_more_than_five_seconds() {
+async fn plans_follow_clock_changes_above_five_seconds() {
     for (step, moves) in [(5, false), (6, true)] {
-        let (harness, theirs, ours) = with_clock(SignedDuration::from_secs(-6));
+        let (harness, theirs, ours) = Harness::with_clock(SignedDuration::from_secs(-6));
         harness.sync().await.expect("a sync");
         theirs.advance(seconds(HOUR));
         ours.advance(seconds(HOUR));
-        // The client has learnt that it is six seconds behind.
+        // The client knows that it is six seconds behind.
         let known = harness.client.now();
         assert!(known.duration_since(ours.wall()) >= SignedDuration::from_secs(6));
         theirs.step(SignedDuration::from_secs(step));
@@ -76,8 +60,8 @@ async fn a_plan_moves_with_the_time_that_a_reply_shows_if_that_is_more_than_five
 }
 
 #[tokio::test]
-async fn progress_expects_the_pages_that_are_applied_and_those_that_the_plan_has_left() {
-    let harness = harness();
+async fn progress_expects_applied_and_planned_pages() {
+    let harness = Harness::without_lateness(input());
     harness.sync().await.expect("a sync");
     harness.advance(DAY);
     let planned = harness.plan().pages.expect("known by now");
@@ -95,7 +79,7 @@ async fn progress_expects_the_pages_that_are_applied_and_those_that_the_plan_has
 }
 
 #[tokio::test]
-async fn after_a_complete_run_the_target_has_the_state_of_every_feed() {
+async fn a_complete_run_stores_every_feed() {
     // There is nothing to read yet.
     let input = FeedInput { since: at("2026-11-01T18:00:00Z"), ..input() };
     let harness = Harness::new(Options::default(), input);
@@ -108,7 +92,7 @@ async fn after_a_complete_run_the_target_has_the_state_of_every_feed() {
     run.keep().expect("space");
     let kept = FeedState::from_bytes(&stored().expect("a state")).expect("a valid state");
     assert_eq!(kept, FeedState::new(&harness.feed, harness.client.base_url().as_str()));
-    // What is known already is not written again, with pages or without.
+    // Existing states are not written again.
     harness.target.fail(1);
     run.keep().expect("nothing to write");
     harness.target.fail(0);
@@ -120,7 +104,7 @@ async fn after_a_complete_run_the_target_has_the_state_of_every_feed() {
     run.keep().expect("nothing to write");
 }
 
-/// A target whose locks fail.
+/// A target with failing locks.
 #[derive(Debug)]
 struct NoLocks;
 
@@ -139,8 +123,8 @@ impl Target for NoLocks {
 }
 
 #[tokio::test]
-async fn s20_only_a_feed_that_another_run_has_is_waited_for() {
-    let harness = harness();
+async fn s20_only_locked_feeds_are_waited_for() {
+    let harness = Harness::without_lateness(input());
     let (before, feeds) = (harness.now(), [harness.feed.clone()]);
     let (settings, wait) = (SyncSettings::default(), seconds(5 * MINUTE));
     let begun = Run::begin_when_free(&harness.client, Arc::new(NoLocks), &feeds, settings, wait);
@@ -150,8 +134,8 @@ async fn s20_only_a_feed_that_another_run_has_is_waited_for() {
 }
 
 #[tokio::test]
-async fn s17_the_points_of_a_chain_that_has_not_ended_are_in_the_changes_and_in_nothing_else() {
-    let mut harness = harness();
+async fn s17_only_changes_include_unfinished_chains() {
+    let mut harness = Harness::without_lateness(input());
     let stored = Arc::new(Stored::new());
     harness.target = stored.clone();
     drop(harness.sync_pages(1).await.expect("a page"));
@@ -167,7 +151,10 @@ async fn s17_the_points_of_a_chain_that_has_not_ended_are_in_the_changes_and_in_
     assert_eq!(read(View::Latest).expect_err("nothing was read").kind(), Kind::UnreadRange);
     let (rows, sequence, warning) = read(View::ChangedSince(0)).expect("the page");
     assert_eq!((rows, sequence), (25, 1));
-    assert!(warning.is_some_and(|text| text.contains("only the points that have arrived")));
+    assert!(
+        warning
+            .is_some_and(|text| text.contains("only the points of these parts that have arrived"))
+    );
     // The next changes begin after it.
     harness.sync().await.expect("a sync");
     let (rest, _, warning) = read(View::ChangedSince(sequence)).expect("the rest");

@@ -1,31 +1,19 @@
-//! Runs that may ask for so many pages: what they ask for, what they leave, and that the next one goes on.
+//! Runs with a page limit.
 
-use siteline_base::clock::Clock;
 use siteline_core::Kind;
-use siteline_core::sync::{EndedBy, Feed, FeedInput, SyncReport};
-use siteline_sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
+use siteline_core::sync::{EndedBy, SyncReport};
+use siteline_sandbox::{AsOf, Effect, Options, When};
 
-use crate::harness::{HOUR, Harness, at, input};
+use crate::harness::{HOUR, Harness, at, on_data, reply};
 
-/// A plant of five feeds whose runs may ask for so many pages.
+/// A plant of five feeds with this page limit.
 fn plant(max_pages: u64, concurrency: usize, allowance: Option<u64>) -> Harness {
-    let clock = Clock::frozen_at(at("2026-11-01T18:00:00Z"));
-    let options = Options { lateness: false, ..Options::default() };
-    let mut harness = Harness::with(options, input(), clock.clone(), clock, |settings| {
-        settings.daily_allowance = allowance;
-    });
-    let feed = |number| FeedInput { name: format!("feed {number}"), ..input() };
-    harness.beside = (1..5).map(|number| Feed::new(feed(number)).expect("a feed")).collect();
-    harness.settings.concurrency = concurrency;
+    let mut harness = crate::concurrency::plant(5, concurrency, Options::default(), allowance);
     harness.settings.max_pages = Some(max_pages);
     harness
 }
 
-fn data_requests(harness: &Harness) -> u64 {
-    harness.sandbox.stats().data_requests
-}
-
-/// The report of a run that left something, which another can read at once.
+/// The report of a run that reached its page limit.
 fn left_by_its_limit(report: &SyncReport) {
     assert_eq!((report.complete, report.resumes_at), (false, None));
     assert_eq!(report.ended_by, Some(EndedBy::MaxPages));
@@ -33,7 +21,7 @@ fn left_by_its_limit(report: &SyncReport) {
 }
 
 #[tokio::test]
-async fn runs_of_few_pages_read_the_same_as_one_run_and_no_page_twice() {
+async fn limited_runs_read_no_page_twice() {
     let mut whole = plant(1, 1, None);
     whole.settings.max_pages = None;
     let whole = whole.sync().await.expect("a sync");
@@ -43,18 +31,18 @@ async fn runs_of_few_pages_read_the_same_as_one_run_and_no_page_twice() {
         let mut paid = 0;
         loop {
             let report = harness.sync().await.expect("a sync");
-            let asked = data_requests(&harness) - paid;
-            assert_eq!((report.pages(), report.requests), (asked, asked), "all are kept");
-            assert!(asked <= max_pages, "{asked} of {max_pages}, {concurrency} at once");
-            paid += asked;
+            let read = harness.requests() - paid;
+            assert_eq!((report.pages(), report.requests), (read, read), "all are kept");
+            assert!(read <= max_pages, "{read} of {max_pages}, concurrency {concurrency}");
+            paid += read;
             if report.complete {
                 assert_eq!(report.ended_by, None);
                 break;
             }
             left_by_its_limit(&report);
-            assert_eq!(asked, max_pages);
+            assert_eq!(read, max_pages);
         }
-        assert_eq!(paid, whole.pages(), "{max_pages}, {concurrency} at once");
+        assert_eq!(paid, whole.pages(), "{max_pages}, concurrency {concurrency}");
         let end = at("2026-11-01T17:50:00Z");
         assert_eq!(harness.stored(end), harness.truth(end, AsOf::Now));
         harness.check_ledger();
@@ -62,7 +50,7 @@ async fn runs_of_few_pages_read_the_same_as_one_run_and_no_page_twice() {
 }
 
 #[tokio::test]
-async fn a_run_of_exactly_as_many_pages_as_there_are_is_complete() {
+async fn an_exact_page_limit_completes_the_run() {
     let mut harness = plant(1, 8, None);
     harness.settings.max_pages = None;
     let pages = harness.sync().await.expect("a sync").pages();
@@ -80,7 +68,7 @@ async fn a_repeat_of_a_page_is_not_counted() {
     for concurrency in [1, 8] {
         let harness = plant(4, concurrency, None);
         let effect = Effect::Unavailable { retry_after: None };
-        harness.sandbox.fault(Fault { on: Endpoint::Data, when: When::Every(3), effect });
+        harness.sandbox.fault(on_data(When::Every(3), effect));
         let report = harness.sync().await.expect("a sync");
         left_by_its_limit(&report);
         assert_eq!(report.pages(), 4);
@@ -89,7 +77,7 @@ async fn a_repeat_of_a_page_is_not_counted() {
 }
 
 #[tokio::test]
-async fn a_page_whose_request_was_dropped_is_counted_once() {
+async fn a_dropped_request_is_counted_once() {
     for (concurrency, max_pages) in [(1, 5), (3, 8), (8, 8)] {
         let harness = plant(max_pages, concurrency, None);
         let (run, dropped) = harness.sync_dropping(9).await;
@@ -102,9 +90,9 @@ async fn a_page_whose_request_was_dropped_is_counted_once() {
 }
 
 #[tokio::test]
-async fn the_progress_expects_no_more_pages_than_the_run_may_ask_for() {
+async fn expected_progress_respects_the_page_limit() {
     let mut harness = plant(1, 1, None);
-    // So that the pages of the next windows are known.
+    // The first run provides an estimate of the pages.
     harness.settings.max_pages = None;
     assert!(harness.sync().await.expect("a sync").complete);
     harness.advance(12 * HOUR);
@@ -119,7 +107,7 @@ async fn the_progress_expects_no_more_pages_than_the_run_may_ask_for() {
 }
 
 #[tokio::test]
-async fn a_run_that_the_allowance_ends_says_so_whatever_the_limit() {
+async fn the_allowance_takes_precedence_over_the_limit() {
     for (allowance, max_pages) in [(5, 6), (5, 5)] {
         let report = plant(max_pages, 8, Some(allowance)).sync().await.expect("it returns");
         assert_eq!((report.pages(), report.complete), (5, false));
@@ -131,12 +119,11 @@ async fn a_run_that_the_allowance_ends_says_so_whatever_the_limit() {
 }
 
 #[tokio::test]
-async fn what_is_set_aside_is_told_from_what_the_limit_left() {
+async fn skipped_ranges_are_distinguished_from_the_limit() {
     let mut harness = plant(1, 1, None);
-    harness.beside.clear();
+    harness.others.clear();
     harness.settings.max_pages = None;
-    let effect = Effect::RepeatCursor;
-    harness.sandbox.fault(Fault { on: Endpoint::Data, when: When::Every(1), effect });
+    harness.sandbox.fault(on_data(When::Every(1), Effect::RepeatCursor));
     assert!(harness.sync().await.is_err());
     harness.sandbox.clear_faults();
     harness.advance(12 * HOUR);
@@ -149,11 +136,10 @@ async fn what_is_set_aside_is_told_from_what_the_limit_left() {
 }
 
 #[tokio::test]
-async fn a_range_that_fails_is_an_error_of_a_bounded_run_too() {
+async fn a_limited_run_reports_failed_ranges() {
     let harness = plant(3, 1, None);
-    let effect = Effect::Reply { status: 404, headers: vec![], body: "{}".into() };
-    harness.sandbox.fault(Fault { on: Endpoint::Data, when: When::Nth(1), effect });
+    harness.sandbox.fault(on_data(When::Nth(1), reply(404)));
     let error = harness.sync().await.expect_err("a range was refused");
     assert_eq!(error.kind(), Kind::RequestRejected);
-    assert_eq!(data_requests(&harness), 3);
+    assert_eq!(harness.requests(), 3);
 }

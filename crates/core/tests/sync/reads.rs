@@ -43,7 +43,7 @@ fn timestamps(snapshot: Snapshot) -> Vec<Timestamp> {
 }
 
 #[tokio::test]
-async fn a_snapshot_has_the_sequence_number_of_its_newest_page() {
+async fn snapshots_report_their_newest_sequence_number() {
     let (harness, stored) = synced().await;
     let store = stored.store();
     let first = all(View::Latest).open(store).expect("a snapshot");
@@ -83,7 +83,7 @@ async fn only_settled_points_are_read_within_the_bounds() {
 }
 
 #[tokio::test]
-async fn an_unknown_feed_is_refused_and_the_known_ones_are_named() {
+async fn unknown_feeds_are_rejected_with_known_names() {
     let empty = Stored::new();
     let hint = |error: siteline_core::Error| {
         assert_eq!(error.kind(), Kind::StoreError, "{error:?}");
@@ -99,7 +99,7 @@ async fn an_unknown_feed_is_refused_and_the_known_ones_are_named() {
 }
 
 #[tokio::test]
-async fn coverage_is_as_of_the_newest_read_or_later() {
+async fn coverage_is_never_before_the_newest_read() {
     let (harness, stored) = synced().await;
     let coverage = FeedCoverage::read(stored.store(), "feed", None).expect("a coverage");
     assert!(coverage.now >= harness.state().newest_read().expect("a read"));
@@ -119,7 +119,7 @@ async fn coverage_is_as_of_the_newest_read_or_later() {
 }
 
 #[test]
-fn a_spec_displays_serialises_and_has_a_start_before_its_end() {
+fn a_read_spec_displays_and_serialises() {
     let (start, end) = (at("2026-11-01T00:00:00Z"), at("2026-11-02T00:00:00Z"));
     let new = |start, end| ReadSpec::new("feed".to_owned(), (start, end), View::AsOf(7));
     let error = new(Some(end), Some(start)).expect_err("reversed");
@@ -149,17 +149,16 @@ fn flagged_is_one_of_three_names() {
 }
 
 #[tokio::test]
-async fn s17_points_after_the_newest_instant_that_was_read_are_left_out() {
-    let mut harness = Harness::new(Options { lateness: false, ..Options::default() }, input());
+async fn s17_points_after_the_newest_instant_are_omitted() {
+    let mut harness = Harness::without_lateness(input());
     let stored = Arc::new(Stored::new());
     harness.target = stored.clone();
-    // The clock of the run is wrong: its chain reaches into the service's future, and covers less than
-    // it brings.
+    // With a wrong clock the chain extends into the service's future, and covers less than it reads.
     harness.settings.now = Some(harness.now().checked_add(seconds(5 * HOUR)).expect("a time"));
     harness.sync().await.expect("a sync");
     let newest = harness.state().newest().expect("something was read");
     let points = harness.stored(harness.now());
-    assert!(points.keys().any(|(_, at)| *at >= newest.as_microsecond()), "some came from after it");
+    assert!(points.keys().any(|(_, at)| *at >= newest.as_microsecond()), "some points are later");
     let open = |start| {
         let spec = ReadSpec::new("feed".to_owned(), (start, None), View::Latest).expect("a spec");
         spec.open(stored.store()).expect("a snapshot")

@@ -1,14 +1,14 @@
-//! Failures in the middle of a chain, and runs that are interrupted there.
+//! Failures and interruptions in the middle of a chain.
 
 use std::sync::Arc;
 
 use siteline_core::Kind;
 use siteline_core::sync::FeedInput;
-use siteline_sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
+use siteline_sandbox::{Effect, Options, When};
 
-use crate::harness::{DAY, HOUR, Harness, at, client_of, input, seconds};
+use crate::harness::{DAY, HOUR, Harness, at, client_of, input, on_data, reply, seconds};
 
-/// Eighteen hours in one window: one chain of more than a dozen pages.
+/// Eighteen hours in one window. The chain has more than a dozen pages.
 fn one_chain() -> Harness {
     one_chain_of(Options::default())
 }
@@ -18,19 +18,11 @@ fn one_chain_of(options: Options) -> Harness {
     Harness::new(Options { lateness: false, ..options }, input)
 }
 
-fn on_data(when: When, effect: Effect) -> Fault {
-    Fault { on: Endpoint::Data, when, effect }
-}
-
-fn equals_truth(harness: &Harness) -> bool {
-    harness.stored(harness.now()) == harness.truth(harness.now(), AsOf::Now)
-}
-
 /// The number of pages of the chain without a failure.
 async fn pages() -> u64 {
     let harness = one_chain();
     let report = harness.sync().await.expect("a sync");
-    assert!(report.complete && equals_truth(&harness));
+    assert!(report.complete && harness.equals_truth());
     assert_eq!((report.feeds[0].chains, report.requests), (1, report.pages()));
     report.pages()
 }
@@ -41,14 +33,14 @@ async fn p6_a_rejected_cursor_restarts_its_chain() {
     drop(harness.sync_pages(4).await.expect("four pages"));
     harness.sandbox.forget_cursors();
     let report = harness.sync().await.expect("a sync");
-    assert!(report.complete && equals_truth(&harness));
+    assert!(report.complete && harness.equals_truth());
     assert_eq!(report.feeds[0].applied.flagged, 0);
-    assert_eq!(harness.sandbox.stats().data_requests, 4 + 1 + pages);
+    assert_eq!(harness.requests(), 4 + 1 + pages);
     assert_eq!(harness.state().sequence(), 4 + pages, "one number for each page that arrived");
 }
 
 #[tokio::test]
-async fn p6_p13_the_third_rejected_cursor_is_an_error_and_the_range_is_set_aside() {
+async fn p6_p13_a_third_rejected_cursor_pauses_the_range() {
     for effect in [Effect::ForgetCursors, Effect::CycleCursors(1)] {
         let harness = one_chain();
         let expected = match effect {
@@ -58,14 +50,14 @@ async fn p6_p13_the_third_rejected_cursor_is_an_error_and_the_range_is_set_aside
         harness.sandbox.fault(on_data(When::Every(2), effect));
         let error = harness.sync().await.expect_err("no chain continues");
         assert_eq!(error.kind(), expected);
-        assert_eq!(harness.sandbox.stats().data_requests, 6, "begun three times, two pages each");
+        assert_eq!(harness.requests(), 6, "three starts with two pages each");
         assert_eq!(harness.state().unfinished_chains(), 0);
         assert!(harness.state().coverage().covered().is_empty());
         harness.sandbox.clear_faults();
         assert!(!harness.sync().await.expect("a sync").complete);
-        assert_eq!(harness.sandbox.stats().data_requests, 6, "it is not tried on the same day");
+        assert_eq!(harness.requests(), 6, "no retry on the same day");
         harness.advance(DAY);
-        assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
+        assert!(harness.sync().await.expect("a sync").complete && harness.equals_truth());
     }
 }
 
@@ -74,32 +66,32 @@ async fn p6_restarts_are_counted_over_runs() {
     let harness = one_chain();
     let mut runs = 0;
     while runs == 0 || harness.state_chains() > 0 {
-        // One page, or one rejected cursor, and then the run is dropped.
+        // The run is dropped after one page or one rejected cursor.
         drop(harness.sync_pages(1).await.expect("the pending write is applied"));
         runs += 1;
         harness.sandbox.forget_cursors();
         assert!(runs < 20, "without an end");
     }
-    assert_eq!(harness.sandbox.stats().data_requests, 6);
+    assert_eq!(harness.requests(), 6);
     assert!(harness.state().coverage().covered().is_empty());
 }
 
 /// Two days in windows of six hours, each a chain.
 fn several_chains() -> Harness {
     let input = FeedInput { settle_lag: seconds(0), ..input() };
-    let harness = Harness::new(Options { lateness: false, ..Options::default() }, input);
+    let harness = Harness::without_lateness(input);
     harness.advance(2 * DAY);
     harness
 }
 
 #[tokio::test]
-async fn the_error_of_one_range_is_returned_when_everything_else_has_been_read() {
+async fn range_errors_return_after_other_ranges() {
     let page = |status, body: &'static str| Effect::Reply {
         status,
         headers: vec![],
         body: body.as_bytes().into(),
     };
-    // A chain of one window cannot be shorter, however its first page is refused.
+    // A chain of one window cannot be shorter.
     for (effect, kind) in [
         (page(404, ""), Kind::RequestRejected),
         (page(400, ""), Kind::RequestRejected),
@@ -111,20 +103,18 @@ async fn the_error_of_one_range_is_returned_when_everything_else_has_been_read()
         harness.sandbox.fault(on_data(When::Nth(1), effect));
         let error = harness.sync().await.expect_err("one range is skipped");
         assert_eq!(error.kind(), kind);
-        let left: Vec<_> = harness.plan().tasks;
-        assert_eq!(left.len(), 1, "everything else was read: {left:?}");
+        assert_eq!(harness.plan().tasks.len(), 1, "everything else was read");
         assert_eq!(harness.plan().skipped, 0, "the next run reads it");
-        assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
+        assert!(harness.sync().await.expect("a sync").complete && harness.equals_truth());
     }
 }
 
 #[tokio::test]
-async fn a_feed_whose_requests_all_fail_costs_at_most_three_requests_a_run() {
+async fn a_failing_feed_costs_three_requests() {
     let harness = several_chains();
-    let reply = Effect::Reply { status: 404, headers: vec![], body: Vec::new().into() };
-    harness.sandbox.fault(on_data(When::Every(1), reply));
+    harness.sandbox.fault(on_data(When::Every(1), reply(404)));
     let error = harness.sync().await.expect_err("nothing can be read");
-    assert_eq!((error.kind(), harness.sandbox.stats().data_requests), (Kind::RequestRejected, 3));
+    assert_eq!((error.kind(), harness.requests()), (Kind::RequestRejected, 3));
 }
 
 #[tokio::test]
@@ -133,55 +123,55 @@ async fn p6_a_bookmark_of_another_subject_restarts_its_chain() {
     drop(harness.sync_pages(4).await.expect("four pages"));
     harness.client = client_of(&harness.sandbox, harness.sandbox.clock().clone(), |_| {});
     let report = harness.sync().await.expect("a sync");
-    assert!(report.complete && equals_truth(&harness));
+    assert!(report.complete && harness.equals_truth());
     assert_eq!(report.requests, pages().await);
 }
 
 #[tokio::test]
-async fn s15_a_run_interrupted_after_any_page_continues_from_its_bookmark() {
+async fn s15_an_interrupted_run_continues_from_its_bookmark() {
     let pages = pages().await;
     for read in 0..=pages {
         let harness = one_chain();
         drop(harness.sync_pages(usize::try_from(read).expect("few")).await.expect("pages"));
         assert_eq!(harness.state_chains(), usize::from(read > 0 && read < pages), "{read}");
         let report = harness.sync().await.expect("a sync");
-        assert!(report.complete && equals_truth(&harness), "after {read} pages");
-        assert_eq!(harness.sandbox.stats().data_requests, pages, "no page was read twice");
+        assert!(report.complete && harness.equals_truth(), "after {read} pages");
+        assert_eq!(harness.requests(), pages, "no page was read twice");
         assert_eq!(report.feeds[0].sequence, pages);
     }
 }
 
 #[tokio::test]
-async fn a_chain_that_resumes_after_other_chains_gets_new_numbers() {
+async fn a_resumed_chain_gets_new_sequence_numbers() {
     let mut harness = one_chain();
     drop(harness.sync_pages(4).await.expect("four pages"));
-    // The chain ends after this bound, so it is not resumed.
+    // The chain ends after this time, so it is not resumed.
     harness.settings.until = Some(at("2026-11-01T06:00:00Z"));
     let between = harness.sync().await.expect("a sync");
     assert!(between.complete && between.pages() > 1);
     assert_eq!(harness.state_chains(), 1);
     harness.settings.until = None;
     let report = harness.sync().await.expect("a sync");
-    assert!(report.complete && equals_truth(&harness));
+    assert!(report.complete && harness.equals_truth());
     assert_eq!(report.feeds[0].applied.flagged, 0);
     assert_eq!(harness.state().sequence(), pages().await + between.pages());
 }
 
 #[tokio::test]
-async fn a_page_that_was_fetched_and_not_applied_is_fetched_again() {
+async fn an_unapplied_page_is_fetched_again() {
     let harness = one_chain();
     let run = harness.sync_pages(3).await.expect("three pages");
     assert!(run.fetch().await.expect("a page"));
-    assert!(run.fetch().await.expect("the same page"), "a write is pending: no request is made");
-    assert_eq!(harness.sandbox.stats().data_requests, 4);
+    assert!(run.fetch().await.expect("the same page"), "a pending write needs no request");
+    assert_eq!(harness.requests(), 4);
     drop(run);
     let report = harness.sync().await.expect("a sync");
-    assert!(report.complete && equals_truth(&harness));
-    assert_eq!(harness.sandbox.stats().data_requests, pages().await + 1);
+    assert!(report.complete && harness.equals_truth());
+    assert_eq!(harness.requests(), pages().await + 1);
 }
 
 #[tokio::test]
-async fn a_page_that_could_not_be_applied_stays_pending() {
+async fn a_page_rejected_for_space_stays_pending() {
     let harness = one_chain();
     let run = harness.begin().expect("a run");
     assert!(run.fetch().await.expect("a page"));
@@ -192,14 +182,14 @@ async fn a_page_that_could_not_be_applied_stays_pending() {
         assert!(harness.target.state("feed").expect("a target").is_none(), "nothing was written");
     }
     assert_eq!(run.apply().expect("space").pages, 1);
-    assert!(run.finish().await.expect("the rest").complete && equals_truth(&harness));
-    assert_eq!(harness.sandbox.stats().data_requests, pages().await);
+    assert!(run.finish().await.expect("the rest").complete && harness.equals_truth());
+    assert_eq!(harness.requests(), pages().await);
 }
 
 #[tokio::test]
-async fn a_fetch_that_is_dropped_leaves_the_chain_as_it_was() {
-    // A fetch that is dropped may cost a token request each time. Above the limit the client would
-    // pause, which moves the clock, and the truth would have points that were not there to be read.
+async fn a_dropped_fetch_does_not_change_the_chain() {
+    // A dropped fetch may cost a token request. Above the limit the client would pause and move the
+    // clock. The truth would then contain points that could not be read.
     let options = Options { token_requests_per_minute: 10_000, ..Options::default() };
     let harness = one_chain_of(options);
     let began = harness.now();
@@ -207,37 +197,35 @@ async fn a_fetch_that_is_dropped_leaves_the_chain_as_it_was() {
     assert!(dropped > 20, "only {dropped} were dropped");
     let report = run.report().expect("a report");
     assert_eq!(harness.now(), began, "a request was retried");
-    assert!(report.complete && equals_truth(&harness));
+    assert!(report.complete && harness.equals_truth());
     assert_eq!(report.pages(), pages().await);
-    // Dropped requests may have been sent or not: the ledger may count too many, never too few.
-    let (ours, theirs) = (harness.client.data_requests(), harness.sandbox.stats().data_requests);
+    // A dropped request may have been sent. The ledger may count too many requests, but never too few.
+    let (ours, theirs) = (harness.client.data_requests(), harness.requests());
     assert!(ours >= theirs && ours <= theirs + dropped, "{ours} {theirs} {dropped}");
 }
 
 #[tokio::test]
-async fn an_error_in_the_middle_of_a_chain_leaves_the_run_usable() {
+async fn a_run_is_usable_after_an_error() {
     let harness = one_chain();
     let run = harness.sync_pages(3).await.expect("three pages");
-    let body = "{}".into();
-    let effect = Effect::Reply { status: 403, headers: vec![], body };
-    harness.sandbox.fault(on_data(When::Nth(1), effect));
+    harness.sandbox.fault(on_data(When::Nth(1), reply(403)));
     assert!(run.fetch().await.is_err());
     let report = run.finish().await.expect("the run continues");
-    assert!(report.complete && equals_truth(&harness));
-    assert_eq!(harness.sandbox.stats().data_requests, pages().await + 1);
+    assert!(report.complete && harness.equals_truth());
+    assert_eq!(harness.requests(), pages().await + 1);
 }
 
 #[tokio::test]
-async fn a_range_of_several_windows_that_the_service_rejects_is_read_window_by_window() {
+async fn a_range_rejected_as_too_long_is_divided() {
     let input = FeedInput { page_size: Some(5_000), settle_lag: seconds(0), ..input() };
-    let harness = Harness::new(Options { lateness: false, ..Options::default() }, input);
+    let harness = Harness::without_lateness(input);
     let refusal = Effect::Reply { status: 400, headers: vec![], body: r#"{"error":"no"}"#.into() };
     // The last window is read first, then the two before it in one chain.
     harness.sandbox.fault(on_data(When::Nth(2), refusal.clone()));
     let report = harness.sync().await.expect("a sync");
-    assert!(report.complete && equals_truth(&harness));
+    assert!(report.complete && harness.equals_truth());
     assert_eq!((report.requests, report.feeds[0].chains), (4, 3));
-    // The limit is kept: windows that become due together are not read in one chain.
+    // The limit is kept, so windows that become due together are several chains.
     harness.advance(4 * DAY);
     let planned = harness.plan().tasks;
     assert!(planned.len() > 10, "{planned:?}");
@@ -245,34 +233,33 @@ async fn a_range_of_several_windows_that_the_service_rejects_is_read_window_by_w
     assert_eq!(long, None, "longer than a window and its overlap");
     harness.sandbox.fault(on_data(When::Nth(1), refusal));
     assert_eq!(harness.sync().await.expect_err("refused").kind(), Kind::RequestRejected);
-    assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
+    assert!(harness.sync().await.expect("a sync").complete && harness.equals_truth());
 }
 
 #[tokio::test]
-async fn a_range_of_several_windows_is_not_cut_for_a_refusal_that_is_not_about_its_length() {
+async fn other_rejections_do_not_divide_a_range() {
     let input = FeedInput { page_size: Some(5_000), settle_lag: seconds(0), ..input() };
-    let harness = Harness::new(Options { lateness: false, ..Options::default() }, input);
-    let refusal = Effect::Reply { status: 404, headers: vec![], body: Vec::new().into() };
-    harness.sandbox.fault(on_data(When::Nth(2), refusal));
+    let harness = Harness::without_lateness(input);
+    harness.sandbox.fault(on_data(When::Nth(2), reply(404)));
     assert_eq!(harness.sync().await.expect_err("refused").kind(), Kind::RequestRejected);
-    assert_eq!(harness.sandbox.stats().data_requests, 2, "each chain once");
+    assert_eq!(harness.requests(), 2, "each chain once");
     let report = harness.sync().await.expect("a sync");
-    assert!(report.complete && equals_truth(&harness));
+    assert!(report.complete && harness.equals_truth());
     assert_eq!(report.requests, 1, "two windows in one chain");
 }
 
 #[tokio::test]
-async fn what_is_asked_for_again_is_read_after_the_chain_that_an_older_run_began() {
+async fn a_reread_follows_an_unfinished_chain() {
     let (mut harness, pages) = (one_chain(), pages().await);
     drop(harness.sync_pages(4).await.expect("four pages"));
     harness.settings.reread = vec![(at("2026-11-01T00:00:00Z"), at("2026-11-01T18:00:00Z"))];
     let report = harness.sync().await.expect("a sync");
-    assert!(report.complete && equals_truth(&harness));
+    assert!(report.complete && harness.equals_truth());
     assert_eq!((report.requests, report.feeds[0].chains), (pages - 4 + pages, 2));
 }
 
 #[tokio::test]
-async fn a_chain_whose_window_has_become_due_is_not_resumed() {
+async fn a_chain_of_a_due_window_restarts() {
     let harness = one_chain();
     drop(harness.sync_pages(3).await.expect("three pages"));
     harness.advance(4 * DAY);
@@ -282,14 +269,14 @@ async fn a_chain_whose_window_has_become_due_is_not_resumed() {
     let first_after = log.iter().find(|one| one.at.duration_since(log[0].at).as_hours() > 24);
     let after = log.iter().filter(|one| one.at.duration_since(log[0].at).as_hours() > 24);
     assert!(first_after.is_some());
-    // No request of that range has its old cursor.
-    let of_the_old = after.filter(|one| one.query.contains("to=2026-11-01T18"));
-    assert_eq!(of_the_old.count(), 0);
+    // No request of that range uses the old cursor.
+    let resumed = after.filter(|one| one.query.contains("to=2026-11-01T18"));
+    assert_eq!(resumed.count(), 0);
     assert_eq!(harness.state().unfinished_chains(), 0);
 }
 
 #[tokio::test]
-async fn the_debug_text_of_a_run_contains_no_cursor() {
+async fn a_runs_debug_text_contains_no_cursor() {
     let harness = one_chain();
     let run = harness.sync_pages(3).await.expect("three pages");
     assert!(run.fetch().await.expect("a page"));

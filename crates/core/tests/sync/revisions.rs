@@ -1,4 +1,4 @@
-//! Points that arrive, are revised or are withdrawn after a read (§4.4.6, §4.5.4, §4.5.5).
+//! Points that arrive, are revised or are withdrawn after a read.
 
 use siteline_core::sync::{Feed, FeedInput, WindowState};
 use siteline_sandbox::{AsOf, Identity, Options, Point};
@@ -31,7 +31,7 @@ fn loaded(overlap: u64) -> Harness {
 }
 
 #[tokio::test]
-async fn s10_changes_after_a_read_are_stored_after_the_lateness() {
+async fn s10_late_changes_are_stored_after_the_lateness() {
     let mut harness = loaded(0);
     assert!(harness.sync().await.expect("a sync").complete);
     // A new value, a new point, and a withdrawn one.
@@ -48,7 +48,7 @@ async fn s10_changes_after_a_read_are_stored_after_the_lateness() {
 }
 
 #[tokio::test]
-async fn s10_a_point_that_a_later_complete_read_lacks_is_flagged_until_it_returns() {
+async fn s10_a_missing_point_is_flagged_until_it_returns() {
     let mut harness = loaded(0);
     harness.sync().await.expect("a sync");
     let gone = at("2026-11-01T05:00:00Z");
@@ -62,7 +62,7 @@ async fn s10_a_point_that_a_later_complete_read_lacks_is_flagged_until_it_return
 }
 
 #[tokio::test]
-async fn p6_pages_of_a_chain_before_its_restart_do_not_count() {
+async fn p6_pages_before_a_restart_do_not_count() {
     let harness = loaded(0);
     drop(harness.sync_pages(2).await.expect("two pages"));
     let gone = at("2026-11-01T12:00:00Z").as_microsecond();
@@ -90,10 +90,10 @@ async fn p10_the_overlap_brings_slightly_late_points() {
 }
 
 #[tokio::test]
-async fn p10_points_that_move_between_pages_are_correct_after_the_lateness() {
+async fn p10_points_moving_between_pages_become_correct() {
     for seed in 0..u64::from(trials(20)) {
         let mut harness = Harness::new(Options { seed, ..Options::default() }, input());
-        // The service's data change during the chain: time passes with each page.
+        // Time passes with each page, so the data changes during the chain.
         let run = harness.begin().expect("a run");
         while run.fetch().await.expect("a page") {
             run.apply().expect("space");
@@ -106,7 +106,7 @@ async fn p10_points_that_move_between_pages_are_correct_after_the_lateness() {
 }
 
 #[tokio::test]
-async fn a_window_is_unread_then_provisional_then_settling_then_settled() {
+async fn a_window_passes_through_all_states() {
     let mut harness = Harness::new(Options::default(), input());
     let first = at("2026-11-01T06:00:00Z");
     let state = |harness: &Harness| {
@@ -129,11 +129,11 @@ async fn a_window_is_unread_then_provisional_then_settling_then_settled() {
 }
 
 #[tokio::test]
-async fn an_empty_window_that_was_read_is_not_unread() {
+async fn an_empty_window_counts_as_read() {
     let mut harness = loaded(0);
     harness.settings.until = Some(at("2026-11-01T06:00:00Z"));
     harness.sandbox.load_points(3_600, vec![(series(2), Vec::new())]).expect("nothing");
-    harness.feed = siteline_core::sync::Feed::new(FeedInput {
+    harness.feed = Feed::new(FeedInput {
         name: "empty".to_owned(),
         interval_seconds: Some(3_600),
         filters: vec![("tagGuid".to_owned(), vec!["tag-2".to_owned()])],
@@ -148,7 +148,7 @@ async fn an_empty_window_that_was_read_is_not_unread() {
 }
 
 #[tokio::test]
-async fn s21_what_comes_after_the_lateness_is_found_by_audits_counted_and_stored() {
+async fn s21_audits_find_and_store_late_points() {
     let mut harness = loaded(0);
     let input = FeedInput { audit_pages: 20, ..harness.feed.input().clone() };
     harness.feed = Feed::new(input).expect("a feed");
@@ -168,7 +168,7 @@ async fn s21_what_comes_after_the_lateness_is_found_by_audits_counted_and_stored
         let applied = report.feeds[0].applied;
         assert!(applied.inserted == 0 && applied.flagged == 0, "{applied:?}");
     }
-    // What an audit has found the window's own read brings: each point is counted once at most.
+    // The next read of the window returns the audited points, so each point is counted at most once.
     assert!((2..=34).contains(&late), "{late}");
     harness.settle().await;
 }

@@ -1,5 +1,5 @@
-//! Ranges whose chain the service does not end: begun again a bounded number of times, then set aside
-//! for a day, while the rest is read.
+//! Ranges with a chain that the service does not end. They are restarted a limited number of times, then
+//! set aside for a day. The other ranges are read.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -11,32 +11,20 @@ use siteline_core::sync::{
     FeedInput, ReadSpec, SkippedRange, SyncReport, SyncSettings, WindowState,
 };
 use siteline_core::{Error, Kind};
-use siteline_sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
+use siteline_sandbox::{AsOf, Effect, Fault, When};
 
-use crate::harness::{DAY, HOUR, Harness, at, input, seconds};
+use crate::harness::{DAY, HOUR, Harness, at, input, on_data, seconds};
 use crate::target::{Key, Stored, TestTarget, Values};
 
-/// Two days in windows of six hours, of which the newest six hours are read first.
+/// Two days in windows of six hours. The newest window is read first.
 fn two_days() -> Harness {
     let input = FeedInput { settle_lag: seconds(0), page_size: Some(5), ..input() };
-    let harness = Harness::new(Options { lateness: false, ..Options::default() }, input);
+    let harness = Harness::without_lateness(input);
     harness.advance(DAY + 6 * HOUR);
     harness
 }
 
-fn on_data(when: When, effect: Effect) -> Fault {
-    Fault { on: Endpoint::Data, when, effect }
-}
-
-fn requests(harness: &Harness) -> u64 {
-    harness.sandbox.stats().data_requests
-}
-
-fn equals_truth(harness: &Harness) -> bool {
-    harness.stored(harness.now()) == harness.truth(harness.now(), AsOf::Now)
-}
-
-/// The cursor of each page is longer than a URL can be.
+/// The cursor of each page is too long for a URL.
 fn long_cursors(times: u64) -> Fault {
     let cursor = "x".repeat(66_000).into();
     let effect = Effect::Members(vec![("nextCursor".to_owned(), Some(cursor))]);
@@ -53,7 +41,7 @@ fn first_again(report: &SyncReport) -> &SkippedRange {
 }
 
 #[tokio::test]
-async fn p13_p4_a_cursor_that_is_too_long_is_begun_once_more_and_then_set_aside() {
+async fn p13_p4_too_long_cursors_pause_their_range() {
     let mut harness = two_days();
     harness.sandbox.fault(long_cursors(2));
     let error = harness.sync().await.expect_err("one window cannot be read");
@@ -66,8 +54,8 @@ async fn p13_p4_a_cursor_that_is_too_long_is_begun_once_more_and_then_set_aside(
         let log = harness.sandbox.stats().log;
         log.iter().filter(|one| one.query.contains("to=2026-11-03T00")).count()
     };
-    assert_eq!(of_newest(&harness), 2, "begun twice, each page counted, the long URL not sent");
-    assert_eq!(harness.client.data_requests(), requests(&harness));
+    assert_eq!(of_newest(&harness), 2, "two starts, and the long URL was not sent");
+    assert_eq!(harness.client.data_requests(), harness.requests());
 
     // The other windows were read.
     let (newest, truth) = (at("2026-11-02T18:00:00Z"), harness.truth(harness.now(), AsOf::Now));
@@ -82,7 +70,7 @@ async fn p13_p4_a_cursor_that_is_too_long_is_begun_once_more_and_then_set_aside(
     assert_eq!((aside.len(), aside[0].state), (1, WindowState::Unread));
     assert_eq!((aside[0].start, aside[0].end), (newest, at("2026-11-03T00:00:00Z")));
 
-    // It is not paid for at the next runs, which say so.
+    // The next runs do not pay for it again, and report it.
     for _ in 0..3 {
         let report = harness.sync().await.expect("a sync");
         assert!(!report.complete && report.requests == 0, "{report:?}");
@@ -98,11 +86,11 @@ async fn p13_p4_a_cursor_that_is_too_long_is_begun_once_more_and_then_set_aside(
     let report = harness.sync().await.expect("a sync");
     assert!(!report.complete && report.requests > 0 && of_newest(&harness) == 2);
 
-    // It is tried again when it is asked for.
+    // It is retried on request.
     harness.settings.reread = vec![(newest, at("2026-11-03T00:00:00Z"))];
     assert_eq!(harness.plan().skipped, 0);
     let report = harness.sync().await.expect("a sync");
-    assert!(report.complete && report.feeds[0].skipped.is_empty() && equals_truth(&harness));
+    assert!(report.complete && report.feeds[0].skipped.is_empty() && harness.equals_truth());
 }
 
 #[tokio::test]
@@ -111,109 +99,109 @@ async fn p13_after_a_day_a_range_is_tried_again() {
     harness.sandbox.fault(long_cursors(2));
     harness.sync().await.expect_err("one window cannot be read");
     harness.advance(DAY - 1);
-    // Planning for another time changes nothing: the service's time counts.
+    // Only the service's time counts, not the planning time.
     harness.settings.now = Some(at("2026-11-02T23:00:00Z"));
     let report = harness.sync().await.expect("a sync");
     assert!(!report.complete, "{report:?}");
     harness.settings.now = None;
     harness.advance(1);
     let report = harness.sync().await.expect("a sync");
-    assert!(report.complete && equals_truth(&harness));
+    assert!(report.complete && harness.equals_truth());
     assert!(harness.windows().iter().all(|window| window.skipped_until.is_none()));
 }
 
 #[tokio::test]
-async fn p13_p6_a_range_whose_cursors_are_refused_or_repeated_is_set_aside() {
+async fn p13_p6_rejected_or_repeated_cursors_pause_their_range() {
     for (effect, kind) in
         [(Effect::ForgetCursors, Kind::CursorRejected), (Effect::CycleCursors(1), Kind::CursorLoop)]
     {
         let harness = two_days();
         let when = When::Times { count: 6, skip: 0 };
         harness.sandbox.fault(on_data(when, effect));
-        // Where cursors are forgotten, only every second request has one.
+        // If cursors are forgotten, only every second request has one.
         let error = harness.sync().await.expect_err("one window cannot be read");
         assert_eq!(error.kind(), kind);
-        let (before, report) = (requests(&harness), harness.sync().await.expect("a sync"));
-        assert_eq!((requests(&harness), only(&report).error.clone()), (before, kind.to_string()));
+        let (before, report) = (harness.requests(), harness.sync().await.expect("a sync"));
+        assert_eq!((harness.requests(), only(&report).error.clone()), (before, kind.to_string()));
         harness.advance(DAY);
-        assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
+        assert!(harness.sync().await.expect("a sync").complete && harness.equals_truth());
     }
 }
 
 #[tokio::test]
-async fn p14_a_chain_without_an_end_is_paid_for_once_a_day_at_most() {
+async fn p14_an_endless_chain_costs_once_a_day() {
     let mut harness = two_days();
-    // An empty page with a new cursor, for ever.
+    // Each page is empty and has a new cursor.
     harness.sandbox.fault(on_data(When::Every(1), Effect::EmptyPage));
     harness.settings.until = Some(at("2026-11-01T06:00:00Z"));
     let error = harness.sync().await.expect_err("no end");
-    assert_eq!((error.kind(), requests(&harness)), (Kind::EndlessChain, 1_024));
+    assert_eq!((error.kind(), harness.requests()), (Kind::EndlessChain, 1_024));
     let text = error.to_string();
     for part in ["1024 pages were read (how many to expect was not known)", "counted", "window="] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let report = harness.sync().await.expect("a sync");
-    assert_eq!((requests(&harness), only(&report).pages), (1_024, 1_024));
+    assert_eq!((harness.requests(), only(&report).pages), (1_024, 1_024));
     harness.sandbox.clear_faults();
     harness.settings.until = None;
     let report = harness.sync().await.expect("the other windows");
     assert!(!report.complete && report.feeds[0].skipped.len() == 1);
     harness.settings.reread = vec![(at("2026-11-01T00:00:00Z"), at("2026-11-01T06:00:00Z"))];
-    assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
-    // Once the number of pages is known, ten times as many are read.
+    assert!(harness.sync().await.expect("a sync").complete && harness.equals_truth());
+    // With an estimate, ten times the expected pages are read.
     harness.settings.reread.clear();
     harness.advance(6 * HOUR);
     harness.sandbox.fault(on_data(When::Every(1), Effect::EmptyPage));
-    let before = requests(&harness);
+    let before = harness.requests();
     let pages = harness.plan().tasks.into_iter().map(|task| task.pages.expect("known").max(10));
     let expected: u64 = pages.sum();
     assert_eq!(harness.sync().await.expect_err("no end").kind(), Kind::EndlessChain);
-    assert_eq!(requests(&harness) - before, 10 * expected);
+    assert_eq!(harness.requests() - before, 10 * expected);
 }
 
 #[tokio::test]
-async fn p14_three_chains_without_an_end_leave_a_feed_alone_for_a_day() {
+async fn p14_three_endless_chains_pause_a_feed() {
     let mut harness = two_days();
     harness.sandbox.fault(on_data(When::Every(1), Effect::EmptyPage));
     assert_eq!(harness.sync().await.expect_err("no end").kind(), Kind::EndlessChain);
-    assert_eq!(requests(&harness), 3 * 1_024);
+    assert_eq!(harness.requests(), 3 * 1_024);
     for _ in 0..3 {
         harness.advance(6 * HOUR);
         assert_eq!(harness.plan().tasks, []);
         let report = harness.sync().await.expect("a sync");
-        assert_eq!((requests(&harness), report.feeds[0].skipped.len()), (3 * 1_024, 3));
+        assert_eq!((harness.requests(), report.feeds[0].skipped.len()), (3 * 1_024, 3));
         assert!(!report.complete && report.tasks.len() > 1);
         assert_eq!(report.resumes_at, Some(first_again(&report).until));
     }
-    // It is read when it is asked for, and after the day.
+    // It is read on request, and after the day.
     harness.sandbox.clear_faults();
     harness.settings.reread = vec![(at("2026-11-01T00:00:00Z"), at("2026-11-01T06:00:00Z"))];
     assert!(harness.sync().await.expect("a sync").requests > 0);
     harness.settings.reread.clear();
     harness.advance(6 * HOUR);
-    assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
+    assert!(harness.sync().await.expect("a sync").complete && harness.equals_truth());
 }
 
 #[tokio::test]
-async fn p14_the_pages_of_an_endless_chain_are_counted_over_runs() {
+async fn p14_endless_chain_pages_are_counted_over_runs() {
     let mut harness = two_days();
     harness.sandbox.fault(on_data(When::Every(1), Effect::EmptyPage));
     harness.settings.until = Some(at("2026-11-01T06:00:00Z"));
     let mut runs = 0;
-    while requests(&harness) < 990 {
+    while harness.requests() < 990 {
         drop(harness.sync_pages(90).await.expect("pages"));
         runs += 1;
     }
     assert_eq!(harness.sync().await.expect_err("no end").kind(), Kind::EndlessChain);
-    assert_eq!((runs, requests(&harness)), (11, 1_024));
+    assert_eq!((runs, harness.requests()), (11, 1_024));
 }
 
 #[tokio::test]
-async fn p13_s16_what_is_set_aside_is_unread_and_its_points_are_left_out() {
+async fn p13_s16_paused_ranges_are_unread() {
     let mut harness = two_days();
     let stored = Arc::new(Stored::new());
     harness.target = stored.clone();
-    // The newest window ends with a cursor that is too long, after two pages.
+    // The newest window ends after two pages with a cursor that is too long.
     let cursor = "x".repeat(66_000).into();
     let effect = Effect::Members(vec![("nextCursor".to_owned(), Some(cursor))]);
     for nth in [2, 4] {
@@ -227,18 +215,18 @@ async fn p13_s16_what_is_set_aside_is_unread_and_its_points_are_left_out() {
     let spec = read((Some(newest), Some(at("2026-11-02T22:00:00Z"))));
     let error = spec.open(stored.store()).expect_err("it was never read");
     assert_eq!(error.kind(), Kind::UnreadRange);
-    // Without a range as well, though ten of its points are stored.
+    // The same applies without a range, although ten of its points are stored.
     assert!(harness.stored(harness.now()).keys().any(|(_, at)| *at >= newest.as_microsecond()));
     let whole = read((None, None)).open(stored.store()).expect("what was read");
     assert_eq!(whole.coverage.unread.iter().count(), 1);
     assert!(whole.warning.is_some_and(|warning| warning.contains("2026-11-02T18:00:00Z")));
 
-    // An hour later the window is a gap: the error says what helps.
+    // An hour later the window is a gap. The error names the next step.
     harness.advance(HOUR);
     harness.sync().await.expect("the rest");
     let spec = read((Some(at("2026-11-02T12:00:00Z")), Some(at("2026-11-03T00:30:00Z"))));
     let text = spec.open(stored.store()).expect_err("a gap").to_string();
-    assert!(text.contains("2026-11-04T00:00:00Z, or at once with reread="), "{text}");
+    assert!(text.contains("2026-11-04T00:00:00Z, or immediately with reread="), "{text}");
 }
 
 /// A target that cannot store the first page with a point in a range.
@@ -287,7 +275,7 @@ impl TestTarget for Picky {
 }
 
 #[tokio::test]
-async fn values_that_a_target_cannot_store_set_their_range_aside() {
+async fn unstorable_values_pause_their_range() {
     let bounds = [at("2026-11-02T08:00:00Z"), at("2026-11-02T08:05:00Z")];
     let [first, end] = bounds.map(Timestamp::as_microsecond);
     for concurrency in [1, 4] {
@@ -300,10 +288,10 @@ async fn values_that_a_target_cannot_store_set_their_range_aside() {
         assert!(text.contains("no such text\n2026-11-0"), "{text}");
         assert!(error.context().spans.is_empty());
 
-        // All else was stored, and the range is not paid for again.
-        let spent = requests(&harness);
-        let report = harness.sync().await.expect("it is left out");
-        assert_eq!(requests(&harness), spent, "{concurrency}");
+        // Everything else was stored, and the range is not paid for again.
+        let spent = harness.requests();
+        let report = harness.sync().await.expect("it is skipped");
+        assert_eq!(harness.requests(), spent, "{concurrency}");
         let aside = only(&report);
         assert!(aside.start <= bounds[0] && bounds[1] <= aside.end && aside.error == "StoreError");
         let outside =

@@ -1,13 +1,13 @@
-//! How much of the daily allowance a run spends, in which order, and what it reserves (§4.5.6, §8).
+//! The requests that a run spends and reserves, and their order.
 
 use jiff::Timestamp;
 use siteline_base::clock::Clock;
 use siteline_core::Kind;
 use siteline_core::client::ClientSettings;
 use siteline_core::sync::{Feed, FeedInput, Why};
-use siteline_sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
+use siteline_sandbox::{AsOf, Endpoint, Options, When};
 
-use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input};
+use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, on_data, reply};
 
 fn limited(limit: u64) -> Harness {
     with(Options { lateness: false, ..Options::default() }, |settings| {
@@ -27,18 +27,14 @@ async fn no_request_is_made_without_a_new_bucket() {
     for pause in [0, MINUTE, MINUTE] {
         harness.advance(pause);
         let report = harness.sync().await.expect("a sync");
-        assert_eq!(
-            (report.requests, report.complete),
-            (0, true),
-            "the newest bucket is not polled"
-        );
+        assert_eq!((report.requests, report.complete), (0, true), "no poll of the newest bucket");
     }
     harness.advance(10 * MINUTE);
     assert_eq!(harness.sync().await.expect("a sync").requests, 1);
 }
 
 #[tokio::test]
-async fn a_spent_allowance_ends_a_run_after_a_page_and_the_next_day_continues() {
+async fn a_run_continues_after_the_allowance_resets() {
     let harness = limited(6);
     let report = harness.sync().await.expect("it returns");
     assert!(!report.complete && !report.tasks.is_empty());
@@ -55,7 +51,7 @@ async fn a_spent_allowance_ends_a_run_after_a_page_and_the_next_day_continues() 
 }
 
 #[tokio::test]
-async fn b5_no_request_is_made_where_the_ledger_has_none_left() {
+async fn b5_no_request_without_a_remaining_allowance() {
     let harness = limited(0);
     let report = harness.sync().await.expect("it returns");
     assert_eq!((report.requests, report.complete), (0, false));
@@ -64,7 +60,7 @@ async fn b5_no_request_is_made_where_the_ledger_has_none_left() {
 }
 
 #[tokio::test]
-async fn an_allowance_that_only_the_service_knows_ends_a_run_in_the_same_way() {
+async fn the_services_own_allowance_ends_a_run() {
     let harness = with(Options { daily_allowance: Some(5), ..Options::default() }, |_| {});
     let report = harness.sync().await.expect("it returns");
     assert!(!report.complete);
@@ -76,7 +72,7 @@ async fn an_allowance_that_only_the_service_knows_ends_a_run_in_the_same_way() {
 }
 
 #[tokio::test]
-async fn b13_a_plan_makes_no_request_and_lists_what_is_read() {
+async fn b13_a_plan_makes_no_request() {
     let harness = limited(1_000);
     let plan = harness.plan();
     assert_eq!((plan.pages, harness.sandbox.stats().token_requests), (None, 0));
@@ -103,33 +99,26 @@ async fn b13_a_plan_shows_that_it_exceeds_the_allowance() {
 }
 
 #[tokio::test]
-async fn filling_reserves_the_pages_of_windows_that_become_due_today() {
-    let harness = with(Options { lateness: false, ..Options::default() }, |settings| {
-        settings.daily_allowance = Some(30);
-    });
-    // Windows of six hours with four pages each, which become due two days after their end.
+async fn filling_reserves_pages_for_due_windows() {
+    let mut harness = limited(30);
+    // Each window of six hours has four pages and becomes due two days after its end.
     harness.sync().await.expect("a sync");
     harness.advance(DAY);
     harness.sync().await.expect("a sync");
     harness.advance(11 * HOUR);
-    // At 05:00 of the third day: two windows of the first day become due on this day.
-    let mut harness = harness;
+    // It is 05:00 of the third day. Two windows of the first day become due on this day.
     let since = at("2026-10-20T00:00:00Z");
     let older = FeedInput { name: "older".to_owned(), since, ..input() };
-    let feeds = [harness.feed.clone(), Feed::new(older).expect("a feed")];
-    let plan =
-        siteline_core::sync::plan(&harness.client, &*harness.target, &feeds, &harness.settings);
-    let reserve = plan.expect("a plan").reserve;
+    harness.others = vec![Feed::new(older).expect("a feed")];
+    let reserve = harness.plan().reserve;
     assert!((4..=16).contains(&reserve), "{reserve}");
-    let target = std::sync::Arc::clone(&harness.target);
-    let run =
-        siteline_core::sync::Run::begin(&harness.client, target, &feeds, harness.settings.clone());
-    let report = run.expect("a run").finish().await.expect("it returns");
+    let report = harness.sync().await.expect("it returns");
+    harness.others.clear();
     assert!(!report.complete);
     assert!(report.tasks.iter().all(|task| task.why == Why::Backfill || task.why == Why::Resume));
     assert_eq!(report.allowance.left, Some(reserve), "{report:?}");
     assert_eq!(report.resumes_at, Some(at("2026-11-04T00:00:00Z")));
-    // The reserve is enough when the windows are due.
+    // The reserve is sufficient when the windows are due.
     harness.settings.until = Some(at("2026-11-03T00:00:00Z"));
     harness.advance(8 * HOUR);
     let report = harness.sync().await.expect("a sync");
@@ -137,7 +126,7 @@ async fn filling_reserves_the_pages_of_windows_that_become_due_today() {
 }
 
 #[tokio::test]
-async fn fresh_data_is_read_each_day_however_much_there_is_to_fill() {
+async fn fresh_data_is_read_before_filling() {
     let mut harness = limited(21);
     let since = at("2026-10-01T00:00:00Z");
     harness.feed = Feed::new(FeedInput { since, ..input() }).expect("a feed");
@@ -156,15 +145,11 @@ async fn fresh_data_is_read_each_day_however_much_there_is_to_fill() {
 }
 
 #[tokio::test]
-async fn a_repeat_that_would_spend_the_reserve_defers_only_its_chain() {
-    let harness = with(Options { lateness: false, ..Options::default() }, |settings| {
-        settings.daily_allowance = Some(24);
-    });
+async fn a_retry_within_the_reserve_defers_its_chain() {
+    let harness = limited(24);
     harness.sync().await.expect("a sync");
     harness.advance(DAY + 11 * HOUR);
-    let everything = Effect::Reply { status: 503, headers: vec![], body: "{}".into() };
-    let fault = Fault { on: Endpoint::Data, when: When::Every(1), effect: everything };
-    harness.sandbox.fault(fault);
+    harness.sandbox.fault(on_data(When::Every(1), reply(503)));
     let report = loop {
         match harness.sync().await {
             Ok(report) => break report,
@@ -172,7 +157,7 @@ async fn a_repeat_that_would_spend_the_reserve_defers_only_its_chain() {
         }
     };
     harness.sandbox.clear_faults();
-    // Each chain that does not fill was tried exactly once.
+    // Each chain that does not fill was requested exactly once.
     assert!(!report.complete && report.allowance.left > Some(0), "{report:?}");
     let urgent = report.tasks.iter().filter(|task| task.why != Why::Backfill).count();
     assert_eq!((report.requests, report.pages()), (urgent as u64, 0), "{report:?}");
@@ -183,7 +168,7 @@ async fn a_repeat_that_would_spend_the_reserve_defers_only_its_chain() {
 }
 
 #[tokio::test]
-async fn requested_ranges_come_first_then_fresh_then_due_ones() {
+async fn requested_then_fresh_then_due_ranges() {
     let mut harness = limited(1_000);
     harness.settings.until = Some(at("2026-11-01T09:00:00Z"));
     harness.sync().await.expect("a sync");
@@ -198,9 +183,8 @@ async fn requested_ranges_come_first_then_fresh_then_due_ones() {
         .filter(|one| one.path.ends_with("/data") && !one.query.contains("cursor"))
         .map(|one| one.query.split("from=").nth(1).expect("a start")[..13].to_owned())
         .collect();
-    let edge = ["2026-11-01T02", "2026-11-04T12"];
-    assert_eq!(begun[..2], edge, "{begun:?}");
-    assert_eq!(begun[2], "2026-11-01T00", "settling, without what was just read");
+    assert_eq!(begun[..2], ["2026-11-01T02", "2026-11-04T12"], "{begun:?}");
+    assert_eq!(begun[2], "2026-11-01T00", "settling, without the reread range");
     let end = at("2026-11-04T17:50:00Z");
     assert!(harness.stored(end) == harness.truth(end, AsOf::Now));
 }

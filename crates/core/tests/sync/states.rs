@@ -4,20 +4,19 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use jiff::SignedDuration;
-use siteline_base::clock::Clock;
 use siteline_core::Kind;
 use siteline_core::data::Identity;
-use siteline_core::sync::{Feed, FeedInput, FeedState, Run, SyncSettings, WindowState};
-use siteline_sandbox::{AsOf, Options};
+use siteline_core::sync::{Feed, FeedInput, FeedState, WindowState};
+use siteline_sandbox::AsOf;
 
-use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, seconds};
+use crate::harness::{DAY, HOUR, Harness, MINUTE, at, client_of, input, seconds};
 
 fn harness() -> Harness {
-    Harness::new(Options { lateness: false, ..Options::default() }, input())
+    Harness::without_lateness(input())
 }
 
 #[tokio::test]
-async fn s6_a_second_run_of_a_feed_is_refused_at_once() {
+async fn s6_a_second_run_is_rejected_immediately() {
     let harness = harness();
     let first = harness.begin().expect("a run");
     assert_eq!(harness.begin().expect_err("locked").kind(), Kind::StoreBusy);
@@ -25,24 +24,19 @@ async fn s6_a_second_run_of_a_feed_is_refused_at_once() {
     harness.sync().await.expect("a sync");
 }
 
-/// The feed and another one of the same query, in this order.
-fn two_feeds(harness: &Harness) -> [Feed; 2] {
+/// Another feed with the same query.
+fn another(harness: &Harness) -> Feed {
     let other = FeedInput { name: "another".to_owned(), ..harness.feed.input().clone() };
-    [harness.feed.clone(), Feed::new(other).expect("a feed")]
+    Feed::new(other).expect("a feed")
 }
 
 #[tokio::test]
-async fn s20_a_run_waits_for_a_feed_and_plans_after_that() {
+async fn s20_a_run_plans_after_its_wait() {
     let harness = harness();
     let first = harness.begin().expect("a run");
-    let feeds = [harness.feed.clone()];
-    let wait = seconds(2 * MINUTE);
-    let begin = || {
-        let settings = SyncSettings::default();
-        Run::begin_when_free(&harness.client, harness.target.clone(), &feeds, settings, wait)
-    };
+    let begin = || harness.begin_when_free(2 * MINUTE);
     let before = harness.now();
-    let error = begin().await.expect_err("the other run goes on");
+    let error = begin().await.expect_err("held by the other run");
     assert_eq!(error.kind(), Kind::StoreBusy);
     assert!(error.to_string().contains("waited 120 s"), "{error}");
     assert_eq!(harness.now().duration_since(before), SignedDuration::from_mins(2));
@@ -55,16 +49,12 @@ async fn s20_a_run_waits_for_a_feed_and_plans_after_that() {
 }
 
 #[tokio::test]
-async fn s20_feeds_are_locked_in_the_order_of_their_names() {
-    let harness = harness();
-    let feeds = two_feeds(&harness);
+async fn s20_feeds_are_locked_in_name_order() {
+    let mut harness = harness();
+    harness.others = vec![another(&harness)];
     for (held, other, is_locked) in [("feed", "another", true), ("another", "feed", false)] {
         let lock = harness.target.lock(held).expect("free");
-        let settings = SyncSettings::default();
-        let wait = seconds(5 * MINUTE);
-        let run =
-            Run::begin_when_free(&harness.client, harness.target.clone(), &feeds, settings, wait);
-        let mut run = std::pin::pin!(run);
+        let mut run = std::pin::pin!(harness.begin_when_free(5 * MINUTE));
         assert!((&mut run).now_or_never().is_none());
         assert_eq!(harness.target.lock(other).is_err(), is_locked, "{other}");
         drop(lock);
@@ -73,49 +63,44 @@ async fn s20_feeds_are_locked_in_the_order_of_their_names() {
 }
 
 #[tokio::test]
-async fn s20_a_wait_ends_with_the_deadline_of_the_run() {
-    let harness = harness();
+async fn s20_the_deadline_ends_a_wait() {
+    let mut harness = harness();
     let _first = harness.begin().expect("a run");
-    let settings = SyncSettings { deadline: Some(seconds(9)), ..SyncSettings::default() };
-    let (target, feeds) = (harness.target.clone(), [harness.feed.clone()]);
-    let wait = seconds(5 * MINUTE);
-    let run = Run::begin_when_free(&harness.client, target, &feeds, settings, wait).await;
+    harness.settings.deadline = Some(seconds(9));
+    let run = harness.begin_when_free(5 * MINUTE).await;
     assert!(run.expect_err("locked").to_string().contains("waited 9 s"));
 }
 
 #[tokio::test]
-async fn a_changed_definition_is_refused_before_anything_is_sent() {
+async fn a_changed_definition_is_rejected_before_requests() {
     let mut harness = harness();
     harness.sync().await.expect("a sync");
-    let before = harness.sandbox.stats().data_requests;
+    let before = harness.requests();
     harness.feed = Feed::new(FeedInput { overlap: seconds(7_200), ..input() }).expect("a feed");
     let error = harness.begin().expect_err("changed");
     assert_eq!(error.kind(), Kind::FeedChanged);
     assert!(error.to_string().contains("overlap was 1h, is 2h"), "{error}");
-    let other = FeedInput { name: "other".to_owned(), ..harness.feed.input().clone() };
-    let feeds = [harness.feed.clone(), Feed::new(other).expect("a feed")];
-    let begun =
-        Run::begin(&harness.client, harness.target.clone(), &feeds, SyncSettings::default());
-    assert_eq!(begun.expect_err("changed").kind(), Kind::FeedChanged);
-    assert_eq!(harness.sandbox.stats().data_requests, before);
+    harness.others = vec![another(&harness)];
+    assert_eq!(harness.begin().expect_err("changed").kind(), Kind::FeedChanged);
+    harness.others.clear();
+    assert_eq!(harness.requests(), before);
     let state = harness.state().redefine(&harness.feed).expect("times may change");
     harness.target.replace_state("feed", &state.to_bytes());
-    harness.sync().await.expect("a sync: the refused runs have released their locks");
+    harness.sync().await.expect("a sync with free locks");
 }
 
 #[tokio::test]
-async fn a_duplicate_feed_and_an_empty_range_are_refused() {
+async fn duplicate_feeds_and_empty_ranges_are_rejected() {
     let mut harness = harness();
-    let feeds = [harness.feed.clone(), harness.feed.clone()];
-    let begun =
-        Run::begin(&harness.client, harness.target.clone(), &feeds, SyncSettings::default());
-    assert_eq!(begun.expect_err("twice").kind(), Kind::QueryError);
+    harness.others = vec![harness.feed.clone()];
+    assert_eq!(harness.begin().expect_err("twice").kind(), Kind::QueryError);
+    harness.others.clear();
     harness.settings.reread = vec![(at("2026-11-01T02:00:00Z"), at("2026-11-01T02:00:00Z"))];
     assert_eq!(harness.begin().expect_err("no range").kind(), Kind::QueryError);
 }
 
 #[tokio::test]
-async fn until_bounds_a_run_and_repeating_it_makes_no_request() {
+async fn until_limits_a_run() {
     let mut harness = harness();
     let until = at("2026-11-01T09:00:00Z");
     harness.settings.until = Some(until);
@@ -127,7 +112,7 @@ async fn until_bounds_a_run_and_repeating_it_makes_no_request() {
 }
 
 #[tokio::test]
-async fn a_bucket_that_begins_before_until_is_read_completely() {
+async fn a_bucket_across_until_is_read_completely() {
     let mut harness = harness();
     let until = at("2026-11-01T09:04:59Z");
     harness.settings.until = Some(until);
@@ -140,7 +125,7 @@ async fn a_bucket_that_begins_before_until_is_read_completely() {
 }
 
 #[tokio::test]
-async fn a_run_planned_for_the_future_ends_and_covers_nothing_of_it() {
+async fn a_run_never_covers_the_future() {
     let mut harness = harness();
     harness.settings.now = Some(at("2026-11-09T00:00:00Z"));
     let report = harness.sync().await.expect("it ends");
@@ -152,16 +137,16 @@ async fn a_run_planned_for_the_future_ends_and_covers_nothing_of_it() {
 }
 
 #[tokio::test]
-async fn feeds_are_read_in_one_run_and_reported_separately() {
-    let harness = harness();
+async fn feeds_are_reported_separately() {
+    let mut harness = harness();
     let other = FeedInput {
         name: "other".to_owned(),
         filters: vec![("machineId".to_owned(), vec!["M2".to_owned()])],
         ..input()
     };
-    let feeds = [harness.feed.clone(), Feed::new(other).expect("a feed")];
-    let settings = SyncSettings { deadline: Some(seconds(HOUR)), ..SyncSettings::default() };
-    let run = Run::begin(&harness.client, harness.target.clone(), &feeds, settings).expect("a run");
+    harness.others = vec![Feed::new(other).expect("a feed")];
+    harness.settings.deadline = Some(seconds(HOUR));
+    let run = harness.begin().expect("a run");
     assert!(!run.progress().done);
     let mut newest = None;
     while run.fetch().await.expect("a page") {
@@ -186,7 +171,7 @@ async fn feeds_are_read_in_one_run_and_reported_separately() {
 }
 
 #[tokio::test]
-async fn a_deadline_ends_a_run_and_the_next_run_continues() {
+async fn a_run_continues_after_a_deadline() {
     let mut harness = harness();
     harness.settings.deadline = Some(seconds(0));
     let error = harness.sync().await.expect_err("no time");
@@ -195,34 +180,20 @@ async fn a_deadline_ends_a_run_and_the_next_run_continues() {
     assert!(harness.sync().await.expect("a sync").complete);
 }
 
-/// A harness, the service's clock, and the client's clock, which is wrong by this many hours.
-fn with_clock(hours: i64) -> (Harness, Clock, Clock) {
-    with_clock_by(SignedDuration::from_hours(hours))
-}
-
-fn with_clock_by(wrong: SignedDuration) -> (Harness, Clock, Clock) {
-    let theirs = Clock::frozen_at(at("2026-11-01T18:00:00Z"));
-    let ours = Clock::frozen_at(theirs.wall().checked_add(wrong).expect("a time"));
-    let options = Options { lateness: false, ..Options::default() };
-    let input = FeedInput { since: at("2026-10-30T12:00:00Z"), ..input() };
-    let harness = Harness::with(options, input, theirs.clone(), ours.clone(), |_| {});
-    (harness, theirs, ours)
-}
-
 #[tokio::test]
-async fn s9_a_clock_that_is_a_day_behind_or_ahead_leaves_no_gap() {
+async fn s9_a_clock_one_day_off_leaves_no_gap() {
     for wrong in [-23, -5, 5, 23] {
-        let (mut harness, theirs, ours) = with_clock(wrong);
+        let (mut harness, theirs, ours) = Harness::with_clock(SignedDuration::from_hours(wrong));
         let report = harness.sync().await.expect("a sync");
         assert!(report.complete);
         let read = report.feeds[0].read_through.expect("something");
         assert!(read <= at("2026-11-01T17:50:10Z"), "{wrong} h: claims the future: {read}");
-        // The first reply corrects the time: the same run reads up to the service's time.
+        // The first reply corrects the time, and the same run reads up to the service's time.
         assert!(read >= at("2026-11-01T17:40:00Z"), "{wrong} h: {read}");
         // The clock is corrected, and another process continues.
         let right = SignedDuration::from_hours(-wrong);
         ours.step(right);
-        harness.client = crate::harness::client_of(&harness.sandbox, ours.clone(), |_| {});
+        harness.client = client_of(&harness.sandbox, ours.clone(), |_| {});
         for clock in [&theirs, &ours] {
             clock.advance(seconds(3 * HOUR));
         }
@@ -231,16 +202,14 @@ async fn s9_a_clock_that_is_a_day_behind_or_ahead_leaves_no_gap() {
             harness.windows().iter().any(|window| window.state == WindowState::Unread)
         };
         assert!(!unread(&harness), "{wrong} h: {:?}", harness.windows());
-        let shared = Clock::clone(&theirs);
-        harness.client = crate::harness::client_of(&harness.sandbox, shared, |_| {});
-
+        harness.client = client_of(&harness.sandbox, theirs.clone(), |_| {});
         harness.settle().await;
     }
 }
 
 #[tokio::test]
-async fn a_clock_that_is_seconds_ahead_does_not_make_a_chain_begin_later() {
-    let (harness, theirs, _) = with_clock_by(SignedDuration::from_secs(4));
+async fn a_fast_clock_does_not_delay_chains() {
+    let (harness, theirs, _) = Harness::with_clock(SignedDuration::from_secs(4));
     assert!(harness.sync().await.expect("a sync").complete);
     let began = harness.state().newest_read().expect("a read");
     let late = began.duration_since(theirs.wall());
@@ -248,15 +217,15 @@ async fn a_clock_that_is_seconds_ahead_does_not_make_a_chain_begin_later() {
 }
 
 #[tokio::test]
-async fn s9_after_a_clock_is_set_back_no_request_is_made_until_there_is_a_new_bucket() {
-    let (harness, theirs, ours) = with_clock(0);
+async fn s9_a_clock_set_back_causes_no_request() {
+    let (harness, theirs, ours) = Harness::with_clock(SignedDuration::ZERO);
     harness.sync().await.expect("a sync");
-    let requests = harness.sandbox.stats().data_requests;
+    let requests = harness.requests();
     // Both clocks are set back, so the client cannot detect it.
     theirs.step(SignedDuration::from_hours(-24));
     ours.step(SignedDuration::from_hours(-24));
     assert!(harness.sync().await.expect("a sync").complete);
-    assert_eq!(harness.sandbox.stats().data_requests, requests);
+    assert_eq!(harness.requests(), requests);
     for clock in [&theirs, &ours] {
         clock.advance(seconds(DAY + HOUR));
     }
@@ -267,7 +236,7 @@ async fn s9_after_a_clock_is_set_back_no_request_is_made_until_there_is_a_new_bu
 
 #[tokio::test]
 async fn s9_clocks_more_than_a_day_apart_cover_nothing() {
-    let (harness, theirs, ours) = with_clock(0);
+    let (harness, theirs, ours) = Harness::with_clock(SignedDuration::ZERO);
     drop(harness.sync_pages(2).await.expect("two pages"));
     let state = harness.state();
     // The cached token is still valid by both clocks.
@@ -304,7 +273,7 @@ async fn a_run_can_be_shared_by_threads() {
 }
 
 #[tokio::test]
-async fn the_error_of_a_damaged_state_names_its_feed() {
+async fn a_damaged_state_error_names_its_feed() {
     let harness = harness();
     harness.sync().await.expect("a sync");
     let mut bytes = harness.state().to_bytes();

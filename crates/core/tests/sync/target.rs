@@ -20,7 +20,7 @@ pub(crate) type Key = (Identity, i64);
 /// The four values of a point, the doubles as bits.
 pub(crate) type Values = ([Option<u64>; 3], Option<i64>);
 
-/// A target whose points can be read, and that can be made to fail.
+/// A target with readable points that can be made to fail.
 pub(crate) trait TestTarget: Target {
     /// All points of a feed that are not flagged.
     fn points(&self, feed: &str) -> BTreeMap<Key, Values>;

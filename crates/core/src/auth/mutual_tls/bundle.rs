@@ -1,5 +1,5 @@
-//! The formats of a certificate and its key: PEM with any of both, PKCS#12, DER, and base64 of these, as
-//! vaults store them.
+//! The formats of a certificate and its key: PEM with either or both, PKCS#12, DER, and base64 of
+//! these, as vaults store them.
 
 use pkcs8::der::Tag;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -14,7 +14,7 @@ use crate::files::{
 };
 use crate::{Error, Result};
 
-/// What a file or text contains.
+/// The content of a file or text.
 #[derive(Default)]
 pub(super) struct Bundle {
     pub(super) certificates: Vec<CertificateDer<'static>>,
@@ -22,14 +22,11 @@ pub(super) struct Bundle {
 }
 
 impl Bundle {
-    /// Reads any of the formats.
-    ///
-    /// # Errors
-    /// `CredentialError` that says what was found instead.
+    /// Reads any of the formats. An error names the format that was found.
     pub(super) fn read(bytes: &[u8], passphrase: Option<&[u8]>) -> Result<Self> {
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Err(refused("It is empty: there is no certificate and no private key.")
-                .with_hint("Check the file or variable that it comes from."));
+                .with_hint("Check its source."));
         }
         let Some(text) = text_of(bytes) else { return Self::read_der(bytes, passphrase) };
         if is_pem(&text) {
@@ -51,7 +48,7 @@ impl Bundle {
         for block in pem::blocks(&text)? {
             if block.is_certificate() {
                 let der = pem::der(&block)?;
-                // `TRUSTED CERTIFICATE` has more data after the certificate.
+                // `TRUSTED CERTIFICATE` contains more data after the certificate.
                 let certificate = leading_element(&der).unwrap_or(&der).to_vec();
                 found.certificates.push(certificate.into());
             } else if block.is_private_key() {
@@ -80,11 +77,11 @@ impl Bundle {
     }
 }
 
-/// A key of any algorithm, in PKCS#8, PKCS#1 or SEC 1.
+/// Reads a key of any algorithm, in PKCS#8, PKCS#1 or SEC 1.
 fn private_key(der: &[u8], passphrase: Option<&[u8]>) -> Result<PrivateKeyDer<'static>> {
     let damaged = |_| {
         refused("The private key is damaged, or not in a known format.")
-            .with_hint("Known are PKCS#8, plain or encrypted, PKCS#1 and SEC 1, in PEM or DER.")
+            .with_hint("Known are PKCS#8 (plain or encrypted), PKCS#1 and SEC 1, in PEM or DER.")
     };
     if matches!(member_tags(der).as_deref(), Some([Tag::Sequence, Tag::OctetString])) {
         let opened = decrypt(der, passphrase)?;
@@ -95,7 +92,7 @@ fn private_key(der: &[u8], passphrase: Option<&[u8]>) -> Result<PrivateKeyDer<'s
 
 fn unrecognised() -> Error {
     refused("This is neither a certificate nor a private key in a known format.").with_hint(
-        "Known are PEM, PKCS#12 (.p12, .pfx) and DER. If you meant the path of a file, remove line \
+        "Known formats are PEM, PKCS#12 (.p12, .pfx) and DER. If you meant a path, remove line \
          breaks from it.",
     )
 }

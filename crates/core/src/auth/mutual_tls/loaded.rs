@@ -1,4 +1,4 @@
-//! [`Loaded`]: a certificate that belongs to its key and may be used by a client.
+//! [`Loaded`]: a client certificate with its key, checked.
 
 use std::sync::Arc;
 
@@ -21,16 +21,15 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
-    /// # Errors
-    /// `CredentialError` if the key cannot be used, belongs to none of the certificates, or its
-    /// certificate is not one for clients.
+    /// Checks that the key is usable and belongs to one of the certificates, which must be for
+    /// clients.
     pub(super) fn new(
         certificates: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
     ) -> Result<Self> {
         let key = provider().key_provider.load_private_key(key).map_err(|_| {
             refused("The private key of the certificate cannot be used.").with_hint(
-                "It is RSA of 2048 to 8192 bits, ECDSA with P-256, P-384 or P-521, or Ed25519.",
+                "Use RSA of 2048 to 8192 bits, ECDSA with P-256, P-384 or P-521, or Ed25519.",
             )
         })?;
         let leaf = leaf(&certificates, &key)?;
@@ -38,10 +37,10 @@ impl Loaded {
             Certificate::read(&certificates[leaf])?;
         if !is_for_clients {
             return Err(refused(format!(
-                "The certificate {subject:?} is not for clients: its extended key usage has no \
+                "The certificate {subject:?} is not for clients: its extended key usage lacks \
                  clientAuth."
             ))
-            .with_hint("Ask its authority for one with the use \"client authentication\"."));
+            .with_hint("Ask its CA for one with the use \"client authentication\"."));
         }
         let thumbprint = x509::thumbprint(&certificates[leaf]);
         let key = CertifiedKey::new(chain(certificates, leaf), key);
@@ -49,20 +48,17 @@ impl Loaded {
         Ok(Self { certificate, subject, not_before, not_after })
     }
 
-    /// Refuses a certificate that is out of its time, before anything is sent (M3).
-    ///
-    /// # Errors
-    /// `CredentialError`.
+    /// Refuses a certificate that is expired or not yet valid, before anything is sent.
     pub(super) fn check_time(&self, now: Timestamp) -> Result<()> {
         let Self { subject, not_before, not_after, .. } = self;
         let (what, hint) = if now > *not_after {
             (
-                format!("has expired: on {not_after}"),
-                "Get a new one from its authority, or check this machine's clock.",
+                format!("expired on {not_after}"),
+                "Get a new one from its CA, or check this machine's clock.",
             )
         } else if now < *not_before {
             (
-                format!("is not valid yet: from {not_before} on"),
+                format!("is valid from {not_before}"),
                 "Wait until then, or check this machine's clock.",
             )
         } else {
@@ -73,11 +69,11 @@ impl Loaded {
     }
 }
 
-/// The certificate of the key. It need not be the first.
+/// Finds the certificate of the key. It need not be the first.
 fn leaf(certificates: &[CertificateDer<'static>], key: &Arc<dyn SigningKey>) -> Result<usize> {
     if certificates.is_empty() {
-        return Err(refused("There is a private key, and no certificate.").with_hint(
-            "Pass the certificate, with its chain, as certificate=, and this as key=.",
+        return Err(refused("There is a private key and no certificate.").with_hint(
+            "Pass the certificate with its chain as certificate=, and this file as key=.",
         ));
     }
     for (index, certificate) in certificates.iter().enumerate() {
@@ -96,15 +92,15 @@ fn leaf(certificates: &[CertificateDer<'static>], key: &Arc<dyn SigningKey>) -> 
 fn mismatch(subject: &str, count: usize) -> Error {
     let which = match count {
         1 => format!("the certificate {subject:?}"),
-        _ => format!("any of the {count} certificates, the first of which is {subject:?}"),
+        _ => format!("any of the {count} certificates, starting with {subject:?}"),
     };
     refused(format!("The private key does not belong to {which}.")).with_hint(
-        "If the certificate was renewed with a new key, use that key; `openssl x509 -noout -pubkey` \
-         and `openssl pkey -pubout` show which belong together.",
+        "If the certificate was renewed with a new key, use that key. `openssl x509 -noout \
+         -pubkey` and `openssl pkey -pubout` show which ones match.",
     )
 }
 
-/// The certificate, the one of its issuer, of that one's issuer, and so on. Others are left out.
+/// Returns the certificate and its issuers in order. Others are dropped.
 fn chain(
     mut certificates: Vec<CertificateDer<'static>>,
     leaf: usize,

@@ -1,13 +1,5 @@
-//! [`MutualTls`]: the client certificate of a platform-managed integration (§1, §5.6), read again when
-//! its files change.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `bundle` | the formats of certificate and key |
-//! | `pkcs12` | PKCS#12 files |
-//! | `x509` | what is read of a certificate |
-//! | `loaded` | a certificate that belongs to its key and may be used by a client |
-//! | `state` | what was read, and whether the files have changed since |
+//! [`MutualTls`]: the client certificate of a platform-managed integration (§5.6). It is read again
+//! when its files change.
 
 mod bundle;
 mod loaded;
@@ -24,9 +16,9 @@ use zeroize::Zeroizing;
 
 use self::bundle::Bundle;
 use self::loaded::Loaded;
-use self::state::{Files, State};
+use self::state::{CertificateState, Files};
 use super::Checked;
-use super::key_file::{self, shown};
+use super::key_file::{self, display_path};
 use super::refusal::refused;
 use crate::files::Stamp;
 use crate::fork::Owned;
@@ -35,119 +27,110 @@ use crate::lock::Mutex;
 use crate::system::on_thread;
 use crate::{Error, Kind, Result};
 
-/// A file, or bytes that were passed themselves.
+/// The path of a file, or bytes.
 pub enum Part {
-    /// Its path.
     File(PathBuf),
-    /// Its bytes.
     Bytes(Zeroizing<Vec<u8>>),
 }
 
-/// Gets the passphrase of an encrypted key, each time that the key is read. It may block.
+/// Returns the passphrase of an encrypted key. Called each time the key is read; it may block.
 pub type AskPassphrase = dyn Fn() -> Result<Option<Zeroizing<Vec<u8>>>> + Send + Sync;
 
 /// The arguments of a [`MutualTls`].
 pub struct CertificateSource {
-    /// The certificate and its chain; with the private key, if `key` is `None`.
+    /// The certificate and its chain. Contains the private key too if `key` is `None`.
     pub certificate: Part,
     /// The private key.
     pub key: Option<Part>,
-    /// Gets its passphrase.
+    /// Returns the passphrase of the key.
     pub passphrase: Box<AskPassphrase>,
-    /// The `client_id` of token requests (RFC 8705 §2); `None` if the certificate alone authorises.
+    /// The `client_id` of token requests (RFC 8705 §2); `None` if the certificate alone authorizes
+    /// requests.
     pub client_id: Option<String>,
-    /// Whether a key file that others can read is refused.
+    /// Whether to refuse a key file that others can read.
     pub strict: bool,
 }
 
-/// A client certificate, in the place of a [`Credential`](super::Credential). Cheap to clone; safe to
-/// print.
+/// A client certificate, used instead of a [`Credential`](super::Credential). Cheap to clone. Its
+/// `Debug` output contains no secret.
 #[derive(Clone)]
 pub struct MutualTls(Arc<Inner>);
 
 struct Inner {
     source: CertificateSource,
     subject: String,
-    /// One caller at a time reads the files.
+    /// Held while the files are read, so that only one caller reads them.
     reading: Owned<Mutex<()>>,
-    state: Mutex<State>,
+    state: Mutex<CertificateState>,
 }
 
 impl MutualTls {
-    /// Reads and checks the certificate and its key, with warnings about their files (K8). Whether it is
-    /// within its time is checked when it is used, by the service's clock.
-    ///
-    /// # Errors
-    /// `CredentialError` that names what was found instead; `ConfigError` for an empty `client_id`.
+    /// [`MutualTls::open`] with the passphrase of the source.
     #[cfg(test)]
     pub fn load(source: CertificateSource) -> Result<Checked<Self>> {
         let passphrase = source.ask()?;
         Self::open(source, passphrase.as_ref().map(|text| text.as_slice()))
     }
 
-    /// As [`MutualTls::load`], with what [`CertificateSource::ask`] returned.
+    /// Reads and checks the certificate and its key, with warnings about their files. The validity
+    /// period is checked at each use, with the service's clock. `passphrase` is the result of
+    /// [`CertificateSource::ask`].
     ///
     /// # Errors
-    /// As [`MutualTls::load`].
+    /// `CredentialError` that names the format found; `ConfigError` for an empty `client_id`.
     pub fn open(source: CertificateSource, passphrase: Option<&[u8]>) -> Result<Checked<Self>> {
         check_client_id(source.client_id.as_deref())?;
         let files = source.files();
         let Checked { value: loaded, warnings } = source.open(passphrase)?;
         let subject = loaded.subject.clone();
         let loaded = Some(Arc::new(loaded));
-        let state = State { loaded, files: Some(files), ..State::default() };
+        let state = CertificateState { loaded, files: Some(files), ..CertificateState::default() };
         Ok(Checked { value: Self::with_state(source, subject, state), warnings })
     }
 
     /// A certificate with this subject that is read at its first use.
     #[must_use]
     pub fn deferred(source: CertificateSource, subject: String) -> Self {
-        Self::with_state(source, subject, State::default())
+        Self::with_state(source, subject, CertificateState::default())
     }
 
-    fn with_state(source: CertificateSource, subject: String, state: State) -> Self {
+    fn with_state(source: CertificateSource, subject: String, state: CertificateState) -> Self {
         let (reading, state) = (Owned::empty(), Mutex::new(state));
         Self(Arc::new(Inner { source, subject, reading, state }))
     }
 
-    /// The subject of the certificate (RFC 4514), or its first alternative name where it has none. A
-    /// certificate that replaces it has the same.
+    /// The subject of the certificate (RFC 4514), or its first alternative name if it has no
+    /// subject. A replacement must have the same one.
     #[must_use]
     pub fn subject(&self) -> &str {
         &self.0.subject
     }
 
-    /// The `client_id` of token requests; `None` if the certificate alone authorises.
+    /// The `client_id` of token requests; `None` if the certificate alone authorizes requests.
     #[must_use]
     pub fn client_id(&self) -> Option<&str> {
         self.0.source.client_id.as_deref()
     }
 
-    /// The SHA-256 of the certificate in base64url, and from when until when it is valid.
-    ///
-    /// # Errors
-    /// Those of [`MutualTls::load`], if it was not read yet.
+    /// The SHA-256 of the certificate in base64url, and its validity period.
     pub fn details(&self) -> Result<(String, Timestamp, Timestamp)> {
         let loaded = self.loaded(None)?;
         let thumbprint = loaded.certificate.thumbprint().to_owned();
         Ok((thumbprint, loaded.not_before, loaded.not_after))
     }
 
-    /// The certificate as its files have it now: read again if they have changed (M5). While they are
-    /// not usable, the former one is used for as long as it is valid.
-    ///
-    /// # Errors
-    /// `CredentialError` if it is out of its time at `now`, and those of [`MutualTls::load`].
+    /// The current certificate. It is read again if its files have changed. If they are unusable,
+    /// the previous certificate is used while it is valid.
     pub(crate) async fn current(&self, now: Timestamp) -> Result<Arc<ClientCertificate>> {
-        let loaded = if let Some(known) = self.known(Some(now)) {
-            known
+        let loaded = if let Some(cached) = self.cached(Some(now)) {
+            cached
         } else {
             let this = self.clone();
-            // It may wait for a command, and decrypts.
+            // Reading may run a command, and decrypts.
             let read = on_thread(move || this.loaded(Some(now))).await;
             read.map_err(|refused| Error::no_thread(&refused))??
         };
-        // Here and not where they arise: no caller sees the records of that thread, or of a getter.
+        // Log here: the caller does not see the records of that thread, or of a getter.
         let unlogged = std::mem::take(&mut self.0.state.lock().unlogged);
         for (level, text) in unlogged {
             log::log!(target: "siteline::token", level, "{text}");
@@ -159,8 +142,8 @@ impl MutualTls {
         Ok(Arc::clone(&loaded.certificate))
     }
 
-    /// What was read, if the files have not changed since, and need not be tried again.
-    fn known(&self, now: Option<Timestamp>) -> Option<Arc<Loaded>> {
+    /// The certificate in memory, if the files are unchanged and need not be retried.
+    fn cached(&self, now: Option<Timestamp>) -> Option<Arc<Loaded>> {
         let files = self.0.source.files();
         let state = self.0.state.lock();
         state.loaded.clone().filter(|_| state.files == Some(files) && !state.is_due(now))
@@ -168,26 +151,26 @@ impl MutualTls {
 
     fn loaded(&self, now: Option<Timestamp>) -> Result<Arc<Loaded>> {
         let _reading = self.0.reading.get_or_init(Mutex::default).lock();
-        if let Some(known) = self.known(now) {
-            return Ok(known);
+        if let Some(cached) = self.cached(now) {
+            return Ok(cached);
         }
         let files = self.0.source.files();
         let read = self.0.source.load().and_then(|checked| self.same_subject(checked));
         self.0.state.lock().settle(files, read, now)
     }
 
-    /// Requests are counted, and bookmarks sealed, for the subject.
+    /// Refuses another subject, because requests are counted and bookmarks sealed for the subject.
     fn same_subject(&self, checked: Checked<Loaded>) -> Result<Checked<Loaded>> {
         let loaded = &checked.value;
         if loaded.subject == self.0.subject {
             return Ok(checked);
         }
         let message = format!(
-            "The certificate is for {:?}; this credential is for {:?}.",
+            "The certificate is for {:?}, but this credential is for {:?}.",
             loaded.subject, self.0.subject
         );
         Err(refused(message).with_hint(
-            "Make another client for it: each subject has its own ledger and bookmarks.",
+            "Create another client for it: each subject has its own ledger and bookmarks.",
         ))
     }
 }
@@ -202,10 +185,7 @@ impl fmt::Debug for MutualTls {
 }
 
 impl CertificateSource {
-    /// Gets the passphrase, which may run a command.
-    ///
-    /// # Errors
-    /// Those of the command.
+    /// Obtains the passphrase, which may run a command.
     pub fn ask(&self) -> Result<Option<Zeroizing<Vec<u8>>>> {
         (self.passphrase)()
     }
@@ -221,9 +201,9 @@ impl CertificateSource {
         if let Some(part) = &self.key {
             let (other, more) = self.read("private key", part, passphrase)?;
             warnings.extend(more);
-            // The key of a file that is named for it counts.
+            // A separate key has precedence over a key next to the certificate.
             key = Some(other.key.ok_or_else(|| {
-                let error = refused("There is no private key in what was given as key=.");
+                let error = refused("key= contains no private key.");
                 placed(
                     part,
                     error.with_hint("Leave key= out if certificate= contains the key too."),
@@ -232,7 +212,7 @@ impl CertificateSource {
         }
         let key = key.ok_or_else(|| {
             let found = if certificates.is_empty() { "no certificate" } else { "a certificate" };
-            let error = refused(format!("There is {found}, and no private key."));
+            let error = refused(format!("There is {found} and no private key."));
             placed(
                 &self.certificate,
                 error.with_hint("Pass the key as key=, or a certificate= that contains both."),
@@ -268,12 +248,12 @@ impl CertificateSource {
     }
 }
 
-/// The error with the path of the file, if it is about one.
+/// Adds the path of the file, if the part is a file.
 fn placed(part: &Part, error: Error) -> Error {
     match part {
-        Part::File(path) => {
-            error.with(|context| context.message = format!("{}: {}", shown(path), context.message))
-        }
+        Part::File(path) => error.with(|context| {
+            context.message = format!("{}: {}", display_path(path), context.message);
+        }),
         Part::Bytes(_) => error,
     }
 }
@@ -281,10 +261,10 @@ fn placed(part: &Part, error: Error) -> Error {
 fn check_client_id(client_id: Option<&str>) -> Result<()> {
     match client_id {
         Some(text) if text.trim().is_empty() || text.chars().any(char::is_control) => {
-            Err(Error::new(Kind::ConfigError, "client_id is empty, or has control characters.")
+            Err(Error::new(Kind::ConfigError, "client_id is empty or contains control characters.")
                 .with_hint(
-                    "It is the id of the integration at the token endpoint; leave it out if the \
-                     certificate alone authorises requests.",
+                    "It is the id of the integration at the token endpoint. Omit it if the \
+                     certificate alone authorizes requests.",
                 ))
         }
         _ => Ok(()),

@@ -1,5 +1,5 @@
-//! Reads PKCS#12 files. `key_cost` limits the work that the unencrypted part of a file may require.
-//! `p12_keystore` limits the work that the encrypted part may require, and stops at a circle of issuers.
+//! Reads PKCS#12 files. `key_cost` limits the work for the unencrypted part of a file.
+//! `p12_keystore` limits the work for the encrypted part, and stops at a cycle of issuers.
 
 use p12_keystore::error::Error as Pkcs12Error;
 use p12_keystore::{KeyStore, KeyStoreEntry, Pkcs12ImportPolicy, PrivateKeyChain};
@@ -20,8 +20,8 @@ pub(super) struct KeyAndChain {
 /// Reads the private key and its certificate chain.
 ///
 /// # Errors
-/// `CredentialError` if the file cannot be decrypted or read, fails a check, or does not contain exactly one
-/// private key.
+/// `CredentialError` if the file cannot be decrypted or read, fails a check, or does not contain
+/// exactly one private key.
 pub(super) fn read(der: &[u8], passphrase: Option<&[u8]>) -> Result<KeyAndChain> {
     let text =
         std::str::from_utf8(passphrase.unwrap_or_default()).map_err(|_| wrong_passphrase())?;
@@ -29,19 +29,19 @@ pub(super) fn read(der: &[u8], passphrase: Option<&[u8]>) -> Result<KeyAndChain>
     let read = KeyStore::from_pkcs12(der, text, Pkcs12ImportPolicy::Strict);
     let store = read.map_err(|error| match (error, passphrase) {
         (Pkcs12Error::MacError(_), None) => {
-            refused("The PKCS#12 file is encrypted and no passphrase was given.")
-                .with_hint("Give it as passphrase= or password_command=.")
+            refused("The PKCS#12 file is encrypted, and there is no passphrase.")
+                .with_hint("Pass it as passphrase= or password_command=.")
         }
         (Pkcs12Error::MacError(_) | Pkcs12Error::UnpadError, Some(_)) => wrong_passphrase(),
         (Pkcs12Error::UnsupportedEncryptionScheme | Pkcs12Error::UnsupportedMacAlgorithm, _) => {
             unknown_encryption()
         }
         (Pkcs12Error::InvalidParameters, _) => {
-            refused("The PKCS#12 file asks for more work than is accepted to decrypt it.")
+            refused("The PKCS#12 file requires too much work to decrypt it.")
                 .with_hint("Export it again with fewer rounds: openssl pkcs12 -export writes 2048.")
         }
-        _ => refused("The PKCS#12 file is damaged, or of a rare form.").with_hint(
-            "Convert it: openssl pkcs12 -in plant.p12 -out plant.pem; then pass plant.pem.",
+        _ => refused("The PKCS#12 file is damaged or has a rare form.").with_hint(
+            "Convert it with openssl pkcs12 -in plant.p12 -out plant.pem, and pass plant.pem.",
         ),
     })?;
     let chains: Vec<&PrivateKeyChain> = store

@@ -1,4 +1,4 @@
-//! [`State`]: the certificate that was read, and what became of files that have replaced it.
+//! [`CertificateState`]: the certificate in memory, and the state of its files.
 
 use std::sync::Arc;
 
@@ -10,36 +10,36 @@ use super::loaded::Loaded;
 use crate::files::Stamp;
 use crate::{Error, Result};
 
-/// Files that cannot be used are tried again after this: a `password_command` may fail for a while.
+/// The pause before unusable files are retried. A `password_command` may fail for a while.
 const AGAIN: SignedDuration = SignedDuration::from_secs(60);
 
-/// What was read, and the state of the files at that time.
+/// The certificate in memory, and the state of its files when it was read.
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct CertificateState {
     pub(super) loaded: Option<Arc<Loaded>>,
     pub(super) files: Option<Files>,
     pub(super) unusable: Option<Unusable>,
-    /// What the next request writes to the log.
+    /// Records that the next request logs.
     pub(super) unlogged: Vec<(Level, String)>,
 }
 
-/// Files that have replaced the certificate, and cannot be used.
+/// Files that replaced the certificate and are unusable.
 pub(super) struct Unusable {
     pub(super) why: Error,
-    /// When that was found, if a request has found it.
+    /// When a request found that.
     at: Option<Timestamp>,
 }
 
-impl State {
-    /// Whether files that cannot be used are to be tried again. `now` is `None` for a getter, which knows
-    /// no time.
+impl CertificateState {
+    /// Whether unusable files are due for a retry. A getter has no time and passes `None`.
     pub(super) fn is_due(&self, now: Option<Timestamp>) -> bool {
         let Some(unusable) = &self.unusable else { return false };
         let Some(at) = unusable.at else { return true };
         now.is_some_and(|now| now.duration_since(at).abs() >= AGAIN)
     }
 
-    /// Takes what was read of these files; the former certificate where they cannot be used.
+    /// Records the result of reading the files. Keeps the previous certificate if they are
+    /// unusable.
     pub(super) fn settle(
         &mut self,
         files: Files,
@@ -72,11 +72,11 @@ impl State {
 
     fn refuse(&mut self, files: Files, why: Error, now: Option<Timestamp>) {
         let text = &why.context().message;
-        let is_told = self.files.as_ref() == Some(&files)
-            && self.unusable.as_ref().is_some_and(|known| known.why.context().message == *text);
-        if !is_told {
+        let is_logged = self.files.as_ref() == Some(&files)
+            && self.unusable.as_ref().is_some_and(|last| last.why.context().message == *text);
+        if !is_logged {
             let text = format!(
-                "the replaced client certificate cannot be used, the former one still is: {text}"
+                "the replaced client certificate is unusable, so the previous one is used: {text}"
             );
             self.unlogged.push((Level::Warn, text));
         }
@@ -85,5 +85,5 @@ impl State {
     }
 }
 
-/// Of the certificate and of the key; `None` for what is no file, or is not there.
+/// The certificate and the key; `None` for a part that is not a file or does not exist.
 pub(super) type Files = [Option<Stamp>; 2];

@@ -131,10 +131,10 @@ async fn m3_a_certificate_is_used_within_its_time_alone() {
     let plant = loaded(&Issued::new("plant", None, |_| {}).both()).expect("loaded");
     let (_, begins, ends) = plant.details().expect("details");
     for (now, expected) in [
-        (begins - 1.second(), Some("not valid yet")),
+        (begins - 1.second(), Some("is valid from")),
         (begins, None),
         (ends, None),
-        (ends + 1.second(), Some("has expired")),
+        (ends + 1.second(), Some("expired on")),
     ] {
         let outcome = plant.current(now).await;
         let Some(expected) = expected else {
@@ -185,7 +185,7 @@ async fn m5_files_are_read_again_when_they_change_and_only_then() {
         }
         assert_eq!(ASKED.load(Ordering::SeqCst), asked + 1, "it is tried once");
         let error = plant.current(Timestamp::MAX).await.expect_err("it is over").to_string();
-        assert!(error.contains("has expired") && error.contains("were replaced"), "{error}");
+        assert!(error.contains("expired on") && error.contains("were replaced"), "{error}");
     }
     put(&first);
     assert_eq!(plant.current(now).await.expect("the first again").thumbprint(), before);
@@ -271,7 +271,7 @@ async fn m5_a_chain_that_is_completed_is_presented_with_the_same_certificate() {
 fn m3_what_was_given_as_the_key_is_named() {
     let issued = Issued::new("plant", None, |_| {});
     for (key, words) in [
-        (issued.pem.as_str(), "no private key in what was given as key="),
+        (issued.pem.as_str(), "key= contains no private key"),
         ("", "empty"),
         ("no key", "neither a certificate nor a private key"),
     ] {
@@ -289,7 +289,7 @@ fn a_deferred_certificate_is_read_at_its_first_use() {
     assert_eq!(plant.subject(), "CN=plant");
     assert!(plant.details().is_err());
     let other = MutualTls::deferred(source(&issued.both()), "CN=another".to_owned());
-    assert!(other.details().expect_err("another").to_string().contains("Make another client"));
+    assert!(other.details().expect_err("another").to_string().contains("Create another client"));
     assert!(MutualTls::deferred(source(&issued.both()), "CN=plant".to_owned()).details().is_ok());
 }
 

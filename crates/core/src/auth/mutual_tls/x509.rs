@@ -1,4 +1,4 @@
-//! What siteline reads of a certificate: its subject, its time, its use.
+//! The supported fields of a certificate: its subject, its validity period, its use.
 
 use std::fmt::Write as _;
 
@@ -19,21 +19,19 @@ use crate::Result;
 /// `id-kp-clientAuth` and `anyExtendedKeyUsage` (RFC 5280 §4.2.1.12).
 const FOR_CLIENTS: [&str; 2] = ["1.3.6.1.5.5.7.3.2", "2.5.29.37.0"];
 
-/// One certificate.
 pub(super) struct Certificate {
-    /// Its subject (RFC 4514), or its first alternative name where it has none.
+    /// The subject (RFC 4514), or the first alternative name if there is no subject.
     pub(super) subject: String,
     pub(super) not_before: Timestamp,
     pub(super) not_after: Timestamp,
-    /// Whether its extended key usage, if it has one, allows a client to use it.
+    /// Whether clients may use it: it has no extended key usage, or one that includes clients.
     pub(super) is_for_clients: bool,
     /// Subject and issuer, encoded.
     pub(super) names: [Vec<u8>; 2],
 }
 
 impl Certificate {
-    /// # Errors
-    /// `CredentialError` for what is not a certificate.
+    /// Parses a certificate.
     pub(super) fn read(der: &CertificateDer<'_>) -> Result<Self> {
         let read = || {
             let certificate = CertificateInner::<Raw>::from_der(der).ok()?;
@@ -49,12 +47,12 @@ impl Certificate {
         };
         read().ok_or_else(|| {
             refused("A certificate is damaged or not X.509.")
-                .with_hint("Get the complete file again; `openssl x509 -text` gives details.")
+                .with_hint("Get the complete file again. `openssl x509 -text` shows details.")
         })
     }
 }
 
-/// The SHA-256 of a certificate in base64url, as RFC 8705 §3.1 writes it (`x5t#S256`).
+/// The SHA-256 of a certificate in base64url (RFC 8705 §3.1, `x5t#S256`).
 pub(super) fn thumbprint(der: &CertificateDer<'_>) -> String {
     URL_SAFE_NO_PAD.encode(digest(&SHA256, der))
 }
@@ -72,14 +70,14 @@ fn subject(body: &TbsCertificateInner<Raw>) -> Option<String> {
     })
 }
 
-/// `None` for an extension that cannot be read.
+/// Returns `None` for an unreadable extension.
 fn is_for_clients(body: &TbsCertificateInner<Raw>) -> Option<bool> {
     let usage = body.get_extension::<ExtendedKeyUsage>().ok()?;
     Some(usage.is_none_or(|(_, usage)| {
         let mut written = String::new();
         usage.0.iter().any(|purpose| {
             written.clear();
-            // Writing to a text does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(written, "{purpose}");
             FOR_CLIENTS.contains(&written.as_str())
         })

@@ -10,7 +10,7 @@ use crate::error::Result;
 /// The cached token, without its text.
 #[derive(Debug, Default, Serialize)]
 pub struct TokenFacts {
-    /// Whether there is a usable token. Without one, the other facts mean nothing.
+    /// Whether there is a usable token. If not, the other fields are empty.
     pub is_cached: bool,
     /// The granted scopes; `None` if the service did not name them.
     pub scopes: Option<Vec<String>>,
@@ -21,7 +21,7 @@ pub struct TokenFacts {
 }
 
 impl TokenSource {
-    /// Describes the cached token. Requests none.
+    /// Describes the cached token without requesting one.
     pub(crate) fn facts(&self) -> TokenFacts {
         let Some(cached) = self.usable() else { return TokenFacts::default() };
         let scopes = cached.scopes.as_ref();
@@ -29,16 +29,13 @@ impl TokenSource {
             is_cached: true,
             scopes: scopes.map(|scopes| scopes.iter().map(str::to_owned).collect()),
             lifetime: cached.access.lifetime().as_secs(),
-            left: cached.access.left().as_secs(),
+            left: cached.access.expires_in().as_secs(),
         }
     }
 
-    /// Returns the cached token, or a new one by exactly one token request. The request waits for no pause,
-    /// and is not repeated with a corrected clock. Its failure is not remembered, because another caller
-    /// would correct for the clocks.
-    ///
-    /// # Errors
-    /// Returns the error of the exchange.
+    /// Returns the cached token, or a new one from exactly one token request. The request waits for
+    /// no pause, and is not repeated with a corrected clock. Its failure is not remembered, because
+    /// another caller would correct for the clocks.
     pub(crate) async fn once(&self, issuer: &impl Issuer) -> Result<AccessToken> {
         let flight = self.flight();
         let _flight = flight.lock().await;
@@ -52,6 +49,6 @@ impl TokenSource {
 
     fn usable(&self) -> Option<CachedToken> {
         let state = self.state.lock();
-        state.token.clone().filter(|cached| cached.access.left() > cached.renew_first_at())
+        state.token.clone().filter(|cached| cached.access.expires_in() > cached.renew_first_at())
     }
 }

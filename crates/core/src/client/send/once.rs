@@ -1,4 +1,4 @@
-//! A client for a diagnosis: it sends each request once.
+//! Clients for a diagnosis, which send each request once.
 
 use super::Client;
 use crate::auth::{AssertionSettings, Authentication, TokenFacts};
@@ -7,11 +7,8 @@ use crate::http::LocalLedger;
 use crate::http::path_probe::{self, ServicePath};
 
 impl Client {
-    /// A client with the same settings, ledger and tokens, and connections of its own, that sends each
+    /// A client with the same settings, ledger and tokens, and its own connections. It sends each
     /// request once.
-    ///
-    /// # Errors
-    /// None: the settings were valid.
     pub fn sending_once(&self) -> Result<Self> {
         let mut settings = self.settings().clone();
         settings.authentication = self.identity().authentication.clone();
@@ -19,11 +16,8 @@ impl Client {
         Self::new(settings)
     }
 
-    /// Signs an assertion as the next token request would, and discards it. Returns whether the client
+    /// Signs an assertion like the next token request, and discards it. Returns whether the client
     /// signs.
-    ///
-    /// # Errors
-    /// Returns the error of the signer.
     pub async fn try_signature(&self) -> Result<bool> {
         let identity = self.identity();
         let Authentication::Assertion(credential) = &identity.authentication else {
@@ -32,7 +26,7 @@ impl Client {
         credential.try_signature(&self.0.token_url, self.0.time.now()).await.map(|()| true)
     }
 
-    /// The settings of the credential's assertions; `None` if the client signs none.
+    /// The assertion settings of the credential; `None` if the client signs none.
     #[must_use]
     pub fn assertion(&self) -> Option<AssertionSettings> {
         match &self.identity().authentication {
@@ -41,36 +35,28 @@ impl Client {
         }
     }
 
-    /// Describes the cached token; `None` if the certificate alone authorises. Requests none.
-    ///
-    /// # Errors
-    /// Returns the error of the client certificate.
+    /// Describes the cached token; `None` if only the certificate authorises. Does not request a
+    /// token.
     pub async fn token_facts(&self) -> Result<Option<TokenFacts>> {
         let identity = self.renewed_identity().await?;
         Ok(identity.tokens.as_ref().map(|tokens| tokens.facts()))
     }
 
-    /// The way to the service as it is set. Opens nothing.
-    ///
-    /// # Errors
-    /// `ConfigError` for a proxy that is not supported.
+    /// The configured route to the service. Opens no connection.
     pub fn planned_path(&self) -> Result<ServicePath> {
         path_probe::planned(&self.0.transport)
     }
 
-    /// Goes the way to the service, and sends no request on it.
+    /// Opens a connection along the route to the service, and sends no request.
     pub async fn walk_path(&self) -> (ServicePath, Option<Error>) {
-        // A certificate that cannot be used is no part of the way.
+        // An unusable certificate is reported elsewhere.
         let access = self.renewed_identity().await.ok().map(|identity| identity.access(None));
         let certificate = access.as_ref().and_then(|access| access.certificate.as_ref());
         path_probe::walk(&self.0.transport, certificate).await
     }
 
-    /// Opens, locks and reads the file of the ledger as a count does; whether it is there. `None` if
-    /// requests are counted in memory.
-    ///
-    /// # Errors
-    /// `StoreError`s of the file.
+    /// Opens, locks and reads the ledger file as a request does. Returns whether the file exists;
+    /// `None` if requests are counted in memory.
     pub fn look_at_ledger(&self) -> Result<Option<bool>> {
         let settings = self.settings();
         let Some(file) = &settings.ledger_file else { return Ok(None) };

@@ -370,7 +370,7 @@ async fn max_pages_limits_the_pages_of_all_chains() {
         assert_eq!(failure.error.kind(), Kind::PageLimitReached);
         assert_eq!(
             failure.error.context().message,
-            "max_pages=3 was reached and the read is not at its end"
+            "max_pages=3 was reached before the end of the read."
         );
         assert_eq!(sent(&bench), requests);
         let partial = failure.partial.expect("pages");

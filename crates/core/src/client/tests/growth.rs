@@ -8,7 +8,7 @@ use nix::time::ClockId;
 
 use crate::client::discovery_body::DiscoveryBody;
 use crate::data::{DecodeSettings, decode};
-use crate::error::{Secret, less_opaque, redacted, shown};
+use crate::error::{Secret, displayable, less_opaque, redacted};
 use crate::http::Problem;
 
 /// Maximum ratio of the two times. It is about 8 for linear work and 64 for quadratic work.
@@ -68,7 +68,7 @@ const READERS: [Reader; 6] = [
     ("a page", 20_000, |body| drop(decode(body.as_bytes(), &DecodeSettings::default()))),
     ("a text", 10_000, |body| {
         let _ = redacted(body, &[Secret::token(TOKEN), Secret::cursor(body)]);
-        let _ = shown(body, &[Secret::token(TOKEN)]);
+        let _ = displayable(body, &[Secret::token(TOKEN)]);
     }),
     ("words", 10_000, |body| drop(less_opaque(body, &[]))),
 ];

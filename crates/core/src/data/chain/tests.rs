@@ -77,7 +77,7 @@ fn next(chain: &mut Chain, service: &impl Service) -> Result<Option<Page>> {
     chain.accept(reply).map(Some)
 }
 
-/// Reads to the end or the first error; returns the number of pages.
+/// Reads to the end or the first error. Returns the number of pages.
 fn drain(chain: &mut Chain, script: &Script) -> (u64, Option<Error>) {
     let mut pages = 0;
     loop {
@@ -119,7 +119,7 @@ fn the_body_is_kept_on_request() {
 }
 
 #[test]
-fn p1_a_repeated_cursor_is_an_error_and_never_the_end() {
+fn p1_a_repeated_cursor_is_an_error() {
     for cycle in [vec!["a", "a"], vec!["a", "b", "a"], vec!["", ""], vec!["x", "a", "b", "b"]] {
         let cursors: Vec<Option<&str>> = cycle.iter().map(|cursor| Some(*cursor)).collect();
         let mut chain = chain();
@@ -131,7 +131,7 @@ fn p1_a_repeated_cursor_is_an_error_and_never_the_end() {
 }
 
 #[test]
-fn p1_a_resumed_chain_detects_a_cycle_of_a_thousand_cursors() {
+fn p1_a_resumed_chain_detects_a_long_cycle() {
     let names: Vec<String> = (0..1_000).map(|n| format!("c{n}")).collect();
     let mut cursors: Vec<Option<&str>> = names.iter().map(|name| Some(name.as_str())).collect();
     cursors.push(Some("c0"));
@@ -147,7 +147,7 @@ fn p1_a_resumed_chain_detects_a_cycle_of_a_thousand_cursors() {
 }
 
 #[test]
-fn p2_a_chain_without_an_end_stops_at_max_pages_with_a_bookmark() {
+fn p2_an_endless_chain_stops_at_max_pages() {
     let names: Vec<String> = (0..10).map(|n| n.to_string()).collect();
     let cursors: Vec<Option<&str>> = names.iter().map(|name| Some(name.as_str())).collect();
     let script = Script::pages(&cursors);
@@ -204,7 +204,7 @@ fn p5_an_empty_page_with_a_cursor_does_not_end_the_chain() {
 }
 
 #[test]
-fn p6_a_refused_cursor_and_a_refused_query_give_different_errors() {
+fn p6_a_refused_cursor_is_not_a_refused_query() {
     for status in [400, 404, 410] {
         let script = Script::new([Err(rejected(status))]);
         assert_eq!(drain(&mut chain(), &script).1.unwrap().kind(), Kind::RequestRejected);
@@ -236,7 +236,7 @@ fn p7_after_any_error_the_same_request_is_repeated() {
 }
 
 #[test]
-fn h8_truncated_json_is_an_error_within_the_attempt_of_the_sender() {
+fn h8_truncated_json_is_an_error_of_the_attempt() {
     let script = Script::new([Ok(page(None)[..90].to_owned()), Ok(page(None))]);
     let mut chain = chain();
     let error = next(&mut chain, &script).unwrap_err();
@@ -294,7 +294,7 @@ fn debug_of_a_chain_does_not_show_a_cursor() {
 
 proptest! {
     #[test]
-    fn p12_a_resumed_chain_reads_the_pages_that_the_first_would_have_read(
+    fn p12_a_resumed_chain_reads_the_remaining_pages(
         length in 2..12_usize, at in 1..11_usize
     ) {
         let at = at.min(length - 1);

@@ -24,8 +24,8 @@ pub(super) fn leading_digits(bytes: [u8; 8]) -> (u64, usize) {
     (value(digits, bits), bits as usize / 8)
 }
 
-/// Like [`leading_digits`], for sixteen bytes. Fractions have various lengths, so a branch on the
-/// half in which a fraction ends would be mispredicted: the code has no such branch.
+/// Like [`leading_digits`], for sixteen bytes. Fractions vary in length, so a branch on the half in
+/// which a fraction ends would be mispredicted. The code has no such branch.
 #[inline]
 pub(super) fn leading_sixteen(bytes: [u8; 16]) -> (u64, usize) {
     let word = u128::from_le_bytes(bytes);
@@ -48,9 +48,9 @@ fn digit_bits(digits: u64) -> u32 {
 /// The value of the digits in the `bits` lowest bits.
 #[inline]
 fn value(digits: u64, bits: u32) -> u64 {
-    // The shift removes what follows the digits and adds leading zeros.
+    // The shift removes the bytes after the digits and adds leading zeros.
     let word = digits.checked_shl(64 - bits).unwrap_or(0);
-    // Combines digits to pairs, pairs to groups of four, and these to eight.
+    // Combines digits into pairs, pairs into groups of four, and these into eight.
     let word = (word.wrapping_mul(2_561) >> 8) & 0x00FF_00FF_00FF_00FF;
     let word = (word.wrapping_mul(6_553_601) >> 16) & 0x0000_FFFF_0000_FFFF;
     word.wrapping_mul(42_949_672_960_001) >> 32

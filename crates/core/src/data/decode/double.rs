@@ -1,8 +1,9 @@
-//! Converts decimal numbers to the nearest double, correctly rounded (bit-equal to Python's `json`).
+//! Converts decimal numbers to the nearest double, correctly rounded and bit-equal to Python's
+//! `json`.
 
 use super::digits::{POWERS_OF_TEN, leading_sixteen};
 
-/// The table has the powers from `10^-40` to `10^40`, far more than sensors need.
+/// The table contains the powers from `10^-40` to `10^40`, far more than sensors need.
 const LARGEST_EXPONENT: i32 = 40;
 const POWERS: [Power; 81] = {
     let mut powers = [Power::from_exponent(0); 81];
@@ -49,14 +50,14 @@ impl Power {
             (quotient, exponent - 127 - length.cast_signed())
         };
         // The product loses its low 64 bits, and 74 more for a significand of 53. Adding the
-        // significand adds its leading bit, one, to the exponent.
+        // significand adds its leading one to the exponent.
         let biased = binary + 64 + 74 + BIAS - 1;
         Self { high: (bits >> 64) as u64, low: bits as u64, exponent: (biased as u64) << 52 }
     }
 }
 
-/// The double nearest to `mantissa * 10^exponent`; `None` if the exponent is not in the table, or the
-/// number is too near to the middle between two doubles.
+/// The double nearest to `mantissa * 10^exponent`. `None` if the exponent is not in the table, or
+/// the number is too close to the middle between two doubles.
 pub(super) fn nearest(mantissa: u64, exponent: i32) -> Option<f64> {
     let index = exponent.checked_add(LARGEST_EXPONENT)?;
     rounded(mantissa, POWERS.get(usize::try_from(index).ok()?)?)
@@ -70,8 +71,8 @@ fn rounded(mantissa: u64, power: &Power) -> Option<f64> {
     }
     let zeros = mantissa.leading_zeros();
     let scaled = u128::from(mantissa << zeros);
-    // The product's 128 leading bits. Two truncations, of the power to 128 bits and of the product's
-    // low 64 bits, each lose less than one, so the exact product is in product..product + 2.
+    // The product's 128 leading bits. The power was truncated to 128 bits, and the product loses
+    // its low 64 bits. Each loss is less than one, so the exact product is in product..product + 2.
     let product = scaled * u128::from(power.high) + ((scaled * u128::from(power.low)) >> 64);
     let high = (product >> 64) as u64;
     let large = high >> 63;
@@ -88,8 +89,8 @@ fn rounded(mantissa: u64, power: &Power) -> Option<f64> {
     Some(f64::from_bits(exponent + significand))
 }
 
-/// Whether the bits to round off are half, or one below: then the exact value may be above, below or
-/// equal to half. Otherwise it is on the same side as these bits.
+/// Whether the bits to round off are half, or one below. The exact value may then be above, below
+/// or equal to half. Otherwise it is on the same side as these bits.
 #[cold]
 fn is_near_half(product: u128, cut: u64) -> bool {
     let half = 1_u128 << (63 + cut);
@@ -97,13 +98,14 @@ fn is_near_half(product: u128, cut: u64) -> bool {
     rest == half || rest == half - 1
 }
 
-/// Parses a number in the most frequent form at the start of `bytes`: few digits, no exponent.
+/// Parses the most frequent form of a number at the start of `bytes`: few digits, no exponent.
 /// Returns the nearest double and the number's length; `None` for any other form, valid or not.
 #[inline]
 pub(super) fn take_double(bytes: &[u8]) -> Option<(f64, usize)> {
     let sign = usize::from(*bytes.first()? == b'-');
     let window = bytes.get(sign..)?.first_chunk::<32>()?;
-    // Successive numbers mostly have equally many integer digits, so this branch is predicted well.
+    // Successive numbers usually have the same number of integer digits, so this branch is
+    // predicted well.
     let (mut whole, mut count) = (0, 0);
     while let digit @ 0..=9 = window[count].wrapping_sub(b'0') {
         whole = whole * 10 + u64::from(digit);
@@ -147,14 +149,14 @@ mod tests {
         format!("{mantissa}e{exponent}").parse::<f64>().unwrap().to_bits()
     }
 
-    /// The result of `take_double` on a number in a body, as bits and length.
+    /// The result of `take_double` for a number in a body, as bits and length.
     fn taken(text: &str) -> Option<(u64, usize)> {
         let body = format!("{text},\"minimum\":1.25,\"maximum\":1.25,\"sampleCount\":60}}");
         take_double(body.as_bytes()).map(|(value, length)| (value.to_bits(), length))
     }
 
     #[test]
-    fn j7_the_nearest_double_is_bit_equal_to_that_of_the_standard_library_or_none() {
+    fn j7_the_nearest_double_is_bit_equal_or_none() {
         let mut random = fastrand::Rng::with_seed(11);
         let mut certain = 0;
         for _ in 0..trials(RANDOM_NUMBERS) {
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn j7_numbers_at_or_near_the_middle_between_two_doubles_are_bit_equal() {
+    fn j7_numbers_near_the_middle_are_bit_equal() {
         let mut random = fastrand::Rng::with_seed(12);
         for _ in 0..trials(RANDOM_NUMBERS / 4) {
             // A significand of 54 bits that ends in one is in the middle between two of 53.
@@ -207,22 +209,22 @@ mod tests {
         {
             assert_eq!(taken(text), None, "{text}");
         }
-        assert_eq!(take_double(b"1.5,"), None, "too near to the end of the body");
+        assert_eq!(take_double(b"1.5,"), None, "too close to the end of the body");
     }
 
     #[test]
-    fn j7_the_integer_zero_has_no_sign_in_the_most_frequent_form() {
+    fn j7_the_integer_zero_has_no_sign() {
         assert_eq!(taken("-0"), Some((0.0_f64.to_bits(), 2)));
         assert_eq!(taken("-0.0"), Some(((-0.0_f64).to_bits(), 4)));
     }
 
     proptest! {
         #[test]
-        fn j7_accepted_numbers_are_bit_equal_to_those_of_the_standard_library(
+        fn j7_accepted_numbers_are_bit_equal(
             text in "-?(0|[1-9][0-9]{0,12})(\\.[0-9]{1,20})?"
         ) {
             if let Some((bits, length)) = taken(&text) {
-                // `-0` is an integer: it has no sign.
+                // `-0` is an integer, which has no sign.
                 let expected = if text == "-0" { "0" } else { &text }.parse::<f64>().unwrap();
                 prop_assert_eq!(bits, expected.to_bits());
                 prop_assert_eq!(length, text.len());
@@ -232,7 +234,7 @@ mod tests {
         }
 
         #[test]
-        fn j21_of_any_bytes_only_valid_numbers_are_accepted(body in "[0-9.eE+-]{1,12},{40}") {
+        fn j21_only_valid_numbers_are_accepted(body in "[0-9.eE+-]{1,12},{40}") {
             let number = body.trim_end_matches(',');
             if let Some((_, length)) = take_double(body.as_bytes()) {
                 let taken = &number[..length];

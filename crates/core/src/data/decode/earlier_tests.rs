@@ -1,4 +1,4 @@
-//! What a page is read as does not depend on the pages before it.
+//! The result of a page does not depend on the pages before it.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::error::Result;
 
 const NAMES: [&str; 5] = ["siteId", "lineId", "machineId", "deviceId", "tagGuid"];
 
-/// An envelope: its five ids, how it is written, and the minutes of its points.
+/// Five ids, layout, and the minutes of the points.
 type Envelope = ([u8; 5], u8, Vec<u8>);
 
 fn envelope((ids, layout, minutes): &Envelope) -> String {
@@ -52,7 +52,7 @@ fn page(envelopes: &[Envelope]) -> String {
 }
 
 fn any_page() -> impl Strategy<Value = Vec<Envelope>> {
-    // Few ids, so that series come again. Most pages are valid: layouts from 8 on are not.
+    // Few ids, so that series repeat. Most pages are valid: only the layouts from 8 on are not.
     let ids = [0..2_u8, 3..4, 0..4, 3..5, 2..5];
     let layout = prop_oneof![60 => 0..8_u8, 1 => 8..11_u8];
     prop::collection::vec((ids, layout, prop::collection::vec(any::<u8>(), 0..4)), 0..8)
@@ -77,7 +77,7 @@ fn same(one: &Result<Decoded>, other: &Result<Decoded>) -> std::result::Result<(
 
 proptest! {
     #[test]
-    fn j18_a_page_is_read_the_same_whatever_pages_came_before(
+    fn j18_earlier_pages_do_not_change_the_result(
         pages in prop::collection::vec(any_page(), 1..6),
         repeats in prop::collection::vec(any::<prop::sample::Index>(), 6),
         damage in prop::option::weighted(0.5, (any::<prop::sample::Index>(), any::<prop::sample::Index>())),
@@ -86,7 +86,7 @@ proptest! {
         let extra_columns = if has_extra_column { vec!["unit".to_owned()] } else { Vec::new() };
         let settings = DecodeSettings { extra_columns, ..settings() };
         let mut earlier = EarlierPages::default();
-        // Each page is followed by one of them again, which is mostly recognised.
+        // Each page is followed by a repeated one, which is usually recognised.
         for (page_after, again) in pages.iter().zip(&repeats) {
             for envelopes in [page_after, again.get(&pages)] {
                 let mut body = page(envelopes).into_bytes();
@@ -101,12 +101,12 @@ proptest! {
 }
 
 #[test]
-fn a_series_that_comes_again_is_recognised_with_its_unknown_members() {
+fn a_repeated_series_is_recognised_with_its_unknown_members() {
     let body = page(&[([3; 5], 6, vec![1, 2]), ([3, 3, 3, 3, 4], 7, vec![1])]);
     let mut earlier = EarlierPages::default();
     let first = decode_after(body.as_bytes(), &settings(), &mut earlier).unwrap();
     assert!(earlier.series.expected(&body.as_bytes()[body.find("{\"site").unwrap()..]).is_none());
-    // After the last series the first one follows only from the second page on.
+    // The first series is only expected after the last one from the second page on.
     for _ in 0..2 {
         let next = decode_after(body.as_bytes(), &settings(), &mut earlier).unwrap();
         assert_eq!(next.report, first.report);
@@ -119,7 +119,7 @@ fn a_series_that_comes_again_is_recognised_with_its_unknown_members() {
 }
 
 #[test]
-fn the_number_of_series_and_texts_that_are_kept_is_bounded() {
+fn the_number_of_stored_series_and_texts_is_bounded() {
     let mut earlier = EarlierPages::default();
     let mut read = |first: u32, count: u32, site: &str| {
         let envelopes: Vec<String> = (first..first + count)
@@ -134,9 +134,9 @@ fn the_number_of_series_and_texts_that_are_kept_is_bounded() {
         earlier.series.len()
     };
     assert_eq!(read(0, 66_000, "S"), 66_000);
-    assert_eq!(read(70_000, 3, "S"), 3, "begun anew");
+    assert_eq!(read(70_000, 3, "S"), 3, "cleared");
     let long = "s".repeat(17 << 20);
     assert_eq!(read(70_000, 1, &long), 4);
     assert_eq!(read(70_000, 2, &long), 5);
-    assert_eq!(read(70_000, 3, "S"), 3, "begun anew");
+    assert_eq!(read(70_000, 3, "S"), 3, "cleared");
 }

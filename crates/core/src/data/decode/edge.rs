@@ -1,15 +1,15 @@
 //! Finds the next cursor before a page is decoded, if it is near the start or the end of the body.
 //!
-//! The first and last members of the outermost object can be read alone, if their values are neither
-//! objects nor arrays and no string among them has a backslash. This is correct for valid JSON; the
-//! decoder checks later that the body is valid.
+//! The first and last members of the outermost object can be read without the rest, if their values
+//! are neither objects nor arrays and their strings contain no backslash. This is correct for valid
+//! JSON. The decoder later checks that the body is valid.
 
 use crate::data::cursor::Cursor;
 
-/// At most so many members are read from the start and from the end.
+/// Maximum number of members to read from the start and from the end.
 const MEMBERS: usize = 8;
 
-/// The next cursor of a page; `None` if it is not found. The decoder finds the same in a valid page.
+/// The next cursor of a page, if it is found. For a valid page, the decoder finds the same one.
 pub(crate) fn cursor_at_an_edge(body: &[u8], name: &str) -> Option<Cursor> {
     let name = name.as_bytes();
     let text = from_start(body, name).or_else(|| from_end(body, name))?;
@@ -52,15 +52,15 @@ fn from_end<'a>(body: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     None
 }
 
-/// A string at the start, and what follows it.
+/// Splits off a string at the start.
 fn first_text(json: &[u8]) -> Option<(&[u8], &[u8])> {
     let json = json.strip_prefix(b"\"")?;
     let end = json.iter().position(|byte| ends_or_escapes(*byte))?;
     (json[end] == b'"').then(|| (&json[..end], &json[end + 1..]))
 }
 
-/// A string at the end, and what precedes it. A quotation mark within a string follows a backslash, so
-/// the last one without a backslash begins the string.
+/// Splits off a string at the end. A quotation mark within a string follows a backslash, so the
+/// last one without a backslash starts the string.
 fn last_text(json: &[u8]) -> Option<(&[u8], &[u8])> {
     let json = json.strip_suffix(b"\"")?;
     let start = json.iter().rposition(|byte| ends_or_escapes(*byte))?;
@@ -72,13 +72,13 @@ fn ends_or_escapes(byte: u8) -> bool {
     matches!(byte, b'"' | b'\\')
 }
 
-/// What follows a number or a literal at the start.
+/// Skips a number or literal at the start.
 fn after_plain(json: &[u8]) -> Option<&[u8]> {
     let length = json.iter().take_while(|byte| is_plain(**byte)).count();
     (length > 0).then(|| &json[length..])
 }
 
-/// What precedes a number or a literal at the end.
+/// Skips a number or literal at the end.
 fn before_plain(json: &[u8]) -> Option<&[u8]> {
     let length = json.iter().rev().take_while(|byte| is_plain(**byte)).count();
     (length > 0).then(|| &json[..json.len() - length])
@@ -169,7 +169,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn in_any_object_the_cursor_found_is_the_value_of_its_member(
+        fn the_cursor_found_is_the_value_of_its_member(
             members in prop::collection::vec((text(), value()), 0..6),
             pretty in any::<bool>(),
         ) {
@@ -183,7 +183,7 @@ mod tests {
             if let Some(cursor) = found(&body) {
                 prop_assert_eq!(Some(cursor.as_str()), object["nextCursor"].as_str());
             } else if let Some(Value::String(text)) = object.get("nextCursor") {
-                // It is found if it is the first or last member.
+                // A cursor in the first or last member is found.
                 let members = object.as_object().expect("an object");
                 let edge = [members.keys().next(), members.keys().next_back()];
                 let is_plain = !text.contains(|c: char| c == '"' || c == '\\' || c.is_control());

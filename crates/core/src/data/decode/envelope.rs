@@ -1,4 +1,4 @@
-//! Reads the series envelopes of a page (§2.3): five ids and the points, in any order.
+//! Reads the series envelopes of a page: five ids and the points, in any order.
 
 use std::ops::Range;
 
@@ -14,10 +14,10 @@ use crate::data::point_columns::{Envelope, Identity, PointColumns};
 use crate::data::report::{PageReport, shown_name};
 use crate::error::{Error, Kind, Result};
 
-/// Most unknown members that an error names.
+/// Maximum number of unknown members in an error.
 const NAMES_SHOWN: usize = 20;
 
-/// The index of the points among an envelope's members: after the ids, before the extra columns.
+/// The index of the points among an envelope's members, after the ids and before the extra columns.
 const POINTS: usize = 5;
 
 fn member_name(settings: &DecodeSettings, index: usize) -> &str {
@@ -28,7 +28,6 @@ fn member_name(settings: &DecodeSettings, index: usize) -> &str {
     }
 }
 
-/// Reads envelopes into columns.
 pub(super) struct EnvelopeReader<'a, 's> {
     settings: &'s DecodeSettings,
     names: MemberNames,
@@ -36,16 +35,15 @@ pub(super) struct EnvelopeReader<'a, 's> {
     columns: ColumnsBuilder<'a>,
     known: &'s mut KnownSeries,
     envelopes: Vec<Envelope>,
-    /// The distinct series of this page, in order of arrival, and their timestamps.
+    /// The distinct series of this page in order of arrival, and their timestamps.
     series: Vec<Identity>,
     times: Vec<SeriesTimes>,
-    /// For each known series its index on this page.
+    /// The index of each known series on this page.
     indices: Vec<Option<u32>>,
-    /// The lists of unknown members that are in the report, by their index in [`KnownSeries`].
+    /// Whether each list of unknown members in [`KnownSeries`] is already in the report.
     noted: Vec<bool>,
 }
 
-/// An id of an envelope.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Id {
     Missing,
@@ -54,16 +52,15 @@ enum Id {
     Key(i32),
 }
 
-/// The members of an envelope read so far.
 struct EnvelopeMembers<'a> {
     ids: [Id; 5],
-    /// The bytes of the points.
+    /// The byte range of the points.
     points: Option<Range<usize>>,
-    /// Points that are in the columns already; they are not read again.
+    /// The byte range of points that are already in the columns.
     read_before: Option<Range<usize>>,
-    /// For each extra column, the member's JSON text.
+    /// The JSON text of each extra column's member.
     extras: Vec<Option<&'a str>>,
-    /// The unknown members, `None` if one of them is not stored.
+    /// The unknown members; `None` if one of them is not stored.
     unknown: Option<Vec<String>>,
 }
 
@@ -89,7 +86,7 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
         }
     }
 
-    /// Reads the elements of the array `name`, after [`Parser::peek`].
+    /// Reads the elements of the array `name`. Called after [`Parser::peek`].
     pub(super) fn read_array(
         &mut self,
         json: &mut Parser<'a>,
@@ -109,7 +106,7 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
     fn read(&mut self, json: &mut Parser<'a>, array: &str, report: &mut PageReport) -> Result<()> {
         let token = json.peek()?;
         if token != ValueKind::Object {
-            let message = format!("a series is an object, not {}", token.described());
+            let message = format!("a series must be an object, not {}", token.described());
             return Err(Error::protocol_at("", message));
         }
         let start = self.columns.rows();
@@ -123,14 +120,14 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
                 self.push(number, start);
                 return Ok(());
             }
-            // Something else follows the points than before: the ids are read.
+            // The bytes after the points differ from the stored ones, so the ids are read.
             *json = before;
             read_before = Some(points);
         }
         let members = self.read_members(json, array, report, read_before)?;
         if members.read_before.is_some() {
-            // They would be in the page twice.
-            return Err(Error::new(Kind::InternalError, "points were read and not found again"));
+            // Reading them again would duplicate the points.
+            return Err(Error::new(Kind::InternalError, "Points were read and not found again."));
         }
         let Some(points) = members.points else {
             let name = &self.settings.shape.points;
@@ -142,7 +139,7 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
             }
         }
         let number = self.known.number(self.keys(&members.ids)?);
-        // Texts of extra columns are taken from the members.
+        // The texts of extra columns must be read from the members.
         if let Some(unknown) = members.unknown.filter(|_| members.extras.is_empty()) {
             let (bytes, end) = (json.bytes(), json.offset());
             self.known.learn(
@@ -156,7 +153,7 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
         Ok(())
     }
 
-    /// Reads the points at `at`, of an envelope whose members up to there are known; returns their end.
+    /// Reads the points at `at` of a recognised envelope. Returns their end.
     fn points_after(
         &mut self,
         json: &mut Parser<'a>,
@@ -171,13 +168,13 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
         Ok(json.offset())
     }
 
-    /// Adds the envelope of a series, whose rows begin at `start`.
+    /// Adds the envelope of a series. Its rows start at `start`.
     fn push(&mut self, number: usize, start: usize) {
         self.known.follow(number);
         if number >= self.indices.len() {
             self.indices.resize(number + 1, None);
         }
-        // Cannot overflow: a body has less than 2 GiB, and so fewer series.
+        // Cannot overflow, because a body has less than 2 GiB and so fewer series.
         let new = u32::try_from(self.series.len()).unwrap_or(u32::MAX);
         let index = *self.indices[number].get_or_insert(new);
         if index == new {
@@ -189,7 +186,7 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
         self.envelopes.push(Envelope { series, rows });
     }
 
-    /// Reports the unknown members of an envelope that was recognised, once for a page.
+    /// Reports the unknown members of a recognised envelope, once per page.
     fn note_unknown(&mut self, number: usize, array: &str, report: &mut PageReport) {
         let Some((index, unknown)) = self.known.unknown(number) else { return };
         if self.noted.get(index) == Some(&true) {
@@ -261,7 +258,7 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
             }
             extra => members.extras[extra - POINTS - 1].replace(json.skip_value()?).is_some(),
         };
-        if repeated { Err(Error::protocol_at("", "this member comes twice")) } else { Ok(()) }
+        if repeated { Err(Error::protocol_at("", "this member occurs twice")) } else { Ok(()) }
     }
 
     fn keys(&self, ids: &[Id; 5]) -> Result<Keys> {
@@ -280,7 +277,7 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
         Ok(keys)
     }
 
-    /// J22: refuses points that have none of the four values where unknown members stand.
+    /// Rejects points that have unknown members, but none of the four values (J22).
     fn check_values(&self, report: &PageReport) -> Result<()> {
         let unknown = report.unknown_members.iter().filter(|name| name.starts_with("points[]."));
         let unknown: Vec<&str> = unknown.map(String::as_str).take(NAMES_SHOWN).collect();
@@ -294,12 +291,12 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
             unknown.join(", ")
         );
         Err(Error::protocol_at("", message).with_hint(
-            "Name the members that hold them: Shape(value=\"…\", minimum=\"…\"). To read them as text, \
-             name them in extra_columns=.",
+            "Set the names of the members: Shape(value=\"…\", minimum=\"…\"). To read them as text, \
+             add them to extra_columns=.",
         ))
     }
 
-    /// The points of all envelopes. Completes the report with the counts over the page.
+    /// Returns the points of all envelopes, and completes the report.
     pub(super) fn finish(self, report: &mut PageReport) -> Result<PointColumns> {
         let timestamps = self.columns.timestamps();
         report.points = timestamps.len() as u64;
@@ -321,12 +318,11 @@ impl EnvelopeMembers<'_> {
     }
 }
 
-/// Reports an unknown member of an envelope.
 fn note(report: &mut PageReport, array: &str, name: &str) {
     report.note_unknown(|| format!("{}[].{}", shown_name(array), shown_name(name)));
 }
 
-/// J17: a string is kept unchanged, an integer becomes its text, null is a distinct id.
+/// Reads an id: a string, an integer as its text, or null, which is a distinct id (J17).
 fn read_id(texts: &mut IdentityTexts, json: &mut Parser<'_>) -> Result<Id> {
     let at = json.offset();
     if let Some((key, length)) = texts.take(json.bytes().get(at..).unwrap_or_default()) {
@@ -341,11 +337,14 @@ fn read_id(texts: &mut IdentityTexts, json: &mut Parser<'_>) -> Result<Id> {
             if number.is_integer() {
                 return Ok(Id::Key(texts.key(number.text())));
             }
-            Err(Error::protocol_at("", "an id is a string, an integer or null, not a fraction"))
+            Err(Error::protocol_at(
+                "",
+                "an id must be a string, an integer or null, not a fraction",
+            ))
         }
         token => {
             let kind = token.described();
-            let message = format!("an id is a string, an integer or null, not {kind}");
+            let message = format!("an id must be a string, an integer or null, not {kind}");
             Err(Error::protocol_at("", message))
         }
     }

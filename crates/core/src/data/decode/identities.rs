@@ -1,12 +1,12 @@
-//! The ids of a page's series: stores each distinct text once, with a number.
+//! The ids of a page's series. Each distinct text is stored once, with a number.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::string::is_plain;
 
-/// The numbered distinct texts of one of the five ids on a page. An envelope mostly has the id of the
-/// previous one, or the id that followed that one the last time: these two are compared in place.
+/// The numbered distinct texts of one of the five ids. An envelope usually has the id of the
+/// previous one, or the id that followed that one last time. These two are compared in place.
 #[derive(Default)]
 pub(super) struct IdentityTexts {
     texts: Vec<IdText>,
@@ -14,18 +14,17 @@ pub(super) struct IdentityTexts {
     last: usize,
 }
 
-/// One text.
 struct IdText {
     shared: Arc<str>,
-    /// It needs no escapes in JSON.
+    /// Whether it needs no escapes in JSON.
     plain: bool,
-    /// The text that followed it the last time.
+    /// The text that followed it last time.
     next: usize,
 }
 
 impl IdentityTexts {
-    /// The key and the length, including quotes, of the string at the start of `bytes`, if it is one of
-    /// the two expected.
+    /// The key and quoted length of the string at the start of `bytes`, if it is one of the two
+    /// expected ones.
     #[inline]
     pub(super) fn take(&mut self, bytes: &[u8]) -> Option<(i32, usize)> {
         let bytes = bytes.strip_prefix(b"\"")?;
@@ -41,7 +40,6 @@ impl IdentityTexts {
         None
     }
 
-    /// The key of a text.
     pub(super) fn key(&mut self, text: &str) -> i32 {
         let index = match self.known.get(text) {
             Some(key) => usize::try_from(*key).unwrap_or_default(),
@@ -64,13 +62,12 @@ impl IdentityTexts {
         index
     }
 
-    /// The text of a key returned by [`IdentityTexts::key`].
     pub(super) fn text(&self, key: i32) -> &Arc<str> {
         &self.texts[usize::try_from(key).unwrap_or_default()].shared
     }
 }
 
-/// Cannot overflow: a body has less than 2 GiB, and so fewer texts.
+/// Cannot overflow, because a body has less than 2 GiB and so fewer texts.
 fn key(index: usize) -> i32 {
     i32::try_from(index).unwrap_or(i32::MAX)
 }

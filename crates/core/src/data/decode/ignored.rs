@@ -1,12 +1,12 @@
-//! The value of an ignored member in its most frequent forms, which is as valid as one that is read.
+//! Skips ignored values in their most frequent forms, with the same checks as the parser.
 
 use super::string::take_plain_string;
 
 /// Longer numbers are left to the parser, which has a limit.
 const LONGEST_NUMBER: usize = 64;
 
-/// The length of the string without escapes, the number without an exponent, or the literal at the start
-/// of `bytes`; `None` for anything else, valid or not.
+/// The length of the string without escapes, the number without an exponent, or the literal at the
+/// start of `bytes`. `None` for anything else, valid or not.
 #[inline]
 pub(super) fn take_plain_value(bytes: &[u8]) -> Option<usize> {
     match bytes.first()? {
@@ -33,7 +33,7 @@ fn take_plain_number(bytes: &[u8]) -> Option<usize> {
             return None;
         }
     }
-    // At the end of the bytes more digits might follow.
+    // At the end of the bytes, more digits might follow.
     let is_over = !matches!(bytes.get(end)?, b'e' | b'E');
     (is_over && end <= LONGEST_NUMBER).then_some(end)
 }
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_values_are_taken_whole_and_others_are_left() {
+    fn plain_values_are_taken_and_others_left() {
         for (text, length) in [
             ("0,", Some(1)),
             ("-0}", Some(2)),
@@ -80,7 +80,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_taken_is_what_the_parser_skips(text in "[-+0-9.eE\"\\\\a-z{}\\[\\], ]{1,12}") {
+        fn taken_values_equal_the_skipped_ones(text in "[-+0-9.eE\"\\\\a-z{}\\[\\], ]{1,12}") {
             let Some(length) = take_plain_value(text.as_bytes()) else { return Ok(()) };
             let skipped = Parser::open(text.as_bytes()).unwrap().skip_value();
             prop_assert_eq!(skipped.unwrap(), &text[..length]);

@@ -1,9 +1,10 @@
-//! A strict pull parser for JSON (RFC 8259) over a complete body. The caller requests the token that it
-//! expects. The parser builds no tree, allocates nothing for a token, and borrows unescaped strings.
+//! A strict pull parser for JSON (RFC 8259) over a complete body. The caller requests the token
+//! that it expects. The parser builds no tree, allocates nothing per token, and borrows unescaped
+//! strings.
 //!
-//! Stricter than most parsers where data could be lost silently: lone surrogates, very long numbers,
-//! deep nesting and trailing bytes are errors, in ignored members too. A body that ends early is
-//! [`Kind::TruncatedBody`] (H8), any other fault [`Kind::ProtocolError`].
+//! It is stricter than most parsers if data could be lost silently: lone surrogates, very long
+//! numbers, deep nesting and trailing bytes are errors, also in ignored members. A body that ends
+//! early is [`Kind::TruncatedBody`], any other fault [`Kind::ProtocolError`].
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -13,13 +14,12 @@ use super::number::{LONGEST_NUMBER, Number, NumberFault};
 use super::string::{string_end, truncated};
 use crate::error::{Error, Kind, Result};
 
-/// Deepest nesting of arrays and objects, including ignored members (E6).
+/// Maximum nesting of arrays and objects, also in ignored members.
 pub(super) const DEPTH_LIMIT: u32 = 128;
 
-/// A position in a document.
 #[derive(Clone)]
 pub(super) struct Parser<'a> {
-    /// Valid UTF-8, so the text between any two ASCII bytes is valid too.
+    /// Valid UTF-8, so the text between two ASCII bytes is valid too.
     bytes: &'a [u8],
     at: usize,
     depth: u32,
@@ -38,7 +38,7 @@ pub(super) enum ValueKind {
 }
 
 impl ValueKind {
-    /// For messages: "an object", "a number".
+    /// The kind for messages: "an object", "a number".
     pub(super) fn described(self) -> &'static str {
         match self {
             Self::Object => "an object",
@@ -53,11 +53,14 @@ impl ValueKind {
 }
 
 impl<'a> Parser<'a> {
-    /// A parser at the start of a body, which must be UTF-8; a byte order mark is skipped (E3).
+    /// Starts a body, which must be UTF-8. Skips a byte order mark.
     pub(super) fn open(body: &'a [u8]) -> Result<Self> {
         let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
         if matches!(body, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] | [0, _, ..] | [_, 0, ..]) {
-            return Err(Error::new(Kind::ProtocolError, "the body is UTF-16 or UTF-32, not UTF-8"));
+            return Err(Error::new(
+                Kind::ProtocolError,
+                "The body is UTF-16 or UTF-32, not UTF-8.",
+            ));
         }
         // Most bodies are ASCII, which is faster to check than UTF-8.
         if !body.is_ascii()
@@ -68,35 +71,33 @@ impl<'a> Parser<'a> {
                 None => truncated(),
                 Some(_) => Error::new(
                     Kind::ProtocolError,
-                    format!("the body is not UTF-8 from byte {end} on"),
+                    format!("The body is not valid UTF-8 from byte {end}."),
                 ),
             });
         }
         if body.iter().copied().all(is_space) {
-            return Err(Error::new(Kind::ProtocolError, "the body is empty"));
+            return Err(Error::new(Kind::ProtocolError, "The body is empty."));
         }
         Ok(Self { bytes: body, at: 0, depth: 0 })
     }
 
-    /// The complete body.
     #[inline]
     pub(super) fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// A part of the body between two ASCII bytes.
+    /// The text between two ASCII bytes.
     #[inline]
     fn text(&self, range: Range<usize>) -> &'a str {
         std::str::from_utf8(&self.bytes[range]).unwrap_or_default()
     }
 
-    /// The offset of the next byte.
     #[inline]
     pub(super) fn offset(&self) -> usize {
         self.at
     }
 
-    /// Continues at an offset up to which the caller has read complete tokens in place.
+    /// Continues at an offset. The caller must have read complete tokens up to there.
     #[inline]
     pub(super) fn seek(&mut self, offset: usize) {
         self.at = offset;
@@ -108,7 +109,6 @@ impl<'a> Parser<'a> {
         self.at
     }
 
-    /// The kind of the next value.
     #[inline]
     pub(super) fn peek(&mut self) -> Result<ValueKind> {
         Ok(match self.next_byte()? {
@@ -123,31 +123,31 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Enters an object or array, after [`Parser::peek`].
+    /// Enters an object or array. Called after [`Parser::peek`].
     pub(super) fn enter(&mut self) -> Result<()> {
         self.deepen()?;
         self.at += 1;
         Ok(())
     }
 
-    /// Enters an object or array whose bracket the caller has read.
+    /// Enters an object or array after its bracket, which the caller has read.
     pub(super) fn deepen(&mut self) -> Result<()> {
         if self.depth == DEPTH_LIMIT {
-            let message = format!("the body is nested deeper than {DEPTH_LIMIT} levels");
+            let message = format!("The body is nested deeper than {DEPTH_LIMIT} levels.");
             return Err(Error::new(Kind::ProtocolError, message));
         }
         self.depth += 1;
         Ok(())
     }
 
-    /// Leaves an object or array whose last bracket, before `offset`, the caller has read.
+    /// Leaves an object or array. The caller has read its last bracket, before `offset`.
     #[inline]
     pub(super) fn leave(&mut self, offset: usize) {
         self.at = offset;
         self.depth -= 1;
     }
 
-    /// Steps to the next member's name; at the object's end, leaves it and returns `false`.
+    /// Steps to the next member's name. At the object's end, leaves it and returns `false`.
     #[inline]
     pub(super) fn next_member(&mut self, first: &mut bool) -> Result<bool> {
         if !self.step(b'}', first)? {
@@ -156,7 +156,7 @@ impl<'a> Parser<'a> {
         if self.next_byte()? == b'"' { Ok(true) } else { Err(self.unexpected("a member name")) }
     }
 
-    /// Steps to the next element; at the array's end, leaves it and returns `false`.
+    /// Steps to the next element. At the array's end, leaves it and returns `false`.
     #[inline]
     pub(super) fn next_element(&mut self, first: &mut bool) -> Result<bool> {
         self.step(b']', first)
@@ -181,7 +181,7 @@ impl<'a> Parser<'a> {
         Ok(true)
     }
 
-    /// Reads the member name and its colon.
+    /// Reads a member name and its colon.
     pub(super) fn name(&mut self) -> Result<Cow<'a, str>> {
         let name = self.string()?;
         self.take_colon()?;
@@ -197,7 +197,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Reads a string, after [`Parser::peek`].
+    /// Reads a string. Called after [`Parser::peek`].
     #[inline]
     pub(super) fn string(&mut self) -> Result<Cow<'a, str>> {
         let (start, end, escaped) = self.scan_string()?;
@@ -210,7 +210,7 @@ impl<'a> Parser<'a> {
         serde_json::from_str(self.text(start - 1..end + 1)).map(Cow::Owned).map_err(fault)
     }
 
-    /// Reads a number, after [`Parser::peek`].
+    /// Reads a number. Called after [`Parser::peek`].
     #[inline]
     pub(super) fn number(&mut self) -> Result<Number<'a>> {
         match Number::scan(self.bytes, self.at) {
@@ -230,7 +230,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads `true`, `false` or `null`, after [`Parser::peek`].
+    /// Reads `true`, `false` or `null`. Called after [`Parser::peek`].
     #[inline]
     pub(super) fn literal(&mut self) -> Result<()> {
         let rest = &self.bytes[self.at..];
@@ -246,12 +246,12 @@ impl<'a> Parser<'a> {
         Err(self.unexpected("a value"))
     }
 
-    /// Skips and validates a value of any kind; returns its text.
+    /// Skips and validates any value. Returns its text.
     pub(super) fn skip_value(&mut self) -> Result<&'a str> {
         self.next_byte()?;
         let start = self.at;
         let floor = self.depth;
-        // One bit for each level, set for an object: there is no recursion.
+        // One bit per level, set for an object, instead of recursion.
         let mut objects: u128 = 0;
         loop {
             let mut first = false;
@@ -309,7 +309,7 @@ impl<'a> Parser<'a> {
         self.bytes.get(self.at).copied().ok_or_else(truncated)
     }
 
-    /// Validates a string; returns its start and end, and whether it has escapes.
+    /// Validates a string. Returns its start and end, and whether it has escapes.
     #[inline]
     fn scan_string(&mut self) -> Result<(usize, usize, bool)> {
         let start = self.at + 1;

@@ -1,22 +1,23 @@
-//! The series that a chain's earlier pages had, with the text of their envelopes. The next page mostly
-//! has the same series in the same order: an envelope is recognised by comparing its bytes before and
-//! after the points, without reading its ids.
+//! The series of a chain's earlier pages, with the text of their envelopes. The next page usually
+//! has the same series in the same order. An envelope is recognised by comparing the bytes before
+//! and after its points, without reading its ids.
 
 use std::collections::HashMap;
 
 use super::identities::IdentityTexts;
 use crate::data::point_columns::Identity;
 
-/// More series are forgotten before the next page: a service that never repeats one fills no memory.
+/// With more series, all are dropped before the next page, so that series that never repeat do not
+/// fill the memory.
 const MOST_SERIES: usize = 1 << 16;
-/// The same for more bytes of ids and of envelopes: an id may be as long as a page.
+/// The same limit for the bytes of ids and envelopes, because an id may be as long as a page.
 const MOST_BYTES: usize = 32 << 20;
 /// Longer texts of an envelope are not stored.
 const LONGEST_TEXT: usize = 1_024;
-/// At most so many lists of unknown members are stored.
+/// Maximum number of stored lists of unknown members.
 const MOST_LISTS: usize = 64;
-/// After so many texts that took the place of others without one that occurred again, no more are stored:
-/// each envelope has a text of its own.
+/// After this many replaced texts without a repeated one, no more are stored, because each envelope
+/// has its own text.
 const MOST_REPLACED: u32 = 256;
 
 /// The keys of a series' five ids in [`IdentityTexts`]; `None` for null.
@@ -25,57 +26,55 @@ pub(super) type Keys = [Option<i32>; 5];
 /// Series by number, in order of arrival.
 #[derive(Default)]
 pub(super) struct KnownSeries {
-    /// The texts of the five ids.
     pub(super) ids: [IdentityTexts; 5],
     numbers: HashMap<Keys, usize>,
     series: Vec<SeriesEntry>,
-    /// The lists of unknown members of envelopes, each once.
+    /// The distinct lists of unknown members of envelopes.
     unknown: Vec<Vec<String>>,
-    /// The number of the series of the last envelope.
+    /// The series of the last envelope.
     last: usize,
-    /// The bytes of the ids and of the texts of envelopes.
+    /// The bytes of ids and envelope texts.
     bytes: usize,
-    /// Texts that took the place of another since the last one that occurred again.
+    /// Number of replaced texts since the last one that was repeated.
     replaced: u32,
 }
 
-/// One series.
 struct SeriesEntry {
     identity: Identity,
-    /// The series that followed it the last time.
+    /// The series that followed it last time.
     next: usize,
     text: Option<EnvelopeText>,
 }
 
-/// The text of an envelope around its points. The same text has the same ids, whatever page it is on.
+/// The text of an envelope around its points. Equal texts have equal ids, on any page.
 struct EnvelopeText {
-    /// From its brace to the bracket of the points, both included: white space before the bracket counts.
+    /// The bytes from the brace to the opening bracket of the points, both included. White space
+    /// before the bracket is significant.
     head: Box<[u8]>,
-    /// From after that bracket's other half to its last brace.
+    /// The bytes after the closing bracket of the points, up to the last brace.
     tail: Box<[u8]>,
-    /// The index of the list of its unknown members.
+    /// The index of its list of unknown members.
     unknown: usize,
 }
 
 impl KnownSeries {
-    /// Before a page. The numbers of series stay.
+    /// Called before each page. Keeps the numbers of series.
     pub(super) fn begin_page(&mut self) {
         if self.series.len() > MOST_SERIES || self.bytes > MOST_BYTES {
             *self = Self::default();
         }
     }
 
-    /// The number of series.
     pub(super) fn len(&self) -> usize {
         self.series.len()
     }
 
-    /// The series whose envelope begins these bytes, if it is one of the two expected, and the offset of
-    /// the bracket of its points.
+    /// The series of the envelope at the start of `bytes`, if it is one of the two expected ones,
+    /// and the offset of its points' bracket.
     #[inline]
     pub(super) fn expected(&self, bytes: &[u8]) -> Option<(usize, usize)> {
         let follower = self.series.get(self.last)?.next;
-        // Where a series is missing on some pages, the one after it in order of arrival follows.
+        // If a series is missing on some pages, the next one in order of arrival follows.
         [follower, self.last + 1].into_iter().find_map(|number| {
             let text = self.series.get(number)?.text.as_ref()?;
             // The head ends with the bracket.
@@ -83,7 +82,7 @@ impl KnownSeries {
         })
     }
 
-    /// The length of what follows the points in an envelope of this series, if these bytes begin with it.
+    /// The length of the text after the points of this series' envelope, if `bytes` starts with it.
     #[inline]
     pub(super) fn tail(&mut self, number: usize, bytes: &[u8]) -> Option<usize> {
         let text = self.series[number].text.as_ref()?;
@@ -92,15 +91,14 @@ impl KnownSeries {
         Some(length)
     }
 
-    /// The index of the list of unknown members of this series' envelope, and the list.
+    /// The index of this envelope's list of unknown members, and the list.
     #[inline]
     pub(super) fn unknown(&self, number: usize) -> Option<(usize, &[String])> {
         let index = self.series[number].text.as_ref()?.unknown;
         Some((index, &self.unknown[index]))
     }
 
-    /// The number of the series with these keys, which is added if it is new. The order of series mostly
-    /// repeats, so the one that followed the last time is compared first.
+    /// Returns the number of the series with these keys, and adds new ones.
     pub(super) fn number(&mut self, keys: Keys) -> usize {
         let new = self.series.len();
         let number = *self.numbers.entry(keys).or_insert(new);
@@ -113,19 +111,17 @@ impl KnownSeries {
         number
     }
 
-    /// Goes on to the series of the next envelope.
+    /// Continues with the series of the next envelope.
     #[inline]
     pub(super) fn follow(&mut self, number: usize) {
         self.series[self.last].next = number;
         self.last = number;
     }
 
-    /// The ids of a series.
     pub(super) fn identity(&self, number: usize) -> &Identity {
         &self.series[number].identity
     }
 
-    /// Stores the text of an envelope of this series.
     pub(super) fn learn(&mut self, number: usize, head: &[u8], tail: &[u8], unknown: &[String]) {
         if head.len() + tail.len() > LONGEST_TEXT || self.replaced > MOST_REPLACED {
             return;

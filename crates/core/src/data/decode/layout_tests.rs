@@ -1,5 +1,5 @@
-//! Pages in random layouts, which may change between points, compared with `serde_json`: a layout that
-//! the decoder has learnt must not change the values of other points.
+//! Compares pages in random layouts, which may change between points, with `serde_json`. A layout
+//! that the decoder has learned must not change the values of other points.
 
 use std::collections::HashSet;
 
@@ -18,18 +18,17 @@ const FIRST_SECOND: i64 = 1_793_491_200;
 const NUMBERS: [&str; 3] = ["value", "minimum", "maximum"];
 const IDS: [&str; 5] = ["siteId", "lineId", "machineId", "deviceId", "tagGuid"];
 
-/// How an object is written.
+/// The notation of an object.
 #[derive(Debug, Clone)]
 struct Layout {
     /// The sort keys of the members.
     order: Vec<u8>,
     /// White space before a name, after it, before a value, after it.
     spaces: [String; 4],
-    /// Names are written with an escape.
+    /// Whether names contain an escape.
     escaped: bool,
-    /// Null members are omitted.
+    /// Whether null members are omitted.
     sparse: bool,
-    /// An unknown member.
     unknown: Option<(String, String)>,
 }
 
@@ -169,7 +168,7 @@ fn written(
     Layout { sparse: false, unknown: None, ..layouts[0].clone() }.object(members)
 }
 
-/// Checks that a cursor found before decoding is that of the page.
+/// A cursor found before decoding must be the page's cursor.
 fn compare_cursors(body: &[u8], decoded: &Decoded) -> Result<(), TestCaseError> {
     let found = cursor_at_an_edge(body, "nextCursor");
     prop_assert!(found.is_none() || found == decoded.next_cursor);
@@ -212,7 +211,7 @@ fn compare(tree: &Value, decoded: &Decoded) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// J22: no point has any of the four values, and some have unknown members.
+/// Whether no point has any of the four values, and some have unknown members (J22).
 fn lacks_values(tree: &Value) -> bool {
     let series = tree["series"].as_array().into_iter().flatten();
     let points = series.flat_map(|series| series["points"].as_array().into_iter().flatten());
@@ -226,7 +225,7 @@ proptest! {
     #![proptest_config(crate::campaign::cases(256))]
 
     #[test]
-    fn j18_a_page_in_any_layout_is_read_as_serde_json_reads_it(body in page()) {
+    fn j18_any_layout_is_read_as_by_serde_json(body in page()) {
         let tree: Value = serde_json::from_str(&body).unwrap();
         let decoded = match read(&body) {
             Ok(decoded) => decoded,
@@ -243,11 +242,11 @@ proptest! {
     }
 
     #[test]
-    fn j21_a_damaged_page_is_read_as_serde_json_reads_it_or_refused(
+    fn j21_a_damaged_page_is_refused_or_read_as_by_serde_json(
         body in page(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), 0..64_usize), 64),
     ) {
-        // Bytes that have a meaning in JSON or are frequent in pages.
+        // Bytes with a meaning in JSON, or frequent in pages.
         let bytes = b"{}[]\",:\\e.-+0 \n\t195nultx";
         for (index, byte) in damage {
             let mut damaged = body.clone().into_bytes();
@@ -277,7 +276,7 @@ proptest! {
     #![proptest_config(crate::campaign::cases(48))]
 
     #[test]
-    fn h8_a_page_in_any_layout_is_truncated_wherever_it_is_cut(body in page()) {
+    fn h8_a_cut_page_is_truncated_in_any_layout(body in page()) {
         for length in 1..body.len() {
             let error = decode(&body.as_bytes()[..length], &settings()).unwrap_err();
             prop_assert_eq!(error.kind(), Kind::TruncatedBody, "{} of {}", length, body);

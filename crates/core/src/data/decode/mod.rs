@@ -1,21 +1,11 @@
-//! Decodes a page's body into columns (§2.3), in one pass for any order of members. What the interface
-//! document leaves open is detected or set with [`Shape`](crate::data::Shape); what it specifies is
+//! Decodes a page's body into columns in one pass, for any order of members. Undocumented parts of
+//! the interface are detected, or set with [`Shape`](crate::data::Shape). Documented parts are
 //! checked strictly.
 //!
-//! | file | reads |
-//! |---|---|
-//! | reader | the top level: the cursor, the array of series |
-//! | envelope | a series: its ids, its points |
-//! | known_series | nothing: recognises the envelopes of series of earlier pages |
-//! | points | the points, most of them in place |
-//! | names, separator | a member's name and the bytes before it |
-//! | times, numeral | a point's timestamp, number and count, in all accepted forms |
-//! | timestamp, number, string, ignored | one value |
-//! | json | any JSON, strictly |
-//! | quality | nothing: counts unusual points |
-//! | edge | only the cursor, before the rest is decoded |
+//! The module `reader` reads the top level, `envelope` a series, and `points` its points. `names`,
+//! `separator` and the modules for single values have fast paths for the most frequent forms.
+//! `json` reads all other forms.
 
-mod decoded;
 mod digits;
 mod double;
 pub(super) mod edge;
@@ -36,23 +26,36 @@ mod string;
 mod times;
 pub(super) mod timestamp;
 
-pub use decoded::Decoded;
 pub use settings::DecodeSettings;
 
 use json::under;
 use known_series::KnownSeries;
 use reader::PageReader;
 
+use crate::data::cursor::Cursor;
+use crate::data::point_columns::PointColumns;
+use crate::data::report::PageReport;
 use crate::error::{Error, Kind, Result};
 
-/// The smallest size of a point in JSON, which limits the initial capacity by the body's size.
+/// A decoded body.
+#[derive(Debug, Clone)]
+pub struct Decoded {
+    /// One row for each point, with the order and the envelopes of the body.
+    pub points: PointColumns,
+    /// The cursor of the next page; `None` on the last page.
+    pub next_cursor: Option<Cursor>,
+    /// The decoder's assumptions and counts.
+    pub report: PageReport,
+}
+
+/// Minimum size of a point in JSON. It limits the initial capacity by the body's size.
 const LEAST_POINT_BYTES: usize = 16;
 
-/// What the earlier pages of a chain were like, which the next one mostly is too: their number of points,
-/// and their series. It makes decoding faster and changes no result.
+/// Properties of a chain's earlier pages, which the next page usually shares. They make decoding
+/// faster and change no result.
 #[derive(Default)]
 pub struct EarlierPages {
-    /// The number of points of the last one: the initial capacity for the next.
+    /// The number of points of the last page, as initial capacity for the next.
     rows: usize,
     series: KnownSeries,
 }
@@ -63,26 +66,20 @@ impl std::fmt::Debug for EarlierPages {
     }
 }
 
-/// Decodes one body of the data endpoint.
-///
-/// # Errors
-/// `Kind::ProtocolError` with the JSON path if the body violates the interface; `Kind::TruncatedBody`
-/// if the JSON ends early (H8).
+/// Decodes one body of the data endpoint. Returns `ProtocolError` with the JSON path if the body
+/// violates the interface, and `TruncatedBody` if the JSON ends early.
 pub fn decode(body: &[u8], settings: &DecodeSettings) -> Result<Decoded> {
     decode_after(body, settings, &mut EarlierPages::default())
 }
 
-/// Like [`decode`], after other pages of the same chain, decoded with the same settings.
-///
-/// # Errors
-/// As [`decode`].
+/// Like [`decode`], after other pages of the same chain with the same settings.
 pub fn decode_after(
     body: &[u8],
     settings: &DecodeSettings,
     earlier: &mut EarlierPages,
 ) -> Result<Decoded> {
     if i32::try_from(body.len()).is_err() {
-        return Err(Error::new(Kind::BodyTooLarge, "a page of 2 GiB or more cannot be decoded"));
+        return Err(Error::new(Kind::BodyTooLarge, "A page of 2 GiB or more cannot be decoded."));
     }
     let rows = earlier.rows.min(body.len() / LEAST_POINT_BYTES);
     let reader = PageReader::new(body, settings, rows, &mut earlier.series)?;

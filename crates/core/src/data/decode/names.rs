@@ -1,7 +1,7 @@
-//! Member names of one level of a page, and the bytes before them. Objects of one kind mostly have the
-//! same members in the same order with the same white space. So the bytes between two values (commas,
-//! brackets, the next name and colon) are stored as a transition from one member to the next, and
-//! compared at once when that member occurs again. Only new bytes are parsed.
+//! Member names of one level of a page, and the bytes before them. Objects of one kind usually have
+//! the same members in the same order with the same white space. The bytes between two values
+//! (commas, brackets, the next name and colon) are stored as a transition from one member to the
+//! next. They are compared at once when that member occurs again. Only new bytes are parsed.
 
 use std::collections::HashMap;
 
@@ -9,30 +9,28 @@ use super::json::Parser;
 use super::separator::Separator;
 use crate::error::Result;
 
-/// At most so many unknown names are stored: with more, transitions would rarely repeat.
+/// Maximum number of stored unknown names. With more, transitions would rarely repeat.
 const MOST_UNKNOWN: usize = 1_024;
 
-/// At most so many older transitions are stored for a member, besides the last.
+/// Maximum number of older transitions of a member.
 const MOST_OLDER: usize = 7;
 
 /// The index of the transitions from the start of the level.
 const AT_START: usize = 0;
-/// The index for a member that is not stored, which has no transitions.
+/// The index for members that are not stored. They have no transitions.
 const AT_UNLEARNT: usize = 1;
-/// The index of the transitions from the first name; those of the other names follow.
+/// The index of the transitions from the first name. Those from other names follow.
 const AT_FIRST_NAME: usize = 2;
 
-/// A member of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Member {
-    /// The index of its name in the argument of [`MemberNames::new`].
+    /// The index of its name in [`MemberNames::new`].
     Known(u8),
-    /// Any other name.
     Unknown,
 }
 
 impl Member {
-    /// A bit for each known name, 0 for an unknown one, to detect duplicate members.
+    /// A bit for each known name, 0 for an unknown one, to detect duplicates.
     #[inline]
     pub(super) fn bit(self) -> u64 {
         if let Self::Known(index) = self { 1 << index } else { 0 }
@@ -43,25 +41,24 @@ impl Member {
 pub(super) struct MemberNames {
     /// The known names, then the unknown ones in order of arrival.
     names: Vec<String>,
-    /// Their indices.
     indices: HashMap<String, usize>,
     known: u8,
-    /// The last transition: from the start, from a member that is not stored, from each name.
+    /// The last transition from each index.
     last: Vec<Option<Transition>>,
     /// Older transitions, for levels with optional members.
     older: Vec<Vec<Transition>>,
-    /// The start of the next transition: an index of the two lists above.
+    /// The index of the next transition's start in the two lists above.
     from: usize,
 }
 
-/// The bytes between two values, and the member whose value follows them.
+/// The bytes between two values, and the member after them.
 struct Transition {
     separator: Separator,
     /// The index of its name.
     name: usize,
     member: Member,
     bit: u64,
-    /// It is the first member of another object.
+    /// Whether it is the first member of another object.
     opens: bool,
 }
 
@@ -74,18 +71,17 @@ impl Transition {
 
 /// A transition that was found in the body.
 pub(super) struct FoundMember {
-    /// The member whose value follows.
+    /// The member of the next value.
     pub(super) member: Member,
-    /// Its bit.
     pub(super) bit: u64,
-    /// It is the first member of another object.
+    /// Whether it is the first member of another object.
     pub(super) opens: bool,
     /// The offset of its value.
     pub(super) end: usize,
 }
 
 impl MemberNames {
-    /// The known names in the order of their indices.
+    /// Creates the known names, in index order.
     pub(super) fn new<'n>(known: impl IntoIterator<Item = &'n str>) -> Self {
         let names: Vec<String> = known.into_iter().map(ToOwned::to_owned).collect();
         let last = (0..AT_FIRST_NAME + names.len()).map(|_| None).collect();
@@ -96,13 +92,13 @@ impl MemberNames {
         Self { names, indices, known, last, older, from: AT_START }
     }
 
-    /// Goes back to the start of the level.
+    /// Returns to the start of the level.
     #[inline]
     pub(super) fn restart(&mut self) {
         self.from = AT_START;
     }
 
-    /// The step from the value that ends at `at` to the next, if a stored transition matches.
+    /// Steps from the value that ends at `at` to the next one, if a stored transition matches.
     #[expect(clippy::inline_always, reason = "measured: once for each value")]
     #[inline(always)]
     pub(super) fn follow(&mut self, bytes: &[u8], at: usize) -> Option<FoundMember> {
@@ -137,13 +133,13 @@ impl MemberNames {
         older.extend(replaced);
     }
 
-    /// The name of the member of the last step; `None` if it is not stored.
+    /// The name of the last step's member; `None` if it is not stored.
     pub(super) fn current(&self) -> Option<&str> {
         self.names.get(self.from.checked_sub(AT_FIRST_NAME)?).map(String::as_str)
     }
 
-    /// Steps to the value of the object's next member; at the object's end, leaves it and returns
-    /// `None`. Calls `note_unknown` with each unknown name that is not stored yet.
+    /// Steps to the value of the next member. At the object's end, leaves it and returns `None`.
+    /// Calls `note_unknown` with each unknown name that is not stored yet.
     #[inline]
     pub(super) fn next(
         &mut self,
@@ -164,7 +160,7 @@ impl MemberNames {
         }
     }
 
-    /// Reads a member's name and colon, and stores the bytes between `from`, the end of the previous
+    /// Reads a member's name and colon. Stores the bytes between `from`, the end of the previous
     /// value, and its own value.
     pub(super) fn read(
         &mut self,
@@ -189,7 +185,7 @@ impl MemberNames {
         Ok(member)
     }
 
-    /// The index of a name, which is stored if it is new; `None` if there are too many.
+    /// The index of a name, which is stored if it is new. `None` if there are too many.
     fn index(&mut self, text: &str, note_unknown: impl FnOnce(&str)) -> Option<usize> {
         if let Some(index) = self.indices.get(text) {
             return Some(*index);
@@ -240,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn j18_every_unknown_name_is_reported_and_a_limited_number_stored() {
+    fn j18_unknown_names_are_reported_and_few_stored() {
         let mut names = MemberNames::new(["a"]);
         let body: Vec<String> = (0..2_000).map(|n| format!("\"n{n}\":0")).collect();
         let (members, unknown) = read_all(&mut names, &format!("{{{}}}", body.join(",")));

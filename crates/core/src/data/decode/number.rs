@@ -1,24 +1,24 @@
-//! Parses JSON numbers exactly: a double is correctly rounded (bit-equal to Python's `json`), an
-//! integer is never converted through a double.
+//! Parses JSON numbers exactly. Doubles are correctly rounded and bit-equal to Python's `json`.
+//! Integers are never converted through a double.
 
 use super::digits::{POWERS_OF_TEN, leading_digits};
 use super::double::nearest;
 
-/// Longer number tokens are refused: no measurement has so many digits (J6).
+/// Longer numbers are rejected, because no measurement has this many digits.
 pub(super) const LONGEST_NUMBER: usize = 4_096;
 
-/// What is wrong with a number token.
+/// A fault in a number token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NumberFault {
-    /// The text ends where a digit is required.
+    /// The text ends before a required digit.
     Truncated,
-    /// Not the grammar of RFC 8259; the offset of the byte.
+    /// Violates RFC 8259 at this offset.
     Syntax(usize),
-    /// More than [`LONGEST_NUMBER`] bytes.
+    /// Longer than [`LONGEST_NUMBER`] bytes.
     TooLong,
 }
 
-/// A scanned number: `mantissa * 10^exponent`. `exact` says that the mantissa has all digits.
+/// A scanned number: `mantissa * 10^exponent`. If `exact`, the mantissa contains all digits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Number<'a> {
     bytes: &'a [u8],
@@ -29,11 +29,11 @@ pub(super) struct Number<'a> {
     integer: bool,
 }
 
-/// Any number with so many decimal digits fits into a `u64`.
+/// Any number with this many digits fits into a `u64`.
 const MANTISSA_DIGITS: usize = 19;
 
 impl<'a> Number<'a> {
-    /// Scans the number at `start`; returns it and the offset after it.
+    /// Scans the number at `start`. Returns it and the offset after it.
     #[inline]
     pub(super) fn scan(bytes: &'a [u8], start: usize) -> Result<(Self, usize), NumberFault> {
         let negative = bytes.get(start) == Some(&b'-');
@@ -73,7 +73,7 @@ impl<'a> Number<'a> {
         Ok((Self { bytes, mantissa, exponent, negative, exact, integer }, at))
     }
 
-    /// Parses a text that is a number and nothing else.
+    /// Parses a text that contains only a number.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         match Self::scan(text.as_bytes(), 0) {
             Ok((number, end)) if end == text.len() => Some(number),
@@ -81,13 +81,12 @@ impl<'a> Number<'a> {
         }
     }
 
-    /// The text of the number.
     pub(super) fn text(self) -> &'a str {
-        // Cannot fail: a number is ASCII.
+        // Cannot fail, because a number is ASCII.
         std::str::from_utf8(self.bytes).unwrap_or_default()
     }
 
-    /// The nearest double; `None` if it is out of range. `-0` is an integer, which has no sign; `-0.0`
+    /// The nearest double; `None` if it is out of range. `-0` is an integer without a sign; `-0.0`
     /// keeps it.
     #[inline]
     pub(super) fn to_f64(self) -> Option<f64> {
@@ -109,13 +108,13 @@ impl<'a> Number<'a> {
         self.scaled(0).and_then(|(whole, rest)| (!rest).then_some(whole))
     }
 
-    /// True for a token without fraction and exponent.
+    /// Whether the token has neither fraction nor exponent.
     pub(super) fn is_integer(self) -> bool {
         self.integer
     }
 
-    /// The number times `10^power`, rounded down to an integer, and whether digits were lost. `None` if
-    /// it does not fit.
+    /// The number times `10^power`, rounded down to an integer, and whether digits were lost.
+    /// `None` if it does not fit.
     pub(super) fn scaled(self, power: i32) -> Option<(i64, bool)> {
         let (mantissa, exponent) =
             if self.exact { (self.mantissa, self.exponent) } else { self.long_mantissa()? };
@@ -137,7 +136,7 @@ impl<'a> Number<'a> {
         Some((i64::try_from(whole).ok()?, cut))
     }
 
-    /// The mantissa without its trailing zeros, for tokens such as `3.00000000000000000000`.
+    /// The mantissa without trailing zeros, for tokens such as `3.00000000000000000000`.
     fn long_mantissa(self) -> Option<(u64, i32)> {
         let body = self.text().split(['e', 'E']).next()?;
         let (whole, fraction) = body.split_once('.').unwrap_or((body, ""));
@@ -151,8 +150,8 @@ impl<'a> Number<'a> {
     }
 }
 
-/// Parses a count in the most frequent form, a few digits, at the start of `bytes`; returns it and its
-/// length, `None` for any other form, valid or not.
+/// Parses a count in the most frequent form, a few digits, at the start of `bytes`. Returns it and
+/// its length; `None` for any other form, valid or not.
 #[inline]
 pub(super) fn take_count(bytes: &[u8]) -> Option<(i64, usize)> {
     let window = bytes.first_chunk::<8>()?;
@@ -160,7 +159,7 @@ pub(super) fn take_count(bytes: &[u8]) -> Option<(i64, usize)> {
     if count == 0 || (count > 1 && window[0] == b'0') {
         return None;
     }
-    // `None` for eight digits, which more may follow.
+    // More digits may follow eight digits, so they return `None`.
     let after = window.get(count)?;
     if matches!(after, b'.' | b'e' | b'E') {
         return None;
@@ -172,8 +171,8 @@ fn fault_at(bytes: &[u8], at: usize) -> NumberFault {
     if at >= bytes.len() { NumberFault::Truncated } else { NumberFault::Syntax(at) }
 }
 
-/// Appends the digits at `at` to the mantissa (wrapping, because the caller counts them) and returns
-/// the offset after them.
+/// Appends the digits at `at` to the mantissa, and returns the offset after them. The mantissa
+/// wraps, because the caller counts the digits.
 #[inline]
 fn digits(bytes: &[u8], mut at: usize, mantissa: &mut u64) -> usize {
     while let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
@@ -219,7 +218,7 @@ mod tests {
     use super::*;
     use crate::campaign::trials;
 
-    /// The number of doubles for J7; the Python tests compare a million more with `json.loads`.
+    /// The number of doubles for J7. The Python tests compare a million more with `json.loads`.
     const RANDOM_DOUBLES: u32 = 200_000;
 
     fn value(text: &str) -> Option<f64> {
@@ -244,7 +243,7 @@ mod tests {
             for text in [format!("{double:e}"), format!("{double:.16e}")] {
                 assert_eq!(value(&text).unwrap().to_bits(), double.to_bits(), "{text}");
             }
-            // Like a sensor's value: few digits and a moderate magnitude.
+            // Resembles a sensor's value: few digits and a moderate magnitude.
             let sensor = (random.f64() - 0.5) * 10_f64.powi(random.i32(-3..7));
             for text in [format!("{sensor}"), format!("{sensor:.4}"), format!("{sensor:.17}")] {
                 assert_eq!(value(&text).unwrap().to_bits(), text.parse::<f64>().unwrap().to_bits());
@@ -313,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_grammar_of_json_is_a_number() {
+    fn only_the_json_grammar_is_a_number() {
         for text in
             ["", "-", "01", "-01", "1.", ".5", "1e", "1e+", "+1", "1.e1", "0x1", "1_0", "１"]
         {
@@ -326,7 +325,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn j7_any_number_is_parsed_as_by_the_standard_library(
+        fn j7_numbers_equal_the_standard_library(
             text in "-?(0|[1-9][0-9]{0,25})(\\.[0-9]{1,25})?([eE][+-]?[0-9]{1,3})?"
         ) {
             let expected: f64 = if text == "-0" { "0" } else { &text }.parse().unwrap();

@@ -5,27 +5,26 @@ use super::number::Number;
 use crate::data::report::{PageReport, shown_name};
 use crate::error::{Error, Result};
 
-/// J5, J9: a number, null, or a number as text.
 pub(super) fn float(json: &mut Parser<'_>, report: &mut PageReport) -> Result<Option<f64>> {
     number(
         json,
         report,
         |number| number.to_f64().map(Some),
-        "the number is beyond the range of a double",
+        "the number is out of the range of a double",
     )
 }
 
-/// J10: an integer in any notation, or null.
+/// Reads an integer in any notation, or null.
 pub(super) fn sample_count(json: &mut Parser<'_>, report: &mut PageReport) -> Result<Option<i64>> {
     number(
         json,
         report,
         |number| number.to_i64().map(Some),
-        "a count is a whole number of at most 64 bits",
+        "a count must be a whole number of at most 64 bits",
     )
 }
 
-/// A converted number, or null; `refusal` says why a number cannot be converted.
+/// Reads and converts a number, or null. `refusal` explains a failed conversion.
 fn number<T>(
     json: &mut Parser<'_>,
     report: &mut PageReport,

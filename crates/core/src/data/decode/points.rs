@@ -1,5 +1,6 @@
-//! Reads the points of an envelope (§2.3), the most time-consuming loop. Values in their most frequent
-//! form, and the bytes between them ([`MemberNames`]), are read in place; everything else is parsed.
+//! Reads the points of an envelope, the most time-consuming loop. Values in their most frequent
+//! form, and the bytes between them ([`MemberNames`]), are read in place. Everything else is
+//! parsed.
 
 use super::double::take_double;
 use super::ignored::take_plain_value;
@@ -36,11 +37,11 @@ struct OpenPoint<'a> {
     row: PointRow,
     /// The bits of the members that were read.
     seen: u64,
-    /// Those of the points before it, in the same array.
+    /// The bits of the earlier points in the array.
     seen_before: u64,
-    /// The points that lack a value.
+    /// Number of points that lack a value.
     incomplete: u64,
-    /// For each extra column, the member's JSON text.
+    /// The JSON text of each extra column's member.
     extras: Vec<Option<&'a str>>,
     /// False between two points.
     open: bool,
@@ -76,12 +77,10 @@ impl PointReader {
         (self.seen & VALUES == 0).then(|| &self.member_names[values])
     }
 
-    /// The form of this page's timestamps, if it has any.
     pub(super) fn timestamp_form(&self) -> Option<TimestampForm> {
         self.times.form()
     }
 
-    /// Reads an array of points into the columns.
     pub(super) fn read<'a>(
         &mut self,
         json: &mut Parser<'a>,
@@ -90,7 +89,7 @@ impl PointReader {
     ) -> Result<()> {
         let token = json.peek()?;
         if token != ValueKind::Array {
-            let message = format!("points are an array, not {}", token.described());
+            let message = format!("points must be an array, not {}", token.described());
             return Err(Error::protocol_at("", message));
         }
         json.enter()?;
@@ -109,7 +108,6 @@ impl PointReader {
         Ok(())
     }
 
-    /// Adds the counts of unusual points of a page to the report.
     pub(super) fn count_unusual(&self, columns: &ColumnsBuilder<'_>, report: &mut PageReport) {
         self.quality.count(&columns.all_rows(), report);
     }
@@ -158,7 +156,7 @@ impl PointReader {
         }
     }
 
-    /// Parses up to the next value, which may be in the next point; `None` at the array's end.
+    /// Parses up to the next value, possibly in the next point. `None` at the array's end.
     fn step<'a>(
         &mut self,
         json: &mut Parser<'a>,
@@ -179,7 +177,7 @@ impl PointReader {
             point.reopen();
             let token = json.peek()?;
             if token != ValueKind::Object {
-                let message = format!("a point is an object, not {}", token.described());
+                let message = format!("a point must be an object, not {}", token.described());
                 return Err(Error::protocol_at("", message));
             }
             json.enter()?;
@@ -208,7 +206,7 @@ impl PointReader {
 
     #[cold]
     fn seen_twice(&self, member: Member) -> Error {
-        let error = Error::protocol_at("", "this member comes twice");
+        let error = Error::protocol_at("", "this member occurs twice");
         if let Member::Known(index) = member { self.at_member(index, error) } else { error }
     }
 
@@ -217,8 +215,8 @@ impl PointReader {
         self.at_member(TIMESTAMP, Error::protocol_at("", "the point has no such member"))
     }
 
-    /// Reads a value in its most frequent form at the start of `bytes` and returns its length; `None`
-    /// for any other form, valid or not.
+    /// Reads a value in its most frequent form at the start of `bytes`, and returns its length.
+    /// `None` for any other form, valid or not.
     #[inline]
     fn take(&mut self, member: Member, bytes: &[u8], point: &mut OpenPoint<'_>) -> Option<usize> {
         match member {

@@ -1,5 +1,5 @@
-//! Counts unusual points in the report (J10, J14, J15, J16) and keeps them unchanged. All points of a
-//! page are checked at once, column by column.
+//! Counts unusual points in the report (J10, J14, J15, J16), and keeps them unchanged. All points
+//! of a page are checked at once, column by column.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,6 @@ use crate::data::columns::RowSlice;
 use crate::data::point_columns::Envelope;
 use crate::data::report::PageReport;
 
-/// Counts the points that are unusual for a query.
 pub(super) struct DataQuality {
     start: i64,
     /// The last microsecond of the range.
@@ -27,7 +26,6 @@ impl DataQuality {
         }
     }
 
-    /// Adds the counts of these points to the report.
     pub(super) fn count(&self, rows: &RowSlice<'_>, report: &mut PageReport) {
         let (start, last) = (self.start, self.last);
         report.outside_range += count_if(rows.timestamps, |time| *time < start || *time > last);
@@ -35,7 +33,7 @@ impl DataQuality {
             report.off_grid += grid.count_off(rows.timestamps);
         }
         let [value, minimum, maximum] = rows.numbers;
-        // Null slots contain NaN, and comparisons with NaN are false: nulls are not counted.
+        // Nulls contain NaN, and comparisons with NaN are false, so nulls are not counted.
         for ((value, minimum), maximum) in value.iter().zip(minimum).zip(maximum) {
             report.minimum_above_maximum += u64::from(minimum > maximum);
             report.value_outside_bounds += u64::from(value < minimum || value > maximum);
@@ -48,8 +46,8 @@ fn count_if<T>(column: &[T], is_counted: impl Fn(&T) -> bool) -> u64 {
     column.iter().map(|item| u64::from(is_counted(item))).sum()
 }
 
-/// The grid of the buckets. The document does not give its origin: a point is on the grid if its
-/// distance from the epoch or from the query's start is a multiple of the width.
+/// The grid of the buckets. Its origin is not documented. A point is on the grid if its distance
+/// from the epoch or the query's start is a multiple of the width.
 struct BucketGrid {
     width: i64,
     start: i64,
@@ -64,7 +62,8 @@ impl BucketGrid {
         let mut off = 0;
         let mut last_on = 0;
         for timestamp in timestamps {
-            // A point one width from a point on the grid is on it: this mostly avoids the division.
+            // A point at one width from a point on the grid is also on it. This usually avoids the
+            // division.
             let distance = timestamp.wrapping_sub(last_on);
             let is_on = distance == self.width
                 || distance == -self.width
@@ -80,16 +79,15 @@ impl BucketGrid {
     }
 }
 
-/// The timestamps of one series on a page, to find repeated ones (J16).
+/// The timestamps of one series on a page, to find repeated ones.
 #[derive(Default)]
 pub(super) struct SeriesTimes {
     latest: Option<i64>,
-    /// They were not always ascending, so some may be repeated.
+    /// Whether they were not always ascending, so that some may be repeated.
     pub(super) disordered: bool,
 }
 
 impl SeriesTimes {
-    /// Adds those of an envelope.
     #[inline]
     pub(super) fn add(&mut self, timestamps: &[i64]) {
         let (Some(first), Some(last)) = (timestamps.first(), timestamps.last()) else { return };

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::decoded::Decoded;
+use super::Decoded;
 use super::envelope::EnvelopeReader;
 use super::json::{Parser, ValueKind, under};
 use super::known_series::KnownSeries;
@@ -10,17 +10,16 @@ use super::settings::DecodeSettings;
 use crate::data::cursor::Cursor;
 use crate::data::report::{PageReport, shown_name};
 use crate::data::shape::MissingCursor;
-use crate::error::{Error, Result, descriptions, shown};
+use crate::error::{Error, Result, descriptions, displayable};
 
-/// Longer errors are not read.
+/// Longer errors are not parsed.
 const LONGEST_ERROR: usize = 64 * 1024;
 
-/// At most so many names of top-level members are kept.
+/// Maximum number of stored names of top-level members.
 const NAMES_KEPT: usize = 10_000;
-/// At most so many names are listed in a message.
+/// Maximum number of names in a message.
 const NAMES_SHOWN: usize = 20;
 
-/// The content of a top-level array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
     Nothing,
@@ -31,7 +30,6 @@ enum Content {
     Other,
 }
 
-/// Reads one body.
 pub(super) struct PageReader<'a, 's> {
     json: Parser<'a>,
     settings: &'s DecodeSettings,
@@ -39,7 +37,7 @@ pub(super) struct PageReader<'a, 's> {
     report: PageReport,
 }
 
-/// The names of the top-level arrays so far, by their content.
+/// The names of the top-level arrays by content.
 #[derive(Default)]
 struct Arrays {
     series: Vec<String>,
@@ -64,11 +62,11 @@ impl<'a, 's> PageReader<'a, 's> {
         })
     }
 
-    /// Reads the page. The path of an error is without the `$`.
+    /// Reads the page. The paths of errors lack the `$`.
     pub(super) fn page(mut self) -> Result<Decoded> {
         let token = self.json.peek()?;
         if token != ValueKind::Object {
-            let message = format!("a page is an object, not {}", token.described());
+            let message = format!("a page must be an object, not {}", token.described());
             return Err(Error::protocol_at("", message));
         }
         self.json.enter()?;
@@ -81,7 +79,7 @@ impl<'a, 's> PageReader<'a, 's> {
             let step = || format!(".{}", shown_name(&name));
             if *name == shape.next_cursor {
                 if cursor.is_some() {
-                    return Err(Error::protocol_at(step(), "this member comes twice"));
+                    return Err(Error::protocol_at(step(), "this member occurs twice"));
                 }
                 cursor = Some(self.cursor().map_err(|error| under(error, step()))?);
             } else {
@@ -98,13 +96,14 @@ impl<'a, 's> PageReader<'a, 's> {
         Ok(Decoded { points, next_cursor, report: self.report })
     }
 
-    /// J2-J4: null ends the chain, any string continues it, and nothing else is a cursor.
+    /// Reads the cursor: null ends the chain, and any string continues it.
     fn cursor(&mut self) -> Result<Option<Cursor>> {
         match self.json.peek()? {
             ValueKind::Null => self.json.literal().map(|()| None),
             ValueKind::Text => Ok(Some(Cursor::new(&self.json.string()?))),
             token => {
-                let message = format!("a cursor is a string or null, not {}", token.described());
+                let message =
+                    format!("a cursor must be a string or null, not {}", token.described());
                 Err(Error::protocol_at("", message))
             }
         }
@@ -118,11 +117,9 @@ impl<'a, 's> PageReader<'a, 's> {
         let name = &self.settings.shape.next_cursor;
         Err(Error::protocol_at(
             format!(".{name}"),
-            format!(
-                "the page has no member {name}: without it, it is unknown whether this is the last page"
-            ),
+            format!("the page has no member {name}, so it may or may not be the last page"),
         )
-        .with_hint("If the service omits it on the last page: Shape(missing_cursor=\"end\")."))
+        .with_hint("If the service omits it on the last page, use Shape(missing_cursor=\"end\")."))
     }
 
     fn other_member(&mut self, name: &str, arrays: &mut Arrays) -> Result<()> {
@@ -134,7 +131,7 @@ impl<'a, 's> PageReader<'a, 's> {
             // A list of errors may be empty.
             let brackets = |c: char| "[]{}".contains(c) || c.is_ascii_whitespace();
             if is_error || !(value == "null" || value.trim_matches(brackets).is_empty()) {
-                let message = format!("the page reports an error: {}", said(value));
+                let message = format!("the page reports an error: {}", error_text(value));
                 return Err(Error::protocol_at("", message));
             }
         }
@@ -177,33 +174,36 @@ impl<'a, 's> PageReader<'a, 's> {
     fn series_array(&mut self, name: &str, arrays: &mut Arrays) -> Result<()> {
         keep(&mut arrays.series, name);
         if arrays.series.len() > 1 {
-            // An error that lists the names follows, because only the user can choose between them.
+            // `check_arrays` returns an error with the names, because only the user can choose one.
             self.json.skip_value()?;
             return Ok(());
         }
         self.series.read_array(&mut self.json, name, &mut self.report)
     }
 
-    /// Checks that there was exactly one array of series (J19).
+    /// Checks that there is exactly one array of series.
     fn check_arrays(&mut self, arrays: &Arrays) -> Result<()> {
-        let hint = "Name the array of series: Shape(array=\"…\").";
+        let hint = "Name the array of series with Shape(array=\"…\").";
         match arrays.series.as_slice() {
             [one] => {
                 let others = [&arrays.other, &arrays.plain, &arrays.members];
                 if arrays.empty.contains(&arrays.series[0])
                     || others.iter().any(|o| o.contains(one))
                 {
-                    return Err(Error::protocol_at(format!(".{one}"), "this member comes twice"));
+                    return Err(Error::protocol_at(format!(".{one}"), "this member occurs twice"));
                 }
                 self.report.arrays.insert(one.clone());
                 return Ok(());
             }
             [] => {}
             several if self.settings.shape.array.is_some() => {
-                return Err(Error::protocol_at(format!(".{}", several[0]), "comes twice"));
+                return Err(Error::protocol_at(
+                    format!(".{}", several[0]),
+                    "this member occurs twice",
+                ));
             }
             several => {
-                let message = format!("several arrays hold series: {}", several.join(", "));
+                let message = format!("several arrays contain series: {}", several.join(", "));
                 return Err(Error::protocol_at("", message).with_hint(hint));
             }
         }
@@ -239,20 +239,20 @@ fn keep(names: &mut Vec<String>, name: &str) {
     }
 }
 
-/// What an error in a page says: the members that errors have. Of anything else only the length.
-fn said(json: &str) -> String {
+/// The code and descriptions of an error in a page. Otherwise only its length.
+fn error_text(json: &str) -> String {
     let error = (json.len() <= LONGEST_ERROR).then(|| serde_json::from_str::<Value>(json).ok());
     let error = error.flatten().unwrap_or_default();
     let code = error["code"].as_str();
     let words: Vec<&str> = code.into_iter().chain(descriptions(&error)).collect();
-    match shown(&words.join(": "), &[]) {
+    match displayable(&words.join(": "), &[]) {
         Some(text) => text,
         None => format!("JSON of {} bytes, which is not shown", json.len()),
     }
 }
 
-/// The content of a top-level array (J19). Reads an array of series only up to the first array of
-/// points, so that only a few members are read twice.
+/// The content of a top-level array. Reads an array of series only up to the first array of points,
+/// so that few members are read twice.
 fn content(json: &mut Parser<'_>, points: &str) -> Result<Content> {
     json.enter()?;
     let mut content = Content::Nothing;

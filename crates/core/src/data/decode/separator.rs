@@ -1,13 +1,12 @@
 //! The bytes between two values of a body: commas, brackets, white space, a member's name and its
-//! colon. Bytes that were parsed once are valid again between two values of the same members, so they
+//! colon. Bytes that were parsed once are valid again between two values of the same members. They
 //! are only compared, thirty-two at once.
 
-/// Longer separators are not stored: a page's indentation takes a few dozen bytes.
+/// Longer separators are not stored. A page's indentation takes a few dozen bytes.
 const LONGEST: usize = 256;
 /// The number of bytes compared at once.
 const WINDOW: usize = 32;
 
-/// The bytes of a separator.
 #[derive(Debug, Clone)]
 pub(super) struct Separator {
     head: Half,
@@ -17,7 +16,7 @@ pub(super) struct Separator {
     rest: Vec<u8>,
 }
 
-/// Sixteen bytes, and a mask of those to compare.
+/// Sixteen bytes, and a mask of the bytes to compare.
 #[derive(Debug, Clone, Copy)]
 struct Half {
     bytes: u128,
@@ -32,7 +31,6 @@ impl Half {
         Self { bytes: u128::from_le_bytes(bytes), mask: u128::from_le_bytes(mask) }
     }
 
-    /// Whether these bytes are equal under the mask.
     #[inline]
     fn matches(self, bytes: [u8; WINDOW / 2]) -> bool {
         u128::from_le_bytes(bytes) & self.mask == self.bytes
@@ -51,7 +49,7 @@ impl Separator {
         Some(Self { head, tail, length: text.len(), rest: rest.to_vec() })
     }
 
-    /// The offset after this separator if it is at `at` and far enough from the end of the body.
+    /// The offset after this separator, if it is at `at` and far enough from the end of the body.
     #[inline]
     pub(super) fn match_at(&self, bytes: &[u8], at: usize) -> Option<usize> {
         let window = bytes.get(at..)?.first_chunk::<WINDOW>()?;
@@ -72,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_separator_matches_only_if_all_of_its_bytes_are_equal() {
+    fn a_separator_matches_only_equal_bytes() {
         for length in 1..=LONGEST {
             let text: Vec<u8> = (b' '..b'z').cycle().take(length).collect();
             let separator = Separator::new(&text).unwrap();

@@ -11,32 +11,26 @@ use crate::data::selection::NamedSeries;
 use crate::data::shape::Shape;
 use crate::error::{Error, Kind, Result};
 
-/// The largest number of extra columns.
+/// Maximum number of extra columns.
 pub(super) const MOST_EXTRA_COLUMNS: usize = 50;
 
-/// The settings of the decoder.
 #[derive(Debug, Clone, Default)]
 pub struct DecodeSettings {
-    /// Names and forms.
     pub shape: Shape,
-    /// Start of the query's range, used to detect the epoch unit and to count points outside.
+    /// Start of the query's range, to detect the epoch unit and to count points outside.
     pub start: Option<Timestamp>,
     /// End of the query's range, exclusive.
     pub end: Option<Timestamp>,
-    /// Bucket width, used to count points off the grid.
+    /// Bucket width, to count points off the grid.
     pub interval_seconds: Option<u32>,
-    /// Unknown members to keep, of the point or else of its envelope: one Utf8 column of JSON text for
-    /// each.
+    /// Unknown members of a point, or otherwise of its envelope, to return as JSON text in Utf8
+    /// columns.
     pub extra_columns: Vec<String>,
-    /// The series that are kept because discovery lists them under a name of the selection.
+    /// The series to keep because discovery lists them under a selected name.
     pub named: Option<Arc<NamedSeries>>,
 }
 
 impl DecodeSettings {
-    /// The settings for the pages of a query.
-    ///
-    /// # Errors
-    /// `Kind::ConfigError` for an invalid shape or extra column ([`DecodeSettings::check`]).
     pub(crate) fn for_query(
         query: &Query,
         shape: Shape,
@@ -49,15 +43,11 @@ impl DecodeSettings {
         Ok(settings)
     }
 
-    /// Refuses a shape with a duplicate name, and an extra column that is empty, a duplicate, one of
-    /// the ten columns or a member that has a column.
-    ///
-    /// # Errors
-    /// `Kind::ConfigError` that names the column.
+    /// Rejects an invalid shape, and extra columns that are empty, duplicates, or already a column.
     pub fn check(&self) -> Result<()> {
         self.shape.check()?;
         if self.extra_columns.len() > MOST_EXTRA_COLUMNS {
-            let message = format!("extra_columns has more than {MOST_EXTRA_COLUMNS} names");
+            let message = format!("extra_columns contains more than {MOST_EXTRA_COLUMNS} names.");
             return Err(Error::new(Kind::ConfigError, message));
         }
         let members = self.shape.point_members();
@@ -72,13 +62,13 @@ impl DecodeSettings {
             let why = if name.is_empty() {
                 "is empty"
             } else if taken.contains(&name.as_str()) {
-                "has a column already"
+                "already has a column"
             } else if self.extra_columns[..index].contains(name) {
-                "comes twice"
+                "occurs twice"
             } else {
                 continue;
             };
-            let message = format!("extra_columns: {:?} {why}", shown_name(name));
+            let message = format!("extra_columns: {:?} {why}.", shown_name(name));
             return Err(Error::new(Kind::ConfigError, message));
         }
         Ok(())

@@ -2,15 +2,15 @@
 
 use crate::error::{Error, Kind, Result};
 
-/// The length, including quotes, of a string without escapes at the start of `bytes`; `None` for
-/// anything else, valid or not.
+/// The quoted length of a string without escapes at the start of `bytes`. `None` for anything else,
+/// valid or not.
 #[inline]
 pub(super) fn take_plain_string(bytes: &[u8]) -> Option<usize> {
     let end = plain_end(bytes.strip_prefix(b"\"")?, 0) + 1;
     (bytes.get(end) == Some(&b'"')).then_some(end + 1)
 }
 
-/// Validates the string whose text starts at `start`; returns its end, and whether it has escapes.
+/// Validates the string whose text starts at `start`. Returns its end, and whether it has escapes.
 #[inline]
 pub(super) fn string_end(bytes: &[u8], start: usize) -> Result<(usize, bool)> {
     let mut at = start;
@@ -32,7 +32,7 @@ pub(super) fn string_end(bytes: &[u8], start: usize) -> Result<(usize, bool)> {
     }
 }
 
-/// The offset after the escape at `at`. A lone surrogate is an error (E3).
+/// The offset after the escape at `at`. A lone surrogate is an error.
 #[cold]
 fn escape_end(bytes: &[u8], at: usize) -> Result<usize> {
     match bytes.get(at + 1) {
@@ -63,7 +63,7 @@ fn escape_end(bytes: &[u8], at: usize) -> Result<usize> {
 
 #[cold]
 pub(super) fn truncated() -> Error {
-    Error::new(Kind::TruncatedBody, "the body ended in the middle of its JSON")
+    Error::new(Kind::TruncatedBody, "The body ends in the middle of its JSON.")
 }
 
 #[cold]
@@ -76,7 +76,7 @@ fn lone_surrogate(at: usize) -> Error {
     Error::new(Kind::ProtocolError, format!("a lone surrogate in a string at byte {at}"))
 }
 
-/// The offset of the first quote, backslash or control character from `at` on, or the end. Checks
+/// The offset of the first quote, backslash or control character from `at`, or the end. Checks
 /// eight bytes at a time.
 #[inline]
 fn plain_end(bytes: &[u8], mut at: usize) -> usize {
@@ -104,7 +104,7 @@ fn plain_end(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The value of `\uXXXX` whose backslash is at `at`.
+/// The value of the `\uXXXX` at `at`.
 fn hex_unit(bytes: &[u8], at: usize) -> Result<u32> {
     let digits = bytes.get(at + 2..).unwrap_or_default();
     let digits = &digits[..digits.len().min(4)];
@@ -116,7 +116,6 @@ fn hex_unit(bytes: &[u8], at: usize) -> Result<u32> {
     if digits.len() == 4 { Ok(unit) } else { Err(truncated()) }
 }
 
-/// Whether a name needs no escapes in JSON.
 pub(super) fn is_plain(name: &str) -> bool {
     plain_end(name.as_bytes(), 0) == name.len()
 }

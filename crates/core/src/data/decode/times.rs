@@ -10,9 +10,9 @@ use crate::data::report::{PageReport, shown_name};
 use crate::data::shape::TimestampForm;
 use crate::error::{Error, Result, excerpt};
 
-/// Reads timestamps. It stores the form and the last date for the next timestamp.
+/// Reads timestamps. Caches the form and the last date for the next one.
 pub(super) struct TimeReader {
-    /// The form that Shape sets, or `Detect`.
+    /// The form from Shape, or `Detect`.
     configured: TimestampForm,
     /// The form found on this page.
     form: Option<TimestampForm>,
@@ -32,12 +32,11 @@ impl TimeReader {
         }
     }
 
-    /// The form of this page's timestamps, if it has any.
     pub(super) fn form(&self) -> Option<TimestampForm> {
         self.form
     }
 
-    /// The timestamp at the start of `bytes` and its length, if the page's timestamps and this one have
+    /// The timestamp at the start of `bytes` and its length, if it and the page's timestamps have
     /// the most frequent form.
     #[inline]
     pub(super) fn take(&mut self, bytes: &[u8]) -> Option<(i64, usize)> {
@@ -55,7 +54,8 @@ impl TimeReader {
             }
             ValueKind::Number => self.epoch(json.number()?)?,
             token => {
-                let message = format!("a timestamp is text or a number, not {}", token.described());
+                let message =
+                    format!("a timestamp must be text or a number, not {}", token.described());
                 return Err(Error::protocol_at("", message));
             }
         };
@@ -81,7 +81,7 @@ impl TimeReader {
         Ok((instant, form))
     }
 
-    /// J12: all timestamps of a page have one form, the configured one if it is set.
+    /// Checks that all timestamps of a page have one form, which is the configured one if set.
     #[cold]
     fn settle(&mut self, form: TimestampForm) -> Result<()> {
         let expected = match self.configured {
@@ -93,7 +93,7 @@ impl TimeReader {
                 "",
                 format!("a timestamp in the form {}, not {}", form.name(), expected.name()),
             )
-            .with_hint("If the form was not detected correctly, set it: Shape(timestamp=\"…\").")),
+            .with_hint("If the form was detected incorrectly, set Shape(timestamp=\"…\").")),
             _ => {
                 self.form = Some(form);
                 Ok(())

@@ -1,5 +1,5 @@
 //! Parses bucket timestamps to microseconds since 1970-01-01T00:00:00Z. The interface document does
-//! not specify a form (§2.3): ISO 8601 text with a zone, and epoch seconds or milliseconds are read.
+//! not specify a form. ISO 8601 text with a zone, and epoch seconds or milliseconds are accepted.
 
 use jiff::civil::Date;
 
@@ -8,37 +8,32 @@ use crate::data::shape::TimestampForm;
 
 /// 0001-01-01T00:00:00Z, the first instant of a Python datetime.
 pub(crate) const FIRST_MICROSECOND: i64 = -62_135_596_800_000_000;
-/// 9999-12-31T23:59:59.999999Z, the last one.
+/// 9999-12-31T23:59:59.999999Z, the last instant of a Python datetime.
 pub(super) const LAST_MICROSECOND: i64 = 253_402_300_799_999_999;
 
 const HOUR: i64 = 3_600_000_000;
 const MINUTE: i64 = 60_000_000;
 const SECOND: i64 = 1_000_000;
 
-/// What is wrong with a timestamp in text.
+/// A fault in a text timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IsoFault {
-    /// Not ISO 8601.
     Form,
-    /// A date and time without a zone.
     NoZone,
-    /// A date alone.
     DateOnly,
-    /// Outside the years 1 to 9999.
     OutOfRange,
 }
 
-/// A parsed timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Instant {
     pub microseconds: i64,
-    /// It was truncated to microseconds.
+    /// Whether it was truncated to microseconds.
     pub(crate) truncated: bool,
-    /// It was a leap second, `:60`, and is read as `:59.999999`.
+    /// Whether it was a leap second, `:60`, which is read as `:59.999999`.
     pub(crate) leap_second: bool,
 }
 
-/// Caches the last date: successive points mostly have the same date.
+/// Caches the last date, because successive points usually share it.
 #[derive(Debug, Clone)]
 pub(crate) struct DateMemo {
     text: [u8; 10],
@@ -46,7 +41,7 @@ pub(crate) struct DateMemo {
 }
 
 impl Default for DateMemo {
-    /// Contains a valid date: ten zero bytes would match an invalid text.
+    /// Contains a valid date, because ten zero bytes would match an invalid text.
     fn default() -> Self {
         Self { text: *b"1970-01-01", microseconds: 0 }
     }
@@ -67,8 +62,8 @@ impl DateMemo {
     }
 }
 
-/// Parses ISO 8601: `T`, `t` or a space; optional seconds; a fraction of any length after `.` or `,`;
-/// zone `Z`, `z`, `+02:00`, `+0200`, `+02` (J11).
+/// Parses ISO 8601 with `T`, `t` or a space; optional seconds; a fraction of any length after `.`
+/// or `,`; and zone `Z`, `z`, `+02:00`, `+0200` or `+02`.
 #[inline]
 pub(crate) fn parse_iso(text: &[u8], memo: &mut DateMemo) -> Result<Instant, IsoFault> {
     if let Ok(text) = <&[u8; 20]>::try_from(text)
@@ -79,15 +74,15 @@ pub(crate) fn parse_iso(text: &[u8], memo: &mut DateMemo) -> Result<Instant, Iso
     parse_any(text, memo)
 }
 
-/// Parses the most frequent form at the start of `bytes`, `"2026-11-01T00:00:00Z"` with quotes; returns
-/// the instant and the length. `None` for any other form, valid or not.
+/// Parses the most frequent form at the start of `bytes`, `"2026-11-01T00:00:00Z"` with quotes.
+/// Returns the instant and the length; `None` for any other form, valid or not.
 #[inline]
 pub(super) fn take_iso(bytes: &[u8], memo: &mut DateMemo) -> Option<(i64, usize)> {
     let [b'"', text @ .., b'"'] = bytes.first_chunk::<22>()? else { return None };
     Some((parse_plain(text, memo)?, 22))
 }
 
-/// The most frequent form, `2026-11-01T00:00:00Z`; `None` for anything else.
+/// Parses the most frequent form, `2026-11-01T00:00:00Z`.
 #[inline]
 fn parse_plain(text: &[u8; 20], memo: &mut DateMemo) -> Option<i64> {
     let (date, [b'T', time @ .., b'Z']) = text.split_first_chunk::<10>()? else { return None };
@@ -105,7 +100,8 @@ fn time_of_day(text: [u8; 8]) -> Option<i64> {
     if (digits.wrapping_add(excess) | digits) & HIGHS != 0 {
         return None;
     }
-    // Each byte becomes ten times itself plus the next byte: at most 99, so there is no carry.
+    // Each byte becomes ten times itself plus the next byte. That is at most 99, so there is no
+    // carry.
     let pairs = (digits * 10 + (digits >> 8)).to_le_bytes();
     let (hours, minutes, seconds) = (i64::from(pairs[0]), i64::from(pairs[3]), i64::from(pairs[6]));
     (hours < 24).then_some(((hours * 60 + minutes) * 60 + seconds) * SECOND)
@@ -189,7 +185,7 @@ fn parse_zone(zone: &[u8]) -> Result<i64, IsoFault> {
 }
 
 fn midnight(text: &[u8; 10]) -> Result<i64, IsoFault> {
-    // The library also reads other forms.
+    // The library also accepts other forms.
     let [_, _, _, _, b'-', _, _, b'-', ..] = text else { return Err(IsoFault::Form) };
     let date = std::str::from_utf8(text).ok().and_then(|text| text.parse::<Date>().ok());
     let date = date.ok_or(IsoFault::Form)?;
@@ -210,8 +206,8 @@ pub(super) fn parse_epoch(number: Number<'_>, form: TimestampForm) -> Option<Ins
     })
 }
 
-/// Detects the epoch form of a number: the one nearer to the query's range. If both are equally near,
-/// `settled`, the form of the page so far, decides, and else the size of the number.
+/// Detects the epoch form of a number: the one closer to the query's range. If both are equally
+/// close, `settled`, the form of the page so far, decides, otherwise the size of the number.
 pub(super) fn recognise_epoch(
     number: Number<'_>,
     range: (Option<i64>, Option<i64>),
@@ -243,7 +239,7 @@ fn distance(instant: i64, (start, end): (Option<i64>, Option<i64>)) -> u64 {
     match (start, end) {
         (Some(start), _) if instant < start => start.abs_diff(instant),
         (_, Some(end)) if instant > end => instant.abs_diff(end),
-        // Without the other bound, the distance is that from the known one.
+        // Without the other bound, measures the distance from the known one.
         (Some(start), None) => instant.abs_diff(start),
         (None, Some(end)) => end.abs_diff(instant),
         _ => 0,
@@ -290,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn j11_a_leap_second_is_read_as_the_microsecond_before_it_and_flagged() {
+    fn j11_a_leap_second_is_read_and_flagged() {
         for text in ["2016-12-31T23:59:60Z", "2017-01-01T00:59:60.5+01:00"] {
             let leap = iso(text).unwrap();
             assert_eq!(leap.microseconds, expected("2016-12-31T23:59:59.999999Z"));

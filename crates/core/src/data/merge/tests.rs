@@ -96,7 +96,7 @@ fn p11_one_series_on_many_pages_is_one_series() {
 }
 
 #[test]
-fn p11_the_highest_version_wins_and_revisions_are_counted_bit_for_bit() {
+fn p11_the_latest_version_wins_and_revisions_are_counted() {
     let old = page(1, &[(1, 0, Some(0.0), Some(1)), (1, 1, Some(1.0), None), (1, 2, None, None)]);
     let new = page(
         2,
@@ -132,7 +132,7 @@ fn a_page_with_other_columns_is_refused() {
     assert_eq!((merger.pages(), merger.next_sequence()), (0, 1));
 }
 
-/// A page of these series, each with `minutes` points from `start` on; every third value is null.
+/// A page of these series, each with `minutes` points from `start` on. Every third value is null.
 fn long_page(sequence: u64, series: &[u8], start: i32, minutes: i32) -> Page {
     let mut table = TableBuilder::new(0);
     for tag in series {
@@ -156,7 +156,7 @@ fn long(pages: &[Page]) -> Arc<PointColumns> {
 }
 
 #[test]
-fn long_columns_are_equal_for_pages_by_series_and_by_time() {
+fn long_columns_are_equal_in_any_page_order() {
     let by_series: Vec<Page> =
         (1..=3).map(|tag| long_page(u64::from(tag), &[tag], 0, 50_000)).collect();
     let by_time: Vec<Page> =
@@ -172,7 +172,7 @@ fn long_columns_are_equal_for_pages_by_series_and_by_time() {
 }
 
 #[test]
-fn overlapping_tables_of_parts_are_merged_and_the_later_one_wins() {
+fn overlapping_tables_are_merged_and_the_later_wins() {
     let parts = [
         page(1, &[(0, 0, None, None), (1, 0, Some(1.0), None), (1, 1, Some(1.5), None)]),
         page(1, &[(1, 1, Some(1.5), None), (1, 2, Some(2.0), None), (2, 2, Some(9.0), None)]),
@@ -193,8 +193,8 @@ fn overlapping_tables_of_parts_are_merged_and_the_later_one_wins() {
 }
 
 #[test]
-fn envelopes_of_a_series_that_overlap_on_one_page_give_each_point_once() {
-    // A new envelope begins at the minutes 0, 3, 6; its points may repeat those before.
+fn overlapping_envelopes_of_a_page_give_each_point_once() {
+    // A new envelope begins at the minutes 0, 3, 6. Its points may repeat earlier ones.
     for (minutes, repeated) in [
         (vec![1, 2, 3, 4, 6], 0),
         (vec![1, 3, 3, 4], 1),
@@ -217,7 +217,7 @@ fn envelopes_of_a_series_that_overlap_on_one_page_give_each_point_once() {
 }
 
 #[test]
-fn p11_pages_that_overlap_before_1970_give_each_point_once() {
+fn p11_overlapping_pages_before_1970_give_each_point_once() {
     let pages = [long_page(1, &[1], -20, 20), long_page(2, &[1], -25, 10)];
     let whole = long_page(1, &[1], -25, 25).points.batch().unwrap();
     assert_eq!(long(&pages).batch().unwrap(), whole);
@@ -237,7 +237,7 @@ fn a_series_without_points_is_not_in_the_table() {
 }
 
 #[test]
-fn a_table_is_newer_than_all_pages_before_it_and_older_than_the_next() {
+fn a_table_is_newer_than_all_earlier_pages() {
     let value = |sequence, value| page(sequence, &[(1, 0, Some(value), None)]);
     let known = |merger: &Merger| {
         let table = merger.clone().finish().unwrap();
@@ -249,13 +249,13 @@ fn a_table_is_newer_than_all_pages_before_it_and_older_than_the_next() {
     assert_eq!(known(&merger), (6.0, 1));
     merger.push(&value(merger.next_sequence(), 7.0)).unwrap();
     assert_eq!(known(&merger), (7.0, 2));
-    // A page that comes late is older than all of them.
+    // A late page with a lower number is older than all of them.
     merger.push(&value(4, 4.0)).unwrap();
     assert_eq!((known(&merger), merger.pages()), ((7.0, 3), 4));
 }
 
 #[test]
-fn rows_that_follow_each_other_are_copied_at_once() {
+fn consecutive_rows_are_copied_at_once() {
     let mut merger = Merger::new(&[]);
     for page in [long_page(1, &[1], 0, 100), long_page(2, &[1], 90, 100)] {
         merger.push(&page).unwrap();
@@ -274,7 +274,7 @@ fn any_points() -> impl Strategy<Value = Vec<Point>> {
 
 proptest! {
     #[test]
-    fn p11_merging_is_independent_of_order_and_idempotent_and_the_newest_wins(
+    fn p11_merging_does_not_depend_on_order(
         points in prop::collection::vec(any_points(), 0..6),
         seed in any::<u64>(),
     ) {
@@ -296,7 +296,7 @@ proptest! {
         prop_assert_eq!(report.points_read, read);
         prop_assert_eq!(report.points + report.repeated + report.revised, read);
 
-        // Merging tables gives the same, for any division of the pages.
+        // Merging tables gives the same result for any division of the pages.
         let mut parts = Merger::new(&extra());
         let cut = usize::try_from(seed % 7).unwrap().min(pages.len());
         for part in [&pages[..cut], &pages[cut..]] {

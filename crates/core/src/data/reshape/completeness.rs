@@ -1,4 +1,4 @@
-//! [`completeness`]: for each series and period how many of its buckets are there, missing, or were never read.
+//! Counts the present, missing and unread buckets of each series and period.
 
 use std::ops::Range;
 
@@ -12,39 +12,35 @@ use super::rebucket::crossing;
 use super::series::{Series, with_silent};
 use crate::error::{Error, Kind, Result};
 
-/// Most rows.
+/// Maximum number of rows.
 const MOST_ROWS: usize = 1 << 26;
 
-/// A row for each series and period. `buckets`, `missing` and `unread` add up to `expected`.
+/// One row for each series and period. `buckets`, `missing` and `unread` add up to `expected`.
 #[derive(Debug)]
 pub struct Completeness {
-    /// Series and beginnings of periods; no measures.
+    /// Series and starts of periods, without measures.
     pub rows: PointColumns,
-    /// `buckets` of `expected`.
+    /// `buckets` divided by `expected`.
     pub share: Float64Array,
-    /// Those that are there.
+    /// Present buckets.
     pub buckets: Int64Array,
-    /// Those that were read and are not there.
+    /// Buckets that were read and are absent.
     pub missing: Int64Array,
-    /// Those that were not asked for, or never read.
+    /// Buckets that were not requested, or never read.
     pub unread: Int64Array,
-    /// All that fit into the period.
+    /// Number of buckets that fit into the period.
     pub expected: Int64Array,
 }
 
-/// A period, and its buckets.
+/// A period, with its expected and read buckets.
 struct Period {
     range: Range<i64>,
     expected: i64,
     read: i64,
 }
 
-/// How complete each series is in each period of the grid in which anything was asked for. `silent`: series
-/// that may have no point, which are listed too.
-///
-/// # Errors
-/// `QueryError` where a bucket would be in two periods, where a point is at no multiple of the interval, and
-/// where there would be more than 2**26 rows.
+/// The completeness of each series in each requested period of the grid. Series in `silent` are
+/// included even without points.
 pub fn completeness(
     points: &PointColumns,
     expected: &Expected,
@@ -82,11 +78,11 @@ pub fn completeness(
 }
 
 fn too_many(periods: usize, series: usize) -> Error {
-    let message = format!("{periods} periods of {series} series are too many rows");
-    Error::new(Kind::QueryError, message).with_hint("Give longer periods, or take a shorter range.")
+    let message = format!("{periods} periods of {series} series are too many rows.");
+    Error::new(Kind::QueryError, message).with_hint("Use longer periods or a shorter range.")
 }
 
-/// The periods in which anything was asked for.
+/// The periods that contain requested time.
 fn periods(expected: &Expected, grid: &mut LocalGrid) -> Result<Vec<Period>> {
     let mut found: Vec<Period> = Vec::new();
     for asked in expected.asked() {
@@ -110,7 +106,7 @@ fn periods(expected: &Expected, grid: &mut LocalGrid) -> Result<Vec<Period>> {
     Ok(found)
 }
 
-/// How many buckets of a series are there in each period, of those that were read.
+/// The number of present buckets of a series in each period, counting only read buckets.
 fn there(series: &Series<'_>, periods: &[Period], expected: &Expected) -> Vec<i64> {
     let before = |at: i64| series.times.partition_point(|time| *time < at);
     let there = |period: &Period| {
@@ -157,14 +153,14 @@ mod tests {
         LocalGrid::new(zone, Every::Microseconds(hours * HOUR), None).expect("a grid")
     }
 
-    /// For each period: there, missing, unread, expected.
+    /// Present, missing, unread and expected buckets of each period.
     fn counts(found: &Completeness) -> Vec<[i64; 4]> {
         let columns = [&found.buckets, &found.missing, &found.unread, &found.expected];
         (0..found.rows.rows()).map(|row| columns.map(|column| column.value(row))).collect()
     }
 
     #[test]
-    fn a_day_of_which_six_hours_are_missing_does_not_look_full() {
+    fn a_day_without_six_hours_is_not_full() {
         let hours: Vec<i64> = (0..18).chain(24..48).collect();
         let all = expected((0, 48), &[(0, 48)]);
         let found = completeness(&points(&hours), &all, &mut days("UTC"), &[]).expect("rows");
@@ -173,8 +169,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_asked_for_or_never_read_is_not_missing() {
-        // Asked from 06:00 to the next noon; read but for three hours, in one of which there is a point.
+    fn unread_and_not_requested_buckets_are_not_missing() {
+        // Requested from 06:00 to the next noon. Three hours are unread, and one of them has a
+        // point.
         let asked = expected((6, 36), &[(6, 30), (33, 36)]);
         let hours: Vec<i64> = (6..20).chain([31, 35, 40]).collect();
         let found = completeness(&points(&hours), &asked, &mut days("UTC"), &[]).expect("rows");
@@ -191,7 +188,7 @@ mod tests {
         assert_eq!(counts(&found), [[1, 24, 0, 25]]);
         let error = completeness(&points(&[start]), &asked, &mut days("Asia/Kolkata"), &[]);
         let error = error.expect_err("half an hour").to_string();
-        assert!(error.contains("would be in two"), "{error}");
+        assert!(error.contains("overlaps two larger buckets"), "{error}");
     }
 
     #[test]
@@ -201,9 +198,9 @@ mod tests {
     }
 
     proptest! {
-        /// Everything is counted once, and equal to a plain loop over the hours.
+        /// Each bucket is counted once, and the counts equal a plain loop over the hours.
         #[test]
-        fn it_is_a_plain_count(
+        fn counts_equal_a_plain_loop(
             there in prop::collection::btree_set(-30..130_i64, 1..60),
             (start, size) in (-40..60_i64, 1..100_i64),
             holes in prop::collection::vec((-40..120_i64, 0..30_i64), 0..4),

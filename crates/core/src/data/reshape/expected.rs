@@ -1,5 +1,5 @@
-//! [`Expected`]: the buckets that were asked for and read, by the query's grid (§4.3, as siteline understands
-//! it: bucket timestamps are the multiples of the interval in UTC).
+//! The requested and the read buckets, on the query's grid. Bucket timestamps are multiples of the
+//! interval in UTC.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use super::super::point_columns::PointColumns;
 use super::local_grid::timestamp;
 use crate::error::{Error, Kind, Result};
 
-/// How much of a table's time was read.
+/// The part of a table's range that was read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Coverage {
-    /// Everything: no read returned the points.
+    /// Everything, because no read returned the points.
     All,
     /// An unknown part.
     Part,
@@ -39,41 +39,40 @@ impl Coverage {
     }
 }
 
-/// The buckets that points can have. Times are microseconds.
+/// The buckets that points can have, in microseconds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Expected {
     width: i64,
-    /// What was asked for, ascending.
+    /// The requested ranges, ascending.
     asked: Vec<Range<i64>>,
-    /// What was read, ascending.
+    /// The read ranges, ascending.
     read: Vec<Range<i64>>,
 }
 
 impl Expected {
-    /// Buckets of this many seconds that begin in these ranges. Ranges that touch or overlap are one.
+    /// Buckets of this many seconds that begin in these ranges. Adjacent and overlapping ranges are
+    /// merged.
     #[must_use]
     pub fn new(interval_seconds: u32, asked: Vec<Range<i64>>, read: Vec<Range<i64>>) -> Self {
         let width = i64::from(interval_seconds) * 1_000_000;
         Self { width, asked: joined(asked), read: joined(read) }
     }
 
-    /// Time that was read, for points of an unknown width.
+    /// Read time, for points of unknown width.
     #[must_use]
     pub fn of_any_width(read: Vec<Range<i64>>) -> Self {
         Self { width: 1, asked: Vec::new(), read: joined(read) }
     }
 
-    /// The width of a bucket.
     pub(super) fn width(&self) -> i64 {
         self.width
     }
 
-    /// What was asked for.
     pub(super) fn asked(&self) -> &[Range<i64>] {
         &self.asked
     }
 
-    /// The parts of a range that were read.
+    /// The read parts of a range.
     pub(super) fn read_in(&self, range: &Range<i64>) -> impl Iterator<Item = Range<i64>> {
         let first = self.read.partition_point(|read| read.end <= range.start);
         let (start, end) = (range.start, range.end);
@@ -81,18 +80,17 @@ impl Expected {
         parts.map(move |read| read.start.max(start)..read.end.min(end))
     }
 
-    /// How many buckets begin in a range.
+    /// The number of buckets that begin in a range.
     pub(super) fn count(&self, range: &Range<i64>) -> i64 {
         let before = |at: i64| (at - 1).div_euclid(self.width);
         (before(range.end) - before(range.start)).max(0)
     }
 
-    /// How many were read.
     pub(super) fn count_read(&self) -> i64 {
         self.read.iter().map(|range| self.count(range)).fold(0, i64::saturating_add)
     }
 
-    /// The timestamps of the buckets that were read, ascending.
+    /// The timestamps of the read buckets, ascending.
     pub(super) fn times(&self) -> impl Iterator<Item = i64> {
         self.read.iter().flat_map(|range| {
             let first = range.start + (-range.start).rem_euclid(self.width);
@@ -102,23 +100,21 @@ impl Expected {
         })
     }
 
-    /// # Errors
-    /// `QueryError` for a point at no multiple of the interval: where the missing ones would be is not known.
     pub(super) fn check(&self, points: &PointColumns) -> Result<()> {
         let off = points.timestamps.values().iter().find(|time| *time % self.width != 0);
         let Some(off) = off else { return Ok(()) };
         let message = format!(
-            "the bucket of {} is at no multiple of the interval of {} s: which ones are missing is not known",
+            "Missing buckets cannot be determined: the point at {} is at no multiple of the interval of {} s.",
             timestamp(*off),
             self.width / 1_000_000
         );
         Err(Error::new(Kind::QueryError, message).with_hint(
-            "report[\"off_grid\"] counts such points; the interface does not show the grid.",
+            "report.off_grid counts such points. The interface does not document the grid.",
         ))
     }
 }
 
-/// The ranges without empty ones, those that touch or overlap joined.
+/// Merges adjacent and overlapping ranges and removes empty ones.
 fn joined(mut ranges: Vec<Range<i64>>) -> Vec<Range<i64>> {
     ranges.retain(|range| !range.is_empty());
     ranges.sort_unstable_by_key(|range| range.start);

@@ -1,4 +1,4 @@
-//! [`gap_list`]: the stretches of buckets that were read and that a series does not have.
+//! The ranges of missing buckets of each series.
 
 use arrow_array::{Int64Array, TimestampMicrosecondArray};
 
@@ -9,23 +9,19 @@ use super::expected::Expected;
 use super::series::with_silent;
 use crate::error::Result;
 
-/// Gaps, one for each row.
+/// One gap per row.
 #[derive(Debug)]
 pub struct GapList {
-    /// The series, and the start of each gap as the timestamp; the numbers are null.
+    /// The series, and the start of each gap as timestamp. The numbers are null.
     pub rows: PointColumns,
     /// The ends, exclusive.
     pub ends: TimestampMicrosecondArray,
-    /// The number of buckets in each gap.
+    /// Number of buckets in each gap.
     pub buckets: Int64Array,
 }
 
-/// The gaps of each series, by series, then time. Time that was not read is not a gap. `silent`: series that
-/// may have no point, whose gaps are all that was read.
-/// `longer_than`: in microseconds; shorter gaps, and those of this length, are left out.
-///
-/// # Errors
-/// `QueryError` where a point is at no multiple of the interval.
+/// The gaps by series, then time. Unread time is not a gap. Series in `silent` are included even
+/// without points. Gaps of `longer_than` microseconds or less are left out.
 pub fn gap_list(
     points: &PointColumns,
     expected: &Expected,
@@ -85,7 +81,7 @@ mod tests {
         assert_eq!(found(1, &[]), [(3, 5, 2)]);
         let silent =
             ["a", "b"].map(|tag| Identity::from([None, None, None, None, Some(Arc::from(tag))]));
-        // A series that has points is not silent.
+        // Series with points are not silent.
         assert_eq!(found(1, &silent), [(3, 5, 2), (0, 6, 6), (7, 9, 2)]);
     }
 }

@@ -1,4 +1,4 @@
-//! [`with_gaps`]: a row of nulls for each bucket that is missing.
+//! Adds a row of nulls for each missing bucket.
 
 use std::sync::OnceLock;
 
@@ -10,23 +10,19 @@ use super::expected::Expected;
 use super::series::by_series;
 use crate::error::{Error, Kind, Result};
 
-/// Most rows: a table of more does not fit into memory.
+/// Maximum number of rows. A larger table does not fit into memory.
 const MOST_ROWS: i64 = 1 << 31;
 
-/// The points, by series, then time, with a row of nulls for each bucket that was read and that a series does
-/// not have. Series without any point have none.
-///
-/// # Errors
-/// `QueryError` where a point is at no multiple of the interval, and where there would be more than 2**31
-/// rows.
+/// The points by series, then time, with a row of nulls for each bucket that was read and is
+/// missing. Series without points are left out.
 pub fn with_gaps(points: &PointColumns, expected: &Expected) -> Result<PointColumns> {
     expected.check(points)?;
     let all = by_series(points);
     let series = i64::try_from(all.len()).unwrap_or(i64::MAX);
     if expected.count_read().saturating_mul(series) > MOST_ROWS {
         let message =
-            format!("{} buckets of {series} series are too many rows", expected.count_read());
-        return Err(Error::new(Kind::QueryError, message).with_hint("Take a shorter range."));
+            format!("{} buckets of {series} series are too many rows.", expected.count_read());
+        return Err(Error::new(Kind::QueryError, message).with_hint("Use a shorter range."));
     }
     let mut times = Vec::new();
     let mut rows: Vec<Option<usize>> = Vec::new();
@@ -76,7 +72,7 @@ pub fn with_gaps(points: &PointColumns, expected: &Expected) -> Result<PointColu
     })
 }
 
-/// The same numbers, NaN where null: pandas takes the memory as it is.
+/// Sets null values to NaN, because pandas uses the buffer directly.
 #[expect(clippy::needless_pass_by_value, reason = "fits map")]
 fn with_nan(column: Float64Array) -> Float64Array {
     let value = |row| if column.is_valid(row) { column.value(row) } else { f64::NAN };
@@ -114,7 +110,7 @@ mod tests {
         Expected::new(interval, ranges.clone(), ranges)
     }
 
-    /// For each row its series and second, and its count.
+    /// Series, second and count of each row.
     fn rows(points: &PointColumns) -> Vec<(String, i64, Option<i64>)> {
         let row = |identity: &Identity, row: usize| {
             let tag = identity.0[4].as_deref().unwrap_or_default().to_owned();
@@ -128,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_in_what_was_read_is_a_row_of_nulls() {
+    fn missing_buckets_are_rows_of_nulls() {
         let points = points(&[("a", 10), ("a", 30), ("b", 60)]);
         let filled = with_gaps(&points, &expected(10, &[(5, 35), (60, 61)])).expect("rows");
         let a = [(10, Some(10)), (20, None), (30, Some(30)), (60, None)];
@@ -140,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_on_the_grid_is_refused() {
+    fn points_off_the_grid_and_too_many_rows_are_refused() {
         let error = with_gaps(&points(&[("a", 15)]), &expected(10, &[(0, 50)])).expect_err("off");
         assert!(error.to_string().contains("at no multiple of the interval of 10 s"), "{error}");
         let all = expected(1, &[(0, 1 << 40)]);
@@ -149,7 +145,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each bucket of the read ranges is there once for each series, and so is each point.
+        /// Each read bucket and each point occurs once for each series.
         #[test]
         fn it_is_the_union_of_points_and_buckets(
             given in prop::collection::btree_set((0..3_usize, -20..40_i64), 0..40),

@@ -1,5 +1,4 @@
-//! [`LocalGrid`]: buckets of local time. In a zone whose clocks are set forward and back, a day has 23,
-//! 24 or 25 hours.
+//! Buckets of local time. When clocks change, a local day has 23 or 25 hours.
 
 use std::ops::Range;
 
@@ -10,41 +9,40 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Kind, Result};
 
 const DAY: i64 = 86_400_000_000;
-/// Microseconds of a week: buckets of whole weeks begin on Mondays.
+/// Buckets of whole weeks begin on Mondays.
 const WEEK: i64 = 7 * DAY;
-/// Microseconds from Thursday, 1970-01-01, to Monday.
+/// From Thursday, 1970-01-01, to Monday.
 const MONDAY: i64 = 4 * 86_400_000_000;
 
 /// The length of larger buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Every {
     Microseconds(i64),
-    /// A calendar month.
     Month,
 }
 
 impl Every {
-    /// The length, if all buckets are equally long.
+    /// The length, if all buckets have the same one.
     #[must_use]
     pub fn microseconds(self) -> Option<i64> {
         if let Self::Microseconds(width) = self { Some(width) } else { None }
     }
 }
 
-/// The buckets of one length in a time zone: on its clock they begin at the origin, and at each multiple
-/// of the length before and after. Local time that comes twice lengthens a bucket, unless it is a whole
-/// bucket, which then comes twice. Local time that is skipped shortens a bucket.
+/// The buckets of one length in a time zone. On the local clock they begin at the origin and at
+/// each multiple of the length before and after it. Repeated local time extends a bucket, unless it
+/// is a complete bucket, which then occurs twice. Skipped local time shortens a bucket.
 pub struct LocalGrid {
     zone: TimeZone,
     every: Every,
-    /// Microseconds of the local clock since 1970-01-01T00:00, less than the width. Of a month, from its first
-    /// midnight.
+    /// Microseconds of the local clock since 1970-01-01T00:00, less than the width. For months,
+    /// since the first midnight of the month.
     phase: i64,
     /// The stretch of the last instant.
     stretch: Stretch,
 }
 
-/// A stretch of time with one offset from UTC, in microseconds.
+/// A range of time with one offset from UTC, in microseconds.
 #[derive(Clone)]
 struct Stretch {
     range: Range<i64>,
@@ -52,28 +50,26 @@ struct Stretch {
 }
 
 impl LocalGrid {
-    /// `origin` in microseconds of the local clock since 1970-01-01T00:00; less than a day is a time of the day.
-    ///
-    /// # Errors
-    /// `QueryError` for months that would begin after the 28th.
+    /// `origin` is in microseconds of the local clock since 1970-01-01T00:00. Less than a day is a
+    /// time of day.
     pub fn new(zone: TimeZone, every: Every, origin: Option<i64>) -> Result<Self> {
         let phase = match every {
             Every::Microseconds(width) => {
                 let default = if width % WEEK == 0 { MONDAY } else { 0 };
-                // A time of the day moves the beginning of the week, and a date replaces it.
+                // A time of day shifts the start of the week, and a date replaces it.
                 let of_day = origin.filter(|origin| (0..DAY).contains(origin));
                 of_day.map_or(origin.unwrap_or(default), |time| default + time).rem_euclid(width)
             }
             Every::Month => origin.map_or(0, |origin| origin - month(origin, 0)),
         };
         if every == Every::Month && phase >= 28 * DAY {
-            let message = "origin= is after the 28th, which not every month has";
+            let message = "origin= is after the 28th, so some months do not contain it.";
             return Err(Error::new(Kind::QueryError, message));
         }
         Ok(Self { zone, every, phase, stretch: Stretch { range: 0..0, offset: 0 } })
     }
 
-    /// The bucket that holds an instant, in microseconds since the epoch.
+    /// The bucket that contains an instant, in microseconds since the epoch.
     pub fn bucket(&mut self, instant: i64) -> Range<i64> {
         self.start(instant)..self.end(instant)
     }
@@ -92,15 +88,15 @@ impl LocalGrid {
         let Stretch { range, offset } = self.stretch(instant);
         let local = self.floor(instant + offset);
         let end = self.after(local) - offset;
-        // One that ends as clocks are set back may go on.
+        // A bucket that ends when clocks are set back may continue.
         if end < range.end || range.end == i64::MAX {
             return end;
         }
         if self.goes_on(range.end, local) { self.end(range.end) } else { range.end }
     }
 
-    /// Whether the bucket that begins there on the local clock holds the time before the clocks are set as
-    /// well as the time after. A bucket that comes twice as a whole is two buckets.
+    /// Whether the bucket that starts at `local` continues over the clock change at `set`. A bucket
+    /// that occurs twice completely is two buckets.
     fn goes_on(&mut self, set: i64, local: i64) -> bool {
         let [before, after] = [set - 1, set].map(|at| self.stretch(at).offset);
         let is_both = self.floor(set - 1 + before) == local && self.floor(set + after) == local;
@@ -115,7 +111,7 @@ impl LocalGrid {
         }
     }
 
-    /// The end of the bucket that begins there on the local clock.
+    /// The end of the bucket that starts at `local` on the local clock.
     fn after(&self, local: i64) -> i64 {
         match self.every {
             Every::Microseconds(width) => local.saturating_add(width),
@@ -127,7 +123,8 @@ impl LocalGrid {
         if !self.stretch.range.contains(&instant) {
             let at = timestamp(instant);
             let offset = i64::from(self.zone.to_offset(at).seconds()) * 1_000_000;
-            // The one before begins before the next microsecond.
+            // `preceding` is exclusive, so the next microsecond includes a transition at this
+            // instant.
             let after = at.checked_add(SignedDuration::from_micros(1)).unwrap_or(Timestamp::MAX);
             let earlier = self.zone.preceding(after).next();
             let later = self.zone.following(at).next();
@@ -141,7 +138,7 @@ impl LocalGrid {
     }
 }
 
-/// The first midnight of the month of a local time, or of a month after it.
+/// The first midnight of the month of a local time, or of a later month.
 fn month(local: i64, later: i64) -> i64 {
     let first = TimeZone::UTC.to_datetime(timestamp(local)).date().first_of_month();
     let first = first.checked_add(later.months()).unwrap_or(first);
@@ -181,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_day_has_23_hours_when_clocks_are_set_forward_and_25_when_back() {
+    fn a_local_day_has_23_or_25_hours_when_clocks_change() {
         for (instant, start, end) in [
             ("2026-03-29T12:00:00Z", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"),
             ("2026-10-25T00:30:00Z", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"),
@@ -194,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_that_comes_twice_is_two_buckets_and_one_that_is_left_out_none() {
+    fn repeated_hours_are_two_buckets_and_skipped_hours_none() {
         for (width, instant, start, end) in [
             (HOUR, "2026-10-25T00:59:00Z", "2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z"),
             (HOUR, "2026-10-25T01:00:00Z", "2026-10-25T01:00:00Z", "2026-10-25T02:00:00Z"),
@@ -204,7 +201,7 @@ mod tests {
             // From two to four.
             (2 * HOUR, "2026-10-25T00:30:00Z", "2026-10-25T00:00:00Z", "2026-10-25T03:00:00Z"),
             (2 * HOUR, "2026-03-29T01:30:00Z", "2026-03-29T01:00:00Z", "2026-03-29T02:00:00Z"),
-            // From midnight to three, of which the third hour comes twice.
+            // From midnight to three. The third hour occurs twice.
             (3 * HOUR, "2026-10-24T23:30:00Z", "2026-10-24T22:00:00Z", "2026-10-25T02:00:00Z"),
             (3 * HOUR, "2026-10-25T01:30:00Z", "2026-10-24T22:00:00Z", "2026-10-25T02:00:00Z"),
         ] {
@@ -222,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn months_have_their_days_on_the_local_clock() {
+    fn months_follow_the_local_clock() {
         let mut months = grid("Europe/Berlin", Every::Month, None);
         let march = of_grid(&mut months, "2026-03-31T21:59:59Z");
         assert_eq!(march, ("2026-02-28T23:00:00Z".to_owned(), "2026-03-31T22:00:00Z".to_owned()));
@@ -234,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_off_the_hour_and_one_that_left_out_a_day() {
+    fn unusual_offsets_and_a_skipped_day_are_handled() {
         let day = bucket("Asia/Kathmandu", DAY, None, "2026-11-26T00:00:00Z");
         assert_eq!(day, ("2026-11-25T18:15:00Z".to_owned(), "2026-11-26T18:15:00Z".to_owned()));
         // Samoa had no 30 December 2011.
@@ -243,10 +240,10 @@ mod tests {
     }
 
     proptest! {
-        /// The buckets part the time: each instant is in the bucket that it is given, which is the same for
-        /// all of its instants, and the next one begins where it ends.
+        /// Each instant is in its bucket, all instants of a bucket return the same bucket, and the
+        /// next bucket starts at its end.
         #[test]
-        fn buckets_part_the_time(
+        fn buckets_are_consecutive(
             zone in prop::sample::select(vec![
                 "UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu",
                 "Pacific/Apia", "Africa/Casablanca", "America/Sao_Paulo",

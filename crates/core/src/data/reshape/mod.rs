@@ -1,5 +1,5 @@
-//! Points in another shape: [`Wide`], a column for each series; [`rebucket`], larger buckets, of local time
-//! where asked; [`with_gaps`] and [`completeness`], what is missing.
+//! Points in other shapes: one column per series ([`Wide`]), larger buckets in UTC or local time
+//! ([`rebucket`]), and missing buckets ([`with_gaps`], [`completeness`]).
 
 mod completeness;
 mod expected;

@@ -1,4 +1,4 @@
-//! [`rebucket`]: larger buckets of the points that are there, each with the number of those that it has.
+//! Combines points into larger buckets, and counts the buckets in each.
 
 use std::ops::Range;
 
@@ -11,19 +11,19 @@ use super::local_grid::{LocalGrid, timestamp};
 use super::series::by_series;
 use crate::error::{Error, Kind, Result, excerpt};
 
-/// What the value of a larger bucket is made of. The interface does not show what a value is (§2.3).
+/// The source of a larger bucket's value. The interface does not document the meaning of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reduction {
-    /// The mean, each value weighted by its count; unweighted if a value has no count.
+    /// The mean weighted by counts; unweighted if a value has no count.
     Mean,
     Sum,
     First,
     Last,
-    /// The rise of a counter's maximum.
+    /// The increase of a counter's maximum.
     Increase,
 }
 
-/// What becomes of a larger bucket that was not read completely.
+/// The treatment of a larger bucket that was not read completely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Partial {
     Null,
@@ -31,24 +31,21 @@ pub enum Partial {
     Drop,
 }
 
-/// Larger buckets.
 #[derive(Debug)]
 pub struct Rebucketed {
-    /// Their points; the timestamp is the instant at which the bucket begins.
+    /// The points. Their timestamps are the starts of the buckets.
     pub points: PointColumns,
-    /// How many buckets of the table each has.
+    /// Number of the table's buckets in each.
     pub buckets: Int64Array,
-    /// How many fit into it; null where the width of the table's buckets is not known.
+    /// Number of buckets that fit into each; null if the width of the table's buckets is unknown.
     pub expected: Int64Array,
-    /// Whether a part of it was not read.
+    /// Whether a part was not read.
     pub partial: BooleanArray,
-    /// How many means are unweighted because a value has no count.
+    /// Number of means that are unweighted because a value has no count.
     pub unweighted: usize,
 }
 
 impl Reduction {
-    /// # Errors
-    /// `QueryError` for any other name.
     pub fn parse(name: &str) -> Result<Self> {
         match name {
             "mean" => Ok(Self::Mean),
@@ -62,8 +59,6 @@ impl Reduction {
 }
 
 impl Partial {
-    /// # Errors
-    /// `QueryError` for any other name.
     pub fn parse(name: &str) -> Result<Self> {
         match name {
             "null" => Ok(Self::Null),
@@ -75,11 +70,11 @@ impl Partial {
 }
 
 fn unknown(name: &str, given: &str, known: &str) -> Error {
-    let message = format!("{name}={:?} is unknown: give {known}", excerpt(given));
+    let message = format!("{name}={:?} is unknown. Use {known}.", excerpt(given));
     Error::new(Kind::QueryError, message)
 }
 
-/// A sum that keeps what a double loses when it is added to a larger one (Neumaier).
+/// A compensated sum (Neumaier): it adds the digits that a double loses.
 #[derive(Default)]
 struct Sum {
     sum: f64,
@@ -96,22 +91,22 @@ impl Sum {
     }
 
     fn total(&self) -> f64 {
-        // Not a number where the sum is infinite.
+        // NaN if the sum is infinite.
         if self.lost.is_nan() { self.sum } else { self.sum + self.lost }
     }
 }
 
-/// A larger bucket of one series, being filled.
+/// A larger bucket of one series under construction.
 struct Bucket {
     range: Range<i64>,
     buckets: i64,
     minimum: Option<f64>,
     maximum: Option<f64>,
     count: Option<i64>,
-    /// Of values or rises, and how many there are.
+    /// The sum and number of values or increases.
     sum: Sum,
     values: u32,
-    /// Of values by their counts, and of these counts.
+    /// The sum of values multiplied by their counts, and the sum of these counts.
     weighted: Sum,
     weight: Sum,
     first: Option<f64>,
@@ -138,7 +133,7 @@ impl Bucket {
         }
     }
 
-    /// Adds a point. `number`: its value, or the rise up to it.
+    /// Adds a point. `number` is its value, or the increase up to it.
     fn add(&mut self, ([_, minimum, maximum], count): Values, number: Option<f64>) -> Result<()> {
         self.buckets += 1;
         if let Some(minimum) = minimum {
@@ -150,7 +145,7 @@ impl Bucket {
         if let Some(count) = count {
             let sum = self.count.unwrap_or_default().checked_add(count);
             self.count = Some(sum.ok_or_else(|| {
-                Error::new(Kind::QueryError, "the counts of a bucket exceed 64 bits")
+                Error::new(Kind::QueryError, "The counts of a bucket exceed 64 bits.")
             })?);
         }
         let Some(number) = number else { return Ok(()) };
@@ -185,13 +180,13 @@ impl Bucket {
     }
 }
 
-/// The maximum of a counter so far, and when it was seen.
+/// The last maximum of a counter and its time.
 #[derive(Default)]
 struct Counter(Option<(i64, f64)>);
 
 impl Counter {
-    /// The rise up to a point. A fall is a reset to zero. A series, and what follows unread time, counts from
-    /// its minimum.
+    /// The increase up to a point. A decrease is a reset to zero. The first point of a series, and
+    /// the first after unread time, counts from its minimum.
     fn rise(&mut self, time: i64, values: &Values, coverage: &Coverage) -> Option<f64> {
         let [_, minimum, maximum] = values.0;
         let maximum = maximum?;
@@ -205,21 +200,19 @@ impl Counter {
     }
 }
 
-/// How [`rebucket`] makes larger buckets.
+/// The settings of [`rebucket`].
 pub struct Rebucket<'a> {
     /// The width of the points' own buckets, in microseconds.
     pub width: Option<i64>,
-    /// The larger buckets.
     pub grid: &'a mut LocalGrid,
-    /// What their values are made of.
     pub reduction: Reduction,
-    /// What of the time was read.
+    /// The part of the range that was read.
     pub coverage: &'a Coverage,
-    /// What becomes of those that were not read completely.
+    /// The treatment of buckets that were not read completely.
     pub partial: Partial,
 }
 
-/// The larger buckets, by series, then time.
+/// The larger buckets by series, then time.
 struct Builder<'a> {
     table: TableBuilder,
     buckets: Vec<i64>,
@@ -244,19 +237,16 @@ impl Builder<'_> {
         self.partial.push(is_partial);
         let is_mean = self.how.reduction == Reduction::Mean && !is_null;
         self.unweighted += usize::from(is_mean && bucket.is_unweighted);
-        // The multiples of the width that are in the range (the grid of §4.3, as siteline understands it).
+        // Counts the multiples of the width in the range.
         let before = |at: i64| self.how.width.map(|width| (at - 1).div_euclid(width));
         let [first, last] = [bucket.range.start, bucket.range.end].map(before);
         self.expected.push(last.zip(first).map(|(last, first)| last - first));
     }
 
-    /// Opens the bucket of a point.
     fn open(&mut self, time: i64) -> Bucket {
         Bucket::new(self.how.grid.bucket(time))
     }
 
-    /// # Errors
-    /// `QueryError` where a bucket of the table is in two of the larger ones.
     fn check(&self, time: i64, range: &Range<i64>) -> Result<()> {
         let crossed = self.how.width.filter(|width| time.saturating_add(*width) > range.end);
         let Some(width) = crossed else { return Ok(()) };
@@ -264,21 +254,17 @@ impl Builder<'_> {
     }
 }
 
-/// The error for a bucket that would be in two larger ones.
+/// The error for a bucket that overlaps two larger ones.
 pub(super) fn crossing(time: i64, width: i64, end: i64) -> Error {
     let [time, end] = [time, end].map(timestamp);
     let seconds = width / 1_000_000;
     let message = format!(
-        "the bucket of {time} is {seconds} s wide, and would be in two: the next one begins at {end}"
+        "The bucket of {time} is {seconds} s wide and overlaps two larger buckets. The second begins at {end}."
     );
     Error::new(Kind::QueryError, message)
-        .with_hint("Read with a smaller interval=, which divides both, or give another origin=.")
+        .with_hint("Read with a smaller interval= that divides both, or set another origin=.")
 }
 
-/// The points in larger buckets.
-///
-/// # Errors
-/// `QueryError` where a bucket would be in two of the larger ones, and where counts exceed 64 bits.
 pub fn rebucket(points: &PointColumns, how: Rebucket<'_>) -> Result<Rebucketed> {
     let mut builder = Builder {
         table: TableBuilder::new(0),
@@ -385,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn each_measure_is_what_the_buckets_have_and_how_many_they_are_is_counted() {
+    fn each_measure_is_combined_and_buckets_are_counted() {
         let of = [
             point("a", 0, 1.0, 1),
             point("a", 15, 4.0, 3),
@@ -425,7 +411,7 @@ mod tests {
         };
         assert_eq!(mean(&[value(None), point("a", 1, 5.0, 3)]), (Some(3.0), 1));
         assert_eq!(mean(&[value(Some(-1)), point("a", 1, 5.0, 3)]), (Some(3.0), 1));
-        assert_eq!(mean(&[value(Some(0)), point("a", 1, 5.0, 3)]), (Some(5.0), 0), "of no weight");
+        assert_eq!(mean(&[value(Some(0)), point("a", 1, 5.0, 3)]), (Some(5.0), 0), "weight 0");
         assert_eq!(mean(&[value(Some(0))]), (None, 0));
         assert_eq!(rebucketed(&[value(Some(0))], None, Reduction::Sum)[0].5, None, "no width");
     }
@@ -433,7 +419,8 @@ mod tests {
     #[test]
     fn a_partial_bucket_has_no_value_unless_kept() {
         let of: Vec<Point> = [0, 30, 60, 120, 150].map(|time| point("a", time, 1.0, 1)).into();
-        // The second bucket of the first hour was not read. The second hour lacks a point and is whole.
+        // The second bucket of the first hour was not read. The second hour lacks a point, but is
+        // complete.
         let read = vec![0..30 * MINUTE, HOUR..3 * HOUR];
         let read =
             Coverage::Known(Expected::new(1_800, std::iter::once(0..3 * HOUR).collect(), read));
@@ -467,14 +454,14 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_that_would_be_in_two_is_refused_with_both() {
+    fn a_bucket_that_overlaps_two_is_refused() {
         let of = [point("a", 60, 1.0, 1)];
         let of_width = |width| {
             let whole = (&Coverage::All, Partial::Null);
             made(&of, (Some(width), 30 * MINUTE), Reduction::Sum, whole)
         };
         let error = of_width(HOUR).expect_err("in two").to_string();
-        assert!(error.contains("the bucket of 1970-01-01T01:00:00Z is 3600 s wide"), "{error}");
+        assert!(error.contains("The bucket of 1970-01-01T01:00:00Z is 3600 s wide"), "{error}");
         assert!(error.contains("begins at 1970-01-01T01:30:00Z"), "{error}");
         assert!(of_width(30 * MINUTE).is_ok(), "it fits");
     }
@@ -488,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_keeps_what_is_small_beside_what_is_large() {
+    fn a_sum_keeps_small_next_to_large_numbers() {
         let values = [1e16, 1.0, -1e16, 1.0];
         let of: Vec<Point> =
             (0..).zip(values).map(|(time, value)| point("a", time, value, 1)).collect();
@@ -496,9 +483,9 @@ mod tests {
     }
 
     proptest! {
-        /// What a plain loop over all points gives, whatever their order.
+        /// Equals a plain loop over all points, whatever their order.
         #[test]
-        fn it_is_what_a_plain_loop_gives(
+        fn sums_equal_a_plain_loop(
             of in prop::collection::btree_map(
                 (0..3_usize, 0..500_i64),
                 (prop::option::of(-99..99_i32), prop::option::of(0..9_i64)),
@@ -547,9 +534,9 @@ mod tests {
             prop_assert_eq!(made, expected);
         }
 
-        /// The rises of a counter add up to those of a plain loop, in every hour and width.
+        /// The increases of a counter equal those of a plain loop, in every hour and width.
         #[test]
-        fn rises_are_what_a_plain_loop_counts(
+        fn increases_equal_a_plain_loop(
             of in prop::collection::btree_map(
                 0..500_i64, (prop::option::of(0..99_i32), prop::option::of(0..99_i32)), 0..60
             ),

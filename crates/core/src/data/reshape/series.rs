@@ -1,4 +1,4 @@
-//! [`Series`]: the points of one series in the order of time.
+//! The points of one series in chronological order.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -7,22 +7,21 @@ use std::ops::Range;
 
 use super::super::point_columns::{Identity, PointColumns};
 
-/// The points of one series in the order of time, each timestamp once.
+/// The points of one series in chronological order, each timestamp once.
 pub(super) struct Series<'a> {
     pub(super) identity: &'a Identity,
     pub(super) times: Cow<'a, [i64]>,
     pub(super) rows: Rows,
 }
 
-/// Where the points of a series are in the table.
+/// The rows of a series' points in the table.
 pub(super) enum Rows {
-    /// One after the other from this one on.
+    /// Consecutive rows from this one on.
     From(usize),
     Picked(Vec<usize>),
 }
 
 impl Rows {
-    /// The row of the point at this place.
     pub(super) fn row(&self, place: usize) -> usize {
         match self {
             Self::From(first) => first + place,
@@ -31,7 +30,7 @@ impl Rows {
     }
 }
 
-/// The series that have points, in the order of the table.
+/// The series with points, in table order.
 pub(super) fn by_series(points: &PointColumns) -> Vec<Series<'_>> {
     let mut ranges: Vec<Vec<Range<usize>>> = vec![Vec::new(); points.series.len()];
     let mut order = Vec::new();
@@ -51,7 +50,7 @@ pub(super) fn by_series(points: &PointColumns) -> Vec<Series<'_>> {
             return Series { identity, times, rows };
         }
         let mut rows: Vec<usize> = ranges.iter().cloned().flatten().collect();
-        // Of two rows of one point the later stands.
+        // Of two rows for one point the later wins.
         rows.sort_by_key(|row| (times[*row], Reverse(*row)));
         rows.dedup_by_key(|row| times[*row]);
         let times = rows.iter().map(|row| times[*row]).collect();
@@ -60,7 +59,7 @@ pub(super) fn by_series(points: &PointColumns) -> Vec<Series<'_>> {
     order.into_iter().map(ordered).collect()
 }
 
-/// The series that have points, and after them the others of these.
+/// The series with points, then the other ones in `silent`.
 pub(super) fn with_silent<'a>(points: &'a PointColumns, silent: &'a [Identity]) -> Vec<Series<'a>> {
     let mut all = by_series(points);
     let known: HashSet<&Identity> = all.iter().map(|series| series.identity).collect();

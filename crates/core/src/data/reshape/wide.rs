@@ -1,5 +1,5 @@
-//! [`Wide`]: a column for each series and a row for each bucket, with one of the four measures of the
-//! points. All cells lie in one buffer, column after column, which pandas takes as it is.
+//! One column per series and one row per bucket, with one of the four measures. All cells are in
+//! one buffer, column after column, which pandas uses directly.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,40 +16,36 @@ use super::super::schema::{COLUMN_NAMES, batch, time_field, timestamp_array};
 use super::series::{Rows, Series, by_series};
 use crate::error::{Error, Kind, Result};
 
-/// Most cells: 16 GiB. Series that share few timestamps would need a cell for each of the others'.
+/// Maximum number of cells (16 GiB). Series that share few timestamps need a cell for every
+/// timestamp.
 const MOST_CELLS: usize = 1 << 31;
 
-/// What the cells hold.
+/// The measure in the cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// Value, minimum or maximum, by its place among the three.
+    /// Value, minimum or maximum, by index.
     Number(usize),
-    /// The number of readings.
     SampleCount,
 }
 
-/// The points of a table, with a column for each series.
+/// The points of a table, with one column per series.
 #[derive(Debug, Clone)]
 pub struct Wide {
-    /// What the cells hold.
     pub measure: Measure,
     /// The bucket timestamps of all series, ascending.
     pub timestamps: TimestampMicrosecondArray,
-    /// The series of the columns, in the order of the table.
+    /// The series of the columns, in table order.
     pub series: Vec<Identity>,
-    /// Names of the columns in the place of the ids.
+    /// Names of the columns instead of the ids.
     pub labels: Option<Vec<String>>,
-    /// The columns: null where the series has no such bucket, or no value in it.
+    /// The columns. A cell is null if the series lacks the bucket or its value.
     pub columns: Vec<ArrayRef>,
-    /// The cells of all columns, one after the other: NaN or 0 where null.
+    /// The cells of all columns, one after the other. Null cells contain NaN or 0.
     pub cells: Buffer,
 }
 
 impl Measure {
-    /// By the name of its column in the long table.
-    ///
-    /// # Errors
-    /// `QueryError` for any other name.
+    /// Parses the name of a column of the long table.
     pub fn parse(name: &str) -> Result<Self> {
         let place = COLUMN_NAMES.iter().skip(6).position(|known| *known == name);
         match place {
@@ -57,12 +53,12 @@ impl Measure {
             Some(number) => Ok(Self::Number(number)),
             None => Err(Error::new(
                 Kind::QueryError,
-                format!("value={name:?} is unknown: give one of {}", COLUMN_NAMES[6..].join(", ")),
+                format!("value={name:?} is unknown. Use one of {}.", COLUMN_NAMES[6..].join(", ")),
             )),
         }
     }
 
-    /// The name of its column in the long table.
+    /// The name of the column in the long table.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -73,10 +69,7 @@ impl Measure {
 }
 
 impl Wide {
-    /// The points of a table, with the timestamps in a zone.
-    ///
-    /// # Errors
-    /// `QueryError` where there would be more cells than memory can hold.
+    /// Pivots a table, with the timestamps in a zone.
     pub fn new(points: &PointColumns, measure: Measure, zone: &str) -> Result<Self> {
         let series = by_series(points);
         let all = all_times(&series)?;
@@ -89,11 +82,8 @@ impl Wide {
         Ok(Self { measure, timestamps, series, labels: None, columns, cells })
     }
 
-    /// The names of the columns: those given, or the five ids of the series, joined by `/`; nothing stands for
-    /// null.
-    ///
-    /// # Errors
-    /// `QueryError` where two series would have one name.
+    /// The names of the columns: the labels, otherwise the five ids joined by `/`, with an empty
+    /// text for null.
     pub fn names(&self) -> Result<Vec<String>> {
         let names = match &self.labels {
             Some(labels) => labels.clone(),
@@ -102,20 +92,16 @@ impl Wide {
         let mut known = HashMap::new();
         for (name, series) in names.iter().zip(&self.series) {
             if let Some(other) = known.insert(name, series) {
-                let [one, other] = [other, series].map(shown);
+                let [one, other] = [other, series].map(quoted_ids);
                 let message =
-                    format!("two series would have the column {name:?}: ({one}) and ({other})");
+                    format!("Two series would have the column {name:?}: ({one}) and ({other}).");
                 return Err(Error::new(Kind::QueryError, message)
-                    .with_hint("Keep one of them with find(), or give labels= that differ."));
+                    .with_hint("Keep one of them with find(), or use labels= that differ."));
             }
         }
         Ok(names)
     }
 
-    /// The schema of [`Wide::batch`].
-    ///
-    /// # Errors
-    /// As [`Wide::names`].
     pub fn schema(&self) -> Result<SchemaRef> {
         let names = self.names()?.into_iter().zip(&self.columns);
         let columns =
@@ -124,29 +110,24 @@ impl Wide {
         Ok(Arc::new(Schema::new([times].into_iter().chain(columns).collect::<Vec<_>>())))
     }
 
-    /// As an Arrow batch: `timestamp`, then a column for each series.
-    ///
-    /// # Errors
-    /// As [`Wide::names`].
+    /// An Arrow batch with `timestamp`, then a column for each series.
     pub fn batch(&self) -> Result<RecordBatch> {
         let times: ArrayRef = Arc::new(self.timestamps.clone());
         batch(self.schema()?, [times].into_iter().chain(self.columns.iter().cloned()).collect())
     }
 }
 
-/// The ids of a series as one name.
 fn joined(series: &Identity) -> String {
     series.0.each_ref().map(|id| id.as_deref().unwrap_or_default()).join(" / ")
 }
 
 /// The ids of a series, for an error.
-fn shown(series: &Identity) -> String {
+fn quoted_ids(series: &Identity) -> String {
     let id =
         |id: &Option<Arc<str>>| id.as_deref().map_or("null".to_owned(), |id| format!("{id:?}"));
     series.0.each_ref().map(id).join(", ")
 }
 
-/// The timestamps of all series, ascending.
 fn all_times(series: &[Series<'_>]) -> Result<Vec<i64>> {
     let mut all: Vec<i64> = Vec::new();
     for Series { times, .. } in series {
@@ -160,7 +141,7 @@ fn all_times(series: &[Series<'_>]) -> Result<Vec<i64>> {
     Ok(all)
 }
 
-/// What is in one of two ascending lists, ascending.
+/// The union of two ascending lists, ascending.
 fn union(one: &[i64], other: &[i64]) -> Vec<i64> {
     let mut all = Vec::with_capacity(one.len().max(other.len()));
     let (mut one, mut other) = (one, other);
@@ -175,9 +156,9 @@ fn union(one: &[i64], other: &[i64]) -> Vec<i64> {
 }
 
 fn too_wide(rows: usize, series: usize) -> Error {
-    let message = format!("a column for each of {series} series with {rows} rows is too large");
+    let message = format!("A column for each of {series} series with {rows} rows is too large.");
     Error::new(Kind::QueryError, message)
-        .with_hint("Take fewer series, or a shorter range: their buckets are not the same.")
+        .with_hint("Read fewer series or a shorter range. The series have different buckets.")
 }
 
 /// The cells of all columns, and the columns.
@@ -209,7 +190,7 @@ fn fill<T: ArrowPrimitiveType>(
     Ok((cells, columns))
 }
 
-/// Adds the cells of a series that does not have all timestamps.
+/// Adds the cells of a series that lacks some timestamps.
 fn spread<T: ArrowPrimitiveType>(
     series: &Series<'_>,
     all: &[i64],
@@ -263,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_that_a_series_does_not_have_is_null_as_one_without_a_value_is() {
+    fn a_missing_bucket_and_a_missing_value_are_null() {
         let wide =
             wide(&[("a", 1, Some(1.0)), ("a", 3, None), ("b", 2, Some(2.0)), ("b", 3, Some(3.0))]);
         assert_eq!(wide.timestamps.values(), &[1, 2, 3]);
@@ -280,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_integers_and_their_missing_cells_zero_in_the_buffer() {
+    fn counts_are_integers_with_zero_for_null() {
         let points = points(&[("a", 1, Some(4.0)), ("b", 2, None)]);
         let wide = Wide::new(&points, Measure::SampleCount, "UTC").expect("wide");
         let counts: Vec<&Int64Array> = wide.columns.iter().map(AsArray::as_primitive).collect();
@@ -290,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn envelopes_of_one_series_in_any_order_are_one_column_and_the_later_row_stands() {
+    fn envelopes_of_one_series_are_one_column() {
         let wide = wide(&[
             ("a", 5, Some(1.0)),
             ("b", 4, Some(2.0)),
@@ -314,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn two_series_with_one_name_are_told() {
+    fn two_series_with_one_name_are_refused() {
         let mut table = TableBuilder::new(0);
         for ids in [[Some("a"), None], [Some("a"), Some("")]] {
             table.push(1, [None; 3], None);
@@ -324,8 +305,8 @@ mod tests {
         let wide =
             Wide::new(&table.finish().expect("points"), Measure::Number(0), "UTC").expect("wide");
         assert_eq!(wide.columns.len(), 2, "both are there");
-        let error = wide.batch().expect_err("told").to_string();
-        assert!(error.contains("two series would have the column"), "{error}");
+        let error = wide.batch().expect_err("equal names").to_string();
+        assert!(error.contains("Two series would have the column"), "{error}");
     }
 
     #[test]
@@ -338,9 +319,9 @@ mod tests {
     }
 
     proptest! {
-        /// Each point is in its cell, and no other cell has anything.
+        /// Each point is in its cell, and all other cells are null.
         #[test]
-        fn it_is_a_lookup_by_series_and_time(
+        fn cells_equal_a_lookup(
             of in prop::collection::vec((0..4_usize, 0..12_i64, prop::option::of(-9..9_i32)), 0..40)
         ) {
             let tags = ["a", "b", "c", "d"];

@@ -1,9 +1,9 @@
 //! The arithmetic of every ledger: the current day, its count, and the pauses that the service
-//! requested. Without side effects; times are parameters.
+//! requested. It has no side effects; times are parameters.
 //!
-//! A new day begins only by evidence of the service's time ([`ServiceClock`]). A request counts in the day
-//! that is known when it is sent. If it may be of the day after too, it counts in both, until its reply
-//! shows its day.
+//! A new day begins only on evidence of the service's time ([`ServiceClock`]). A request counts in
+//! the day in which it is sent. If it may belong to the next day too, it counts in both until its
+//! reply shows its day.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ use crate::clock::{Moment, Reading};
 use crate::error::Result;
 use crate::http::retry_after::end_of_pause;
 
-/// The pause between two requests that ask whether a new day has begun.
+/// The pause between two requests that probe whether a new day has begun.
 const ASKS: SignedDuration = SignedDuration::from_hours(1);
 
-/// What the user configured about the allowance.
+/// The user's settings for the allowance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Terms {
-    /// Data requests allowed a day.
+    /// Maximum number of data requests per day.
     pub limit: Option<u64>,
     /// When a day begins, unless a reply of the service shows another time.
     pub resets: Option<TimeOfDay>,
@@ -37,32 +37,32 @@ pub struct Terms {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Origin {
-    /// None: midnight UTC.
+    /// No source; midnight UTC is assumed.
     #[default]
     Assumed,
-    /// The user.
     Stated,
-    /// The service, by a long `Retry-After`, which overrides the user's setting.
+    /// A long `Retry-After` of the service. It overrides the user's setting.
     Learnt,
 }
 
 /// The content of a ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Count {
-    /// Data requests of the current day.
+    /// Data requests in the current day.
     pub requests: Tally,
-    /// Those of the day before it: the service's clock may go back to it.
+    /// Data requests in the previous day: the service's clock may be set back to it.
     pub before: Tally,
-    /// Number of days that were opened. It tells requests of the current day from earlier ones.
+    /// Number of days opened so far. Shows whether a request belongs to the current day.
     pub opened: u64,
-    /// Loose requests of this batch and later ones count in the current day and in the one before.
+    /// Loose requests of this batch and later ones count in the current and the previous day.
     pub carried: Option<u64>,
-    /// Requests of the current day that may be of the next one: they were sent shortly before midnight,
-    /// or while the service's time was in doubt or not known.
+    /// Requests of the current day that may belong to the next one. They were sent shortly before
+    /// midnight, or while the service's time was doubtful or unknown.
     pub next: u64,
-    /// Others that may be of the next day, because the time is in doubt since they were sent.
+    /// Other requests that may belong to the next day, because the time became doubtful after they
+    /// were sent.
     pub uncertain: u64,
-    /// Requests that are of the new day if the service's time is not known and one that asks shows that a
+    /// Requests to count in the new day if the service's time is unknown and a probe shows that a
     /// day has begun.
     pub undecided: u64,
     /// Requests whose day no reply has shown.
@@ -80,12 +80,12 @@ pub(super) struct Count {
     pub token_pause: Option<Pause>,
     /// The service's time.
     pub clock: ServiceClock,
-    /// When a request last asked whether a new day has begun, with the wall clock of then.
+    /// When a request last probed whether a new day has begun, with the wall clock at that time.
     pub asked: Option<Reading>,
 }
 
 impl Count {
-    /// Whether a data request may be sent, if `must_remain` more are to be left after it.
+    /// Whether a data request may be sent that leaves `must_remain` requests.
     pub(super) fn permit(&self, terms: Terms, now: Moment, must_remain: u64) -> Permit {
         let mut count = self.clone();
         let known = count.advance(terms, now);
@@ -105,8 +105,8 @@ impl Count {
         }
     }
 
-    /// Counts one data request, if `must_remain` more are left after it. Failing all evidence of the
-    /// service's day, one request asks whether another has begun.
+    /// Counts one data request that leaves `must_remain` requests. Without any evidence of the
+    /// service's day, one request probes whether a new day has begun.
     pub(super) fn reserve(
         &mut self,
         terms: Terms,
@@ -142,7 +142,7 @@ impl Count {
         Ok(Reservation { opened, batch, next, certain: certain.is_some(), asks })
     }
 
-    /// Corrects the count by what became of a request.
+    /// Corrects the count by the outcome of a request.
     pub(super) fn settle(
         &mut self,
         terms: Terms,
@@ -172,7 +172,7 @@ impl Count {
                 self.begin_day_by_wall(now);
             }
             Outcome::Lost | Outcome::Replied { reading: None, .. } if in_day => {
-                // It has ended before midnight.
+                // It ended before midnight.
                 if reservation.certain && reservation.next && self.is_certain(known, now) {
                     self.next = self.next.saturating_sub(1);
                 }
@@ -180,7 +180,7 @@ impl Count {
                     self.uncertain = self.uncertain.saturating_add(1);
                 }
             }
-            // The day ended in between: it may be of the new one.
+            // The day ended in between, so the request may belong to the new day.
             Outcome::Lost | Outcome::Replied { reading: None, .. } => {
                 if !self.was_carried(reservation) {
                     self.requests.add();
@@ -190,12 +190,11 @@ impl Count {
         self.uncertain = self.uncertain.min(self.loose.total());
     }
 
-    /// Takes a reading of the service's time into account.
     pub(super) fn observe(&mut self, terms: Terms, reading: Reading, now: Moment) {
         self.observe_reply(terms, reading, now, None);
     }
 
-    /// Takes the reading of the reply to this request into account, or to one that is not counted.
+    /// Takes into account the reading of a reply: to this request, or to one that is not counted.
     fn observe_reply(
         &mut self,
         terms: Terms,
@@ -229,7 +228,7 @@ impl Count {
             && let Some(reservation) = reservation
         {
             self.loose.settle(reservation.batch);
-            // A day that it opened itself counts it already.
+            // If this request opened the day, the day already counts it.
             if !was_opened {
                 self.place(reservation, reading.service);
             }
@@ -237,8 +236,8 @@ impl Count {
         self.uncertain = self.uncertain.min(self.loose.total());
     }
 
-    /// Counts a request in the day that its reply shows. A request of the current day stays counted in
-    /// it, whatever the reply shows.
+    /// Counts a request in the day that its reply shows. A request of the current day stays counted
+    /// in it in any case.
     fn place(&mut self, reservation: &Reservation, shown: Timestamp) {
         let of_day = self.requests.since.is_some_and(|since| shown >= since);
         if reservation.opened == self.opened {
@@ -255,7 +254,7 @@ impl Count {
         }
     }
 
-    /// Whether a request of the day before counts in the current one too.
+    /// Whether a request of the previous day counts in the current one too.
     fn was_carried(&self, reservation: &Reservation) -> bool {
         let is_loose = self.carried.is_some_and(|batch| reservation.batch >= batch);
         reservation.opened + 1 == self.opened && (reservation.next || is_loose)
@@ -268,7 +267,7 @@ impl Count {
         left.is_some_and(|left| left <= UNDER_WAY)
     }
 
-    /// Whether this is certainly the service's day, however fast its clock may go.
+    /// Whether this is certainly the service's day, even if its clock runs fast.
     fn is_certain(&self, known: Option<Timestamp>, now: Moment) -> bool {
         let of_day = |time: Option<Timestamp>| {
             time.map(|time| self.day_begins.start_of_day(time)) == self.requests.since
@@ -276,21 +275,21 @@ impl Count {
         of_day(known) && of_day(self.clock.latest(now)) && !self.clock.is_in_doubt(now)
     }
 
-    /// A request may ask once in an hour, and once after each start of the machine on another day,
-    /// where the wall clock does not show the last day that is known.
+    /// Whether a request may probe for a new day: once an hour, and once after each start of the
+    /// machine on another day, if the wall clock does not show the last known day.
     fn may_ask(&self, now: Moment) -> bool {
         let day = |time: Timestamp| Some(self.day_begins.start_of_day(time));
         let long_ago = self.asked.is_none_or(|asked| match now.boot.since(asked.boot) {
-            // Less than none: the machine was restored from a snapshot.
+            // A negative time means that the machine was restored from a snapshot.
             Some(passed) => passed.abs() >= ASKS.as_nanos(),
             None => day(asked.service) != day(now.wall),
         });
         long_ago && self.requests.since != day(now.wall)
     }
 
-    /// Whether the wall clock shows the end of a day that is used up, and no reply within the hour says
-    /// otherwise: a machine that was paused with all of its clocks does not know how long. The reply of
-    /// a token request shows which of them is right.
+    /// Whether the wall clock shows the end of an exhausted day and no reply within the last hour
+    /// contradicts it. A machine that was paused with all of its clocks cannot know how much time
+    /// passed; the reply to a token request shows which clock is right.
     fn may_have_ended(&self, state: &AllowanceState, now: Moment) -> bool {
         let is_old = |evidence: Reading| {
             now.boot.since(evidence.boot).is_some_and(|passed| passed >= ASKS.as_nanos())
@@ -298,8 +297,8 @@ impl Count {
         now.wall >= state.resets_at && self.clock.evidence(now).is_some_and(is_old)
     }
 
-    /// Pauses data requests. From now on days begin at the time of day at which the pause ends, unless
-    /// it is longer than a day.
+    /// Pauses data requests. From now on, days begin at the time of day at which the pause ends,
+    /// unless the pause is longer than a day.
     pub(super) fn pin(&mut self, terms: Terms, pause: Duration, now: Moment) {
         let known = self.advance(terms, now);
         let now = self.clock.best(now);
@@ -317,12 +316,12 @@ impl Count {
         self.tokens.add(self.day_begins.start_of_day(now), now);
     }
 
-    /// One more client begins without a token; returns how many have begun shortly before.
+    /// Records the first token request of a client; returns the number of others shortly before it.
     pub(super) fn begin_token_request(&mut self, now: Moment) -> u64 {
         self.tokens.begin(self.clock.best(now))
     }
 
-    /// Pauses token requests, or until the end of the current pause if that is later.
+    /// Pauses token requests. A current pause that ends later stays.
     pub(super) fn pause_tokens(&mut self, pause: Duration, now: Moment) {
         let now = self.clock.best(now);
         let new = Pause::new(now, end_of_pause(now, pause));
@@ -331,7 +330,7 @@ impl Count {
         }
     }
 
-    /// The rest of the pause of token requests and its end, if one is active.
+    /// The rest of an active pause of token requests, and its end.
     #[must_use]
     pub(super) fn token_pause(&self, now: Moment) -> Option<(Duration, Timestamp)> {
         let now = self.clock.best(now);
@@ -339,7 +338,7 @@ impl Count {
         Some((Duration::try_from(until.duration_since(now)).unwrap_or_default(), until))
     }
 
-    /// What is used and left now, as well as the service's time is known.
+    /// The current state by the best estimate of the service's time.
     #[must_use]
     pub(super) fn state(&self, terms: Terms, now: Moment) -> AllowanceState {
         let mut count = self.clone();
@@ -348,13 +347,13 @@ impl Count {
         count.state_at(terms, best, true)
     }
 
-    /// The service's time, as well as it is known.
+    /// The best estimate of the service's time.
     #[must_use]
     pub(super) fn service_time(&self, now: Moment) -> Timestamp {
         self.clock.best(now)
     }
 
-    /// `is_known`: a pause has no end before the service's time is known.
+    /// If the service's time is unknown (`is_known` is false), a pause has no end.
     fn state_at(&self, terms: Terms, now: Timestamp, is_known: bool) -> AllowanceState {
         let used = self.requests.count;
         let pinned = self.pin.filter(|pin| !is_known || pin.is_active(now)).map(|pin| pin.until);

@@ -132,8 +132,8 @@ fn replied(requests: u64) -> Count {
     count
 }
 
-/// Sends requests until one is refused, each with a reply at the service's time; returns how many were
-/// sent.
+/// Sends requests until one is refused, each with a reply at the service's time; returns how many
+/// were sent.
 fn send_all(count: &mut Count, at: Moment, service: &str) -> u64 {
     for sent in 0..100 {
         let Ok(reservation) = count.reserve(LIMIT, at, 0) else { return sent };
@@ -205,7 +205,10 @@ fn b17_after_a_start_a_spent_count_needs_evidence() {
     assert_eq!(count.permit(LIMIT, wrong, 0), Permit::Unknown { one: true });
     let error = count.reserve(LIMIT, wrong, 0).expect_err("no evidence");
     assert_eq!((error.kind(), error.context().retry_at), (Kind::AllowanceExhausted, None));
-    assert!(error.context().unsent && error.to_string().contains("not known"), "{error}");
+    assert!(
+        error.context().unsent && error.to_string().contains("no two clock readings"),
+        "{error}"
+    );
     count.observe(LIMIT, reading(morning, wrong), wrong);
     assert_eq!(send_all(&mut count, wrong, morning), 25);
 }
@@ -353,7 +356,8 @@ fn b15_a_doubt_that_no_reply_settles_costs_at_most_a_day() {
 #[test]
 fn b14_a_pause_that_only_the_wall_clock_shows_is_looked_at_with_a_token() {
     let mut count = replied(25);
-    // The host of a virtual machine slept: by the guest two hours have passed, by its clock a night.
+    // The host of a virtual machine slept: by the guest two hours have passed, by its clock a
+    // night.
     let morning = moment(1, "2026-11-01T14:00:00Z", "2026-11-02T08:00:00Z");
     assert_eq!(count.permit(LIMIT, morning, 0), Permit::Unknown { one: true });
     let error = count.reserve(LIMIT, morning, 0).expect_err("no data request asks");
@@ -380,7 +384,8 @@ fn b16_a_service_that_goes_back_a_day_counts_on() {
             count.settle(LIMIT, &request, reply(service, at), at);
             served += 1;
         }
-        // Those whose replies were in doubt count in both days, and the first one in the third count too.
+        // Those whose replies were in doubt count in both days, and the first one in the third
+        // count too.
         assert_eq!(served, sent, "{service}");
     }
     assert_eq!(count.requests.count, 25);

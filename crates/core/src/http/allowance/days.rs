@@ -1,4 +1,4 @@
-//! The days of a [`Count`]: each begins only by evidence of the service's time.
+//! The days of a [`Count`]: each begins only on evidence of the service's time.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -9,7 +9,7 @@ use crate::clock::{Moment, Reading};
 
 impl Count {
     /// Opens the service's day if there is evidence of it, and returns the service's time. The very
-    /// first request goes by the wall clock.
+    /// first request uses the wall clock.
     pub(super) fn advance(&mut self, terms: Terms, now: Moment) -> Option<Timestamp> {
         if self.requests.since.is_none() && self.clock.now(now).is_none() {
             self.clock.assume(now);
@@ -44,8 +44,8 @@ impl Count {
         }
     }
 
-    /// Changes the time at which days begin and keeps the counts of the current day. Without evidence
-    /// of that day they are kept until the last time at which it may end.
+    /// Changes the time at which days begin, and keeps the counts of the current day. Without
+    /// evidence of that day, they are kept until the latest time at which it may end.
     pub(super) fn begin_days_at(
         &mut self,
         time: TimeOfDay,
@@ -64,8 +64,8 @@ impl Count {
         (self.day_begins, self.origin) = (time, origin);
     }
 
-    /// Opens the day that begins at `start`, when the known time reaches it. Requests that may be of
-    /// either day count in both.
+    /// Opens the day that begins at `start` when the known time reaches it. Requests that may
+    /// belong to either day count in both.
     fn roll(&mut self, start: Timestamp) {
         if self.requests.since.is_some_and(|since| since < start) {
             let may_be_of_it = self.next.saturating_add(self.uncertain).min(self.loose.total());
@@ -75,7 +75,7 @@ impl Count {
         }
     }
 
-    /// Opens a day with this number of requests, or opens the day before again and adds them to it.
+    /// Opens a day with this number of requests, or reopens the previous day and adds them to it.
     fn open(&mut self, start: Timestamp, count: u64) {
         let before = self.before.count_of(start);
         let day = Tally { since: Some(start), count: before.saturating_add(count) };
@@ -84,21 +84,22 @@ impl Count {
         self.opened += 1;
     }
 
-    /// The service has granted a request that asked: the new day has begun. That request is of it, and
-    /// those that were sent since the wall clock shows another day may be.
+    /// Opens a new day after the service granted a probe. The probe belongs to it, and so may the
+    /// requests sent since the wall clock showed another day.
     pub(super) fn begin_day_by_wall(&mut self, now: Moment) {
         if self.clock.now(now).is_none() && !self.clock.is_doubtful(now) {
             self.clock.assume(now);
             let since = self.day_begins.start_of_day(now.wall);
             self.open(since, self.undecided.max(1));
             self.carried = None;
-            // No earlier request is of this day's count, so none may be taken out of it.
+            // The new count contains no earlier request, so none may be subtracted from it.
             self.opened += 1;
         }
     }
 
-    /// The wall clock, which was taken for the service's at `assumed`, was wrong: the requests of its
-    /// day are of the one that replies show, and those of the day before it may be.
+    /// Corrects the day after the wall clock, which was assumed to be the service's at `assumed`,
+    /// proved wrong. Its requests belong to the day that replies show; those of the previous day
+    /// may too.
     pub(super) fn correct_day(&mut self, reading: Reading, assumed: Option<Timestamp>) {
         let start = self.day_begins.start_of_day(reading.service);
         if assumed < self.requests.since || self.before.since == Some(start) {
@@ -108,9 +109,9 @@ impl Count {
         self.requests.rebase(start);
     }
 
-    /// The service's clock is another one, or the machine was started: loose requests may be of the new
-    /// day. `was_unnoticed`: no reply has agreed since the current day was opened, so the clock may have
-    /// been stepped before.
+    /// Adopts the day of a new service time, after the service's clock was stepped or the machine
+    /// was started. Loose requests may belong to the new day. `was_unnoticed` means that no reply
+    /// has agreed since the current day was opened, so the step may have been earlier.
     pub(super) fn adopt_day(&mut self, reading: Reading, was_unnoticed: bool) {
         let start = self.day_begins.start_of_day(reading.service);
         let is_later = self.requests.since.is_some_and(|since| since < start);

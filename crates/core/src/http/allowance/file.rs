@@ -1,12 +1,11 @@
-//! The ledger in a file, shared by all processes of an integration (§8, §5.4). One small JSON file
-//! for each base URL and subject.
+//! The ledger file, shared by all processes of an integration: one small JSON file for each base
+//! URL and subject.
 //!
 //! Each operation opens the file, takes an exclusive lock, and writes the count in place, in one
 //! write of less than a page. Nothing stays open between operations, so forks are safe, and a
-//! process that is killed leaves the old count or the new one. A kill between counting and sending
-//! counts one request too many, never one too few. The file is synced to disk only when it is
-//! created (see `new_file`), because a sync takes longer than a request: only a power failure can lose
-//! counts.
+//! killed process leaves the old count or the new one. A kill between counting and sending counts
+//! one request too many, never one too few. The file is synced to disk only when it is created (see
+//! `new_file`), because a sync takes longer than a request: only a power failure can lose counts.
 
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
@@ -22,16 +21,15 @@ use super::text::{self, TextFault};
 use crate::error::{Error, Kind};
 use crate::files::owner_text;
 
-/// A process keeps the lock for microseconds, unless it was stopped. The wait is limited, because
+/// A process keeps the lock for microseconds, unless it was stopped. The wait has a limit because
 /// Ctrl-C cannot interrupt it.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
-/// Which integration a ledger belongs to: a short hash of base URL and subject.
+/// Identifies an integration by a short hash of base URL and subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Integration(String);
 
 impl Integration {
-    /// The integration of this subject at this service.
     #[must_use]
     pub fn new(base_url: &str, subject: &str) -> Self {
         let hash = digest(&SHA256, format!("{base_url}\n{subject}").as_bytes());
@@ -76,14 +74,14 @@ impl LedgerFile {
         &self.path
     }
 
-    /// Opens the file to read and write, and locks it.
+    /// Opens the file for reading and writing, and locks it.
     fn open(&self) -> Result<LockedFile, FileFailure> {
         let mut options = OpenOptions::new();
         LockedFile::open(&self.path, options.read(true).write(true), File::try_lock, self.lock_wait)
     }
 
-    /// Opens, locks and reads it as a count does, and changes nothing. Returns whether it is there: it is
-    /// not made.
+    /// Opens, locks and reads the file as an update does, and changes nothing. Returns whether it
+    /// exists.
     pub(super) fn try_look(&self) -> Result<bool, LedgerFailure> {
         match self.open() {
             Ok(file) => self.count_in(&file.read()?).map(|_| true),
@@ -92,7 +90,7 @@ impl LedgerFile {
         }
     }
 
-    /// Reads, changes and writes back under an exclusive lock. A missing file is made.
+    /// Reads, changes and writes back under an exclusive lock. Creates a missing file.
     pub(super) fn try_update<T>(
         &self,
         change: impl FnOnce(&mut Count) -> T,
@@ -129,7 +127,7 @@ impl LedgerFile {
         written.map_err(FileFailure::system("written"))
     }
 
-    /// Parses a count. An empty file is damaged: a ledger is made whole.
+    /// Parses a count. An empty file is damaged, because a new ledger is created with its content.
     fn count_in(&self, bytes: &[u8]) -> Result<Count, LedgerFailure> {
         let contents = text::read(bytes)?;
         if contents.integration != self.integration.0 {
@@ -138,7 +136,6 @@ impl LedgerFile {
         Ok(contents.count)
     }
 
-    /// The error for the user.
     pub(super) fn error(&self, failure: &LedgerFailure) -> Error {
         let (kind, hint) = advice(failure);
         let message =
@@ -152,7 +149,7 @@ impl LedgerFile {
         }
     }
 
-    /// Whose the file is, or its folder, where that is why it cannot be used.
+    /// The owner of the file or its folder, if that is why the file cannot be used.
     fn owner(&self, failure: &LedgerFailure) -> String {
         let LedgerFailure::File(FileFailure::System { error, .. }) = failure else {
             return String::new();
@@ -160,7 +157,7 @@ impl LedgerFile {
         if error.kind() != ErrorKind::PermissionDenied {
             return String::new();
         }
-        // A folder that may not be entered hides what is in it.
+        // A folder that may not be entered hides its content.
         let mut places = self.path.ancestors();
         match places.find(|place| place.symlink_metadata().is_ok()) {
             Some(place) if place == self.path => format!(": {}", owner_text(place)),
@@ -174,28 +171,27 @@ fn advice(failure: &LedgerFailure) -> (Kind, &'static str) {
     match failure {
         LedgerFailure::File(FileFailure::Locked) => (
             Kind::StoreBusy,
-            "A process keeps the lock for microseconds only: perhaps one was stopped while it had it.",
+            "A process usually keeps the lock for microseconds. Check for a stopped process.",
         ),
         LedgerFailure::File(FileFailure::System { error, .. }) => {
             let full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
             (
                 if full { Kind::StoreFull } else { Kind::StoreError },
-                "Requests are counted before they are sent, so none is sent. Name a file that this user \
-                 may write with ledger=, or count in memory, by this client alone, with \
-                 ledger=\"memory\".",
+                "No request was sent, because it could not be counted. Use ledger= to name a file \
+                 that this user may write, or ledger=\"memory\" to count in memory for this \
+                 client only.",
             )
         }
         LedgerFailure::Text(TextFault::Damaged) => (
             Kind::StoreCorrupt,
-            "No request is counted or sent until this is fixed. If the file is a ledger, delete it: \
-             siteline then counts today's requests from zero and misses those already made, so lower \
-             daily_allowance= for today. If it is another file, name another path.",
+            "No request is sent until this is fixed. If the file is a ledger, delete it and lower \
+             daily_allowance= for today: the count restarts at zero. Otherwise name another path.",
         ),
         LedgerFailure::Text(TextFault::Newer(_)) => {
             (Kind::StoreError, "Update siteline, or name another path.")
         }
         LedgerFailure::Foreign => {
-            (Kind::StoreError, "Each integration has its own ledger: name another path.")
+            (Kind::StoreError, "Each integration needs its own ledger. Name another path.")
         }
     }
 }

@@ -1,8 +1,8 @@
 //! [`LocalLedger`]: counts on this machine, in a file that processes share or in memory.
 //!
-//! The default file is in the user's state folder. If it cannot be created (no home folder, or a read-only
-//! one), requests are counted in memory and one warning is logged; unless there is an allowance to be kept,
-//! which each process alone cannot do.
+//! The default file is in the user's state folder. If it cannot be created (no home folder, or a
+//! read-only one), requests are counted in memory and one warning is logged. With a daily limit
+//! that is an error instead, because separate counts cannot keep it.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -22,16 +22,16 @@ use crate::error::{Error, Kind, Result};
 use crate::lock::Mutex;
 use crate::system::lacks_files;
 
-const NO_HOME: &str = "there is no home folder for a ledger";
+const NO_HOME: &str = "there is no home folder for the ledger";
 
-/// Counts in a file, for all processes that use it, or in memory for the lifetime of a client. Without a
-/// limit it counts and refuses nothing.
+/// Counts in a file, for all processes that use it, or in memory for the lifetime of a client.
+/// Without a limit it counts and refuses nothing.
 #[derive(Debug)]
 pub struct LocalLedger {
     terms: Terms,
     file: Option<LedgerFile>,
     memory: Mutex<Count>,
-    /// Whether the file is used. For a default file the first request decides.
+    /// Whether the file is used. The first request decides this for a default file.
     uses_file: OnceLock<bool>,
 }
 
@@ -46,13 +46,13 @@ impl LocalLedger {
         Self::new(terms, None, false.into())
     }
 
-    /// In this file, which the first count opens or creates.
+    /// A ledger in this file, which the first count opens or creates.
     #[must_use]
     pub(crate) fn unopened(path: &Path, integration: Integration, terms: Terms) -> Self {
         Self::new(terms, Some(LedgerFile::new(path, integration)), true.into())
     }
 
-    /// In this file, which is opened or created. Its folder must exist.
+    /// Opens or creates a ledger in this file. The folder must exist.
     ///
     /// # Errors
     /// `StoreError` with the path if the file cannot be created or opened, has a newer version, or
@@ -63,7 +63,7 @@ impl LocalLedger {
         Ok(ledger)
     }
 
-    /// In the default file, if there is a folder for it and the first request can create it.
+    /// A ledger in the default file, if it has a folder and the first request can create it.
     #[must_use]
     pub(crate) fn unopened_default(
         path: Option<&Path>,
@@ -74,10 +74,11 @@ impl LocalLedger {
         Self::new(terms, file, OnceLock::new())
     }
 
-    /// The same ledger. With a limit the file is created at once.
+    /// [`unopened_default`](Self::unopened_default); with a limit the file is created at once.
     ///
     /// # Errors
-    /// `ConfigError` if there is a limit and the file cannot be created; those of a file that is damaged.
+    /// `ConfigError` if there is a limit and the file cannot be created; `StoreCorrupt` if it is
+    /// damaged.
     pub(crate) fn open_default(
         path: Option<&Path>,
         integration: Integration,
@@ -100,7 +101,7 @@ impl LocalLedger {
         Ok(ledger)
     }
 
-    /// The path of its file.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.file.as_ref().map(LedgerFile::path)
@@ -111,7 +112,8 @@ impl LocalLedger {
         self.file.as_mut().expect("a file").lock_wait = longest;
     }
 
-    /// Opens, locks and reads its file as a count does, and changes nothing. Returns whether there is a file.
+    /// Opens, locks and reads the file as an update does, and changes nothing. Returns whether it
+    /// exists.
     pub(crate) fn look(&self) -> Result<bool> {
         let Some(file) = &self.file else { return Ok(false) };
         file.try_look().map_err(|failure| file.error(&failure))
@@ -219,8 +221,8 @@ impl Ledger for LocalLedger {
     }
 }
 
-/// Whether the file cannot be used. What passes, such as too many open files, stays an error: a process
-/// that counts in memory would do so to its end.
+/// Whether the file can never be used. A temporary failure, such as too many open files, stays an
+/// error: otherwise the process would count in memory until its end.
 fn is_final(failure: &LedgerFailure) -> bool {
     matches!(failure, LedgerFailure::File(FileFailure::System { error, .. }) if !lacks_files(error))
 }
@@ -233,8 +235,8 @@ fn create(file: &LedgerFile) -> Result<(), LedgerFailure> {
 fn cannot_be_kept(why: &str) -> Error {
     let message = format!("daily_allowance= cannot be kept: {why}.");
     Error::new(Kind::ConfigError, message).with_hint(
-        "Name a file that this user may write, for all processes together: ledger= or \
-         SITELINE_LEDGER. Or count in memory, each client for itself: ledger=\"memory\".",
+        "Name a file that this user may write: ledger= or SITELINE_LEDGER. Or use \
+         ledger=\"memory\", which counts for each client separately.",
     )
 }
 
@@ -249,7 +251,7 @@ fn warn_once(path: &Path, why: &str) {
     drop(warned);
     log::warn!(
         target: "siteline::ledger",
-        "{why}: requests are counted in memory, by this client alone. To share the count between \
+        "{why}: requests are counted in memory, for this client only. To share the count between \
          processes, name a file with ledger="
     );
 }

@@ -1,7 +1,7 @@
-//! A small file, open and locked. It is unlocked explicitly, not by closing it, because a forked
-//! child may have the file open too, and Windows may take a while to unlock a closed file.
+//! A small file, open and locked. It is unlocked explicitly: a forked child may have the file open
+//! too, and Windows may take a while to unlock a closed file.
 //!
-//! On Windows nobody can read a file that another has locked. Everything here locks before it reads.
+//! On Windows nobody can read a file that another process has locked, so every access locks first.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::system;
 
-/// At most so many bytes are read of a file; a ledger is shorter.
+/// Maximum number of bytes read. A ledger is shorter.
 const MOST_BYTES: u64 = 4_096;
 /// The first and the longest pause between two attempts to lock.
 const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(2)];
@@ -34,7 +34,6 @@ impl FileFailure {
     }
 }
 
-/// A regular file, locked until it is dropped.
 pub(super) struct LockedFile(File);
 
 impl LockedFile {
@@ -48,7 +47,7 @@ impl LockedFile {
         let mut options = options.clone();
         without_waiting(&mut options);
         let file = options.open(path).map_err(FileFailure::system("opened"))?;
-        // Nor is a pipe or a device read.
+        // Pipes and devices are refused.
         if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
             let error = io::Error::other("it is not a regular file");
             return Err(FileFailure::System { action: "used", error });
@@ -78,7 +77,6 @@ impl LockedFile {
         read.map(|_| bytes).map_err(FileFailure::system("read"))
     }
 
-    /// Writes the complete file.
     pub(super) fn write(&self, bytes: &[u8]) -> Result<(), FileFailure> {
         let mut file = &self.0;
         let written = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(bytes));
@@ -92,14 +90,14 @@ impl Drop for LockedFile {
     }
 }
 
-/// Opening a pipe waits for whoever writes to it, unless it is told not to.
+/// Prevents that opening a pipe waits for its writer.
 #[cfg(unix)]
 fn without_waiting(options: &mut OpenOptions) {
     use std::os::unix::fs::OpenOptionsExt as _;
     options.custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits());
 }
 
-/// Opening a pipe of Windows does not wait.
+/// Opening a pipe does not wait on Windows.
 #[cfg(windows)]
 fn without_waiting(_options: &mut OpenOptions) {}
 
@@ -115,13 +113,13 @@ mod tests {
 
     type Locked = Result<(), TryLockError>;
 
-    /// Counts the attempts of this thread; the first one ends like this.
+    /// Counts the attempts of this thread. The first one has this outcome.
     fn first(outcome: Locked) -> Locked {
         TRIES.set(TRIES.get() + 1);
         if TRIES.get() == 1 { outcome } else { Ok(()) }
     }
 
-    /// Opens a file that is there; returns how often its lock was tried as well.
+    /// Opens an existing file; returns the number of attempts to lock it too.
     fn open(
         lock: fn(&File) -> Locked,
         longest_wait: Duration,
@@ -129,12 +127,12 @@ mod tests {
         TRIES.set(0);
         let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
         let opened = LockedFile::open(path, OpenOptions::new().read(true), lock, longest_wait);
-        // The file was never locked: there is nothing to unlock.
+        // The file was never locked, so there is nothing to unlock.
         (opened, TRIES.get())
     }
 
     #[test]
-    fn an_attempt_that_a_signal_interrupts_is_repeated_and_another_failure_is_an_error() {
+    fn an_interrupted_attempt_to_lock_is_repeated() {
         let interrupted = |_: &File| first(Err(TryLockError::Error(ErrorKind::Interrupted.into())));
         let (opened, tries) = open(interrupted, Duration::ZERO);
         assert!(opened.is_ok() && tries == 2);
@@ -145,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_wait_tries_once_and_nobody_waits_longer_than_allowed() {
+    fn nobody_waits_longer_for_the_lock_than_allowed() {
         let held = |_: &File| {
             TRIES.set(TRIES.get() + 1);
             Err(TryLockError::WouldBlock)
@@ -158,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lock_is_released_although_a_forked_child_has_the_file_open() {
+    fn the_lock_is_released_despite_a_forked_child() {
         let path = std::env::temp_dir().join(format!("siteline-locked-{}", std::process::id()));
         std::fs::write(&path, "text").expect("written");
         let mut options = OpenOptions::new();
@@ -166,7 +164,7 @@ mod tests {
         let locked = locked.expect("the lock");
         let other = File::open(&path).expect("the file");
         assert!(other.try_lock().is_err());
-        // A child has the same open file, as a duplicate does.
+        // A duplicate shares the open file, as a child does.
         let inherited = locked.0.try_clone().expect("a duplicate");
         drop(locked);
         other.try_lock().expect("released");

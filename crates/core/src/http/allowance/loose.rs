@@ -1,20 +1,21 @@
-//! [`Loose`]: counted requests whose day no reply has shown. They are under way, lost, answered without
+//! [`Loose`]: counted requests whose day is unconfirmed. They are under way, lost, answered without
 //! a usable date, or their process was killed.
 //!
-//! If the service's clock turns out to be another one, or the machine was started, they may be of the
-//! day that begins, and count in both. A reply that agrees with the known time proves the day of all
-//! requests that were sent ten minutes before it or earlier, so they are kept in two batches.
+//! If the service's clock turns out to be stepped, or the machine was started, they may belong to
+//! the day that begins, and count in both days. A reply that agrees with the known time confirms
+//! the day of all requests that were sent at least ten minutes before it. Two batches are enough
+//! for that.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// A request is under way for at most this long.
+/// Maximum time that a request is under way.
 pub(super) const UNDER_WAY: SignedDuration = SignedDuration::from_mins(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 struct LooseBatch {
     count: u64,
-    /// The latest service time at which the last of them was sent; `None` if it was not known.
+    /// The latest service time at which the last of them was sent; `None` if it was unknown.
     until: Option<Timestamp>,
 }
 
@@ -22,8 +23,9 @@ struct LooseBatch {
 pub(super) struct Loose {
     earlier: LooseBatch,
     recent: LooseBatch,
-    /// The number of the first batch that `earlier` consists of, and that of `recent`.
+    /// The number of the first batch in `earlier`.
     oldest: u64,
+    /// The number of `recent`.
     newest: u64,
 }
 
@@ -39,16 +41,16 @@ impl Loose {
         self.earlier.count.saturating_add(self.recent.count)
     }
 
-    /// The number of the first batch that is not dropped.
+    /// The number of the first batch that is still kept.
     pub(super) fn oldest(&self) -> u64 {
         self.oldest
     }
 
-    /// Adds a request that is sent at `latest` by the service's clock; `None` if that is not known.
+    /// Adds a request that is sent at `latest` by the service's clock; `None` if that is unknown.
     /// Returns the number of its batch.
     pub(super) fn send(&mut self, latest: Option<Timestamp>) -> u64 {
         if latest.is_none() && self.recent.until.is_some() {
-            // The time of those that were sent before the machine was started stays known.
+            // Keep the time of the requests that were sent before the machine was started.
             let LooseBatch { count, until } = std::mem::take(&mut self.recent);
             self.earlier.count = self.earlier.count.saturating_add(count);
             self.earlier.until = self.earlier.until.max(until);
@@ -69,7 +71,8 @@ impl Loose {
         batch.count = batch.count.saturating_sub(1);
     }
 
-    /// A reply of `time` agrees with the service's clock, which shows `latest` at most now.
+    /// Records a reply with `time` that agrees with the service's clock, which shows at most
+    /// `latest` now.
     pub(super) fn agree(&mut self, time: Timestamp, latest: Timestamp) {
         for batch in [&mut self.earlier, &mut self.recent] {
             batch.until.get_or_insert(latest);
@@ -83,7 +86,8 @@ impl Loose {
         }
     }
 
-    /// The service's clock is another one (`is_stepped`), or the machine was started.
+    /// Records that the service's clock was stepped (`is_stepped`), or that the machine was
+    /// started.
     pub(super) fn adopt(&mut self, time: Timestamp, latest: Timestamp, is_stepped: bool) {
         for batch in [&mut self.earlier, &mut self.recent] {
             batch.until = batch.until.filter(|until| !is_stepped && *until <= latest);
@@ -91,7 +95,8 @@ impl Loose {
         self.agree(time, latest);
     }
 
-    /// A day with this number of requests ended: what was sent before it is of no later day.
+    /// Ends a day with this number of requests. Requests sent before its end belong to no later
+    /// day.
     pub(super) fn end_day(&mut self, count: u64) {
         self.recent.count = self.recent.count.min(count);
         self.earlier.count = self.earlier.count.min(count - self.recent.count);

@@ -113,7 +113,10 @@ fn the_error_distinguishes_requests_held_back_from_a_used_up_allowance() {
     let then = now("2026-11-01T20:00:00Z");
     let error = ledger.reserve(then, 3).expect_err("all are kept");
     assert_eq!(error.kind(), Kind::AllowanceExhausted);
-    assert!(error.context().message.contains("3 requests, is held back"), "{error}");
+    assert!(
+        error.context().message.contains("last 3 requests of the daily allowance are reserved"),
+        "{error}"
+    );
     drop(ledger.reserve(then, 2).expect("one is not kept"));
     spend(&ledger, then, 2);
     let error = ledger.reserve(then, 2).expect_err("nothing is left");

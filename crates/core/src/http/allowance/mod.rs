@@ -1,29 +1,13 @@
 //! The daily allowance of data requests (§8), counted before a request is sent.
 //!
-//! A [`Ledger`] counts: in memory for the lifetime of a client, or in a file that processes share.
-//! All ledgers use the same `Count`. The service's clock decides to which day a request belongs, and
-//! it is known by evidence only: no step of this machine's clock and no single reply opens a new day.
+//! A [`Ledger`] counts in memory for the lifetime of a client, or in a file that processes share.
+//! All ledgers use the same `Count`. The service's clock decides to which day a request belongs,
+//! and it is known only by evidence: no step of this machine's clock and no single reply opens a
+//! new day.
 //!
-//! Token requests are limited too, for the integration (§5.4): a ledger counts them and stores the
-//! pause that the service requested, so that all processes that share the ledger wait until its end.
-//! A ledger never contains a token.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `time_of_day` | when the service's day begins |
-//! | `state` | what is used and left |
-//! | `service_clock` | what is known of the service's time |
-//! | `tally` | the number of requests in a day, and pauses |
-//! | `loose` | requests whose day no reply has shown |
-//! | `outcome` | one request: whether it may be sent, and what became of it |
-//! | `count` | the arithmetic: requests, pins and pauses |
-//! | `days` | how its days begin |
-//! | `ledger` | counts requests, here or at an agent |
-//! | `text` | a count as JSON with a checksum |
-//! | `locked` | an open and locked file |
-//! | `new_file` | making that file |
-//! | `file` | the file of a ledger |
-//! | `local` | the ledger of this machine, in a file or in memory |
+//! Token requests are limited per integration too (§5.4). A ledger counts them and stores the pause
+//! that the service requested, so that all processes that share the ledger wait until its end. A
+//! ledger never contains a token.
 
 mod count;
 mod days;

@@ -1,5 +1,5 @@
-//! Makes the file of a new ledger: written whole under another name, synced, and renamed, so
-//! that a process that is killed leaves no half of one, and of several processes one makes it.
+//! Creates the file of a new ledger. It is written under another name, synced, and renamed. A
+//! killed process therefore leaves no partial file, and only one of several processes creates it.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
@@ -8,11 +8,10 @@ use std::path::{Path, PathBuf};
 use super::locked::FileFailure;
 use crate::files::{self, Owner};
 
-/// Only its owner may read or write it.
 const MODE: u32 = 0o600;
 
-/// Makes the file, unless another process is faster. Where root makes it, it belongs to the owner of
-/// its folder.
+/// Creates the file, unless another process is faster. A file that root creates belongs to the
+/// owner of its folder.
 pub(super) fn create(path: &Path, bytes: &[u8]) -> Result<(), FileFailure> {
     let path = &target(path);
     let folder = files::folder_of(path);
@@ -26,13 +25,13 @@ pub(super) fn create(path: &Path, bytes: &[u8]) -> Result<(), FileFailure> {
     }
 }
 
-/// Makes a folder and those above it that are missing, for their owner alone. Where root makes them,
-/// they belong to the owner of the first one that was there.
+/// Creates a folder and its missing parents for their owner only. Folders that root creates belong
+/// to the owner of the first existing parent.
 pub(super) fn create_folder(folder: &Path) -> Result<(), FileFailure> {
     files::create_folder(folder).map_err(FileFailure::system("created"))
 }
 
-/// What a link at the path names.
+/// Follows a link at the path.
 fn target(path: &Path) -> PathBuf {
     match fs::read_link(path) {
         Ok(target) => path.parent().unwrap_or(Path::new("")).join(target),
@@ -62,13 +61,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_made_unless_another_process_was_faster_and_any_other_failure_is_an_error() {
+    fn a_file_is_created_once() {
         let path = std::env::temp_dir().join(format!("siteline-made-{}", std::process::id()));
         create(&path, b"first").expect("made");
         create(&path, b"second").expect("another was faster");
         assert_eq!(fs::read(&path).expect("a file"), b"first");
         fs::remove_file(path).expect("removed");
-        // A name that is allowed, beside which there is none for the file under way.
+        // This name is valid, but the temporary name next to it is too long.
         let long = std::env::temp_dir().join("l".repeat(250));
         let failure = create(&long, b"text").expect_err("too long").to_string();
         assert!(failure.starts_with("cannot be created"), "{failure}");

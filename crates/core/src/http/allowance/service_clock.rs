@@ -1,10 +1,10 @@
-//! [`ServiceClock`]: what is known of the service's time, which decides when a new day begins. One
+//! [`ServiceClock`]: the evidence of the service's time, which decides when a new day begins. One
 //! jump of one clock opens no day.
 //!
-//! Two readings that agree are evidence, or one that agrees with the wall clock after a start of the
-//! machine. From then on the time passes with the time since the machine started, and a reading that
-//! contradicts it counts only when a second one confirms it. The wall clock alone is no evidence:
-//! it is set by hand, by the network, by a suspended virtual machine.
+//! Two readings that agree are evidence, or one that agrees with the wall clock after a start of
+//! the machine. From then on the time advances with the time since boot, and a contradicting
+//! reading counts only when a second one confirms it. The wall clock is no evidence on its own:
+//! users, the network and suspended virtual machines change it.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -12,28 +12,27 @@ use serde::{Deserialize, Serialize};
 use super::tally::DAY;
 use crate::clock::{BootTime, Moment, Reading};
 
-/// What is known of the service's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct ServiceClock {
     /// The last reading that was confirmed.
     pub confirmed: Option<Reading>,
-    /// The last one before it of another start: of a machine that shares the ledger.
+    /// The last confirmed reading of another boot, from a machine that shares the ledger.
     pub other: Option<Reading>,
-    /// Whether that is no reading but the wall clock of the first request: until a reply has a
-    /// `Date`, nothing better is known.
+    /// Whether `confirmed` is only the wall clock of the first request, because no reply had a
+    /// `Date` yet.
     pub assumed: bool,
-    /// The last reading that contradicts `confirmed`, or the first one of all.
+    /// The last reading that contradicts `confirmed`, or the very first reading.
     pub doubtful: Option<Reading>,
 }
 
-/// What a reading means.
+/// The result of a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It shows the time that is known.
+    /// It agrees with the known time.
     Agrees,
-    /// It contradicts what is known, or is the first one: nothing follows from it alone.
+    /// It contradicts the known time, or is the first one. It has no effect on its own.
     Doubtful,
-    /// It is confirmed, and the time from now on.
+    /// It is confirmed and becomes the known time.
     Adopted {
         /// Whether the time before it was only assumed.
         was_assumed: bool,
@@ -41,12 +40,12 @@ pub(super) enum Verdict {
 }
 
 impl ServiceClock {
-    /// The service's time, if there is evidence of it; never later than it is.
+    /// The service's time, if there is evidence of it; never later than the true one.
     pub(super) fn now(&self, now: Moment) -> Option<Timestamp> {
         self.known(now.boot).and_then(|(reading, _)| reading.service_at(now.boot))
     }
 
-    /// The reading that tells the time of this start, and whether it was only assumed.
+    /// The reading that shows the time of this boot, and whether it was only assumed.
     fn known(&self, boot: BootTime) -> Option<(Reading, bool)> {
         let of_start = |reading: &Reading| reading.service_at(boot).is_some();
         let confirmed = self.confirmed.filter(of_start).map(|reading| (reading, self.assumed));
@@ -58,14 +57,15 @@ impl ServiceClock {
         self.known(now.boot).and_then(|(reading, _)| reading.latest_at(now.boot))
     }
 
-    /// The reply that tells the service's time.
+    /// The reply that shows the service's time.
     pub(super) fn evidence(&self, now: Moment) -> Option<Reading> {
         self.known(now.boot).filter(|(_, assumed)| !assumed).map(|(reading, _)| reading)
     }
 
-    /// Whether a reading of the last day contradicts what is known, or the last one that was confirmed
-    /// is of another machine: the service's clock may have been stepped before that, and this one does
-    /// not know it. An older doubt is settled by nothing: no reply has had a date since.
+    /// Whether a reading of the last day contradicts the known time, or the last confirmed reading
+    /// is from another machine. In the second case the service's clock may have been stepped
+    /// before, unknown to this machine. A doubt that is older than a day is dropped: no reply has
+    /// had a date since.
     pub(super) fn is_in_doubt(&self, now: Moment) -> bool {
         let passed = self.doubtful.and_then(|reading| now.boot.since(reading.boot));
         let is_other = |past: Reading| past.boot.since(now.boot).is_none();
@@ -73,7 +73,7 @@ impl ServiceClock {
             || self.confirmed.is_some_and(is_other)
     }
 
-    /// The service's time, as well as it is known: without evidence the earlier of all that is said.
+    /// The best estimate of the service's time. Without evidence it is the earliest candidate.
     pub(super) fn best(&self, now: Moment) -> Timestamp {
         let known = self.now(now);
         if let (Some(known), Some((_, false))) = (known, self.known(now.boot)) {
@@ -84,19 +84,18 @@ impl ServiceClock {
         said.map_or(ours, |said| said.min(ours))
     }
 
-    /// Whether a reading waits for another one that confirms it.
+    /// Whether a reading still needs another one that confirms it.
     pub(super) fn is_doubtful(&self, now: Moment) -> bool {
         self.doubtful.is_some_and(|reading| reading.service_at(now.boot).is_some())
     }
 
-    /// Takes the wall clock for the service's.
+    /// Assumes that the wall clock shows the service's time.
     pub(super) fn assume(&mut self, now: Moment) {
         let service = Timestamp::from_second(now.wall.as_second()).unwrap_or(now.wall);
         self.confirm(Reading { service, boot: now.boot });
         self.assumed = true;
     }
 
-    /// Takes a reading into account.
     pub(super) fn observe(&mut self, reading: Reading, now: Moment) -> Verdict {
         let known = self.known(reading.boot);
         let is_same_start = |other: &mut Reading| other.boot.since(reading.boot).is_some();
@@ -108,7 +107,7 @@ impl ServiceClock {
             return Verdict::Agrees;
         }
         let confirms = self.doubtful.is_some_and(|doubtful| doubtful.agrees_with(&reading));
-        // What was confirmed before a start of the machine, or on another one, has passed.
+        // Readings that were confirmed before a boot, or on another machine, are in the past.
         let is_later = self.confirmed.is_none_or(|past| past.service <= reading.service);
         let shown = reading.service_at(now.boot).filter(|_| known.is_none() && is_later);
         if !confirms && !shown.is_some_and(|shown| now.shows(shown)) {
@@ -121,10 +120,10 @@ impl ServiceClock {
         Verdict::Adopted { was_assumed }
     }
 
-    /// Goes by this reading from now on.
+    /// Uses this reading from now on.
     fn confirm(&mut self, reading: Reading) {
         let is_other = |past: &Reading| past.boot.since(reading.boot).is_none();
-        // What was only assumed is no evidence for its start either.
+        // An assumed time is no evidence for its boot either.
         let past = self.confirmed.filter(|_| !self.assumed).filter(is_other);
         self.other = past.or(self.other.filter(is_other));
         (self.confirmed, self.assumed) = (Some(reading), false);
@@ -141,13 +140,13 @@ mod tests {
         text.parse().expect("a timestamp")
     }
 
-    /// So many seconds after a start of the machine, with the wall clock at this time.
+    /// A moment this many seconds after a boot, with this wall clock.
     fn moment(start: u128, seconds: u64, wall: &str) -> Moment {
         let boot = BootTime { start, elapsed: Duration::from_secs(seconds) };
         Moment { wall: at(wall), boot }
     }
 
-    /// The verdict on a reply that came at that moment.
+    /// The verdict on a reply that arrives at that moment.
     fn read(clock: &mut ServiceClock, service: &str, now: Moment) -> Verdict {
         clock.observe(Reading { service: at(service), boot: now.boot }, now)
     }
@@ -162,12 +161,12 @@ mod tests {
         let now = moment(1, 100, NOON);
         assert_eq!(read(&mut clock, NOON, now), ADOPTED);
         assert_eq!(clock.now(now), Some(at(NOON)));
-        // Whatever the wall clock is set to.
+        // The wall clock has no influence.
         assert_eq!(clock.now(moment(1, 160, LATER)), Some(at("2026-11-01T12:01:00Z")));
     }
 
     #[test]
-    fn b15_one_reading_that_contradicts_what_is_known_changes_nothing() {
+    fn b15_one_contradicting_reading_changes_nothing() {
         let mut clock = ServiceClock::default();
         read(&mut clock, NOON, moment(1, 100, NOON));
         let now = moment(1, 110, NOON);
@@ -177,7 +176,7 @@ mod tests {
         assert_eq!(read(&mut clock, "2026-11-01T12:00:20Z", moment(1, 120, NOON)), Verdict::Agrees);
         assert_eq!(clock.doubtful, None);
         assert_eq!(read(&mut clock, LATER, moment(1, 130, NOON)), Verdict::Doubtful);
-        // Another lie does not confirm the first.
+        // Another wrong reading does not confirm the first.
         assert_eq!(
             read(&mut clock, "2026-11-05T01:00:00Z", moment(1, 140, NOON)),
             Verdict::Doubtful
@@ -199,26 +198,26 @@ mod tests {
     fn b17_after_another_start_only_evidence_counts() {
         let mut clock = ServiceClock::default();
         read(&mut clock, NOON, moment(1, 100, NOON));
-        // A start without a battery for the clock.
+        // A boot without a battery for the clock.
         let now = moment(2, 5, "2000-01-01T00:00:00Z");
         assert_eq!((clock.now(now), clock.best(now)), (None, now.wall));
         assert_eq!(read(&mut clock, LATER, now), Verdict::Doubtful);
         assert!(clock.is_doubtful(now) && clock.now(now).is_none());
-        assert_eq!(clock.best(now), now.wall, "the earlier one");
+        assert_eq!(clock.best(now), now.wall, "the earlier time");
         assert_eq!(read(&mut clock, "2026-11-02T01:00:09Z", moment(2, 14, NOON)), ADOPTED);
     }
 
     #[test]
-    fn b16_machines_with_a_clock_each_do_not_take_each_others_readings() {
+    fn b16_machines_do_not_take_each_others_readings() {
         let mut clock = ServiceClock::default();
         let [one, other] = [moment(1, 100, NOON), moment(2, 7, LATER)];
         assert_eq!(read(&mut clock, NOON, one), ADOPTED);
         assert_eq!(read(&mut clock, "2026-11-01T12:00:03Z", other), Verdict::Doubtful);
-        // The reply of the first machine neither confirms nor discards it.
+        // The reply to the first machine neither confirms nor discards it.
         let one = moment(1, 104, NOON);
         assert_eq!(read(&mut clock, "2026-11-01T12:00:04Z", one), Verdict::Agrees);
         assert_eq!(read(&mut clock, "2026-11-01T12:00:05Z", moment(2, 9, LATER)), ADOPTED);
-        // From now on both are known.
+        // From now on both boots are known.
         for at in [moment(1, 106, NOON), moment(2, 10, LATER), moment(1, 107, LATER)] {
             assert!(clock.now(at).is_some());
             let shown = clock.now(at).expect("a time").to_string();
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn t27_a_time_that_was_only_assumed_gives_way_to_two_readings() {
+    fn t27_two_readings_replace_an_assumed_time() {
         let mut clock = ServiceClock::default();
         clock.assume(moment(1, 100, "2026-11-01T12:00:00.9Z"));
         assert_eq!(clock.now(moment(1, 100, LATER)), Some(at(NOON)));
@@ -252,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn b16_a_machine_is_in_doubt_while_the_last_reading_is_of_another() {
+    fn b16_a_reading_of_another_machine_leaves_doubt() {
         let mut clock = ServiceClock::default();
         let [now, other] = [moment(1, 100, NOON), moment(2, 7, LATER)];
         assert_eq!(read(&mut clock, NOON, now), ADOPTED);

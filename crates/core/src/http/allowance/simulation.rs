@@ -1,7 +1,7 @@
-//! A service, its allowance, and machines whose clocks are stepped and started anew; requests that
-//! overtake one another, replies that lie about the time, that are late, that are lost; clients that are
-//! killed. The service's own count never passes the limit. The replies of token requests have a date here,
-//! right or wrong; a service without any is asked, which `count` tests.
+//! Simulates a service with an allowance, and machines that reboot and step their clocks. Requests
+//! overtake one another; replies are late, lost, or show a wrong time; clients are killed. The
+//! service's own count never passes the limit. The replies to token requests always have a date
+//! here, right or wrong. `count` tests a service without dates.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,12 +19,12 @@ use crate::clock::{BootTime, Moment, Reading};
 const LIMIT: u64 = 12;
 const TERMS: Terms = Terms { limit: Some(LIMIT), resets: None };
 const DAY: i64 = 86_400;
-/// A request is on its way for less than so many seconds.
+/// Maximum time in seconds that a request is under way.
 const LONGEST: i64 = 500;
 
 struct Machine {
     boot: BootTime,
-    /// Its wall clock less the true time, in seconds.
+    /// Its wall clock minus the true time, in seconds.
     off: i64,
 }
 
@@ -39,24 +39,23 @@ struct Leaving {
 
 struct World {
     random: Rng,
-    /// Whether there is one machine, clocks are right and not stepped, and every reply has a date.
+    /// Whether there is one machine, all clocks are right, and every reply has a date.
     is_calm: bool,
-    /// The true time, in seconds, by which all clocks pass.
+    /// The true time, in seconds.
     time: i64,
-    /// The service's clock less the true time.
+    /// The service's clock minus the true time.
     service_off: i64,
-    /// When it was stepped last.
     stepped_at: i64,
-    /// What replies said that was wrong, less the true time.
+    /// The wrong times in replies, minus the true time.
     lies: Vec<i64>,
     machines: Vec<Machine>,
     count: Count,
     served: BTreeMap<i64, u64>,
-    /// Requests whose client was killed or learnt nothing of the time, by the day on which it was.
+    /// Requests whose client was killed or learned nothing about the time, by day.
     undated: BTreeMap<i64, u64>,
     /// Requests on their way to the service.
     leaving: Vec<Leaving>,
-    /// Replies on their way, by the start of their machine: another start kills their clients.
+    /// Replies under way, by the boot of their machine: a reboot kills its clients.
     under_way: Vec<(u128, Reservation, Outcome)>,
     starts: u128,
     /// Requests whose client was killed before they left.
@@ -95,7 +94,7 @@ impl World {
         world
     }
 
-    /// A machine that was just started, with a wall clock that is right or not.
+    /// A machine that was just started. Its wall clock may be wrong.
     fn started(&mut self) -> Machine {
         self.starts += 1;
         let elapsed = Duration::from_secs(self.random.u64(..100));
@@ -121,7 +120,7 @@ impl World {
         Moment { wall: second(self.time + off), boot }
     }
 
-    /// One time in eight, where not all is well.
+    /// True one time in eight, unless the world is calm.
     fn rarely(&mut self) -> bool {
         !self.is_calm && self.random.u8(..8) == 0
     }
@@ -133,7 +132,7 @@ impl World {
         }
     }
 
-    /// The date of a reply: the truth, or what no other reply confirms.
+    /// The date of a reply: the truth, or a time that no other reply confirms.
     fn reading(&mut self, machine: usize) -> Reading {
         let lie = self.random.i64(-3 * DAY..3 * DAY);
         let lie = self.service() + lie;
@@ -163,7 +162,7 @@ impl World {
         self.update(|count| count.observe(TERMS, reading, now));
     }
 
-    /// A data request as the client sends it: where nothing is known, tokens are requested first.
+    /// Sends a data request as a client does: tokens are requested first if the time is unknown.
     fn request(&mut self, machine: usize) {
         for _ in 0..2 {
             let now = self.now(machine);
@@ -192,7 +191,7 @@ impl World {
         }
     }
 
-    /// A request reaches the service, whatever has become of its client.
+    /// A request reaches the service, even if its client has ended.
     fn reach(&mut self, index: usize) {
         let Leaving { machine, start, reservation, fate, .. } = self.leaving.swap_remove(index);
         let day = self.service().div_euclid(DAY);
@@ -213,7 +212,7 @@ impl World {
         }
     }
 
-    /// Requests reach the service in any order: each of them before so many seconds have passed.
+    /// Requests reach the service in any order, before this many seconds have passed.
     fn reach_before(&mut self, seconds: i64) {
         while let Some(late) =
             self.leaving.iter().position(|leaving| self.time - leaving.sent_at + seconds >= LONGEST)
@@ -332,8 +331,8 @@ fn b6_b7_the_ledger_of_a_machine_counts_what_the_service_counts_and_no_more_than
             let of = |counts: &BTreeMap<i64, u64>, day| counts.get(&day).copied().unwrap_or(0);
             let (served, counted) = (of(&world.served, day), world.count.requests.count);
             let under_way = (world.leaving.len() + world.under_way.len()) as u64;
-            // What was killed around midnight may be of either day, and of the one after it too where the
-            // machine was started since.
+            // What was killed around midnight may be of either day, and of the one after it too
+            // where the machine was started since.
             let undated: u64 = (day - 3..=day + 1).map(|day| of(&world.undated, day)).sum();
             let most_counted = served + undated + under_way;
             let context = format!("seed {seed}, step {step}: {served} {counted} {undated}");

@@ -1,4 +1,4 @@
-//! The state of the daily allowance, and the error if it is used up.
+//! The state of the daily allowance, and the error of an exhausted one.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -9,27 +9,27 @@ use crate::error::{Error, Kind};
 pub struct AllowanceState {
     /// Requests counted since the day began, including those with unknown outcome.
     pub used: u64,
-    /// The daily allowance, if the user configured it; the interface does not show it.
+    /// The daily allowance, if the user configured it. The service does not report it.
     pub limit: Option<u64>,
-    /// Requests left today; zero during a pause that the service requested.
+    /// Remaining requests today; zero during a pause that the service requested.
     pub left: Option<u64>,
     /// When the count restarts: midnight UTC until the service has shown another time.
     pub resets_at: Timestamp,
-    /// Token requests since the day began, including those that were never sent (§5.4).
+    /// Token requests since the day began, including those that were never sent.
     pub token_requests: u64,
-    /// Those since the hour began.
+    /// Token requests since the hour began.
     pub token_requests_this_hour: u64,
 }
 
-/// The error of a request that is not sent because the allowance is used up, or the rest of it is held
-/// back.
+/// The error of a request that is not sent because the allowance is exhausted, or the rest of it is
+/// reserved.
 #[must_use]
 pub(crate) fn exhausted(state: AllowanceState) -> Error {
     let resets = state.resets_at;
     let message = match state {
         AllowanceState { left: Some(left @ 1..), .. } => format!(
-            "the rest of the daily request allowance, {left} requests, is held back for reads that \
-             are due before {resets}; no other request is sent before then"
+            "the last {left} requests of the daily allowance are reserved for reads that are due \
+             before {resets}; no other request is sent before then"
         ),
         AllowanceState { used, limit, .. } => {
             let used = match limit {
@@ -46,19 +46,19 @@ pub(crate) fn exhausted(state: AllowanceState) -> Error {
         .with(|context| context.retry_at = Some(resets))
 }
 
-/// The error of a request that is not sent because the allowance was used up when it was last known,
-/// and nothing shows whether the service's day has ended since.
+/// The error of a request that is not sent because the allowance was exhausted in the last known
+/// day, and nothing shows whether that day has ended.
 #[must_use]
 pub(crate) fn unknown_day(state: AllowanceState) -> Error {
     let AllowanceState { used, resets_at, .. } = state;
     refused(format!(
-        "the daily request allowance was used up ({used} requests) in the service's day that ends at \
-         {resets_at}, and whether it has ended is not known: this machine was started since, and no \
-         two replies agree about the service's time, nor one with this machine's clock"
+        "the daily request allowance was used up ({used} requests) in the day that ends at \
+         {resets_at}; this machine was started since, and no two clock readings agree whether that \
+         day has ended"
     ))
     .with_hint(
-        "set this machine's clock, then resume with the bookmark; or raise daily_allowance= if it is \
-         wrong",
+        "set this machine's clock, then resume with the bookmark; or raise daily_allowance= if it \
+         is wrong",
     )
 }
 
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_error_tells_an_allowance_that_is_used_up_from_a_service_that_refuses_more() {
+    fn the_error_shows_why_the_allowance_is_exhausted() {
         for (used, limit, expected) in [
             (3, Some(3), "used up: 3 of 3 requests;"),
             (4, Some(3), "used up: 4 of 3 requests;"),

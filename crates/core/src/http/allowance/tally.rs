@@ -1,4 +1,4 @@
-//! The parts of a count: the number of requests in a day, and pauses. Times are service time.
+//! The parts of a count: the number of requests in a day, and pauses. All times are service time.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -26,8 +26,8 @@ pub(super) struct Pause {
 }
 
 impl Tally {
-    /// Opens the day that begins at `start`; true if it is a new one. No day is opened twice: where the
-    /// day is a later one, the count goes on in it.
+    /// Opens the day that begins at `start`, and returns true if it is a new one. An earlier day is
+    /// not reopened: the current day continues.
     pub(super) fn roll(&mut self, start: Timestamp) -> bool {
         let is_new = self.since.is_none_or(|since| since < start);
         if is_new {
@@ -36,15 +36,15 @@ impl Tally {
         is_new
     }
 
-    /// Where the day is more than one ahead of that which begins at `start`, which is certain, the
-    /// count goes on in that.
+    /// Moves the count to the day that begins at `start`, which is certain, if the current day is
+    /// more than one day ahead of it.
     pub(super) fn roll_back(&mut self, start: Timestamp) {
         if self.since.is_some_and(|since| since.duration_since(start) > DAY) {
             self.since = Some(start);
         }
     }
 
-    /// The count of the day that begins at `start`; zero if this is another.
+    /// The count of the day that begins at `start`; zero if the current day is another.
     pub(super) fn count_of(&self, start: Timestamp) -> u64 {
         if self.since == Some(start) { self.count } else { 0 }
     }

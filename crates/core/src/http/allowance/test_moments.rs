@@ -16,8 +16,8 @@ pub(super) fn now(text: &str) -> Moment {
     moment(1, text, text)
 }
 
-/// The moment at which the wall clock shows `wall`, on a machine that was started in 1970 by a clock
-/// that shows `right`.
+/// The moment at which the wall clock shows `wall`, on a machine that was started in 1970 by a
+/// clock that shows `right`.
 pub(super) fn moment(start: u128, right: &str, wall: &str) -> Moment {
     let elapsed = Duration::try_from(at(right).duration_since(Timestamp::UNIX_EPOCH));
     let boot = BootTime { start, elapsed: elapsed.expect("after 1970") };

@@ -1,5 +1,5 @@
-//! The file of a count: one JSON object, padded to a fixed length. Its first member is the checksum of
-//! everything after it.
+//! The text of a ledger file: one JSON object, padded to a fixed length. Its first member is the
+//! checksum of everything after it.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::count::Count;
 
 /// The version of the file.
 const FORM: u32 = 1;
-/// The length of every file: less than a page, so that one write replaces it.
+/// The length of every file. It is less than a page, so one write replaces it.
 const LENGTH: usize = 2_560;
 /// The length of `{"check":"01234567",`.
 const CHECK: usize = 20;
@@ -16,7 +16,6 @@ const CHECK: usize = 20;
 #[derive(Serialize, Deserialize)]
 pub(super) struct Contents {
     form: u32,
-    /// The integration that it belongs to.
     pub(super) integration: String,
     pub(super) count: Count,
 }
@@ -32,11 +31,11 @@ struct FileForm {
 pub(super) enum TextFault {
     #[error("is damaged")]
     Damaged,
-    #[error("was made by a newer siteline (form {0})")]
+    #[error("was written by a newer siteline (form {0})")]
     Newer(u32),
 }
 
-/// Writes a count; the length is the same for every count.
+/// Writes a count. The length is the same for every count.
 pub(super) fn write(count: &Count, integration: &str) -> serde_json::Result<String> {
     let contents =
         Contents { form: FORM, integration: integration.to_owned(), count: count.clone() };
@@ -53,7 +52,6 @@ fn check(members: &[u8]) -> String {
     format!("{{\"check\":\"{:08x}\",", libdeflater::crc32(members))
 }
 
-/// Parses a file.
 pub(super) fn read(bytes: &[u8]) -> Result<Contents, TextFault> {
     let (head, members) = bytes.split_at_checked(CHECK).ok_or(TextFault::Damaged)?;
     if head != check(members).as_bytes() {

@@ -1,4 +1,4 @@
-//! When the service's day begins: a time of day in UTC. The interface does not specify it (§8).
+//! When the service's day begins, as a time of day in UTC. The interface does not specify it.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ const FARTHEST: i64 = 18 * 3_600;
 pub struct TimeOfDay(i64);
 
 impl TimeOfDay {
-    /// The time `seconds` after midnight in a zone with this offset from UTC, in seconds.
+    /// The time `seconds` after midnight in a zone that is `ahead_of_utc` seconds ahead of UTC.
     ///
     /// # Errors
     /// `ConfigError` if either is out of range.
@@ -88,7 +88,7 @@ fn clock_time(text: &str) -> Option<i64> {
 
 fn refused(what: &str) -> Error {
     Error::new(Kind::ConfigError, what).with_hint(
-        "Write when the service's day begins as 06:00Z, or with an offset as 08:00+02:00.",
+        "Write the start of the service's day as 06:00Z, or with an offset as 08:00+02:00.",
     )
 }
 
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_time_of_day_is_named_with_what_is_wrong() {
+    fn an_invalid_time_of_day_is_named_with_its_fault() {
         for (text, expected) in [
             ("23:59:59Z", None),
             ("23:59:60Z", Some("\"23:59:60Z\" is not a time of day")),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_beyond_a_day_and_offsets_beyond_the_farthest_zone_are_refused() {
+    fn out_of_range_seconds_and_offsets_are_refused() {
         for (seconds, ahead, fits) in [
             (0, 0, true),
             (86_399, 0, true),

@@ -1,22 +1,20 @@
-//! [`TokenCounts`]: the token requests of all processes (§5.4), and how many begin at the same time.
+//! [`TokenCounts`]: the token requests of all processes, and how many start together.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::tally::Tally;
 
-/// Who begins within this time of each other begins at the same time.
+/// Clients that start within this time of each other start together.
 const TOGETHER: SignedDuration = SignedDuration::from_secs(10);
 const HOUR: i64 = 3_600;
 
 /// Token requests, by service time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct TokenCounts {
-    /// Those of the day.
     pub(super) day: Tally,
-    /// Those of the hour.
     pub(super) hour: Tally,
-    /// Those that begin without any token, since the first of those that begin together.
+    /// Clients that started without a token, since the first one of those that started together.
     pub(super) starts: Tally,
 }
 
@@ -39,7 +37,8 @@ impl TokenCounts {
         (self.day.count, self.hour.count)
     }
 
-    /// One more begins at `now`, without a token; returns how many have begun shortly before.
+    /// Records the start of a client without a token; returns the number of starts shortly before
+    /// it.
     pub(super) fn begin(&mut self, now: Timestamp) -> u64 {
         let is_together = |since: Timestamp| now.duration_since(since).abs() < TOGETHER;
         if !self.starts.since.is_some_and(is_together) {
@@ -69,10 +68,10 @@ mod tests {
         }
         assert_eq!(counts.counts(day, at("2026-11-01T01:59:59Z")), (3, 1));
         assert_eq!(counts.counts(day, at("2026-11-01T02:00:00Z")), (3, 0));
-        // A clock that was set back over the hour opens none twice.
+        // A clock that was set back over the hour does not reopen an hour.
         counts.add(day, at("2026-11-01T00:59:00Z"));
         assert_eq!(counts.counts(day, at("2026-11-01T01:10:00Z")), (4, 2));
-        // One that was days ahead does not hold the count for ever.
+        // A clock that was days ahead does not hold the count forever.
         counts.add(day, at("2026-11-09T07:00:00Z"));
         counts.add(day, at("2026-11-01T01:20:00Z"));
         assert_eq!(counts.counts(day, at("2026-11-01T01:30:00Z")).1, 2);

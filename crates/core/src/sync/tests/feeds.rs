@@ -1,10 +1,10 @@
-//! What a feed says of itself, and which names and times it may have.
+//! The texts of a feed, and its valid names and durations.
 
 use super::*;
 use crate::error::Kind;
 
 #[test]
-fn k17_a_beginning_within_a_bucket_is_warned_of_with_the_time_that_helps() {
+fn k17_a_start_within_a_bucket_is_warned_of() {
     let warning = |since: &str, interval_seconds| {
         let since = since.parse().expect("a timestamp");
         feed(|input| (input.since, input.interval_seconds) = (since, interval_seconds)).warning()
@@ -22,7 +22,7 @@ fn k17_a_beginning_within_a_bucket_is_warned_of_with_the_time_that_helps() {
 }
 
 #[test]
-fn the_parameters_of_a_feed_are_those_of_its_queries_without_their_range() {
+fn feed_parameters_exclude_the_range() {
     let parameters = |change: fn(&mut FeedInput)| feed(change).parameters();
     assert_eq!(parameters(|input| input.interval_seconds = None), "everything");
     let some = |input: &mut FeedInput| {
@@ -40,7 +40,7 @@ fn the_debug_text_of_a_feed_has_its_parts() {
 }
 
 #[test]
-fn a_feed_has_a_name_of_at_most_200_characters_in_one_line() {
+fn feed_names_are_limited() {
     let outcome = |name: &str| {
         let since = Timestamp::from_second(SINCE).expect("a timestamp");
         Feed::new(FeedInput::new(name, since)).map(|feed| feed.name().to_owned())
@@ -66,7 +66,7 @@ fn a_feed_has_a_name_of_at_most_200_characters_in_one_line() {
 }
 
 #[test]
-fn the_times_of_a_feed_are_at_most_ten_years() {
+fn feed_durations_are_at_most_ten_years() {
     let years = |seconds: u64| {
         let mut input = feed(|_| {}).input().clone();
         input.lateness = Duration::from_secs(seconds);
@@ -75,5 +75,5 @@ fn the_times_of_a_feed_are_at_most_ten_years() {
     let most = 3_660 * DAY.unsigned_abs();
     assert_eq!(years(most).expect("ten years"), 3_660 * DAY);
     let error = years(most + 1).expect_err("longer");
-    assert!(error.to_string().contains("lateness is longer than ten years"), "{error}");
+    assert!(error.to_string().contains("lateness must be at most ten years"), "{error}");
 }

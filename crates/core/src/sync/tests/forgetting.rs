@@ -1,26 +1,22 @@
-//! Feeds of which a part was forgotten: it is not read again, and no read takes it for empty.
+//! Feeds with a forgotten range: it is not read again, and no read treats it as empty.
 
 use super::super::range_coverage::{Known, RangeCoverage, Unread};
 use super::super::{WindowState, plan};
 use super::*;
 use crate::error::Kind;
 
-/// A feed of which ten days were read, half a day after their end, and their lateness is over for eight.
+/// A feed with ten days, read half a day after their end. Eight of them are settled.
 fn ten_days() -> FeedState {
     let mut state = state(|_| {});
-    state.coverage.cover(Range::new(SINCE, SINCE + 10 * DAY), SINCE + 10 * DAY + DAY / 2);
+    state.coverage.cover(days(0, 10), SINCE + 10 * DAY + DAY / 2);
     state
 }
 
-fn at(second: i64) -> Timestamp {
-    Timestamp::from_second(second).expect("a timestamp")
+fn midnight(number: i64) -> Timestamp {
+    day(number).instants().0
 }
 
-fn day(number: i64) -> Timestamp {
-    at(SINCE + number * DAY)
-}
-
-/// The ranges that a run plans, in hours after the feed's beginning.
+/// The planned ranges, in hours after the feed's beginning.
 fn planned_at(state: &FeedState, now: i64, reread: &Ranges) -> Vec<(Why, i64, i64)> {
     let known = FeedRun::new(state.clone(), None);
     let steps = plan::steps(&[known], &PlanTerms { now, until: None, reread, clock: Some(now) });
@@ -29,57 +25,57 @@ fn planned_at(state: &FeedState, now: i64, reread: &Ranges) -> Vec<(Why, i64, i6
 }
 
 #[test]
-fn what_was_forgotten_is_planned_for_no_reason() {
+fn forgotten_ranges_are_never_planned() {
     let now = SINCE + 12 * DAY;
     let mut state = state(|input| input.audit_pages = 50);
-    // Days 3 to 5 were never read; day 9 is due.
+    // Days 3 and 4 are unread, day 9 is due.
     for (from, to) in [(0, 3), (5, 9)] {
-        state.coverage.cover(Range::new(SINCE + from * DAY, SINCE + to * DAY), now - DAY);
+        state.coverage.cover(days(from, to), now - DAY);
     }
-    state.coverage.cover(Range::new(SINCE + 9 * DAY, SINCE + 10 * DAY), SINCE + 10 * DAY);
+    state.coverage.cover(day(9), SINCE + 10 * DAY);
     state.density.learn(DAY, 2, 1_440, 720);
     let all = Ranges::from(Range::new(SINCE - DAY, now));
     for reread in [Ranges::none(), all] {
         let before = planned_at(&state, now, &reread);
         assert!(before.iter().any(|(_, start, _)| *start < 90), "{before:?}");
-        let kept = state.forget(at(SINCE + 4 * DAY + 90)).expect("read");
+        let kept = state.forget(instant(SINCE + 4 * DAY + 90)).expect("read");
         let after = planned_at(&kept, now, &reread);
         assert!(after.iter().all(|(_, start, _)| *start >= 96), "{after:?}");
-        assert!(
-            after.iter().any(|(_, start, _)| *start < 120),
-            "what is kept is filled: {after:?}"
-        );
+        assert!(after.iter().any(|(_, start, _)| *start < 120), "the rest is filled: {after:?}");
     }
 }
 
 #[test]
-fn a_feed_begins_where_its_points_are_kept() {
+fn a_feed_begins_after_its_forgotten_range() {
     let state = ten_days();
-    assert_eq!(state.settled_through(), Some(day(9)));
+    assert_eq!(state.settled_through(), Some(midnight(9)));
     // Half a minute is not on the grid of the buckets.
-    let kept = state.forget(at(SINCE + 3 * DAY + 30)).expect("read");
+    let kept = state.forget(instant(SINCE + 3 * DAY + 30)).expect("read");
     assert_eq!((kept.kept_from, kept.feed()), (Some(SINCE + 3 * DAY), state.feed()));
-    assert_eq!([kept.read_through(), kept.settled_through()], [Some(day(10)), Some(day(9))]);
-    let windows: Vec<_> = kept.windows(day(11)).iter().map(|w| (w.start, w.state)).collect();
-    let expected = (0..3).map(|number| (day(number), WindowState::Forgotten));
+    assert_eq!(
+        [kept.read_through(), kept.settled_through()],
+        [Some(midnight(10)), Some(midnight(9))]
+    );
+    let windows: Vec<_> = kept.windows(midnight(11)).iter().map(|w| (w.start, w.state)).collect();
+    let expected = (0..3).map(|number| (midnight(number), WindowState::Forgotten));
     assert_eq!(windows[..3], expected.collect::<Vec<_>>());
-    assert_eq!(windows[3], (day(3), WindowState::Settled));
-    assert_eq!(kept.windows(day(11)).len(), state.windows(day(11)).len());
-    // An earlier time changes nothing, a later one forgets more, and the whole is possible.
-    assert_eq!(kept.forget(day(2)).expect("read"), kept);
-    assert_eq!(kept.forget(day(5)).expect("read").kept_from, Some(SINCE + 5 * DAY));
-    assert_eq!(kept.forget(day(10)).expect("read").read_through(), None);
-    let error = kept.forget(at(SINCE + 10 * DAY + 60)).expect_err("never read");
+    assert_eq!(windows[3], (midnight(3), WindowState::Settled));
+    assert_eq!(kept.windows(midnight(11)).len(), state.windows(midnight(11)).len());
+    // An earlier time changes nothing, a later time forgets more, and everything can be forgotten.
+    assert_eq!(kept.forget(midnight(2)).expect("read"), kept);
+    assert_eq!(kept.forget(midnight(5)).expect("read").kept_from, Some(SINCE + 5 * DAY));
+    assert_eq!(kept.forget(midnight(10)).expect("read").read_through(), None);
+    let error = kept.forget(instant(SINCE + 10 * DAY + 60)).expect_err("never read");
     assert_eq!(error.kind(), Kind::QueryError);
     assert!(error.to_string().contains("the newest instant of feed \"feed\""), "{error}");
     let fresh = FeedState::new(state.feed(), "http://127.0.0.1:1");
-    assert_eq!(fresh.forget(day(1)).expect_err("never read").kind(), Kind::QueryError);
-    assert_eq!(fresh.forget(day(-1)).expect("nothing to forget"), fresh);
+    assert_eq!(fresh.forget(midnight(1)).expect_err("never read").kind(), Kind::QueryError);
+    assert_eq!(fresh.forget(midnight(-1)).expect("nothing to forget"), fresh);
 }
 
 #[test]
-fn the_state_keeps_what_was_forgotten_also_when_the_feed_is_redefined() {
-    let kept = ten_days().forget(day(3)).expect("read");
+fn a_redefined_feed_keeps_its_forgotten_range() {
+    let kept = ten_days().forget(midnight(3)).expect("read");
     assert_eq!(FeedState::from_bytes(&kept.to_bytes()).expect("a state"), kept);
     let times = feed(|input| input.lateness = seconds(2 * DAY));
     let redefined = kept.redefine(&times).expect("times may change");
@@ -88,20 +84,19 @@ fn the_state_keeps_what_was_forgotten_also_when_the_feed_is_redefined() {
 }
 
 #[test]
-fn chains_that_reach_before_it_are_given_up_and_begin_again_where_points_are_kept() {
+fn forgetting_abandons_earlier_chains() {
     let mut state = ten_days();
     let now = SINCE + 10 * DAY + DAY / 2;
     for (from, to) in [(1, 2), (2, 4), (5, 6)] {
-        let range = Range::new(SINCE + from * DAY, SINCE + to * DAY);
+        let range = days(from, to);
         let chain = UnfinishedChain::new(range, Why::Reread, 0);
         state.keep_chain(UnfinishedChain { began: Some(now), pages: 1, ..chain });
         state.coverage = without(&state, range);
     }
-    let kept = state.forget(day(3)).expect("read");
+    let kept = state.forget(midnight(3)).expect("read");
     assert_eq!(kept.unfinished_chains(), 1);
     let begun: Vec<Range> = kept.begun().iter().collect();
-    let days = |from, to| Range::new(SINCE + from * DAY, SINCE + to * DAY);
-    assert_eq!(begun, [days(3, 4), days(5, 6)], "their points are not all there");
+    assert_eq!(begun, [days(3, 4), days(5, 6)], "incomplete");
     let planned = planned_at(&kept, now, &Ranges::none());
     assert!(planned.contains(&(Why::Resume, 120, 144)), "{planned:?}");
     assert!(planned.contains(&(Why::Backfill, 72, 96)), "{planned:?}");
@@ -119,39 +114,41 @@ fn without(state: &FeedState, range: Range) -> super::super::coverage::Coverage 
 }
 
 #[test]
-fn s22_a_read_of_what_was_forgotten_fails_or_says_so() {
-    let kept = ten_days().forget(day(3)).expect("read");
+fn s22_a_read_of_forgotten_ranges_fails() {
+    let kept = ten_days().forget(midnight(3)).expect("read");
     let found = |start: Option<i64>, end: Option<i64>| {
-        RangeCoverage::new((start.map(day), end.map(day)), &Known::of(&kept), false)
+        RangeCoverage::new((start.map(midnight), end.map(midnight)), &Known::current(&kept), false)
     };
-    let days = |from, to| Ranges::from(Range::new(SINCE + from * DAY, SINCE + to * DAY));
     let part = found(Some(1), Some(5));
-    assert_eq!((&part.forgotten, &part.unread, part.complete), (&days(1, 3), &days(1, 3), false));
+    assert_eq!(
+        (&part.forgotten, &part.unread, part.complete),
+        (&days(1, 3).into(), &days(1, 3).into(), false)
+    );
     let error = part.check("feed", Unread::Error).expect_err("forgotten");
     assert_eq!(error.kind(), Kind::UnreadRange);
     let text = error.to_string();
-    let shown = format!("feed \"feed\": forgotten: {} to {}", day(1), day(3));
-    assert!(text.contains(&shown) && !text.contains("unread:"), "{text}");
+    let forgotten = format!("feed \"feed\": forgotten: {} to {}", midnight(1), midnight(3));
+    assert!(text.contains(&forgotten) && !text.contains("unread:"), "{text}");
     assert!(error.context().hint.as_deref().is_some_and(|hint| hint.contains("another name")));
-    assert_eq!(error.context().spans, [(day(1), day(3))]);
+    assert_eq!(error.context().spans, [(midnight(1), midnight(3))]);
     let warning = part.check("feed", Unread::Warn).expect("a warning").expect("one");
-    assert!(warning.contains("forgotten: ") && warning.contains("left out"), "{warning}");
-    // Without a range a read begins where points are kept.
+    assert!(warning.contains("forgotten: ") && warning.contains("omitted"), "{warning}");
+    // Without a range, a read begins after the forgotten range.
     let all = found(None, None);
     assert!(all.complete && all.forgotten.is_empty() && all.unread.is_empty());
     assert!(found(Some(3), Some(9)).complete);
     let both = found(Some(2), Some(12)).to_string();
-    let unread = format!("unread: {} to {}", day(10), day(12));
-    assert_eq!(both, format!("{unread}; forgotten: {} to {}", day(2), day(3)));
+    let unread = format!("unread: {} to {}", midnight(10), midnight(12));
+    assert_eq!(both, format!("{unread}; forgotten: {} to {}", midnight(2), midnight(3)));
 }
 
 #[test]
-fn windows_that_were_forgotten_need_no_reserve() {
+fn forgotten_windows_need_no_reserve() {
     let mut state = state(|input| input.lateness = seconds(5 * DAY));
-    state.coverage.cover(Range::new(SINCE, SINCE + 4 * DAY), SINCE + 4 * DAY);
+    state.coverage.cover(days(0, 4), SINCE + 4 * DAY);
     state.density.learn(DAY, 2, 1_440, 720);
     let (now, resets_at) = (SINCE + 5 * DAY, SINCE + 9 * DAY);
-    let reserved = |state: &FeedState| plan::reserve_of(state, now, resets_at);
+    let reserved = |state: &FeedState| plan::reserve_of(state, &state.coverage, now, resets_at);
     assert_eq!(reserved(&state), 6, "three windows become due");
-    assert_eq!(reserved(&state.forget(day(2)).expect("read")), 2);
+    assert_eq!(reserved(&state.forget(midnight(2)).expect("read")), 2);
 }

@@ -1,4 +1,4 @@
-//! Audits and the estimate of the lateness, against points whose delays are known.
+//! Audits and the estimated lateness, compared with known delays.
 
 use super::super::arrival::DelaySummary;
 use super::*;
@@ -7,12 +7,12 @@ use crate::store::{Age, Sighting, Sightings};
 /// A bucket's width.
 const WIDTH: i64 = 5 * MINUTE;
 
-/// A service with one point in each bucket, which comes after a delay of its own.
+/// A service with one point in each bucket. Each point arrives after its own delay.
 struct Service {
     delays: Vec<i64>,
 }
 
-/// The reads of a bucket that were complete.
+/// The complete reads of a bucket.
 #[derive(Default)]
 struct History {
     reads: Vec<(Range, i64)>,
@@ -26,7 +26,7 @@ impl Service {
         Self { delays }
     }
 
-    /// What the reads say of each point, as a store finds it.
+    /// The sightings of each point, as in a store.
     fn sightings(&self, history: &History) -> Sightings {
         let mut sightings = Sightings::new();
         for (bucket, delay) in self.delays.iter().enumerate() {
@@ -46,7 +46,7 @@ impl Service {
         sightings
     }
 
-    /// The delay within which this share of the points came.
+    /// The delay within which this share of the points arrived.
     fn quantile(&self, share: f64) -> f64 {
         let mut sorted = self.delays.clone();
         sorted.sort_unstable();
@@ -61,7 +61,7 @@ impl Service {
     }
 }
 
-/// Runs a sync every `period` for so many days.
+/// Runs a sync every `period` for this number of days.
 fn simulate(mut state: FeedState, days: i64, period: i64) -> (FeedState, History, u64) {
     let mut history = History::default();
     let (mut now, mut audits) = (SINCE, 0);
@@ -88,7 +88,7 @@ fn exponential(mean: i64) -> impl Fn(&mut fastrand::Rng) -> f64 {
 }
 
 #[test]
-fn s21_the_estimate_is_of_the_data_and_not_of_the_settings() {
+fn s21_the_estimate_does_not_depend_on_settings() {
     const DAYS: i64 = 60;
     let distributions: [(&str, Service); 3] = [
         ("about ten hours", Service::new(DAYS, |random| 36_000.0 * (0.9 + 0.2 * random.f64()))),
@@ -104,7 +104,7 @@ fn s21_the_estimate_is_of_the_data_and_not_of_the_settings() {
             }),
         ),
     ];
-    // The simulation of a sync in each hour takes most of the time.
+    // The simulation of hourly syncs takes most of the time.
     let runs = [(DAY, 6 * HOUR), (3 * DAY, 24 * HOUR), (6 * HOUR, HOUR)];
     let runs = if crate::campaign::is_long() { &runs[..] } else { &runs[..2] };
     for (name, service) in &distributions {

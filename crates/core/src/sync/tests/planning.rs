@@ -1,11 +1,9 @@
-//! Which chains are planned at which time.
+//! The planned chains at different times.
 
-use super::super::chains::MOST_PAGES;
-use super::super::plan::reserve;
+use super::super::plan::{MOST_PAGES, reserve};
 use super::*;
-use crate::http::AllowanceState;
 
-fn shown(steps: &[PlanStep]) -> Vec<(Why, i64, i64)> {
+fn in_hours(steps: &[PlanStep]) -> Vec<(Why, i64, i64)> {
     let hours = |second: i64| (second - SINCE) / HOUR;
     steps.iter().map(|step| (step.why, hours(step.range.start), hours(step.range.end))).collect()
 }
@@ -20,42 +18,40 @@ fn hourly() -> FeedState {
 }
 
 fn covered(state: &mut FeedState, from: i64, to: i64, read_at: i64) {
-    state
-        .coverage
-        .cover(Range::new(SINCE + from * HOUR, SINCE + to * HOUR), SINCE + read_at * HOUR);
+    state.coverage.cover(hours(from, to), SINCE + read_at * HOUR);
 }
 
 #[test]
-fn the_first_run_reads_the_last_window_and_then_fills_the_earlier_ones() {
+fn the_first_run_reads_the_last_window_first() {
     let steps = planned(&hourly(), SINCE + 20 * HOUR, &Ranges::none());
     let fill = |from, to| (Why::Backfill, from, to);
-    assert_eq!(shown(&steps), [(Why::Recent, 18, 20), fill(0, 6), fill(6, 12), fill(12, 18)]);
-    // On a window boundary the last window is the one that has just ended.
+    assert_eq!(in_hours(&steps), [(Why::Recent, 18, 20), fill(0, 6), fill(6, 12), fill(12, 18)]);
+    // On a window boundary the last window has just ended.
     let steps = planned(&hourly(), SINCE + 18 * HOUR, &Ranges::none());
-    assert_eq!(shown(&steps)[0], (Why::Recent, 12, 18));
+    assert_eq!(in_hours(&steps)[0], (Why::Recent, 12, 18));
 }
 
 #[test]
-fn nothing_is_planned_where_there_is_no_new_bucket() {
+fn nothing_is_planned_without_a_new_bucket() {
     let mut state = state(|_| {});
     let now = SINCE + 2 * HOUR;
     assert!(!run(&mut state, now).is_empty());
     assert!(planned(&state, now, &Ranges::none()).is_empty());
     assert!(planned(&state, now + 59, &Ranges::none()).is_empty(), "the newest minute");
     assert_eq!(planned(&state, now + 60, &Ranges::none()).len(), 1);
-    assert!(planned(&state, SINCE - DAY, &Ranges::none()).is_empty(), "before it begins");
+    assert!(planned(&state, SINCE - DAY, &Ranges::none()).is_empty(), "before its beginning");
 }
 
 #[test]
-fn the_edge_overlaps_the_newest_range_that_was_read() {
+fn fresh_data_overlaps_the_newest_read() {
     let mut state = hourly();
     covered(&mut state, 0, 10, 10);
     let steps = planned(&state, SINCE + 12 * HOUR, &Ranges::none());
-    assert_eq!(shown(&steps), [(Why::Recent, 9, 12)]);
+    assert_eq!(in_hours(&steps), [(Why::Recent, 9, 12)]);
 }
 
 #[test]
-fn after_a_long_pause_only_the_last_window_is_fresh_and_the_gap_is_filled() {
+fn only_the_last_window_is_fresh() {
     let mut state = hourly();
     covered(&mut state, 0, 10, 10);
     let steps = planned(&state, SINCE + 21 * HOUR, &Ranges::none());
@@ -65,46 +61,49 @@ fn after_a_long_pause_only_the_last_window_is_fresh_and_the_gap_is_filled() {
         (Why::Backfill, 10, 12),
         (Why::Backfill, 12, 18),
     ];
-    assert_eq!(shown(&steps), expected);
+    assert_eq!(in_hours(&steps), expected);
 }
 
 #[test]
-fn a_window_is_read_completely_when_its_lateness_is_over() {
+fn a_window_is_settled_after_its_lateness() {
     let mut state = hourly();
     covered(&mut state, 0, 3, 3);
     covered(&mut state, 6, 31, 31);
     let steps = planned(&state, SINCE + 31 * HOUR, &Ranges::none());
-    assert_eq!(shown(&steps), [(Why::Settle, 0, 6)]);
+    assert_eq!(in_hours(&steps), [(Why::Settle, 0, 6)]);
     // A window that was read after its lateness is settled, and not due again.
     covered(&mut state, 0, 6, 30);
     assert_eq!(planned(&state, SINCE + 31 * HOUR, &Ranges::none()), []);
     let steps = planned(&state, SINCE + 37 * HOUR, &Ranges::none());
-    assert_eq!(shown(&steps), [(Why::Recent, 30, 36), (Why::Recent, 36, 37), (Why::Settle, 6, 12)]);
+    assert_eq!(
+        in_hours(&steps),
+        [(Why::Recent, 30, 36), (Why::Recent, 36, 37), (Why::Settle, 6, 12)]
+    );
 }
 
 #[test]
-fn an_unfinished_chain_is_resumed_first_unless_it_is_superseded() {
+fn unfinished_chains_are_resumed_unless_superseded() {
     let mut state = hourly();
     covered(&mut state, 0, 2, 2);
-    let range = Range::new(SINCE + HOUR, SINCE + 5 * HOUR);
+    let range = hours(1, 5);
     let began = Some(SINCE + 5 * HOUR);
     state.keep_chain(UnfinishedChain { began, ..UnfinishedChain::new(range, Why::Recent, 0) });
     let steps = planned(&state, SINCE + 8 * HOUR, &Ranges::none());
-    // The edge is planned as if the chain had ended.
+    // The fresh range is planned as if the chain had ended.
     let edge = [(Why::Recent, 4, 8)];
-    assert_eq!(shown(&steps), [&[(Why::Resume, 1, 5)], &edge[..]].concat());
+    assert_eq!(in_hours(&steps), [&[(Why::Resume, 1, 5)], &edge[..]].concat());
     let steps = planned(&state, SINCE + 31 * HOUR, &Ranges::none());
     assert!(steps.iter().all(|step| step.why != Why::Resume), "its window is due");
-    assert!(shown(&steps).contains(&(Why::Settle, 0, 6)));
+    assert!(in_hours(&steps).contains(&(Why::Settle, 0, 6)));
     covered(&mut state, 1, 5, 6);
     let steps = planned(&state, SINCE + 8 * HOUR, &Ranges::none());
-    assert!(steps.iter().all(|step| step.why != Why::Resume), "a later chain has read it");
+    assert!(steps.iter().all(|step| step.why != Why::Resume), "read by a later chain");
     state.drop_superseded(SINCE + 8 * HOUR);
     assert_eq!(state.unfinished_chains(), 0);
 }
 
 #[test]
-fn until_bounds_everything_and_reread_forces_a_range() {
+fn until_limits_and_reread_adds_ranges() {
     let mut state = hourly();
     covered(&mut state, 0, 20, 48);
     let known = [FeedRun::new(state.clone(), None)];
@@ -112,7 +111,7 @@ fn until_bounds_everything_and_reread_forces_a_range() {
     // The range to reread is widened to complete buckets.
     let reread = Ranges::from(Range::new(at(3) + 5, at(5)));
     let terms = |until| PlanTerms { now: at(48), until, reread: &reread, clock: None };
-    let steps_to = |hour| shown(&steps(&known, &terms(Some(at(hour)))));
+    let steps_to = |hour| in_hours(&steps(&known, &terms(Some(at(hour)))));
     assert_eq!(steps_to(4), [(Why::Reread, 3, 4)]);
     assert_eq!(steps_to(20), [(Why::Reread, 3, 5)]);
     assert_eq!(steps_to(22), [(Why::Reread, 3, 5), (Why::Recent, 20, 22)]);
@@ -133,19 +132,19 @@ fn feeds_are_planned_together_in_order_of_class() {
 }
 
 #[test]
-fn neighbouring_windows_are_joined_to_chains_of_limited_length() {
+fn neighbouring_windows_are_joined_into_chains() {
     let mut state = state(|_| {});
     let now = SINCE + 365 * DAY + 6 * MINUTE;
     let steps = run(&mut state, now);
     let days: Vec<i64> = steps.iter().map(|step| step.range.seconds() / DAY).collect();
-    // Each chain is at most twice as long as one before it, up to the limit.
+    // Each chain is at most twice as long as the previous one, up to the limit.
     assert_eq!(days[..7], [0, 1, 2, 4, 8, 16, 31]);
     assert!(days[7..].iter().all(|days| *days <= 31), "{days:?}");
     assert!(steps.len() < 20, "{}", steps.len());
 }
 
 #[test]
-fn a_window_that_would_take_too_many_pages_is_cut() {
+fn a_window_of_many_pages_is_divided() {
     let mut state = state(|_| {});
     state.density.learn(HOUR, 101, 100_000, 0);
     let steps = planned(&state, SINCE + 3 * DAY, &Ranges::none());
@@ -157,23 +156,17 @@ fn a_window_that_would_take_too_many_pages_is_cut() {
 }
 
 #[test]
-fn pages_of_windows_that_become_due_today_are_reserved() {
+fn pages_of_windows_due_today_are_reserved() {
     let mut state = hourly();
     covered(&mut state, 0, 30, 30);
-    let allowance = |left, hour: i64| AllowanceState {
-        token_requests: 0,
-        token_requests_this_hour: 0,
-        used: 0,
-        limit: left,
-        left,
-        resets_at: Timestamp::from_second(SINCE + hour * HOUR).expect("a timestamp"),
+    let reserved_by = |state: &FeedState, left, hour: i64| {
+        reserve([state].into_iter(), SINCE + 31 * HOUR, &allowance(left, SINCE + hour * HOUR))
     };
-    let reserved =
-        |left, hour| reserve([&state].into_iter(), SINCE + 31 * HOUR, &allowance(left, hour));
+    let reserved = |left, hour| reserved_by(&state, left, hour);
     // Windows become due at hours 36, 42 and 48; the allowance resets at 48.
     assert_eq!(reserved(Some(100), 48), 2);
     assert_eq!(reserved(Some(100), 36), 0);
     assert_eq!(reserved(None, 48), 0);
     state.density.learn(6 * HOUR, 5, 5_000, 1_000);
-    assert_eq!(reserve([&state].into_iter(), SINCE + 31 * HOUR, &allowance(Some(9), 48)), 10);
+    assert_eq!(reserved_by(&state, Some(9), 48), 10);
 }

@@ -1,4 +1,4 @@
-//! What a run keeps in mind between its pages, and whose it is.
+//! The state of a run between its pages, and its locks.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -11,23 +11,12 @@ use super::super::run_state::RunState;
 use super::super::settings::SyncSettings;
 use super::*;
 use crate::client::test_idle::{idle_client, warnings};
-use crate::data::report::PageReport;
-use crate::data::{Identity, Page, TableBuilder};
 use crate::error::{Error, Kind, Result};
 use crate::fork::pretend;
-use crate::http::AllowanceState;
 use crate::store::{Applied, Delivery, Target};
 
-fn at(second: i64) -> Timestamp {
-    Timestamp::from_second(second).expect("a timestamp")
-}
-
 fn run_of_state(state: FeedState, now: i64) -> RunState {
-    RunState::new(vec![state], &SyncSettings::default(), at(now)).expect("a run")
-}
-
-fn day(number: i64) -> Range {
-    Range::new(SINCE + number * DAY, SINCE + (number + 1) * DAY)
+    RunState::new(vec![state], &SyncSettings::default(), instant(now)).expect("a run")
 }
 
 /// A chain of the first day that has read two pages.
@@ -42,36 +31,18 @@ fn begun(why: Why) -> UnfinishedChain {
     }
 }
 
-fn page(sequence: u64, is_last: bool, rows: usize) -> Page {
-    let mut table = TableBuilder::new(rows);
-    for row in 0..rows {
-        let minute = SINCE + i64::try_from(row).expect("small") * MINUTE;
-        table.push(minute * 1_000_000, [Some(1.0), None, None], None);
-    }
-    table.series(&Identity::from([Some(Arc::from("S")), None, None, None, None]));
-    let points = Arc::new(table.finish().expect("points"));
-    Page { points, report: PageReport::default(), sequence, raw: None, bookmark: None, is_last }
-}
-
-/// A page of this chain as the pending write.
+/// A pending write with a page of this chain.
 fn pending(chain: UnfinishedChain, is_last: bool, begun_here: bool) -> PendingWrite {
-    let page = Arc::new(page(chain.pages, is_last, 3));
-    PendingWrite::Page { feed: 0, page, read_at: at(SINCE), chain, begun_here }
+    let page = page(chain.pages, is_last, 0..3);
+    PendingWrite::Page { feed: 0, page, read_at: instant(SINCE), chain, begun_here }
 }
 
-fn allowance() -> AllowanceState {
-    AllowanceState {
-        token_requests: 0,
-        token_requests_this_hour: 0,
-        used: 1,
-        limit: Some(9),
-        left: Some(8),
-        resets_at: at(SINCE + 99 * DAY),
-    }
+fn some_left() -> AllowanceState {
+    allowance(Some(8), SINCE + 99 * DAY)
 }
 
 #[test]
-fn a_step_continues_the_chain_of_its_range_only_if_it_resumes_it() {
+fn only_resume_steps_continue_a_chain() {
     let mut state = state(|_| {});
     state.keep_chain(begun(Why::Backfill));
     let run = run_of_state(state, SINCE + 9 * DAY);
@@ -83,13 +54,13 @@ fn a_step_continues_the_chain_of_its_range_only_if_it_resumes_it() {
 }
 
 #[test]
-fn p13_an_audit_that_is_given_up_sets_nothing_aside() {
+fn p13_an_abandoned_audit_sets_nothing_aside() {
     for (why, is_set_aside) in [(Why::Audit, false), (Why::Settle, true)] {
         let mut state = state(|_| {});
         state.keep_chain(begun(why));
         let run = run_of_state(state, SINCE + 9 * DAY);
         let error = Error::new(Kind::CursorRejected, "refused");
-        let now = at(SINCE + 9 * DAY);
+        let now = instant(SINCE + 9 * DAY);
         let after =
             run.after(&PendingWrite::Abandoned { feed: 0, chain: begun(why), error, at: now });
         assert_eq!(after.set_aside(now).len(), usize::from(is_set_aside), "{why}");
@@ -99,7 +70,7 @@ fn p13_an_audit_that_is_given_up_sets_nothing_aside() {
 }
 
 #[test]
-fn the_last_page_of_a_chain_says_how_many_its_query_took() {
+fn the_last_page_reports_the_chain_length() {
     let feed = feed(|_| {});
     let chain = UnfinishedChain { pages: 3, points: 9, ..begun(Why::Backfill) };
     let (start, end) = day(0).instants();
@@ -109,7 +80,7 @@ fn the_last_page_of_a_chain_says_how_many_its_query_took() {
     assert_eq!(PendingWrite::Restart { feed: 0, chain }.ended(&feed), None);
 }
 
-/// A run of a feed whose first two days are settled, as what its audit of the first day brings.
+/// A run of a feed with two settled days, and an audit of the first day.
 struct Audit {
     run: RunState,
     pages: u64,
@@ -118,12 +89,12 @@ struct Audit {
 impl Audit {
     fn new() -> Self {
         let mut state = state(|input| input.audit_pages = 9);
-        state.coverage.cover(Range::new(SINCE, SINCE + 2 * DAY), SINCE + 5 * DAY);
+        state.coverage.cover(days(0, 2), SINCE + 5 * DAY);
         assert!(warnings().is_empty());
         Self { run: run_of_state(state, SINCE + 9 * DAY), pages: 0 }
     }
 
-    /// The next page, which inserts, revises and flags so many points.
+    /// Applies the next page, which inserts, revises and flags these numbers of points.
     fn page(&mut self, changed: [u64; 3], is_last: bool, begun_here: bool) {
         self.pages += 1;
         let chain = UnfinishedChain { pages: self.pages, ..begun(Why::Audit) };
@@ -132,9 +103,7 @@ impl Audit {
         let [inserted, revised, flagged] = changed;
         let applied = Applied { inserted, revised, flagged, unchanged: 1 };
         self.run.applied(&pending, state, Some(applied));
-        if is_last {
-            self.pages = 0;
-        }
+        self.pages *= u64::from(!is_last);
     }
 
     fn warnings(&mut self) -> Vec<String> {
@@ -148,53 +117,52 @@ impl Audit {
 }
 
 #[test]
-fn s21_what_an_audit_finds_late_is_counted_over_its_pages_and_warned_of_once() {
+fn s21_late_points_are_counted_and_warned_once() {
     let mut audit = Audit::new();
     audit.page([1, 0, 2], false, true);
-    assert_eq!((audit.warnings(), audit.run.pending.is_empty()), (vec![], true), "it goes on");
+    assert_eq!((audit.warnings(), audit.run.pending.is_empty()), (vec![], true), "it continues");
     audit.page([1, 2, 1], true, true);
-    let next = audit.run.pending.pop_front().expect("what it found is written");
+    let next = audit.run.pending.pop_front().expect("a write");
     assert!(matches!(*next, PendingWrite::Audited { feed: 0, settled: None }));
     let warnings = audit.warnings();
     let [text] = &warnings[..] else { panic!("{warnings:?}") };
-    let part = "feed: 7 points of 2024-10-04T00:00:00Z to 2024-10-05T00:00:00Z came or changed after \
-                the lateness of 1d";
+    let part = "feed: 7 points from 2024-10-04T00:00:00Z to 2024-10-05T00:00:00Z arrived or \
+                changed after the lateness of 1d";
     assert!(text.starts_with(part), "{text}");
     assert_eq!(audit.run.reports()[0].late, 7);
     assert_eq!(audit.settled(), day(1).into(), "its window is read again");
     assert_eq!(audit.warnings(), Vec::<String>::new(), "once");
     audit.page([0, 1, 0], true, true);
-    assert_eq!(audit.run.reports()[0].late, 7, "nothing is late of what is not settled");
+    assert_eq!(audit.run.reports()[0].late, 7, "unsettled points are never late");
 }
 
 #[test]
-fn s21_what_an_audit_leaves_unchanged_is_settled_again_unless_an_older_run_began_it() {
+fn s21_an_unchanged_audit_settles_its_range_again() {
     for begun_here in [true, false] {
         let mut audit = Audit::new();
         audit.page([0, 0, 0], false, begun_here);
-        assert!(audit.run.pending.is_empty(), "it goes on");
+        assert!(audit.run.pending.is_empty(), "it continues");
         audit.page([0, 0, 0], true, begun_here);
         assert_eq!(audit.warnings(), Vec::<String>::new());
-        // Until the next write its window is due.
+        // The window is due until the next write.
         assert_eq!(audit.settled(), day(1).into());
         let next = audit.run.pending.pop_front();
-        assert_eq!(next.is_some(), begun_here, "what an older run found is not known");
+        assert_eq!(next.is_some(), begun_here, "findings of an older run are unknown");
         if let Some(next) = next {
             let after = audit.run.after(&next);
-            assert_eq!(after.settled(), Range::new(SINCE, SINCE + 2 * DAY).into());
+            assert_eq!(after.settled(), days(0, 2).into());
         }
         assert_eq!(audit.run.reports()[0].late, 0);
     }
 }
 
 #[test]
-fn s21_an_audit_that_finds_something_leaves_nothing_to_the_next_one() {
+fn s21_findings_do_not_carry_over() {
     let mut audit = Audit::new();
-    let first = Range::new(SINCE + DAY, SINCE + 2 * DAY);
     audit.page([4, 0, 0], true, true);
     audit.warnings();
-    let chain = UnfinishedChain { pages: 1, ..begun(Why::Audit) };
-    let chain = UnfinishedChain { start: first.start, end: first.end, ..chain };
+    let Range { start, end } = day(1);
+    let chain = UnfinishedChain { pages: 1, start, end, ..begun(Why::Audit) };
     let pending = pending(chain, true, true);
     let state = audit.run.after(&pending);
     audit.run.applied(&pending, state, Some(Applied::default()));
@@ -204,11 +172,11 @@ fn s21_an_audit_that_finds_something_leaves_nothing_to_the_next_one() {
 }
 
 #[test]
-fn s21_what_an_audit_found_that_was_given_up_is_not_of_the_next_one() {
+fn s21_findings_of_abandoned_audits_are_dropped() {
     for is_too_long in [false, true] {
         let mut audit = Audit::new();
         audit.page([0, 2, 0], false, true);
-        let (chain, at) = (begun(Why::Audit), at(SINCE + 9 * DAY));
+        let (chain, at) = (begun(Why::Audit), instant(SINCE + 9 * DAY));
         let error = Error::new(Kind::CursorRejected, "refused");
         let range = chain.range();
         let given_up = if is_too_long {
@@ -230,18 +198,18 @@ fn s21_what_an_audit_found_that_was_given_up_is_not_of_the_next_one() {
 }
 
 #[test]
-fn s21_a_state_has_what_audits_found_where_the_target_said_it_of_each_page() {
+fn s21_findings_need_counts_for_every_page() {
     let mut audit = Audit::new();
     audit.page([1, 0, 0], false, true);
     audit.page([0, 1, 0], true, true);
     assert!(!audit.run.state(0).audits.findings.is_empty());
-    let unknown = |told: [bool; 2], begun_here| {
+    let unknown = |has_counts: [bool; 2], begun_here| {
         let mut audit = Audit::new();
-        for (number, told) in (1..).zip(told) {
+        for (number, has_counts) in (1..).zip(has_counts) {
             let chain = UnfinishedChain { pages: number, ..begun(Why::Audit) };
             let pending = pending(chain, number == 2, begun_here);
             let state = audit.run.after(&pending);
-            audit.run.applied(&pending, state, told.then(Applied::default));
+            audit.run.applied(&pending, state, has_counts.then(Applied::default));
         }
         audit.run.state(0).audits.findings.is_empty()
     };
@@ -251,7 +219,7 @@ fn s21_a_state_has_what_audits_found_where_the_target_said_it_of_each_page() {
 }
 
 #[test]
-fn a_run_says_when_to_sync_again_only_if_it_left_something() {
+fn resumes_at_is_set_for_unread_ranges() {
     let clock = SINCE + 9 * DAY;
     let set_aside = |mut state: FeedState| {
         state.give_up(&begun(Why::Backfill), Some((clock - HOUR, Kind::EndlessChain)));
@@ -261,28 +229,28 @@ fn a_run_says_when_to_sync_again_only_if_it_left_something() {
         run.skip(0, range, Error::new(Kind::RequestRejected, "refused"));
     };
     let mut run = run_of_state(state(|_| {}), clock);
-    assert_eq!(run.ended_by(&allowance()), (None, None));
+    assert_eq!(run.ended_by(&some_left()), (None, None));
     skip(&mut run, day(3));
-    let put_off = (Some(EndedBy::Allowance), Some(allowance().resets_at));
-    assert_eq!(run.ended_by(&allowance()), put_off);
-    // What is set aside is tried again after its day.
-    let until = (Some(EndedBy::Skipped), Some(at(clock - HOUR + DAY)));
+    let put_off = (Some(EndedBy::Allowance), Some(some_left().resets_at));
+    assert_eq!(run.ended_by(&some_left()), put_off);
+    // A range that is set aside is retried after a day.
+    let until = (Some(EndedBy::Skipped), Some(instant(clock - HOUR + DAY)));
     let mut run = run_of_state(set_aside(state(|_| {})), clock);
-    assert_eq!(run.ended_by(&allowance()), until);
+    assert_eq!(run.ended_by(&some_left()), until);
     skip(&mut run, day(0));
-    assert_eq!(run.ended_by(&allowance()), until);
+    assert_eq!(run.ended_by(&some_left()), until);
     skip(&mut run, day(3));
-    assert_eq!(run.ended_by(&allowance()), put_off);
+    assert_eq!(run.ended_by(&some_left()), put_off);
 }
 
-/// A run that may ask for so many pages.
+/// A run with this page limit.
 fn bounded(state: FeedState, pages: u64) -> RunState {
     let settings = SyncSettings { max_pages: Some(pages), ..SyncSettings::default() };
-    RunState::new(vec![state], &settings, at(SINCE + 9 * DAY)).expect("a run")
+    RunState::new(vec![state], &settings, instant(SINCE + 9 * DAY)).expect("a run")
 }
 
 #[test]
-fn a_run_may_ask_for_so_many_pages_answered_and_under_way_together() {
+fn max_pages_counts_answered_and_pending_requests() {
     let mut run = bounded(state(|_| {}), 3);
     assert!(run.may_ask(0) && run.may_ask(2) && !run.may_ask(3));
     run.answered = 2;
@@ -293,43 +261,43 @@ fn a_run_may_ask_for_so_many_pages_answered_and_under_way_together() {
 }
 
 #[test]
-fn a_run_that_may_ask_for_no_other_page_says_so_if_it_could_go_on_at_once() {
+fn a_page_limit_ends_the_run() {
     let mut run = bounded(state(|_| {}), 3);
     run.answered = 2;
-    assert_eq!(run.ended_by(&allowance()), (None, None));
+    assert_eq!(run.ended_by(&some_left()), (None, None));
     run.answered = 3;
-    assert_eq!(run.ended_by(&allowance()), (Some(EndedBy::MaxPages), None));
-    // Another run could read nothing before the allowance is reset.
-    let none_left = AllowanceState { left: Some(0), ..allowance() };
-    let reserved = (Some(EndedBy::Allowance), Some(allowance().resets_at));
+    assert_eq!(run.ended_by(&some_left()), (Some(EndedBy::MaxPages), None));
+    // Another run could read nothing before the reset.
+    let none_left = AllowanceState { left: Some(0), ..some_left() };
+    let reserved = (Some(EndedBy::Allowance), Some(some_left().resets_at));
     assert_eq!(run.ended_by(&none_left), reserved);
-    run.stopped = Some(at(SINCE + 10 * DAY));
-    let spent = (Some(EndedBy::Allowance), Some(at(SINCE + 10 * DAY)));
-    assert_eq!(run.ended_by(&allowance()), spent);
-    // What is left is reserved, or set aside, and would be without the limit.
+    run.stopped = Some(instant(SINCE + 10 * DAY));
+    let spent = (Some(EndedBy::Allowance), Some(instant(SINCE + 10 * DAY)));
+    assert_eq!(run.ended_by(&some_left()), spent);
+    // The rest is reserved or set aside, with or without the limit.
     let mut run = bounded(state(|_| {}), 3);
     run.answered = 3;
-    run.skip(0, Range::new(SINCE, SINCE + 9 * DAY), Error::new(Kind::RequestRejected, "refused"));
-    assert_eq!(run.ended_by(&allowance()), reserved);
+    run.skip(0, days(0, 9), Error::new(Kind::RequestRejected, "refused"));
+    assert_eq!(run.ended_by(&some_left()), reserved);
 }
 
 #[test]
-fn what_a_bounded_run_expects_is_no_more_than_it_may_ask_for() {
+fn expected_pages_respect_the_page_limit() {
     let mut run = bounded(state(|_| {}), 3);
     assert_eq!(run.still_allowed(), 3);
     run.answered = 1;
     run.write(pending(begun(Why::Backfill), false, true));
-    assert_eq!(run.still_allowed(), 3, "the page that is not yet applied is one of them");
+    assert_eq!(run.still_allowed(), 3, "includes the pending page");
     run.pending.clear();
     assert_eq!(run.still_allowed(), 2);
-    assert!(!run.left().1, "it is not over");
+    assert!(!run.expected_pages().1, "it is not over");
     run.answered = 3;
-    assert_eq!((run.still_allowed(), run.left().1), (0, true));
+    assert_eq!((run.still_allowed(), run.expected_pages().1), (0, true));
     assert_eq!(run_of_state(state(|_| {}), SINCE).still_allowed(), u64::MAX);
 }
 
 #[test]
-fn p13_a_run_warns_of_what_it_leaves_aside_unless_it_is_asked_for() {
+fn p13_skipped_ranges_are_warned_of() {
     let clock = SINCE + 9 * DAY;
     let begin = |reread: Vec<Range>| {
         let mut state = state(|_| {});
@@ -337,17 +305,17 @@ fn p13_a_run_warns_of_what_it_leaves_aside_unless_it_is_asked_for() {
         let reread = reread.into_iter().map(Range::instants).collect();
         let settings = SyncSettings { reread, ..SyncSettings::default() };
         assert!(warnings().is_empty());
-        RunState::new(vec![state], &settings, at(clock)).expect("a run").log_warnings();
+        RunState::new(vec![state], &settings, instant(clock)).expect("a run").log_warnings();
         warnings()
     };
     let text = "feed: 2024-10-04T00:00:00Z to 2024-10-05T00:00:00Z is skipped until \
-                2024-10-14T00:00:00Z (EndlessChain); reread= tries it before";
+                2024-10-14T00:00:00Z (EndlessChain). Use reread= to read it earlier";
     assert_eq!(begin(vec![]), [text]);
-    assert_eq!(begin(vec![Range::new(SINCE, SINCE + HOUR)]), [text], "only a part is asked for");
+    assert_eq!(begin(vec![Range::new(SINCE, SINCE + HOUR)]), [text], "only a part is requested");
     assert_eq!(begin(vec![day(0)]), Vec::<String>::new());
 }
 
-/// A target of nothing, with one lock.
+/// A target without states, and with one lock.
 #[derive(Debug, Default)]
 struct Locked(Arc<AtomicBool>);
 
@@ -385,23 +353,23 @@ fn locked_run() -> (Run, Arc<AtomicBool>) {
 }
 
 #[test]
-fn a_run_that_is_over_has_unlocked_its_feeds_and_applies_nothing() {
+fn a_released_run_unlocks_its_feeds() {
     let (run, is_locked) = locked_run();
     run.apply().expect("nothing is pending");
     assert!(is_locked.load(Ordering::SeqCst));
     run.release();
     assert!(!is_locked.load(Ordering::SeqCst));
-    assert_eq!(run.apply().expect_err("it is over").kind(), Kind::ClosedError);
+    assert_eq!(run.apply().expect_err("released").kind(), Kind::ClosedError);
     let (run, is_locked) = locked_run();
     drop(run);
     assert!(!is_locked.load(Ordering::SeqCst));
 }
 
 #[test]
-fn a_forked_child_neither_continues_the_run_of_its_parent_nor_unlocks_its_feeds() {
+fn a_forked_child_cannot_use_the_run() {
     let (run, is_locked) = locked_run();
     let child = pretend(1);
-    let kind = |outcome: Result<()>| outcome.expect_err("it is the parent's").kind();
+    let kind = |outcome: Result<()>| outcome.expect_err("a forked child").kind();
     assert_eq!(kind(run.check_process()), Kind::ForkError);
     assert_eq!(kind(run.apply().map(drop)), Kind::ForkError);
     assert_eq!(kind(run.keep()), Kind::ForkError);
@@ -409,10 +377,10 @@ fn a_forked_child_neither_continues_the_run_of_its_parent_nor_unlocks_its_feeds(
     run.release();
     assert!(is_locked.load(Ordering::SeqCst));
     drop(child);
-    run.check_process().expect("the parent goes on");
+    run.check_process().expect("the parent process");
     run.apply().expect("nothing is pending");
     let child = pretend(2);
     drop(run);
-    assert!(is_locked.load(Ordering::SeqCst), "the child ends before its parent");
+    assert!(is_locked.load(Ordering::SeqCst), "dropped by the child");
     drop(child);
 }

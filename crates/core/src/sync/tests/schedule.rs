@@ -1,4 +1,4 @@
-//! Which chain begins next where several may be read side by side.
+//! The order of chains that are read concurrently.
 
 use std::sync::atomic::Ordering;
 
@@ -6,15 +6,12 @@ use super::super::pending_write::PendingWrite;
 use super::super::run_state::RunState;
 use super::super::settings::SyncSettings;
 use super::*;
-use crate::data::report::PageReport;
-use crate::data::{Page, TableBuilder};
 use crate::error::{Error, Kind};
-use crate::http::AllowanceState;
 use crate::store::Applied;
 
 const NOW: i64 = SINCE + 20 * HOUR;
 
-/// Windows of six hours.
+/// A feed with windows of six hours.
 fn named(number: usize) -> FeedState {
     state(|input| {
         input.name = format!("feed {number}");
@@ -24,32 +21,20 @@ fn named(number: usize) -> FeedState {
 }
 
 fn run(states: Vec<FeedState>) -> RunState {
-    let now = Timestamp::from_second(NOW).expect("a timestamp");
-    RunState::new(states, &SyncSettings::default(), now).expect("a run")
+    RunState::new(states, &SyncSettings::default(), instant(NOW)).expect("a run")
 }
 
-fn limited(left: Option<u64>) -> AllowanceState {
-    AllowanceState {
-        token_requests: 0,
-        token_requests_this_hour: 0,
-        used: 0,
-        limit: left,
-        left,
-        resets_at: Timestamp::from_second(SINCE + DAY).expect("a timestamp"),
-    }
-}
-
-/// The next chain to begin, with so much left of the allowance.
+/// The next chain, with this number of requests left.
 fn next(run: &mut RunState, left: Option<u64>) -> Option<PlanStep> {
-    run.next(|| Ok(limited(left))).expect("an allowance")
+    run.next(|| Ok(allowance(left, SINCE + DAY))).expect("an allowance")
 }
 
-/// The class and the feed of the chains that begin, until none may.
+/// Begins chains until none may begin. Returns their classes and feeds.
 fn begun(run: &mut RunState) -> Vec<(Why, usize)> {
     std::iter::from_fn(|| next(run, None)).map(|step| (step.why, step.feed)).collect()
 }
 
-/// The only page of a chain under way arrives, and is applied.
+/// Applies the only page of a current chain.
 fn read(run: &mut RunState, feed: usize) {
     arrives(run, feed);
     applied(run);
@@ -57,17 +42,9 @@ fn read(run: &mut RunState, feed: usize) {
 
 fn arrives(run: &mut RunState, feed: usize) {
     let step = run.under_way[&feed].step;
-    let page = Page {
-        points: std::sync::Arc::new(TableBuilder::new(0).finish().expect("points")),
-        report: PageReport::default(),
-        sequence: run.state(feed).next_sequence,
-        raw: None,
-        bookmark: None,
-        is_last: true,
-    };
-    let read_at = Timestamp::from_second(NOW).expect("a timestamp");
+    let page = page(run.state(feed).next_sequence, true, 0..0);
+    let read_at = instant(NOW);
     let chain = UnfinishedChain { began: Some(NOW), pages: 1, ..run.chain(&step) };
-    let page = std::sync::Arc::new(page);
     run.write(PendingWrite::Page { feed, page, read_at, chain, begun_here: true });
     run.chain_over(feed);
 }
@@ -79,38 +56,37 @@ fn applied(run: &mut RunState) {
 }
 
 #[test]
-fn a_feed_has_one_chain_at_a_time_and_the_feeds_come_in_their_order() {
+fn a_feed_has_one_chain_at_a_time() {
     let mut run = run((0..3).map(named).collect());
     assert_eq!(begun(&mut run), [(Why::Recent, 0), (Why::Recent, 1), (Why::Recent, 2)]);
     arrives(&mut run, 1);
-    assert_eq!(begun(&mut run), [], "its page is not yet applied, and the others are more urgent");
+    assert_eq!(begun(&mut run), [], "its page is pending, and the others are more urgent");
     applied(&mut run);
-    assert_eq!(begun(&mut run), [], "the edges of the others are under way");
+    assert_eq!(begun(&mut run), [], "the others are in progress");
     read(&mut run, 2);
     read(&mut run, 0);
     assert_eq!(begun(&mut run), [(Why::Backfill, 0), (Why::Backfill, 1), (Why::Backfill, 2)]);
-    let left = run.left();
-    assert!(!left.1, "chains are under way");
+    assert!(!run.expected_pages().1, "chains are in progress");
     read(&mut run, 0);
     assert_eq!(begun(&mut run), [(Why::Backfill, 0)], "its next window");
 }
 
 #[test]
-fn a_chain_waits_for_those_of_a_more_urgent_class_also_of_a_feed_that_is_busy() {
+fn a_chain_waits_for_more_urgent_classes() {
     let mut states: Vec<FeedState> = (0..2).map(named).collect();
-    // After a long pause the first feed has two edges; the second has nothing but windows to fill.
+    // After a long pause the first feed has two fresh ranges. The second only has windows to fill.
     states[0].coverage.cover(Range::new(SINCE, SINCE + 10 * HOUR), SINCE + 10 * HOUR);
     states[1].coverage.cover(Range::new(SINCE + 6 * HOUR, NOW), NOW);
     let mut run = run(states);
     assert_eq!(begun(&mut run), [(Why::Recent, 0)]);
     read(&mut run, 0);
-    assert_eq!(begun(&mut run), [(Why::Recent, 0)], "its other edge, before what the second fills");
+    assert_eq!(begun(&mut run), [(Why::Recent, 0)], "its other fresh range");
     read(&mut run, 0);
     assert_eq!(begun(&mut run), [(Why::Backfill, 1), (Why::Backfill, 0)]);
 }
 
 #[test]
-fn what_fills_is_resumed_when_the_urgent_chains_that_are_resumed_have_ended() {
+fn a_resumed_fill_leaves_pages_for_urgent_chains() {
     let unfinished = |why| {
         let mut state = named(usize::from(why == Why::Recent));
         let range = Range::new(SINCE, SINCE + 6 * HOUR);
@@ -121,12 +97,12 @@ fn what_fills_is_resumed_when_the_urgent_chains_that_are_resumed_have_ended() {
     let mut run = run(vec![unfinished(Why::Backfill), unfinished(Why::Recent)]);
     let step = next(&mut run, Some(9)).expect("a step");
     assert_eq!((step.why, step.feed, step.fills), (Why::Resume, 0, true));
-    // It leaves a page for each chain that is more urgent.
+    // It leaves a page for each more urgent chain.
     let urgent = run.urgent_pages();
     assert!(urgent >= 3, "{urgent}");
     assert_eq!(run.under_way[&0].spending.must_remain.load(Ordering::Relaxed), urgent);
     assert_eq!(begun(&mut run), [(Why::Resume, 1)]);
-    // It still leaves the pages of the urgent chain that has begun beside it, until they are read.
+    // It leaves the pages of the concurrent urgent chain until they are read.
     let keeps = |run: &RunState| run.under_way[&0].spending.must_remain.load(Ordering::Relaxed);
     assert_eq!(keeps(&run), urgent);
     read(&mut run, 1);
@@ -136,7 +112,7 @@ fn what_fills_is_resumed_when_the_urgent_chains_that_are_resumed_have_ended() {
 }
 
 #[test]
-fn nothing_begins_before_a_chain_of_the_same_class_is_planned_again() {
+fn a_rejected_chain_is_planned_again_first() {
     let mut run = run((0..2).map(named).collect());
     let step = next(&mut run, None).expect("a step");
     run.write(PendingWrite::TooLong { feed: step.feed, range: step.range });
@@ -147,57 +123,57 @@ fn nothing_begins_before_a_chain_of_the_same_class_is_planned_again() {
 }
 
 #[test]
-fn a_spent_allowance_begins_nothing_more_and_what_is_under_way_ends() {
+fn a_used_up_allowance_starts_no_chain() {
     let mut run = run((0..3).map(named).collect());
     begun(&mut run);
     let chain = run.chain(&run.under_way[&1].step);
-    run.refused(1, &chain, &limited(Some(0)), None);
+    run.refused(1, &chain, &allowance(Some(0), SINCE + DAY), None);
     run.chain_over(1);
     read(&mut run, 0);
-    assert_eq!((begun(&mut run), run.left().1), (vec![], false), "one is under way");
+    assert_eq!((begun(&mut run), run.expected_pages().1), (vec![], false), "one is in progress");
     read(&mut run, 2);
-    assert_eq!(run.left(), (Some(0), true));
+    assert_eq!(run.expected_pages(), (Some(0), true));
     let left: Vec<(Why, String)> =
         run.tasks().into_iter().map(|task| (task.why, task.feed)).collect();
     assert_eq!(left[0], (Why::Recent, "feed 1".to_owned()));
 }
 
 #[test]
-fn the_pages_that_are_expected_are_those_to_begin_under_way_and_not_yet_applied() {
+fn expected_pages_include_planned_and_pending_pages() {
     let mut states: Vec<FeedState> = (0..2).map(named).collect();
     for state in &mut states {
         state.coverage.cover(Range::new(SINCE, NOW - HOUR), NOW - HOUR);
         state.density.learn(6 * HOUR, 1, 360, 360);
     }
     let mut run = run(states);
-    assert_eq!(run.left(), (Some(2), false));
+    assert_eq!(run.expected_pages(), (Some(2), false));
     begun(&mut run);
-    assert_eq!(run.left(), (Some(2), false), "under way");
+    assert_eq!(run.expected_pages(), (Some(2), false), "in progress");
     arrives(&mut run, 0);
-    assert_eq!(run.left(), (Some(2), false), "not yet applied");
+    assert_eq!(run.expected_pages(), (Some(2), false), "not yet applied");
     applied(&mut run);
-    assert_eq!(run.left(), (Some(1), false));
+    assert_eq!(run.expected_pages(), (Some(1), false));
     read(&mut run, 1);
-    assert_eq!(run.left(), (Some(0), true));
+    assert_eq!(run.expected_pages(), (Some(0), true));
 }
 
 #[test]
-fn the_reserve_is_that_of_all_feeds_as_they_are_now() {
+fn the_reserve_covers_the_current_feeds() {
     let mut states: Vec<FeedState> = (0..2).map(named).collect();
     for state in &mut states {
-        // Their windows become due on this day, after a lateness of a day.
+        // Their windows become due today, after a lateness of one day.
         state.coverage.cover(Range::new(SINCE - DAY, SINCE), SINCE);
     }
     let mut run = run(states);
     let now = run.now.as_second();
     let reserved = |run: &mut RunState| {
         let step = next(run, Some(99)).expect("a step");
-        let spending = std::sync::Arc::clone(&run.under_way[&step.feed].spending);
+        let spending = Arc::clone(&run.under_way[&step.feed].spending);
         let states = (0..2).map(|feed| run.state(feed));
-        let anew = super::super::plan::reserve(states, now, &limited(Some(99)));
-        assert_eq!(spending.must_remain_after_retries.load(Ordering::Relaxed), anew);
+        let expected = super::super::plan::reserve(states, now, &allowance(Some(99), SINCE + DAY));
+        assert_eq!(spending.must_remain_after_retries.load(Ordering::Relaxed), expected);
         read(run, step.feed);
-        anew
+        expected
     };
     let first = reserved(&mut run);
     let others: Vec<u64> = (0..4).map(|_| reserved(&mut run)).collect();
@@ -205,28 +181,27 @@ fn the_reserve_is_that_of_all_feeds_as_they_are_now() {
 }
 
 #[test]
-fn p13_a_feed_is_planned_again_when_what_was_set_aside_is_tried_again() {
+fn p13_a_feed_is_planned_after_its_pause() {
     let mut state = named(0);
     state.coverage.cover(Range::new(SINCE + 6 * HOUR, NOW), NOW);
     let range = Range::new(SINCE, SINCE + 6 * HOUR);
     let chain = UnfinishedChain { pages: 1, ..UnfinishedChain::new(range, Why::Backfill, 0) };
     state.give_up(&chain, Some((NOW - 2, Kind::EndlessChain)));
     let mut run = run(vec![state]);
-    let at = |second| Timestamp::from_second(second).expect("a timestamp");
     let now = run.now;
     for (clock, is_planned) in [(NOW, false), (NOW - 2 + DAY - 1, false), (NOW - 2 + DAY, true)] {
-        run.set_times(at(clock), now);
+        run.set_times(instant(clock), now);
         assert_eq!(!run.is_planned_out(), is_planned, "{clock}");
     }
-    run.set_times(at(NOW), now);
+    run.set_times(instant(NOW), now);
     assert!(run.is_planned_out(), "the clock is set back");
     run.skip(0, range, Error::new(Kind::RequestRejected, "refused"));
-    run.set_times(at(NOW + 2 * DAY), now);
-    assert!(run.is_planned_out(), "it was tried");
+    run.set_times(instant(NOW + 2 * DAY), now);
+    assert!(run.is_planned_out(), "it failed");
 }
 
 #[test]
-fn chains_side_by_side_leave_what_the_others_add_to_the_reserve() {
+fn concurrent_chains_leave_each_others_reserve() {
     let mut states: Vec<FeedState> = (0..2)
         .map(|number| {
             state(|input| {
@@ -237,7 +212,7 @@ fn chains_side_by_side_leave_what_the_others_add_to_the_reserve() {
         })
         .collect();
     for state in &mut states {
-        // One window is left to fill. It becomes due on this day.
+        // One window is unread. It becomes due today.
         state.coverage.cover(Range::new(SINCE, SINCE + 6 * HOUR), NOW);
         state.coverage.cover(Range::new(SINCE + 12 * HOUR, NOW), NOW);
         state.density.learn(6 * HOUR, 4, 400, 100);
@@ -256,9 +231,9 @@ fn chains_side_by_side_leave_what_the_others_add_to_the_reserve() {
     let (reserved, coming) = run.reserve();
     assert_eq!(keeps(&run, first.feed), reserved);
     assert!(reserved > 0 && coming > 0);
-    // What is refused adds nothing.
+    // A rejected chain adds nothing.
     let chain = run.chain(&first);
-    run.refused(first.feed, &chain, &limited(Some(1)), None);
+    run.refused(first.feed, &chain, &allowance(Some(1), SINCE + DAY), None);
     run.chain_over(first.feed);
     assert_eq!(run.reserve().1, 0);
 }

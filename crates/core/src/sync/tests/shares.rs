@@ -1,4 +1,4 @@
-//! What the feeds of a store give of a range that is read through it, and what is read of the rest.
+//! The shares of the feeds of a store in a range, and the chains that read the rest.
 
 use super::super::settings::Only;
 use super::super::shares::{Asked, FeedShare, range_of, shares};
@@ -8,15 +8,7 @@ use crate::error::Result;
 
 const SERVICE: &str = "http://127.0.0.1:1";
 
-fn day(number: i64) -> Range {
-    Range::new(SINCE + number * DAY, SINCE + (number + 1) * DAY)
-}
-
-fn days(from: i64, to: i64) -> Range {
-    Range::new(SINCE + from * DAY, SINCE + to * DAY)
-}
-
-/// A feed of minutes that begins on this day, with these days settled.
+/// A feed with buckets of one minute that begins on this day, with these days settled.
 fn known(name: &str, since: i64, settled: Option<(i64, i64)>) -> (String, FeedState) {
     let mut state = state(|input| {
         name.clone_into(&mut input.name);
@@ -43,15 +35,15 @@ fn given(states: &[(String, FeedState)], range: Range) -> Result<Vec<FeedShare>>
 /// Days, as numbers from the first one.
 type Days = Vec<(i64, i64)>;
 
-/// The name of each feed, the days that it has settled, and those that it is to read.
-fn shown(shares: &[FeedShare]) -> Vec<(String, Days, Days)> {
-    let in_days = |ranges: &Ranges| {
+/// The name of each feed, its settled days, and the days that it must read.
+fn in_days(shares: &[FeedShare]) -> Vec<(String, Days, Days)> {
+    let numbers = |ranges: &Ranges| {
         ranges.iter().map(|one| ((one.start - SINCE) / DAY, (one.end - SINCE) / DAY)).collect()
     };
-    let shown = |share: &FeedShare| {
-        (share.name().to_owned(), in_days(&share.settled), in_days(&share.missing))
+    let row = |share: &FeedShare| {
+        (share.name().to_owned(), numbers(&share.settled), numbers(&share.missing))
     };
-    shares.iter().map(shown).collect()
+    shares.iter().map(row).collect()
 }
 
 const OWN: &str = "data interval=1m";
@@ -59,41 +51,41 @@ const OWN: &str = "data interval=1m";
 #[test]
 fn an_empty_store_gets_a_feed_for_the_range() {
     let shares = given(&[], days(3, 5)).expect("shares");
-    assert_eq!(shown(&shares), [(OWN.to_owned(), vec![], vec![(3, 5)])]);
+    assert_eq!(in_days(&shares), [(OWN.to_owned(), vec![], vec![(3, 5)])]);
     let input = shares[0].state.feed().input();
     assert_eq!((input.since, input.settle_lag), (day(3).instants().0, seconds(600)));
     assert!(!shares[0].is_redefined);
 }
 
 #[test]
-fn a_read_that_reads_once_takes_what_is_not_settled() {
+fn a_single_read_accepts_unsettled_data() {
     let query = minutes();
     let once = |range| Asked { reads_once: true, settle_lag: seconds(0), ..asked(&query, range) };
     let (_, mut state) = super::shares::known(OWN, 0, None);
-    // Read at its end, so that it is not settled.
+    // Read at its end, and therefore not settled.
     state.coverage.cover(days(0, 2), day(2).start);
     let states = [(OWN.to_owned(), state)];
     let known = shares(&states, &once(days(0, 3))).expect("shares");
-    assert_eq!(shown(&known), [(OWN.to_owned(), vec![(0, 2)], vec![(2, 3)])]);
-    // A new feed reads the whole range as one chain.
+    assert_eq!(in_days(&known), [(OWN.to_owned(), vec![(0, 2)], vec![(2, 3)])]);
+    // A new feed reads the whole range in one chain.
     let new = shares(&[], &once(days(0, 30))).expect("shares");
     let window = i64::try_from(new[0].state.feed().input().window.as_secs()).expect("a width");
-    let first = |at: i64| at.div_euclid(window);
+    let first = |second: i64| second.div_euclid(window);
     assert_eq!(first(day(0).start), first(day(30).start - 1));
 }
 
 #[test]
-fn what_a_feed_has_settled_is_not_read_and_the_rest_is_read_by_it() {
+fn a_feed_reads_only_its_unsettled_ranges() {
     let states = [known("mine", 0, Some((1, 3)))];
     let shares = given(&states, days(2, 6)).expect("shares");
-    assert_eq!(shown(&shares), [("mine".to_owned(), vec![(2, 3)], vec![(3, 6)])]);
+    assert_eq!(in_days(&shares), [("mine".to_owned(), vec![(2, 3)], vec![(3, 6)])]);
     assert!(!shares[0].is_redefined);
     let shares = given(&states, days(1, 3)).expect("shares");
-    assert_eq!(shown(&shares), [("mine".to_owned(), vec![(1, 3)], vec![])]);
+    assert_eq!(in_days(&shares), [("mine".to_owned(), vec![(1, 3)], vec![])]);
 }
 
 #[test]
-fn what_one_feed_has_settled_no_other_one_reads() {
+fn settled_ranges_are_read_by_no_feed() {
     let states = [
         known(OWN, 0, Some((0, 4))),
         known("late", 4, Some((4, 6))),
@@ -101,35 +93,35 @@ fn what_one_feed_has_settled_no_other_one_reads() {
     ];
     let expected =
         [("more".to_owned(), vec![(4, 8)], vec![(8, 9)]), (OWN.to_owned(), vec![(0, 4)], vec![])];
-    assert_eq!(shown(&given(&states, days(0, 9)).expect("shares")), expected);
+    assert_eq!(in_days(&given(&states, days(0, 9)).expect("shares")), expected);
 }
 
 #[test]
-fn a_feed_that_begins_too_late_reads_what_it_can_and_a_feed_for_reads_the_rest() {
+fn a_feed_for_reads_covers_earlier_ranges() {
     let states = [known("late", 4, Some((5, 6)))];
     let expected = [
         ("late".to_owned(), vec![(5, 6)], vec![(4, 5), (6, 7)]),
         (OWN.to_owned(), vec![], vec![(2, 4)]),
     ];
-    assert_eq!(shown(&given(&states, days(2, 7)).expect("shares")), expected);
+    assert_eq!(in_days(&given(&states, days(2, 7)).expect("shares")), expected);
 }
 
 #[test]
-fn a_feed_reads_only_what_it_continues_or_lacks() {
+fn a_feed_reads_gaps_and_adjoining_ranges() {
     let mut states = [known("mine", 0, Some((0, 3)))];
     states[0].1.coverage.cover(day(4), day(9).start);
-    // The third day is a gap that it has, what lies after the fifth would be a new one.
+    // The third day is an existing gap. A range after the fifth day would be a new one.
     let expected = [
         ("mine".to_owned(), vec![(2, 3), (4, 5)], vec![(3, 4), (5, 6)]),
         (OWN.to_owned(), vec![], vec![]),
     ];
-    assert_eq!(shown(&given(&states, days(2, 6)).expect("shares")), expected[..1]);
+    assert_eq!(in_days(&given(&states, days(2, 6)).expect("shares")), expected[..1]);
     let apart = given(&states, days(6, 8)).expect("shares");
-    assert_eq!(shown(&apart), [(OWN.to_owned(), vec![], vec![(6, 8)])]);
+    assert_eq!(in_days(&apart), [(OWN.to_owned(), vec![], vec![(6, 8)])]);
 }
 
 #[test]
-fn the_feed_for_reads_never_has_the_name_of_a_feed_for_other_points() {
+fn the_feed_for_reads_has_a_unique_name() {
     let mut other = known(OWN, 0, Some((0, 9)));
     other.1 = {
         let input = FeedInput { line: Some("L1".to_owned()), ..other.1.feed().input().clone() };
@@ -140,7 +132,7 @@ fn the_feed_for_reads_never_has_the_name_of_a_feed_for_other_points() {
         let first = given(&states, days(0, 2)).expect("shares");
         assert_ne!(first[0].name(), OWN);
         assert!(first[0].name().starts_with(OWN));
-        // It is found again.
+        // The next read finds it.
         let again = [states, vec![(first[0].name().to_owned(), first[0].state.clone())]].concat();
         let second = given(&again, days(0, 3)).expect("shares");
         assert_eq!((second.len(), second[0].name()), (1, first[0].name()));
@@ -148,28 +140,28 @@ fn the_feed_for_reads_never_has_the_name_of_a_feed_for_other_points() {
 }
 
 #[test]
-fn the_feed_for_reads_begins_earlier_when_it_is_asked_for_that_and_keeps_what_it_has() {
+fn the_feed_for_reads_can_begin_earlier() {
     let mut states = [known(OWN, 4, Some((4, 6)))];
     let chain = UnfinishedChain { pages: 1, ..UnfinishedChain::new(day(7), Why::Reread, 1) };
     states[0].1.keep_chain(chain.clone());
     let shares = given(&states, days(2, 8)).expect("shares");
-    assert_eq!(shown(&shares), [(OWN.to_owned(), vec![(4, 6)], vec![(2, 4), (6, 8)])]);
+    assert_eq!(in_days(&shares), [(OWN.to_owned(), vec![(4, 6)], vec![(2, 4), (6, 8)])]);
     let state = &shares[0].state;
     assert_eq!(state.kept().since(), day(2).start);
     assert_eq!((&state.coverage, &state.chains), (&states[0].1.coverage, &vec![chain]));
     assert!(shares[0].is_redefined);
 
-    states[0].1 = states[0].1.forget(day(5).instants().0).expect("a time that was read");
-    let error = given(&states, days(2, 8)).expect_err("it may not be bought again");
+    states[0].1 = states[0].1.forget(day(5).instants().0).expect("a read time");
+    let error = given(&states, days(2, 8)).expect_err("forgotten");
     assert!(error.to_string().contains("store.forget()"), "{error}");
-    assert_eq!(shown(&given(&states, days(5, 8)).expect("shares"))[0].2, [(6, 8)]);
+    assert_eq!(in_days(&given(&states, days(5, 8)).expect("shares"))[0].2, [(6, 8)]);
 }
 
 /// The page size of each feed, and whether it is redefined.
 type Sizes = Vec<(Option<u32>, bool)>;
 
 #[test]
-fn the_feed_for_reads_asks_for_pages_of_the_size_that_was_given_last() {
+fn the_feed_for_reads_adopts_the_page_size() {
     let mut states = [known(OWN, 0, Some((0, 2))), known("mine", 6, None)];
     let size = |states: &[(String, FeedState)], range, page_size| {
         let query = Query::new(QueryInput { page_size, ..minutes().input().clone() });
@@ -188,14 +180,14 @@ fn the_feed_for_reads_asks_for_pages_of_the_size_that_was_given_last() {
         let sizes: Sizes = size(&states, range, page_size);
         assert_eq!(sizes, expected, "{page_size:?}");
     }
-    // Chains that have begun go on with the pages that they began with.
+    // Unfinished chains keep their page size.
     states[0].1.keep_chain(unfinished);
     let sizes: Sizes = size(&states, days(1, 3), Some(9));
     assert_eq!(sizes, [(None, false)]);
 }
 
 #[test]
-fn pages_of_another_size_have_the_same_points_and_other_parameters_have_not() {
+fn only_the_page_size_may_differ() {
     let states = [known("mine", 0, Some((0, 9)))];
     for (change, is_same) in [
         ((|input| input.page_size = Some(7)) as fn(&mut QueryInput), true),
@@ -218,7 +210,7 @@ fn pages_of_another_size_have_the_same_points_and_other_parameters_have_not() {
 }
 
 #[test]
-fn the_feed_for_reads_has_a_name_that_any_parameters_allow() {
+fn any_parameters_give_a_valid_name() {
     let name = |input: QueryInput| {
         let query = Query::new(input).expect("a query");
         let shares = shares(&[], &asked(&query, day(0))).expect("shares");
@@ -248,7 +240,7 @@ fn a_range_without_a_start_is_refused() {
     assert!(error.to_string().contains("start=None"), "{error}");
 }
 
-/// The plan for these ranges alone.
+/// The plan for only these ranges.
 fn planned_within(state: &FeedState, only: Range, now: i64) -> Vec<(Why, Range)> {
     let (none, only) = (Ranges::none(), Only { ranges: only.into(), ..Only::default() });
     let known = FeedRun::new(state.clone(), Some(only));
@@ -257,9 +249,9 @@ fn planned_within(state: &FeedState, only: Range, now: i64) -> Vec<(Why, Range)>
 }
 
 #[test]
-fn of_ranges_that_are_asked_for_only_what_is_not_settled_is_read() {
+fn only_unsettled_requested_ranges_are_read() {
     let mut state = state(|_| {});
-    // Day 0 is due to be read again, day 1 is settled, day 3 was never read: none of it is asked for.
+    // Day 0 is due, day 1 is settled, day 3 is unread. None of them is requested.
     state.coverage.cover(day(0), day(0).end);
     state.coverage.cover(day(1), day(8).start);
     let now = day(9).start;
@@ -268,7 +260,7 @@ fn of_ranges_that_are_asked_for_only_what_is_not_settled_is_read() {
     let half = Range::new(day(1).start, day(2).start + HOUR + 1);
     let rest = Range::new(day(2).start, day(2).start + HOUR + MINUTE);
     assert_eq!(planned_within(&state, half, now), [(Why::Reread, rest)], "whole buckets");
-    // What lies within the settle lag, or ahead, is one chain, however long it is.
+    // The range within the settle lag or in the future is one chain of any length.
     let horizon = now - 5 * MINUTE;
     let behind = Range::new(horizon - HOUR, horizon);
     let ahead = Range::new(horizon, now + 90 * DAY);
@@ -277,7 +269,7 @@ fn of_ranges_that_are_asked_for_only_what_is_not_settled_is_read() {
 }
 
 #[test]
-fn an_unfinished_chain_is_resumed_where_it_is_as_good_as_a_new_one() {
+fn an_unfinished_chain_is_resumed_if_recent_enough() {
     let now = day(9).start;
     let chain = |range, began| UnfinishedChain {
         began: Some(began),
@@ -290,14 +282,14 @@ fn an_unfinished_chain_is_resumed_where_it_is_as_good_as_a_new_one() {
     for (range, began, resumed) in [
         (morning, now - HOUR, Why::Resume),
         (morning, now - HOUR - 1, Why::Reread),
-        // It began when the lateness of its day was over.
+        // It began after the lateness of its day.
         (day(5), day(7).start, Why::Resume),
         (day(5), day(7).start - 1, Why::Reread),
     ] {
         state.chains = vec![chain(range, began)];
         assert_eq!(planned_within(&state, range, now), [(resumed, range)]);
     }
-    // One that began with what asks for it is resumed, however long ago that was.
+    // A chain of the same request is resumed at any age.
     let began = now - 9 * HOUR;
     let range = Range::new(day(8).start, day(8).start + HOUR);
     state.chains = vec![chain(range, began)];
@@ -306,7 +298,7 @@ fn an_unfinished_chain_is_resumed_where_it_is_as_good_as_a_new_one() {
     let known = FeedRun::new(state.clone(), Some(only));
     let terms = PlanTerms { now, until: None, reread: &none, clock: Some(now) };
     assert_eq!(steps(&[known], &terms)[0].why, Why::Resume);
-    // What it brought of the settle lag at its beginning may lack points.
+    // The range within the settle lag at its beginning may lack points.
     let last = Range::new(now - 3 * HOUR, now - 2 * HOUR);
     for (began, resumed) in
         [(last.end + 5 * MINUTE, Why::Resume), (last.end + 5 * MINUTE - 1, Why::Reread)]
@@ -314,7 +306,7 @@ fn an_unfinished_chain_is_resumed_where_it_is_as_good_as_a_new_one() {
         state.chains = vec![chain(last, began)];
         assert_eq!(planned_within(&state, last, began + HOUR), [(resumed, last)]);
     }
-    // A chain over more than what is asked for is left to others.
+    // A chain beyond the requested range is not resumed.
     state.chains = vec![chain(days(4, 6), day(8).start)];
     assert_eq!(planned_within(&state, day(5), now), [(Why::Reread, day(5))]);
     state.chains[0].why = Why::Audit;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::super::coverage::WindowState;
 use super::*;
 
-/// How often each hour since the beginning was read, by class.
+/// The number of reads of each hour since the beginning, by class.
 fn counts(history: &[PlanStep], hours: i64, why: &[Why]) -> Vec<usize> {
     let mut counts = vec![0; usize::try_from(hours).expect("a small number")];
     for step in history.iter().filter(|step| why.contains(&step.why)) {
@@ -19,7 +19,7 @@ fn counts(history: &[PlanStep], hours: i64, why: &[Why]) -> Vec<usize> {
 }
 
 #[test]
-fn a_year_of_hourly_runs_reads_each_hour_three_times_and_settles_each_day_once() {
+fn a_year_of_hourly_runs_settles_each_day_once() {
     let mut state = state(|input| input.settle_lag = Duration::ZERO);
     let mut history = Vec::new();
     for hour in 1..=365 * 24 {
@@ -27,7 +27,7 @@ fn a_year_of_hourly_runs_reads_each_hour_three_times_and_settles_each_day_once()
     }
     let all = [Why::Recent, Why::Settle, Why::Backfill, Why::Reread];
     let settled_hours = (365 - 1) * 24;
-    // Each hour is read fresh, once more as overlap, and once to settle.
+    // Each hour is read as fresh data, as overlap, and to settle it.
     assert!(counts(&history, settled_hours, &all).iter().all(|count| *count == 3));
     assert!(counts(&history, settled_hours, &[Why::Settle]).iter().all(|count| *count == 1));
     assert_eq!(history.iter().filter(|step| step.why == Why::Settle).count(), 364);
@@ -36,7 +36,7 @@ fn a_year_of_hourly_runs_reads_each_hour_three_times_and_settles_each_day_once()
 }
 
 #[test]
-fn the_coverage_of_a_feed_that_is_read_every_minute_stays_bounded() {
+fn the_coverage_of_frequent_reads_stays_small() {
     let mut state = state(|input| input.lateness = seconds(7 * DAY));
     let mut now = SINCE + DAY;
     run(&mut state, now);
@@ -54,14 +54,14 @@ fn the_coverage_of_a_feed_that_is_read_every_minute_stays_bounded() {
     assert!(settled.contains(state.feed().range_to(now - 8 * DAY)));
 }
 
-/// Any feed: various windows, overlaps, latenesses, settle lags and bucket widths.
+/// Feeds with various windows, overlaps, latenesses, settle lags and bucket widths.
 fn any_state() -> impl Strategy<Value = FeedState> {
     let window = prop_oneof![Just(HOUR), Just(6 * HOUR), Just(DAY), Just(2 * DAY)];
     let width = prop_oneof![Just(None), Just(Some(60_u32)), Just(Some(420)), Just(Some(3_600))];
     (window, width, 0..3 * HOUR, 0..3 * DAY, 0..HOUR, 0..DAY).prop_map(
         |(window, width, overlap, lateness, lag, since)| {
             state(|input| {
-                input.since = Timestamp::from_second(SINCE + since).expect("a timestamp");
+                input.since = instant(SINCE + since);
                 input.window = seconds(window);
                 input.interval_seconds = width;
                 input.overlap = seconds(overlap);
@@ -91,7 +91,7 @@ proptest! {
     #![proptest_config(crate::campaign::cases(200))]
 
     #[test]
-    fn a_run_leaves_no_gap_and_nothing_to_do(
+    fn a_run_leaves_no_gap(
         mut state in any_state(),
         pauses in proptest::collection::vec(1..4 * DAY, 1..12),
     ) {
@@ -113,11 +113,11 @@ proptest! {
     }
 
     #[test]
-    fn after_its_lateness_everything_is_settled_whatever_runs_came_before(
+    fn everything_is_settled_after_its_lateness(
         mut state in any_state(),
         runs in proptest::collection::vec((1..2 * DAY, 0..6_usize), 1..12),
     ) {
-        // Runs that stop after a few chains, as when the allowance is spent.
+        // Runs stop after a few chains, as with a used-up allowance.
         let mut now = SINCE;
         for (pause, chains) in runs {
             now += pause;
@@ -136,7 +136,7 @@ proptest! {
     }
 
     #[test]
-    fn rereading_is_bounded_by_the_overlap_and_one_settling_read(
+    fn rereads_are_limited(
         mut state in any_state(),
         period in HOUR..DAY,
         runs in 1..60_i64,
@@ -145,12 +145,12 @@ proptest! {
         for number in 1..=runs {
             history.extend(run(&mut state, SINCE + DAY + number * period));
         }
-        // Each time that the end of the reads advances, it advances by at least this much.
+        // The end of the reads advances in steps of at least this length.
         let (overlap, width) = (state.feed().overlap(), state.feed().width());
         let advance = super::super::ranges::floor(period, width).max(width);
-        let bound = 1 + overlap.div_ceil_of(advance) + 1;
+        let bound = 1 + (overlap + advance - 1) / advance + 1;
         let hours = (DAY + runs * period) / HOUR;
-        // Instants are counted, not hours: two chains may meet within an hour.
+        // This counts instants instead of hours, because two chains may meet within an hour.
         for minute in 0..hours * 6 {
             let at = SINCE + minute * 10 * MINUTE;
             let count = history.iter().filter(|step| step.range.start <= at && at < step.range.end);
@@ -160,13 +160,13 @@ proptest! {
     }
 
     #[test]
-    fn s9_a_clock_that_is_a_day_wrong_leaves_no_gap(
+    fn s9_a_wrong_clock_leaves_no_gap(
         mut state in any_state(),
         wrong in prop_oneof![Just(-DAY), Just(DAY), -DAY..DAY],
         pauses in proptest::collection::vec(1..DAY, 2..8),
         wrong_run in 0..8_usize,
     ) {
-        // One run is planned by a wrong clock; its chains cover ranges by the service's time.
+        // One run is planned by a wrong clock. Its chains cover ranges by the service's time.
         let mut now = SINCE + DAY;
         for (number, pause) in pauses.iter().enumerate() {
             now += pause;
@@ -185,7 +185,7 @@ proptest! {
     }
 
     #[test]
-    fn only_a_chain_that_began_late_enough_settles(
+    fn only_late_chains_settle(
         mut state in any_state(),
         reads in proptest::collection::vec((0..5 * DAY, 1..2 * DAY, 0..8 * DAY), 1..10),
     ) {
@@ -210,7 +210,7 @@ proptest! {
     }
 
     #[test]
-    fn a_run_planned_for_the_future_ends_and_covers_nothing_of_it(
+    fn a_run_never_covers_the_future(
         mut state in any_state(),
         ahead in 0..30 * DAY,
     ) {
@@ -218,15 +218,5 @@ proptest! {
         run(&mut state, now);
         run_of(&mut state, now + ahead, now);
         prop_assert_eq!(state.coverage.covered(), Ranges::from(to_horizon(&state, now)));
-    }
-}
-
-trait DivCeil {
-    fn div_ceil_of(self, by: i64) -> i64;
-}
-
-impl DivCeil for i64 {
-    fn div_ceil_of(self, by: i64) -> i64 {
-        (self + by - 1) / by
     }
 }

@@ -1,8 +1,8 @@
-//! The states that a target stores.
+//! The encoded states of feeds.
 
 use super::super::coverage::WindowState;
 use super::*;
-use crate::error::Kind;
+use crate::error::{Kind, Result};
 
 fn full() -> FeedState {
     let mut state = state(|input| {
@@ -11,37 +11,46 @@ fn full() -> FeedState {
         input.page_size = Some(500);
     });
     run(&mut state, SINCE + 3 * DAY);
-    let range = Range::new(SINCE + 3 * DAY, SINCE + 4 * DAY);
     let bookmark = Some("secret-cursor".to_owned());
     let began = Some(SINCE + 4 * DAY);
-    state.keep_chain(UnfinishedChain {
-        began,
-        bookmark,
-        ..UnfinishedChain::new(range, Why::Recent, 1)
-    });
+    let chain = UnfinishedChain::new(day(3), Why::Recent, 1);
+    state.keep_chain(UnfinishedChain { began, bookmark, ..chain });
     state.give_up(&UnfinishedChain { pages: 7, ..abandoned() }, Some((SINCE, Kind::EndlessChain)));
     state.next_sequence = 17;
     state
 }
 
+fn json(state: &FeedState) -> serde_json::Value {
+    let bytes = state.to_bytes();
+    let text = std::str::from_utf8(&bytes).expect("text");
+    serde_json::from_str(text.lines().next().expect("a line")).expect("JSON")
+}
+
+/// Decodes a state with a valid checksum.
+fn decoded(value: &serde_json::Value) -> Result<FeedState> {
+    let line = value.to_string();
+    let text = format!("{line}\ncrc32 {:08x}\n", libdeflater::crc32(line.as_bytes()));
+    FeedState::from_bytes(text.as_bytes())
+}
+
 fn abandoned() -> UnfinishedChain {
-    UnfinishedChain::new(Range::new(SINCE + 4 * DAY, SINCE + 5 * DAY), Why::Backfill, 0)
+    UnfinishedChain::new(day(4), Why::Backfill, 0)
 }
 
 #[test]
-fn s17_a_chain_that_is_given_up_stays_begun_until_another_has_read_its_range() {
+fn s17_an_abandoned_chain_stays_begun_until_read() {
     let mut state = state(|_| {});
     let chain = UnfinishedChain { pages: 2, began: Some(SINCE + 5 * DAY), ..abandoned() };
     state.keep_chain(chain.clone());
-    // Another window, and a chain that begins again.
+    // Another window, and a restarted chain.
     let feed = Feed::new(FeedInput { window: seconds(6 * HOUR), ..state.feed().input().clone() });
     let mut redefined = state.redefine(&feed.expect("a feed")).expect("a window may change");
     assert_eq!((redefined.unfinished_chains(), redefined.begun()), (0, chain.range().into()));
     state.keep_chain(chain.restarted(1).expect("once"));
     assert_eq!(state.begun(), chain.range().into());
-    // A chain that is dropped because its range is due.
+    // A chain is dropped because its range is due.
     let mut due = UnfinishedChain { began: Some(SINCE + 4 * DAY), ..chain.clone() };
-    due.bookmark = Some("of the old chain".to_owned());
+    due.bookmark = Some("old bookmark".to_owned());
     state.keep_chain(due);
     state.drop_superseded(SINCE + 9 * DAY);
     assert_eq!((state.unfinished_chains(), state.begun()), (0, chain.range().into()));
@@ -52,9 +61,9 @@ fn s17_a_chain_that_is_given_up_stays_begun_until_another_has_read_its_range() {
 }
 
 #[test]
-fn a_state_without_cursors_begins_its_chains_again() {
+fn a_state_without_cursors_restarts_its_chains() {
     let state = full();
-    let unfinished = Range::new(SINCE + 3 * DAY, SINCE + 4 * DAY);
+    let unfinished = day(3);
     assert!(String::from_utf8_lossy(&state.to_bytes()).contains("secret-cursor"));
     let without = state.clone().without_cursors();
     let bytes = without.to_bytes();
@@ -80,46 +89,28 @@ fn a_state_is_the_same_after_encoding_and_decoding() {
 }
 
 #[test]
-fn s15_a_state_with_more_members_is_read() {
-    let bytes = full().to_bytes();
-    let text = std::str::from_utf8(&bytes).expect("text");
-    let value: serde_json::Value =
-        serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
-    let sealed = |value: &serde_json::Value| {
-        let line = value.to_string();
-        let text = format!("{line}\ncrc32 {:08x}\n", libdeflater::crc32(line.as_bytes()));
-        FeedState::from_bytes(text.as_bytes()).expect("a state")
-    };
-    // What a later version may add.
-    let mut more = value;
+fn s15_a_state_with_unknown_members_is_read() {
+    let mut more = json(&full());
     for place in ["", "/chains/0", "/given_up/0", "/density", "/feed"] {
         more.pointer_mut(place).expect(place)["later"] = serde_json::json!([1]);
     }
-    assert_eq!(sealed(&more), full());
+    assert_eq!(decoded(&more).expect("a state"), full());
 }
 
 #[test]
 fn s7_a_forged_count_in_a_state_is_refused() {
-    let bytes = full().to_bytes();
-    let text = std::str::from_utf8(&bytes).expect("text");
-    let line = text.lines().next().expect("a line");
     for place in ["/next_sequence", "/chains/0/first", "/chains/0/pages", "/chains/0/restarts"] {
-        let mut value: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let mut value = json(&full());
         let forged = if place.ends_with("restarts") { u32::MAX.into() } else { u64::MAX };
         *value.pointer_mut(place).expect(place) = forged.into();
-        let line = value.to_string();
-        let sealed = format!("{line}\ncrc32 {:08x}\n", libdeflater::crc32(line.as_bytes()));
-        let error = FeedState::from_bytes(sealed.as_bytes()).expect_err(place);
+        let error = decoded(&value).expect_err(place);
         assert_eq!(error.kind(), Kind::StoreCorrupt, "{place}");
     }
 }
 
 #[test]
 fn s7_a_forged_coverage_in_a_state_is_refused() {
-    let bytes = full().to_bytes();
-    let text = std::str::from_utf8(&bytes).expect("text");
-    let mut value: serde_json::Value =
-        serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
+    let mut value = json(&full());
     for (coverage, is_valid) in [
         (serde_json::json!([[0, 10, 1], [10, 15, 2], [20, 21, 1]]), true),
         (serde_json::json!([[0, 10, 1], [9, 15, 2]]), false),
@@ -128,9 +119,7 @@ fn s7_a_forged_coverage_in_a_state_is_refused() {
         (serde_json::json!([[6, 5, 1], [20, 21, 1]]), false),
     ] {
         value["coverage"] = coverage;
-        let line = value.to_string();
-        let sealed = format!("{line}\ncrc32 {:08x}\n", libdeflater::crc32(line.as_bytes()));
-        let outcome = FeedState::from_bytes(sealed.as_bytes()).map_err(|error| error.kind());
+        let outcome = decoded(&value).map_err(|error| error.kind());
         assert_eq!(outcome.is_ok(), is_valid, "{}", value["coverage"]);
         assert!(is_valid || outcome == Err(Kind::StoreCorrupt));
     }
@@ -140,7 +129,7 @@ fn s7_a_forged_coverage_in_a_state_is_refused() {
 fn the_debug_text_of_a_state_contains_no_cursor() {
     let text = format!("{:?}", full());
     assert!(!text.contains("secret-cursor"), "{text}");
-    // A chain is shown by its class, its range and its pages.
+    // A chain displays its class, its range and its pages.
     let chain = "Recent 2024-10-07T00:00:00Z to 2024-10-08T00:00:00Z after 0 pages";
     assert!(text.contains(chain), "{text}");
 }
@@ -160,23 +149,22 @@ fn s7_every_flipped_bit_of_a_state_is_detected() {
 }
 
 #[test]
-fn s8_a_state_of_another_version_names_its_siteline() {
-    let decoded = |version: u64| {
-        let line = format!(r#"{{"version":{version},"made_by":"9.1.0","more":true}}"#);
-        let bytes = format!("{line}\ncrc32 {:08x}\n", libdeflater::crc32(line.as_bytes()));
-        FeedState::from_bytes(bytes.as_bytes()).expect_err("another version")
+fn s8_another_state_version_names_its_siteline() {
+    let error = |version: u64| {
+        let value = serde_json::json!({"version": version, "made_by": "9.1.0", "more": true});
+        decoded(&value).expect_err("another version")
     };
-    for (version, next_step) in [(3, "upgrade it"), (1, "Sync into a new store")] {
-        let error = decoded(version);
+    for (version, next_step) in [(3, "Upgrade siteline"), (1, "Sync into a new store")] {
+        let error = error(version);
         assert_eq!(error.kind(), Kind::StoreError);
         let text = error.to_string();
         assert!(text.contains("made by siteline 9.1.0") && text.contains(next_step), "{text}");
     }
-    assert_eq!(decoded(0).kind(), Kind::StoreCorrupt);
+    assert_eq!(error(0).kind(), Kind::StoreCorrupt);
 }
 
 #[test]
-fn a_changed_feed_is_refused_and_the_error_names_the_differences() {
+fn a_changed_feed_is_rejected_with_its_differences() {
     let state = full();
     state.check(state.feed(), "http://127.0.0.1:1").expect("the same");
     let changed = |change: fn(&mut FeedInput)| {
@@ -206,7 +194,7 @@ fn a_changed_feed_is_refused_and_the_error_names_the_differences() {
         |input| input.line = Some("L1".to_owned()),
         |input| input.filters.clear(),
         |input| input.interval_seconds = Some(120),
-        |input| input.since = Timestamp::from_second(SINCE + DAY).expect("a timestamp"),
+        |input| input.since = instant(SINCE + DAY),
     ];
     for change in fixed {
         let error = state.redefine(&changed(change)).expect_err("other points");
@@ -216,28 +204,27 @@ fn a_changed_feed_is_refused_and_the_error_names_the_differences() {
 }
 
 #[test]
-fn a_feed_may_begin_earlier_and_keeps_all_that_it_has() {
+fn a_feed_that_begins_earlier_keeps_its_state() {
     let mut state = state(|_| {});
-    state.coverage.cover(Range::new(SINCE, SINCE + 2 * DAY), SINCE + 9 * DAY);
-    state.keep_chain(UnfinishedChain::new(Range::new(SINCE, SINCE + DAY), Why::Backfill, 1));
-    let since = Timestamp::from_second(SINCE - 3 * DAY).expect("a timestamp");
+    state.coverage.cover(days(0, 2), SINCE + 9 * DAY);
+    state.keep_chain(UnfinishedChain::new(day(0), Why::Backfill, 1));
+    let since = instant(SINCE - 3 * DAY);
     let earlier = Feed::new(FeedInput { since, ..state.feed().input().clone() }).expect("a feed");
     let redefined = state.redefine(&earlier).expect("it may begin earlier");
     assert_eq!(redefined.feed(), &earlier);
     assert_eq!((redefined.coverage(), &redefined.chains), (state.coverage(), &state.chains));
     assert_eq!((redefined.settled_through(), redefined.forgotten().is_empty()), (None, true));
-    assert!(redefined.redefine(state.feed()).is_err(), "not later: forget() does that");
+    assert!(redefined.redefine(state.feed()).is_err(), "a later beginning");
     let error = state.check(&earlier, "http://127.0.0.1:1").expect_err("changed");
     assert!(error.to_string().contains("store.redefine(feed)"), "{error}");
 
-    let day = Timestamp::from_second(SINCE + DAY).expect("a timestamp");
-    let forgotten = state.forget(day).expect("a time that was read");
-    let error = forgotten.redefine(&earlier).expect_err("its beginning is gone for good");
+    let forgotten = state.forget(instant(SINCE + DAY)).expect("a read time");
+    let error = forgotten.redefine(&earlier).expect_err("forgotten");
     assert_eq!(error.kind(), Kind::FeedChanged);
 }
 
 #[test]
-fn what_is_known_of_pages_is_kept_unless_their_size_changes() {
+fn page_estimates_are_kept_for_one_page_size() {
     let mut state = state(|input| input.page_size = Some(100));
     state.density.learn(HOUR, 4, 400, 100);
     let pages = |page_size| {
@@ -247,25 +234,23 @@ fn what_is_known_of_pages_is_kept_unless_their_size_changes() {
         redefined.density.pages(2 * HOUR)
     };
     assert_eq!(pages(Some(100)), Some(8));
-    assert_eq!(pages(Some(200)), None, "not known yet");
+    assert_eq!(pages(Some(200)), None, "no estimate yet");
 }
 
 #[test]
-fn only_an_audit_of_what_is_settled_can_unsettle_it() {
+fn only_audits_unsettle_settled_ranges() {
     let mut state = state(|_| {});
-    state.coverage.cover(Range::new(SINCE, SINCE + DAY), SINCE + 9 * DAY);
-    state.coverage.cover(Range::new(SINCE + DAY, SINCE + 2 * DAY), SINCE + 2 * DAY);
-    let audits = |why, from: i64| {
-        let range = Range::new(SINCE + from * HOUR, SINCE + (from + 2) * HOUR);
-        state.audits_settled(&UnfinishedChain::new(range, why, 0))
-    };
+    state.coverage.cover(day(0), SINCE + 9 * DAY);
+    state.coverage.cover(day(1), SINCE + 2 * DAY);
+    let audits =
+        |why, from: i64| state.audits_settled(&UnfinishedChain::new(hours(from, from + 2), why, 0));
     assert!(audits(Why::Audit, 22) && audits(Why::Audit, 23));
     assert!(!audits(Why::Audit, 24), "it may still change");
     assert!(!audits(Why::Reread, 22));
 }
 
 #[test]
-fn a_feed_is_read_through_from_its_beginning_alone() {
+fn read_through_starts_at_the_feeds_beginning() {
     let through = |ranges: &[(i64, i64)]| {
         let mut state = state(|_| {});
         for (start, end) in ranges {
@@ -276,11 +261,11 @@ fn a_feed_is_read_through_from_its_beginning_alone() {
     assert_eq!(through(&[(0, 10), (10, 30), (40, 50)]), Some(30));
     assert_eq!(through(&[(-10, 5), (40, 50)]), Some(5));
     assert_eq!(through(&[(1, 10)]), None);
-    assert_eq!(through(&[(-10, 0), (1, 10)]), None, "what was read before it does not count");
+    assert_eq!(through(&[(-10, 0), (1, 10)]), None, "earlier reads do not count");
 }
 
 #[test]
-fn the_newest_chain_that_read_an_instant_counts() {
+fn the_newest_read_of_an_instant_counts() {
     let mut coverage = super::super::coverage::Coverage::default();
     coverage.cover(Range::new(0, 100), 5);
     coverage.cover(Range::new(20, 60), 9);
@@ -293,18 +278,16 @@ fn the_newest_chain_that_read_an_instant_counts() {
 }
 
 #[test]
-fn windows_have_no_gaps_and_each_part_has_one_state() {
+fn windows_have_no_gaps() {
     let mut state = state(|input| input.settle_lag = Duration::ZERO);
-    let at = |hour: i64| SINCE + hour * HOUR;
     for (from, to, read_at) in [(0, 24, 48), (24, 40, 41), (40, 44, 45), (60, 72, 73)] {
-        state.coverage.cover(Range::new(at(from), at(to)), at(read_at));
+        state.coverage.cover(hours(from, to), SINCE + read_at * HOUR);
     }
-    let now = Timestamp::from_second(at(74)).expect("a timestamp");
-    let hours = |at: Timestamp| (at.as_second() - SINCE) / HOUR;
+    let hour = |time: Timestamp| (time.as_second() - SINCE) / HOUR;
     let seen: Vec<_> = state
-        .windows(now)
+        .windows(instant(SINCE + 74 * HOUR))
         .iter()
-        .map(|one| (hours(one.start), hours(one.end), one.state, one.read_at.map(hours)))
+        .map(|one| (hour(one.start), hour(one.end), one.state, one.read_at.map(hour)))
         .collect();
     let expected = [
         (0, 24, WindowState::Settled, Some(48)),
@@ -315,7 +298,7 @@ fn windows_have_no_gaps_and_each_part_has_one_state() {
         (72, 74, WindowState::Unread, None),
     ];
     assert_eq!(seen, expected);
-    assert_eq!(state.settled_through().map(hours), Some(24));
-    assert_eq!(state.read_through().map(hours), Some(44), "up to the gap");
-    assert_eq!(state.newest().map(hours), Some(72));
+    assert_eq!(state.settled_through().map(hour), Some(24));
+    assert_eq!(state.read_through().map(hour), Some(44), "up to the gap");
+    assert_eq!(state.newest().map(hour), Some(72));
 }

@@ -1,19 +1,16 @@
 //! Feeds in a store.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::super::Unread;
 use super::super::read::ReadSpec;
 use super::super::stored::{read_state, read_states, redefine};
 use super::*;
-use crate::data::report::PageReport;
-use crate::data::{Identity, Page, TableBuilder};
 use crate::error::Kind;
 use crate::store::{ChainRange, Delivery, Flagged, Store, Target as _, View, Watch};
 
-/// A store in a folder of its own, which is removed when its test ends.
+/// A store in its own folder, which is removed at the end of its test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -42,7 +39,7 @@ fn named(name: &str) -> FeedState {
 }
 
 #[test]
-fn the_states_of_a_store_come_with_their_names_in_order() {
+fn states_are_sorted_by_feed_name() {
     let folder = Folder::new();
     let store = folder.store();
     assert_eq!(read_states(&store).expect("a store"), []);
@@ -56,12 +53,12 @@ fn the_states_of_a_store_come_with_their_names_in_order() {
 }
 
 #[test]
-fn a_feed_of_a_store_is_redefined_unless_a_run_holds_it_or_it_asks_for_other_points() {
+fn a_locked_feed_cannot_be_redefined() {
     let folder = Folder::new();
     let store = folder.store();
     let times = feed(|input| input.overlap = seconds(2 * HOUR));
     let kind = |feed: &Feed| redefine(&store, feed).expect_err("refused").kind();
-    assert_eq!(kind(&times), Kind::StoreError, "it is not there");
+    assert_eq!(kind(&times), Kind::StoreError, "unknown");
     store.apply("feed", None, &named("feed").to_bytes()).expect("a store");
     let lock = store.lock("feed").expect("free");
     assert_eq!(kind(&times), Kind::StoreBusy);
@@ -73,32 +70,15 @@ fn a_feed_of_a_store_is_redefined_unless_a_run_holds_it_or_it_asks_for_other_poi
     assert_eq!(stored(), times);
 }
 
-/// The page with this number: one point, of the minute with this number.
-fn page(sequence: u64) -> Page {
-    let mut table = TableBuilder::new(1);
-    let minute = SINCE + i64::try_from(sequence).expect("small") * MINUTE;
-    table.push(minute * 1_000_000, [Some(1.0), None, None], None);
-    table.series(&Identity::from([Some(Arc::from("S")), None, None, None, None]));
-    let points = Arc::new(table.finish().expect("points"));
-    Page {
-        points,
-        report: PageReport::default(),
-        sequence,
-        raw: None,
-        bookmark: None,
-        is_last: false,
-    }
-}
-
 fn apply(store: &Store, sequence: u64) {
     let mut state = named("feed");
     state.next_sequence = sequence + 1;
-    let page = page(sequence);
-    let (start, end) = Range::new(SINCE, SINCE + DAY).instants();
+    let minute = i64::try_from(sequence).expect("small");
+    let (start, end) = day(0).instants();
     let chain = ChainRange { first: 1, start, end };
     let delivery = Delivery {
         batch_first: sequence,
-        page: Arc::new(page),
+        page: page(sequence, false, minute..minute + 1),
         read_at: end,
         chain,
         interval_seconds: Some(60),
@@ -108,7 +88,7 @@ fn apply(store: &Store, sequence: u64) {
 }
 
 #[test]
-fn a_snapshot_has_the_points_of_its_sequence_number_while_pages_are_written() {
+fn a_snapshot_matches_its_sequence_number() {
     let folder = Folder::new();
     let store = folder.store();
     apply(&store, 1);
@@ -132,14 +112,14 @@ fn a_snapshot_has_the_points_of_its_sequence_number_while_pages_are_written() {
 }
 
 #[test]
-fn two_connections_that_write_by_turns_know_of_each_others_feeds() {
+fn two_connections_see_each_others_feeds() {
     let folder = Folder::new();
     let stores = [folder.store(), folder.store()];
     for turn in 0..6 {
         for (number, store) in stores.iter().enumerate() {
             let name = format!("feed {turn} {number}");
             store.apply(&name, None, &named(&name).to_bytes()).expect("a new feed");
-            // The other one has written since: this feed's row is not the one that is known.
+            // The other connection has written this row since.
             store.apply("shared", None, &[turn, u8::from(number == 1)]).expect("a known feed");
         }
     }

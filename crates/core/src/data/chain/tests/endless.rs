@@ -1,8 +1,8 @@
-//! Chains that are long or have no end: P14, and where `max_pages` stops them.
+//! Endless chains (P14), and the limit of `max_pages`.
 
 use super::*;
 
-/// Replies with new cursors for ever: the points of a page follow from its number, from 0.
+/// Replies with new cursors forever. The number of a page, from 0, determines its points.
 struct Endless<P: Fn(u64) -> Vec<u64>>(P, Mutex<u64>);
 
 impl<P: Fn(u64) -> Vec<u64>> Service for Endless<P> {
@@ -19,7 +19,7 @@ impl<P: Fn(u64) -> Vec<u64>> Service for Endless<P> {
     }
 }
 
-/// Reads until the chain is found endless, at most this many pages; returns their number.
+/// Reads until the chain is found endless, up to `most` pages. Returns the number of pages.
 fn pages_until_endless(
     chain: &mut Chain,
     most: u64,
@@ -40,12 +40,12 @@ fn pages_until_endless(
 }
 
 #[test]
-fn p14_a_chain_that_brings_nothing_new_ends_at_ten_times_the_expected_pages() {
+fn p14_an_idle_chain_ends_at_ten_times_its_pages() {
     let none = |_| vec![];
     for (expected, pages) in [(None, 1_024), (Some(1), 100), (Some(60), 600)] {
         let mut chain = chain().expecting(expected, 0);
         assert_eq!(pages_until_endless(&mut chain, 9_999, none), Some(pages), "{expected:?}");
-        // The same points again and again, on pages that are cut elsewhere each time.
+        // The same points repeat, with different page breaks.
         let cycle = |number: u64| (0..7).map(|row| (number * 7 + row) % 100).collect();
         let mut chain = self::chain().expecting(expected, 0);
         let ended = pages_until_endless(&mut chain, 9_999, cycle).expect("found");
@@ -54,18 +54,18 @@ fn p14_a_chain_that_brings_nothing_new_ends_at_ten_times_the_expected_pages() {
 }
 
 #[test]
-fn p14_the_error_says_how_many_pages_were_expected_and_read() {
+fn p14_the_error_contains_expected_and_read_pages() {
     let mut chain = chain().expecting(Some(3), 0);
     assert_eq!(pages_until_endless(&mut chain, 999, |_| vec![]), Some(100));
     let text = next(&mut chain, &Script::default()).expect_err("the same again").to_string();
-    for part in ["100 pages were read (3 were expected)", "counted", "last 100", "max_pages="] {
+    for part in ["100 pages were read (3 expected)", "counted", "last 100", "max_pages="] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
 
 #[test]
-fn p14_a_chain_that_brings_new_points_is_never_cut_short() {
-    // A few points at a time, as from a service that reduces the page size.
+fn p14_a_chain_with_new_points_is_never_endless() {
+    // Few points per page, as from a service that reduces the page size.
     let mut chain = chain().expecting(Some(1), 0);
     assert_eq!(pages_until_endless(&mut chain, 3_000, |number| vec![number]), None);
     // A new point after 99 pages without one, or with old ones.
@@ -76,7 +76,7 @@ fn p14_a_chain_that_brings_new_points_is_never_cut_short() {
     }
 }
 
-/// The same chain in runs of so many pages each, until it is found endless; returns its pages.
+/// Like [`pages_until_endless`], in runs of this many pages each.
 fn pages_of_runs(run: u64, most: u64, points: impl Fn(u64) -> Vec<u64>) -> Option<u64> {
     let script = Endless(points, Mutex::new(0));
     let mut chain = chain().expecting(Some(1), 0);
@@ -96,7 +96,7 @@ fn pages_of_runs(run: u64, most: u64, points: impl Fn(u64) -> Vec<u64>) -> Optio
 }
 
 #[test]
-fn p14_the_same_page_for_ever_is_found_over_runs_of_a_few_pages_each() {
+fn p14_a_repeated_page_is_found_over_short_runs() {
     for run in [5, 30, 90] {
         let ended = pages_of_runs(run, 999, |_| vec![1, 2, 3]).expect("found");
         assert!(ended >= 151 && ended <= 151 + 100 / (run - 1) + run, "{ended} in runs of {run}");
@@ -117,7 +117,7 @@ fn p14_points_outside_the_range_are_no_new_points() {
 }
 
 #[test]
-fn p14_p2_max_pages_takes_the_place_of_the_rule() {
+fn p14_p2_max_pages_replaces_the_rule() {
     let script = Endless(|_| vec![], Mutex::new(0));
     let mut chain = Chain::new(query(), settings(), "origin", Some(2_000)).expecting(Some(1), 0);
     for _ in 0..2_000 {
@@ -127,7 +127,7 @@ fn p14_p2_max_pages_takes_the_place_of_the_rule() {
 }
 
 #[test]
-fn p14_no_page_is_prefetched_where_the_chain_may_be_found_endless() {
+fn p14_a_possibly_endless_chain_is_not_prefetched() {
     let script = Endless(|_| vec![], Mutex::new(0));
     let mut chain = chain().expecting(Some(1), 40);
     let prefetched = |chain: &Chain| chain.wire_after_next(&Cursor::new("new")).is_some();
