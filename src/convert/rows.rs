@@ -23,7 +23,7 @@ pub(crate) fn rows<'py>(
     is_named: bool,
 ) -> PyResult<Bound<'py, PyList>> {
     let width = if is_named { FIELDS } else { batch.num_columns() };
-    let columns = batch.columns()[..width].iter().map(|column| Column::new(column));
+    let columns = batch.columns()[..width].iter().map(Column::new);
     let columns: Vec<Column<'_, 'py>> = columns.collect();
     let schema = batch.schema_ref();
     let names = schema.fields().iter().map(|field| PyString::intern(py, field.name()));
@@ -61,7 +61,7 @@ pub(crate) fn rows<'py>(
 }
 
 /// `Record(…)` is a Python function that calls `tuple.__new__`.
-fn record<'py>(fields: Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+fn record(fields: Bound<'_, PyTuple>) -> PyResult<Bound<'_, PyAny>> {
     static MAKE: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
     let py = fields.py();
     let [new, class] = MAKE.get_or_try_init(py, || {
