@@ -1,4 +1,4 @@
-"""Late data: what is final, what may still change, and what to compute again."""
+"""Late data: the final days, the days that may still change, and the days to compute again."""
 
 import tempfile
 from pathlib import Path

@@ -29,6 +29,8 @@ PAGES = {
 SHOWN = ("examples/*.py", "examples/recipes/*")
 HANDED_OUT = (
     "examples/*.ipynb",
+    "examples/grafana/*",
+    "examples/prometheus/*",
     "docs/**/*.svg",
     "docs/assets/*",
     "docs/tutorials/*.py",

@@ -1,6 +1,6 @@
 """Airflow: brings the store of plant A up to date each hour.
 
-The task is skipped where the day's allowance is spent: the next run goes on. For Airflow 3; in
+If the day's allowance is spent, the task is skipped and the next run continues. For Airflow 3; in
 Airflow 2 DAG is imported from ``airflow``, and BashOperator from ``airflow.operators.bash``.
 """
 

@@ -41,7 +41,7 @@ def document_of(stdout: str) -> dict[str, Any]:
 
 @asset(retry_policy=RetryPolicy(max_retries=2, delay=300))
 def plant_a() -> MaterializeResult:
-    """Sync the store. Where the day's allowance is spent, ``complete`` is false."""
+    """Sync the store. If the day's allowance is spent, ``complete`` is false."""
     # Warnings and errors stay on stderr, which Dagster shows.
     done = subprocess.run(
         COMMAND,

@@ -18,15 +18,15 @@ COLUMNS = {
 
 
 def part(scan: siteline.Scan, is_last: bool) -> pd.DataFrame:
-    """The points of a part: where the service counts `end` in, the next one has those at it too."""
+    """The points of a part. If the service includes `end`, the next part has its points too."""
     found = scan.to_pandas()
     return found if is_last else found[found["timestamp"] < scan.query.end]
 
 
 def points(scan: siteline.Scan) -> dd.DataFrame:
-    """Nothing is requested here: without `meta` Dask would read the first day to see its columns.
+    """Request nothing: with `meta` Dask does not read the first day to find the columns.
 
-    Each part is pickled without a secret, and read by whoever computes it, each time anew.
+    Each part is pickled without a secret, and read again whenever it is computed.
     """
     columns = pd.DataFrame(columns=list(COLUMNS)).astype(COLUMNS)
     days = scan.split("1d")

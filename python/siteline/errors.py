@@ -420,7 +420,7 @@ class AuthenticationError(ServiceError):
     ...     client.discover()
     ... except siteline.errors.AuthenticationError as error:
     ...     print(error.hint.split(":")[0])
-    The service does not say which check failed
+    The service does not report which check failed
     """
 
 

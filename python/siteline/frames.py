@@ -1,4 +1,4 @@
-"""DataFrames from the core's columns, without pyarrow.
+"""DataFrames with the dtypes of the core's columns, without pyarrow.
 
 NumPy reads the core's memory. pandas 3 and later share its numbers and timestamps, and copy a
 column when it is written to; for pandas 2 they are copied once, one column after the other. pandas

@@ -1,6 +1,6 @@
 //! The only crossing between Python and the core. Waits go through [`block_on`], or [`spawn`] in asyncio;
 //! work that needs a processor goes through [`detached`]. Nothing else releases the interpreter or blocks on
-//! a future.
+//! a future. Ctrl-C is checked here.
 
 #![expect(clippy::disallowed_methods, reason = "the one crossing")]
 

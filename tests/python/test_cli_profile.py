@@ -126,7 +126,7 @@ def test_a_passphrase_command_runs_once(config, run, key, tmp_path):
         (("--base-url", "https://u:hunter2@h.example", *GIVEN[2:]), "password"),
         ((*GIVEN, "--tries", "0"), "tries"),
         ((*GIVEN, "--daily-allowance", "0"), "daily-allowance"),
-        ((*GIVEN, "--settle-lag", "soon"), "settle_lag"),
+        ((*GIVEN, "--settle-lag", "soon"), "--settle-lag"),
         ((*GIVEN, "--ca-bundle", "~/ca.pem"), "ca.pem"),
         ((*GIVEN, "--scopes", os.fsdecode(b"x\xff")), "--scopes has bytes that are not UTF-8."),
         (GIVEN[2:], "--base-url"),
@@ -143,7 +143,7 @@ def test_every_member_has_an_option(config, run):
     put(config, "[a]\nmember_of_no_profile = 1\n")
     env = {"SITELINE_CONFIG": str(config)}
     error = run_json("allowance", "--profile", "a", env=env, status=2)["error"]
-    known = re.search(r"Known are: (.*)\.", error["hint"])[1].split(", ")
+    known = re.search(r"Known members are (.*)\.", error["hint"])[1].split(", ")
     assert sorted([*MEMBERS, "filter_names", "shape"]) == sorted(known)
     shown = run("init", "--help").stdout
     assert "--daily-allowance N" in shown

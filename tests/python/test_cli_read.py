@@ -285,7 +285,7 @@ def test_relative_times_are_values(shared_sandbox, tmp_path):
         (["--agg", "mean", *QUERY], "--agg needs --resample"),
         (["-o", "out.csv", "--skip-code", "256", *QUERY], "from 0 to 255"),
         (["-o", "out.csv", "--filter", "machineId", *QUERY], "is not NAME=VALUE"),
-        (["-o", "out.csv", "--site", "S1", "--start", "2026-11-21"], "the range is empty"),
+        (["-o", "out.csv", "--site", "S1", "--start", "2026-11-21"], "The range is empty"),
     ],
 )
 def test_a_wrong_line_sends_nothing(shared_sandbox, tmp_path, arguments, said):

@@ -5,9 +5,12 @@ import gc
 import json
 import os
 import pickle
+import re
 import subprocess
+import sys
 import traceback
 from datetime import timedelta
+from pathlib import Path
 from shutil import which
 
 import pytest
@@ -191,3 +194,28 @@ def test_properties_of_a_credential_cannot_be_set(key):
         for name in names:
             with pytest.raises(AttributeError):
                 setattr(target, name, "other")
+
+
+PASSPHRASE_PROGRAMS = {
+    "pass": r"show \S+",
+    "keyring": r"get \S+ \S+",
+    "op": r"read op://\w+/\S+/\w+",
+    "az": r"keyvault secret show --vault-name \S+ --name \S+ --query value --output tsv",
+}
+
+
+@systems.MODES
+def test_documented_password_commands_work(tmp_path, monkeypatch):
+    page = (Path(__file__).parents[2] / "docs" / "credentials.md").read_text(encoding="utf-8")
+    commands = [json.loads(text) for text in re.findall(r"^\| .* \| `(\[.*\])` \|", page, re.M)]
+    assert [command[0] for command in commands] == list(PASSPHRASE_PROGRAMS)
+    for name, usage in PASSPHRASE_PROGRAMS.items():
+        check = f"re.fullmatch({usage!r}, ' '.join(sys.argv[1:]))"
+        script = (
+            f"#!{sys.executable}\nimport re, sys\nprint({PASSPHRASE!r} if {check} else 'wrong')\n"
+        )
+        (tmp_path / name).write_text(script + "print('a second line')\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for command in commands:
+        assert siteline.Credential("s", ENCRYPTED, password_command=command).kid == THUMBPRINT

@@ -2,13 +2,17 @@
 
 import os
 import random
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 from kit import systems
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / ".ci"))
@@ -176,3 +180,30 @@ def test_ci_runs_in_an_empty_environment(tmp_path):
     }
     assert done.returncode == 3
     assert not Path(home).exists()
+
+
+def test_the_conda_recipe_follows_pyproject():
+    pyproject, cargo = (
+        tomllib.loads((ROOT / name).read_text(encoding="utf-8"))
+        for name in ("pyproject.toml", "Cargo.toml")
+    )
+    text = (ROOT / ".ci" / "conda" / "meta.yaml").read_text(encoding="utf-8")
+    version = re.search(r'set version = "(.*)"', text)[1]
+    recipe = yaml.safe_load(re.sub(r"{{.*}}|{%.*%}", "", text))
+    project, needed = pyproject["project"], recipe["requirements"]
+    assert version == cargo["workspace"]["package"]["version"]
+    assert recipe["package"]["name"] == project["name"]
+    about = {name: recipe["about"][name] for name in ("summary", "license", "license_file")}
+    names = ("description", "license", "license-files")
+    assert list(about.values()) == [project[name] for name in names]
+    python = f"python {project['requires-python']}"
+    built = [line.replace("maturin", "maturin ") for line in pyproject["build-system"]["requires"]]
+    assert needed["run"] == [python]
+    assert needed["host"] == [*built, "pip", python]
+    [(command, function)] = project["scripts"].items()
+    assert recipe["build"]["entry_points"] == [f"{command} = {function}"]
+    groups = project["optional-dependencies"].values()
+    extras = [Requirement(line) for group in groups for line in group]
+    renamed = {"duckdb": "python-duckdb"}
+    limits = {f"{renamed.get(one.name, one.name)} {one.specifier}" for one in extras}
+    assert needed["run_constrained"] == sorted(limits)

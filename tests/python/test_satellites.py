@@ -40,7 +40,7 @@ ALLOWED = {
 TOGETHER = {"cli": ("_doctor",), "plots.py": ("_plots",), "spark": ("targets",)}
 OF_OTHERS = {
     *("_replace", "_fields", "_asdict"),  # named tuples
-    *("_ActionsContainer", "_SubParsersAction", "_actions"),  # argparse
+    *("_ActionsContainer", "_SubParsersAction", "_actions", "_option_string_actions"),  # argparse
     *("_clone", "_exit"),  # dlt, os
 }
 

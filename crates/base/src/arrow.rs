@@ -13,7 +13,7 @@ use arrow_array::{Array, ArrayRef, downcast_integer_array};
 use arrow_buffer::ArrowNativeType as _;
 use arrow_schema::{DataType, TimeUnit};
 
-/// A column that does not hold what it should: the text says what it holds.
+/// A column with unsuitable content; the text describes the content.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct WrongColumn(String);
@@ -50,7 +50,7 @@ pub fn doubles(name: &str, array: &ArrayRef) -> Result<Column<f64>, WrongColumn>
     Ok(values.into_iter().map(|value| value.filter(|value| !value.is_nan())).collect())
 }
 
-/// Integers of any type. A value above the largest `i64` becomes that.
+/// Integers of any type. Values above `i64::MAX` become `i64::MAX`.
 ///
 /// # Errors
 /// Returns an error if the column has another type or contains another value.
@@ -78,7 +78,7 @@ fn whole(value: f64) -> Option<i64> {
     (value.fract() == 0.0 && value.abs() <= LIMIT).then_some(value as i64)
 }
 
-/// Timestamps with a zone, of any unit, or ISO text with one, as microseconds since the Unix epoch.
+/// Timestamps with a zone in any unit, or ISO text with an offset, as microseconds since the epoch.
 ///
 /// # Errors
 /// Returns an error if the column has another type or contains another value.
@@ -104,7 +104,7 @@ pub fn times(name: &str, array: &ArrayRef) -> Result<Column<i64>, WrongColumn> {
     }
 }
 
-/// `None` where a time overflows.
+/// `None` if a time overflows.
 fn microseconds(unit: TimeUnit, array: &ArrayRef) -> Option<Column<i64>> {
     fn ticks<T: ArrowTimestampType>(
         array: &ArrayRef,

@@ -1,9 +1,9 @@
 //! [`Clock`] is the only source of wall time, monotonic time and sleep, and is passed as a parameter.
-//! [`ServiceTime`] adds an estimate of the service's clock from its `Date` headers, [`Reading`] one that
-//! passes with the time since the machine started, whatever is done to its wall clock.
+//! [`ServiceTime`] estimates the service's clock from `Date` headers. A [`Reading`] is an estimate that
+//! does not depend on the machine's wall clock.
 //!
 //! Sleeping on a manual clock advances it and does not wait. The sandbox, its clients and the tests
-//! share one manual clock (`sandbox.clock.advance("1d")`); with other processes, through a file
+//! share one manual clock (`sandbox.clock.advance("1d")`), with other processes through a file
 //! (`shared`, `movements`).
 
 #![expect(
@@ -30,7 +30,7 @@ pub use reading::NOTICED_SKEW;
 use reading::{LEARNING_ROUND_TRIP, shifted};
 pub use reading::{Moment, Reading};
 
-/// Wall time, monotonic time and sleep. Cloning is cheap; clones share one clock.
+/// Wall time, monotonic time and sleep. Clones share one clock.
 #[derive(Clone)]
 pub struct Clock(Arc<Source>);
 
@@ -38,15 +38,15 @@ struct Source {
     origin: Instant,
     /// `None` for the system clock.
     manual: Option<Mutex<Manual>>,
-    /// The clock with which this one passes, and that clock's monotonic time when this one was made.
+    /// The parent clock of [`Clock::of_machine`], and its monotonic time at the creation of this one.
     passes_with: Option<(Clock, Duration)>,
 }
 
-/// A clock that [`Clock::advance`] and sleeps move.
+/// The state of a manual clock.
 struct Manual {
-    /// The start from which its monotonic time counts, as a machine of its own.
+    /// The origin of its monotonic time, as of a separate machine.
     boot: u128,
-    /// The time at which the clock was made to stand still. `None`: it runs with the system clock.
+    /// The time at which the clock is stopped; `None` if it runs with the system clock.
     stands_since: Option<Timestamp>,
     movements: Movements,
 }
@@ -58,27 +58,27 @@ impl Manual {
 }
 
 impl Clock {
-    /// The system clock: one for the process, so that all of its times can be compared.
+    /// The system clock. A process has one, so that all its monotonic times can be compared.
     #[must_use]
     pub fn system() -> Self {
         static SYSTEM: LazyLock<Clock> = LazyLock::new(|| Clock::new(None, None));
         SYSTEM.clone()
     }
 
-    /// A clock that shows `start` until something advances it or sleeps on it.
+    /// A clock that is stopped at `start` until it is advanced or slept on.
     #[must_use]
     pub fn frozen_at(start: Timestamp) -> Self {
         Self::manual(Some(start), Movements::default())
     }
 
-    /// A clock that runs with the system clock and can be advanced; a sleep on it does not wait.
+    /// A clock that runs with the system clock and can be advanced. A sleep on it does not wait.
     #[must_use]
     pub fn running() -> Self {
         Self::manual(None, Movements::default())
     }
 
-    /// The clock of a machine that was just started, whose wall clock shows `wall`: time passes on it
-    /// as on this one, and whoever sleeps on one moves both. Its wall clock is set on its own.
+    /// The clock of a restarted machine with the wall time `wall`. Time passes on it as on this clock,
+    /// and a sleep on either moves both. Its wall clock is separate.
     #[must_use]
     pub fn of_machine(&self, wall: Timestamp) -> Self {
         let manual = Manual::new(Some(wall), Movements::default());
@@ -100,7 +100,7 @@ impl Clock {
         self.0.manual.is_some()
     }
 
-    /// Whether both are one clock: only then can their monotonic times be compared.
+    /// Whether both are one clock, so that their monotonic times can be compared.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -115,7 +115,7 @@ impl Clock {
         shifted(manual.stands_since.unwrap_or_else(Timestamp::now), moved)
     }
 
-    /// The time that has passed on the clock with which this one passes.
+    /// The time that has passed on the parent clock.
     fn passed(&self) -> Duration {
         let with = self.0.passes_with.as_ref();
         with.map_or(Duration::ZERO, |(clock, since)| clock.monotonic().saturating_sub(*since))
@@ -131,13 +131,13 @@ impl Clock {
         manual.movements.sum().monotonic.saturating_add(flowed).saturating_add(self.passed())
     }
 
-    /// The machine's time since the clock was created, also of a clock that stands still.
+    /// The machine's time since the clock was created, even if the clock is stopped.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.0.origin.elapsed()
     }
 
-    /// Now, by the wall clock and by the time since the machine started.
+    /// The wall time and the time since the machine started.
     #[must_use]
     pub fn moment(&self) -> Moment {
         let boot = match &self.0.manual {
@@ -192,9 +192,9 @@ fn signed(duration: Duration) -> SignedDuration {
     SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
 }
 
-/// A larger skew is never corrected: one of the clocks is wrong by days.
+/// A larger skew is never corrected, because one of the clocks is wrong by days.
 pub const CORRECTED_SKEW: SignedDuration = SignedDuration::from_hours(24);
-/// A measurement is never taken to be more exact than this.
+/// The least uncertainty of a measurement.
 const LEAST_ERROR: SignedDuration = SignedDuration::from_secs(2);
 
 /// One measurement of the service's clock minus the local clock.
@@ -206,27 +206,27 @@ pub struct Skew {
 }
 
 impl Skew {
-    /// The largest difference that the measurement itself may explain: `Date` has whole seconds, and
-    /// either way of the round trip may have taken all of its time.
+    /// The uncertainty: `Date` has whole seconds, and the request or the reply may have taken all of the
+    /// round trip.
     #[must_use]
     pub fn error(self) -> SignedDuration {
         LEAST_ERROR.max(SignedDuration::from_secs(1) + self.round_trip / 2)
     }
 
-    /// The smallest skew that the measurement allows: a time corrected by it is not in the service's
+    /// The smallest skew that the measurement allows. A time corrected by it is not in the service's
     /// future.
     fn least(self) -> SignedDuration {
         self.estimate - HALF_A_SECOND - self.round_trip / 2
     }
 
-    /// Whether times are corrected for it at all.
+    /// Whether times are corrected for it.
     #[must_use]
     pub fn is_correctable(self) -> bool {
         self.estimate.abs() <= CORRECTED_SKEW
     }
 }
 
-/// `Date` is truncated to whole seconds: half a second later is the better estimate.
+/// `Date` is truncated to whole seconds, so half a second later is the better estimate.
 const HALF_A_SECOND: SignedDuration = SignedDuration::from_millis(500);
 
 /// The estimate of the service's time: the local clock plus the skew seen in `Date` headers.
@@ -234,12 +234,12 @@ const HALF_A_SECOND: SignedDuration = SignedDuration::from_millis(500);
 pub struct ServiceTime {
     clock: Clock,
     measured: Arc<Mutex<Option<Skew>>>,
-    /// Whether a small skew is corrected too, because the service refused an assertion for it.
+    /// Whether a small skew is corrected too, after the service refused an assertion.
     is_strict: Arc<AtomicBool>,
 }
 
 impl ServiceTime {
-    /// Without an estimate yet: the service's time equals the local time.
+    /// Begins without an estimate: the service's time equals the local time.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
         Self { clock, measured: Arc::default(), is_strict: Arc::default() }
@@ -276,7 +276,7 @@ impl ServiceTime {
         *self.measured.lock()
     }
 
-    /// The skew if it is corrected, else zero: above 5 seconds and at most 24 hours.
+    /// The skew if it is above 5 seconds and at most 24 hours, otherwise zero.
     #[must_use]
     pub fn correction(&self) -> SignedDuration {
         match self.skew() {
@@ -285,7 +285,7 @@ impl ServiceTime {
         }
     }
 
-    /// The skew for which the next assertion is corrected. One up to 5 seconds is not, until
+    /// The skew for which the next assertion is corrected. Up to 5 seconds are corrected only after
     /// [`ServiceTime::be_strict`].
     #[must_use]
     pub fn assertion_skew(&self) -> Option<Skew> {
@@ -295,14 +295,14 @@ impl ServiceTime {
         })
     }
 
-    /// The service accepted an assertion only after a correction: later ones are corrected for a
-    /// small skew too.
+    /// Corrects later assertions for a small skew too, because the service accepted one only after a
+    /// correction.
     pub fn be_strict(&self) {
         self.is_strict.store(true, Ordering::Relaxed);
     }
 
-    /// The time of an assertion that is corrected for this skew. The service's clock is not behind it,
-    /// because some services accept no time in their future.
+    /// The time of an assertion, corrected for this skew. It is never in the service's future, which some
+    /// services refuse.
     pub fn corrected(&self, skew: Option<Skew>) -> Timestamp {
         shifted(self.clock.wall(), skew.map_or(SignedDuration::ZERO, Skew::least))
     }

@@ -24,8 +24,7 @@ impl Process {
     }
 }
 
-/// A value of one process. It is empty in a forked child, which may store its own value. The
-/// inherited value is leaked.
+/// A value of one process. A forked child may store its own. The inherited value is leaked.
 #[derive(Debug)]
 pub struct Owned<T> {
     first: Link<T>,
@@ -71,8 +70,7 @@ impl<T> Owned<T> {
         self.slot_mut()?.value.get_mut()
     }
 
-    /// Returns the value of this process, or calls `make`. A child never waits for a lock of its
-    /// parent.
+    /// Returns the value of this process, or calls `make`. A child never waits for its parent.
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         let mut link = &self.first;
         loop {

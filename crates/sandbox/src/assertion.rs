@@ -134,7 +134,7 @@ impl<'a> UnverifiedAssertion<'a> {
 pub(super) struct SpentJtis(HashSet<(String, String)>);
 
 impl SpentJtis {
-    /// Spends a jti. True where it was new.
+    /// Spends a jti. Returns whether it was new.
     pub(super) fn spend(&mut self, issuer: &str, jti: &str) -> bool {
         self.0.insert((issuer.to_owned(), jti.to_owned()))
     }
@@ -161,7 +161,7 @@ impl<'de> Deserialize<'de> for Members {
             type Value = Members;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object whose members are distinct")
+                f.write_str("an object with distinct members")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Members, A::Error> {

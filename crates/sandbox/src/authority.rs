@@ -1,4 +1,4 @@
-//! The certificate authority of one sandbox: its own certificate, and those of its clients.
+//! The certificate authority of one sandbox, for its own certificate and its clients' certificates.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub(super) struct Issued {
     pub(super) der: CertificateDer<'static>,
 }
 
-/// What a client certificate is to be.
+/// The properties of a client certificate.
 pub(super) struct ClientCertificate<'a> {
     pub(super) name: &'a str,
     pub(super) begins: Timestamp,

@@ -50,7 +50,7 @@ pub(super) fn page(page: &Page<'_>, options: &Options) -> String {
 struct Json<'a> {
     text: String,
     options: &'a Options,
-    /// True where the next item needs a comma before it.
+    /// Whether the next item needs a comma before it.
     started: bool,
 }
 
@@ -88,14 +88,14 @@ impl<'a> Json<'a> {
         self.started = false;
     }
 
-    /// Writes a member whose value is JSON already.
+    /// Writes a member with a value that is JSON already.
     fn member(&mut self, name: &str, value: &str) {
         self.name(name);
         self.text.push_str(value);
         self.started = true;
     }
 
-    /// Writes a member that may be null, or omits a null where the options say so.
+    /// Writes a member that may be null, or omits a null if the options require it.
     fn optional(&mut self, name: &str, value: Option<String>) {
         match value {
             Some(value) => self.member(name, &value),
@@ -136,7 +136,7 @@ fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// An id as JSON: text, or with `integer_ids` a number where it is a plain integer.
+/// An id as JSON: text, or with `integer_ids` a number if it is a plain integer.
 fn id_json(id: &str, options: &Options) -> String {
     let plain = options.integer_ids && id.parse::<i64>().is_ok_and(|n| n.to_string() == id);
     if plain { id.to_owned() } else { quoted(id) }

@@ -12,10 +12,10 @@ use super::options::MutualMode;
 use super::tls::{self, Presented, Verifier};
 use siteline_base::clock::Clock;
 
-/// The SHA-256 of a certificate, which tells certificates apart (RFC 8705 §3.1).
+/// The SHA-256 of a certificate, which identifies it (RFC 8705 §3.1).
 pub(super) type Thumbprint = [u8; 32];
 
-/// What a new client certificate is to be. The default is one that the service accepts, for 30 days.
+/// The properties of a new client certificate. By default the service accepts it, for 30 days.
 /// The switches can be deserialized from the keywords of Python's `sandbox.certificate(...)`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -24,7 +24,7 @@ pub struct CertificateRequest {
     /// From when it is valid; `None` for five minutes before the sandbox's time.
     #[serde(skip)]
     pub begins: Option<Timestamp>,
-    /// For so many seconds from then on.
+    /// Its lifetime in seconds.
     #[serde(skip)]
     pub lifetime_seconds: u32,
     /// Whether it is for clients; otherwise for servers.
@@ -33,7 +33,7 @@ pub struct CertificateRequest {
     pub trusted: bool,
     /// Whether the service knows it.
     pub registered: bool,
-    /// Whether an intermediate authority signs it, whose certificate follows it.
+    /// Whether an intermediate authority signs it. The file then contains that authority's certificate too.
     pub chain: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Who a request is of where client certificates are asked for: the terminator before the service, and the
-//! service's own register.
+//! The client of a request with a certificate, as the TLS terminator and the service's register identify
+//! it.
 
 use super::certificates::{Client, Holder};
 use super::enrollment::{DATA_SCOPE, DISCOVERY_SCOPE};
@@ -9,9 +9,8 @@ use super::reply::Reply;
 use super::service::{Caller, Request, Service};
 
 impl Service {
-    /// The client of a request's connection; `None` where no certificates are asked for. The refusal of a
-    /// terminator for one that is absent or not trusted, that of the service for one that it does not
-    /// know.
+    /// The client of a request's connection; `None` if the service requests no certificates. The terminator
+    /// refuses an absent or untrusted certificate, and the service an unknown one.
     pub(super) fn client(&mut self, request: &Request) -> Result<Option<Client>, Reply> {
         let Some(certificates) = &self.certificates else { return Ok(None) };
         let has_tokens = certificates.mode == MutualMode::Token;
@@ -35,7 +34,7 @@ impl Service {
         }
     }
 
-    /// A client whose certificate alone authorises it.
+    /// A client that is authorised by its certificate, without a token.
     pub(super) fn known_client(
         &mut self,
         request: &Request,
@@ -43,7 +42,7 @@ impl Service {
         endpoint: Endpoint,
     ) -> Result<Caller, Reply> {
         if request.header("authorization").is_some() {
-            let detail = "an Authorization header, where the certificate alone authorises";
+            let detail = "an Authorization header, although the certificate authorises";
             return Err(self.refuse(endpoint, 400, "invalid_request", detail));
         }
         let scopes = [DISCOVERY_SCOPE, DATA_SCOPE].map(str::to_owned).to_vec();

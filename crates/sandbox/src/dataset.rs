@@ -190,7 +190,7 @@ impl Dataset {
         Ok(())
     }
 
-    /// `Err` where the selected series cannot be aggregated to the query's interval.
+    /// `Err` if the selected series cannot be aggregated to the query's interval.
     pub(super) fn check_interval(&self, query: &PointQuery) -> Result<(), String> {
         for (identity, series) in &self.series {
             if let SeriesKind::Points(width) = series.kind

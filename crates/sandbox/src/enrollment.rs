@@ -32,7 +32,7 @@ impl EnrolledKey {
     /// Parses a public RSA JWK. A private key is refused: it must never leave its owner.
     pub(super) fn parse(json: &str) -> Result<Self, SandboxError> {
         // Another crate can enable a second crypto backend of jsonwebtoken, which then panics at its
-        // first use unless one is installed (K15). The call fails only where one is installed.
+        // first use unless one is installed (K15). The call fails only if one is installed.
         let _ = aws_lc::DEFAULT_PROVIDER.install_default();
         let members: Map<String, Value> = serde_json::from_str(json)
             .map_err(|_| SandboxError::new("the public JWK is not a JSON object"))?;
@@ -59,7 +59,7 @@ impl EnrolledKey {
     }
 
     /// Whether the signature is the message's RS256 signature (RSASSA-PKCS1-v1_5 with SHA-256).
-    /// `Err` where it is not base64url.
+    /// `Err` if it is not base64url.
     pub(super) fn verifies(&self, message: &[u8], signature: &str) -> Result<bool, String> {
         jsonwebtoken::crypto::verify(signature, message, &self.key, Algorithm::RS256)
             .map_err(|error| format!("the signature cannot be checked: {error}"))

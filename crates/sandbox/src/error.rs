@@ -8,7 +8,7 @@ use arrow_schema::ArrowError;
 use siteline_base::arrow::WrongColumn;
 
 /// A sandbox cannot do what was asked: the key is invalid, points are off their grid, a socket cannot
-/// be opened. The text says what was given and what was expected.
+/// be opened. The text gives the given and the expected value.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{text}")]
 pub struct SandboxError {

@@ -122,7 +122,7 @@ pub enum Effect {
     RepeatCursor,
     /// `nextCursor` is the one of this many data replies before: 2 makes A, B, A, B.
     CycleCursors(usize),
-    /// An empty page, whose `nextCursor` has the position of the request.
+    /// An empty page whose `nextCursor` is the cursor of the request.
     EmptyPage,
     /// Sets members of the body's top level to a JSON value, or removes them.
     Members(Vec<(String, Option<Value>)>),

@@ -13,7 +13,7 @@ use siteline_base::arrow::{self, Column, WrongColumn, doubles, integers, times};
 const DAY: i64 = 86_400_000_000;
 const SECOND: i64 = 1_000_000;
 
-/// The rows of a frame, grouped by series: aggregated points where the frame has a column
+/// The rows of a frame, grouped by series: aggregated points if the frame has a column
 /// `minimum`, `maximum` or `sample_count`, otherwise raw readings.
 #[derive(Debug)]
 pub struct Frame {
@@ -34,7 +34,7 @@ pub(super) enum Rows {
 }
 
 impl Frame {
-    /// An empty frame. An id without a column is that of `default_ids`.
+    /// An empty frame. An id without a column is taken from `default_ids`.
     #[must_use]
     pub fn new(default_ids: Identity) -> Self {
         let (series, names) = (BTreeMap::new(), BTreeMap::new());
@@ -128,7 +128,7 @@ impl Frame {
         Ok(Rows::Readings(width, series.map(|(id, points)| (id, readings(points))).collect()))
     }
 
-    /// The widest bucket, in seconds and a day at most, whose grid has all timestamps.
+    /// The widest bucket, in seconds and at most a day, with a grid that contains all timestamps.
     fn grid(&self) -> Result<u32, SandboxError> {
         let width = self.series.values().flatten().fold(DAY, |width, point| {
             let (mut one, mut other) = (width, point.timestamp.rem_euclid(DAY));

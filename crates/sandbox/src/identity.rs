@@ -39,7 +39,7 @@ impl Identity {
     }
 }
 
-/// What discovery shows of a series: the names of its site, line, machine, device and tag, and the unit.
+/// The entry of a series in discovery: the names of site, line, machine, device and tag, and the unit.
 pub(crate) type Names = [Option<Arc<str>>; 6];
 
 /// Replaces the names of `known` that `new` has too.
@@ -75,7 +75,7 @@ impl Selection {
         }
     }
 
-    /// True where every filter accepts this series.
+    /// Whether every filter accepts this series.
     #[must_use]
     pub(crate) fn accepts(&self, identity: &Identity) -> bool {
         let accepted = [&self.sites, &self.lines, &self.machines, &self.devices, &self.tags];

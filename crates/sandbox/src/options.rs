@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::error::SandboxError;
 
 /// How a sandbox behaves. `Options::default()` is a service that follows every rule of the document
-/// and has generous limits where the document gives no number.
+/// and has generous limits if the document gives no number.
 ///
 /// It can be deserialized from the keywords of Python's `Sandbox(...)` and `Variant(...)`.
 /// [`Sandbox::start`](super::Sandbox::start) checks the values.
@@ -53,7 +53,7 @@ pub struct Options {
     /// Whether the service speaks TLS, with a certificate of an authority of its own; or the only
     /// version that it offers. [`Options::mutual_tls`] implies it.
     pub tls: TlsOption,
-    /// Whether the service is platform-managed (§5.6), and what it takes a client certificate for.
+    /// Whether the service is platform-managed (§5.6), and the purpose of client certificates.
     pub mutual_tls: Option<MutualMode>,
     /// How it refuses a client certificate.
     pub certificate_refusal: CertificateRefusal,
@@ -68,9 +68,9 @@ pub struct Options {
     pub timestamps: TimestampForm,
     /// The order of the points, in which a cursor is a position (§4.4.6).
     pub order: PointOrder,
-    /// What `pageSize` counts.
+    /// The unit of `pageSize`.
     pub page_counts: PageCounts,
-    /// Where pages count envelopes: the most buckets in one envelope.
+    /// The most buckets in one envelope, if pages count envelopes.
     pub envelope_points: u32,
     /// Whether a bucket that begins at `to` belongs to the range.
     #[serde(rename = "end_inclusive")]
@@ -86,9 +86,9 @@ pub struct Options {
     /// Writes ids that are integers as JSON numbers, and gives such ids to the machines, devices
     /// and tags of the generated plant.
     pub integer_ids: bool,
-    /// Omits members of points whose value is null.
+    /// Omits members of points that are null.
     pub omit_nulls: bool,
-    /// Omits `nextCursor` on the last page, where the document promises null.
+    /// Omits `nextCursor` on the last page, although the document promises null.
     pub omit_last_cursor: bool,
     /// Writes JSON with spaces and line breaks.
     pub spaced: bool,
@@ -183,7 +183,7 @@ impl Options {
 pub enum TlsOption {
     /// TLS 1.2 and 1.3, or none.
     Switch(bool),
-    /// One version alone.
+    /// Only one version.
     Version(TlsVersion),
 }
 
@@ -198,11 +198,11 @@ pub enum TlsVersion {
     V13,
 }
 
-/// What a platform-managed service takes a client certificate for; the document does not show it.
+/// The purpose of a client certificate at a platform-managed service. The document does not show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MutualMode {
-    /// It alone authorises discovery and data requests: there are no tokens.
+    /// It authorises discovery and data requests, without tokens.
     Data,
     /// It authenticates token requests (RFC 8705), and the tokens are bound to it.
     Token,
@@ -249,7 +249,7 @@ pub enum PointOrder {
     TimeThenSeries,
 }
 
-/// What `pageSize` counts.
+/// The unit of `pageSize`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PageCounts {

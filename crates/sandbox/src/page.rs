@@ -99,7 +99,7 @@ impl Service {
     }
 }
 
-/// The rows of a page by envelope: one for each series, or for each series and block of time where
+/// The rows of a page by envelope: one for each series, or for each series and block of time if
 /// pages count envelopes.
 fn envelopes(
     snapshot: &Snapshot,

@@ -18,7 +18,7 @@ pub(super) const READING: i64 = 10 * SECOND;
 /// A machine has at most one outage per shift.
 const SHIFT: i64 = 6 * HOUR;
 
-/// What a tag measures.
+/// The quantity that a tag measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Measure {
     Speed,

@@ -9,7 +9,7 @@ use super::options::Options;
 
 const MICROSECONDS: i64 = 1_000_000;
 
-/// The parameters whose values are logged: all but the cursor.
+/// The parameters with logged values: all except the cursor.
 pub(super) const LOGGED_PARAMETERS: [&str; 9] = [
     "siteId",
     "lineId",

@@ -28,7 +28,7 @@ pub(super) enum Outcome {
     Bytes(Vec<u8>, ConnectionEnd),
 }
 
-/// What happens after the last byte.
+/// The action after the last byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConnectionEnd {
     /// The connection is closed (FIN).

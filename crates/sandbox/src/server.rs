@@ -187,7 +187,7 @@ async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, shared: Arc<Shared>)
         }
         return;
     };
-    // Fails where the client has disconnected.
+    // Fails if the client has disconnected.
     let _ = stream.write_all(&bytes).await;
     let _ = stream.flush().await;
     match end {

@@ -60,7 +60,7 @@ pub(super) struct Service {
     pub(super) clock: Clock,
     pub(super) audience: String,
     pub(super) token_endpoint: TokenEndpoint,
-    /// Of a platform-managed service.
+    /// The client certificates of a platform-managed service.
     pub(super) certificates: Option<Certificates>,
     pub(super) source: DataSource,
     pub(super) snapshots: SnapshotCache,
@@ -73,7 +73,7 @@ pub(super) struct Service {
     pub(super) issued_cursors: HashMap<Vec<u8>, Vec<String>>,
 }
 
-/// The integration whose access token a request has.
+/// The integration of a request's access token.
 pub(super) struct Caller {
     pub(super) subject: String,
     pub(super) scopes: Vec<String>,
@@ -158,7 +158,7 @@ impl Service {
         effects: &[Effect],
     ) -> Reply {
         if self.certificates.is_some() && !client.is_some_and(|one| one.has_tokens) {
-            let detail = "the certificate alone authorises requests: there are no tokens";
+            let detail = "the certificate authorises requests, and there are no tokens";
             self.stats.log_refusal(Endpoint::Token, detail);
             return Reply::token_error(400, "unauthorized_client");
         }

@@ -121,7 +121,7 @@ impl Snapshot {
     }
 }
 
-/// The time that an envelope covers where pages count envelopes, in microseconds.
+/// The time that an envelope covers in microseconds, if pages count envelopes.
 pub(super) fn block_width(query: &PointQuery, options: &Options) -> i64 {
     query.interval.saturating_mul(i64::from(options.envelope_points))
 }
@@ -136,7 +136,7 @@ pub(super) struct SnapshotCache {
 const CACHE_CAPACITY: usize = 4;
 
 impl SnapshotCache {
-    /// The snapshot as of `now`: a cached one while nothing has changed, else a new one.
+    /// The snapshot as of `now`: a cached one if nothing has changed, otherwise a new one.
     pub(super) fn get(
         &mut self,
         source: &DataSource,

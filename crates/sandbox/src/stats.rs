@@ -1,5 +1,5 @@
 //! The counts and the log of the service: for assertions in tests, and for users who want to know
-//! what their program has sent.
+//! the requests that their program has sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! TLS before the service: the handshake, and what is known of the client's certificate after it.
+//! TLS in front of the service: the handshake, and the client's certificate after it.
 
 use std::fmt;
 use std::io;
@@ -28,7 +28,7 @@ use siteline_base::clock::Clock;
 /// Judges a client certificate by the sandbox's time.
 pub(super) type Verifier = Arc<dyn ClientCertVerifier>;
 
-/// What a connection presented.
+/// The certificate of a connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Presented(pub(super) Vec<CertificateDer<'static>>);
 
@@ -49,7 +49,7 @@ pub(super) fn is_trusted(verifier: &Verifier, presented: &Presented, clock: &Clo
 /// Accepts handshakes with a certificate of the authority.
 ///
 /// # Errors
-/// Where the library refuses the settings.
+/// If the library refuses the settings.
 pub(super) fn acceptor(
     authority: &Authority,
     options: &Options,
@@ -174,7 +174,7 @@ impl Stream {
         }
     }
 
-    /// What the client presented.
+    /// The client's certificate.
     pub(super) fn presented(&self) -> Presented {
         let certificates = match self {
             Self::Plain(_) => None,
@@ -196,7 +196,7 @@ impl Stream {
             Self::Plain(tcp) => tcp,
             Self::Tls(stream) => stream.get_ref().0,
         };
-        // Fails where the client has disconnected.
+        // Fails if the client has disconnected.
         let _ = tcp.set_zero_linger();
     }
 }
@@ -204,7 +204,7 @@ impl Stream {
 /// Lets the alert arrive: a connection that is closed with unread bytes of the request is reset, and a
 /// reset may overtake the alert.
 async fn refuse(mut tcp: TcpStream) {
-    // Both fail where the client has disconnected.
+    // Both fail if the client has disconnected.
     let _ = tcp.shutdown().await;
     let _ = tokio::io::copy(&mut tcp, &mut tokio::io::sink()).await;
 }

@@ -19,7 +19,7 @@ pub(super) const TOKEN_SECONDS: i64 = 600;
 const RATE_WINDOW: Duration = Duration::from_secs(60);
 const CLIENT_ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const FIELDS: [&str; 4] = ["client_assertion", "client_assertion_type", "grant_type", "scope"];
-/// Those of a client that its certificate authenticates.
+/// The fields of a client that its certificate authenticates.
 const CLIENT_FIELDS: [&str; 3] = ["client_id", "grant_type", "scope"];
 
 /// The parts of a token request that the endpoint uses.
@@ -30,7 +30,7 @@ pub(super) struct TokenRequest<'a> {
     pub(super) body: &'a [u8],
     /// The only scopes that [`Effect::Grant`](super::fault::Effect::Grant) lets through.
     pub(super) granted_only: Option<&'a [String]>,
-    /// Whose certificate authenticates the request, in the place of an assertion.
+    /// The client whose certificate authenticates the request, without an assertion.
     pub(super) client: Option<&'a Client>,
 }
 
@@ -137,7 +137,7 @@ impl TokenEndpoint {
     }
 
     /// Spends the jti of an assertion and counts the request for its issuer before anything is
-    /// checked: a request that fails also uses up its assertion. False where the jti was spent
+    /// checked: a request that fails also uses up its assertion. False if the jti was spent
     /// before.
     fn record_presentation(
         &mut self,
@@ -230,7 +230,7 @@ fn pairs(body: &[u8]) -> Result<Pairs, String> {
     form::decode(std::str::from_utf8(body).map_err(|_| "the body is not UTF-8")?)
 }
 
-/// The requested scopes, each of which must be allowed.
+/// The requested scopes. Each must be allowed.
 fn granted(
     allowed: &[String],
     requested: &str,

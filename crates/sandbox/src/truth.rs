@@ -44,7 +44,7 @@ impl Truth {
         self.timestamp.len()
     }
 
-    /// True where there are no points.
+    /// Whether there are no points.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.timestamp.is_empty()

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from siteline.table import Table
     from siteline.types import Discovery
 
-__all__: list[str] = []
-
 _OPEN = 60
 """Series up to which no group is folded."""
 _SHOWN = 1_000

@@ -200,9 +200,9 @@ class Coverage(FrozenRecord, Sequence[CoverageWindow]):
 
     def __repr__(self) -> str:
         """Print the calendar."""
-        from siteline._display import coverage_text
+        from siteline._display import calendar
 
-        return coverage_text.lines(self)
+        return calendar.lines(self)
 
     def _repr_html_(self) -> str:
         """Return the HTML that notebooks show."""

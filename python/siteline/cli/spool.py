@@ -17,8 +17,6 @@ from siteline import _doors
 if TYPE_CHECKING:
     from siteline import Client, Store
 
-__all__ = ["Spool"]
-
 _QUERY, _POINTS = "query.json", "points.siteline"
 
 

@@ -1,5 +1,5 @@
-//! [`BootTime`]: the time since the machine started. No step of the wall clock changes it, and all
-//! processes of the machine read the same.
+//! [`BootTime`]: the time since the machine started. Steps of the wall clock do not change it, and all
+//! processes of the machine share it.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The time since a machine started, its sleep included. Two of one start can be compared, in any
-/// process; two of different starts cannot.
+/// The time since a machine started, including sleep. Times of the same start can be compared, across
+/// processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BootTime {
-    /// Which start of which machine.
+    /// Identifies the machine and its start.
     pub start: u128,
     /// The time since then.
     pub elapsed: Duration,
 }
 
 impl BootTime {
-    /// Of this machine. Where the system does not tell, the start is that of the process.
+    /// The time of this machine, or since the start of the process if the system does not provide it.
     pub(super) fn of_system() -> Self {
         static START: LazyLock<(u128, Instant)> =
             LazyLock::new(|| (system::start().unwrap_or_else(new_start), Instant::now()));
@@ -26,8 +26,8 @@ impl BootTime {
         Self { start: *start, elapsed: system::elapsed().unwrap_or_else(|| begun.elapsed()) }
     }
 
-    /// From an earlier time of the same start to this one, in nanoseconds; negative where that was
-    /// later. `None` for times of different starts.
+    /// The nanoseconds from another time of the same start to this one; negative if the other is later.
+    /// `None` for times of different starts.
     #[must_use]
     pub fn since(self, earlier: Self) -> Option<i128> {
         let nanoseconds = |time: Self| i128::try_from(time.elapsed.as_nanos()).unwrap_or(i128::MAX);
@@ -35,7 +35,7 @@ impl BootTime {
     }
 }
 
-/// A start that no other clock has.
+/// A unique start.
 pub(super) fn new_start() -> u128 {
     Uuid::new_v4().as_u128()
 }
@@ -47,7 +47,7 @@ mod system {
     use nix::time::{ClockId, clock_gettime};
     use uuid::Uuid;
 
-    /// The kernel's name for this start. A namespace may shift the time: it has a start of its own.
+    /// The kernel's name for this start. A namespace may shift the time, so it has its own start.
     pub(super) fn start() -> Option<u128> {
         elapsed()?;
         let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
@@ -63,8 +63,8 @@ mod system {
     }
 }
 
-/// Elsewhere each process has a start of its own. Windows knows the time since its start, but tells it
-/// to C alone.
+/// On other systems each process has its own start. Windows provides the time since its start only to
+/// C.
 #[cfg(not(target_os = "linux"))]
 mod system {
     use std::time::Duration;

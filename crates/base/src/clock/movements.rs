@@ -1,16 +1,14 @@
-//! [`Movements`]: how far a manual clock was moved, in memory or in a file that several processes
-//! share.
+//! [`Movements`]: the movements of a manual clock, in memory or in a file that processes share.
 //!
-//! The file is text. Its first line says whether the clock stands still, and since when, or runs with
-//! the system clock. Each other line is one movement, appended by whichever process moved the clock:
-//! seconds and nanoseconds of the wall time, then of the monotonic time. A clock shows the sum of all
-//! lines.
+//! The file is text. Its first line contains the time at which the clock is stopped, or says that it
+//! runs with the system clock. Each other line is one movement, appended by the process that moved the
+//! clock: seconds and nanoseconds of the wall time, then of the monotonic time. A clock shows the sum of
+//! all lines.
 //!
-//! A sum does not depend on the order, and one short write to the end of a local file is not mixed with
-//! another. So no lock is needed, and a process that was stopped or killed keeps no other waiting. On
-//! Windows, where not every filesystem promises that (Wine's loses writes), whoever uses the file locks it.
-//! Nothing stays open between two readings: a child that closes all its files, or that was forked,
-//! reads on.
+//! A sum does not depend on the order, and short appends to a local file are not mixed. So no lock is
+//! needed, and a stopped process blocks no other. On Windows not every filesystem guarantees this
+//! (Wine's loses writes), so each user of the file locks it. The file is closed between readings, so
+//! forked children and children that close all files can read it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
@@ -21,7 +19,7 @@ use jiff::{SignedDuration, Timestamp};
 
 const HEAD: &str = "siteline-clock 1";
 
-/// How far a clock was moved.
+/// A movement of a clock, or a sum of movements.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Movement {
     pub(super) wall: SignedDuration,
@@ -42,7 +40,7 @@ impl Movement {
         format!("{seconds} {rest} {} {}\n", monotonic.as_secs(), monotonic.subsec_nanos())
     }
 
-    /// `None` for a line that no clock wrote.
+    /// `None` for an invalid line.
     fn of_line(line: &str) -> Option<Self> {
         let mut numbers = line.split(' ');
         let wall = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
@@ -51,7 +49,7 @@ impl Movement {
         let is_whole = nanoseconds.contains(&wall.1)
             && nanoseconds.contains(&i32::try_from(monotonic.1).ok()?)
             && numbers.next().is_none();
-        // The remainder cannot carry: `new` overflows only if it does.
+        // The remainder cannot carry, so `new` cannot overflow.
         is_whole.then(|| Self {
             wall: SignedDuration::new(wall.0, wall.1),
             monotonic: Duration::new(monotonic.0, monotonic.1),
@@ -69,17 +67,17 @@ pub(super) struct Movements {
 #[derive(Debug)]
 struct SharedFile {
     path: PathBuf,
-    /// So many bytes of it are in the sum.
+    /// The number of its bytes that are in the sum.
     read: u64,
     /// The process that made the file, which removes it.
     maker: Option<u32>,
 }
 
 impl Movements {
-    /// The sum so far. Where the file is gone, what was read last and was moved since.
+    /// The sum. If the file is gone, the last sum with the movements since then.
     pub(super) fn sum(&mut self) -> Movement {
         if let Some(file) = &mut self.file {
-            // The sandbox has ended, or the system has no file to spare: the next reading is another try.
+            // The sandbox has ended, or no file can be opened: the next reading tries again.
             let _ = file.read_on(&mut self.sum);
         }
         self.sum
@@ -92,7 +90,7 @@ impl Movements {
         }
     }
 
-    /// The file, which is made if the movements are in memory only.
+    /// The file, which is created if the movements are only in memory.
     pub(super) fn share(&mut self, stands_since: Option<Timestamp>) -> io::Result<PathBuf> {
         if let Some(file) = &self.file {
             return Ok(file.path.clone());
@@ -103,7 +101,7 @@ impl Movements {
         Ok(path)
     }
 
-    /// The movements in a file that another clock made, and since when that clock stands still.
+    /// The movements in another clock's file, and the time at which that clock is stopped.
     pub(super) fn of_file(path: &Path) -> io::Result<(Option<Timestamp>, Self)> {
         let damaged = || io::Error::new(ErrorKind::InvalidData, "it is no file of a clock");
         // Reading a pipe or a device may block.
@@ -127,7 +125,7 @@ impl Movements {
         Ok((stands_since, movements))
     }
 
-    /// Removes the file, if this process made it: what was moved stays in memory.
+    /// Removes the file if this process created it. The sum stays in memory.
     pub(super) fn unshare(&mut self) {
         self.sum();
         drop(self.file.take_if(|file| file.is_ours()));
@@ -148,7 +146,7 @@ impl SharedFile {
         file.seek(SeekFrom::Start(self.read))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        // A line that has no end yet is left for the next reading.
+        // An incomplete line is left for the next reading.
         let complete = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         let movements = String::from_utf8_lossy(&bytes[..complete]);
         *sum = movements.lines().filter_map(Movement::of_line).fold(*sum, Movement::plus);
@@ -172,14 +170,14 @@ impl SharedFile {
 impl Drop for SharedFile {
     fn drop(&mut self) {
         if self.is_ours() {
-            // With what its owner has put beside it. Where it cannot be removed, the system's own
-            // cleaning of temporary files does.
+            // Together with other files in its folder. If this fails, the system cleans its temporary
+            // files.
             let _ = self.path.parent().map(fs::remove_dir_all);
         }
     }
 }
 
-/// The file, to be read while none appends to it.
+/// The file, locked against appends.
 fn open(path: &Path) -> io::Result<File> {
     let file = File::open(path)?;
     #[cfg(windows)]
@@ -187,7 +185,7 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes the file in a new folder that only this user may enter.
+/// Creates the file in a new folder with mode 0700.
 fn create(stands_since: Option<Timestamp>, sum: Movement) -> io::Result<PathBuf> {
     let name = format!("siteline-clock-{}", uuid::Uuid::new_v4().simple());
     let folder = std::path::absolute(std::env::temp_dir())?.join(name);

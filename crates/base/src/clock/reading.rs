@@ -1,5 +1,4 @@
-//! [`Reading`]: the service's time as a reply said it, which passes with the time since the machine
-//! started.
+//! [`Reading`]: the service's time from a reply, extended by the time since the machine started.
 
 use std::time::Duration;
 
@@ -8,28 +7,28 @@ use serde::{Deserialize, Serialize};
 
 use super::boot::BootTime;
 
-/// A skew up to this is treated as network delay and not corrected; readings that differ by no more
+/// A skew up to this is treated as network delay and not corrected. Readings within this difference
 /// agree.
 pub const NOTICED_SKEW: SignedDuration = SignedDuration::from_secs(5);
 /// The `Date` of a reply with a longer round trip is ignored.
 pub(super) const LEARNING_ROUND_TRIP: Duration = Duration::from_secs(10);
 const SECOND: i128 = 1_000_000_000;
 const DAY: i128 = 86_400 * SECOND;
-/// A clock drifts by one part in so many at most.
+/// The inverse of a clock's largest drift.
 const DRIFT: i128 = 5_000;
-/// A time is so much earlier than a reading at most: threads may overtake one another. A machine that
+/// The most that a time may precede a reading, because threads overtake one another. A machine that
 /// went back further was restored from a snapshot.
 const OVERTAKEN: i128 = 60 * SECOND;
 
-/// Now, by this machine: its wall clock, which may be set, and the time since it started, which may not.
+/// The present time of this machine: its wall clock, which can be set, and the time since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
     pub wall: Timestamp,
     pub boot: BootTime,
 }
 
-/// The service's time at one moment: by the `Date` of a reply, which is cut to a second and older than
-/// its arrival. So the service's time is not earlier than a reading says.
+/// The service's time at one moment, from the `Date` of a reply. `Date` is truncated to a second and
+/// precedes the arrival, so a reading is a lower bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
     pub service: Timestamp,
@@ -37,8 +36,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// What the `Date` of a reply says. `None` if the reply took over ten seconds: the date may be as
-    /// old.
+    /// The reading of a reply's `Date`. `None` if the reply took over ten seconds, because the date may
+    /// be that old.
     #[must_use]
     pub fn of_reply(date: Timestamp, sent: Moment, received: Moment) -> Option<Self> {
         let took = received.boot.since(sent.boot)?;
@@ -46,30 +45,30 @@ impl Reading {
         quick.then_some(Self { service: date, boot: received.boot })
     }
 
-    /// What another process read so long before `now`, or longer.
+    /// Another process's reading of this age or more.
     #[must_use]
     pub fn seen_before(service: Timestamp, ago: Duration, now: Moment) -> Self {
         let elapsed = now.boot.elapsed.saturating_sub(ago);
         Self { service, boot: BootTime { elapsed, ..now.boot } }
     }
 
-    /// The time since then. `None` where that is not known.
+    /// The time since the reading; `None` if unknown.
     #[must_use]
     pub fn age(&self, now: Moment) -> Option<Duration> {
         let passed = now.boot.since(self.boot)?;
         Some(Duration::from_nanos(u64::try_from(passed.max(0)).unwrap_or(u64::MAX)))
     }
 
-    /// The service's time then: by this reading and the time that has passed. `None` where that is
-    /// not known: the machine was started since, or it is another one.
+    /// The earliest service time at `now`. `None` if the machine was restarted since, or is another
+    /// one.
     #[must_use]
     pub fn service_at(&self, boot: BootTime) -> Option<Timestamp> {
         let passed = boot.since(self.boot).filter(|passed| *passed > -OVERTAKEN)?;
-        // Never later than it is: this machine may have counted too fast.
+        // A lower bound, because this machine may have counted too fast.
         Some(later(self.service, passed - (passed - DAY).max(0) / DRIFT))
     }
 
-    /// The latest that the service's time may be then, as [`Reading::service_at`] is the earliest.
+    /// The latest service time at `now`; [`Reading::service_at`] is the earliest.
     #[must_use]
     pub fn latest_at(&self, boot: BootTime) -> Option<Timestamp> {
         let passed = boot.since(self.boot).filter(|passed| *passed > -OVERTAKEN)?;
@@ -77,7 +76,7 @@ impl Reading {
         Some(later(self.service, passed + drift))
     }
 
-    /// Whether a reading of the same start shows the same clock.
+    /// Whether two readings of the same start agree.
     #[must_use]
     pub fn agrees_with(&self, other: &Self) -> bool {
         let Some(passed) = other.boot.since(self.boot) else { return false };
@@ -87,7 +86,7 @@ impl Reading {
 }
 
 impl Moment {
-    /// Whether the wall clock shows this time.
+    /// Whether the wall clock agrees with this reading.
     #[must_use]
     pub fn shows(&self, time: Timestamp) -> bool {
         is_close(self.wall, time, SignedDuration::ZERO)
@@ -98,7 +97,7 @@ fn is_close(one: Timestamp, other: Timestamp, drift: SignedDuration) -> bool {
     one.duration_since(other).abs() <= NOTICED_SKEW + drift
 }
 
-/// A time so much later, or earlier; the first or last time of all where it would be out of range.
+/// A later or earlier time, limited to the range of `Timestamp`.
 pub(super) fn shifted(time: Timestamp, by: SignedDuration) -> Timestamp {
     time.checked_add(by).unwrap_or(if by.is_negative() { Timestamp::MIN } else { Timestamp::MAX })
 }
@@ -132,7 +131,7 @@ mod tests {
         assert_eq!(at(990).as_deref(), Some("2026-11-01T11:59:50Z"));
         assert_eq!(at(900), None, "the machine went back");
         assert_eq!(at(1_000 + 86_400).as_deref(), Some("2026-11-02T12:00:00Z"));
-        // Ten days later the drift of nine is taken off: 155.52 s.
+        // After ten days the drift of nine is subtracted: 155.52 s.
         assert_eq!(at(1_000 + 864_000).as_deref(), Some("2026-11-11T11:57:24.48Z"));
         let other = BootTime { start: 2, elapsed: Duration::from_secs(4_600) };
         assert_eq!(noon.service_at(other), None);

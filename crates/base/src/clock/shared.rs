@@ -1,8 +1,7 @@
-//! A manual clock that several processes share: whoever reads it anywhere sees each movement at once,
-//! and whoever sleeps on it anywhere moves it for all.
+//! A manual clock that processes share. Each movement, and each sleep on it, is visible to all at once.
 //!
-//! A process has one [`Clock`] for each file: its clients share their tokens (`Clock::is_same`), and a
-//! client in the sandbox's own process has the very clock of the sandbox.
+//! A process has one [`Clock`] for each file, so its clients share tokens (`Clock::is_same`), and a
+//! client in the sandbox's process uses the sandbox's clock.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -16,10 +15,10 @@ use crate::lock::Mutex;
 static SHARED: Mutex<Vec<(PathBuf, Weak<Source>)>> = Mutex::new(Vec::new());
 
 impl Clock {
-    /// Shares this clock with other processes, which read it with [`Clock::of_file`]; returns the file.
+    /// Shares this clock with other processes, which open it with [`Clock::of_file`]. Returns the file.
     ///
     /// # Errors
-    /// Those of the folder for temporary files; `Unsupported` for the system clock.
+    /// I/O errors of the temporary folder, and `Unsupported` for the system clock.
     pub fn share(&self) -> io::Result<PathBuf> {
         let manual = self.0.manual.as_ref().ok_or(ErrorKind::Unsupported)?;
         let mut shared = SHARED.lock();
@@ -32,10 +31,10 @@ impl Clock {
         Ok(path)
     }
 
-    /// The clock that another process shares in this file.
+    /// The clock that another process shares by this file.
     ///
     /// # Errors
-    /// Where there is no such file, it cannot be read, or it is no clock's.
+    /// If the file is missing, unreadable, or not the file of a clock.
     pub fn of_file(path: &Path) -> io::Result<Self> {
         let mut shared = SHARED.lock();
         let known = shared.iter().find(|(known, _)| known == path);
@@ -48,8 +47,8 @@ impl Clock {
         Ok(clock)
     }
 
-    /// Ends what [`Clock::share`] began, in the process that began it: the file is removed. Each process
-    /// keeps the time that it has read last, and moves it alone.
+    /// Removes the file, in the process that called [`Clock::share`]. Each process keeps the time that it
+    /// has read last, and moves it separately.
     pub fn unshare(&self) {
         SHARED.lock().retain(|(_, source)| !std::ptr::eq(source.as_ptr(), Arc::as_ptr(&self.0)));
         if let Some(manual) = &self.0.manual {
@@ -57,7 +56,7 @@ impl Clock {
         }
     }
 
-    /// [`Clock::unshare`] of every clock, at the end of the process.
+    /// Calls [`Clock::unshare`] for every clock, at the end of the process.
     pub fn unshare_all() {
         let shared = std::mem::take(&mut *SHARED.lock());
         for source in shared.iter().filter_map(|(_, source)| source.upgrade()) {
@@ -65,7 +64,7 @@ impl Clock {
         }
     }
 
-    /// Whether the clock shows the system time: it is not manual, or it runs and was never moved.
+    /// Whether the clock shows the system time: it is not manual, or runs and was never moved.
     #[must_use]
     pub fn shows_system_time(&self) -> bool {
         self.0.manual.as_ref().is_none_or(|manual| {
@@ -93,7 +92,7 @@ mod tests {
         Clock::frozen_at("2026-11-20T00:00:00.5Z".parse().expect("a time"))
     }
 
-    /// As another process has it: a clock of its own on the same file.
+    /// A separate clock on the same file, as in another process.
     fn elsewhere(path: &Path) -> Clock {
         let (stands_since, movements) = Movements::of_file(path).expect("a clock");
         Clock::manual(stands_since, movements)

@@ -1,5 +1,6 @@
-//! The pages of a query as a state machine with three states. Only an explicit null ends a chain.
-//! An error does not change its state. Chains of other queries may follow, one at a time.
+//! Paginates a query: a chain of pages as a state machine with three states. Only an explicit null
+//! ends a chain. A repeated cursor is a `CursorLoop`. An error does not change the state.
+//! Chains of other queries may follow, one at a time.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Merges pages into one table. A point is identified by its series and timestamp. The latest
-//! version wins, whatever the order of arrival.
+//! Merges pages into one table. A point is identified by its series and timestamp. Of duplicates the
+//! latest version wins, whatever the order of arrival.
 //!
 //! A point's version is the sequence number of its page, then its row. Most rows of a series are
 //! ascending, so complete runs are copied. Rows are compared only if runs overlap.

@@ -1,5 +1,4 @@
-//! Files with a chosen owner and mode, whatever the umask, and the file formats of keys and
-//! certificates.
+//! Files with a chosen owner and mode, and the file formats of keys and certificates.
 //!
 //! If root creates a file for another user, it belongs to that user. A file that only root may open
 //! would lock out the job that needs it.
@@ -64,12 +63,9 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Moves a file that is written and synced to its final path, and makes that durable. If the
-/// process is killed or the power fails, the file is complete or missing. The old name is gone
-/// afterwards, also after an error.
-///
-/// # Errors
-/// Returns `AlreadyExists` if the path exists and `replaces` is false.
+/// Moves a written and synced file to its final path, and makes that durable. After a kill or a
+/// power failure, the file is complete or missing. The old name is always gone afterwards. Returns
+/// `AlreadyExists` if the path exists and `replaces` is false.
 pub(crate) fn put(from: &Path, to: &Path, replaces: bool) -> io::Result<()> {
     let put = if replaces { std::fs::rename(from, to) } else { put_new(from, to) };
     // The old name still exists after an error, or after `put_new` made a second name.

@@ -24,10 +24,9 @@ pub struct NewFile {
 impl NewFile {
     /// Creates the empty file `part`, by default next to the path under an unused name.
     ///
-    /// With `keeps`, it gets the group and the mode of the file that it replaces. Root also keeps
-    /// the owner. A link stays, and the file behind it is replaced. Without `keeps`, it gets
-    /// `mode`, by default from the umask. If root creates it, it belongs to the owner of its
-    /// folder.
+    /// With `keeps`, it gets the group and the mode of the file that it replaces, for root also the
+    /// owner, and replaces the file behind a link. Without `keeps`, it gets `mode`, by default from
+    /// the umask. If root creates it, it belongs to the owner of its folder.
     ///
     /// # Errors
     /// Returns `InvalidInput` if it would replace something other than a regular file.
@@ -57,17 +56,12 @@ impl NewFile {
     }
 
     /// Writes the whole content.
-    ///
-    /// # Errors
-    /// Returns the underlying I/O error.
     pub fn write(&mut self, content: &[u8]) -> io::Result<()> {
         self.file.write_all(content)
     }
 
-    /// Syncs the file and puts it at its path.
-    ///
-    /// # Errors
-    /// Returns `AlreadyExists` if the path exists and `replaces` is false.
+    /// Syncs the file and puts it at its path. Returns `AlreadyExists` if the path exists and
+    /// `replaces` is false.
     pub fn finish(mut self, replaces: bool) -> io::Result<()> {
         self.file.sync_all()?;
         put(&self.part, &self.path, replaces)?;

@@ -10,8 +10,7 @@ use zeroize::Zeroizing;
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 const DASHES: &str = "-----";
-/// Minimum length of bare base64. Shorter text is not a key; longer text is unlikely to be a file
-/// name.
+/// Minimum length of bare base64. Shorter text is not a key, and longer text is not a file name.
 const SHORTEST_BARE_BASE64: usize = 256;
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -44,8 +43,7 @@ pub(crate) fn is_pem(text: &str) -> bool {
     text.contains("-----BEGIN")
 }
 
-/// Whether a text consists only of base64. Vaults and CI systems store keys and certificates this
-/// way.
+/// Whether a text consists only of base64. Vaults and CI systems store keys this way.
 pub(crate) fn is_bare_base64(text: &str) -> bool {
     let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
     text.len() >= SHORTEST_BARE_BASE64 && text.chars().all(|c| is_base64(c) || c.is_whitespace())

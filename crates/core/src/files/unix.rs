@@ -32,8 +32,6 @@ impl Owner {
 /// Creates a file with exactly this mode, or with the mode that the umask leaves. If root creates
 /// it, it gets the user and the group of `owner`. Another user gives it the group if the mode lets
 /// the group in and the user is a member. A link at the path is not followed.
-/// # Errors
-/// Returns `AlreadyExists` if the path exists.
 pub(crate) fn create(path: &Path, mode: impl Into<Option<u32>>, owner: Owner) -> io::Result<File> {
     let mode = mode.into();
     let mut options = OpenOptions::new();
@@ -60,9 +58,6 @@ fn give(file: &File, mode: Option<u32>, owner: Owner) -> io::Result<()> {
 
 /// Creates a folder for its owner only, and its missing parents. If root creates them, they belong
 /// to the owner of the nearest existing parent.
-///
-/// # Errors
-/// Returns the underlying I/O error.
 pub fn create_folder(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
@@ -109,18 +104,12 @@ pub(super) fn sync_names(path: &Path) -> io::Result<()> {
 }
 
 /// Opens a file for reading and writing. Does not follow a link at the path.
-///
-/// # Errors
-/// Returns the underlying I/O error.
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = OFlag::O_NOFOLLOW.bits();
     OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
 }
 
 /// Returns whether a path still names an open file.
-///
-/// # Errors
-/// Returns the underlying I/O error.
 pub fn is_named(file: &File, path: &Path) -> io::Result<bool> {
     let open = file.metadata()?;
     match path.metadata() {
@@ -132,9 +121,6 @@ pub fn is_named(file: &File, path: &Path) -> io::Result<bool> {
 
 /// Checks what the effective user may do with a path, without opening it: closing a file would
 /// release the locks of this process on it.
-///
-/// # Errors
-/// Returns the underlying I/O error, such as `PermissionDenied` or `NotFound`.
 pub fn check(path: &Path, wanted: Use) -> io::Result<()> {
     let flags = match wanted {
         Use::Read => AccessFlags::R_OK,

@@ -9,8 +9,7 @@ use zeroize::Zeroizing;
 /// Reads a file or a pipe of at most `most` bytes.
 ///
 /// # Errors
-/// Returns `FileTooLarge` if it is longer, `IsADirectory` for a folder, or the underlying I/O
-/// error.
+/// Returns `FileTooLarge` if it is longer, and `IsADirectory` for a folder.
 pub(crate) fn read_whole(path: &Path, most: u64) -> io::Result<Zeroizing<Vec<u8>>> {
     read_with_metadata(path, most).map(|(bytes, _)| bytes)
 }

@@ -27,9 +27,6 @@ impl Owner {
 }
 
 /// Creates a file, which inherits the access control list of its folder. Does not follow a link.
-///
-/// # Errors
-/// Returns `AlreadyExists` if the path exists.
 pub(crate) fn create(
     path: &Path,
     _mode: impl Into<Option<u32>>,
@@ -43,24 +40,17 @@ pub(crate) fn create(
 }
 
 /// Creates a folder and its missing parents. Each inherits the access control list of its parent.
-///
-/// # Errors
-/// Returns the underlying I/O error.
 pub fn create_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).create(path)
 }
 
-/// Renames a file in one step, unless the new name exists. `std::fs::rename` would replace it, and
-/// FAT has no second names.
+/// Renames a file in one step, unless the new name exists. FAT does not support second names.
 pub(super) fn put_new(from: &Path, to: &Path) -> io::Result<()> {
     let from = tempfile::TempPath::try_from_path(from)?;
     from.persist_noclobber(to).map_err(|failure| failure.error)
 }
 
 /// Opens a file for reading and writing. Does not follow a link at the path.
-///
-/// # Errors
-/// Returns the underlying I/O error.
 pub fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(FILE_FLAG_OPEN_REPARSE_POINT);
@@ -72,17 +62,11 @@ pub fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Always true: nobody can rename or remove a file that `SQLite` has open.
-///
-/// # Errors
-/// None.
 pub fn is_named(_file: &File, _path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
 /// Checks what the user may do with a path by opening it. Locks of other handles remain.
-///
-/// # Errors
-/// Returns the underlying I/O error, such as `PermissionDenied` or `NotFound`.
 pub fn check(path: &Path, wanted: Use) -> io::Result<()> {
     let mut options = OpenOptions::new();
     match wanted {

@@ -19,8 +19,7 @@ pub(super) const MEMORY: &str = "-shm";
 pub(super) const JOURNAL: &str = "-journal";
 pub(super) const LOCK: &str = "-lock";
 
-/// The mode of a store that is not shared, the same as for a key: it contains cursors and customer
-/// data.
+/// The mode of a store that is not shared. It contains cursors and customer data, so it is private.
 const PRIVATE: u32 = 0o600;
 /// The permission bits of the group.
 const GROUP: u32 = 0o070;
@@ -72,8 +71,7 @@ impl Share {
 pub struct StoreOptions {
     /// Writes nothing and creates no file.
     pub read_only: bool,
-    /// Permissions of the group. `None` keeps the mode of an existing store and creates a new store
-    /// for its owner only.
+    /// `None` keeps the mode of an existing store and creates a new store for its owner only.
     pub share: Option<Share>,
 }
 
@@ -151,8 +149,7 @@ pub(super) fn prepare_for_writing(path: &Path, share: Option<Share>) -> Result<(
     Ok(())
 }
 
-/// Returns an error if this user may not use a file of the store, and false if there is no such
-/// file.
+/// Returns false if a file of the store does not exist, or an error if this user may not use it.
 fn may_use(store: &Path, file: &Path, wanted: Use, what: &str) -> Result<bool> {
     match files::check(file, wanted) {
         Ok(()) => Ok(true),
@@ -231,9 +228,8 @@ pub(super) fn check_readable(path: &Path) -> Result<()> {
     may_use(path, &beside(path, LOG), Use::Read, "this process may not read its log").map(drop)
 }
 
-/// Chooses how to read, without creating a file. The hold on the store prevents that a writer
-/// removes the log afterwards. Otherwise `SQLite` would create a log that belongs to the reading
-/// user.
+/// Chooses how to read, without creating a file. The hold on the store keeps writers from removing
+/// the log afterwards. Otherwise `SQLite` would create a log that belongs to the reader.
 pub(super) fn prepare_for_reading(path: &Path) -> Result<ReadMode> {
     let (log, memory) = (beside(path, LOG), beside(path, MEMORY));
     for _ in 0..LOOKS {

@@ -128,8 +128,7 @@ fn log_row(delivery: &Delivery) -> StoreResult<PageRow> {
     })
 }
 
-/// Returns a page's points by series and time. The later of two duplicates wins. Forgotten points
-/// are left out.
+/// Returns a page's points by series and time, without older duplicates and forgotten points.
 fn points(
     connection: &Connection,
     known: &mut FeedIndex,

@@ -1,6 +1,5 @@
 //! The arrivals of a page: for each bucket timestamp, the number of points that arrived first with
-//! this page, and the number of points that it revised. They show how late points arrive without
-//! reading blocks.
+//! this page, and the number that it revised. They show delays without reading blocks.
 //!
 //! ```text
 //! rows timestamps:steps points:runs revisions:runs
@@ -132,8 +131,7 @@ impl Arrivals {
     }
 }
 
-/// The changes that a page causes: its own arrivals and, if it is applied late, the arrivals of
-/// other pages.
+/// The changes that a page causes: its own arrivals and, if it is late, the arrivals of others.
 #[derive(Debug, Default)]
 pub(super) struct ArrivalChanges {
     pub(super) own: Arrivals,

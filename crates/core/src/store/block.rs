@@ -5,15 +5,13 @@
 //! counts:(0 runs | 1 one by one) values:[f64] minima:[f64] maxima:[f64]
 //! ```
 //!
-//! A column omits its nulls. Doubles are stored as eight bytes, so that they are read back bit for
-//! bit.
+//! A column omits its nulls. Doubles are stored as eight bytes, so they are read back bit for bit.
 
 use super::bytes::{Sink, Source};
 
 const FORM: u8 = 1;
 /// Rows of null values on a grid cost no bytes. A block may have this many, plus [`ROWS_PER_BYTE`]
-/// for each byte. [`encode`] writes far fewer; the limit keeps forged blocks from filling the
-/// memory.
+/// per byte. [`encode`] writes far fewer. The limit keeps forged blocks from filling the memory.
 const FREE_ROWS: usize = 1 << 20;
 const ROWS_PER_BYTE: usize = 64;
 /// The bit of a mark for an absent point. The lower bits mark null values.
@@ -63,8 +61,7 @@ pub(super) struct PointVersion {
     pub(super) timestamp: i64,
     /// Sequence number of the page request that brought this version.
     pub(super) version: u64,
-    /// Set if the chain that ended with that page did not bring the point. The values are the last
-    /// known.
+    /// Set if the chain that ended with that page lacked the point. The values are the last known.
     pub(super) absent: bool,
     pub(super) values: Values,
 }

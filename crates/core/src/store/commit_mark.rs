@@ -7,8 +7,7 @@
 
 use super::bytes::Checksum;
 
-/// The pages that may contain the table `store`, which is created first. Page 1 contains the
-/// header.
+/// The pages that may contain the table `store`, which is created first. Page 1 has the header.
 pub(super) const PLACES: std::ops::RangeInclusive<u32> = 2..=4;
 /// Parent number of the first commit.
 pub(super) const NOTHING: i64 = 0;
@@ -33,8 +32,7 @@ impl CommitMark {
         Checksum::new("commit").numbers(&[id, parent]).value()
     }
 
-    /// Reads the mark from a page of the table `store`. Returns `None` for any other or damaged
-    /// page.
+    /// Reads the mark from a page of the table `store`. Returns `None` for other or damaged pages.
     pub(super) fn on_page(page: &[u8]) -> Option<Self> {
         let (mut first, mut second) = (None, None);
         for cell in 0..usize::from(u16_at(page, 3)?).min(8) {

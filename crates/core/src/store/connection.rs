@@ -1,6 +1,5 @@
-//! Connections, each owned by the process that opened it. A forked child does not use or close a
-//! `SQLite` connection of its parent: closing it would affect the parent's file locks and shared
-//! memory. The child opens its own.
+//! Connections, each owned by the process that opened it. A forked child opens its own, because
+//! closing its parent's would affect the parent's file locks and shared memory.
 
 use std::cell::RefCell;
 use std::path::Path;

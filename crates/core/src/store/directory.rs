@@ -150,8 +150,7 @@ impl<'c> Directory<'c> {
         Ok(self.loaded.entry(number).or_default())
     }
 
-    /// Visits the blocks in a range of stretches, grouped by directory page. `series` selects some
-    /// series, ascending.
+    /// Visits the blocks in a range of stretches, of these ascending series or of all.
     pub(super) fn each_block(
         &self,
         known: &FeedIndex,

@@ -1,5 +1,4 @@
-//! A page of the directory. It lists the blocks of some series in some stretches of time, with a
-//! summary of each.
+//! A page of the directory. It lists blocks of some series in some stretches, with summaries.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +13,7 @@ use super::view::{Flagged, View};
 pub(super) const SERIES: i64 = 32;
 pub(super) const STRETCHES: i64 = 16;
 
-/// A block's series and stretch. The stretch is the timestamp divided by the feed's span, rounded
-/// down.
+/// A block's series and stretch. The stretch is the timestamp divided by the feed's span.
 pub(super) type BlockKey = (i64, i64);
 /// A directory page: its group of series and its group of stretches.
 pub(super) type PageKey = (i64, i64);

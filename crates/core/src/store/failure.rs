@@ -37,6 +37,14 @@ impl StoreFailure {
             if error.sqlite_error_code() == Some(ErrorCode::NotADatabase))
     }
 
+    /// Replaces `StoreBusy` by another error.
+    pub(super) fn busy_as(self, error: impl FnOnce() -> Error) -> Self {
+        match self {
+            Self::Core(busy) if busy.kind() == Kind::StoreBusy => Self::Core(error()),
+            other => other,
+        }
+    }
+
     /// Converts the failure to an error that names the store.
     pub(super) fn into_error(self, path: &Path) -> Error {
         match self {
@@ -70,8 +78,7 @@ fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
         ErrorCode::DiskFull => full(path),
         // The shared memory of the write-ahead log could not grow.
         _ if failure.extended_code == SQLITE_IOERR_SHMSIZE => full(path),
-        // SQLite reports an exhausted quota as a failed write, and a full disk as a failure to open
-        // the shared memory.
+        // SQLite reports an exhausted quota as a failed write, a full disk as a failed open.
         _ if matches!(failure.extended_code, SQLITE_IOERR_WRITE | SQLITE_IOERR_SHMOPEN)
             && !has_free_space(path) =>
         {

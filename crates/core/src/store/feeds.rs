@@ -23,8 +23,7 @@ pub(super) struct FeedRow {
     pub(super) generation: i64,
     /// Length of a block in microseconds, or 0 before the first point.
     pub(super) span: i64,
-    /// Seen points of pages up to this sequence number were deleted, so older pages cannot be
-    /// merged.
+    /// Seen points up to this sequence number were deleted, so older pages cannot be merged.
     pub(super) pruned: u64,
     pub(super) retention: Retention,
     pub(super) state_sum: i64,

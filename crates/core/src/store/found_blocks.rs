@@ -75,8 +75,7 @@ pub(super) fn recent_points(
     RecentPoints::load(connection, feed, |key| is_picked(key) && overlaps(key))
 }
 
-/// Visits the listed blocks that overlap these ranges, of these ascending series or of all, in any
-/// order.
+/// Visits the listed blocks that overlap these ranges, of these ascending series or of all.
 pub(super) fn each_block(
     connection: &Connection,
     known: &FeedIndex,

@@ -25,9 +25,8 @@ pub(super) struct MergeCounts {
 }
 
 /// Merges the rows of one page, ascending and one per timestamp, into a block. An absent row means
-/// that the chain that ended with the page did not bring the point. Its values are ignored. `later`
-/// returns the events of newer page requests for a point, ascending. Returns `None` if the block
-/// does not change.
+/// that the chain ended by the page lacked the point. Its values are ignored. `later` returns the
+/// events of newer pages for a point, ascending. Returns `None` if the block does not change.
 pub(super) fn merge(
     rows: &[PointVersion],
     incoming: &[PointVersion],
@@ -63,8 +62,7 @@ pub(super) fn merge(
     Some(merged)
 }
 
-/// Returns the row that a page newer than all others adds to a history with the last row `before`,
-/// or `None` if it changes nothing.
+/// Returns the row that the newest page adds after `before`, or `None` if it changes nothing.
 pub(super) fn successor(
     before: Option<&PointVersion>,
     new: &PointVersion,

@@ -1,6 +1,5 @@
-//! Checks whether a log belongs to the store's file next to it. If someone replaces or renames the
-//! file, or moves another log next to it, the two no longer match. `SQLite` would still apply the
-//! pages of the log to the file.
+//! Checks whether a log belongs to the store's file next to it. The two no longer match if one of
+//! them is replaced or renamed, but `SQLite` would still apply the log to the file.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -11,8 +10,7 @@ use super::commit_mark::{CommitMark, NOTHING, PLACES};
 
 /// The first bytes of a `SQLite` database.
 const DATABASE: &[u8] = b"SQLite format 3\0";
-/// The first number of a `SQLite` log. Its last bit, here 0, selects the byte order of the
-/// checksums.
+/// The first number of a `SQLite` log. Its last bit selects the byte order of the checksums.
 const LOG: u32 = 0x377F_0682;
 const LOG_HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
@@ -33,8 +31,7 @@ pub(super) enum FileMark {
     /// The file is empty or has no table yet.
     Nothing,
     Commit(CommitMark),
-    /// The file is not a store, or the page is damaged. If a power loss tore it, the log has a
-    /// copy.
+    /// The file is not a store, or the page is damaged. After a power loss, the log has a copy.
     Unreadable,
 }
 
@@ -102,8 +99,7 @@ struct Commits {
 }
 
 impl Commits {
-    /// Reads a log up to its last complete commit, as `SQLite` does after a crash. Returns `None`
-    /// if it contains none.
+    /// Reads a log up to its last complete commit, as `SQLite` does. `None` if there is none.
     fn read(mut log: impl Read) -> io::Result<Option<Self>> {
         let mut header = [0; LOG_HEADER];
         if !fill(&mut log, &mut header)? {

@@ -20,7 +20,7 @@ use super::schema::Root;
 use super::view::View;
 use super::watch::Watch;
 use super::writer::Remove;
-use super::{Store, access, compact, forget, pages, path, seen_log};
+use super::{Store, access, pages, path, removal, seen_log};
 use crate::error::{Error, Kind, Result};
 use crate::files::{self, unused};
 
@@ -32,12 +32,11 @@ const AT_ONCE: usize = 4;
 const VERIFIED: usize = 256;
 
 impl Store {
-    /// Removes the points of a feed before a time, in microseconds. `state` is the feed's state
-    /// after that. From the first commit on, no read returns these points and no page restores
-    /// them.
+    /// Removes a feed's points before a time, in microseconds. `state` is the feed's new state.
+    /// From the first commit on, no read returns these points and no page restores them.
     pub fn forget(&self, feed: &str, before: i64, state: &[u8], watch: &Watch) -> Result<Freed> {
-        let numbers = self.write(|writer| forget::begin(writer, feed, before, state))?;
-        self.remove(feed, &numbers, watch, &forget::remove_from)
+        let numbers = self.write(|writer| removal::begin_forget(writer, feed, before, state))?;
+        self.remove(feed, &numbers, watch, &removal::remove_forgotten)
     }
 
     /// Removes the older versions of the points of a feed in these ranges, which are in
@@ -45,9 +44,9 @@ impl Store {
     pub fn compact(&self, feed: &str, ranges: &[(i64, i64)], watch: &Watch) -> Result<Freed> {
         let ranges: Vec<_> =
             ranges.iter().map(|range| i128::from(range.0)..i128::from(range.1)).collect();
-        let numbers = self.write(|writer| compact::begin(writer, feed, &ranges))?;
+        let numbers = self.write(|writer| removal::begin_compact(writer, feed, &ranges))?;
         self.remove(feed, &numbers, watch, &|directory, feed, number| {
-            compact::remove_from(directory, feed, number, &ranges)
+            removal::remove_versions(directory, feed, number, &ranges)
         })
     }
 
@@ -68,11 +67,10 @@ impl Store {
 
     /// Returns free space of the file to the disk. Returns the number of bytes.
     pub fn give_back(&self, watch: &Watch) -> Result<u64> {
-        self.write(|writer| compact::give_back(writer, watch))
+        self.write(|writer| removal::give_back(writer, watch))
     }
 
-    /// Rejects a view of a past that the store does not keep completely. `start` is in
-    /// microseconds.
+    /// Rejects a view of a past that is not kept completely. `start` is in microseconds.
     pub(crate) fn check_history(&self, feed: &str, view: View, start: Option<i64>) -> Result<()> {
         if matches!(view, View::Latest | View::ChangedSince(0)) {
             return Ok(());
@@ -154,8 +152,7 @@ pub(super) fn remove_copy(part: &Path) {
     }
 }
 
-/// Copies the snapshot of a connection into an empty file. The copy gets its own mark, so that no
-/// log of the store belongs to it.
+/// Copies a snapshot into an empty file. The copy gets its own mark, so that no log belongs to it.
 pub(super) fn copy(connection: &Connection, to: &Path, watch: &Watch) -> StoreResult<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
     let elsewhere = |error| StoreFailure::Core(StoreFailure::Sqlite(error).into_error(to));

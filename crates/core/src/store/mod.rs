@@ -1,6 +1,5 @@
 //! The store: one file with every version of every point of its feeds, and the state of each feed.
-//! A page and the state that follows from it are written in one transaction, so no checkpoint is
-//! ahead of its data.
+//! A page and its state are written in one transaction, so no checkpoint is ahead of its data.
 //!
 //! ```text
 //! Delivery -> apply -> page_merge -> block (bytes) -> directory -> one commit
@@ -16,7 +15,6 @@ mod arrivals;
 mod block;
 mod bytes;
 mod commit_mark;
-mod compact;
 mod connection;
 mod delays;
 mod directory;
@@ -25,7 +23,6 @@ mod failure;
 mod feed_lock;
 mod feed_queue;
 mod feeds;
-mod forget;
 mod found_blocks;
 mod history;
 mod hold;
@@ -38,13 +35,13 @@ mod pages;
 mod path;
 mod read;
 mod recent;
+mod removal;
 mod restore;
 mod retention;
 mod schema;
 mod seen;
 mod seen_log;
 mod series_filter;
-mod shown;
 mod target;
 mod view;
 mod watch;
@@ -76,10 +73,9 @@ pub use self::restore::restore;
 pub use self::retention::Freed;
 use self::schema::APPLICATION;
 pub use self::series_filter::{SeriesFilter, SeriesIds};
-pub use self::shown::{CHANGES, ShownPoints};
 pub use self::target::ChainRange;
 pub use self::target::{Applied, Delivery, Target};
-pub use self::view::{Choice, Flagged, PointFilter, View};
+pub use self::view::{CHANGES, Choice, Flagged, PointFilter, ShownPoints, View};
 pub use self::watch::Watch;
 use self::writer::{Writer, Writers};
 use crate::error::{Error, Kind, Result};
@@ -230,8 +226,7 @@ impl Store {
         self.snapshot_of(feed, |connection, feed| delays::delays(connection, feed, width))
     }
 
-    /// Closes the store's connections. Open readers can finish. Later calls fail with
-    /// `ClosedError`.
+    /// Closes the connections. Open readers can finish. Later calls fail with `ClosedError`.
     pub fn close(&self) {
         self.writers.close();
     }
@@ -286,8 +281,7 @@ impl Store {
     }
 }
 
-/// Returns an error if the header shows that the file is not a store. Returns `None` for a store,
-/// or if the header cannot be read.
+/// Returns an error if the header shows that the file is not a store.
 fn not_ours(path: &Path) -> Option<Error> {
     let mut header = Vec::new();
     std::fs::File::open(path).ok()?.take(72).read_to_end(&mut header).ok()?;

@@ -11,14 +11,12 @@ mod unix {
     use std::os::unix::ffi::OsStringExt as _;
     use std::path::{Path, PathBuf};
 
-    /// Filesystems on which locks and shared memory are unreliable. A trailing `*` matches any
-    /// suffix.
+    /// Filesystems with unreliable locks and shared memory. A trailing `*` matches any suffix.
     const NETWORK: &str = "nfs* cifs smb* afs ceph lustre glusterfs beegfs gpfs gfs2 ocfs2 coda \
         orangefs ncpfs fuse.sshfs fuse.gluster* fuse.ceph* fuse.s3fs fuse.gcsfuse fuse.rclone \
         fuse.davfs*";
 
-    /// Returns the type of the network filesystem of a path, or `None` for other filesystems and
-    /// without a mount table.
+    /// Returns the type of the network filesystem of a path, or `None` for other filesystems.
     pub(in crate::store) fn filesystem(path: &Path) -> Option<String> {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
         mounted(&mounts, path)

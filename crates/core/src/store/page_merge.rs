@@ -17,8 +17,7 @@ use super::seen::SeenPoints;
 use super::seen_log::LaterPages;
 use super::writer_cache::KnownFeed;
 
-/// Limits that decide when points are recent and when they move into their blocks. A block has 128
-/// buckets.
+/// Limits that decide when points are recent and when they move into their blocks of 128 buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RecentLimits {
     /// A page has *a few* points of a block if it has fewer than this.
@@ -213,8 +212,7 @@ impl<'c, 'k> PageMerge<'c, 'k> {
     }
 }
 
-/// Moves the recent points before `end` into their blocks, outside a merge. Returns the directory
-/// pages of these stretches.
+/// Moves recent points before `end` into their blocks. Returns the directory pages up to there.
 pub(super) fn move_recent(
     connection: &Connection,
     known: &mut KnownFeed,
@@ -244,8 +242,7 @@ fn newer<'r>(
     counts: &'r mut MergeCounts,
 ) -> impl Iterator<Item = PointVersion> {
     let last = |rows: &[PointVersion], timestamp| {
-        // Most pages have later points than the block. Checking one row avoids a search in cold
-        // memory.
+        // Most pages have later points than the block. Checking one row avoids a search.
         if rows.last().is_none_or(|row| row.timestamp < timestamp) {
             return None;
         }
@@ -259,8 +256,7 @@ fn newer<'r>(
     })
 }
 
-/// Adds an absent row for each stored point in the chain's range that no page has brought since the
-/// chain began.
+/// Adds an absent row for each stored point in the chain's range that is not in `brought`.
 fn add_absent(
     log: &PageRow,
     key: BlockKey,

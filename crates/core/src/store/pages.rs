@@ -172,8 +172,7 @@ impl PageChains {
     }
 }
 
-/// Visits the pages after a sequence number, ascending, with their encoded arrivals. Returns the
-/// digest of their rows.
+/// Visits the pages after a sequence number, ascending. Returns the digest of their rows.
 fn visit(
     connection: &Connection,
     feed: i64,

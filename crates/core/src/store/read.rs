@@ -18,8 +18,7 @@ use super::found_blocks::{self, ALL_TIME, overlapping, recent_points, rows_of, t
 use super::history::show;
 use super::recent::RecentPoints;
 use super::series_filter::SeriesFilter;
-use super::shown::ShownPoints;
-use super::view::{Flagged, PointFilter, View};
+use super::view::{Flagged, PointFilter, ShownPoints, View};
 use crate::data::Identity;
 use crate::error::{Error, Kind, Result};
 
@@ -28,8 +27,7 @@ const BATCH: usize = 65_536;
 /// A batch may exceed its size by the points of the block that completes it.
 const BLOCK: usize = 128;
 
-/// The index of a series, and one of its blocks. Without an entry, all points of the block are
-/// recent.
+/// The index of a series, and one of its blocks. A block without an entry has only recent points.
 type ReadBlock = (usize, BlockKey, Option<BlockEntry>);
 
 /// Reads a snapshot of a feed, ordered by series, then by time.
@@ -140,8 +138,7 @@ impl Reader {
         self.checked(batch)
     }
 
-    /// Counts the points. Blocks that the read includes or omits completely are counted in the
-    /// directory and not read.
+    /// Counts the points. Reads only blocks that the read includes partly.
     pub fn count_points(&mut self) -> Result<u64> {
         let count = self.add_up();
         self.checked(count)

@@ -83,8 +83,7 @@ pub(super) struct RecentPoints {
 }
 
 impl RecentPoints {
-    /// Reads and verifies the recent points of a feed. Keeps the points of blocks that `pick`
-    /// selects.
+    /// Reads and verifies the recent points of a feed. Keeps the blocks that `pick` selects.
     pub(super) fn load(
         connection: &Connection,
         feed: &FeedRow,

@@ -12,14 +12,12 @@ use super::{Store, access, not_ours, path};
 use crate::error::{Error, Kind, Result};
 use crate::files::{self, unused};
 
-/// Replaces a store, which need not exist, with a copy of a backup. The copy is verified first and
-/// keeps the owner and the mode of the store. Nothing changes until the copy is renamed. Returns
-/// whether it replaced a store.
+/// Replaces a store, which need not exist, with a verified copy of a backup. The copy keeps the
+/// owner and the mode of the store. Returns whether it replaced a store.
 ///
 /// # Errors
 /// Returns `StoreBusy` if a process has the store open, `StoreCorrupt` if the backup is damaged,
-/// `StoreError` if it is not a store or `watch` stopped the restore, `StoreFull` if the disk is
-/// full, and any other error of opening or writing the files.
+/// and `StoreError` if it is not a store or `watch` stopped the restore.
 pub fn restore(backup: &Path, store: &Path, watch: &Watch) -> Result<bool> {
     let (backup, store) = (path::resolve(backup)?, path::resolve(store)?);
     if backup == store {

@@ -1,10 +1,9 @@
 //! The tables of the file. An empty file gets these tables. A file with another schema is rejected.
 //!
 //! Everything is verified from the top. `store` has a row with the digest of `feeds`, and a row
-//! with the mark of the last commit (`commit_mark`). A feed's row has the digests of its series,
-//! directory pages, page log, seen points and recent points. A directory page lists blocks with the
-//! checksums of their chunks. A digest is the sum of the rows' checksums, so it detects missing and
-//! outdated rows too.
+//! with the mark of the last commit (`commit_mark`). A feed's row has the digests of its tables. A
+//! directory page lists blocks with the checksums of their chunks. A digest is the sum of the rows'
+//! checksums, so it detects missing and outdated rows too.
 //!
 //! In the file, the table of directory pages is called `shelves` and the table of chunks
 //! `contents`. These names are part of format 1 and of its checksums.
@@ -117,8 +116,7 @@ fn last_commit(connection: &Connection) -> StoreResult<CommitMark> {
     Ok(CommitMark { id, parent })
 }
 
-/// Switches to the write-ahead log, so that readers and a writer can work at the same time. The log
-/// needs shared memory.
+/// Switches to the write-ahead log, so that readers and a writer can work at the same time.
 fn enable_log(connection: &Connection) -> StoreResult<()> {
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;

@@ -93,8 +93,7 @@ fn union_of(rows: &[SeenRow], pick: impl Fn(&SeenRow) -> bool) -> StoreResult<Se
     Ok(seen.sorted())
 }
 
-/// Saves the seen points of a page. The last page of a chain marks all pages of the chain as
-/// finished.
+/// Saves the seen points of a page. The last page of a chain marks all its pages as finished.
 pub(super) fn save(
     connection: &Connection,
     feed: &mut FeedRow,
@@ -140,10 +139,9 @@ pub(super) fn prune(connection: &Connection, feed: &mut FeedRow) -> StoreResult<
     Ok(())
 }
 
-/// Returns the points that pages of any chain brought since the chain of `last` began, including
-/// the points of `last` itself. Other chains count: they may have brought a late point that this
-/// chain had already passed, and such a point is not absent. Returns `None` if some of these points
-/// were deleted.
+/// Returns the points that pages of any chain brought from the start of the chain of `last` on.
+/// Other chains count: they may have brought a late point that this chain had already passed, and
+/// such a point is not absent. Returns `None` if some of these points were deleted.
 pub(super) fn since_chain(
     connection: &Connection,
     feed: i64,

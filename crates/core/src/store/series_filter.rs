@@ -46,8 +46,7 @@ impl SeriesFilter {
     /// Returns the numbers of the selected series, ascending, or `None` for all.
     ///
     /// # Errors
-    /// Returns the first value that no series has, such as `tag "sped"`. It may be misspelled, and
-    /// an empty result would hide that.
+    /// Returns the first value that no series has, such as `tag "sped"`: it may be misspelled.
     pub(super) fn pick(&self, known: &HashMap<Identity, i64>) -> Result<Option<Vec<i64>>, String> {
         if self.is_empty() {
             return Ok(None);

@@ -13,8 +13,7 @@ use crate::error::Result;
 
 /// Stores points and states. Calls may block.
 pub trait Target: Send + Sync + Debug {
-    /// Locks a feed for writing until the returned value is dropped. Returns `StoreBusy` instead of
-    /// waiting.
+    /// Locks a feed for writing until the returned value is dropped. Fails with `StoreBusy`.
     fn lock(&self, feed: &str) -> Result<Box<dyn Any + Send>>;
 
     /// Returns the last applied state of a feed, or `None` for an unknown feed.
@@ -25,9 +24,8 @@ pub trait Target: Send + Sync + Debug {
         feeds.iter().map(|feed| self.state(feed)).collect()
     }
 
-    /// Writes the points of a page and the state that follows from it, both or neither. Without a
-    /// page, only the state changes. Series and timestamp identify a point. The higher sequence
-    /// number wins, then the later row.
+    /// Writes the points of a page and its state, both or neither. Without a page, only the state
+    /// changes. Of two versions of a point, the higher sequence number wins, then the later row.
     ///
     /// # Errors
     /// Leaves the target unchanged. An error that is `unstorable` concerns the values of the page:
@@ -71,8 +69,7 @@ pub struct Applied {
     pub revised: u64,
     /// Points with the same values, and points with a version of a newer request.
     pub unchanged: u64,
-    /// After the last page of a chain: points in its range that no page of any chain has brought
-    /// since the chain began.
+    /// Points in the range of a finished chain that no page has brought since the chain began.
     #[serde(rename = "withdrawn")]
     pub flagged: u64,
 }

@@ -19,8 +19,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Returns the number of finished steps and the expected total. A step is a block or a file
-    /// page.
+    /// Returns the number of finished steps (blocks or file pages) and the expected total.
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
         let done = self.done.load(Ordering::Relaxed);

@@ -1,5 +1,6 @@
-//! The connection that writes. Each process has its own. A forked child does not use, close or lock
-//! the writer that it inherited, because a thread of the parent may have locked it.
+//! The connection that writes a page and its checkpoint in one transaction. Each process has
+//! its own. A forked child does not use, close or lock the writer that it inherited, because a
+//! thread of the parent may have locked it.
 
 use std::collections::HashMap;
 use std::sync::MutexGuard;
@@ -26,8 +27,7 @@ use crate::error::{Error, Kind};
 use crate::fork::Owned;
 use crate::lock::Mutex;
 
-/// Maximum number of points that a writer keeps of all feeds, 64 bytes each. `RecentLimits` limits
-/// each feed to half of it.
+/// Maximum number of cached points of all feeds, 64 bytes each. One feed may use all of it.
 const MOST_POINTS: usize = 1 << 21;
 
 /// Removes points or versions from a directory page.
@@ -84,8 +84,7 @@ impl Writer {
         })
     }
 
-    /// Writes in one transaction. The cache is kept only after the commit, so that it never
-    /// contains what was rolled back.
+    /// Writes in one transaction. The cache is kept after the commit: it has no uncommitted data.
     fn commit<T>(
         &mut self,
         feed: &str,

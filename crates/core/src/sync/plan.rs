@@ -1,4 +1,5 @@
-//! Plans the chains of a run, their order, and their expected pages. Except for [`plan`], this is
+//! Plans the chains of a run (interrupted, recent, reconciliation, audit, backfill), their order, and
+//! their expected pages. Except for [`plan`], this is
 //! pure arithmetic without a clock or a request.
 
 use jiff::Timestamp;

@@ -11,8 +11,7 @@ pub(super) fn open_files() -> Option<u64> {
     None
 }
 
-/// Returns the maximum number of processes and threads of this user, or `None` if there is no
-/// limit, as for root.
+/// Returns the maximum number of processes and threads of this user, or `None` for root.
 pub(super) fn threads_of_user() -> Option<u64> {
     #[cfg(unix)]
     return limit(Resource::RLIMIT_NPROC).filter(|_| !nix::unistd::Uid::current().is_root());
@@ -26,8 +25,7 @@ fn limit(resource: Resource) -> Option<u64> {
     (most != RLIM_INFINITY).then_some(most)
 }
 
-/// Returns the maximum number of processes and threads in this process's container or systemd unit,
-/// or `None` if there is no limit.
+/// Returns the maximum number of processes and threads in this container or systemd unit.
 #[cfg(target_os = "linux")]
 pub(super) fn threads_of_container() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;

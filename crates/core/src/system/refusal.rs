@@ -1,5 +1,4 @@
-//! Describes an I/O error: the reason and a remedy. All other modules report I/O errors through
-//! this one.
+//! Describes an I/O error, its reason and a remedy, for all other modules.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -116,9 +115,8 @@ pub(crate) fn lacks_files(error: &io::Error) -> bool {
     matches!(lack(error), Some(Lack::Files | Lack::FilesOfSystem))
 }
 
-/// Returns the system's error if this process cannot open as many more files as a store needs. The
-/// check is needed because libraries that open files (`SQLite`, the resolver) report another
-/// reason.
+/// Returns the system's error if this process cannot open as many more files as a store needs.
+/// Libraries that open files (`SQLite`, the resolver) report another reason.
 pub(crate) fn exhausted_files() -> Option<io::Error> {
     const NEEDED: usize = 4;
     let anywhere = std::env::temp_dir();

@@ -1,6 +1,5 @@
-//! Threads for blocking work. tokio's own pool panics if the system refuses its first thread. If
-//! the system refuses a later thread, work can wait in that pool forever. This pool returns an
-//! error instead.
+//! Threads for blocking work. If the system refuses a thread, tokio's own pool panics or lets work
+//! wait forever. This pool returns an error instead.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -69,10 +68,7 @@ pub(crate) fn found_no_thread(error: &io::Error) -> Option<&NoThread> {
     }
 }
 
-/// Starts a thread.
-///
-/// # Errors
-/// Returns an error that contains [`NoThread`] if the system refuses the thread.
+/// Starts a thread. Returns an error that contains [`NoThread`] if the system refuses it.
 pub fn start<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -90,8 +86,7 @@ pub fn no_thread() -> io::Error {
 /// its end even if the future is dropped. If the work panics, the panic resumes in the caller.
 ///
 /// # Errors
-/// Returns an error that contains [`NoThread`] if the system refuses a thread. The work has then
-/// not run.
+/// Returns an error that contains [`NoThread`] if the system refuses a thread. Nothing has run.
 pub async fn on_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {
@@ -101,8 +96,7 @@ pub async fn on_thread<T: Send + 'static>(
     match ended.await {
         Ok(Ok(outcome)) => Ok(outcome),
         Ok(Err(panic)) => resume_unwind(panic),
-        // A pool thread always sends a result, so a closed channel means that the process is
-        // exiting.
+        // A pool thread always sends a result. A closed channel means that the process is exiting.
         Err(_) => Err(io::Error::other("the process is exiting")),
     }
 }
@@ -156,8 +150,7 @@ impl Pool {
             self.has_work.notify_one();
             return Ok(());
         }
-        // The lock is still held, so no other thread can take this work if its own thread cannot
-        // start.
+        // The lock is still held, so no other thread can take this work if its thread fails.
         match start("siteline-work", || self.run()) {
             Ok(_detached) => {
                 state.threads += 1;

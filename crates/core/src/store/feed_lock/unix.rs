@@ -20,8 +20,7 @@ use crate::store::failure::{feed_locked, system};
 /// The lock files that this process has open, by the path of their store.
 static OPEN: Owned<Mutex<HashMap<PathBuf, Weak<LockFile>>>> = Owned::empty();
 
-/// A lock file of this process, and the bytes that it has locked. The system would allow a process
-/// to lock a byte twice.
+/// A lock file, and the bytes that this process has locked. The system would lock a byte twice.
 #[derive(Debug)]
 struct LockFile {
     file: File,
@@ -79,9 +78,8 @@ impl LockFile {
     }
 }
 
-/// Locks or unlocks a byte without waiting. The lock belongs to the open file if the system has
-/// such locks. Otherwise it belongs to the process, which loses it by closing any handle of the
-/// file.
+/// Locks or unlocks a byte without waiting. The lock belongs to the open file if possible. On other
+/// systems it belongs to the process, which loses it by closing any handle of the file.
 fn set_lock(file: &File, kind: impl Into<i32>, byte: i64) -> nix::Result<()> {
     let kind = libc::c_short::try_from(kind.into()).unwrap_or_default();
     let whence = libc::c_short::try_from(libc::SEEK_SET).unwrap_or_default();

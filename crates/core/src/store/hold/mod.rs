@@ -1,8 +1,7 @@
 //! Keeps the files of an open store consistent. The locks of `SQLite` belong to the process. The
 //! system drops them when any code in the process closes one of the files, for example a second
-//! `SQLite`. That `SQLite`, or one in another process, then assumes that nobody else uses the store
-//! and removes the log. So each process holds additional locks while it has a store open, on open
-//! files that it closes last:
+//! `SQLite`. Another `SQLite` then assumes that nobody uses the store and removes the log. So each
+//! process holds additional locks while it has a store open, on open files that it closes last:
 //!
 //! - Locks on the bytes that mark the file and its shared memory as used by a `SQLite`. They keep
 //!   every other `SQLite` from removing the log or truncating the shared memory.
@@ -34,7 +33,6 @@ use self::store_files::{LogChange, LogFiles};
 use super::access::{JOURNAL, LOG, MEMORY};
 use super::failure::{StoreFailure, StoreResult, busy, foreign_log, in_use, moved, system};
 use super::log_fit::{FileMark, LogFit, log_fit};
-use crate::error::Kind;
 use crate::files::{self, Use, beside, is_named, unused};
 use crate::fork::{Owned, Process};
 use crate::lock::Mutex;
@@ -50,15 +48,13 @@ const READERS: Range<i64> = (1 << 61) + 1..(1 << 61) + 2;
 
 /// The shortest and the longest pause between two attempts to lock.
 const PAUSES: Range<Duration> = Duration::from_micros(250)..Duration::from_millis(5);
-/// How long a closing store waits for a writer. After that, it leaves the log in place for the
-/// writer.
+/// How long a closing store waits for a writer. After that, it leaves the log to the writer.
 const CLOSING: Duration = Duration::from_secs(1);
 
 /// The stores that this process has open, by path.
 static HOLDS: Owned<Mutex<HashMap<PathBuf, HoldSlot>>> = Owned::empty();
 
-/// The hold on one store, if there is one. It is locked while a connection of the process is opened
-/// or closed.
+/// The hold on one store, if any. Locked while the process opens or closes a connection.
 type HoldSlot = Arc<Mutex<Weak<StoreHold>>>;
 
 fn place(path: &Path) -> HoldSlot {
@@ -93,8 +89,7 @@ struct HoldState {
 
 impl StoreHold {
     /// Opens a connection, and creates the hold if this process has none on the store. `open` must
-    /// read once with the connection, so that the log and the shared memory are open when it
-    /// returns.
+    /// read once, so that the log and the shared memory are open when it returns.
     pub(super) fn connect(
         path: &Path,
         timeout: Duration,
@@ -129,9 +124,8 @@ impl StoreHold {
         Ok((hold, connection))
     }
 
-    /// Closes a connection. When the last one of the process closes, `SQLite` may remove the log.
-    /// The log is kept if another process has the turn to write, or if the store's files were
-    /// replaced.
+    /// Closes a connection. With the last one, `SQLite` may remove the log. The log is kept if
+    /// another process has the turn to write, or if the store's files were replaced.
     pub(super) fn close(self: Arc<Self>, connection: Connection) {
         let path = self.path.clone();
         let place = place(&path);
@@ -193,9 +187,8 @@ impl StoreHold {
         Ok(())
     }
 
-    /// Whether the file's header declares a log. If the power was lost while `SQLite` changed a new
-    /// file to use one, the journal is still there: `SQLite` must be the only user of the file to
-    /// undo that.
+    /// Whether the file's header declares a log. If a power loss interrupted the change to a log,
+    /// the journal still exists, and `SQLite` must be the only user of the file to undo the change.
     fn has_log(&self) -> StoreResult<bool> {
         use std::io::{Read as _, Seek as _};
         let journal = beside(&self.path, JOURNAL);
@@ -209,13 +202,11 @@ impl StoreHold {
         Ok(header.get(18..) == Some(&[2, 2]))
     }
 
-    /// Rejects the log of another file, or sets it aside if the store may be written and nobody
-    /// uses it.
+    /// Rejects the log of another file, or sets it aside if the store is writable and unused.
     fn check_log(&self, reads_only: bool, timeout: Duration) -> StoreResult<()> {
         let path = &self.path;
         let mut fit = LogFit::Empty;
-        // A process that closes the store releases its locks one after the other, so wait for the
-        // rest.
+        // A process that closes the store releases its locks one after the other.
         let agrees = self.wait(timeout, || {
             self.state.lock().found = None;
             let file = File::options().read(true).write(self.writes).open(beside(path, MEMORY));
@@ -236,12 +227,7 @@ impl StoreHold {
             self.state.lock().found = found;
             Ok(agrees)
         });
-        agrees.map_err(|failure| match failure {
-            StoreFailure::Core(error) if error.kind() == Kind::StoreBusy => {
-                StoreFailure::Core(in_use(path))
-            }
-            other => other,
-        })?;
+        agrees.map_err(|failure| failure.busy_as(|| in_use(path)))?;
         match fit {
             LogFit::Foreign if reads_only => {
                 Err(StoreFailure::Core(foreign_log(path, &beside(path, LOG))))

@@ -9,15 +9,14 @@ use super::byte_lock::{ByteLock, is_used, set};
 use super::{MEMORY_USERS, StoreHold, TURN, USERS};
 use crate::files::{self, beside, is_named};
 use crate::store::access::{LOG, MEMORY};
-use crate::store::failure::{StoreFailure, StoreResult, open_elsewhere};
+use crate::store::failure::{StoreResult, open_elsewhere};
 
 /// Keeps other processes from opening the store until it is dropped.
 #[derive(Debug)]
 pub(in crate::store) struct Replacing(StoreHold);
 
 impl Replacing {
-    /// Locks a store that no process has open. Waits up to `timeout` for a process that is closing
-    /// it.
+    /// Locks a store that no process has open. Waits up to `timeout` for a closing process.
     ///
     /// # Errors
     /// Returns `StoreBusy` if a process still has the store open after that.
@@ -29,12 +28,8 @@ impl Replacing {
                 && set(&hold.file, ByteLock::Alone, &USERS)?
                 && !Self::has_memory_users(store)?)
         };
-        hold.wait(timeout, alone).map_err(|failure| match failure {
-            StoreFailure::Core(error) if error.kind() == crate::error::Kind::StoreBusy => {
-                StoreFailure::Core(open_elsewhere(store))
-            }
-            other => other,
-        })?;
+        let waited = hold.wait(timeout, alone);
+        waited.map_err(|failure| failure.busy_as(|| open_elsewhere(store)))?;
         Ok(Self(hold))
     }
 
@@ -45,9 +40,8 @@ impl Replacing {
         }
     }
 
-    /// Replaces the store with the file `part`, then removes the old log and shared memory. If the
-    /// process is killed in between, the next one to open the store sees that the log belongs to
-    /// another file.
+    /// Replaces the store with the file `part`, then removes the old log and shared memory. After a
+    /// kill in between, the next process sees that the log belongs to another file.
     pub(in crate::store) fn finish(self, part: &Path) -> io::Result<()> {
         let store = &self.0.path;
         #[cfg(windows)]

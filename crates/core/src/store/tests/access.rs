@@ -7,8 +7,6 @@ use super::super::access::check_unchanged;
 use super::*;
 use crate::files::{Stamp, beside};
 
-const READ_ONLY: StoreOptions = StoreOptions { read_only: true, share: None };
-
 fn shared(share: Share) -> StoreOptions {
     StoreOptions { share: Some(share), ..StoreOptions::default() }
 }

@@ -94,8 +94,7 @@ proptest! {
         let points: Vec<Point> =
             (0..length).map(|index| (1, start + index * step, Some(1.0))).collect();
         let most = points[points.len() - 1].1;
-        // The first half arrives with the first page, and is read again at ages of minutes to
-        // weeks.
+        // The first half arrives with the first page, and is read again after minutes to weeks.
         let half = points.len() / 2;
         Request::whole(1, start, most / 2, &points[..half]).apply_to(&store, b"").unwrap();
         for ((from, length), sequence) in chains.iter().zip(2..) {
@@ -170,23 +169,20 @@ proptest! {
 
 #[test]
 fn s22_lateness_covers_exactly_the_kept_points() {
-    let folder = Folder::new();
-    let store = folder.store();
-    for (sequence, from, to) in [(1, 0, 300), (2, 200, 600), (3, 0, 600), (4, 100, 700)] {
-        let points: Vec<Point> =
-            (from..to).map(|minute| (1, minute, Some(value(sequence)))).collect();
-        Request::whole(sequence, from, to, &points).apply_to(&store, b"").unwrap();
-    }
+    let fill = |store: &Store, kept: std::ops::Range<i64>| {
+        for (sequence, from, to) in [(1, 0, 300), (2, 200, 600), (3, 0, 600), (4, 100, 700)] {
+            let minutes = (from..to).filter(|minute| kept.contains(minute));
+            let points: Vec<Point> = minutes.map(|m| (1, m, Some(value(sequence)))).collect();
+            Request::whole(sequence, from, to, &points).apply_to(store, b"").unwrap();
+        }
+    };
+    let (folder, other) = (Folder::new(), Folder::new());
+    let (store, same) = (folder.store(), other.store());
+    fill(&store, 0..700);
+    fill(&same, 350..700);
     let before = store.delays("line", MINUTE).unwrap();
     store.compact("line", &[(0, 600 * MINUTE)], &Watch::default()).unwrap();
     assert_eq!(store.delays("line", MINUTE).unwrap(), before, "versions are not needed");
-    let other = Folder::new();
-    let same = other.store();
-    for (sequence, from, to) in [(1, 0, 300), (2, 200, 600), (3, 0, 600), (4, 100, 700)] {
-        let kept = (from..to).filter(|minute| *minute >= 350);
-        let points: Vec<Point> = kept.map(|minute| (1, minute, Some(value(sequence)))).collect();
-        Request::whole(sequence, from, to, &points).apply_to(&same, b"").unwrap();
-    }
     store.forget("line", 350 * MINUTE, b"", &Watch::default()).unwrap();
     assert_eq!(store.delays("line", MINUTE).unwrap(), same.delays("line", MINUTE).unwrap());
     store.check(&Watch::default()).unwrap();

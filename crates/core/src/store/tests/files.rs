@@ -113,8 +113,7 @@ fn s8_another_schema_names_the_siteline_that_made_it() {
         folder.execute(&format!(
             "UPDATE store SET made_by = 'siteline 9.1'; PRAGMA user_version = {version}"
         ));
-        let read_only = StoreOptions { read_only: true, ..StoreOptions::default() };
-        for options in [StoreOptions::default(), read_only] {
+        for options in [StoreOptions::default(), READ_ONLY] {
             let open = || Store::open_with(&folder.file(), options);
             assert_error(open(), Kind::StoreError, "made by siteline 9.1");
             assert_error(open(), Kind::StoreError, next_step);

@@ -77,21 +77,6 @@ fn a_connection_caches_some_megabytes() {
 }
 
 #[test]
-fn two_stores_of_one_file_see_the_pages_of_the_other() {
-    let folder = Folder::new();
-    let stores = [folder.store(), folder.store()];
-    for sequence in 1..20_u64 {
-        let store = &stores[usize::try_from(sequence % 2).unwrap()];
-        let series = u8::try_from(sequence / 3).unwrap();
-        let points = [(series, 1, Some(1.0)), (series, 600 * sequence.cast_signed(), None)];
-        Request::whole(sequence, 0, 1, &points).apply_to(store, b"").unwrap();
-    }
-    assert_eq!(latest(&stores[0]), latest(&stores[1]));
-    assert_eq!(latest(&stores[0]).len(), 19 + 7);
-    stores[0].check(&Watch::default()).unwrap();
-}
-
-#[test]
 fn eight_threads_may_create_one_store_at_once() {
     for _ in 0..25 {
         let folder = Folder::new();

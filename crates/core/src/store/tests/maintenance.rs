@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::model::{Model, limits, requests};
 use super::*;
 use crate::store::directory_page::PageKey;
+use crate::store::removal;
 use crate::store::writer::Remove;
-use crate::store::{compact, forget};
 
 /// The limits of the kept past: the first kept minute, and the minute and the page request of
 /// [`super::super::retention::Retention`].
@@ -36,21 +36,21 @@ fn remove_some(store: &Store, numbers: &[PageKey], groups: usize, remove: &Remov
 fn forget_some(store: &Store, before: i64, groups: usize) -> Freed {
     let state = store.state("line").unwrap().unwrap();
     let before = before * MINUTE;
-    let numbers = store.write(|writer| forget::begin(writer, "line", before, &state)).unwrap();
-    remove_some(store, &numbers, groups, &forget::remove_from)
+    let numbers =
+        store.write(|writer| removal::begin_forget(writer, "line", before, &state)).unwrap();
+    remove_some(store, &numbers, groups, &removal::remove_forgotten)
 }
 
 fn compact_some(store: &Store, (start, end): (i64, i64), groups: usize) -> Freed {
     let range = i128::from(start * MINUTE)..i128::from(end * MINUTE);
     let ranges = std::slice::from_ref(&range);
-    let numbers = store.write(|writer| compact::begin(writer, "line", ranges)).unwrap();
+    let numbers = store.write(|writer| removal::begin_compact(writer, "line", ranges)).unwrap();
     remove_some(store, &numbers, groups, &|directory, feed, number| {
-        compact::remove_from(directory, feed, number, ranges)
+        removal::remove_versions(directory, feed, number, ranges)
     })
 }
 
-/// Asserts that the store agrees with the model from the kept minute on, and rejects views of a
-/// past that it does not keep.
+/// Asserts that the store agrees with the model where it keeps the past, and rejects other views.
 fn assert_keeps(store: &Store, model: &Model, kept: Kept, newest: u64) {
     for sequence in 0..=newest {
         for view in [View::Latest, View::AsOf(sequence), View::ChangedSince(sequence)] {

@@ -27,6 +27,8 @@ use crate::data::{Identity, Page, TableBuilder};
 /// Width of a bucket in microseconds.
 const MINUTE: i64 = 60_000_000;
 
+const READ_ONLY: StoreOptions = StoreOptions { read_only: true, share: None };
+
 /// A folder that is removed when its test ends.
 pub(super) struct Folder(PathBuf);
 
@@ -108,8 +110,7 @@ fn time_of(minute: i64) -> Timestamp {
     Timestamp::from_microsecond(minute * MINUTE).unwrap()
 }
 
-/// A page with an envelope for each run of points of one series. The minimum of a point is null,
-/// its count is the minute.
+/// A page with an envelope per run of points of a series. The count of a point is its minute.
 fn page(sequence: u64, is_last: bool, points: &[Point]) -> Page {
     let mut table = TableBuilder::new(points.len());
     for run in points.chunk_by(|one, next| one.0 == next.0) {

@@ -106,8 +106,7 @@ fn select(histories: &Histories, view: View, flagged: Flagged) -> Vec<Shown> {
     shown
 }
 
-/// Asserts that reads of some series and ranges return the matching part of all points, and that
-/// counts agree with reads.
+/// Asserts that reads and counts of some series and ranges return the matching points.
 fn assert_parts_agree(
     histories: &Histories,
     store: &Store,
@@ -272,21 +271,4 @@ fn s11_a_page_without_seen_points_is_refused() {
     Request::whole(newest - 1, 0, 9, &[(1, 1, Some(2.0))]).apply_to(&store, b"y").unwrap();
     assert_eq!(latest(&store), [(1, 1, Some(1.0_f64.to_bits()), None)]);
     store.check(&Watch::default()).unwrap();
-}
-
-#[test]
-fn a_point_of_another_chain_is_not_absent() {
-    let folder = Folder::new();
-    let (store, mut model) = (folder.store(), Model::default());
-    // A chain pauses after its first page. Another chain reads a late point in the part already
-    // read.
-    let paused = Request { is_last: false, ..Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]) };
-    let between = Request::whole(2, 0, 5, &[(1, 1, Some(1.0)), (1, 2, Some(2.0))]);
-    let ends = Request { first: 1, ..Request::whole(3, 0, 9, &[(1, 8, Some(8.0))]) };
-    for request in [paused, between, ends] {
-        assert_eq!(request.apply_to(&store, b"").unwrap().flagged, 0);
-        model.add(&request);
-    }
-    assert_eq!(latest(&store).len(), 3);
-    model.assert_agrees(&store);
 }

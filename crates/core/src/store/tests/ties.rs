@@ -1,5 +1,4 @@
-//! Tests that a store's file and log stay consistent despite another `SQLite`, a restored copy, and
-//! logs of other files.
+//! Tests that a store's file and log stay consistent, whatever is copied, restored or removed.
 
 use std::fs::{copy, remove_file, rename};
 
@@ -8,8 +7,7 @@ use super::*;
 use crate::files::beside;
 use crate::store::log_fit::{LogFit, log_fit};
 
-/// Creates a folder with the files of a killed process: pages 1 and 2 in the file, 3 and 4 in the
-/// log.
+/// Creates the files of a killed process: pages 1 and 2 in the file, 3 and 4 in the log.
 fn killed() -> Folder {
     let (folder, left) = (Folder::new(), Folder::new());
     let store = folder.store();
@@ -86,8 +84,7 @@ fn a_restored_copy_is_kept_from_an_old_log() {
         for pages in 1..=5 {
             let folder = killed();
             restore(&backup_of(&folder, pages), &folder.file());
-            let read_only = StoreOptions { read_only: true, share: None };
-            let opened = Store::open_with(&folder.file(), read_only);
+            let opened = Store::open_with(&folder.file(), READ_ONLY);
             assert_error(opened, Kind::StoreError, "belongs to another file");
             assert_eq!(last_page(&folder), pages);
             assert_eq!(set_aside(&folder).len(), 1);

@@ -15,15 +15,6 @@ fn filled(folder: &Folder) -> Store {
 }
 
 #[test]
-fn points_are_sorted_by_identity_and_time() {
-    let folder = Folder::new();
-    let read = latest(&filled(&folder));
-    assert_eq!(read.len(), 4_500);
-    assert!(read.is_sorted_by_key(|row| (row.0, row.1)));
-    assert_eq!((read[0].0, read[4_499].0), (0, 2));
-}
-
-#[test]
 fn a_range_returns_exactly_its_points() {
     let folder = Folder::new();
     let store = filled(&folder);
@@ -122,18 +113,6 @@ fn a_reader_keeps_its_snapshot_while_pages_are_applied() {
     }
     assert_eq!(read.len(), 4_500);
     assert_eq!(latest(&store), [(1, 3, Some(9.0_f64.to_bits()), None)]);
-}
-
-#[test]
-fn a_value_that_changed_and_changed_back_is_a_change() {
-    let folder = Folder::new();
-    let store = folder.store();
-    for (sequence, value) in [(1, 1.0), (2, 2.0), (3, 1.0)] {
-        Request::whole(sequence, 0, 9, &[(1, 1, Some(value))]).apply_to(&store, b"").unwrap();
-    }
-    let changes = |since| read(&store, all(View::ChangedSince(since), Flagged::Keep)).unwrap();
-    assert_eq!(changes(1), [(1, 1, Some(1.0_f64.to_bits()), Some("revised".to_owned()))]);
-    assert_eq!(changes(3), []);
 }
 
 #[test]

@@ -1,6 +1,8 @@
-//! Removes the older versions of points in some ranges, and returns the file's free space to the
-//! disk. The change of the feed's history is committed first. If the process is killed after that,
-//! another call removes the rest.
+//! Removes forgotten points and older versions, and returns the file's free space to the disk.
+//!
+//! The first transaction changes what the feed keeps. From then on, no read returns the removed
+//! data and no page adds it. Further transactions remove it, a few directory pages at a time. After
+//! a kill, another call removes the rest.
 
 use std::ops::Range;
 
@@ -13,6 +15,7 @@ use super::failure::StoreResult;
 use super::feeds::FeedRow;
 use super::found_blocks::{overlapping, times};
 use super::page_merge::move_recent;
+use super::pages;
 use super::retention::Freed;
 use super::schema::Root;
 use super::watch::Watch;
@@ -21,8 +24,60 @@ use super::writer::Writer;
 /// File pages that one transaction returns to the disk.
 const AT_ONCE: i64 = 1_024;
 
+/// Forgets the points before a time in microseconds. `state` is the feed's new state.
+pub(super) fn begin_forget(
+    writer: &mut Writer,
+    feed: &str,
+    before: i64,
+    state: &[u8],
+) -> StoreResult<Vec<PageKey>> {
+    writer.change(feed, Some(state), |connection, known, feed| {
+        feed.retention.forget(before, feed.sequence);
+        feed.pruned = feed.sequence;
+        pages::forget(connection, feed, before)?;
+        move_recent(connection, known, feed, before)
+    })
+}
+
+/// Removes the forgotten points of a directory page.
+pub(super) fn remove_forgotten(
+    (directory, known): (&mut Directory<'_>, &FeedIndex),
+    feed: &FeedRow,
+    number: PageKey,
+) -> StoreResult<Freed> {
+    let mut removed = Freed::default();
+    let before = feed.retention.kept_from;
+    let (last, first_kept) = ((before - 1).div_euclid(feed.span), before.div_euclid(feed.span));
+    for (key, entry) in directory.entries(known, number)? {
+        if key.1 > last {
+            continue;
+        }
+        if key.1 < first_kept {
+            removed.points += entry.summary.points;
+            removed.bytes += directory.remove(known, key, &entry)?;
+            continue;
+        }
+        // The feed now starts within this block.
+        let mut rows = directory.rows(key, &entry)?;
+        let kept = rows.partition_point(|row| row.timestamp < before);
+        removed.points += count_points(&rows[..kept]);
+        rows.drain(..kept);
+        removed.bytes += directory.remove(known, key, &entry)?;
+        if !rows.is_empty() {
+            let stored = directory.store(known, key, &rows)?;
+            removed.bytes = removed.bytes.saturating_sub(stored);
+        }
+    }
+    Ok(removed)
+}
+
+/// Counts the points of some versions.
+fn count_points(rows: &[PointVersion]) -> u64 {
+    rows.chunk_by(|one, next| one.timestamp == next.timestamp).count() as u64
+}
+
 /// Records that the older versions in these ranges are removed. They are ascending and disjoint.
-pub(super) fn begin(
+pub(super) fn begin_compact(
     writer: &mut Writer,
     feed: &str,
     ranges: &[Range<i128>],
@@ -37,7 +92,7 @@ pub(super) fn begin(
 }
 
 /// Removes the older versions in these ranges from a directory page.
-pub(super) fn remove_from(
+pub(super) fn remove_versions(
     (directory, known): (&mut Directory<'_>, &FeedIndex),
     feed: &FeedRow,
     number: PageKey,
