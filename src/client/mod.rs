@@ -119,6 +119,7 @@ impl PyClient {
                 let link = step(py, || agent.link(clock))?;
                 keywords.set_item("agent", link.address().to_string())?;
                 settings.agent = Some(link);
+                settings.leave_ledger(|name| Environment::of_process().state_file(name));
             }
             None => choose_ledger(&mut settings, &keywords)?,
         }

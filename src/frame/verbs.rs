@@ -15,8 +15,10 @@ use super::rows::Rows;
 use super::shown::Ids;
 use super::stored::Stored;
 use super::{Data, Facts, Frame, Origin, identities};
+use crate::convert::arrow_stream::ArrowStream;
 use crate::convert::asked_time::zone;
 use crate::prelude::*;
+use siteline_base::arrow::ids;
 use siteline_core::data::reshape::{
     Coverage, Every, Expected, LocalGrid, Measure, Partial, Rebucket, Rebucketed, Reduction, Wide,
     completeness, gap_list, rebucket,
@@ -24,6 +26,9 @@ use siteline_core::data::reshape::{
 use siteline_core::data::{Identity, PointColumns, TableBuilder};
 use siteline_core::store::SeriesFilter;
 use siteline_core::sync::ReadSpec;
+
+/// The names of columns, and the texts of some of them.
+type NamesAndIds = (Vec<String>, Vec<Vec<Option<String>>>);
 
 /// The length of the local periods, and their grid. `origin` is the first start in microseconds of the zone's
 /// clock.
@@ -329,6 +334,30 @@ impl Frame {
             })?
             .or_raise()?;
             self.made(py, "pivoted", Data::Wide(Arc::new(wide)))
+        })
+    }
+
+    /// The column names of another library's Arrow stream, and the ids in the columns `names` that it has;
+    /// `None` for an object without a stream.
+    #[staticmethod]
+    fn ids_of(given: &Bound<'_, PyAny>, names: Vec<String>) -> PyResult<Option<NamesAndIds>> {
+        let broken = |why: &str| {
+            Error::new(Kind::QueryError, format!("the Arrow stream of series= is broken: {why}"))
+        };
+        guarded(|| {
+            let Some(reader) = ArrowStream::open(given, broken)? else { return Ok(None) };
+            let own = reader.schema().fields().iter().map(|field| field.name().clone()).collect();
+            let mut columns = vec![Vec::new(); names.len()];
+            for batch in reader {
+                let batch = batch.or_raise()?;
+                for (name, column) in names.iter().zip(&mut columns) {
+                    let Some(array) = batch.column_by_name(name) else { continue };
+                    let wrong = |why| Error::new(Kind::QueryError, format!("series=: {why}"));
+                    let ids = ids(name, array).map_err(wrong).or_raise()?.into_iter();
+                    column.extend(ids.map(|id| id.map(|id| id.to_string())));
+                }
+            }
+            Ok(Some((own, columns)))
         })
     }
 

@@ -6,7 +6,7 @@ use crate::frame::{PageSource, Synced};
 use crate::prelude::*;
 use siteline_core::client::table::Provenance;
 use siteline_core::client::{Client, ListedIds};
-use siteline_core::data::{Page, SentSize};
+use siteline_core::data::Page;
 use siteline_core::store::{Applied, Delivery};
 use siteline_core::sync::{Batch, Batches, Feed, Run, TargetWrite};
 
@@ -38,7 +38,7 @@ impl SyncedPages {
             read_at,
             pages: page.sequence.saturating_sub(batch_first) + 1,
             resumed_after_pages: batch_first.saturating_sub(chain.first),
-            page_size: SentSize::default(),
+            page_size: page.report.page_size.clone(),
             not_listed: Vec::new(),
             through: Vec::new(),
             listed: Arc::clone(&self.listed),
