@@ -179,8 +179,8 @@ def test_other_columns_have_no_band(sandbox):
         chart = table.plot(values)
         assert [row[values] for row in marks(chart, "line")[0].rows] == expected
         assert not marks(chart, "area")
-    with pytest.raises(siteline.errors.ConfigError, match='values= is "value" or'):
-        table.plot("mean")
+    with pytest.raises(siteline.errors.QueryError, match='values= is "value" or "minimum" or "max'):
+        table.plot("max")
 
 
 def test_an_unknown_interval_is_noted(sandbox):

@@ -4,6 +4,7 @@ import copy
 import os
 import pickle
 import re
+import warnings
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -107,6 +108,22 @@ def test_settled_only_excludes_what_may_change(filled, frame):
     through = report.settled_through
     assert settled.equals(frame[frame["timestamp"] < through].reset_index(drop=True))
     assert len(store.read("line-2", through, final=True)) == 0
+
+
+def test_a_range_that_is_not_settled_is_a_warning(filled):
+    _, _, store, report = filled
+    through, start, hour = report.settled_through, DAY[0], timedelta(hours=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for end in (None, through):
+            assert store.read("line-2", start, end, final=True).report.complete
+    for end in (through + hour, "2030-01-01"):
+        with pytest.warns(siteline.SitelineWarning, match="only settled points are ret") as caught:
+            table = store.read("line-2", start, end, final=True)
+        assert len(caught) == 1
+        assert f"not settled: {through:%Y-%m-%dT%H:%M:%SZ} to " in repr(table)
+        assert table.report.complete is False
+        assert store.read("line-2", start, through).report.complete
 
 
 def test_frames_carry_their_provenance(filled):

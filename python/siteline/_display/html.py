@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from siteline import _doors
 from siteline._counts import counted
 from siteline._display import elements as el
+from siteline._display import series_html
 from siteline._display.sparklines import shares, sparklines
 from siteline._times import duration, from_microseconds
 from siteline.errors import StoreError
@@ -50,7 +51,7 @@ _FINDINGS = {
 }
 
 
-def client(shown: Any, name: str = "Client") -> str:
+def client(shown: Any) -> str:
     """Show the service, the subject, and the rest of the daily allowance."""
     try:
         left = allowance_bar(shown.allowance, shown.tz)
@@ -62,7 +63,7 @@ def client(shown: Any, name: str = "Client") -> str:
         ("clocks", _skew(shown.clock_skew)),
     ]
     state = ["closed"] if repr(shown).endswith(", closed>") else []
-    return el.card(name, [el.text(shown.base_url, 200), *state], el.pairs(rows))
+    return el.card(type(shown).__name__, [el.text(shown.base_url, 200), *state], el.pairs(rows))
 
 
 def allowance(shown: Allowance) -> str:
@@ -75,8 +76,9 @@ def query(shown: Query) -> str:
     return el.card("Query", [], el.pairs(parameters(shown)))
 
 
-def scan(shown: ScanBase, name: str = "Scan") -> str:
+def scan(shown: ScanBase) -> str:
     """Show the query, and the table if it was read."""
+    name = type(shown).__name__
     read, given = shown.partial, el.pairs(parameters(shown.query, _doors.zone(shown)))
     if read is None:
         return el.card(name, ["nothing read yet"], given)
@@ -86,6 +88,8 @@ def scan(shown: ScanBase, name: str = "Scan") -> str:
 
 def table(shown: Table) -> str:
     """Show the origin of a table, its first series as drawings, and its first rows."""
+    if shown.kind == "series":
+        return series_html.series(shown)
     frame = _doors.frame(shown)
     kind = [] if shown.kind == "points" else [shown.kind]
     if frame.is_in_memory:
@@ -95,6 +99,8 @@ def table(shown: Table) -> str:
     what, read, is_whole = frame.selection() or ("", "", True)
     first = shown.head(_DRAWN)
     facts = [*kind, counted(len(first), "point") if len(first) < _DRAWN else ""]
+    if not frame.series():
+        facts.append(_doors.series_count(shown))
     if withdrawn := shown.report.withdrawn:
         facts.append(f"{withdrawn:,} withdrawn")
     colour = "" if is_whole else f' style="color:{el.AMBER}"'
@@ -178,7 +184,7 @@ def _size(shown: Table) -> list[str]:
     facts = [counted(len(shown), "point" if shown.kind in ("points", "changes") else "row")]
     if not source:
         return facts
-    facts.append(f"{len(_doors.frame(shown).series()):,} series")
+    facts.append(_doors.series_count(shown))
     if (every := _doors.frame(shown).every) is not None:
         facts.append(f"{el.text(every)} each")
     facts += [counted(source["pages"], "page")] if "pages" in source else []

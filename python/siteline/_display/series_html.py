@@ -30,7 +30,7 @@ _ID = f"{LEFT};font-family:monospace"
 def series(shown: Table, title: str = "Table", facts: Sequence[str] = ()) -> str:
     """Draw the first series, and the number of the others."""
     report, count = shown.report, len(shown)
-    facts = [*facts, f"{count:,} series"]
+    facts = [*facts, _doors.series_count(shown)]
     facts += ["listed by discovery"] if report.listed else ["not listed by discovery"]
     facts += ["the body has a cursor: perhaps a part"] if report.not_ended else []
     groups: dict[str, list[dict[str, Any]]] = {}

@@ -215,7 +215,8 @@ impl ReadSpec {
             View::AsOf(sequence) => Known::as_of(state, &store.chains_until(&self.feed, sequence)?),
             _ => Known::current(state),
         };
-        Ok(RangeCoverage::new((self.start, self.end), &known, self.is_log()))
+        let coverage = RangeCoverage::new((self.start, self.end), &known, self.is_log());
+        Ok(if self.settled_only { coverage.settled_only(self.end.is_some()) } else { coverage })
     }
 
     /// Whether the read returns changes, which include every point that has arrived.
