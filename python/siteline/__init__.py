@@ -41,25 +41,9 @@ if TYPE_CHECKING:
     from siteline.table import Table
 
 
-__all__ = [
-    "Agent",
-    "AsyncClient",
-    "Client",
-    "Credential",
-    "Feed",
-    "MutualTls",
-    "Page",
-    "PrivateKey",
-    "Sandbox",
-    "Scan",
-    "SitelineError",
-    "SitelineWarning",
-    "Store",
-    "Table",
-    "__version__",
-    "doctor",
-    "errors",
-]
+__all__ = ["Agent", "AsyncClient", "Client", "Credential", "Feed", "MutualTls", "Page"]
+__all__ += ["PrivateKey", "Sandbox", "Scan", "SitelineError", "SitelineWarning", "Store", "Table"]
+__all__ += ["__version__", "doctor", "errors"]
 
 # Each module is imported when one of its names is first used, so that importing siteline takes only
 # about two milliseconds.

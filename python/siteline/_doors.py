@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from siteline._core import _create_folder as create_folder
+from siteline._core import _forbid_core_dumps as forbid_core_dumps
+from siteline._core import _paths as paths
+from siteline._core import _sources as sources
+from siteline._files import whole_file
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from contextlib import AbstractContextManager
     from datetime import datetime
-    from os import PathLike
-    from pathlib import Path
 
     from siteline import _core
     from siteline.agent import Agent
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from siteline.table import Table
     from siteline.types import Delays, Discovery
 
-__all__: list[str] = []
+__all__ = ["create_folder", "forbid_core_dumps", "paths", "sources", "whole_file"]
 
 
 def instrument(client: Client | AsyncClient | None, observer: _core._Instrument | None) -> None:
@@ -75,27 +78,6 @@ def probe(client: Client) -> _core.Client:
     return client._handle
 
 
-def paths() -> dict[str, str | None]:
-    """Return the file of profiles and the folder of the ledgers."""
-    from siteline._core import _paths
-
-    return _paths()
-
-
-def sources(profile: str | None) -> dict[str, Any]:
-    """Return the source of each setting."""
-    from siteline._core import _sources
-
-    return _sources(profile)
-
-
-def forbid_core_dumps() -> None:
-    """Write no memory of this process to a disk when it crashes."""
-    from siteline._core import _forbid_core_dumps
-
-    _forbid_core_dumps()
-
-
 def wait(agent: Agent, seconds: float) -> None:
     """Wait, and emit the log records of the agent meanwhile."""
     agent._wait(seconds)
@@ -119,6 +101,11 @@ def labels(table: Table) -> dict[Any, str] | None:
     return table._shown(None)
 
 
+def series_count(table: Table) -> str:
+    """Return the number of series of a table, and of the series in which none was found."""
+    return table._series_count()
+
+
 def zone(shown: Table | ScanBase) -> str:
     """Return the zone of the times of a table or a scan."""
     return shown._tz
@@ -132,32 +119,6 @@ def rows(table: Table) -> Iterator[dict[str, Any]]:
 def ipc(table: Table) -> Iterator[bytes]:
     """Yield an Arrow IPC stream, for which the command needs no pyarrow."""
     return table._ipc()
-
-
-def whole_file(
-    path: str | PathLike[str],
-    *,
-    mode: int | None = None,
-    keeps: bool = True,
-    part: str | None = None,
-) -> AbstractContextManager[Path]:
-    """Return a context that yields the path of a file to write, which then replaces ``path``.
-
-    See ``_files.whole_file``.
-    """
-    from siteline import _files
-
-    return _files.whole_file(path, mode=mode, keeps=keeps, part=part)
-
-
-def create_folder(path: Path) -> None:
-    """Create a folder for its owner only, and the missing ones above it.
-
-    Folders that root creates belong to the owner of the folder above them.
-    """
-    from siteline._core import _create_folder
-
-    _create_folder(path)
 
 
 def restore(backup: str, store: str, progress: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
@@ -122,6 +121,8 @@ def write_excel(
 
 
 def _write_rows(file: TextIO, columns: list[str], rows: Iterable[dict[str, Any]]) -> None:
+    import csv
+
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows([_text(one) for one in row.values()] for row in rows)

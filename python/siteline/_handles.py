@@ -12,7 +12,57 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-class OfThisProcess(Replaceable):
+class Itself(Replaceable):
+    """An object that cannot change, or has a handle: a copy is the object itself."""
+
+    __slots__ = ()
+
+    def __copy__(self) -> Self:
+        """Return the object itself."""
+        return self
+
+    def __deepcopy__(self, _memo: object) -> Self:
+        """Return the object itself."""
+        return self
+
+
+class Closing:
+    """An object that the end of a ``with`` block closes."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        """Return the object. Leaving closes it."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Close the object."""
+        self.close()
+
+
+class AsyncClosing:
+    """An object that the end of an ``async with`` block closes."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def close(self) -> None: ...
+
+    async def __aenter__(self) -> Self:
+        """Return the object. Leaving closes it."""
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        """Close the object."""
+        self.close()
+
+
+class OfThisProcess(Itself):
     """An object with a handle of this process. It cannot be pickled."""
 
     __slots__ = ()
@@ -23,14 +73,6 @@ class OfThisProcess(Replaceable):
     def __repr__(self) -> str:
         """Name the class."""
         return f"<{type(self).__name__}>"
-
-    def __copy__(self) -> Self:
-        """Return the object itself."""
-        return self
-
-    def __deepcopy__(self, _memo: object) -> Self:
-        """Return the object itself."""
-        return self
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled."""

@@ -15,25 +15,29 @@ from siteline.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from siteline.scan import ScanBase
 
 __all__: list[str] = []
 
 
-def _pages(pages: int, points: int) -> str:
-    return f"{counted(pages, 'page')} ({counted(points, 'point')})"
+def pages_and_points(pages: int, points: int, verb: str = "") -> str:
+    """Return the counts, with the form of *be* that fits the pages."""
+    be = {"are": "is", "were": "was"}.get(verb, verb) if pages == 1 else verb
+    return f"{counted(pages, 'page')} ({counted(points, 'point')}) {be}".rstrip()
 
 
-def _be(count: int) -> str:
-    return "is" if count == 1 else "are"
+def tell(error: BaseException, kept: str, step: str) -> None:
+    """Add the sentence: to the text of an error of siteline, otherwise as a note.
 
-
-def tell(error: BaseException, text: str) -> None:
-    """Add the sentence: to the text of an error of siteline, otherwise as a note."""
+    ``step`` needs the scan or the iterator, which a pickle does not have.
+    """
     if isinstance(error, SitelineError):
-        error.kept = text
-    elif text not in getattr(error, "__notes__", ()):
-        error.add_note(text)
+        error.kept = f"{kept}{step}."
+        error._pickled_kept = f"{kept}."
+    elif f"{kept}{step}." not in getattr(error, "__notes__", ()):
+        error.add_note(f"{kept}{step}.")
 
 
 def tell_of_read(error: BaseException, scan: ScanBase, read: tuple[int, int]) -> None:
@@ -41,40 +45,56 @@ def tell_of_read(error: BaseException, scan: ScanBase, read: tuple[int, int]) ->
     pages, points = scan._handle.kept_counts()
     again = f"{scan._waits}error.scan.collect()"
     lost = read[0] - pages
-    kept = f"{_pages(pages, points)} {_be(pages)} {'kept' if scan._store is None else 'stored'}"
+    kept = f"{pages_and_points(pages, points, 'are')} {'kept' if scan._store is None else 'stored'}"
     if pages == 0 and lost <= 0:
         if isinstance(error, ConfigError):
             return
-        text = f"No page is kept: {again} begins again."
+        kept, step = "No page is kept", f": {again} begins again"
     elif isinstance(error, ClosedError):
-        text = f"{kept}: a scan of another client continues with resume()."
+        step = ": a scan of another client continues with resume()"
     elif lost <= 0:
-        text = f"{kept}: {again} continues after {'it' if pages == 1 else 'them'}."
+        step = f": {again} continues after {'it' if pages == 1 else 'them'}"
     elif pages == 0:
         them = "it" if lost == 1 else "them"
-        text = f"{_pages(*read)} {_be(lost)} in error.partial, but {again} starts again and pays "
-        text += f"for {them} again."
+        kept = pages_and_points(*read, "were") + " read"
+        step = f" (error.partial), but {again} starts again and pays for {them} again"
     else:
-        text = f"{kept}, but {again} pays again for {counted(lost, 'page')} of the failed chain."
-    tell(error, text)
+        step = f", but {again} pays again for {counted(lost, 'page')} of the failed chain"
+    tell(error, kept, step)
 
 
-def tell_of_iterator(error: BaseException, what: str, name: str) -> None:
-    """Say what an iterator of pages or points returned before the error."""
-    if isinstance(error, CursorRejected | CursorLoop | EndlessChain):
-        way = f"a new scan.{name}() starts again and pays for all pages again"
-    else:
-        way = "the same iterator continues after that"
-    tell(error, f"{what} returned before the error: {way}.")
+class Telling:
+    """Says what an iterator had returned before an error, and sets the attribute ``scan``."""
+
+    __slots__ = ("_name", "_returned", "_scan")
+
+    def __init__(self, scan: ScanBase | None, name: str, returned: Callable[[], str]) -> None:
+        """Tell errors of ``scan.pages()`` or ``scan.records()``."""
+        self._scan, self._name, self._returned = scan, name, returned
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _type: Any, error: Any, _traceback: Any) -> None:
+        if error is None or self._scan is None:
+            return
+        error.scan = self._scan
+        if isinstance(error, CursorRejected | CursorLoop | EndlessChain):
+            step = f": a new scan.{self._name}() starts again and pays for all pages again"
+        else:
+            step = ": the same iterator continues after that"
+        tell(error, f"{self._returned()} returned before the error", step)
 
 
-def tell_of_sync(error: BaseException, progress: Any) -> None:
-    """Say what a sync stored before the error."""
+def tell_of_sync(error: BaseException, progress: Any, *, is_handed: bool = False) -> None:
+    """Say what a sync stored before the error, or what its iterator returned."""
+    them = "it" if progress.pages == 1 else "them"
     if progress.pages:
-        text = f"{_pages(progress.pages, progress.points)} {_be(progress.pages)} stored"
-        tell(
-            error,
-            f"{text}: the next sync continues after {'it' if progress.pages == 1 else 'them'}.",
-        )
+        text = pages_and_points(progress.pages, progress.points, "were" if is_handed else "are")
+    if progress.pages and is_handed:
+        text += " returned before the error: a sync that begins with the states continues after "
+        tell(error, f"{text}{them}", "")
+    elif progress.pages:
+        tell(error, f"{text} stored: the next sync continues after {them}", "")
     elif not isinstance(error, ConfigError):
-        tell(error, "No page is stored: the next sync begins again.")
+        what = "returned" if is_handed else "stored"
+        tell(error, f"No page is {what}: the next sync begins again", "")

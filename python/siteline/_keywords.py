@@ -155,7 +155,7 @@ _MODULES = ("siteline", "siteline.shapes", "siteline.testing", "siteline.types")
 _START = (
     "start= is missing: without it the service chooses the first point.",
     "That may be years ago, and each page costs a request of the daily allowance. Write "
-    'start="2026-11-01" (a day in UTC) or a time, or start=None to let the service decide.',
+    'start="2026-11-01" or a time, or start=None to let the service decide.',
 )
 
 
@@ -335,7 +335,8 @@ def _wrong_type(
         kinds = kinds if isinstance(kinds, str) else inspect.formatannotation(kinds)
         if not _fits(value, kinds):
             if "Literal" in kinds and isinstance(value, str):
-                return ConfigError(f'{name}= is {_words(kinds)}; this is "{value[:100]}".')
+                wrong = ConfigError if function.__name__ == "__init__" else QueryError
+                return wrong(f'{name}= is {_words(kinds)}; this is "{value[:100]}".')
             found = f"an object of type {type(value).__name__}"
             if value is None:
                 found = "None (is an environment variable unset?)"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from siteline._awaiting import wait_for
 from siteline._counts import counted
 from siteline._handles import OfThisProcess
-from siteline._kept import tell_of_iterator
+from siteline._kept import Telling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,18 +47,15 @@ class Points(OfThisProcess, Generic[_Row_co]):
 
     def _more(self, source: _Points) -> Steps:
         """Fetch more records. Return false after the last ones."""
-        try:
+        with Telling(self._scan, "records", self._returned_points):
             while (count := source._take(self._ready, self._named)) is None:
                 yield source._fill()
                 source._report()
-        except Exception as error:
-            if self._scan is not None:
-                error.scan = self._scan  # type: ignore[attr-defined]
-                was = "was" if self._count == 1 else "were"
-                tell_of_iterator(error, f"{counted(self._count, 'point')} {was}", "records")
-            raise
         self._count += count
         return count > 0
+
+    def _returned_points(self) -> str:
+        return f"{counted(self._count, 'point')} {'was' if self._count == 1 else 'were'}"
 
 
 class RecordIterator(Points[_Row_co]):

@@ -7,6 +7,7 @@ from itertools import product, repeat
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from siteline._core import Frame
 from siteline.errors import ConfigError, QueryError
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ _RESERVED = (
     *("siteid", "lineid", "from", "to", "aggregationintervalseconds", "pagesize", "cursor"),
 )
 _NO_SERIES = (
-    "series= is a table of series, a DataFrame with their five id columns, or the five ids of a "
+    "series= is a table of series, a DataFrame or Arrow stream with their five id columns, or the "
+    "five ids of a "
     "series (site, line, machine, device, tag; None where it has none), or a list of such."
 )
 
@@ -153,12 +155,17 @@ def _rows(given: Any) -> Iterable[Any]:
             raise QueryError(f"series= is a table of {kind}, not of series.", hint=hint)
         series: list[Any] = given._handle.series()
         return series
-    if (names := getattr(given, "column_names", getattr(given, "columns", None))) is not None:
-        names = list(names)
+    if hasattr(given, "_handle"):
+        raise QueryError(_NO_SERIES)
+    # The stream of a pandas frame needs pyarrow.
+    is_pandas = hasattr(given, "iloc") and hasattr(given, "columns")
+    if (found := None if is_pandas else Frame.ids_of(given, [*_COLUMNS])) or is_pandas:
+        names = found[0] if found else list(given.columns)
         if missing := [name for name in _COLUMNS if name not in names]:
             hint = f"It has the columns {', '.join(map(str, names[:20]))}."
             raise QueryError(f"series= has no column {', '.join(missing)}.", hint=hint)
-        return zip(*(_values(given, name) for name in _COLUMNS), strict=True)
+        columns = found[1] if found else [list(given[name]) for name in _COLUMNS]
+        return zip(*columns, strict=True)
     items = _items(given)
     if items is None:
         raise QueryError(_NO_SERIES)
@@ -166,14 +173,6 @@ def _rows(given: Any) -> Iterable[Any]:
     if items and all(_is_missing(item) or isinstance(item, str) for item in items):
         return [items]
     return items
-
-
-def _values(frame: Any, name: str) -> list[Any]:
-    try:
-        column = frame[name]
-        return list(column.to_pylist() if hasattr(column, "to_pylist") else column)
-    except TypeError:
-        raise QueryError(_NO_SERIES) from None
 
 
 def _items(given: Any) -> list[Any] | None:
@@ -390,7 +389,7 @@ def unlisted(texts: Sequence[str], names: Names | None) -> str:
         at = ("site", "line", *LEVELS).index(level)
         known = () if names is None else _known(names, at)
         found.update(dict.fromkeys(nearest(id.strip('"'), known)))
-    similar = f" Nearest: {', '.join(map(repr, found))}." if found else ""
+    similar = f" Did you mean {' or '.join(map(repr, found))}?" if found else ""
     listed = ", ".join(texts)
     return f"Discovery does not list {listed}: the service may have no points for it.{similar}"
 

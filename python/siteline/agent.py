@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 from siteline._core import AgentHandle
 from siteline._escape import escaped
-from siteline._handles import OfThisProcess
+from siteline._handles import Closing, OfThisProcess
 from siteline._keywords import strict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from types import TracebackType
-    from typing import Self
 
     from siteline import Client
     from siteline.types import AgentState
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Agent"]
 
 
-class Agent(OfThisProcess):
+class Agent(OfThisProcess, Closing):
     """Shares the token and the allowance of one client with many processes.
 
     The service limits token requests and pages for the whole integration. An agent is a thread of
@@ -111,19 +109,6 @@ class Agent(OfThisProcess):
     def close(self) -> None:
         """Ends the agent and removes its socket. A second call does nothing."""
         self._handle.close()
-
-    def __enter__(self) -> Self:
-        """Return the agent."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        value: BaseException | None = None,
-        trace: TracebackType | None = None,
-    ) -> None:
-        """Close the agent."""
-        self.close()
 
     def __repr__(self) -> str:
         """Show the address."""

@@ -25,6 +25,7 @@ from typing import (
 )
 
 from siteline._awaiting import await_for
+from siteline._handles import AsyncClosing
 from siteline._keywords import like, strict
 from siteline._points import Points
 from siteline.client import Client, _Settings
@@ -58,7 +59,7 @@ _CLIENT: Any = Client
 _ITEMS_AT_A_TIME = 1_000
 
 
-class AsyncClient(_Settings):
+class AsyncClient(_Settings, AsyncClosing):
     """:class:`siteline.Client` for asyncio: the same parameters and names, awaitable.
 
     ``read``, ``series``, ``discover``, ``sync`` and ``plan`` are awaited.
@@ -98,7 +99,9 @@ class AsyncClient(_Settings):
         """Read every page, and merge them. Takes the parameters of :meth:`Client.scan`.
 
         Every exception, ``CancelledError`` included, has the attribute ``scan``:
-        ``await error.scan.collect()`` continues with the pages that were kept.
+        ``await error.scan.collect()`` continues with the pages that were kept. The ``TimeoutError``
+        of ``asyncio.timeout()`` has it in ``__cause__`` only: keep the scan instead, or use
+        ``deadline``.
 
         >>> import asyncio
         >>> async def main():
@@ -145,14 +148,6 @@ class AsyncClient(_Settings):
         """Plan what the next sync, or a scan, would read and cost: see :meth:`Client.plan`."""
         plan: Plan = await await_for(planning(self._handle, what, store, options))
         return plan
-
-    async def __aenter__(self) -> Self:
-        """Enter; leaving closes the client."""
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        """Close the client."""
-        self.close()
 
 
 async def _converted(convert: Callable[..., _T], **options: Any) -> _T:

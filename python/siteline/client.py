@@ -9,8 +9,9 @@ from siteline import sync as _sync
 from siteline._awaiting import wait_for
 from siteline._core import zone_name
 from siteline._escape import escaped
+from siteline._handles import Closing, Itself
+from siteline._html import WithHtml
 from siteline._keywords import like
-from siteline._patching import Replaceable
 from siteline.progress import checked as progress_checked
 from siteline.scan import Scan
 
@@ -48,8 +49,14 @@ _BEFORE_CALLS = (_logs, frames, types)
 half-made module. ``_logs`` imports logging, which must not happen while another thread forks."""
 
 
-class _Settings(Replaceable):
+def _without(given: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name not in names}
+
+
+class _Settings(Itself, WithHtml):
     """The settings of a client, and the methods that do not wait. Base of both clients."""
+
+    _html = "html.client"
 
     __slots__ = ("_handle",)
 
@@ -123,25 +130,9 @@ class _Settings(Replaceable):
                 all places that were searched.
             AgentUnavailable: The agent does not answer.
         """
-        given = {
-            "profile": profile,
-            "credential": credential,
-            "agent": agent,
-            "daily_allowance": daily_allowance,
-            "allowance_resets": allowance_resets,
-            "ledger": ledger,
-            "tz": tz,
-            "labels": labels,
-            "filter_names": filter_names,
-            "settle_lag": settle_lag,
-            "scopes": scopes,
-            "ca_bundle": ca_bundle,
-            "proxy": proxy,
-            "on_request": on_request,
-            "shape": None if shape is None else shape._members(),
-            "clock": clock,
-            **(http._given() if http is not None else {}),
-        }
+        given = _without(locals(), ("self", "base_url", "http"))
+        given["shape"] = None if shape is None else shape._members()
+        given |= http._given() if http is not None else {}
         options = {name: value for name, value in given.items() if value is not None}
         self._handle = _core.Client(base_url, **options)
 
@@ -215,14 +206,6 @@ class _Settings(Replaceable):
         """
         return (type(self)._over, (self._handle,))
 
-    def __copy__(self) -> Self:
-        """Return the client itself."""
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Self:
-        """Return the client itself."""
-        return self
-
     def __repr__(self) -> str:
         """Name the service and the subject."""
         # A traceback may show an object whose constructor failed.
@@ -231,33 +214,24 @@ class _Settings(Replaceable):
         closed = ", closed" if self._handle.is_closed else ""
         return f'<{type(self).__name__} {self.base_url} subject="{escaped(self.subject)}"{closed}>'
 
-    def _repr_html_(self) -> str:
-        from siteline._display import html
 
-        return html.client(self, type(self).__name__)
-
-
-class Client(_Settings):
+class Client(_Settings, Closing):
     """A client of the Customer Data Service, for one integration (§1).
 
     It signs assertions, keeps one access token for the whole process, counts requests, retries
     transient failures and reads pages to their end. Threads may share it. Making one sends nothing.
 
     Each request is counted in a ledger before it is sent: a small file for each ``base_url`` and
-    subject, shared by all clients, threads and processes. The count is exact; a process that is
-    killed may count one request too many. The ledger also counts token requests and keeps the
-    pauses that the service demanded (§5.4), but no token. By default it is in ``siteline`` in
-    ``$XDG_STATE_HOME`` or ``~/.local/state``. If that file cannot be made, the client warns once
-    and counts in memory; with a ``daily_allowance``, which it could not keep, that is a
-    :class:`ConfigError` unless ``ledger="memory"``. It also counts in memory, without a warning, if
-    the service is on loopback or a ``clock`` is given. If a named file cannot be made, that is a
-    :class:`StoreError`; a damaged one is a :class:`StoreCorrupt`.
+    subject, shared by all clients, threads and processes. A process that is killed may count one
+    request too many. The ledger also keeps the pauses that the service demanded (§5.4), but no
+    token. By default it is in ``siteline`` in ``$XDG_STATE_HOME`` or ``~/.local/state``. If that
+    file cannot be made, the client warns once and counts in memory; with a ``daily_allowance``,
+    that is a :class:`ConfigError`. It also counts in memory if the service is on loopback or a
+    ``clock`` is given. If a named file cannot be made, that is a :class:`StoreError`.
 
     An agent signs and counts for all clients of its ``base_url`` and subject. No key and no ledger
-    is read then, and settings that the agent decides are a :class:`ConfigError`, as is a
-    ``credential`` for the same. Pages are counted in batches of up to 16; a client that is closed
-    gives back the rest. If the agent does not answer, that is :class:`AgentUnavailable`: no client
-    continues without it.
+    is read then, and settings that the agent decides are a :class:`ConfigError`. If the agent does
+    not answer, that is :class:`AgentUnavailable`: no client continues without it.
 
     >>> client.scan(site="S1", interval="1m", start="2026-11-01T00:00:00Z").query.site
     ('S1',)
@@ -338,14 +312,12 @@ class Client(_Settings):
                 and the result is one table.
             line: The filter ``lineId``, in the same way. With ``store`` each site and line
                 has a feed, and they are read one after the other.
-            machine, device, tag: Only series with this id or exact name, or one of several. Names
-                are those of discovery: if the client has had no response, the first read sends one
-                discovery request, and a selection that discovery does not list is a
-                :class:`QueryError` before any page. With ``labels=False`` only ids count, and they
-                are not checked. The pages that arrive are always filtered. If the client has
-                ``filter_names``, the ids are sent too, each in a chain of its own, and only
-                matching pages are paid for. Otherwise a warning and ``report.filtered`` say how
-                many points were left out.
+            machine, device, tag: Only series with this id or exact name, or one of several. A
+                selection that discovery does not list is a :class:`QueryError` before any page.
+                With ``labels=False`` only ids count, and they are not checked. The pages that
+                arrive are always filtered. If the client has ``filter_names``, the ids are sent
+                too, each in a chain of its own, and only matching pages are paid for. Otherwise a
+                warning and ``report.filtered`` say how many points were left out.
             series: Only these series: a table of series, a DataFrame or Arrow table with the five
                 id columns, or ids of series. If they have one site or line, it is sent.
             filters: Further query parameters by name. A list repeats the parameter.
@@ -356,11 +328,10 @@ class Client(_Settings):
             labels: The names of series in tables, in the column ``label``: ``"machine"``,
                 ``"device"``, ``"name"``, ``"line"`` or ``"site"`` (the first part of a label), a
                 mapping of tag ids or :class:`SeriesIds` to text, or a table of series. ``False``
-                for none. By default the client's. Words and mappings need names: the first read
-                of a client sends one discovery request together with its first page, and a read
-                with a series that is new to the client sends another, at most once an hour. It is
-                not counted. Without a response the read succeeds, labels are ids, and one warning
-                gives the reason.
+                for none. By default the client's. For names the first read of a client sends one
+                discovery request together with its first page, and a read with a new series
+                another, at most once an hour. They are not counted. Without a response labels are
+                ids, and one warning gives the reason.
             page_size: Items per page. By default 10,000, or the service's own size if it refuses
                 that. A refusal costs one more request, and is remembered for 30 days.
             split: Reads the range in adjoining parts at the same time: their number, or the length
@@ -369,12 +340,10 @@ class Client(_Settings):
                 of pages. :meth:`Scan.pages` and :meth:`Scan.records` follow one chain at a time.
             store: A :class:`Store`. Settled data of a feed with the same ``site``, ``line``,
                 ``filters`` and ``interval`` is read from it (§4.5.5). The rest is requested, and
-                kept there. The points belong to buckets that begin from ``start`` on and before
-                ``end``. A feed of the store that fits continues; otherwise a new feed, named after
-                the parameters, reads the rest. If another read or sync uses the feed, this one
-                waits until the ``deadline``, or for a minute, and then raises
-                :class:`StoreBusy`. If a sync has set a part of the range aside, that is an
-                :class:`UnreadRange` before any request.
+                kept there, in that feed or in a new one that is named after the parameters. If
+                another read or sync uses the feed, this one waits until the ``deadline``, or for a
+                minute, and then raises :class:`StoreBusy`. If a sync has skipped a part of the
+                range, that is an :class:`UnreadRange` before any request.
             deadline: The longest time of one read, waits and token exchange included.
             max_pages: A read that has more pages raises :class:`PageLimitReached`. With ``store``
                 it limits the requested pages. After the error, ``collect()`` continues, and the
@@ -482,15 +451,7 @@ class Client(_Settings):
         >>> client.sync(feed, siteline.Store("plant.siteline")).complete
         True
         """
-        options = {
-            "until": until,
-            "reread": reread,
-            "wait": wait,
-            "deadline": deadline,
-            "max_pages": max_pages,
-            "concurrency": concurrency,
-            "progress": progress,
-        }
+        options = _without(locals(), ("self", "feeds", "store"))
         report: SyncReport = wait_for(
             _sync.syncing(self._handle, feeds, store, options, awaits=False)
         )
@@ -513,22 +474,15 @@ class Client(_Settings):
         Store each page and its ``state`` in one transaction, and keep ``states.update(state)`` for
         the next sync (§4.5.2). A request for the next page means that the one before is stored.
 
-        ``page`` is a :class:`Page` with ``feed``, ``sequence``, ``first_sequence``, ``is_last`` and
-        ``query``, or ``None`` if only the state changes. ``state`` has one item: the feed's name
-        and the bytes. If a point comes twice, the page with the higher ``sequence`` counts, then
-        the later row (§4.5.3). Nothing locks the feed: two syncs of it at a time would spend the
-        allowance twice.
+        ``page`` is a :class:`Page`, or ``None`` if only the state changes. ``state`` has one item:
+        the feed's name and the bytes. If two pages have a point, the one with the higher
+        ``sequence`` counts, then the later row (§4.5.3). Nothing locks the feed.
 
         Args:
             feeds: One :class:`Feed` or several, planned together.
             states: The bytes that were kept last, by feed name. A feed that is not in it starts
                 from the beginning. They are as secret as a bookmark.
-            until: As of :meth:`sync`, as are the following.
-            reread: Ranges to read again.
-            deadline: The longest time of the whole run.
-            max_pages: Most pages to request.
-            concurrency: Most pages that are requested and not yet handed over.
-            progress: As of :meth:`scan`.
+            until, reread, deadline, max_pages, concurrency, progress: As of :meth:`sync`.
 
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
         ...                      start="2026-11-15T00:00Z")
@@ -540,14 +494,7 @@ class Client(_Settings):
         >>> len(rows) > 0, list(states)
         (True, ['line-2'])
         """
-        options = {
-            "until": until,
-            "reread": reread,
-            "deadline": deadline,
-            "max_pages": max_pages,
-            "concurrency": concurrency,
-            "progress": progress,
-        }
+        options = _without(locals(), ("self", "feeds", "states"))
         return _sync.SyncPages(self._handle, feeds, states, options)
 
     def plan(
@@ -561,14 +508,12 @@ class Client(_Settings):
         """Plan what the next sync, or a scan, would read and cost. Sends nothing.
 
         The pages of a scan are known if this client has read the same query over another range, or
-        if a feed of the ``store`` has that query. A table that a scan keeps costs nothing. A scan
-        that is read through a store has a task for each chain of unsettled data.
+        if a feed of the ``store`` has that query. A table that a scan keeps costs nothing.
 
         Args:
             what: Feeds, with their ``store``; or one :class:`Scan` or several.
             store: The store of the feeds.
-            until: As of :meth:`sync`. Only for feeds.
-            reread: As of :meth:`sync`. Only for feeds.
+            until, reread: As of :meth:`sync`. Only for feeds.
 
         Raises:
             QueryError: An argument is wrong.
@@ -577,11 +522,3 @@ class Client(_Settings):
         options = {"until": until, "reread": reread}
         plan: Plan = wait_for(_sync.planning(self._handle, what, store, options))
         return plan
-
-    def __enter__(self) -> Self:
-        """Return the client. Leaving closes it."""
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Close the client."""
-        self.close()

@@ -13,8 +13,8 @@ from siteline._core import (
     _is_key_text,
     _variable,
 )
+from siteline._handles import Itself
 from siteline._keywords import explained
-from siteline._patching import Replaceable
 from siteline.errors import CredentialError
 
 if TYPE_CHECKING:
@@ -45,16 +45,10 @@ class _File(str):
         return str(self)
 
 
-class _Shared(Replaceable):
-    """An immutable object: a copy is the object itself."""
+class _Shared(Itself):
+    """An immutable object with a handle."""
 
     __slots__ = ()
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
 
     def __repr__(self) -> str:
         # A traceback may show an object after its constructor failed.
@@ -121,11 +115,6 @@ class PrivateKey(_Shared):
 
         Raises:
             CredentialError: The file is missing or unreadable, or its key cannot be used.
-
-        >>> siteline.PrivateKey.load("absent.pem")  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        ...
-        siteline.errors.CredentialError: The private key file "absent.pem" does not exist...
         """
         try:
             return cls._over(KeyHandle.read(_path(path), passphrase, strict))
@@ -141,9 +130,6 @@ class PrivateKey(_Shared):
 
         Raises:
             CredentialError: Another number of bits.
-
-        >>> siteline.PrivateKey.generate(2048).bits
-        2048
         """
         return cls._over(KeyHandle.generate(bits))
 
@@ -161,13 +147,6 @@ class PrivateKey(_Shared):
 
         Raises:
             CredentialError: The file exists, or it cannot be written.
-
-        >>> import pathlib, tempfile
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "key.pem"
-        >>> key = siteline.PrivateKey.generate(2048)
-        >>> key.save(path, passphrase="correct horse")
-        >>> siteline.PrivateKey(path, passphrase="correct horse").bits
-        2048
         """
         try:
             self._handle.save(_path(path), passphrase, overwrite)
@@ -212,19 +191,17 @@ class Credential(_Shared):
     Pass either ``private_key`` or, for a key that stays in a vault, ``signer`` and ``public_jwk``.
 
     ``signer`` is called with the ``bytes`` to sign and returns the signature as ``bytes``, not as
-    base64: RSASSA-PKCS1-v1_5 with SHA-256 (RS256). Each signature is verified with ``public_jwk``
-    before it is used. An exception of the signer is the ``__cause__`` of a
-    :class:`CredentialError`. A plain function runs on the thread that waits for the token, which it
-    blocks; of an :class:`AsyncClient` that is the thread of the event loop. An :class:`AsyncClient`
-    awaits an ``async`` function on the event loop of the call that needs a token, for at most 15
-    seconds, and cancels it with that call. Another call that waits for the same token then signs
-    again on its own loop. A :class:`Client` cannot await it: without a valid token in this process
-    it raises :class:`ConfigError` before any request.
+    base64: RSASSA-PKCS1-v1_5 with SHA-256 (RS256). Each signature is verified with ``public_jwk``.
+    An exception of the signer is the ``__cause__`` of a :class:`CredentialError`. A plain function
+    blocks the thread that waits for the token, of an :class:`AsyncClient` the event loop. An
+    ``async`` function is awaited on the loop of the call that needs a token, for at most 15
+    seconds. A :class:`Client` cannot await it: without a valid token it raises
+    :class:`ConfigError` before any request.
 
-    A pickle contains the path of the key and ``password_command``, and nothing secret. Both must be
-    valid in the process that loads it. The command runs when the loaded credential is first used,
-    so load only pickles of people who may run commands as you. A credential with a ``signer``, or
-    with a key or passphrase that was passed itself, cannot be pickled: ``TypeError``.
+    A pickle contains the path of the key and ``password_command``, and nothing secret. The command
+    runs when the loaded credential is first used, so load only pickles of people who may run
+    commands as you. A credential with a ``signer``, or with a key or passphrase that was passed
+    itself, cannot be pickled: ``TypeError``.
 
     Args:
         subject: ``iss`` and ``sub`` of every assertion. White space around it is removed, with a
@@ -369,28 +346,19 @@ class Credential(_Shared):
 class MutualTls(_Shared):
     """The client certificate of a platform-managed integration, instead of a :class:`Credential`.
 
-    The interface does not show how the service uses the certificate, so both known forms work:
+    Without ``client_id`` the certificate authorises discovery and data requests, and no token is
+    requested. With ``client_id``, the id of the integration, the certificate authenticates the
+    token request (RFC 8705 §2), and the token is bound to it.
 
-    - Without ``client_id`` the certificate authorises discovery and data requests. No token is
-      requested, and no header ``Authorization`` is sent.
-    - With ``client_id``, the id of the integration, the certificate authenticates the token request
-      (RFC 8705 §2): the form has ``scope`` and ``client_id``, and no assertion. The token is bound
-      to the certificate.
+    The files are checked before each request. If they were replaced, the next request uses the new
+    certificate. While the new files cannot be used, for example because they are incomplete, the
+    former certificate is used, with a warning in the log. Another subject needs another client.
 
-    The files are checked before each request. If they were replaced, the next request opens new
-    connections with the new certificate and requests a new token. Requests in flight are not
-    disturbed. While the new files cannot be used, because they are incomplete or the key does not
-    belong to the certificate, the former certificate is used, with a warning in the log. They are
-    read again when they change, and after a minute. Another subject needs another client, because
-    the ledger of the allowance counts per subject.
-
-    A certificate that has expired, or is not valid yet, by the service's time, is refused when it
-    is used, before anything is sent. A refusal by the service is an :class:`AuthenticationError`
-    about the client certificate, and is not retried. Plain ``http://`` is a :class:`ConfigError`.
-
-    A pickle contains the paths and ``password_command``, and nothing secret. Both must be valid in
-    the process that loads it. The files are read when the loaded object is first used. An object
-    with a certificate, key or passphrase that was passed itself cannot be pickled: ``TypeError``.
+    A certificate that is not valid by the service's time is refused before anything is sent. A
+    refusal by the service is an :class:`AuthenticationError` and is not retried. Plain ``http://``
+    is a :class:`ConfigError`. A pickle contains the paths and ``password_command``, and nothing
+    secret. An object with a certificate, key or passphrase that was passed itself cannot be
+    pickled: ``TypeError``.
 
     Args:
         certificate: A path, PEM text, or ``bytes``: the certificate and its chain in any order as

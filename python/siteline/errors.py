@@ -56,46 +56,15 @@ if TYPE_CHECKING:
     from siteline._records.sync import SyncReport
     from siteline.table import Table
 
-__all__ = [
-    "AgentUnavailable",
-    "AllowanceExhausted",
-    "Attempt",
-    "AuthenticationError",
-    "BodyTooLarge",
-    "BookmarkError",
-    "ClockSkewError",
-    "ClosedError",
-    "ConfigError",
-    "CredentialError",
-    "CursorLoop",
-    "CursorRejected",
-    "DeadlineExceeded",
-    "EndlessChain",
-    "FeedChanged",
-    "ForkError",
-    "InternalError",
-    "PageLimitReached",
-    "ProtocolError",
-    "ProxyError",
-    "QueryError",
-    "RateLimited",
-    "RedirectRefused",
-    "RequestRejected",
-    "ScopeError",
-    "ServiceError",
-    "ServiceUnavailable",
-    "SitelineError",
-    "SitelineWarning",
-    "StoreBusy",
-    "StoreCorrupt",
-    "StoreError",
-    "StoreFull",
-    "TlsError",
-    "TransportError",
-    "TransportTimeout",
-    "TruncatedBody",
-    "UnreadRange",
-]
+__all__ = ["AgentUnavailable", "AllowanceExhausted", "Attempt", "AuthenticationError"]
+__all__ += ["BodyTooLarge", "BookmarkError", "ClockSkewError", "ClosedError", "ConfigError"]
+__all__ += ["CredentialError", "CursorLoop", "CursorRejected", "DeadlineExceeded"]
+__all__ += ["EndlessChain", "FeedChanged", "ForkError", "InternalError", "PageLimitReached"]
+__all__ += ["ProtocolError", "ProxyError", "QueryError", "RateLimited", "RedirectRefused"]
+__all__ += ["RequestRejected", "ScopeError", "ServiceError", "ServiceUnavailable"]
+__all__ += ["SitelineError", "SitelineWarning", "StoreBusy", "StoreCorrupt", "StoreError"]
+__all__ += ["StoreFull", "TlsError", "TransportError", "TransportTimeout", "TruncatedBody"]
+__all__ += ["UnreadRange"]
 
 
 class SitelineWarning(UserWarning):
@@ -185,6 +154,7 @@ class SitelineError(Exception):
     """What a sync had read and stored when it failed."""
     kept: str | None = None
     """The sentence about the pages that a read or a sync kept."""
+    _pickled_kept: str | None = None
 
     def __init__(self, message: str = "", /, **context: Any) -> None:
         """Store the message and every other keyword as an attribute."""
@@ -205,8 +175,10 @@ class SitelineError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the message and the attributes, without scans, tables and cursors."""
-        left_out = ("bookmark", "partial", "report", "scan")
+        left_out = ("bookmark", "partial", "report", "scan", "_pickled_kept")
         state = {name: value for name, value in self.__dict__.items() if name not in left_out}
+        if self._pickled_kept:
+            state["kept"] = self._pickled_kept
         return (type(self), self.args, state)
 
 
@@ -420,7 +392,7 @@ class AuthenticationError(ServiceError):
     ...     client.discover()
     ... except siteline.errors.AuthenticationError as error:
     ...     print(error.hint.split(":")[0])
-    The service does not say which check failed
+    The service does not report which check failed
     """
 
 
@@ -523,9 +495,7 @@ class ServiceUnavailable(ServiceError):
 
 
 class DeadlineExceeded(SitelineError, TimeoutError):
-    """The deadline that the caller gave passed.
-
-    - ``.hint``: how to continue
+    """The deadline that the caller gave passed; ``.hint`` says how to continue.
 
     >>> sandbox.fault(on="data", status=503, retry_after=50)
     >>> try:
@@ -535,10 +505,7 @@ class DeadlineExceeded(SitelineError, TimeoutError):
     True
     """
 
-    hint: str | None = (
-        "Give deadline= more time. Pages that were read are not lost: a scan goes on with "
-        "scan.resume(error.bookmark, onto=error.partial), a sync when it is called again."
-    )
+    hint: str | None = "Give deadline= more time."
     """What to do."""
 
 
@@ -655,9 +622,7 @@ class BookmarkError(SitelineError, ValueError):
 
 
 class ClosedError(SitelineError, RuntimeError):
-    """The client, store or sandbox was closed, or the event loop of an async signer or store was.
-
-    - ``.hint``: what to use instead
+    """The client, store, sandbox or event loop was closed: see ``.hint``.
 
     >>> client.close()
     >>> client.discover()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, cast
 
 from siteline._core import FeedHandle
 from siteline._escape import escaped
-from siteline._patching import Replaceable
+from siteline._handles import Itself
+from siteline._html import WithHtml
 from siteline._selection import feed_query
 from siteline._times import iso
 
@@ -36,7 +37,7 @@ class _Parts(TypedDict):
     query: str
 
 
-class Feed(Replaceable):
+class Feed(Itself, WithHtml):
     """A named query without an end, and the settings of its syncs (§4.5).
 
     Feeds are immutable, hashable and picklable. They are equal if all their parts are equal. A
@@ -74,6 +75,8 @@ class Feed(Replaceable):
     >>> feed.lateness, feed.overlap
     (datetime.timedelta(seconds=43200), datetime.timedelta(seconds=3600))
     """
+
+    _html = "sync_html.feed"
 
     __slots__ = ("_handle", "_parts")
 
@@ -189,14 +192,6 @@ class Feed(Replaceable):
         """Hash all parts."""
         return hash(self._handle)
 
-    def __copy__(self) -> Self:
-        """Return the feed itself."""
-        return self
-
-    def __deepcopy__(self, _memo: object) -> Self:
-        """Return the feed itself."""
-        return self
-
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[dict[str, Any]]]:
         """Pickle the parts."""
         return type(self)._restored, (self._handle.state(),)
@@ -210,9 +205,3 @@ class Feed(Replaceable):
         if not hasattr(self, "_parts"):
             return object.__repr__(self)
         return f"<Feed {escaped(self.name)}: {self._asks()}, start {iso(self.start)}>"
-
-    def _repr_html_(self) -> str:
-        """Return the HTML that notebooks show."""
-        from siteline._display import sync_html
-
-        return sync_html.feed(self)

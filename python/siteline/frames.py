@@ -10,11 +10,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from siteline._core import zone_name as zone_name
 from siteline._records.series import Record
 from siteline._zero_copy import can_share, share, timestamps
 
 if TYPE_CHECKING:
-    from datetime import tzinfo
     from types import ModuleType
 
     import pandas as pd
@@ -211,17 +211,6 @@ def check_options(options: dict[str, Any]) -> None:
             checked(value)
         else:
             raise TypeError(f"There is no argument {name!r}: write ids=, tz= or labels=.")
-
-
-def zone_name(tz: str | tzinfo) -> str:
-    """Return the name of a zone.
-
-    Raises:
-        QueryError: for anything else.
-    """
-    from siteline._core import zone_name as checked
-
-    return checked(tz)
 
 
 def check_ids(ids: str) -> None:

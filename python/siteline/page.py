@@ -23,6 +23,8 @@ class Page(Table):
     (<Page 1 with 30 points of 5 series>, <Bookmark after 1 page>, 0)
     """
 
+    _html = "html.page"
+
     __slots__ = ()
 
     @property
@@ -122,11 +124,6 @@ class Page(Table):
         last = ", the last" if self.is_last else ""
         series = len(self._handle.series())
         return f"<Page {self.sequence} with {points} of {series} series{last}>"
-
-    def _repr_html_(self) -> str:
-        from siteline._display import html
-
-        return html.page(self)
 
 
 class PageDiff(NamedTuple):

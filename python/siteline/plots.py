@@ -49,10 +49,6 @@ def coverage(
     Raises:
         QueryError: There is no feed, or a value is wrong.
 
-    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      start="2026-11-15T00:00Z")
-    >>> store = siteline.Store("plant.siteline")
-    >>> _ = client.sync(feed, store)
     >>> now = sandbox.clock.now()
     >>> chart = siteline.plots.coverage([store.coverage(name, now=now) for name in store.feeds])
     >>> chart.title.text
@@ -89,10 +85,6 @@ def lateness(
     Raises:
         QueryError: There is no feed, or a value is wrong.
 
-    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      start="2026-11-15T00:00Z")
-    >>> store = siteline.Store("plant.siteline")
-    >>> _ = client.sync(feed, store)
     >>> siteline.plots.lateness(store.lateness("line-2")).description
     'Lateness of line-2. line-2: too little data: hardly anything was read twice'
     """

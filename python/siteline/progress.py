@@ -54,6 +54,8 @@ def reporter(progress: Callable[[Progress], object] | bool, title: str) -> Any:
 
 def finish(callback: Any) -> None:
     """Close a bar of siteline, which stays visible; do nothing for a user's callable."""
+    if isinstance(callback, _StoreReport):
+        callback = callback.callback
     if isinstance(callback, (_Bar, _Line)):
         callback.close()
 
@@ -61,18 +63,10 @@ def finish(callback: Any) -> None:
 def store_reporter(progress: Any, title: str) -> Any:
     """Return the core's callback for long work; ``None`` to report nothing."""
     progress = checked(progress)
-    if progress is None:
+    is_shown = _in_notebook() or _is_terminal(sys.stderr)
+    if progress is None or (progress is True and not is_shown):
         return None
-    callback = _StoreLine(title) if progress is True else progress
-    if progress is True and not (_in_notebook() or _is_terminal(sys.stderr)):
-        return None
-    return _StoreReport(callback)
-
-
-def finish_store(report: _StoreReport | None) -> None:
-    """End the line of siteline; do nothing for a user's callable."""
-    if report is not None and isinstance(report.callback, _StoreLine):
-        report.callback.close()
+    return _StoreReport(_Line(title) if progress is True else progress)
 
 
 class _StoreReport:
@@ -85,27 +79,6 @@ class _StoreReport:
 
     def __call__(self, done: int, total: int, finished: bool) -> None:
         self.callback(StoreProgress(done, total, finished))
-
-
-class _StoreLine:
-    """One line that is rewritten: the percentage of long work."""
-
-    __slots__ = ("_shown", "_title")
-
-    def __init__(self, title: str) -> None:
-        self._title = escaped(title)
-        self._shown = ""
-
-    def __call__(self, progress: StoreProgress) -> None:
-        text = f"{self._title}: {progress.fraction:4.0%}"
-        if text != self._shown:
-            sys.stderr.write(f"\r{text}")
-            sys.stderr.flush()
-            self._shown = text
-
-    def close(self) -> None:
-        if self._shown:
-            sys.stderr.write("\n")
 
 
 class _Bar:
@@ -133,24 +106,28 @@ class _Bar:
 
 
 class _Line:
-    """One line that is rewritten after each page, used without tqdm."""
+    """One line that is rewritten: of long work, or of a read without tqdm."""
 
-    __slots__ = ("_title", "_width")
+    __slots__ = ("_shown", "_title")
 
     def __init__(self, title: str) -> None:
         self._title = escaped(title)
-        self._width = 0
+        self._shown = ""
 
-    def __call__(self, progress: Progress) -> None:
-        share = f"{progress.fraction:.0%}, " if progress.fraction is not None else ""
-        text = f"{self._title}: {share}{counted(progress.points, 'point')}, {_pages(progress)}"
-        sys.stderr.write(f"\r{text:<{self._width}}")
-        sys.stderr.flush()
-        self._width = len(text)
+    def __call__(self, progress: Progress | StoreProgress) -> None:
+        if isinstance(progress, StoreProgress):
+            text = f"{self._title}: {progress.fraction:4.0%}"
+        else:
+            share = f"{progress.fraction:.0%}, " if progress.fraction is not None else ""
+            text = f"{self._title}: {share}{counted(progress.points, 'point')}, {_pages(progress)}"
+        if text != self._shown:
+            sys.stderr.write(f"\r{text:<{len(self._shown)}}")
+            sys.stderr.flush()
+            self._shown = text
 
     def close(self) -> None:
-        if self._width:
-            self._width = 0
+        if self._shown:
+            self._shown = ""
             sys.stderr.write("\n")
 
 

@@ -14,14 +14,14 @@ if not HAS_SANDBOX:
     )
 
 from siteline._core import SandboxHandle
-from siteline._handles import OfThisProcess
+from siteline._handles import Closing, OfThisProcess
 from siteline._keywords import explained, strict
 from siteline._times import iso
 from siteline.testing import Clock, SandboxStats, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any, Literal, Self
+    from typing import Any, Literal
 
     import pandas as pd
 
@@ -38,7 +38,7 @@ _MOVED = {
 }
 
 
-class Sandbox(OfThisProcess):
+class Sandbox(OfThisProcess, Closing):
     """Runs the complete Customer Data Service on loopback, for tests and demos.
 
     It is an HTTP service on a port of 127.0.0.1 that shares no code with the client. It verifies
@@ -97,18 +97,9 @@ class Sandbox(OfThisProcess):
         variant: Variant = Variant(),  # noqa: B008
     ) -> None:
         """Start a service."""
-        options = {
-            "port": port,
-            "seed": seed,
-            "daily_allowance": daily_allowance,
-            "token_rate": token_rate,
-            "approved": approved,
-            "late": late,
-            "record_wire": record_wire,
-            "tls": tls,
-            "mutual_tls": mutual_tls,
-            **_formats(variant),
-        }
+        options = {**locals(), **_formats(variant)}
+        for name in ("self", "now", "variant"):
+            del options[name]
         self._handle = SandboxHandle(now, options)
         self._clock = Clock._of(self._handle.clock)
         self._mutual_tls = mutual_tls
@@ -169,13 +160,6 @@ class Sandbox(OfThisProcess):
 
         Args:
             **options: Keywords of :class:`siteline.AsyncClient`, as for :meth:`client`.
-
-        >>> import asyncio
-        >>> async def main():
-        ...     async with sandbox.async_client() as client:
-        ...         return len(await client.discover())
-        >>> asyncio.run(main())
-        2
         """
         from siteline.aio import AsyncClient
 
@@ -262,11 +246,7 @@ class Sandbox(OfThisProcess):
             frame: A pandas frame or any Arrow stream (polars, pyarrow, DuckDB, a siteline table).
             bucket: The width of aggregated points (default: the widest grid of all timestamps, at
                 most a day), or the interval of queries of readings without one (required).
-            site: The id of the site, for frames without this column.
-            line: The id of the line, for frames without this column.
-            machine: The id of the machine, for frames without this column.
-            device: The id of the device, for frames without this column.
-            tag: The id of the tag, for frames without this column.
+            site, line, machine, device, tag: The ids, for frames without these columns.
 
         Returns:
             The number of rows.
@@ -311,21 +291,13 @@ class Sandbox(OfThisProcess):
             maximum: The new maximum (default: ``value``).
             sample_count: The new count (default: 1).
             at: When the service gets the change (default: now).
-            site: The id of the site. The five ids name the series.
-            line: The id of the line.
-            machine: The id of the machine.
-            device: The id of the device.
-            tag: The id of the tag.
+            site, line, machine, device, tag: The ids of the series.
         """
-        numbers = (
-            value,
-            value if minimum is None else minimum,
-            value if maximum is None else maximum,
-        )
+        bounds = [value if one is None else one for one in (minimum, maximum)]
         if sample_count is None and value is not None:
             sample_count = 1
         ids = _ids(site, line, machine, device, tag)
-        self._handle.revise(timestamp, numbers, sample_count, at, ids)
+        self._handle.revise(timestamp, (value, bounds[0], bounds[1]), sample_count, at, ids)
 
     def withdraw(
         self,
@@ -343,11 +315,7 @@ class Sandbox(OfThisProcess):
         Args:
             timestamp: The bucket of the point.
             at: When the service removes it (default: now).
-            site: The id of the site. The five ids name the series.
-            line: The id of the line.
-            machine: The id of the machine.
-            device: The id of the device.
-            tag: The id of the tag.
+            site, line, machine, device, tag: The ids of the series.
         """
         self._handle.withdraw(timestamp, at, _ids(site, line, machine, device, tag))
 
@@ -365,8 +333,7 @@ class Sandbox(OfThisProcess):
         """Returns the points that a complete read must return. Sends no request.
 
         Args:
-            site: As for :meth:`siteline.Client.scan`, like the next four.
-            line: The line.
+            site, line: As for :meth:`siteline.Client.scan`.
             start: The start (default: the start of the loaded data, or a day before ``end``).
             end: The end (default: the end of the loaded data, or now).
             interval: The bucket width (default: the service's).
@@ -522,21 +489,9 @@ class Sandbox(OfThisProcess):
 
         Returns:
             The certificate with its private key (PEM).
-
-        >>> with siteline.Sandbox(mutual_tls="data") as service:
-        ...     stale = siteline.MutualTls(service.certificate("plant-7", lifetime="1h"))
-        ...     service.clock.advance("2h")
-        ...     service.client(credential=stale).discover()  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        ...
-        siteline.errors.CredentialError: The client certificate "CN=plant-7,O=...
         """
-        options = {
-            "client_auth": client_auth,
-            "trusted": trusted,
-            "registered": registered,
-            "chain": chain,
-        }
+        names = ("client_auth", "trusted", "registered", "chain")
+        options = dict(zip(names, (client_auth, trusted, registered, chain), strict=True))
         return self._handle.certificate(name, lifetime, begins, options).encode()
 
     def unregister(self, name: str) -> None:
@@ -596,14 +551,6 @@ class Sandbox(OfThisProcess):
         A second call does nothing.
         """
         self._handle.close()
-
-    def __enter__(self) -> Self:
-        """Return the sandbox."""
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Close the sandbox."""
-        self.close()
 
     def __repr__(self) -> str:
         """Show the address and the time."""

@@ -10,10 +10,10 @@ from siteline._awaiting import wait_for
 from siteline._core import Frame
 from siteline._counts import counted
 from siteline._escape import escaped
-from siteline._handles import OfThisProcess
-from siteline._kept import tell_of_iterator, tell_of_read
+from siteline._handles import Itself, OfThisProcess
+from siteline._html import WithHtml
+from siteline._kept import Telling, pages_and_points, tell_of_read
 from siteline._keywords import like, strict
-from siteline._patching import Replaceable
 from siteline._points import BOOKMARK, RecordIterator
 from siteline._records.progress import Progress
 from siteline._warn import warn
@@ -23,7 +23,7 @@ from siteline.progress import finish, reporter
 from siteline.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from datetime import timedelta
 
     import pandas as pd
@@ -44,8 +44,10 @@ if TYPE_CHECKING:
 __all__ = ["PageIterator", "Scan"]
 
 
-class ScanBase(Replaceable):
+class ScanBase(Itself, WithHtml):
     """The query and the settings of a read, and the methods that do not wait."""
+
+    _html = "html.scan"
 
     __slots__ = ("_handle", "_labels", "_progress", "_store", "_tz")
 
@@ -123,11 +125,16 @@ class ScanBase(Replaceable):
             places = (query.site, query.line)
             self._handle.select(*_selection.found(levels, series, names, places))
 
+    def _unlisted(self, already: Collection[str] = ()) -> list[str]:
+        """Warn about ids of the query that discovery does not list, and return them."""
+        frame = self._handle.empty()
+        listed = frame.report()["not_listed"] if self._labels is not False else ()
+        if new := [one for one in listed if one not in already]:
+            warn([_selection.unlisted(new, self._table(frame)._known_names()[0])])
+        return new
+
     def _findings(self, report: Mapping[str, Any]) -> Iterator[str]:
-        """Return the warnings about a query: ids that are not listed, and points paid in vain."""
-        if report["not_listed"] and self._labels is not False:
-            names, _ = self._table(self._handle.empty())._known_names()
-            yield _selection.unlisted(report["not_listed"], names)
+        """Return the warning about points that were paid in vain."""
         if report["filtered"] and (self._store is None or _reads_once(self._store)):
             yield _selection.paid(
                 report["filtered"], report["points_read"], *self._handle.selection
@@ -160,12 +167,14 @@ class ScanBase(Replaceable):
         reading = self._handle.reading(_names.needs_names(self._labels))
         with _Named(self, reading):
             yield from self._beginning(reading)
+            warned = self._unlisted()
             callback = self._callback()
             if n is None and callback is None and not self._handle.is_observed:
                 frame = yield self._handle.collect(reading)
                 yield from self._settling_names(reading.settle())
             else:
                 frame = yield from self._stepping(reading, callback, n)
+        self._unlisted(warned)
         warn([] if n is not None else self._findings(frame.report()))
         return self._table(frame) if n is not None else self._keep(frame)
 
@@ -257,14 +266,6 @@ class ScanBase(Replaceable):
         settings = (self._tz, self._labels, None, self._store)
         return (type(self), (self._handle, *settings))
 
-    def __copy__(self) -> Self:
-        """Return the scan itself."""
-        return self
-
-    def __deepcopy__(self, _memo: object) -> Self:
-        """Return the scan itself."""
-        return self
-
     def __repr__(self) -> str:
         """Print the query, the pages before it, and the store."""
         begin = self._handle.begin
@@ -272,11 +273,6 @@ class ScanBase(Replaceable):
         store = self._store
         through = "" if store is None else f", through {escaped(str(store.path))}"
         return f"<{type(self).__name__} {self.query}{before}{through}>"
-
-    def _repr_html_(self) -> str:
-        from siteline._display import html
-
-        return html.scan(self, type(self).__name__)
 
 
 def _reads_once(store: Any) -> bool:
@@ -342,9 +338,6 @@ class Scan(ScanBase):
 
         Args:
             n: The number of points.
-
-        >>> next(scan.head(2).records())["site_id"]
-        'S1'
         """
         table: Table = wait_for(self._reading(n))
         return table.head(n)
@@ -354,10 +347,8 @@ class Scan(ScanBase):
 
         Each call costs a request for each page, also after ``collect()``, which keeps points, not
         pages. From the second page on, the next page is prefetched while you work on the current
-        one. If you stop early, at most one request was made for a page that you have not seen, and
-        none if you took only the first page. A request that is ended by Ctrl-C, a cancelled task or
-        the end of the process stays counted. The error of a page is raised, and its log records are
-        emitted, when you take it.
+        one. If you stop early, at most one request was made for a page that you have not seen. A
+        request that is interrupted stays counted. The error of a page is raised when you take it.
 
         Raises:
             QueryError: The scan has ``store=``.
@@ -434,14 +425,11 @@ class Pages(OfThisProcess):
 
     def _taking(self) -> Steps:
         """Return the next page, or ``None`` after the last one."""
-        try:
+        with Telling(self._scan, "pages", self._returned):
             return (yield from self._next())
-        except Exception as error:
-            error.scan = self._scan  # type: ignore[attr-defined]
-            pages, points = self._counts
-            what = f"{counted(pages, 'page')} ({counted(points, 'point')})"
-            tell_of_iterator(error, f"{what} {'was' if pages == 1 else 'were'}", "pages")
-            raise
+
+    def _returned(self) -> str:
+        return pages_and_points(self._counts[0], self._counts[1], "were")
 
     def _next(self) -> Steps:
         scan, own = self._scan, vars(self)
@@ -450,7 +438,7 @@ class Pages(OfThisProcess):
         if "_source" not in own:
             # Threads that begin at the same time share one chain.
             own.setdefault("_source", scan._handle.chain(scan._callback(), needs_names))
-            warn(scan._findings(scan._handle.empty().report()))
+            scan._unlisted()
         source = own["_source"]
         while True:
             frame, ended = source._take_page()

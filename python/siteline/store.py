@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 from siteline import _labels, _selection, _series
-from siteline._core import StoreHandle
+from siteline._core import StoreHandle, zone_name
 from siteline._escape import escaped
-from siteline._patching import Replaceable
+from siteline._handles import Closing, Itself
+from siteline._html import WithHtml
 from siteline._records.coverage import Coverage
 from siteline._records.lateness import Lateness
 from siteline._records.store import Freed
 from siteline.errors import QueryError
 from siteline.feed import Feed
-from siteline.frames import zone_name
 from siteline.table import Table
 
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 __all__ = ["Store"]
 
 
-class Store(Replaceable):
+class Store(Itself, WithHtml, Closing):
     """One file with every version of every point of some feeds, and how far each has been read.
 
     ``client.sync()`` writes each page with its bookmark and checkpoint in one transaction, so it
     can be killed at any moment. Any number of threads and processes may read meanwhile. A feed has
-    one writer at a time; a second one gets ``StoreBusy`` at once. A forked child can go on using
-    the store. It is pickled as its path; copies are the store itself.
+    one writer at a time; a second one gets ``StoreBusy`` at once. A forked child can use the store
+    too. It is pickled as its path; copies are the store itself.
 
     Args:
         path: The file. It is made if there is none, and must be on a local disk.
@@ -72,6 +72,8 @@ class Store(Replaceable):
     >>> list(frame.columns)[5:7], report.complete
     (['label', 'timestamp'], True)
     """
+
+    _html = "sync_html.store"
 
     __slots__ = ("_handle", "_labels", "_named", "_reads_once", "_tz")
 
@@ -138,7 +140,7 @@ class Store(Replaceable):
             site, line, machine, device, tag: Only series with this id, or one of these. Of a
                 machine, device or tag also an exact name, if the store keeps names.
             series: Only these series: tuples of the five ids.
-            final: Only settled points.
+            final: Only settled points, with one warning if a part of the range is not settled.
             as_of: The points as they were at a sync (its report), a page number or a time.
             withdrawn: Handling of points that a later complete read of their range did not
                 bring: ``"keep"``, ``"drop"`` or ``"only"`` these. By default ``"drop"`` with
@@ -154,10 +156,6 @@ class Store(Replaceable):
             QueryError: for an id that no series of the feed has.
             StoreError: for an unknown feed.
 
-        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      start="2026-11-15T00:00Z")
-        >>> store = siteline.Store("plant.siteline")
-        >>> report = client.sync(feed, store)
         >>> store.read("line-2", "2026-11-16", "2026-11-17", final=True).report.complete
         True
         """
@@ -228,10 +226,6 @@ class Store(Replaceable):
         Raises:
             StoreError: for an unknown feed.
 
-        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      start="2026-11-15T00:00Z")
-        >>> store = siteline.Store("plant.siteline")
-        >>> report = client.sync(feed, store)
         >>> store.series().find("speed", machine="M3").to_pandas()["label"].tolist()
         ['M3 / D31 / speed [1/min]']
         """
@@ -324,14 +318,10 @@ class Store(Replaceable):
     ) -> Freed:
         """Remove the points of a feed before a time. From now on it begins there.
 
-        The file keeps its size and has room for new points; :meth:`compact` makes it smaller. No
-        sync reads the range again, and :meth:`coverage` shows it as ``"forgotten"``. A :meth:`read`
-        of it raises :class:`UnreadRange`. Reads of the past and :meth:`changes` from before this
-        call raise :class:`QueryError`, unless their range begins later. To have the points again,
-        read them into a feed with another name.
-
-        A call that was killed or interrupted is completed by the next one; meanwhile nothing
-        before the time can be read.
+        The file keeps its size; :meth:`compact` makes it smaller. No sync reads the range again,
+        and a :meth:`read` of it raises :class:`UnreadRange`. Reads of the past and :meth:`changes`
+        from before this call raise :class:`QueryError`, unless their range begins later. A call
+        that was killed or interrupted is completed by the next one.
 
         Args:
             feed: The feed or its name.
@@ -343,13 +333,9 @@ class Store(Replaceable):
             QueryError: if the time is after the newest instant that was read.
             StoreBusy: if a sync of the feed runs.
 
-        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      start="2026-11-15T00:00Z")
-        >>> store = siteline.Store("plant.siteline")
-        >>> report = client.sync(feed, store)
         >>> freed = store.forget("line-2", before="2026-11-17T00:00Z")
-        >>> freed.points > 0, store.coverage("line-2")[0].state, client.plan(feed, store)
-        (True, 'forgotten', <Plan nothing to read>)
+        >>> freed.points > 0, store.coverage("line-2")[0].state
+        (True, 'forgotten')
         """
         name = _name(feed)
         with self._reported("forget", progress) as report:
@@ -378,10 +364,6 @@ class Store(Replaceable):
         Raises:
             StoreBusy: if a sync of one of the feeds runs, or another process writes.
 
-        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      start="2026-11-15T00:00Z")
-        >>> store = siteline.Store("plant.siteline")
-        >>> report = client.sync(feed, store)
         >>> store.compact().points
         0
         """
@@ -495,22 +477,6 @@ class Store(Replaceable):
         """Return when the pages of a feed were read, in microseconds since the Unix epoch."""
         return self._handle.page_times(feed)
 
-    def __enter__(self) -> Self:
-        """Return the store. Leaving closes it."""
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Close the store."""
-        self.close()
-
-    def __copy__(self) -> Self:
-        """Return the store itself."""
-        return self
-
-    def __deepcopy__(self, _memo: object) -> Self:
-        """Return the store itself."""
-        return self
-
     def __reduce__(self) -> tuple[Callable[..., Store], tuple[type, dict[str, Any]]]:
         """Pickle the path and the settings."""
         settings = {"tz": self._tz, "labels": self._labels, "read_only": self._handle.read_only}
@@ -523,23 +489,17 @@ class Store(Replaceable):
         only = ", read only" if self._handle.read_only else ""
         return f"<Store {escaped(str(self.path))}{only}>"
 
-    def _repr_html_(self) -> str:
-        """Return the HTML that notebooks show."""
-        from siteline._display import sync_html
-
-        return sync_html.store(self)
-
 
 @contextmanager
 def reported(title: str, progress: Any) -> Iterator[Any]:
     """Yield the function that the core calls with the progress of long work, or ``None``."""
-    from siteline.progress import finish_store, store_reporter
+    from siteline.progress import finish, store_reporter
 
     report = store_reporter(progress, title)
     try:
         yield report
     finally:
-        finish_store(report)
+        finish(report)
 
 
 def _opened(kind: type[Store], settings: Mapping[str, Any]) -> Store:

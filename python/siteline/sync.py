@@ -13,11 +13,12 @@ from siteline._awaiting import Asked, Whole, await_for, wait_for
 from siteline._awaiting import is_async as is_coroutine
 from siteline._core import Client as ClientHandle
 from siteline._core import _excerpt
-from siteline._handles import OfThisProcess
+from siteline._handles import AsyncClosing, Closing, OfThisProcess
 from siteline._kept import tell_of_sync
 from siteline._records.plan import Plan
 from siteline._records.progress import Progress
 from siteline._records.sync import SyncReport
+from siteline._selection import described
 from siteline.errors import ClosedError, ConfigError, QueryError, SitelineError
 from siteline.feed import Feed
 from siteline.scan import ScanBase
@@ -49,10 +50,13 @@ class _Pages(OfThisProcess):
     ) -> None:
         """Begin a sync; made by ``client.sync_pages()``."""
         self._counts: _Counts | None = None
+        self._prepare()
         known = feeds_of(feeds)
         self._handle = client.sync([feed._handle for feed in known], options, False)
         self._callback = _callback(known, options.get("progress"))
         self._handle.begin(None, _known_states(states, known), False).wait()
+
+    def _prepare(self) -> None: ...
 
     def applied(self, inserted: int, revised: int, unchanged: int, withdrawn: int = 0) -> None:
         """Report the changes that the last page made in your store.
@@ -94,16 +98,21 @@ class _Pages(OfThisProcess):
         if self._handle.is_over:
             return None
         self._confirm()
-        # No step is between taking a page and returning it, so none is lost.
-        while (yield self._handle.fetch()) or self._handle.flush(True):
-            if (handed := self._handle.take()) is not None:
-                feed, page, state = handed
-                self._counts = None
-                return page, {feed: state}
+        try:
+            # No step is between taking a page and returning it, so none is lost.
+            while (yield self._handle.fetch()) or self._handle.flush(True):
+                if (handed := self._handle.take()) is not None:
+                    feed, page, state = handed
+                    self._counts = None
+                    return page, {feed: state}
+        except BaseException as error:
+            with suppress(SitelineError):
+                tell_of_sync(error, Progress._restore(self._handle.progress()), is_handed=True)
+            raise
         return None
 
 
-class SyncPages(_Pages):
+class SyncPages(_Pages, Closing):
     """The pages of a sync, one after the other, each with the state to store with it.
 
     Made by :meth:`Client.sync_pages`. A request for the next page means that the one before is
@@ -119,17 +128,9 @@ class SyncPages(_Pages):
 
     __slots__ = ("_turn",)
 
-    def __init__(
-        self,
-        client: ClientHandle,
-        feeds: Any,
-        states: Mapping[str, bytes] | None,
-        options: dict[str, Any],
-    ) -> None:
-        """Begin a sync; made by ``client.sync_pages()``."""
+    def _prepare(self) -> None:
         # Taking the one item is atomic.
         self._turn = [True]
-        super().__init__(client, feeds, states, options)
 
     def __iter__(self) -> Self:
         """Return the iterator itself."""
@@ -159,16 +160,8 @@ class SyncPages(_Pages):
         self.close()
         raise StopIteration
 
-    def __enter__(self) -> Self:
-        """Return the iterator. Leaving ends the sync."""
-        return self
 
-    def __exit__(self, *exception: object) -> None:
-        """End the sync."""
-        self.close()
-
-
-class AsyncSyncPages(_Pages):
+class AsyncSyncPages(_Pages, AsyncClosing):
     """The pages of a sync with the states to store with them: :class:`siteline.types.SyncPages`.
 
     Made by :meth:`AsyncClient.sync_pages`. It is for one task. A cancelled wait loses no page.
@@ -187,18 +180,10 @@ class AsyncSyncPages(_Pages):
 
     __slots__ = ("_one_at_a_time",)
 
-    def __init__(
-        self,
-        client: ClientHandle,
-        feeds: Any,
-        states: Mapping[str, bytes] | None,
-        options: dict[str, Any],
-    ) -> None:
-        """Begin a sync; made by ``client.sync_pages()``."""
+    def _prepare(self) -> None:
         import asyncio
 
         self._one_at_a_time = asyncio.Lock()
-        super().__init__(client, feeds, states, options)
 
     def __aiter__(self) -> Self:
         """Return the iterator itself."""
@@ -213,14 +198,6 @@ class AsyncSyncPages(_Pages):
                 raise StopAsyncIteration
             return handed
 
-    async def __aenter__(self) -> Self:
-        """Return the iterator. Leaving ends the sync."""
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        """End the sync."""
-        self.close()
-
 
 def feeds_of(given: Any, known: str = "a siteline.Feed, or a list of them") -> list[Feed]:
     """Return one feed or several as a list.
@@ -234,9 +211,14 @@ def feeds_of(given: Any, known: str = "a siteline.Feed, or a list of them") -> l
     feeds = list(given) if is_list else [given]
     if not feeds:
         raise QueryError("feeds= is empty: there is nothing to read.")
-    if not all(isinstance(feed, Feed) for feed in feeds):
-        raise QueryError(f"feeds= is {known}.")
+    if wrong := [one for one in feeds if not isinstance(one, Feed)]:
+        hint = "The feeds come first: sync(feeds, store)." if _is_target(wrong[0]) else None
+        raise QueryError(f"feeds= is {known}; this is {described(wrong[0])}.", hint=hint)
     return feeds
+
+
+def _is_target(store: Any) -> bool:
+    return all(callable(getattr(store, name, None)) for name in ("state", "apply"))
 
 
 def syncing(
@@ -260,7 +242,7 @@ def syncing(
             yield step(run.begin, states)
             try:
                 yield from run.steps()
-            except Exception as error:
+            except BaseException as error:
                 tell_of_sync(error, Progress._restore(run.handle.progress()))
                 raise
             report = yield Whole(run.handle.report)
@@ -473,10 +455,10 @@ def _callback(feeds: list[Feed], progress: Any) -> Any:
 
 
 def _check_target(store: Any) -> None:
-    if not all(callable(getattr(store, name, None)) for name in ("state", "apply")):
+    if not _is_target(store):
         raise QueryError(
-            "store= is a siteline.Store, or an object with state() and apply(): see "
-            "siteline.targets.StoreTarget."
+            "store= is a siteline.Store, or an object with state() and apply() such as those of "
+            f"siteline.targets; this is {described(store)}."
         )
 
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from siteline import _labels as _naming
 from siteline import _series
+from siteline._core import zone_name
+from siteline._handles import Itself
+from siteline._html import WithHtml
 from siteline._keywords import strict
-from siteline._patching import Replaceable
 from siteline._points import RecordIterator
 from siteline.errors import QueryError, SitelineError
 
@@ -48,7 +50,7 @@ _UNLIKE = {
 }
 
 
-class Table(Replaceable):
+class Table(Itself, WithHtml):
     """Points or rows made of points. It is immutable.
 
     A scan returns it from ``collect()``, a store from ``read()`` and ``changes()``, and its own
@@ -76,7 +78,9 @@ class Table(Replaceable):
     4
     """
 
-    __slots__ = ("_found", "_handle", "_labels", "_names", "_silent", "_tz")
+    _html = "html.table"
+
+    __slots__ = ("_found", "_handle", "_labels", "_names", "_searched", "_silent", "_tz")
 
     _handle: Frame
     _tz: str
@@ -85,6 +89,8 @@ class Table(Replaceable):
     _names: _naming.Known | None
     # Series of the read without a point; None if the query gives them.
     _silent: list[Ids] | None
+    # The number of series in which find() found none.
+    _searched: int | None
 
     def __init__(
         self,
@@ -94,17 +100,12 @@ class Table(Replaceable):
         found: _naming.Found | None = None,
         names: _naming.Known | None = None,
         silent: list[Ids] | None = None,
+        searched: int | None = None,
     ) -> None:
         """Show a frame of the core; made by reads."""
-        for name, value in (
-            ("_handle", handle),
-            ("_tz", tz or "UTC"),
-            ("_labels", _naming.checked(labels)),
-            ("_found", found),
-            ("_names", names),
-            ("_silent", silent),
-        ):
-            object.__setattr__(self, name, value)
+        self._handle, self._tz, self._labels = handle, tz or "UTC", _naming.checked(labels)
+        self._found, self._names = found, names
+        self._silent, self._searched = silent, searched
 
     @property
     def kind(self) -> _Kind:
@@ -143,7 +144,7 @@ class Table(Replaceable):
             if self.kind != "series":
                 return _naming.names_of(self._handle.discovery(), self._handle.refusal())
             names = _series.Names.of_frame(self._handle)
-            object.__setattr__(self, "_names", (names, None))
+            self._names = names, None
             return names, None
         return self._names
 
@@ -180,7 +181,7 @@ class Table(Replaceable):
             return self._found
         found = self._with_labels(self._labels)
         if found.reason is None or self._names is not None:
-            object.__setattr__(self, "_found", found)
+            self._found = found
         return found
 
     def _shown(self, labels: Labels | None) -> dict[Ids, str] | None:
@@ -196,8 +197,6 @@ class Table(Replaceable):
         return _naming.find(labels, self._handle.series(), *own._known_names())
 
     def _zone(self, tz: str | tzinfo | None) -> str:
-        from siteline.frames import zone_name
-
         return self._tz if tz is None else zone_name(tz)
 
     def _metadata(self, zone: str, labels: Labels | None) -> dict[str, Any]:
@@ -270,10 +269,6 @@ class Table(Replaceable):
         its filters of ids, and the columns that it uses.
 
         >>> import polars as pl
-        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      start="2026-11-15T00:00Z")
-        >>> store = siteline.Store("plant.siteline")
-        >>> report = client.sync(feed, store)
         >>> lazy = store.read("line-2").lazy()
         >>> noon = pl.datetime(2026, 11, 16, 12, time_zone="UTC")
         >>> lazy.filter(timestamp=noon).select("machine_id", "value").collect().height
@@ -368,11 +363,22 @@ class Table(Replaceable):
         """
         return self._made(self._handle.first(n))
 
-    def _made(self, handle: Frame, tz: str | None = None, silent: list[Ids] | None = None) -> Table:
+    def _made(
+        self,
+        handle: Frame,
+        tz: str | None = None,
+        silent: list[Ids] | None = None,
+        searched: int | None = None,
+    ) -> Table:
         # Labels of fewer series may lack one that is listed without points.
         found = None if silent else self._find_labels()
         kept = found if found and found.reason is None else None
-        return Table(handle, tz or self._tz, self._labels, kept, self._names, silent)
+        searched = searched or self._searched
+        return Table(handle, tz or self._tz, self._labels, kept, self._names, silent, searched)
+
+    def _series_count(self) -> str:
+        of = "" if self._searched is None else f" of {self._searched:,}"
+        return f"{len(self._handle.series()):,}{of} series"
 
     def _without_points(self) -> list[Ids]:
         """Return the series that the read asked for and that have no point."""
@@ -428,8 +434,10 @@ class Table(Replaceable):
             rows = _series.rows_of(names, series)
             return _series.matching(rows, labels, text, levels, unit)
 
-        silent = matching(self._without_points())
-        return self._made(self._handle.keep(matching(self._handle.series())), None, silent)
+        silent, every = self._without_points(), self._handle.series()
+        found, kept = matching(every), matching(silent)
+        searched = None if found or kept else self._searched or len({*every, *silent})
+        return self._made(self._handle.keep(found), None, kept, searched)
 
     def pivot(self, values: str | None = None) -> Table:
         """Return a table with one column for each series, named by its label.
@@ -614,14 +622,6 @@ class Table(Replaceable):
         """Return an iterator of bytes, which joined are one Arrow IPC stream."""
         return self._handle.ipc(self._presented(self._tz, None), self.columns)
 
-    def __copy__(self) -> Table:
-        """Return the table itself, which is immutable."""
-        return self
-
-    def __deepcopy__(self, memo: object) -> Table:
-        """Return the table itself, which is immutable."""
-        return self
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the rows, or of a store its path and the selection."""
         found, (names, reason) = self._find_labels(), self._known_names()
@@ -635,7 +635,7 @@ class Table(Replaceable):
             labels = found.of_series or {}
         kept = found if found.reason is None else None
         state, rows = self._handle.state()
-        shown = (self._tz, labels, kept, (names, reason), silent)
+        shown = (self._tz, labels, kept, (names, reason), silent, self._searched)
         return _restored, (type(self), state, rows, zlib.crc32(rows), *shown)
 
     def __repr__(self) -> str:
@@ -646,8 +646,9 @@ class Table(Replaceable):
         if (selection := frame.selection()) and not frame.is_in_memory:
             what, read, _ = selection
             what = f"changes of {what}" if self.kind == "changes" else what
-            return f"<{name} {what}; {read}{_withdrawn(self)}>"
-        series = f"{len(frame.series())} series"
+            none = "" if self._searched is None else f"; {self._series_count()}"
+            return f"<{name} {what}; {read}{none}{_withdrawn(self)}>"
+        series = self._series_count()
         if self.kind == "series":
             return f"<{name} {series}>"
         if self.kind not in ("points", "changes"):
@@ -662,11 +663,6 @@ class Table(Replaceable):
         missing = f" after {before} that are not in it" if before else ""
         through = f", through {source['through'][0]['store']}" if source.get("through") else ""
         return f"<{name} {points}, {series}, {pages}{missing}{through}>"
-
-    def _repr_html_(self) -> str:
-        from siteline._display import html, series_html
-
-        return series_html.series(self) if self.kind == "series" else html.table(self)
 
 
 def _withdrawn(table: Table) -> str:

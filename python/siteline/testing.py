@@ -13,15 +13,6 @@ If siteline is installed, pytest loads the fixtures without an import (entry poi
         ...
         assert siteline_sandbox.stats.data_requests == 2
 
-    def test_my_script(siteline_sandbox):
-        environment = {**os.environ, **siteline_sandbox.env()}
-        subprocess.run([sys.executable, "report.py"], env=environment, check=True)
-
-    def test_my_job_on_my_data(siteline_sandbox, siteline_client):
-        siteline_sandbox.load(my_frame, bucket="1m")
-        siteline_sandbox.fault(on="data", status=503, times=2)
-        ...
-
 The mark ``siteline_sandbox`` accepts the keywords of :class:`siteline.Sandbox`. Each test has its
 own sandbox, which is closed when the test ends. A run without these fixtures does not load
 siteline.

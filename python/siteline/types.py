@@ -36,45 +36,13 @@ if TYPE_CHECKING:
     from siteline.aio import AsyncPages, AsyncRecords, AsyncScan
     from siteline.sync import AsyncSyncPages, SyncPages
 
-__all__ = [
-    "AgentState",
-    "Allowance",
-    "AsyncPages",
-    "AsyncRecords",
-    "AsyncScan",
-    "AsyncSyncPages",
-    "Attempt",
-    "Bookmark",
-    "Check",
-    "Coverage",
-    "CoverageWindow",
-    "Delays",
-    "Diagnosis",
-    "Discovery",
-    "DiscoveryDiff",
-    "FeedReport",
-    "Freed",
-    "Http",
-    "Lateness",
-    "PageDiff",
-    "PageIterator",
-    "Plan",
-    "Progress",
-    "Query",
-    "ReadReport",
-    "Record",
-    "RecordIterator",
-    "RequestEvent",
-    "SeriesIds",
-    "SeriesReport",
-    "SkippedRange",
-    "StoreProgress",
-    "StoreReport",
-    "StoreShare",
-    "SyncPages",
-    "SyncReport",
-    "Task",
-]
+__all__ = ["AgentState", "Allowance", "AsyncPages", "AsyncRecords", "AsyncScan"]
+__all__ += ["AsyncSyncPages", "Attempt", "Bookmark", "Check", "Coverage", "CoverageWindow"]
+__all__ += ["Delays", "Diagnosis", "Discovery", "DiscoveryDiff", "FeedReport", "Freed", "Http"]
+__all__ += ["Lateness", "PageDiff", "PageIterator", "Plan", "Progress", "Query", "ReadReport"]
+__all__ += ["Record", "RecordIterator", "RequestEvent", "SeriesIds", "SeriesReport"]
+__all__ += ["SkippedRange", "StoreProgress", "StoreReport", "StoreShare", "SyncPages"]
+__all__ += ["SyncReport", "Task"]
 
 # asyncio takes longer to import than everything else here.
 if not TYPE_CHECKING:

@@ -369,7 +369,7 @@ def test_two_agents_do_not_share_a_socket_and_one_that_was_killed_is_replaced(cl
     with siteline.Agent(client, listen=listen) as agent:
         assert ask(agent.address, "/v1/state")[0] == 200
     (folder / "agent.sock").write_text("a file")
-    with pytest.raises(siteline.errors.ConfigError, match="no socket"):
+    with pytest.raises(siteline.errors.ConfigError, match="is not a socket"):
         siteline.Agent(client, listen=listen)
     assert (folder / "agent.sock").read_text() == "a file"
     with pytest.raises(siteline.errors.ConfigError, match="longer than"):

@@ -126,7 +126,7 @@ def test_a_passphrase_command_runs_once(config, run, key, tmp_path):
         (("--base-url", "https://u:hunter2@h.example", *GIVEN[2:]), "password"),
         ((*GIVEN, "--tries", "0"), "tries"),
         ((*GIVEN, "--daily-allowance", "0"), "daily-allowance"),
-        ((*GIVEN, "--settle-lag", "soon"), "settle_lag"),
+        ((*GIVEN, "--settle-lag", "soon"), "--settle-lag"),
         ((*GIVEN, "--ca-bundle", "~/ca.pem"), "ca.pem"),
         ((*GIVEN, "--scopes", os.fsdecode(b"x\xff")), "--scopes has bytes that are not UTF-8."),
         (GIVEN[2:], "--base-url"),

@@ -245,7 +245,7 @@ def test_wrong_options_are_usage_errors(readings, tmp_path):
         (("--now", "soon"), "is not an ISO 8601 time"),
         (("--bucket", "5m"), "--bucket needs --data FILE"),
         (("--utc",), "--utc needs --data"),
-        (("--daily-allowance", "-1"), "out of range"),
+        (("--daily-allowance", "-1"), "is not a whole number"),
         (("--data", tmp_path / "none.csv"), "No such file"),
         (("--data", broken), f"siteline: {broken}: it cannot be read as Parquet: "),
         (("--data", wide), "it cannot be read as CSV: it contains NUL bytes"),

@@ -15,7 +15,7 @@ from kit.command import COMMAND, environment, run_command, run_json
 from kit.feeds import make_feed, stored_points
 from kit.ranges import NOW
 from siteline._times import iso
-from siteline.cli.stores import read
+from siteline.cli.clients import read
 
 
 @pytest.fixture(scope="module")

@@ -7,12 +7,21 @@ from pathlib import Path
 import pytest
 from kit.command import run_command
 from siteline.cli.parser import complete_parser
-from siteline.cli.wording import hint_in_shell, in_shell
+from siteline.cli.wording import hint_in_shell
 
 ROOT = Path(__file__).parents[2]
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 CALL = re.compile(r"\w\([^()]*[=.][^()]*\)|\w\(\)|\bscan\.\w|\berror\.\w|\b[a-z_]+=(?=[ ,.;:)]|$)")
-OPTIONS = {"--page-size", "--labels", "--max-pages", "--deadline", "--interval", "--start"}
+OPTIONS = {
+    "--page-size",
+    "--labels",
+    "--max-pages",
+    "--deadline",
+    "--interval",
+    "--start",
+    "--filter",
+}
+URL = "https://a.example/?start=1&page_size=2"
 
 
 def texts():
@@ -47,23 +56,20 @@ def test_no_hint_has_a_python_call():
         ('Set it: Shape(array="…").', 'Set it: array="…" in [NAME.shape] of a profile.'),
         ("with find(), or labels= that differ.", "with --find, or --labels that differ."),
         ("Compare:\n- one\n- two", "Compare:\n- one\n- two"),
+        ("max_pages=4 was reached", "--max-pages 4 was reached"),
+        ("allow_http=True, filters=", "allow_http=True, --filter"),
+        (URL, URL),
     ],
 )
 def test_hints_are_written_for_the_shell(text, printed):
     assert hint_in_shell(text, OPTIONS) == printed
 
 
-def test_values_of_options_follow_a_blank():
-    assert in_shell("max_pages=4 was reached", OPTIONS) == "--max-pages 4 was reached"
-    assert in_shell("allow_http=True, filters=", {"--filter"}) == "allow_http=True, --filter"
-    url = "https://a.example/?start=1&page_size=2"
-    assert in_shell(url, OPTIONS) == url
-
-
 def test_each_command_knows_its_options():
-    options = complete_parser().parse_args(["read", "--start", "-7d"])
-    assert {"--page-size", "--resume", "--profile"} <= set(options.known)
-    assert "--until" not in options.known
+    known = complete_parser().parse_args(["read", "--start", "-7d"]).known
+    names = {name for action in known for name in action.option_strings}
+    assert {"--page-size", "--resume", "--profile"} <= names
+    assert "--until" not in names
 
 
 def test_a_hint_of_several_lines_is_readable(sandbox, key, tmp_path):
@@ -71,6 +77,6 @@ def test_a_hint_of_several_lines_is_readable(sandbox, key, tmp_path):
     env = {**sandbox.env(), "SITELINE_PRIVATE_KEY_FILE": str(tmp_path / "other.pem")}
     del env["SITELINE_PRIVATE_KEY"]
     lines = run_command("series", env=env, status=3).stderr.splitlines()
-    assert lines[1] == "  The service does not say which check failed. Compare:"
+    assert lines[1].endswith(" Compare:")
     assert lines[2].startswith("  - kid ")
     assert not any("\\n" in line for line in lines)

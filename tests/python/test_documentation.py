@@ -224,7 +224,10 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 @pytest.mark.parametrize(("name", "doc"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
 def test_every_example_in_a_docstring_runs(name, doc, tmp_path, monkeypatch):
-    """Each example may use a ``sandbox``, its ``client``, and a ``scan`` of three pages."""
+    """Examples may use a ``sandbox``, its ``client``, a ``scan`` of three pages, and a ``store``.
+
+    The store has the feed ``line-2`` and was synced.
+    """
     monkeypatch.chdir(tmp_path)
     with siteline.Sandbox(now=NOW) as sandbox:
         # Pauses of a client that an example makes itself pass at once, too.
@@ -234,6 +237,10 @@ def test_every_example_in_a_docstring_runs(name, doc, tmp_path, monkeypatch):
                            interval="1h", page_size=30)  # fmt: skip
         space = {"siteline": siteline, "sandbox": sandbox, "client": client, "scan": scan}
         space["json"] = json
+        if "store." in doc and "store = " not in doc and "as store" not in doc:
+            feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", start="2026-11-15")
+            space["store"] = siteline.Store("plant.siteline")
+            client.sync(feed, space["store"])
         executed = Executed()
         test = doctest.DocTestParser().get_doctest(doc, space | executed.names, name, None, 0)
         for example in test.examples:

@@ -93,6 +93,7 @@ def test_a_freezer_sees_what_the_package_imports_by_name(seen):
     # The last two import optional packages that are not part of siteline.
     assert dynamic == {
         "__init__.py",
+        "_html.py",
         "_keywords.py",
         "cli/parser.py",
         "_interpreter.py",

@@ -174,7 +174,7 @@ def test_wrong_values_have_a_hint(client, wrong, hint):
 
 
 def test_an_id_in_another_case_is_named(client, store):
-    with pytest.warns(siteline.SitelineWarning, match=r"""line "l1": .*Nearest: 'L1'\."""):
+    with pytest.warns(siteline.SitelineWarning, match=r"""line "l1": .*Did you mean 'L1'\?"""):
         client.read(**SIX_HOURS, line="l1")
     client.sync(siteline.Feed("line-2", site="S1", interval="1h", start="2026-11-18"), store)
     with pytest.raises(siteline.errors.QueryError, match='no machine "m1", only "M1", "M2"'):
@@ -214,7 +214,6 @@ def test_deadlines_and_closed_objects_have_hints(sandbox, client, store):
     with pytest.raises(siteline.errors.DeadlineExceeded) as caught:
         client.scan(site="S1", start=None, deadline="30s").collect()
     assert "deadline=" in caught.value.hint
-    assert "scan.resume(error.bookmark, onto=error.partial)" in str(caught.value)
     client.close()
     store.close()
     for closed in (client.discover, lambda: store.feeds):

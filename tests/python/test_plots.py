@@ -179,8 +179,8 @@ def test_other_columns_have_no_band(sandbox):
         chart = table.plot(values)
         assert [row[values] for row in marks(chart, "line")[0].rows] == expected
         assert not marks(chart, "area")
-    with pytest.raises(siteline.errors.ConfigError, match='values= is "value" or'):
-        table.plot("mean")
+    with pytest.raises(siteline.errors.QueryError, match='values= is "value" or "minimum" or "max'):
+        table.plot("max")
 
 
 def test_an_unknown_interval_is_noted(sandbox):
@@ -215,49 +215,29 @@ def test_larger_buckets_are_steps_to_their_ends(sandbox):
     )
 
 
-@pytest.mark.parametrize(("start", "days"), [("2026-11-03", [30]), ("2026-10-20", [31, 30])])
-def test_months_end_where_the_next_begins(sandbox, start, days):
+@pytest.mark.parametrize(
+    ("every", "start", "days", "said"),
+    [
+        ("1mo", "2026-11-03", [30], "1 of 1 months are partial"),
+        ("1mo", "2026-10-20", [31, 30], "2 of 2 months are partial"),
+        ("1d", "2026-11-18T12:00Z", [1], "1 of 2 days are partial"),
+    ],
+)
+def test_partial_periods_are_hatched_to_their_ends(sandbox, every, start, days, said):
     client = sandbox.client(tz="Europe/Berlin")
     table = client.read(site="S1", line="L2", machine="M3", start=start, interval="1h")
-    chart = table.find("temperature").resample("1mo", "mean", partial="keep").plot()
+    chart = table.find("temperature").resample(every, "mean", partial="keep").plot()
     [line], hatched = marks(chart, "line"), marks(chart, "rect")
-    assert [clock(row).day for row in line.rows] == [1] * (len(days) + 1)
+    assert {clock(row).hour for row in line.rows} == {0}
     assert line.encoding["x"]["scale"]["domain"][1] == line.rows[-1]["time"]
     rows = [row for mark in hatched for row in mark.rows]
     assert [(row["to"] - row["from"]) / 86_400_000 for row in rows] == days
     # The stripes of a box depend on its width.
-    assert len({str(mark.look["color"]) for mark in hatched}) == len(days)
-    assert f"hatched: {len(days)} of {len(days)} months are partial" in notes(chart)
-
-
-class WithPartial:
-    """A frame whose first and last row are of periods that were read in part."""
-
-    def __init__(self, frame):
-        self._frame = frame
-
-    def __getattr__(self, name):
-        return getattr(self._frame, name)
-
-    def columns(self, shown):
-        given, provenance = self._frame.columns(shown)
-        flags = bytearray(len(self._frame))
-        flags[0] = flags[-1] = 1
-        return [*given, ("partial", "bool", flags)], provenance
-
-
-def test_partial_periods_are_hatched(sandbox, monkeypatch):
-    days = table_of(sandbox, series([1.0] * 600)).resample("2h", "mean")
-    frame = WithPartial(days._handle)
-    monkeypatch.setattr("siteline._doors.frame", lambda table: frame)
-    chart = days.plot()
-    [hatched] = marks(chart, "rect")
-    assert [(clock({"time": row["from"]}).hour, clock({"time": row["to"]}).hour) for row in
-            hatched.rows] == [(0, 2), (8, 10)]  # fmt: skip
-    paint = hatched.look["color"]
-    assert paint["gradient"] == "linear"
-    assert len({stop["color"] for stop in paint["stops"]}) == 2
-    assert "hatched: 2 of 5 periods are partial" in notes(chart)
+    paints = [mark.look["color"] for mark in hatched]
+    assert len(paints) == len({str(paint) for paint in paints}) == len(set(days))
+    assert {paint["gradient"] for paint in paints} == {"linear"}
+    assert {len({stop["color"] for stop in paint["stops"]}) for paint in paints} == {2}
+    assert f"hatched: {said}" in notes(chart)
 
 
 def test_ranges_never_read_are_shaded(sandbox, store):

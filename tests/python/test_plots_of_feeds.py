@@ -37,10 +37,6 @@ def test_a_coverage_has_a_span_for_each_state(sandbox, store):
     assert bars.encoding["fill"]["scale"]["domain"] == ["settled", "provisional"]
     assert '"settled": "settled 9 d"' in bars.encoding["fill"]["legend"]["labelExpr"]
 
-
-def test_coverage_is_on_the_clock_of_the_zone(sandbox, store):
-    sandbox.client().sync(make_feed(start="2026-11-10T00:00Z"), store)
-    coverage = store.coverage("line-2", now=sandbox.clock.now())
     chart = siteline.plots.coverage(coverage, tz="Europe/Berlin")
     assert at(marks(chart, "bar")[0].rows[0]["from"]) == datetime(2026, 11, 10, 1)
     assert notes(chart)[0] == "at 2026-11-20 01:00 Europe/Berlin"

@@ -7,11 +7,13 @@ import re
 import warnings
 
 import pandas as pd
+import polars as pl
 import pytest
 import siteline
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from siteline import SitelineWarning
+from siteline._selection import _COLUMNS
 from siteline.errors import BookmarkError, ConfigError, PageLimitReached, QueryError
 
 HOUR = {"start": "2026-11-01T00:00Z", "end": "2026-11-01T01:00Z", "interval": "5m"}
@@ -174,6 +176,20 @@ def test_ids_that_are_not_listed_are_a_warning(sandbox):
     assert {row[2] for row in rows(table)} == {"M1"}
 
 
+def test_an_unlisted_line_is_warned_of_before_pages(sandbox):
+    client = plain(sandbox.client)
+    client.series()
+    sandbox.fault(on="data", status=403)
+    with (
+        pytest.warns(
+            SitelineWarning, match="does not list line \"l2\".*Did you mean 'L2'"
+        ) as caught,
+        pytest.raises(siteline.errors.ScopeError),
+    ):
+        client.read(**HOUR, line="l2")
+    assert len(caught) == 1
+
+
 def test_a_series_that_is_not_listed_is_a_warning(service, listed):
     ghost = ("S1", "L1", "M1", "D11", "ghost")
     with pytest.warns(SitelineWarning, match="ghost"):
@@ -241,7 +257,7 @@ def test_a_machine_of_another_line_costs_no_page(service):
     assert (len(table), table.report.not_listed) == (0, ('site "S9"',))
 
 
-@pytest.mark.parametrize("form", ["table", "pandas", "polars", "arrow", "ids", "one"])
+@pytest.mark.parametrize("form", ["table", "pandas", "polars", "arrow", "stream", "ids", "one"])
 def test_series_take_tables_frames_and_ids(service, form):
     client = plain(service.client)
     series = client.series().find("temperature", line="L2")
@@ -250,6 +266,7 @@ def test_series_take_tables_frames_and_ids(service, form):
         "pandas": series.to_pandas,
         "polars": series.to_polars,
         "arrow": series.to_arrow,
+        "stream": lambda: series.to_arrow().to_reader(max_chunksize=1),
         "ids": lambda: (ids for ids in series._handle.series()),
         "one": lambda: series._handle.series()[0],
     }[form]()
@@ -269,6 +286,9 @@ def test_series_take_tables_frames_and_ids(service, form):
         (lambda client: client.series().find("none"), "series= is empty"),
         (lambda client: read(client), "series= is a table of points"),
         (lambda client: pd.DataFrame({"tag_guid": ["t"]}), "has no column site_id, line_id"),
+        (lambda client: client.scan(**HOUR), "series= is a table of series, a DataFrame"),
+        (lambda client: pl.DataFrame({"tag_guid": ["t"]}), "has no column site_id, line_id"),
+        (lambda client: pl.DataFrame({key: [0.5] for key in _COLUMNS}), "site_id.* holds Float64"),
         (lambda client: "S1", "series= is a table of series, a DataFrame"),
         (lambda client: [("S1", "L1")], "series= is a table of series, a DataFrame"),
     ],

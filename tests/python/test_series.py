@@ -216,6 +216,9 @@ def test_text_ids_and_names_find_series(sandbox, of):
     assert [row["tag_guid"] for row in series.find(tag[:13]).records()] == [tag]
     nothing = series.find("nothing of the kind")
     assert (len(nothing), nothing.columns) == (0, series.columns)
+    assert repr(nothing) == repr(nothing.find("speed")) == "<Table 0 of 18 series>"
+    assert repr(pickle.loads(pickle.dumps(nothing))) == repr(nothing)
+    assert "0 of 18 series" in nothing._repr_html_()
     assert len(series.head(3)) == 3
     assert series.find("speed").report == series.report
     named = of(tree(SPEED))

@@ -4,6 +4,7 @@ import copy
 import os
 import pickle
 import re
+import warnings
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -109,6 +110,22 @@ def test_settled_only_excludes_what_may_change(filled, frame):
     assert len(store.read("line-2", through, final=True)) == 0
 
 
+def test_a_range_that_is_not_settled_is_a_warning(filled):
+    _, _, store, report = filled
+    through, start, hour = report.settled_through, DAY[0], timedelta(hours=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for end in (None, through):
+            assert store.read("line-2", start, end, final=True).report.complete
+    for end in (through + hour, "2030-01-01"):
+        with pytest.warns(siteline.SitelineWarning, match="only settled points are ret") as caught:
+            table = store.read("line-2", start, end, final=True)
+        assert len(caught) == 1
+        assert f"not settled: {through:%Y-%m-%dT%H:%M:%SZ} to " in repr(table)
+        assert table.report.complete is False
+        assert store.read("line-2", start, through).report.complete
+
+
 def test_frames_carry_their_provenance(filled):
     _, _, store, report = filled
     attributes = store.read(make_feed(), *DAY, withdrawn="drop").to_pandas().attrs["siteline"]
@@ -135,7 +152,7 @@ def test_changes_are_the_points_of_a_later_sync(tmp_path):
         assert store.read(feed, as_of=first["line-2"].sequence).to_pandas().equals(before)
         assert len(store.read(feed, as_of=second)) == len(store.read(feed))
         assert len(store.read(feed, as_of="2026-11-20T12:00Z")) == len(before)
-        with pytest.raises(siteline.errors.UnreadRange, match="no range of it"):
+        with pytest.raises(siteline.errors.UnreadRange, match="no range has been read"):
             len(store.read(feed, as_of="2026-01-01T00:00Z"))
         assert len(store.changes(feed, since=second)) == 0
         assert len(store.changes(feed, since=0)) == len(store.read(feed))

@@ -4,6 +4,7 @@ import sqlite3
 import warnings
 from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
@@ -192,12 +193,16 @@ def test_whatever_the_filter_the_rows_are_those_of_the_whole(store, frame):
     check()
 
 
-def test_the_blocks_that_points_would_read_are_read_and_no_others(blocks_read):
+@pytest.mark.parametrize("tz", ["UTC", "Europe/Berlin"])
+def test_the_blocks_that_points_would_read_are_read_and_no_others(blocks_read, tz):
+    noon = NOON.astimezone(ZoneInfo(tz))
+
     def narrowed(store):
-        return store.read("line-2", NOON, NOON + HOUR, tag="T2").to_polars()
+        return store.read("line-2", noon, noon + HOUR, tag="T2", tz=tz).to_polars()
 
     def scanned(store):
-        lazy = store.read("line-2").lazy().filter(stamp >= NOON, stamp < NOON + HOUR, tag_guid="T2")
+        lazy = store.read("line-2", tz=tz).lazy()
+        lazy = lazy.filter(stamp >= noon, stamp < noon + HOUR, tag_guid="T2")
         assert lazy.collect().equals(narrowed(store))
 
     one = blocks_read(narrowed)

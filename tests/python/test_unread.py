@@ -160,9 +160,9 @@ def test_a_feed_that_was_never_read_is_an_error(partial, tmp_path):
         report = sandbox.client(daily_allowance=1).sync(feed, store)
         assert (report["line-2"].newest, report.read_through) == (None, None)
         for range_, options in (((), {}), (day(16), {}), ((), {"as_of": report})):
-            with pytest.raises(siteline.errors.UnreadRange, match="no range of it"):
+            with pytest.raises(siteline.errors.UnreadRange, match="no range has been read"):
                 store.read(feed, *range_, **options)
-        with pytest.warns(siteline.SitelineWarning, match="no range of it"):
+        with pytest.warns(siteline.SitelineWarning, match="no range has been read"):
             assert len(store.read(feed, unread="warn")) == 0
         kept = store.read(feed, unread="keep").to_pandas()
         assert len(kept) == 50

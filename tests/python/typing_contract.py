@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow
 import siteline
-from siteline._display import coverage_text, html, series_html, sync_html
+from siteline._display import calendar, html, series_html, sync_html
 from siteline.testing import SandboxRequest, SandboxStats, Variant
 from siteline.types import ReadReport, Record, RecordIterator
 
@@ -187,4 +187,4 @@ def check_display(
     sync_html.report(client.sync([], store))
     sync_html.plan(client.plan([], store))
     series_html.discovery(client.discover())
-    coverage_text.lines(store.coverage("line-2"))
+    calendar.lines(store.coverage("line-2"))

@@ -1,6 +1,6 @@
 //! The error type. Every failure of the core is an [`Error`]: a [`Kind`], which selects the Python
 //! class (see `python/siteline/errors.py`), and a [`Context`] (the request, the reply, a hint).
-//! [`Error::transience`] alone decides whether a failed request is retried.
+//! Only [`Error::transience`] decides whether a failed request is retried.
 //!
 //! No text of an error may contain a key, token, assertion, passphrase, cursor, query string or
 //! more than 500 characters of a body: text of other origin passes through [`excerpt`].
@@ -34,7 +34,7 @@ pub enum Kind {
     CredentialError,
     /// A query is wrong; no request was made.
     QueryError,
-    /// The connection could not be made or broke.
+    /// The connection failed or broke.
     TransportError,
     /// A timeout expired; see [`Phase`].
     TransportTimeout,
@@ -44,7 +44,7 @@ pub enum Kind {
     ProxyError,
     /// The body is truncated.
     TruncatedBody,
-    /// The agent that holds the key and the count does not answer.
+    /// The agent that holds the key and the count does not respond.
     AgentUnavailable,
     /// The reply violates the interface.
     ProtocolError,
@@ -52,7 +52,7 @@ pub enum Kind {
     BodyTooLarge,
     /// The service repeated a cursor within a chain.
     CursorLoop,
-    /// A chain has many more pages than expected, and the last of them brought nothing new.
+    /// A chain has many more pages than expected, and the last pages contain nothing new.
     EndlessChain,
     /// The service answered with a redirect; none is followed.
     RedirectRefused,
@@ -82,7 +82,7 @@ pub enum Kind {
     StoreBusy,
     /// No space is left for the store.
     StoreFull,
-    /// The store's content differs from what was written.
+    /// The store is damaged.
     StoreCorrupt,
     /// The store has the feed with another definition.
     FeedChanged,
@@ -156,15 +156,14 @@ pub struct Attempt {
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[non_exhaustive]
 pub struct Context {
-    /// What was requested and what failed, in a sentence.
+    /// The request and the failure, in a sentence.
     pub message: String,
-    /// What the user can do.
+    /// Advice for the user.
     pub hint: Option<String>,
     /// The phase in which a timeout expired.
     pub phase: Option<Phase>,
     /// The path in the JSON body, such as `$.series[3].points[0].value`.
     pub path: Option<String>,
-    /// The HTTP status of the reply.
     pub status: Option<u16>,
     /// The member `error` of the reply (`invalid_client`, ...).
     pub code: Option<String>,
@@ -176,7 +175,7 @@ pub struct Context {
     pub spans: Vec<(Timestamp, Timestamp)>,
     /// Service clock minus local clock, in seconds.
     pub skew_seconds: Option<f64>,
-    /// When the service takes requests again.
+    /// When the service accepts requests again.
     pub retry_at: Option<Timestamp>,
     /// The pause that the service requested with `Retry-After`.
     pub retry_after: Option<Duration>,
@@ -186,17 +185,16 @@ pub struct Context {
     pub attempts: Vec<Attempt>,
     /// The time from the first attempt to the failure.
     pub elapsed: Option<Duration>,
-    /// True if the reply was not valid HTTP: it is retried once.
+    /// True if the reply was not valid HTTP. It is retried once.
     pub broken_framing: bool,
-    /// True if no byte of the request was sent: it does not count against the allowance.
+    /// True if no byte of the request was sent. It does not count against the allowance.
     pub unsent: bool,
-    /// True if the system lacked something for the moment (threads, open files, space), or a disk
-    /// failed.
+    /// True if the system was short of a resource (threads, open files, space), or a disk failed.
     pub passing: bool,
-    /// True if the client certificate was refused, or there was none: no new token can help.
+    /// True if the client certificate was refused or missing. A new token cannot help.
     pub certificate_refused: bool,
-    /// True if a target cannot store the values of a page: its range is set aside, and the sync
-    /// goes on.
+    /// True if a target cannot store the values of a page. The sync sets its range aside and
+    /// continues.
     pub unstorable: bool,
 }
 
@@ -212,30 +210,27 @@ struct Inner {
 }
 
 impl Error {
-    /// A failure of this kind; `message` says what was requested and what failed.
     #[must_use]
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         let context = Context { message: message.into(), ..Context::default() };
         Self(Box::new(Inner { kind, context, source: None }))
     }
 
-    /// An operation that the operating system refused: `what` says what failed. The message adds
-    /// why, and a hint says what helps if the system lacks something for the moment.
+    /// An operation that the operating system refused. `what` describes the operation. The message
+    /// adds the reason, and a hint if the system is short of a resource.
     #[must_use]
     pub fn system(kind: Kind, what: impl fmt::Display, error: &io::Error) -> Self {
         Self::new(kind, format!("{what}: {}.", system::reason(error))).passing_as(error)
     }
 
-    /// Marks a failure that may pass, as the error of the system says, with a hint what helps. The
-    /// call fails at once; the caller may call again.
-    #[must_use]
+    /// Marks a failure as temporary if the system's error is, and adds a hint. The call fails at
+    /// once; the caller may call again.
     pub(crate) fn passing_as(self, error: &io::Error) -> Self {
         let passing = system::is_passing(error);
         self.advised_by(error).with(|context| context.passing = passing)
     }
 
-    /// As [`Error::passing_as`], after the hint that the failure has.
-    #[must_use]
+    /// [`Error::passing_as`], but keeps the present hint before the new one.
     pub(crate) fn passing_with(self, error: &io::Error) -> Self {
         let Some(advice) = system::advice(error) else { return self };
         self.with(|context| {
@@ -247,8 +242,7 @@ impl Error {
         })
     }
 
-    /// Adds what helps if the system lacks something for the moment.
-    #[must_use]
+    /// Adds a hint if the system is short of a resource.
     pub(crate) fn advised_by(self, error: &io::Error) -> Self {
         match system::advice(error) {
             Some(advice) => self.with_hint(advice),
@@ -256,27 +250,24 @@ impl Error {
         }
     }
 
-    /// A call that needs a thread, which the system refused. No attempt follows.
+    /// A call that needs a thread, which the system refused. It is not retried.
     #[must_use]
     pub fn no_thread(error: &io::Error) -> Self {
         Self::system(Kind::TransportError, "The call needs another thread", error)
             .with(|context| context.unsent = true)
     }
 
-    /// A reply whose body violates the interface at a JSON path.
-    #[must_use]
+    /// A reply that violates the interface at a JSON path.
     pub(crate) fn protocol_at(path: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(Kind::ProtocolError, message).with(|context| context.path = Some(path.into()))
     }
 
-    /// Changes the context.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Context)) -> Self {
         change(&mut self.0.context);
         self
     }
 
-    /// Adds a hint.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         self.with(|context| context.hint = Some(hint.into()))
@@ -298,7 +289,6 @@ impl Error {
     }
 
     /// Removes the secrets from all texts of the error.
-    #[must_use]
     pub(crate) fn without(self, secrets: &[Secret<'_>]) -> Self {
         self.with(|context| {
             let Context { message, hint, path, code, detail, request_id, missing, .. } = context;
@@ -309,13 +299,11 @@ impl Error {
         })
     }
 
-    /// The kind of the failure.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
 
-    /// The details of the failure.
     #[must_use]
     pub fn context(&self) -> &Context {
         &self.0.context
@@ -327,8 +315,7 @@ impl Error {
         self.0.source.as_deref()
     }
 
-    /// Whether another attempt can help (faults.md section 5).
-    #[must_use]
+    /// Whether another attempt can help.
     pub(crate) fn transience(&self) -> Transience {
         match self.0.kind {
             _ if self.0.context.passing => Transience::Never,

@@ -3,9 +3,7 @@
 - ``html``: clients, queries, scans, pages and tables; ``series_html``: series and discovery
 - ``sync_html``: feeds, stores and syncs; ``diagnosis_html``: the checks of the doctor
 - ``elements``: HTML elements for all; ``sparklines``: series as small drawings
-- ``coverage_text``: a coverage as text, with the rows of ``calendar``
+- ``calendar``: the rows and cells of a coverage, and its text
 """
 
 from __future__ import annotations
-
-__all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Renders what the doctor has found for notebooks: a row for each check."""
+"""Renders a diagnosis for notebooks: a row for each check."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from siteline._display.elements import LEFT, WRAPPED, card, html_table, muted, t
 if TYPE_CHECKING:
     from siteline.types import Check, Diagnosis
 
-__all__: list[str] = []
-
 _LONGEST = 500
 _BOLD = ("fail", "warn")
 _TOP, _TOP_WRAPPED = (style.replace("middle", "top") for style in (LEFT, WRAPPED))
 
 
 def diagnosis(shown: Diagnosis) -> str:
-    """Show each check: its status, what was seen, and what to do."""
+    """Show the status, the finding and the advice of each check."""
     first = shown.first_fail
     state = "nothing failed" if first is None else f"the first fail is {text(first.id)}"
     facts = [counted(len(shown.checks), "check"), state]

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-__all__: list[str] = []
-
 NONE = "\N{EN DASH}"
 WIDTH = 200
 """The width of a drawing within a table, in pixels."""
@@ -43,7 +41,7 @@ _TABLE = (
     "font-variant-numeric:tabular-nums;background:transparent;color:inherit"
 )
 _LONGEST = 60
-# At most as wide as the notebook; what is wider scrolls in its box.
+# At most as wide as the notebook; wider content scrolls in its box.
 _FITTING = "max-width:100%;overflow-x:auto"
 
 
@@ -73,7 +71,7 @@ def html_table(columns: Iterable[tuple[str, str]], rows: Iterable[Iterable[str]]
 
 
 def scrolling(content: str) -> str:
-    """Return a box that scrolls where its content is wider than the notebook."""
+    """Return a box that scrolls if its content is wider than the notebook."""
     return f'<div style="{_FITTING}">{content}</div>'
 
 

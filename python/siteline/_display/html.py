@@ -13,23 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from siteline import _doors
 from siteline._counts import counted
-from siteline._display.elements import (
-    AMBER,
-    BLUE,
-    FAINT,
-    LEFT,
-    RED,
-    RIGHT,
-    WIDTH,
-    card,
-    cell,
-    html_table,
-    muted,
-    pairs,
-    svg,
-    text,
-    when,
-)
+from siteline._display import elements as el
+from siteline._display import series_html
 from siteline._display.sparklines import shares, sparklines
 from siteline._times import duration, from_microseconds
 from siteline.errors import StoreError
@@ -42,8 +27,6 @@ if TYPE_CHECKING:
     from siteline.scan import ScanBase
     from siteline.table import Table
     from siteline.types import Allowance, Query
-
-__all__: list[str] = []
 
 _ROWS = 5
 _DRAWN = 1 << 17
@@ -68,58 +51,65 @@ _FINDINGS = {
 }
 
 
-def client(shown: Any, name: str = "Client") -> str:
-    """Show the service, the subject, and what is left of the daily allowance."""
+def client(shown: Any) -> str:
+    """Show the service, the subject, and the rest of the daily allowance."""
     try:
         left = allowance_bar(shown.allowance, shown.tz)
     except StoreError as error:
-        left = f'<span style="color:{RED}">{text(error.args[0], 200)}</span>'
+        left = f'<span style="color:{el.RED}">{el.text(error.args[0], 200)}</span>'
     rows = [
-        ("subject", text(shown.subject, 200)),
+        ("subject", el.text(shown.subject, 200)),
         ("requests today", left),
         ("clocks", _skew(shown.clock_skew)),
     ]
     state = ["closed"] if repr(shown).endswith(", closed>") else []
-    return card(name, [text(shown.base_url, 200), *state], pairs(rows))
+    return el.card(type(shown).__name__, [el.text(shown.base_url, 200), *state], el.pairs(rows))
 
 
 def allowance(shown: Allowance) -> str:
     """Show how much of the daily allowance is used."""
-    return card("Allowance", [], f'<div style="margin-top:4px">{allowance_bar(shown)}</div>')
+    return el.card("Allowance", [], f'<div style="margin-top:4px">{allowance_bar(shown)}</div>')
 
 
 def query(shown: Query) -> str:
     """Show the parameters of a query."""
-    return card("Query", [], pairs(parameters(shown)))
+    return el.card("Query", [], el.pairs(parameters(shown)))
 
 
-def scan(shown: ScanBase, name: str = "Scan") -> str:
+def scan(shown: ScanBase) -> str:
     """Show the query, and the table if it was read."""
-    read, given = shown.partial, pairs(parameters(shown.query, _doors.zone(shown)))
+    name = type(shown).__name__
+    read, given = shown.partial, el.pairs(parameters(shown.query, _doors.zone(shown)))
     if read is None:
-        return card(name, ["nothing read yet"], given)
+        return el.card(name, ["nothing read yet"], given)
     state = "read" if shown.bookmark is None else "read in part"
-    return card(name, [state, *_size(read)], given, _content(read))
+    return el.card(name, [state, *_size(read)], given, _content(read))
 
 
 def table(shown: Table) -> str:
     """Show the origin of a table, its first series as drawings, and its first rows."""
+    if shown.kind == "series":
+        return series_html.series(shown)
     frame = _doors.frame(shown)
     kind = [] if shown.kind == "points" else [shown.kind]
     if frame.is_in_memory:
         notes = "" if frame.selection() else _notes(shown)
-        return card("Table", [*kind, *_size(shown)], _provenance(shown), notes, _content(shown))
+        return el.card("Table", [*kind, *_size(shown)], _provenance(shown), notes, _content(shown))
     # Only the first points of a store are read.
     what, read, is_whole = frame.selection() or ("", "", True)
     first = shown.head(_DRAWN)
     facts = [*kind, counted(len(first), "point") if len(first) < _DRAWN else ""]
+    if not frame.series():
+        facts.append(_doors.series_count(shown))
     if withdrawn := shown.report.withdrawn:
         facts.append(f"{withdrawn:,} withdrawn")
-    colour = "" if is_whole else f' style="color:{AMBER}"'
+    colour = "" if is_whole else f' style="color:{el.AMBER}"'
     zone = _doors.zone(shown)
-    source = f"{text(shown.report.store, 200)} · {text(_local(what, zone), 400)} · {text(zone)}"
-    lines = f"{muted(source, 'div')}<div{colour}>{text(_local(read, zone), 400)}</div>"
-    return card("Table", filter(None, facts), lines, _content(first))
+    source = (
+        f"{el.text(shown.report.store, 200)} · {el.text(_local(what, zone), 400)} · {el.text(zone)}"
+    )
+    lines = f"{el.muted(source, 'div')}<div{colour}>{el.text(_local(read, zone), 400)}</div>"
+    return el.card("Table", filter(None, facts), lines, _content(first))
 
 
 def page(shown: Page) -> str:
@@ -127,31 +117,31 @@ def page(shown: Page) -> str:
     facts = [counted(len(shown), "point"), f"{shown.report.series:,} series"]
     facts += ["the last"] if shown.bookmark is None else []
     title = f"Page {shown.sequence:,}"
-    return card(title, facts, _provenance(shown), _notes(shown), _content(shown))
+    return el.card(title, facts, _provenance(shown), _notes(shown), _content(shown))
 
 
 def allowance_bar(shown: Allowance, tz: str = "UTC") -> str:
     """Draw the used share of the daily allowance, with the counts beside it."""
     used = f"{shown.used:,} used"
-    tokens = muted(f"· {counted(shown.token_requests, 'token request')}")
+    tokens = el.muted(f"· {counted(shown.token_requests, 'token request')}")
     if shown.limit is None or shown.left is None:
         return f"{used}; no daily allowance is set {tokens}"
     share = min(1.0, (shown.limit - shown.left) / max(1, shown.limit))
-    colour = RED if shown.left == 0 else AMBER if share >= 0.9 else BLUE
-    length = f"{max(share * WIDTH, 2 if shown.used else 0):.0f}"
-    bar = svg(
+    colour = el.RED if shown.left == 0 else el.AMBER if share >= 0.9 else el.BLUE
+    length = f"{max(share * el.WIDTH, 2 if shown.used else 0):.0f}"
+    bar = el.svg(
         10,
         f"{share:.0%} of the daily allowance is used",
-        f'<rect width="{WIDTH}" height="10" rx="3" fill="{FAINT}"/>'
+        f'<rect width="{el.WIDTH}" height="10" rx="3" fill="{el.FAINT}"/>'
         f'<rect width="{length}" height="10" rx="3" fill="{colour}"/>',
     )
-    until = muted(f"until {when(shown.resets_at, tz)} {text(tz)}")
+    until = el.muted(f"until {el.when(shown.resets_at, tz)} {el.text(tz)}")
     return f"{bar} {used} of {shown.limit:,}, <b>{shown.left:,} left</b> {until} {tokens}"
 
 
 def _skew(skew: float | None) -> str:
     if skew is None:
-        return muted("compared at the first reply")
+        return el.muted("compared at the first reply")
     # The service's Date header has whole seconds.
     if abs(skew) < 1:
         return "agree to the second"
@@ -164,12 +154,12 @@ def parameters(shown: Query | Feed, tz: str = "UTC") -> list[tuple[str, str]]:
     for name in ("site", "line", "machine", "device", "tag"):
         rows.append((name, getattr(shown, name, ())))
     rows += shown.filters.items()
-    listed = [(text(name), _ids(given)) for name, given in rows if given]
+    listed = [(el.text(name), _ids(given)) for name, given in rows if given]
     if series := getattr(shown, "series", ()):
         listed.append(("series", f"{len(series):,}"))
     end = getattr(shown, "end", None)
     if shown.start is not None or end is not None:
-        times = f"{when(shown.start, tz, '…')} → {when(end, tz, '…')} {text(tz)}"
+        times = f"{el.when(shown.start, tz, '…')} → {el.when(end, tz, '…')} {el.text(tz)}"
         listed.append(("range", times))
     if shown.interval is not None:
         seconds = int(shown.interval.total_seconds())
@@ -178,7 +168,7 @@ def parameters(shown: Query | Feed, tz: str = "UTC") -> list[tuple[str, str]]:
         width = f"{seconds // size:,} {unit}"
         if shown.start is not None and end is not None:
             buckets = counted(-(-(end - shown.start) // shown.interval), "bucket")
-            width += f" {muted(f'· {buckets} a series')}"
+            width += f" {el.muted(f'· {buckets} a series')}"
         listed.append(("interval", width))
     if shown.page_size is not None:
         listed.append(("page size", f"{shown.page_size:,}"))
@@ -186,7 +176,7 @@ def parameters(shown: Query | Feed, tz: str = "UTC") -> list[tuple[str, str]]:
 
 
 def _ids(given: str | tuple[str, ...]) -> str:
-    return ", ".join(map(text, (given,) if isinstance(given, str) else given))
+    return ", ".join(map(el.text, (given,) if isinstance(given, str) else given))
 
 
 def _size(shown: Table) -> list[str]:
@@ -194,9 +184,9 @@ def _size(shown: Table) -> list[str]:
     facts = [counted(len(shown), "point" if shown.kind in ("points", "changes") else "row")]
     if not source:
         return facts
-    facts.append(f"{len(_doors.frame(shown).series()):,} series")
+    facts.append(_doors.series_count(shown))
     if (every := _doors.frame(shown).every) is not None:
-        facts.append(f"{text(every)} each")
+        facts.append(f"{el.text(every)} each")
     facts += [counted(source["pages"], "page")] if "pages" in source else []
     before = source.get("resumed_after_pages", 0)
     return [*facts, f"without {counted(before, 'earlier page')}"] if before else facts
@@ -212,32 +202,32 @@ def _provenance(shown: Table) -> str:
     else:
         start, end, width = _doors.frame(shown).grid()
         bounds = [
-            when(at if at is None else from_microseconds(at), zone, "…") for at in (start, end)
+            el.when(at if at is None else from_microseconds(at), zone, "…") for at in (start, end)
         ]
         asked = _RANGE.sub("", source["query"]).strip()
         parts = [source["host"], asked, " → ".join(bounds), zone]
         if width is not None and _doors.frame(shown).every is None:
             parts.append(f"every {duration(timedelta(microseconds=width))}")
         parts.append(f"read {_local(source['read_at'], zone)}")
-    line = " · ".join(text(part, 300) for part in parts if part)
-    through = "".join(muted(_share(one, zone), "div") for one in source.get("through", ()))
-    return muted(line, "div") + through
+    line = " · ".join(el.text(part, 300) for part in parts if part)
+    through = "".join(el.muted(_share(one, zone), "div") for one in source.get("through", ()))
+    return el.muted(line, "div") + through
 
 
 def _share(share: Mapping[str, Any], zone: str) -> str:
     """Write the settled ranges from a store, and the ranges read from the service."""
-    parts = [f"{text(share['store'], 200)} · {text(share['feed'], 200)}"]
+    parts = [f"{el.text(share['store'], 200)} · {el.text(share['feed'], 200)}"]
     for name, what in (("from_store", "settled there"), ("from_service", "read now")):
         shown = [f"{_local(start, zone)} to {_local(end, zone)}" for start, end in share[name][:3]]
         more = [f"… {len(share[name]) - 3:,} more"] if len(share[name]) > 3 else []
         if shown:
-            parts.append(f"{what}: {text(', '.join(shown + more), 300)}")
+            parts.append(f"{what}: {el.text(', '.join(shown + more), 300)}")
     return " · ".join(parts)
 
 
 def _local(written: str, zone: str) -> str:
     """Write the instants in a text of the core in a zone."""
-    return _INSTANT.sub(lambda found: when(datetime.fromisoformat(found[0]), zone), written)
+    return _INSTANT.sub(lambda found: el.when(datetime.fromisoformat(found[0]), zone), written)
 
 
 def _notes(shown: Table) -> str:
@@ -245,9 +235,9 @@ def _notes(shown: Table) -> str:
     notes = [f"{counts[name]:,} {what}" for name, what in _FINDINGS.items() if counts.get(name)]
     if unknown := counts.get("unknown_members"):
         more = ", …" if len(unknown) > 5 else ""
-        notes.append("unknown members " + ", ".join(map(text, unknown[:5])) + more)
+        notes.append("unknown members " + ", ".join(map(el.text, unknown[:5])) + more)
     if reason := counts.get("names"):
-        notes.append(f"no names: {text(reason, 200)}")
+        notes.append(f"no names: {el.text(reason, 200)}")
     return f"<div>Notes: {' · '.join(notes)}</div>" if notes else ""
 
 
@@ -255,7 +245,7 @@ def _content(shown: Table) -> str:
     """Draw the series of a table, and write its first rows."""
     records = list(islice(_doors.rows(shown), _ROWS))
     if not records:
-        return muted("no points" if shown.kind in ("points", "changes") else "no rows", "div")
+        return el.muted("no points" if shown.kind in ("points", "changes") else "no rows", "div")
     drawn = ""
     if shown.kind in ("points", "changes", "resampled"):
         drawn = sparklines(shown)
@@ -264,19 +254,21 @@ def _content(shown: Table) -> str:
     # Ids that the first rows share are written once, above them.
     names = list(records[0])
     once = [name for name in names if name in _IDS and len({one[name] for one in records}) == 1]
-    shared = " · ".join(f"{name} {text(records[0][name], 120)}" for name in once)
+    shared = " · ".join(f"{name} {el.text(records[0][name], 120)}" for name in once)
     columns = [
-        (text(name, 200), LEFT if name in (*_IDS, "change") or "time" in name else RIGHT)
+        (el.text(name, 200), el.LEFT if name in (*_IDS, "change") or "time" in name else el.RIGHT)
         for name in names
         if name not in once
     ]
     rows, above = [], None
     for one in records:
         ids = [one[name] for name in _IDS if name in one]
-        cells = {name: "" if name in _IDS and ids == above else cell(one[name]) for name in names}
+        cells = {
+            name: "" if name in _IDS and ids == above else el.cell(one[name]) for name in names
+        }
         rows.append([cells[name] for name in names if name not in once])
         above = ids
     rest = len(shown) - len(records)
-    more = muted(f"… and {counted(rest, 'more row')}", "div") if rest else ""
-    caption = f'<div style="margin-top:8px">{muted(shared)}</div>' if shared else ""
-    return drawn + caption + html_table(columns, rows) + more
+    more = el.muted(f"… and {counted(rest, 'more row')}", "div") if rest else ""
+    caption = f'<div style="margin-top:8px">{el.muted(shared)}</div>' if shared else ""
+    return drawn + caption + el.html_table(columns, rows) + more

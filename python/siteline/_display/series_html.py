@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from siteline.table import Table
     from siteline.types import Discovery
 
-__all__: list[str] = []
-
 _OPEN = 60
 """Series up to which no group is folded."""
 _SHOWN = 1_000
@@ -32,7 +30,7 @@ _ID = f"{LEFT};font-family:monospace"
 def series(shown: Table, title: str = "Table", facts: Sequence[str] = ()) -> str:
     """Draw the first series, and the number of the others."""
     report, count = shown.report, len(shown)
-    facts = [*facts, f"{count:,} series"]
+    facts = [*facts, _doors.series_count(shown)]
     facts += ["listed by discovery"] if report.listed else ["not listed by discovery"]
     facts += ["the body has a cursor: perhaps a part"] if report.not_ended else []
     groups: dict[str, list[dict[str, Any]]] = {}

@@ -6,21 +6,7 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from siteline import _doors
-from siteline._display.elements import (
-    AMBER,
-    BLUE,
-    FAINT,
-    LEFT,
-    RIGHT,
-    WIDTH,
-    axis,
-    html_table,
-    muted,
-    number,
-    svg,
-    text,
-    when,
-)
+from siteline._display import elements as el
 from siteline._times import from_microseconds
 
 if TYPE_CHECKING:
@@ -28,14 +14,12 @@ if TYPE_CHECKING:
 
     from siteline.table import Table
 
-__all__: list[str] = []
-
 _HEIGHT = 26
-# The height of the lowest pixels, which show where there are points.
+# The height of the lowest pixels, which mark the times with points.
 _PRESENCE = 3
 _SERIES = 8
 _LEVELS = ("site", "line", "machine", "device", "tag")
-_BACKGROUND = f'<rect width="{WIDTH}" height="{_HEIGHT}" rx="2" fill="{FAINT}"/>'
+_BACKGROUND = f'<rect width="{el.WIDTH}" height="{_HEIGHT}" rx="2" fill="{el.FAINT}"/>'
 
 
 def sparklines(shown: Table) -> str:
@@ -43,16 +27,19 @@ def sparklines(shown: Table) -> str:
     preview = _doors.frame(shown).preview()
     series = preview["series"]
     tz = _doors.zone(shown)
-    start, end = (when(from_microseconds(bound), tz) for bound in preview["range"])
+    start, end = (el.when(from_microseconds(bound), tz) for bound in preview["range"])
     rows = [
         [
             _line(line["stretches"]),
-            *(number(value) for value in line["values"] or (None, None)),
+            *(el.number(value) for value in line["values"] or (None, None)),
             f"{line['points']:,}",
         ]
         for line in series
     ]
-    columns = [(axis(start, end), LEFT), *((one, RIGHT) for one in ("lowest", "highest", "points"))]
+    columns = [
+        (el.axis(start, end), el.LEFT),
+        *((one, el.RIGHT) for one in ("lowest", "highest", "points")),
+    ]
     return _named(shown, [line["ids"] for line in series], columns, rows)
 
 
@@ -65,9 +52,13 @@ def shares(shown: Table) -> str:
         start, end = periods[0]["timestamp"], periods[-1]["timestamp"]
         sums = [sum(period[name] or 0 for period in periods) for name in names]
         ids.append(one)
-        rows.append([_bars(periods), f"{sums[0] / max(1, sums[-1]):.1%}", *map(number, sums)])
-    ends = [when(at, _doors.zone(shown)) for at in (start, end)]
-    columns = [(axis(*ends), LEFT), ("share", RIGHT), *((name, RIGHT) for name in names)]
+        rows.append([_bars(periods), f"{sums[0] / max(1, sums[-1]):.1%}", *map(el.number, sums)])
+    ends = [el.when(at, _doors.zone(shown)) for at in (start, end)]
+    columns = [
+        (el.axis(*ends), el.LEFT),
+        ("share", el.RIGHT),
+        *((name, el.RIGHT) for name in names),
+    ]
     return _named(shown, ids, columns, rows)
 
 
@@ -84,17 +75,17 @@ def _named(
     """Return a table of series with their labels, or with the ids in which they differ."""
     labels = _doors.labels(shown)
     if labels is not None:
-        names = [("label", LEFT)]
-        first = [[text(labels.get(one), 120)] for one in ids]
+        names = [("label", el.LEFT)]
+        first = [[el.text(labels.get(one), 120)] for one in ids]
     else:
         # The tag always has a column; other ids only if the series differ in them.
         levels = [n for n in range(len(_LEVELS)) if n == 4 or len({one[n] for one in ids}) > 1]
-        names = [(_LEVELS[n], LEFT) for n in levels]
-        first = [[text(one[n]) for n in levels] for one in ids]
+        names = [(_LEVELS[n], el.LEFT) for n in levels]
+        first = [[el.text(one[n]) for n in levels] for one in ids]
     body = [[*name, *row] for name, row in zip(first, rows, strict=True)]
     rest = len(_doors.frame(shown).series()) - len(ids)
-    more = muted(f"… and {rest:,} more series", "div") if rest > 0 else ""
-    return html_table([*names, *columns], body) + more
+    more = el.muted(f"… and {rest:,} more series", "div") if rest > 0 else ""
+    return el.html_table([*names, *columns], body) + more
 
 
 def _line(stretches: list[list[dict[str, float]]]) -> str:
@@ -111,27 +102,27 @@ def _line(stretches: list[list[dict[str, float]]]) -> str:
         line.append("M" + "L".join(f"{x + 0.5} {y}" for x, y in ends))
         first, last = stretch[0]["x"], stretch[-1]["x"]
         presence.append(f"M{first} {_HEIGHT - 1}H{max(last, first) + 1}")
-    return svg(
+    return el.svg(
         _HEIGHT,
-        "values over time; below them, where there are points",
-        f'{_BACKGROUND}<path d="{"".join(line)}" fill="none" stroke="{BLUE}" stroke-width="1.4" '
+        "values over time; below them, the times with points",
+        f'{_BACKGROUND}<path d="{"".join(line)}" fill="none" stroke="{el.BLUE}" stroke-width="1.4" '
         'stroke-linecap="round" stroke-linejoin="round"/>'
-        f'<path d="{"".join(presence)}" fill="none" stroke="{BLUE}" stroke-opacity=".5" '
+        f'<path d="{"".join(presence)}" fill="none" stroke="{el.BLUE}" stroke-opacity=".5" '
         'stroke-width="2"/>',
     )
 
 
 def _bars(periods: list[dict[str, Any]]) -> str:
     """Draw a bar for each period, or for several if there are more periods than pixels."""
-    each = -(-len(periods) // WIDTH)
-    step = WIDTH * each / len(periods)
+    each = -(-len(periods) // el.WIDTH)
+    step = el.WIDTH * each / len(periods)
     width = step - 1 if step > 4 else step
-    bars: dict[str, list[str]] = {BLUE: [], AMBER: []}
+    bars: dict[str, list[str]] = {el.BLUE: [], el.AMBER: []}
     for place in range(0, len(periods), each):
         part = periods[place : place + each]
         expected = sum(one["expected"] or 0 for one in part)
         top = float(_HEIGHT)
-        for colour, name in ((BLUE, "buckets"), (AMBER, "missing")):
+        for colour, name in ((el.BLUE, "buckets"), (el.AMBER, "missing")):
             height = _HEIGHT * sum(one[name] or 0 for one in part) / max(1, expected)
             top -= height
             if height:
@@ -143,4 +134,4 @@ def _bars(periods: list[dict[str, Any]]) -> str:
         if one
     )
     label = "share of buckets over time; missing ones are amber"
-    return svg(_HEIGHT, label, _BACKGROUND + "".join(paths))
+    return el.svg(_HEIGHT, label, _BACKGROUND + "".join(paths))

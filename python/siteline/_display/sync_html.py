@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from siteline import _doors
 from siteline._counts import counted
+from siteline._display import elements as el
 from siteline._display.calendar import (
     DAY,
     Piece,
@@ -16,20 +17,6 @@ from siteline._display.calendar import (
     empty_time,
     skipped,
     summary,
-)
-from siteline._display.elements import (
-    AMBER,
-    BLUE,
-    LEFT,
-    NONE,
-    RIGHT,
-    card,
-    html_table,
-    muted,
-    pairs,
-    svg,
-    text,
-    when,
 )
 from siteline._display.html import allowance_bar, parameters
 from siteline._times import duration, to_minute
@@ -43,28 +30,26 @@ if TYPE_CHECKING:
     from siteline.store import Store
     from siteline.types import Coverage, Delays, Lateness, Plan, SyncReport, Task
 
-__all__: list[str] = []
-
 _TASKS = 12
 _CALENDAR_ROWS = 36
 _FILL = {
-    "settled": (BLUE, 1.0),
-    "due": (AMBER, 1.0),
-    "provisional": (BLUE, 0.45),
+    "settled": (el.BLUE, 1.0),
+    "due": (el.AMBER, 1.0),
+    "provisional": (el.BLUE, 0.45),
     "unread": ("#808080", 0.3),
     "forgotten": ("#808080", 0.45),
 }
 # In pixels: the distance of cells, and their size.
 _COLUMN, _CELL_WIDTH, _CELL_HEIGHT = 17, 15, 13
 _THROUGH = ("settled_through", "read_through", "newest")
-_THROUGH_COLUMNS = [(name.replace("_", " "), LEFT) for name in _THROUGH]
+_THROUGH_COLUMNS = [(name.replace("_", " "), el.LEFT) for name in _THROUGH]
 
 
 def feed(shown: Feed) -> str:
     """Show the query of a feed, and its durations."""
     names = ("settle_lag", "overlap", "lateness", "window")
     rows = [(name.replace("_", " "), duration(getattr(shown, name))) for name in names]
-    return card("Feed", [text(shown.name)], pairs([*parameters(shown), *rows]))
+    return el.card("Feed", [el.text(shown.name)], el.pairs([*parameters(shown), *rows]))
 
 
 def store(shown: Store) -> str:
@@ -72,21 +57,21 @@ def store(shown: Store) -> str:
     try:
         feeds = _doors.overview(shown)
     except ClosedError:
-        return card("Store", [text(shown.path, 200), "closed"])
-    facts = [text(shown.path, 200), counted(len(feeds), "feed")]
+        return el.card("Store", [el.text(shown.path, 200), "closed"])
+    facts = [el.text(shown.path, 200), counted(len(feeds), "feed")]
     if not feeds:
-        return card("Store", facts)
+        return el.card("Store", facts)
     rows = [
         [
-            f"<b>{text(one['feed'].name)}</b>",
+            f"<b>{el.text(one['feed'].name)}</b>",
             _parameters(one["feed"]),
-            *(when(one[name], shown.tz) for name in _THROUGH),
+            *(el.when(one[name], shown.tz) for name in _THROUGH),
             f"{one['sequence']:,}",
         ]
         for one in feeds
     ]
-    columns = [("feed", LEFT), ("query", LEFT), *_THROUGH_COLUMNS, ("sequence", RIGHT)]
-    return card("Store", [*facts, text(shown.tz)], html_table(columns, rows))
+    columns = [("feed", el.LEFT), ("query", el.LEFT), *_THROUGH_COLUMNS, ("sequence", el.RIGHT)]
+    return el.card("Store", [*facts, el.text(shown.tz)], el.html_table(columns, rows))
 
 
 def _parameters(feed: Feed) -> str:
@@ -96,7 +81,7 @@ def _parameters(feed: Feed) -> str:
 
 def coverage(shown: Coverage) -> str:
     """Show the calendar of a coverage: a filled box has points, a hollow one has none."""
-    facts = [text(shown.feed.name), f"at {when(shown.now)} UTC", summary(shown)]
+    facts = [el.text(shown.feed.name), f"at {el.when(shown.now)} UTC", summary(shown)]
     rows = calendar_rows(shown)
     earlier, rows = len(rows) - _CALENDAR_ROWS, rows[-_CALENDAR_ROWS:]
     boxes: dict[str, list[str]] = {row.label: [] for row in rows}
@@ -105,13 +90,13 @@ def coverage(shown: Coverage) -> str:
     days = not rows or rows[0].cell == DAY
     width = (31 if days else 24) * _COLUMN
     drawn = [
-        [muted(label), svg(_CELL_HEIGHT, label, "".join(row), width)]
+        [el.muted(label), el.svg(_CELL_HEIGHT, label, "".join(row), width)]
         for label, row in boxes.items()
     ]
     more = f"… {earlier} earlier" if earlier > 0 else ""
-    table = html_table([(more, LEFT), (_axis(days=days), LEFT)], drawn)
-    lines = "".join(f"<div><b>{text(line, 200)}</b></div>" for line in skipped(shown))
-    return card("Coverage", facts, table, _legend(shown), lines)
+    table = el.html_table([(more, el.LEFT), (_axis(days=days), el.LEFT)], drawn)
+    lines = "".join(f"<div><b>{el.text(line, 200)}</b></div>" for line in skipped(shown))
+    return el.card("Coverage", facts, table, _legend(shown), lines)
 
 
 def _axis(*, days: bool) -> str:
@@ -154,7 +139,7 @@ def _legend(shown: Coverage) -> str:
     entries.append(("read, empty", empty_time(shown), "settled", True))
     parts = (
         f'<span style="white-space:nowrap;margin-right:14px">'
-        f"{svg(_CELL_HEIGHT, name, _box(0, 13, state, name, hollow=hollow), 13)} "
+        f"{el.svg(_CELL_HEIGHT, name, _box(0, 13, state, name, hollow=hollow), 13)} "
         f"{name} {duration(span)}</span>"
         for name, span, state, hollow in entries
         if span
@@ -166,62 +151,62 @@ def lateness(shown: Lateness) -> str:
     """Show the quantiles and the conclusion."""
     names = ["count", "late", "half", "90 %", "95 %", "99 %", "all"]
     rows = [["points", *_quantiles(shown.points)], ["revisions", *_quantiles(shown.revisions)]]
-    table = html_table([("", LEFT), *((name, RIGHT) for name in names)], rows)
-    facts = [text(shown.feed.name), duration(shown.lateness)]
-    return card("Lateness", facts, f"<div>{text(shown.verdict, 200)}</div>", table)
+    table = el.html_table([("", el.LEFT), *((name, el.RIGHT) for name in names)], rows)
+    facts = [el.text(shown.feed.name), duration(shown.lateness)]
+    return el.card("Lateness", facts, f"<div>{el.text(shown.verdict, 200)}</div>", table)
 
 
 def _quantiles(one: Delays) -> list[str]:
     delays = (one.median, one.p90, one.p95, one.p99, one.longest)
-    texts = (NONE if delay is None else duration(delay) for delay in delays)
+    texts = (el.NONE if delay is None else duration(delay) for delay in delays)
     return [f"{one.count:,}", f"{one.late:,}", *texts]
 
 
 def report(shown: SyncReport) -> str:
-    """Show what a sync did for each feed, and what is left to read."""
+    """Show the counts of each feed, and the tasks that are left."""
     facts = [
         "complete" if shown.complete else "<b>incomplete</b>",
-        f"{when(shown.now)} UTC",
+        f"{el.when(shown.now)} UTC",
         counted(shown.pages, "page"),
         counted(shown.requests, "request"),
     ]
     numbers = ("pages", "inserted", "revised", "unchanged", "withdrawn")
     rows = [
         [
-            f"<b>{text(one.name)}</b>",
+            f"<b>{el.text(one.name)}</b>",
             *(f"{getattr(one, name):,}" for name in numbers),
-            *(when(getattr(one, name)) for name in _THROUGH),
+            *(el.when(getattr(one, name)) for name in _THROUGH),
         ]
         for one in shown.feeds
     ]
-    columns = [("feed", LEFT), *((name, RIGHT) for name in numbers), *_THROUGH_COLUMNS]
+    columns = [("feed", el.LEFT), *((name, el.RIGHT) for name in numbers), *_THROUGH_COLUMNS]
     aside = [f"{one.name}: {range}" for one in shown.feeds for range in one.skipped]
-    parts = [html_table(columns, rows), _spaced(allowance_bar(shown.allowance))]
-    parts += [f"<div><b>{text(line, 200)}</b></div>" for line in aside[:5]]
+    parts = [el.html_table(columns, rows), _spaced(allowance_bar(shown.allowance))]
+    parts += [f"<div><b>{el.text(line, 200)}</b></div>" for line in aside[:5]]
     if not shown.complete:
-        since = "" if shown.resumes_at is None else f", from {when(shown.resumes_at)} UTC on"
+        since = "" if shown.resumes_at is None else f", from {el.when(shown.resumes_at)} UTC on"
         since = ", as max_pages= ended the sync" if shown.ended_by == "max_pages" else since
         parts += [_spaced(f"Still to do{since}:"), _tasks(shown.tasks)]
-    return card("Sync", facts, *parts)
+    return el.card("Sync", facts, *parts)
 
 
 def plan(shown: Plan) -> str:
     """Show what would be read, and whether the allowance is enough."""
     aside = [f"{counted(shown.skipped, 'range')} skipped"] if shown.skipped else []
     if not shown.tasks:
-        return card("Plan", ["nothing to read", *aside, f"{when(shown.now)} UTC"])
+        return el.card("Plan", ["nothing to read", *aside, f"{el.when(shown.now)} UTC"])
     pages = "pages unknown" if shown.pages is None else counted(shown.pages, "page")
     fits = {True: ["within the allowance"], False: ["<b>over the allowance</b>"], None: []}
     facts = [counted(len(shown.tasks), "chain"), pages, *fits[shown.fits], *aside]
     left = _spaced(allowance_bar(shown.allowance))
     if shown.kind == "scan" and len(shown.tasks) == 1:
         task = shown.tasks[0]
-        source = f", estimated from the feed {text(task.feed)}" if task.feed else ""
-        return card("Plan", facts, f"<div>{_range(task)} UTC{source}</div>", left)
+        source = f", estimated from the feed {el.text(task.feed)}" if task.feed else ""
+        return el.card("Plan", facts, f"<div>{_range(task)} UTC{source}</div>", left)
     reserve = ""
     if shown.reserve:
         reserve = f"<div>{counted(shown.reserve, 'page')} reserved for due windows</div>"
-    return card("Plan", facts, _tasks(shown.tasks, shown.kind), left, reserve)
+    return el.card("Plan", facts, _tasks(shown.tasks, shown.kind), left, reserve)
 
 
 def _spaced(content: str) -> str:
@@ -229,20 +214,20 @@ def _spaced(content: str) -> str:
 
 
 def _tasks(tasks: Sequence[Task], kind: str = "sync") -> str:
-    # Tasks of scans have neither a feed nor a reason.
+    # Tasks of scans have no feed and no reason.
     rows = [
         [
-            *([text(task.feed) or NONE, task.why] if kind == "sync" else []),
+            *([el.text(task.feed) or el.NONE, task.why] if kind == "sync" else []),
             _range(task),
-            NONE if task.pages is None else f"{task.pages:,}",
+            el.NONE if task.pages is None else f"{task.pages:,}",
         ]
         for task in tasks[:_TASKS]
     ]
     rest = len(tasks) - len(rows)
-    more = muted(f"… and {counted(rest, 'more chain')}", "div") if rest else ""
+    more = el.muted(f"… and {counted(rest, 'more chain')}", "div") if rest else ""
     names = ["feed", "why", "range"] if kind == "sync" else ["range"]
-    return html_table([*((name, LEFT) for name in names), ("pages", RIGHT)], rows) + more
+    return el.html_table([*((name, el.LEFT) for name in names), ("pages", el.RIGHT)], rows) + more
 
 
 def _range(task: Task) -> str:
-    return f"{when(task.start)} → {when(task.end)}"
+    return f"{el.when(task.start)} → {el.when(task.end)}"

@@ -64,5 +64,5 @@ def doctor(
     if client is not None and profile is not None:
         raise ConfigError("doctor() takes a client or profile=, not both.")
     stores = [store] if isinstance(store, str | PathLike) else list(store)
-    with Look(client, profile, offline, enrolled_jwk, [fspath(path) for path in stores]) as look:
-        return examine(look)[0]
+    look = Look(client, profile, offline, enrolled_jwk, [fspath(path) for path in stores])
+    return examine(look)[0]

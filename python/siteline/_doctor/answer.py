@@ -4,30 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from siteline import errors
 from siteline._counts import counted
 from siteline._doctor.local import UNSIGNED, other_audience
 from siteline._doctor.seen import Seen, fail, message_of, ok, skipped, warn
 from siteline._escape import escaped
 from siteline._times import to_minute
 from siteline.credentials import MutualTls
-from siteline.errors import (
-    AuthenticationError,
-    ClockSkewError,
-    ConfigError,
-    CredentialError,
-    ProtocolError,
-    RequestRejected,
-    ScopeError,
-    ServiceError,
-    TransportError,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from siteline._doctor.look import Look
-
-__all__: list[str] = []
 
 _NOTICED, _HOPELESS = 5, 86_400
 """Clock differences in seconds: the limit for a report, and the limit for a correction."""
@@ -51,16 +39,18 @@ def service(look: Look) -> Seen:
     error = look.exchange.error if look.requested_token else look.discovery.error
     if error is None:
         return ok("it answers as documented")
-    is_rejected = isinstance(error, RequestRejected) and error.status in _NO_SUCH_ENDPOINT
-    if isinstance(error, ProtocolError) or is_rejected:
+    is_rejected = isinstance(error, errors.RequestRejected) and error.status in _NO_SUCH_ENDPOINT
+    if isinstance(error, errors.ProtocolError) or is_rejected:
         return fail(error, do=_ANOTHER)
-    if isinstance(error, TransportError):
+    if isinstance(error, errors.TransportError):
         return fail(error)
-    if not isinstance(error, ServiceError):
+    if not isinstance(error, errors.ServiceError):
         # Nothing was sent. An async signer is no fault.
-        is_unsigned = isinstance(error, ConfigError) and not isinstance(error, CredentialError)
+        is_unsigned = isinstance(error, errors.ConfigError) and not isinstance(
+            error, errors.CredentialError
+        )
         return skipped(UNSIGNED, blocks=True) if is_unsigned else fail(error)
-    if isinstance(error, AuthenticationError) and error.code is None:
+    if isinstance(error, errors.AuthenticationError) and error.code is None:
         return warn(f"it answers {error.status} without an error code", _ANOTHER)
     return ok(f"it answers: {error.code or error.status or message_of(error)}")
 
@@ -71,7 +61,7 @@ def clock(look: Look) -> Seen:
     if skew is None:
         return skipped("no reply contained the service's time")
     is_noticed = abs(skew) > _skew_error(look)
-    is_refused = isinstance(look.exchange.error, AuthenticationError) and is_noticed
+    is_refused = isinstance(look.exchange.error, errors.AuthenticationError) and is_noticed
     if abs(skew) <= _NOTICED and not is_refused:
         return ok("agrees with the service's clock")
     direction = "behind" if skew > 0 else "ahead of"
@@ -79,7 +69,7 @@ def clock(look: Look) -> Seen:
     do = "Set this machine's clock, or use a time server."
     if is_refused or abs(skew) > _HOPELESS:
         refusal = "; the service refused the assertion" if is_refused else ""
-        return fail(ClockSkewError(f"{seen}{refusal}.", skew_seconds=skew), do=do)
+        return fail(errors.ClockSkewError(f"{seen}{refusal}.", skew_seconds=skew), do=do)
     return warn(f"{seen}; siteline corrects for it", do)
 
 
@@ -91,10 +81,10 @@ def _skew_error(look: Look) -> float:
 def token(look: Look) -> Seen:
     """Checks that there is a token, or that the service issues one."""
     facts, error = look.exchange
-    if isinstance(error, AuthenticationError) and not isinstance(look.credential, MutualTls):
+    if isinstance(error, errors.AuthenticationError) and not isinstance(look.credential, MutualTls):
         causes = "\n".join(f"- {cause}" for cause in _causes(look))
         return fail(error, do=f"The service does not say what is wrong. Compare:\n{causes}")
-    if isinstance(error, ScopeError):
+    if isinstance(error, errors.ScopeError):
         return ok("the credential is accepted")
     if error is not None:
         return fail(error)
@@ -126,7 +116,7 @@ def scopes(look: Look) -> Seen:
     """Checks that all requested scopes are granted."""
     requested = " ".join(look.settings["scopes"])
     facts, error = look.exchange
-    if isinstance(error, ScopeError):
+    if isinstance(error, errors.ScopeError):
         return fail(error)
     if facts is None:
         return skipped(_NOT_NEEDED)
@@ -138,7 +128,7 @@ def scopes(look: Look) -> Seen:
 def discovery(look: Look) -> Seen:
     """Checks that discovery lists something."""
     listed, error = look.discovery
-    if isinstance(error, ScopeError) and _DISCOVERY not in look.settings["scopes"]:
+    if isinstance(error, errors.ScopeError) and _DISCOVERY not in look.settings["scopes"]:
         return warn(message_of(error), f"The scope {_DISCOVERY} was not requested.")
     if error is not None:
         return fail(error)
@@ -160,7 +150,7 @@ def data(look: Look) -> Seen:
 
 def shape(look: Look) -> Seen:
     """Shows the parts of the page's form that the interface does not specify."""
-    report = look.page.answer.report
+    report = look.page.value.report
     found = {
         "array": report.arrays,
         "timestamps": report.timestamp_forms,

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     _Outcome = Seen | list[tuple[str, Seen]]
 
-__all__: list[str] = []
-
 
 class _Planned(NamedTuple):
     id: str
@@ -53,6 +51,13 @@ _CHECKS = (
 
 def examine(look: Look) -> tuple[Diagnosis, BaseException | None]:
     """Runs all checks; returns the diagnosis and the exception of the first failure."""
+    try:
+        return _examined(look)
+    finally:
+        look.close()
+
+
+def _examined(look: Look) -> tuple[Diagnosis, BaseException | None]:
     checks: list[Check] = []
     first: BaseException | None = None
     causes: dict[str, str] = {}
@@ -69,7 +74,7 @@ def examine(look: Look) -> tuple[Diagnosis, BaseException | None]:
             checks.append(Check(planned.id, title, seen.status, seen.seen, seen.do, kind))
         if cause is not None:
             causes[planned.id] = cause
-    made = look.client if look.has_client else None
+    made = look.client
     subject = made.subject if made and look.is_subject_known else None
     return Diagnosis(made.base_url if made else None, subject, look.sends, tuple(checks)), first
 

@@ -11,26 +11,15 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from siteline import _doors
+from siteline import _doors, errors
 from siteline._counts import counted
 from siteline._doctor.seen import Seen, fail, message_of, ok, skipped, warn
 from siteline._times import to_minute, to_second
 from siteline.credentials import Credential, MutualTls, PrivateKey
-from siteline.errors import (
-    AgentUnavailable,
-    AllowanceExhausted,
-    ConfigError,
-    CredentialError,
-    SitelineWarning,
-    StoreCorrupt,
-    StoreError,
-)
 
 if TYPE_CHECKING:
     from siteline._doctor.look import Look
     from siteline.client import Client
-
-__all__: list[str] = []
 
 SOON = timedelta(days=14)
 """Before the end of a certificate: the time of its warning."""
@@ -44,20 +33,20 @@ _NO_SUBJECT = "key failed, so the subject is not known"
 def settings(look: Look) -> Seen:
     """Makes the client, or takes the given one."""
     if look.given is not None:
-        look.use(_doors.sending_once(look.given))
+        look.client = _doors.sending_once(look.given)
         names = ["base_url", "credential", *look.settings["given"]]
         return ok(f"{_who(look)}; set in the program: {', '.join(names)}")
     try:
         sources: dict[str, Any] | None = _doors.sources(look.profile)
-    except ConfigError:
+    except errors.ConfigError:
         # An agent may have the missing settings.
         sources = None
     try:
         _make(look, sources)
-    except AgentUnavailable as error:
+    except errors.AgentUnavailable as error:
         look.agent_error = error
         return ok("an agent is set, which has the service and the subject")
-    except ConfigError as error:
+    except errors.ConfigError as error:
         return fail(error)
     seen = f"{_who(look)}; {_sources(sources)}"
     return warn(seen, "\n".join(look.warnings)) if look.warnings else ok(seen)
@@ -66,15 +55,15 @@ def settings(look: Look) -> Seen:
 def _make(look: Look, sources: dict[str, Any] | None) -> None:
     """Makes the client. If its key is unusable, another key lets the other checks run."""
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", SitelineWarning)
+        warnings.simplefilter("always", errors.SitelineWarning)
         try:
-            look.use(_once(look.profile))
-        except CredentialError as error:
+            look.client = _once(look.profile)
+        except errors.CredentialError as error:
             look.key_error = error
             subject = sources["subject"] if sources else None
             look.is_subject_known = subject is not None
             unused = Credential(subject or "unknown", PrivateKey.generate(2048))
-            look.use(_once(look.profile, credential=unused))
+            look.client = _once(look.profile, credential=unused)
     file = None if look.has_agent else _doors.key_file(look.credential)
     texts = dict.fromkeys(str(warning.message) for warning in caught)
     # The check of the key examines its file.
@@ -116,8 +105,8 @@ def agent(look: Look) -> Seen:
     its = f"{state['subject']} of {state['base_url']}"
     if own != its:
         return fail(
-            ConfigError(f"The agent at {place} has tokens for {its}, not for {own}."),
-            do="Set SITELINE_AGENT to what `siteline agent` prints for this subject.",
+            errors.ConfigError(f"The agent at {place} has tokens for {its}, not for {own}."),
+            do="Set SITELINE_AGENT to the output of `siteline agent` for this subject.",
         )
     return ok(f"{place}: siteline {state['version']}, {state['leases']:,} leases so far")
 
@@ -138,7 +127,9 @@ def key(look: Look) -> Seen | list[tuple[str, Seen]]:
         enrolled = _enrolled_thumbprint(look.enrolled_jwk)
         if enrolled != credential.kid:
             return fail(
-                CredentialError(f"This is not the enrolled key: {seen}; enrolled is {enrolled}."),
+                errors.CredentialError(
+                    f"This is not the enrolled key: {seen}; enrolled is {enrolled}."
+                ),
                 do="Use the key that was enrolled, or enroll this one and have it approved.",
             )
         seen += ", which is enrolled"
@@ -156,8 +147,8 @@ def _enrolled_thumbprint(given: Mapping[str, Any] | str | os.PathLike[str]) -> s
     try:
         # Only to read it: nothing is signed.
         return Credential("doctor", signer=bytes, public_jwk=jwk).kid
-    except (CredentialError, TypeError) as error:
-        raise ConfigError(
+    except (errors.CredentialError, TypeError) as error:
+        raise errors.ConfigError(
             f"enrolled_jwk is not the public key of an enrollment: {message_of(error)}",
             hint="It is the JSON that keygen printed, with kty, n and e.",
         ) from None
@@ -172,7 +163,7 @@ def read_jwk(path: str) -> dict[str, Any]:
     except ValueError:
         jwk = None
     if not isinstance(jwk, dict):
-        raise ConfigError(f"{path} is not a JWK, which is one JSON object.")
+        raise errors.ConfigError(f"{path} is not a JWK, which is one JSON object.")
     # keygen --json has it as a member.
     inner = jwk.get("public_jwk")
     return inner if isinstance(inner, dict) else jwk
@@ -181,15 +172,17 @@ def read_jwk(path: str) -> dict[str, Any]:
 def _certificate(look: Look, certificate: MutualTls) -> Seen:
     """Checks its time. Reading it has checked that the key belongs to it."""
     if look.enrolled_jwk is not None:
-        return fail(ConfigError("enrolled_jwk is for a private key, not for a certificate."))
+        return fail(errors.ConfigError("enrolled_jwk is for a private key, not for a certificate."))
     now = look.settings["now"]
     begins, ends = certificate.not_before, certificate.not_after
     seen = f"{certificate.subject}, with its key, until {to_second(ends)} UTC"
     if now >= ends:
-        return fail(CredentialError(f"The client certificate has expired: {seen}."), do=_RENEW)
+        return fail(
+            errors.CredentialError(f"The client certificate has expired: {seen}."), do=_RENEW
+        )
     if now < begins:
         return fail(
-            CredentialError(f"The client certificate is valid from {to_second(begins)} UTC.")
+            errors.CredentialError(f"The client certificate is valid from {to_second(begins)} UTC.")
         )
     return warn(seen, _RENEW) if ends - now < SOON else ok(seen)
 
@@ -201,9 +194,9 @@ def assertion(look: Look) -> Seen:
     try:
         if not look.handle.try_signature().wait():
             return skipped("the client certificate replaces it")
-    except CredentialError:
+    except errors.CredentialError:
         raise
-    except ConfigError:
+    except errors.ConfigError:
         return skipped(UNSIGNED)
     usual, audience = look.client.base_url + _TOKEN_PATH, other_audience(look)
     seen = f"signed for {look.settings['assertion_lifetime']} s; aud {audience or usual}"
@@ -236,12 +229,12 @@ def ledger(look: Look) -> Seen:
         if look.handle.look_at_ledger():
             return ok(f"{file} can be locked and written")
         _require_folder(Path(file), is_named=is_named)
-    except StoreCorrupt:
+    except errors.StoreCorrupt:
         raise
-    except StoreError as error:
+    except errors.StoreError as error:
         # Without a limit, the requests of an unnamed ledger are counted in memory.
         limit = look.client.allowance.limit
-        if is_named or limit is not None or type(error) is not StoreError:
+        if is_named or limit is not None or type(error) is not errors.StoreError:
             return fail(error, do=error.hint or do)
         return warn(f"{error.message.rstrip('.')}; requests are counted in memory", do)
     return ok(f"{file}: the first request creates it")
@@ -253,9 +246,11 @@ def _require_folder(file: Path, *, is_named: bool) -> None:
     if not is_named and not folder.is_dir():
         folder = next((one for one in folder.parents if one.is_dir()), folder)
     if not folder.is_dir():
-        raise StoreError(f"The ledger {file} cannot be created: there is no folder {folder}.")
+        raise errors.StoreError(
+            f"The ledger {file} cannot be created: there is no folder {folder}."
+        )
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise StoreError(f"The ledger {file} cannot be created: {folder} is not writable.")
+        raise errors.StoreError(f"The ledger {file} cannot be created: {folder} is not writable.")
 
 
 def allowance(look: Look) -> Seen:
@@ -269,7 +264,7 @@ def allowance(look: Look) -> Seen:
     until = f"until {to_minute(state.resets_at)} UTC"
     seen = f"{state.used:,} of {state.limit:,} used, {state.left:,} left {until}; {tokens}"
     if state.left == 0:
-        error = AllowanceExhausted("The daily allowance is spent.", retry_at=state.resets_at)
+        error = errors.AllowanceExhausted("The daily allowance is spent.", retry_at=state.resets_at)
         return fail(error, seen, f"Wait {until}, or raise daily_allowance= if more is allowed.")
     if state.left * 10 < state.limit:
         return warn(seen, "Less than a tenth is left. --dry-run shows the cost of a read or sync.")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from siteline import _doors
 
@@ -17,28 +17,18 @@ if TYPE_CHECKING:
     from siteline.client import Client
     from siteline.credentials import Credential, MutualTls
 
-__all__: list[str] = []
-
 _PAGE_SIZE = 10
 
 
-class Exchange(NamedTuple):
-    """The result of the token request, if one was needed."""
+class Answer(NamedTuple):
+    """The result of a request: a value, or the failure."""
 
-    facts: dict[str, Any] | None
-    """The token; ``None`` after a failure, or if the client certificate is enough."""
-    error: Exception | None
-
-
-class Read(NamedTuple):
-    """The result of a discovery or data request."""
-
-    answer: Any
+    value: Any
     error: Exception | None
 
 
 class Look:
-    """One examination."""
+    """One examination. It closes its client at its end; a given client keeps its connections."""
 
     def __init__(
         self,
@@ -51,6 +41,8 @@ class Look:
         """Sends nothing yet."""
         self.given, self.profile, self.offline = given, profile, offline
         self.enrolled_jwk, self.stores = enrolled_jwk, stores
+        self.client: Any = None
+        """The client, which sends each request once; ``None`` if the settings made none."""
         self.key_error: Exception | None = None
         """Why the credential is unusable. The client then has another one, which signs nothing."""
         self.agent_error: Exception | None = None
@@ -58,31 +50,11 @@ class Look:
         self.is_subject_known = True
         self.warnings: list[str] = []
         """The warnings of making the client."""
-        self._client: Client | None = None
 
-    def __enter__(self) -> Self:
-        """Keeps the client open."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Closes its connections; a client that was given keeps its own."""
-        if self._client is not None:
-            self._client.close()
-
-    def use(self, client: Client) -> None:
-        """Sets the client, which sends each request once."""
-        self._client = client
-
-    @property
-    def has_client(self) -> bool:
-        """Whether the settings made a client."""
-        return self._client is not None
-
-    @property
-    def client(self) -> Client:
-        """The client. The checks that need it run after the check of the settings."""
-        assert self._client is not None
-        return self._client
+    def close(self) -> None:
+        """Closes the connections."""
+        if self.client is not None:
+            self.client.close()
 
     @property
     def handle(self) -> Any:
@@ -97,7 +69,7 @@ class Look:
     @property
     def has_agent(self) -> bool:
         """Whether an agent has the key and the count."""
-        return self.has_client and bool(self.settings["agent"])
+        return self.client is not None and bool(self.settings["agent"])
 
     @property
     def credential(self) -> Credential | MutualTls:
@@ -119,16 +91,19 @@ class Look:
         return way
 
     @cached_property
-    def exchange(self) -> Exchange:
-        """The token: the present one, or the one that the discovery request needed."""
+    def exchange(self) -> Answer:
+        """The token: the present one, or the one that the discovery request needed.
+
+        There is none after a failure, or if the client certificate is enough.
+        """
         try:
             before, error, after = self._token(), self.discovery.error, self._token()
         except Exception as failure:
-            return Exchange(None, failure)
+            return Answer(None, failure)
         has_token = after is not None and after["is_cached"]
         facts = {**after, "was_cached": before["is_cached"]} if has_token else None
         # Without a token, the request for one failed, and no other request was sent.
-        return Exchange(facts, None if has_token or after is None else error)
+        return Answer(facts, None if has_token or after is None else error)
 
     def _token(self) -> Any:
         return self.handle.token_facts().wait()
@@ -140,22 +115,22 @@ class Look:
         return error is not None or (facts is not None and not facts["was_cached"])
 
     @cached_property
-    def discovery(self) -> Read:
+    def discovery(self) -> Answer:
         """The discovery response."""
         try:
-            return Read(self.client.discover(), None)
+            return Answer(self.client.discover(), None)
         except Exception as error:
-            return Read(None, error)
+            return Answer(None, error)
 
     @cached_property
-    def page(self) -> Read:
+    def page(self) -> Answer:
         """A small page of the newest settled hour."""
         try:
             start, end = self.hour()
             scan = self.client.scan(start=start, end=end, page_size=_PAGE_SIZE, labels=False)
-            return Read(next(scan.pages()), None)
+            return Answer(next(scan.pages()), None)
         except Exception as error:
-            return Read(None, error)
+            return Answer(None, error)
 
     def hour(self) -> tuple[datetime, datetime]:
         """Returns the newest whole hour before the settle lag."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from siteline._doctor.look import Look
 
-__all__ = ["Permissions", "files_of", "free_bytes", "permissions_of", "size"]
-
 _TRIES = 3
 _LEAST_FREE = 100_000_000
 _SUFFIXES = ("", "-wal", "-shm", "-lock")

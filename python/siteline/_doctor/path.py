@@ -13,8 +13,6 @@ from siteline._times import to_minute
 if TYPE_CHECKING:
     from siteline._doctor.look import Look
 
-__all__: list[str] = []
-
 _BY_PROXY = "the proxy does it"
 _BY_REQUESTS = "checked by the requests, which use a SOCKS proxy"
 _NOT_TRIED = "not tried: there are no certificates to trust"

@@ -7,8 +7,6 @@ from typing import Literal, NamedTuple
 from siteline._refusals import reason
 from siteline.errors import SitelineError
 
-__all__: list[str] = []
-
 
 class Seen(NamedTuple):
     """The outcome of a check, without its name."""

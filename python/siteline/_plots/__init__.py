@@ -5,8 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-__all__: list[str] = []
-
 
 def load() -> Any:
     """Import the modules of charts, or name the extra that they need."""

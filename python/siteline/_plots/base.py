@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import tzinfo
 
-__all__: list[str] = []
-
 BLUE, AMBER, RED, GREY = "#3d8fd1", "#c98a1b", "#d9534f", "#808080"
 # Colour-blind readers can distinguish the first two.
 COLOURS = [BLUE, AMBER, "#3a9d7c", "#a878c8", "#c4698a", "#7f8c3a", "#5aa9b8", "#b0764f", "#8a8fd8",
@@ -63,9 +61,9 @@ def zoned(at: int, zone: tzinfo) -> str:
 
 
 def safe(text: object) -> str:
-    """Return external text so that it can neither hide text nor end a script of a page.
+    """Return external text that cannot hide other text or end a script of a page.
 
-    Altair writes specifications into HTML as they are, where ``</script>`` would end the script.
+    Altair does not escape specifications in HTML, so ``</script>`` would end the script.
     """
     return escaped(text).replace("<", "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}")
 
@@ -128,7 +126,7 @@ def filled(field: str, looks: dict[str, tuple[str, str]], **legend: Any) -> dict
 
 
 def zoomed(panels: Sequence[Any], key: object) -> Any:
-    """Return panels of which the mouse zooms and moves the range, all of them together.
+    """Return panels whose range the mouse zooms and moves, all of them together.
 
     The names of Altair depend on the parameter only, so that two charts would share it. Altair
     keeps a name that ends with the place of the panel.

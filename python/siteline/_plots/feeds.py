@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from siteline.types import Coverage, CoverageWindow, Delays, Lateness
 
-__all__: list[str] = []
-
 _EMPTY, _SKIPPED = "read, empty", "skipped"
 # The inside and the outline of each state.
 _STATES = {
@@ -142,7 +140,7 @@ def _curves(
     for at, name, dash, height in marks:
         row = {"delay": at.total_seconds(), "text": f"{name} {duration(at)}", "share": height}
         rule = base.data([row]).encode(x=x)
-        # At the right of the rule, where the curves are at 100 %, if there is room.
+        # At the right of the rule, next to the end of the curves, if there is room.
         is_left = row["delay"] > (domain[1] / domain[0]) ** 0.8 * domain[0]
         side: Any = {"align": "right", "dx": -5} if is_left else {"align": "left", "dx": 5}
         layers.append(rule.mark_rule(color=RED, strokeWidth=1.5, strokeDash=dash))

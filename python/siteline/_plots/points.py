@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     _Ids = tuple[str | None, ...]
     _Columns = dict[str, Any]
 
-__all__: list[str] = []
-
 IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
 NUMBERS = ("value", "minimum", "maximum", "sample_count")
 # A chart of one series has about twice as many points at most.
@@ -34,7 +32,7 @@ _PERIODS = {86_400: "days", 604_800: "weeks", 3_600: "hours", None: "months"}
 
 
 class View(NamedTuple):
-    """What is drawn, and the range of time in microseconds."""
+    """The drawn values, and the range of time in microseconds."""
 
     values: str
     zone: tzinfo

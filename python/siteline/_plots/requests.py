@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from siteline.store import Store
     from siteline.types import Allowance, Plan
 
-__all__: list[str] = []
-
 _DAY, _HOUR = timedelta(days=1), timedelta(hours=1)
 # A limit that is further above the bars would make them too low to be compared.
 _FAR = 10
@@ -144,7 +142,7 @@ def _pace(known: Allowance, today: datetime, gone: timedelta, pace: int) -> str:
 def _notes(
     known: Allowance, stores: list[Store], plan: Plan | None, by_feeds: int, highest: int
 ) -> Iterable[str]:
-    """Write what is left, and what is not known."""
+    """Write the rest of the allowance, and the unknown numbers."""
     ends = f"the day ends {to_minute(known.resets_at.astimezone(UTC))} UTC"
     if known.limit is None:
         yield f"{ends}; no daily allowance is set"

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from siteline._counts import counted
+from siteline._html import WithHtml
 from siteline._records.record import FrozenRecord
 
 __all__ = ["Allowance"]
 
 
 @dataclass(frozen=True, repr=False)
-class Allowance(FrozenRecord):
+class Allowance(WithHtml, FrozenRecord):
     """The daily request allowance, as the client's ledger counts it.
 
     Every page request counts, retries included, before it is sent. Token requests are counted
@@ -21,6 +22,8 @@ class Allowance(FrozenRecord):
     >>> client.allowance
     <Allowance 1 of 100 used, 99 left; 1 token request>
     """
+
+    _html = "html.allowance"
 
     used: int
     """Requests counted today."""
@@ -41,9 +44,3 @@ class Allowance(FrozenRecord):
         if self.limit is not None:
             used = f"{self.used} of {self.limit} used, {self.left} left"
         return f"<Allowance {used}; {counted(self.token_requests, 'token request', grouping='')}>"
-
-    def _repr_html_(self) -> str:
-        """Return the HTML that notebooks show."""
-        from siteline._display import html
-
-        return html.allowance(self)

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from siteline._core import FeedHandle, StateHandle
+from siteline._html import WithHtml
 from siteline._records.record import FrozenRecord
 from siteline.feed import Feed
 
@@ -24,10 +25,6 @@ _STATES: "tuple[_State, ...]" = ("settled", "due", "provisional", "unread", "for
 class CoverageWindow(FrozenRecord):
     """A part of a window that is in one state.
 
-    >>> store = siteline.Store("plant.siteline")
-    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      start="2026-11-15T00:00Z")
-    >>> _ = client.sync(feed, store)
     >>> first = store.coverage("line-2", now=sandbox.clock.now())[0]
     >>> first.state, first.empty, first.start.isoformat()
     ('settled', False, '2026-11-15T00:00:00+00:00')
@@ -59,7 +56,7 @@ class CoverageWindow(FrozenRecord):
 
 
 @dataclass(frozen=True, repr=False)
-class Coverage(FrozenRecord, Sequence[CoverageWindow]):
+class Coverage(WithHtml, FrozenRecord, Sequence[CoverageWindow]):
     """The windows of a feed, ascending and without gaps: a sequence of :class:`CoverageWindow`.
 
     They reach from the feed's ``start`` to ``now`` less the settle lag. The times
@@ -68,14 +65,12 @@ class Coverage(FrozenRecord, Sequence[CoverageWindow]):
     It prints as a calendar: a row for each month, or for each day if windows are shorter than a
     day. :meth:`Store.coverage` returns it, and :meth:`from_state` for your own store.
 
-    >>> store = siteline.Store("plant.siteline")
-    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      start="2026-11-15T00:00Z")
-    >>> _ = client.sync(feed, store)
     >>> coverage = store.coverage("line-2", now=sandbox.clock.now())
     >>> coverage.settled_through.isoformat(), coverage.spans["unread"]
     ('2026-11-19T00:00:00+00:00', datetime.timedelta(0))
     """
+
+    _html = "sync_html.coverage"
 
     _computed = ("settled_through", "read_through", "newest", "spans")
 
@@ -188,10 +183,6 @@ class Coverage(FrozenRecord, Sequence[CoverageWindow]):
 
         :func:`siteline.plots.coverage` draws several feeds, in another zone or size.
 
-        >>> store = siteline.Store("plant.siteline")
-        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      start="2026-11-15T00:00Z")
-        >>> _ = client.sync(feed, store)
         >>> store.coverage("line-2", now=sandbox.clock.now()).plot().save("coverage.svg")
         """
         from siteline import plots
@@ -200,12 +191,6 @@ class Coverage(FrozenRecord, Sequence[CoverageWindow]):
 
     def __repr__(self) -> str:
         """Print the calendar."""
-        from siteline._display import coverage_text
+        from siteline._display import calendar
 
-        return coverage_text.lines(self)
-
-    def _repr_html_(self) -> str:
-        """Return the HTML that notebooks show."""
-        from siteline._display import sync_html
-
-        return sync_html.coverage(self)
+        return calendar.lines(self)

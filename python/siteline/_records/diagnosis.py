@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from siteline._counts import counted
 from siteline._escape import escaped, escaped_lines
+from siteline._html import WithHtml
 from siteline._records.record import FrozenRecord
 
 __all__ = ["Check", "Diagnosis"]
@@ -47,7 +48,7 @@ class Check(FrozenRecord):
 
 
 @dataclass(frozen=True, repr=False)
-class Diagnosis(FrozenRecord):
+class Diagnosis(WithHtml, FrozenRecord):
     """The findings of :func:`siteline.doctor`. It prints as a list.
 
     ``diagnosis["tls"]`` is the first check with that ``id``.
@@ -57,6 +58,8 @@ class Diagnosis(FrozenRecord):
     >>> diagnosis.first_fail.id, diagnosis.first_fail.error, diagnosis["scopes"].seen
     ('token', 'AuthenticationError', 'token failed')
     """
+
+    _html = "diagnosis_html.diagnosis"
 
     base_url: str | None
     """The address of the service; ``None`` if the settings cannot be read."""
@@ -111,12 +114,6 @@ class Diagnosis(FrozenRecord):
         text = f"{counted(len(self.checks), 'check')}: {', '.join(parts)}"
         first = self.first_fail
         return f"{text}; the first fail is {first.id}" if first else text
-
-    def _repr_html_(self) -> str:
-        """Return the HTML that notebooks show."""
-        from siteline._display import diagnosis_html
-
-        return diagnosis_html.diagnosis(self)
 
 
 def _hanging(status: str, lines: Iterable[str], id: str = "") -> str:

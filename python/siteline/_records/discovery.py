@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from siteline._escape import escaped
+from siteline._html import WithHtml
 from siteline._keywords import explain, strict
 from siteline._records.differences import DiscoveryDiff, differences
 
@@ -14,7 +15,7 @@ __all__ = ["Discovery"]
 
 
 @explain
-class Discovery(Mapping[str, Any]):
+class Discovery(WithHtml, Mapping[str, Any]):
     """The body of the discovery response, unchanged (§4.2).
 
     A mapping over the complete JSON object. The interface does not describe its members. ``raw``
@@ -24,6 +25,8 @@ class Discovery(Mapping[str, Any]):
     >>> sorted(resources) == sorted(json.loads(resources.raw))
     True
     """
+
+    _html = "series_html.discovery"
 
     __slots__ = ("__weakref__", "_parsed", "_raw")
     __module__ = "siteline.types"
@@ -86,12 +89,6 @@ class Discovery(Mapping[str, Any]):
     def __repr__(self) -> str:
         """List the names of the members, without their values."""
         return f"<Discovery {', '.join(map(escaped, self._body))}>"
-
-    def _repr_html_(self) -> str:
-        """Return the HTML that notebooks show."""
-        from siteline._display import series_html
-
-        return series_html.discovery(self)
 
     def __reduce__(self) -> tuple[type[Discovery], tuple[bytes]]:
         """Pickle the bytes."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from siteline._core import FeedHandle, StateHandle
 from siteline._counts import counted
 from siteline._escape import escaped
+from siteline._html import WithHtml
 from siteline._records.record import FrozenRecord
 from siteline._times import duration
 from siteline.feed import Feed
@@ -30,10 +31,6 @@ _ROUND = [
 class Delays(FrozenRecord):
     """The delays between the end of a bucket and the arrival of its point: see :class:`Lateness`.
 
-    >>> store = siteline.Store("plant.siteline")
-    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      start="2026-11-15T00:00Z")
-    >>> _ = client.sync(feed, store)
     >>> store.lateness("line-2").revisions.count
     0
     """
@@ -92,7 +89,7 @@ class Delays(FrozenRecord):
 
 
 @dataclass(frozen=True, repr=False)
-class Lateness(FrozenRecord):
+class Lateness(WithHtml, FrozenRecord):
     """How late the points and revisions of a feed arrive, and the lateness that this suggests.
 
     :meth:`Store.lateness` returns it, and :meth:`from_state` for your own store.
@@ -102,13 +99,11 @@ class Lateness(FrozenRecord):
     at many ages. A :class:`Feed` with ``audit_pages=`` is read at all ages, before and after the
     lateness. Without it, the time between two reads and after the last one is unknown.
 
-    >>> store = siteline.Store("plant.siteline")
-    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      start="2026-11-15T00:00Z")
-    >>> _ = client.sync(feed, store)
     >>> print(store.lateness("line-2"))
     Lateness of line-2, 1 d: too little data: hardly anything was read twice.
     """
+
+    _html = "sync_html.lateness"
 
     _computed = ("lateness", "looked", "suggested", "verdict")
 
@@ -178,10 +173,6 @@ class Lateness(FrozenRecord):
 
         :func:`siteline.plots.lateness` draws several feeds, or another size.
 
-        >>> store = siteline.Store("plant.siteline")
-        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      start="2026-11-15T00:00Z")
-        >>> _ = client.sync(feed, store)
         >>> store.lateness("line-2").plot().title.text
         'Lateness of line-2'
         """
@@ -240,12 +231,6 @@ class Lateness(FrozenRecord):
                 lines.append(f"  {name:<10}{one.count:>10,}{one.late:>10,}{delays}")
             lines.append("  (from the end of a bucket until the service had the point; estimated)")
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        """Return the HTML that notebooks show."""
-        from siteline._display import sync_html
-
-        return sync_html.lateness(self)
 
 
 def _rounded(seconds: float) -> timedelta:

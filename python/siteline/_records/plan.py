@@ -6,6 +6,7 @@ from typing import Literal
 
 from siteline._counts import counted
 from siteline._escape import escaped
+from siteline._html import WithHtml
 from siteline._records.allowance import Allowance
 from siteline._records.record import FrozenRecord
 from siteline._records.sync import Task, allowance_text, range_text
@@ -16,7 +17,7 @@ __all__ = ["Plan"]
 
 
 @dataclass(frozen=True, repr=False)
-class Plan(FrozenRecord):
+class Plan(WithHtml, FrozenRecord):
     """The expected cost of the next sync, or of a read: the result of :meth:`Client.plan`.
 
     A page costs one request, and each retry one more. The pages of a scan are known once this
@@ -38,6 +39,8 @@ class Plan(FrozenRecord):
     >>> client.plan(feed, store)
     <Plan nothing to read>
     """
+
+    _html = "sync_html.plan"
 
     _computed = ("fits",)
 
@@ -121,12 +124,6 @@ class Plan(FrozenRecord):
         pages = f": {known}" if len(self.tasks) > 1 else ""
         source = f", estimated from the feed {escaped(task.feed)}" if task.feed else ""
         return f"{range_text(task.start, task.end)}{pages}{source}"
-
-    def _repr_html_(self) -> str:
-        """Return the HTML that notebooks show."""
-        from siteline._display import sync_html
-
-        return sync_html.plan(self)
 
 
 def _expected(plan: Plan) -> str:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Self
 
 from siteline._escape import escaped
+from siteline._html import WithHtml
 from siteline._records.record import FrozenRecord
 from siteline._records.series import SeriesIds
 from siteline._times import iso
@@ -14,13 +15,15 @@ __all__ = ["Query"]
 
 
 @dataclass(frozen=True, repr=False)
-class Query(FrozenRecord):
+class Query(WithHtml, FrozenRecord):
     """The parameters of a scan: those that are sent, then the selection of series.
 
     >>> query = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z").query
     >>> print(query)
     siteId=S1 from=2026-11-01T00:00:00Z to=2026-11-02T00:00:00Z
     """
+
+    _html = "html.query"
 
     site: tuple[str, ...]
     """The sites; empty for all. ``siteId`` on the wire."""
@@ -83,8 +86,3 @@ class Query(FrozenRecord):
     def __repr__(self) -> str:
         """Return the parameters."""
         return f"<Query {self}>"
-
-    def _repr_html_(self) -> str:
-        from siteline._display import html
-
-        return html.query(self)

@@ -13,11 +13,7 @@ __all__ = ["Freed", "StoreProgress", "StoreShare"]
 class Freed(FrozenRecord):
     """The points and bytes that :meth:`Store.forget` or :meth:`Store.compact` removed.
 
-    >>> store = siteline.Store("plant.siteline")
-    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      start="2026-11-15T00:00Z")
-    >>> report = client.sync(feed, store)
-    >>> freed = store.forget(feed, before="2026-11-16T00:00Z")
+    >>> freed = store.forget("line-2", before="2026-11-16T00:00Z")
     >>> freed.points, freed.versions
     (144, 0)
     """

@@ -6,6 +6,7 @@ from typing import Literal
 
 from siteline._counts import counted
 from siteline._escape import escaped
+from siteline._html import WithHtml
 from siteline._records.allowance import Allowance
 from siteline._records.record import FrozenRecord
 from siteline._times import reached, to_second
@@ -144,7 +145,7 @@ class FeedReport(FrozenRecord):
 
 
 @dataclass(frozen=True, repr=False)
-class SyncReport(FrozenRecord):
+class SyncReport(WithHtml, FrozenRecord):
     """The report of :meth:`Client.sync`. It prints as a line for each feed.
 
     ``report["line-2"]`` is the :class:`FeedReport` of a feed. Counts are the sums over all feeds.
@@ -156,6 +157,8 @@ class SyncReport(FrozenRecord):
     >>> report.complete, report.withdrawn, report["line-2"].sequence > 0
     (True, 0, True)
     """
+
+    _html = "sync_html.report"
 
     _computed = (
         "pages",
@@ -303,12 +306,6 @@ class SyncReport(FrozenRecord):
             lines += [f"    {task}" for task in self.tasks[:5]]
             lines += [f"    … and {len(self.tasks) - 5} more"] if len(self.tasks) > 5 else []
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        """Return the HTML that notebooks show."""
-        from siteline._display import sync_html
-
-        return sync_html.report(self)
 
 
 def allowance_text(shown: Allowance) -> str:

@@ -101,9 +101,6 @@ class ReadReport(FrozenRecord):
 class StoreReport(FrozenRecord):
     """The content of a table of a store, and its unread parts.
 
-    >>> store = siteline.Store("plant.siteline")
-    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", start="2026-11-15")
-    >>> report = client.sync(feed, store)
     >>> store.read("line-2", final=True).report.complete
     True
     """

@@ -43,8 +43,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _imports_by_name() -> None:
-    # Nothing calls this. Tools such as PyInstaller read its import statement.
-    from siteline.cli import _by_name as _by_name
+    # Nothing calls this: tools such as PyInstaller read it. The parser imports commands by name.
+    from siteline.cli import (  # noqa: F401  # noqa: F401
+        agent,
+        allowance,
+        changes,
+        completion,
+        coverage,
+        doctor,
+        keygen,
+        profile,
+        read,
+        sandbox,
+        series,
+        store,
+        sync,
+    )
 
 
 def _have_stderr() -> None:
@@ -93,6 +107,7 @@ def _run(options: argparse.Namespace) -> int:
     from siteline.cli.messages import told
     from siteline.cli.output import document
 
+    options.known = {name for action in options.known for name in action.option_strings}
     try:
         with told(options):
             outcome: Outcome = options.run(options)
@@ -119,7 +134,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _failed(options: argparse.Namespace, error: BaseException) -> int:
     from siteline.cli.exits import Exit, status_of
-    from siteline.cli.output import document, error_members, tell
+    from siteline.cli.output import document, error_members, hint, tell
 
     status, known = status_of(error), options.known
     ended = _status(options, status)
@@ -128,6 +143,8 @@ def _failed(options: argparse.Namespace, error: BaseException) -> int:
     if status is Exit.FAULT and options.verbose:
         raise error
     tell(error, known)
+    if status in (Exit.REFUSED, Exit.TEMPORARY) and options.command != "doctor":
+        hint("Next: siteline doctor")
     return ended
 
 

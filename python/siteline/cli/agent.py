@@ -6,18 +6,14 @@ import argparse
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from siteline.cli.arguments import add_command
+from siteline.cli.arguments import Commands, Options, add_command, add_options
 from siteline.cli.output import Outcome, document, hint
-from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator
 
     from siteline import Agent
-    from siteline.cli.arguments import _Commands
-
-__all__ = ["add"]
 
 _OF_THE_KEY = (
     "SITELINE_PRIVATE_KEY",
@@ -29,48 +25,30 @@ _OF_THE_KEY = (
 _DAY = 86_400.0
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command."""
     made = add_command(
         commands,
         "agent",
         _run,
-        SUMMARIES["agent"],
         "Prints SITELINE_AGENT=…: clients with this variable need no key. Serves until Ctrl-C or "
         "SIGTERM. `run -- COMMAND` serves one command and ends with its status; options go before "
         "`run`.",
         example="siteline agent --profile plant-a run -- python nightly.py",
+        options={
+            "--listen ADDRESS": "unix:PATH, https://HOST:PORT, or systemd for the socket of a "
+            "socket unit; default: a socket in $XDG_RUNTIME_DIR",
+            "--allow-uid N …": "let this user use the socket",
+        },
     )
-    made.add_argument(
-        "--listen",
-        metavar="ADDRESS",
-        help="unix:PATH, https://HOST:PORT, or systemd for the socket of a socket unit; default: a "
-        "socket in $XDG_RUNTIME_DIR",
-    )
-    made.add_argument(
-        "--allow-uid",
-        metavar="N",
-        type=_user,
-        action="append",
-        default=[],
-        help="let this user use the socket; repeatable",
-    )
-    tls = made.add_argument_group("over a network (https://)")
-    tls.add_argument("--tls-cert", metavar="FILE", help="its certificate with its chain, PEM")
-    tls.add_argument("--tls-key", metavar="FILE", help="the key of the certificate, PEM")
-    tls.add_argument(
-        "--client-ca",
-        metavar="FILE",
-        help="the authority of the clients' certificates; default: clients send "
+    tls = {
+        "--tls-cert FILE": "its certificate with its chain, PEM",
+        "--tls-key FILE": "the key of the certificate, PEM",
+        "--client-ca FILE": "the authority of the clients' certificates; default: clients send "
         "SITELINE_AGENT_SECRET",
-    )
-    tls.add_argument(
-        "--name",
-        metavar="HOST",
-        action="append",
-        default=[],
-        help="another name of this host; repeatable",
-    )
+        "--name HOST …": "another name of this host",
+    }
+    add_options(made.add_argument_group("over a network (https://)"), tls)
     made.add_argument(
         "words",
         nargs=argparse.REMAINDER,
@@ -79,13 +57,7 @@ def add(commands: _Commands) -> None:
     )
 
 
-def _user(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) < 2**32):
-        raise argparse.ArgumentTypeError(f"{text!r} is not the number of a user")
-    return int(text)
-
-
-def _run(options: argparse.Namespace) -> Outcome:
+def _run(options: Options) -> Outcome:
     command = _command(options)
     if command is not None:
         options.action = "run"
@@ -103,7 +75,7 @@ def _run(options: argparse.Namespace) -> Outcome:
     return Outcome({}, f"ended after {leases:,} leases", has_written=True)
 
 
-def _command(options: argparse.Namespace) -> list[str] | None:
+def _command(options: Options) -> list[str] | None:
     """Returns the command to run, or ``None`` to serve all clients."""
     from siteline.errors import ConfigError
 
@@ -124,7 +96,7 @@ def _command(options: argparse.Namespace) -> list[str] | None:
     return command
 
 
-def _started(options: argparse.Namespace, listen: str | None) -> Agent:
+def _started(options: Options, listen: str | None) -> Agent:
     import os
 
     from siteline import Agent, Client, _doors
@@ -166,7 +138,7 @@ def _socket() -> str:
     return f"unix:{os.path.join(tempfile.gettempdir(), f'siteline-{user}', 'agent.sock')}"
 
 
-def _say(options: argparse.Namespace, agent: Agent) -> None:
+def _say(options: Options, agent: Agent) -> None:
     import os
 
     address = agent.address

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from siteline.cli.arguments import add_command
+from siteline.cli.arguments import Commands, Options, add_command
 from siteline.cli.clients import client_of
-from siteline.cli.output import Outcome, aligned
-from siteline.cli.summaries import SUMMARIES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import argparse
-
-    from siteline.cli.arguments import _Commands
-
-__all__ = ["add"]
+from siteline.cli.output import Outcome, aligned, hint
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command."""
     add_command(
         commands,
         "allowance",
         _run,
-        SUMMARIES["allowance"],
         "Reads the ledger of this machine, and sends no request.",
         example="siteline allowance --profile plant-a",
     )
 
 
-def _run(options: argparse.Namespace) -> Outcome:
+def _run(options: Options) -> Outcome:
+    from siteline import _doors
     from siteline._times import to_second
 
     client = client_of(options)
@@ -46,5 +37,7 @@ def _run(options: argparse.Namespace) -> Outcome:
             f"{known.token_requests:,} today, {known.token_requests_this_hour:,} this hour",
         ),
     ]
+    if _doors.settings(client)["ledger"] is None:
+        hint("There is no ledger: requests of other processes are not counted here.")
     members = {"base_url": client.base_url, "subject": client.subject, **known.to_dict()}
     return Outcome(members, aligned(rows))

@@ -2,49 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from siteline._escape import escaped
-from siteline.cli.arguments import add_command, add_zone
-from siteline.cli.clients import existing_store
+from siteline.cli.arguments import ZONE, Commands, Options, add_command
+from siteline.cli.clients import STORE, existing_store
 from siteline.cli.output import Outcome
 from siteline.cli.output_file import OutputFile, add_output
-from siteline.cli.summaries import SUMMARIES
-
-if TYPE_CHECKING:
-    import argparse
-
-    from siteline.cli.arguments import _Commands
-
-__all__ = ["add"]
-
-_DETAILS = (
-    "A point is written once, with its current values and a column change: new, revised, withdrawn "
-    "or returned. Sends nothing to the service."
-)
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command."""
     made = add_command(
         commands,
         "changes",
         _run,
-        SUMMARIES["changes"],
-        _DETAILS,
+        "A point is written once, with its current values and a column change: new, revised, "
+        "withdrawn or returned. Sends nothing to the service.",
         example="siteline changes plant.siteline line-2 --since -1d -o changes.csv",
+        options={
+            **STORE,
+            "feed FEED": "the feed's name",
+            "--start TIME": "only points from this time on",
+            "--end TIME": "only points before this time",
+            **ZONE,
+        },
     )
-    made.add_argument("store", metavar="STORE", help="the store's file")
-    made.add_argument("feed", metavar="FEED", help="the feed's name")
     made.add_argument(
         "--since",
         metavar="PAGE|TIME",
         required=True,
         help="a time; or a page, as next_since of earlier changes; 0 for everything",
     )
-    made.add_argument("--start", metavar="TIME", help="only points from this time on")
-    made.add_argument("--end", metavar="TIME", help="only points before this time")
-    add_zone(made)
     made.add_argument(
         "--unread",
         choices=("error", "warn", "keep"),
@@ -54,7 +43,7 @@ def add(commands: _Commands) -> None:
     add_output(made)
 
 
-def _run(options: argparse.Namespace) -> Outcome:
+def _run(options: Options) -> Outcome:
     from siteline.errors import UnreadRange
 
     output = OutputFile(options)

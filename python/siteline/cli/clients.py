@@ -5,13 +5,16 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
+    from typing import TypeVar
 
     from siteline import Client, Store
     from siteline.types import RequestEvent
 
-__all__ = ["client_of", "existing_store", "profiles_file", "progress_of", "state_folder"]
+    _Given = TypeVar("_Given")
+
+STORE = {"store STORE": "the store's file"}
 
 
 def client_of(
@@ -40,6 +43,28 @@ def existing_store(path: str) -> Store:
     except FileNotFoundError:
         raise FileNotFoundError(errno.ENOENT, "there is no store", path) from None
     return Store(path, labels=False, read_only=True)
+
+
+def read(path: str, work: Callable[[Store], _Given], tries: int = 3) -> _Given:
+    """Opens the store for reading, and returns the result of the work.
+
+    A store that nobody has open is read without its log. If a sync opens it at this moment, the
+    read is busy; the next try reads next to the sync.
+    """
+    from siteline.errors import StoreBusy
+
+    try:
+        with existing_store(path) as store:
+            return work(store)
+    except StoreBusy:
+        if tries == 1:
+            raise
+        return read(path, work, tries - 1)
+
+
+def feeds_of(store: Store, names: Iterable[str]) -> list[str]:
+    """Returns the given names of feeds, each once; without names, all feeds."""
+    return list(dict.fromkeys(names)) or list(store.feeds)
 
 
 def profiles_file() -> Path:

@@ -10,8 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TextIO
 
-__all__ = ["painted"]
-
 _RED, _GREEN, _YELLOW, _DIM = "31", "32", "33", "2"
 _COLOURS = {
     **{"ok": _GREEN, "Sync complete": _GREEN},

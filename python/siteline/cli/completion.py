@@ -6,18 +6,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
-from siteline.cli.arguments import add_command
+from siteline.cli.arguments import Commands, Options, add_command
 from siteline.cli.output import Outcome
-from siteline.cli.summaries import SUMMARIES
-
-if TYPE_CHECKING:
-    import argparse
-
-    from siteline.cli.arguments import _Commands
-
-__all__ = ["FOLDER", "SHELLS", "add"]
 
 SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 
@@ -35,14 +26,14 @@ install it with:
   powershell  siteline completion powershell >> $PROFILE"""
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command."""
-    made = add_command(commands, "completion", _run, SUMMARIES["completion"])
+    made = add_command(commands, "completion", _run)
     made.epilog = _INSTALLATION
     made.add_argument("shell", choices=SHELLS, help="the shell")
 
 
-def _run(options: argparse.Namespace) -> Outcome:
+def _run(options: Options) -> Outcome:
     from siteline.errors import ConfigError
 
     try:

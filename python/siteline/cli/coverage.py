@@ -5,45 +5,35 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from siteline.cli.arguments import add_command
+from siteline.cli.arguments import Commands, Options, add_command
+from siteline.cli.clients import STORE, feeds_of, read
 from siteline.cli.output import Outcome, aligned
-from siteline.cli.stores import add_feeds, add_store, feeds_of, read
-from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator
 
     from siteline import Store
-    from siteline.cli.arguments import _Commands
     from siteline.types import Coverage, CoverageWindow, Lateness
 
-__all__ = ["add"]
 
-
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command."""
-    made = add_command(
+    add_command(
         commands,
         "coverage",
         _run,
-        SUMMARIES["coverage"],
         "Sends no request and needs no credential.",
         example="siteline coverage plant.siteline line-2 --lateness",
-    )
-    add_store(made)
-    add_feeds(made)
-    made.add_argument(
-        "--now", metavar="TIME", help="show the states at this time; default: the service's time"
-    )
-    made.add_argument(
-        "--lateness",
-        action="store_true",
-        help="show how late points and revisions arrive, and suggest a lateness",
+        options={
+            **STORE,
+            "feeds FEED …": "only these feeds",
+            "--now TIME": "show the states at this time; default: the service's time",
+            "--lateness": "show how late points and revisions arrive, and suggest a lateness",
+        },
     )
 
 
-def _run(options: argparse.Namespace) -> Outcome:
+def _run(options: Options) -> Outcome:
     if options.lateness and options.now is not None:
         from siteline.errors import QueryError
 

@@ -9,8 +9,6 @@ from siteline.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["read_table"]
-
 # An id such as 007 is text.
 _IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
 

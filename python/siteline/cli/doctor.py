@@ -4,19 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
-from typing import TYPE_CHECKING
 
-from siteline.cli.arguments import add_command
+from siteline.cli.arguments import Commands, Options, add_command
 from siteline.cli.exits import Exit, status_of
 from siteline.cli.output import Outcome, hint, say
-from siteline.cli.summaries import SUMMARIES
-
-if TYPE_CHECKING:
-    import argparse
-
-    from siteline.cli.arguments import _Commands
-
-__all__ = ["add"]
 
 _FIRST_STEPS = """\
 There are no settings yet: no profile, and no SITELINE_* variable.
@@ -27,27 +18,24 @@ To try siteline without a service:   siteline sandbox"""
 _UNRELATED = {"SITELINE_CONFIG", "SITELINE_LEDGER", "SITELINE_SANDBOX_CLOCK"}
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command."""
-    made = add_command(
+    add_command(
         commands,
         "doctor",
         _run,
-        SUMMARIES["doctor"],
         "Sends at most one token request, one discovery request and one data request, and changes "
         "nothing. The exit status is that of the first check that failed, otherwise 0.",
         example="siteline doctor --profile plant-a --store plant.siteline",
-    )
-    made.add_argument("--offline", action="store_true", help="open no connection")
-    made.add_argument(
-        "--enrolled-jwk", metavar="FILE", help="compare the key with this enrolled public key"
-    )
-    made.add_argument(
-        "--store", metavar="STORE", action="append", default=[], help="check a store; repeatable"
+        options={
+            "--offline": "open no connection",
+            "--enrolled-jwk FILE": "compare the key with this enrolled public key",
+            "--store STORE …": "check a store",
+        },
     )
 
 
-def _run(options: argparse.Namespace) -> Outcome:
+def _run(options: Options) -> Outcome:
     from siteline._doctor.checks import examine
     from siteline._doctor.look import Look
 
@@ -55,8 +43,7 @@ def _run(options: argparse.Namespace) -> Outcome:
     look = Look(None, options.profile, options.offline, options.enrolled_jwk, options.store)
     if not steps:
         say(f"Sends {look.sends}.")
-    with look:
-        diagnosis, error = examine(look)
+    diagnosis, error = examine(look)
     status = Exit.DONE if error is None else status_of(error)
     if error is None and not options.offline:
         hint("Next: siteline series")

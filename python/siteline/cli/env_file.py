@@ -15,8 +15,6 @@ from siteline import _doors
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["env_file"]
-
 _MARK = "# The variables of a siteline sandbox."
 _PLAIN = re.compile(r"[\w@%+=:,./-][\w@%+=:,./#-]*", re.ASCII)
 

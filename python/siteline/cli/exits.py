@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["Exit", "status_of", "table"]
-
 
 class Exit(IntEnum):
     """The exit status of a command. A status keeps its meaning; new ones may be added."""

@@ -5,56 +5,40 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from siteline._escape import escaped
-from siteline.cli.arguments import add_command
-from siteline.cli.clients import existing_store
+from siteline.cli import table_options as tables
+from siteline.cli.arguments import Commands, Options, add_command, add_options
+from siteline.cli.clients import STORE, existing_store
 from siteline.cli.output import Outcome
 from siteline.cli.output_file import OutputFile, add_output
-from siteline.cli.table_options import (
-    add_range,
-    add_series,
-    add_shape,
-    check_shape,
-    labels_of,
-    levels_of,
-    shaped,
-)
 
 if TYPE_CHECKING:
-    import argparse
-
     from siteline import Store, Table
-    from siteline.cli.arguments import _Commands
-
-__all__ = ["add"]
 
 
-def add(actions: _Commands) -> None:
+def add(actions: Commands) -> None:
     """Adds the command."""
     made = add_command(
         actions,
         "export",
         _run,
-        "write the points of a feed",
         "Sends no request and needs no credential.",
+        summary="write the points of a feed",
         example="siteline store export plant.siteline line-2 --final --start -7d -o week.csv",
+        options={**STORE, "feed FEED": "the feed's name", "--final": "only settled points"},
     )
-    made.add_argument("store", metavar="STORE", help="the store's file")
-    made.add_argument("feed", metavar="FEED", help="the feed's name")
     add_output(made)
-    made.add_argument("--final", action="store_true", help="only settled points")
     query = made.add_argument_group("query")
-    add_series(query)
-    query.add_argument("--find", metavar="TEXT", help="only series with this text in ids or names")
-    add_range(query, end="the newest instant that was read")
-    add_shape(made)
+    bounds = tables.range_options("the newest instant that was read")
+    add_options(query, {**tables.SERIES, **tables.FIND, **bounds})
+    tables.add_shape(made)
 
 
-def _run(options: argparse.Namespace) -> Outcome:
-    check_shape(options)
+def _run(options: Options) -> Outcome:
+    tables.check_shape(options)
     output = OutputFile(options)
     with existing_store(options.store) as store:
         table = _read(options, store)
-        made = shaped(table, options)
+        made = tables.shaped(table, options)
         output.write(made)
         known = {"points": len(table), "rows": len(made), "report": table.report.to_dict()}
     members = {
@@ -66,10 +50,10 @@ def _run(options: argparse.Namespace) -> Outcome:
     return Outcome(members, _text(output, known), has_written=output.is_stdout)
 
 
-def _read(options: argparse.Namespace, store: Store) -> Table:
+def _read(options: Options, store: Store) -> Table:
     from siteline.errors import QueryError
 
-    labels = labels_of(options)
+    labels = tables.labels_of(options)
     table = store.read(
         options.feed,
         options.start,
@@ -78,9 +62,9 @@ def _read(options: argparse.Namespace, store: Store) -> Table:
         tz=options.tz,
         labels="machine" if labels is None else labels,
     )
-    if options.find is None and not levels_of(options):
+    if options.find is None and not tables.levels_of(options):
         return table
-    found = table.find(options.find, **levels_of(options))
+    found = table.find(options.find, **tables.levels_of(options))
     if not len(found.series):
         raise QueryError(
             f"No series of {options.feed} is selected.",

@@ -27,8 +27,13 @@ if TYPE_CHECKING:
     from siteline import Feed
     from siteline.errors import ConfigError
 
-__all__ = ["FeedsFile", "read_feeds"]
-
+EXAMPLE = """\
+a file of feeds, such as:
+  [feeds.line-2]
+  site = "S1"
+  line = "L2"
+  interval = "5m"
+  start = 2026-11-01"""
 _LARGEST = 1_000_000
 _TOP = ("profile", "defaults", "feeds")
 
@@ -76,8 +81,12 @@ def read_feeds(path: str) -> FeedsFile:
 
 
 def _text(path: str) -> str:
-    with open(path, "rb") as file:
-        read = file.read(_LARGEST + 1)
+    try:
+        with open(path, "rb") as file:
+            read = file.read(_LARGEST + 1)
+    except FileNotFoundError as error:
+        vars(error).update(hint=f"Write {EXAMPLE}")
+        raise
     if len(read) > _LARGEST:
         raise _error(path, f"it is larger than {_LARGEST // 1_000_000} MB")
     try:

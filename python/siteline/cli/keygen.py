@@ -8,30 +8,25 @@ import shlex
 from typing import TYPE_CHECKING
 
 from siteline._escape import escaped
-from siteline.cli.arguments import add_command
+from siteline.cli.arguments import Commands, Options, add_command
 from siteline.cli.output import Outcome, hint
 from siteline.cli.passphrases import add_passphrase, passphrase_of
-from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
-    import argparse
-
     from siteline import PrivateKey
-    from siteline.cli.arguments import _Commands
-
-__all__ = ["add"]
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command."""
+    lost = "replace an existing file; an enrolled key that is lost cannot be recovered"
     made = add_command(
         commands,
         "keygen",
         _run,
-        SUMMARIES["keygen"],
         "Only you can read the file (mode 0600). An administrator enrolls the public half, which "
         "contains nothing secret, and returns a subject.",
         example="siteline keygen plant-a.pem --encrypt",
+        options={"--overwrite": lost},
     )
     made.add_argument(
         "file",
@@ -47,15 +42,10 @@ def add(commands: _Commands) -> None:
         default=3072,
         help="the size of the RSA key (%(default)s)",
     )
-    made.add_argument(
-        "--overwrite",
-        action="store_true",
-        help="replace an existing file; an enrolled key that is lost cannot be recovered",
-    )
     add_passphrase(made)
 
 
-def _run(options: argparse.Namespace) -> Outcome:
+def _run(options: Options) -> Outcome:
     from siteline import PrivateKey
 
     # save() checks it too, but only after the passphrase and the key, which takes seconds.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-__all__ = ["told"]
-
 _LOGGERS = ("siteline", "siteline.data", "siteline.sync", "siteline.token")
 
 

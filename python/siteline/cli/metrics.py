@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from siteline.types import Allowance, RequestEvent, SyncReport
 
-__all__ = ["MetricsFile", "RequestCounts", "RunFacts"]
-
 _RUN = "siteline_sync_last_run_timestamp_seconds"
 _SUCCESS = "siteline_sync_last_success_timestamp_seconds"
 _SETTLED = "siteline_sync_settled_through_timestamp_seconds"
@@ -168,18 +166,15 @@ def _samples(facts: RunFacts, now: float, earlier: Sequence[_Sample]) -> Iterato
 
 
 def _report_samples(report: SyncReport) -> Iterator[_Sample]:
-    yield _Sample("siteline_sync_requests", None, str(report.requests))
-    yield _Sample("siteline_sync_pages", None, str(report.pages))
+    for name in ("requests", "pages"):
+        yield _Sample(f"siteline_sync_{name}", None, str(getattr(report, name)))
     for one in report.feeds:
         feed = _escaped(one.name)
-        yield _Sample("siteline_sync_points_inserted", feed, str(one.inserted))
-        yield _Sample("siteline_sync_points_revised", feed, str(one.revised))
-        yield _Sample("siteline_sync_points_unchanged", feed, str(one.unchanged))
-        yield _Sample("siteline_sync_points_withdrawn", feed, str(one.withdrawn))
-        if one.settled_through is not None:
-            yield _Sample(_SETTLED, feed, _seconds(one.settled_through))
-        if one.read_through is not None:
-            yield _Sample(_READ, feed, _seconds(one.read_through))
+        for name in ("inserted", "revised", "unchanged", "withdrawn"):
+            yield _Sample(f"siteline_sync_points_{name}", feed, str(getattr(one, name)))
+        for name, at in ((_SETTLED, one.settled_through), (_READ, one.read_through)):
+            if at is not None:
+                yield _Sample(name, feed, _seconds(at))
         yield _Sample(_SKIPPED, feed, str(len(one.skipped)))
 
 
@@ -187,17 +182,15 @@ def _request_samples(counts: RequestCounts) -> Iterator[_Sample]:
     for (kind, status), count in sorted(counts.requests.items()):
         labels = f',kind="{kind}",status="{status}"'
         yield _Sample("siteline_sync_http_requests", None, str(count), labels)
-    yield _Sample("siteline_sync_exchanges", None, str(counts.exchanges))
-    yield _Sample("siteline_sync_received_bytes", None, str(counts.bytes))
-    yield _Sample("siteline_sync_points", None, str(counts.points))
+    sums = {"exchanges": counts.exchanges, "received_bytes": counts.bytes, "points": counts.points}
+    for name, count in sums.items():
+        yield _Sample(f"siteline_sync_{name}", None, str(count))
 
 
 def _allowance_samples(allowance: Allowance) -> Iterator[_Sample]:
-    yield _Sample("siteline_allowance_used", None, str(allowance.used))
-    if allowance.limit is not None:
-        yield _Sample("siteline_allowance_limit", None, str(allowance.limit))
-    if allowance.left is not None:
-        yield _Sample("siteline_allowance_left", None, str(allowance.left))
+    for name in ("used", "limit", "left"):
+        if (count := getattr(allowance, name)) is not None:
+            yield _Sample(f"siteline_allowance_{name}", None, str(count))
     yield _Sample("siteline_allowance_resets_at", None, _seconds(allowance.resets_at))
 
 

@@ -6,27 +6,12 @@ import os
 import sys
 
 from siteline._escape import escaped, escaped_lines
-from siteline.cli.exits import Exit
 
 # Importing typing would double the command's start time.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
     from typing import Any, TextIO
-
-__all__ = [
-    "SCHEMA",
-    "Outcome",
-    "aligned",
-    "document",
-    "error_members",
-    "hint",
-    "is_terminal",
-    "message_of",
-    "require_stdout",
-    "say",
-    "tell",
-]
 
 SCHEMA = 2
 """The version of the documents. Members may be added; none is removed."""
@@ -41,20 +26,12 @@ class Outcome:
     - ``has_written``: whether the data is on stdout, which then gets no text
     """
 
-    __slots__ = ("has_written", "members", "status", "text")
-
     def __init__(
-        self,
-        members: dict[str, Any],
-        text: str,
-        status: int = Exit.DONE,
-        has_written: bool = False,
+        self, members: dict[str, Any], text: str, status: int = 0, has_written: bool = False
     ) -> None:
         """Store the fields."""
-        self.members: dict[str, Any] = members
-        self.text: str = text
-        self.status: int = status
-        self.has_written: bool = has_written
+        self.members, self.text = members, text
+        self.status, self.has_written = status, has_written
 
 
 def document(command: str, status: int, members: dict[str, Any]) -> str:

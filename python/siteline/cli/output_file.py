@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from siteline import _doors
 from siteline._escape import escaped_json
+from siteline.cli.arguments import Options, add_options
 from siteline.cli.output import is_terminal, require_stdout
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from siteline import Table
-
-__all__ = ["OutputFile", "add_output"]
 
 _ENDINGS = {
     ".csv": "csv",
@@ -43,21 +42,15 @@ _PACKAGES = {"parquet": ("pyarrow", "pyarrow"), "xlsx": ("openpyxl", "excel")}
 
 def add_output(made: argparse._ActionsContainer, *, without: str = "CSV on stdout") -> None:
     """Adds ``-o`` and ``--format``."""
-    made.add_argument(
-        "-o", "--output", metavar="FILE", help=f"write this file; without it {without}"
-    )
-    made.add_argument(
-        "--format",
-        metavar="FORMAT",
-        choices=_FORMATS,
-        help="csv, jsonl, arrow, parquet, xlsx; default: by FILE",
-    )
+    add_options(made, {"-o --output FILE": f"write this file; without it {without}"})
+    help = "csv, jsonl, arrow, parquet, xlsx; default: by FILE"
+    made.add_argument("--format", metavar="FORMAT", choices=_FORMATS, help=help)
 
 
 class OutputFile:
     """The destination of a table, and its format."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: Options) -> None:
         """Checks the output before any request."""
         from siteline.errors import ConfigError
 

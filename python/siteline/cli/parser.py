@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-__all__ = ["complete_parser", "parser_for"]
-
 
 def parser_for(arguments: list[str]) -> argparse.ArgumentParser:
     """Returns the parser for these arguments. It has the arguments of the named command only.

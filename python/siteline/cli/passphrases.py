@@ -10,10 +10,10 @@ import stat
 import sys
 from typing import TYPE_CHECKING
 
+from siteline.cli.arguments import Options, add_options
+
 if TYPE_CHECKING:
     import argparse
-
-__all__ = ["add_passphrase", "passphrase_of"]
 
 _LONGEST = 65_536
 _COMMAND_LIMIT = 60.0
@@ -24,19 +24,15 @@ def add_passphrase(made: argparse.ArgumentParser) -> None:
     group = made.add_argument_group(
         "passphrase", "Without one of these options the key is not encrypted."
     )
-    one = group.add_mutually_exclusive_group()
-    one.add_argument("--encrypt", action="store_true", help="type it on the terminal, twice")
-    one.add_argument(
-        "--passphrase-file", metavar="FILE", help="its first line; - is standard input"
-    )
-    one.add_argument(
-        "--password-command",
-        metavar="COMMAND",
-        help="the first line that this command prints",
-    )
+    sources = {
+        "--encrypt": "type it on the terminal, twice",
+        "--passphrase-file FILE": "its first line; - is standard input",
+        "--password-command COMMAND": "the first line that this command prints",
+    }
+    add_options(group.add_mutually_exclusive_group(), sources)
 
 
-def passphrase_of(options: argparse.Namespace) -> bytes | None:
+def passphrase_of(options: Options) -> bytes | None:
     """Returns the passphrase, or ``None`` for a key that is not encrypted."""
     from siteline.errors import CredentialError
 

@@ -6,46 +6,42 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from siteline._escape import escaped
-from siteline.cli.arguments import add_actions, add_command
+from siteline.cli.arguments import Commands, Options, add_actions, add_command
 from siteline.cli.output import Outcome, aligned, error_members, hint
 from siteline.cli.profile_members import add_members, members_of, shown
 
 if TYPE_CHECKING:
-    import argparse
-
-    from siteline.cli.arguments import _Commands
     from siteline.errors import SitelineError
 
-__all__ = ["add"]
 
-
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command."""
     actions = add_actions(commands, "profile", "SITELINE_CONFIG names the file.")
     init = add_command(
         actions,
         "init",
         _init,
-        "append a profile to the file",
         "Other users can see a command line, so give no secret in it.",
+        summary="append a profile to the file",
         example="siteline profile init plant-a --base-url https://customer.example.com \\\n"
         "    --subject SUBJECT --private-key-file plant-a.pem",
+        options={"name NAME": "the name of the new profile"},
     )
-    init.add_argument("name", metavar="NAME", help="the name of the new profile")
     add_members(init)
-    add_command(actions, "list", _list, "list the profiles", example="siteline profile list")
-    show = add_command(
+    example = "siteline profile list"
+    add_command(actions, "list", _list, summary="list the profiles", example=example)
+    add_command(
         actions,
         "show",
         _show,
-        "show the settings of a profile",
         "Settings that may contain a secret are shown as (set).",
+        summary="show the settings of a profile",
         example="siteline profile show plant-a",
+        options={"name NAME": "its name"},
     )
-    show.add_argument("name", metavar="NAME", help="its name")
 
 
-def _init(options: argparse.Namespace) -> Outcome:
+def _init(options: Options) -> Outcome:
     from siteline.cli.clients import profiles_file
     from siteline.cli.profile_file import append_profile
 
@@ -54,16 +50,12 @@ def _init(options: argparse.Namespace) -> Outcome:
     path = profiles_file()
     append_profile(path, options.name, members)
     missing = _missing(options.name)
-    known = {
-        "name": options.name,
-        "path": path,
-        "members": shown(members),
-        "missing": error_members(missing)["error"] if missing else None,
-    }
+    told = error_members(missing, options.known)["error"] if missing else None
+    known = {"name": options.name, "path": path, "members": shown(members), "missing": told}
     text = f'The profile "{options.name}" is in {path}.'
-    if missing:
-        lines = [text, f"Before you can use it: {missing.message}"]
-        return Outcome(known, "\n  ".join(filter(None, ["\n".join(lines), missing.hint])))
+    if told:
+        text += f"\nBefore you can use it: {told['message']}"
+        return Outcome(known, "\n  ".join(filter(None, [text, told["hint"]])))
     hint(f"Next: siteline doctor --profile {shlex.quote(options.name)}")
     return Outcome(known, text)
 
@@ -107,7 +99,7 @@ def _missing(name: str) -> SitelineError | None:
     return None
 
 
-def _list(options: argparse.Namespace) -> Outcome:
+def _list(options: Options) -> Outcome:
     from siteline.cli.clients import profiles_file
     from siteline.cli.profile_file import read_profiles
 
@@ -126,7 +118,7 @@ def _list(options: argparse.Namespace) -> Outcome:
     return Outcome({"path": path, "profiles": profiles}, text)
 
 
-def _show(options: argparse.Namespace) -> Outcome:
+def _show(options: Options) -> Outcome:
     from siteline.cli.clients import profiles_file
     from siteline.cli.profile_file import read_profiles
     from siteline.errors import ConfigError

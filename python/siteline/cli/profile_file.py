@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["append_profile", "read_profiles"]
-
 _LARGEST = 1 << 20
 """Maximum bytes of a file that the client reads."""
 

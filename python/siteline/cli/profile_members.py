@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-__all__ = ["MEMBERS", "add_members", "members_of", "shown", "table"]
-
 
 def _requests(written: str) -> int:
     if (number := int(written)) < 1:

@@ -7,37 +7,22 @@ import os
 import re
 import warnings
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from siteline._escape import escaped
-from siteline.cli.arguments import add_command, add_skip_code
+from siteline.cli import table_options as tables
+from siteline.cli.arguments import Commands, Options, add_command, add_options, add_skip_code
 from siteline.cli.clients import client_of, existing_store, progress_of
 from siteline.cli.exits import Exit, status_of
 from siteline.cli.output import Outcome, hint, say
 from siteline.cli.output_file import OutputFile, add_output
 from siteline.cli.spool import Spool
-from siteline.cli.summaries import SUMMARIES
-from siteline.cli.table_options import (
-    LEVELS,
-    add_range,
-    add_series,
-    add_shape,
-    check_shape,
-    labels_of,
-    levels_of,
-    shaped,
-)
 
 if TYPE_CHECKING:
-    import argparse
-
     from siteline import Client, Scan, Table
-    from siteline.cli.arguments import _Commands
     from siteline.types import RequestEvent
 
-__all__ = ["add"]
-
-_ASKED = (*LEVELS, "find", "filter", "start", "end", "tz", "interval", "page_size")
+_ASKED = (*tables.LEVELS, "find", "filter", "start", "end", "tz", "interval", "page_size")
 """The options of the query, which a resumed read has from the earlier run."""
 
 _WITHOUT_SPOOL = ("unmerged", "split", "store", "dry_run")
@@ -45,61 +30,51 @@ _WITHOUT_SPOOL = ("unmerged", "split", "store", "dry_run")
 _FOR_PROGRAMS = re.compile(r"collect\(\)|bookmark|store=|\bsync\b")
 """Hints about continuing in a program, or in the store of a spool."""
 
-_DETAILS = "With -o, --resume continues a read that was killed, and pays for no page twice."
 
-
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command."""
     made = add_command(
         commands,
         "read",
         _run,
-        SUMMARIES["read"],
-        _DETAILS,
+        "With -o, --resume continues a read that was killed, and pays for no page twice.",
         example="siteline read --line L2 --start -7d --interval 5m -o week.parquet",
     )
     add_output(made)
-    query = made.add_argument_group("query")
-    add_series(query)
-    query.add_argument("--find", metavar="TEXT", help="only series with this text in ids or names")
-    query.add_argument(
-        "--filter",
-        metavar="NAME=VALUE",
-        action="append",
-        help="a query parameter to send; repeatable",
-    )
-    add_range(query, end="five minutes before now")
-    query.add_argument("--interval", metavar="WIDTH", help="bucket width, such as 5m")
-    query.add_argument("--page-size", metavar="N", type=int, help="items per page")
-    add_shape(made)
-    made.add_argument("--unmerged", action="store_true", help="write each page as it arrives")
-    made.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print the plan; send no page",
-    )
-    _add_limits(made)
+    query = {
+        **tables.SERIES,
+        **tables.FIND,
+        "--filter NAME=VALUE …": "a query parameter to send",
+        **tables.range_options("five minutes before now"),
+        "--interval WIDTH": "bucket width, such as 5m",
+        "--page-size N": "items per page",
+    }
+    add_options(made.add_argument_group("query"), query)
+    tables.add_shape(made)
+    more = {
+        "--unmerged": "write each page as it arrives",
+        "--dry-run": "print the plan; send no page",
+    }
+    add_options(made, more)
+    limits = {
+        "--split N|WIDTH": "read this many parts, or parts so long",
+        "--concurrency N": "most requests in flight (4)",
+        "--store STORE": "read settled data from this store",
+        "--deadline DURATION": "time limit of the read",
+        "--max-pages N": "end after N pages",
+        "--spool FOLDER": "store pages here, also for stdout",
+    }
+    group = made.add_argument_group("limits and resuming")
+    add_options(group, limits)
+    either = {
+        "--resume": "continue the earlier read of the same query",
+        "--restart": "drop the pages of the earlier read, and begin",
+    }
+    add_options(group.add_mutually_exclusive_group(), either)
+    add_skip_code(group)
 
 
-def _add_limits(made: argparse.ArgumentParser) -> None:
-    limits = made.add_argument_group("limits and resuming")
-    limits.add_argument("--split", metavar="N|WIDTH", help="read this many parts, or parts so long")
-    limits.add_argument("--concurrency", metavar="N", type=int, help="most requests in flight (4)")
-    limits.add_argument("--store", metavar="STORE", help="read settled data from this store")
-    limits.add_argument("--deadline", metavar="DURATION", help="time limit of the read")
-    limits.add_argument("--max-pages", metavar="N", type=int, help="end after N pages")
-    either = limits.add_mutually_exclusive_group()
-    either.add_argument(
-        "--resume", action="store_true", help="continue the earlier read of the same query"
-    )
-    either.add_argument(
-        "--restart", action="store_true", help="drop the pages of the earlier read, and begin"
-    )
-    limits.add_argument("--spool", metavar="FOLDER", help="store pages here, also for stdout")
-    add_skip_code(limits)
-
-
-def _run(options: argparse.Namespace) -> Outcome:
+def _run(options: Options) -> Outcome:
     _check(options)
     if options.dry_run:
         with client_of(options) as client:
@@ -108,27 +83,38 @@ def _run(options: argparse.Namespace) -> Outcome:
     spool = _spool_of(options, output)
     requests: list[RequestEvent] = []
     with client_of(options, on_request=requests.append) as client:
+        run = _Run(options, client, output, requests)
         if spool is not None:
-            return _by_spool(options, client, output, spool, requests)
-        if options.unmerged:
-            return _unmerged(options, client, output, requests)
-        with _store_of(options) as store:
-            scan = _scan(options, client, store=store)
-            try:
-                table = scan.collect()
-            except BaseException as error:
-                is_paid = any(event.kind == "data" for event in requests)
-                lost = "No page is kept: with -o FILE or --spool FOLDER, --resume continues."
-                _explain(error, _kept_in_store(options) or (lost if is_paid else ""))
-                raise
-            return _written(options, client, output, table, requests)
+            return _by_spool(run, spool)
+        return _unmerged(run) if options.unmerged else _at_once(run)
 
 
-def _check(options: argparse.Namespace) -> None:
+class _Run(NamedTuple):
+    options: Options
+    client: Client
+    output: OutputFile
+    requests: list[RequestEvent]
+    """The finished requests."""
+
+
+def _at_once(run: _Run) -> Outcome:
+    with _store_of(run.options) as store:
+        scan = _scan(run.options, run.client, store=store)
+        try:
+            table = scan.collect()
+        except BaseException as error:
+            is_paid = any(event.kind == "data" for event in run.requests)
+            lost = "No page is kept: with -o FILE or --spool FOLDER, --resume continues."
+            _explain(error, _kept_in_store(run.options) or (lost if is_paid else ""))
+            raise
+        return _written(run, table)
+
+
+def _check(options: Options) -> None:
     """Refuses options that exclude each other."""
     from siteline.errors import ConfigError
 
-    check_shape(options)
+    tables.check_shape(options)
     if options.unmerged and (options.pivot or options.resample):
         raise ConfigError("--unmerged writes points as sent, not with --pivot or --resample.")
     without = [name for name in _WITHOUT_SPOOL if getattr(options, name)]
@@ -145,11 +131,11 @@ def _check(options: argparse.Namespace) -> None:
         )
 
 
-def _spool_options(options: argparse.Namespace) -> list[str]:
+def _spool_options(options: Options) -> list[str]:
     return [name for name in ("resume", "restart", "spool") if getattr(options, name)]
 
 
-def _spool_of(options: argparse.Namespace, output: OutputFile) -> Spool | None:
+def _spool_of(options: Options, output: OutputFile) -> Spool | None:
     """Returns the spool of the read, if it has one."""
     from siteline.errors import ConfigError
 
@@ -169,12 +155,12 @@ def _spool_of(options: argparse.Namespace, output: OutputFile) -> Spool | None:
     return Spool(options.spool or beside, is_made=options.spool is None)
 
 
-def _asked(options: argparse.Namespace) -> dict[str, Any]:
+def _asked(options: Options) -> dict[str, Any]:
     given = {name: getattr(options, name) for name in _ASKED}
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in given.items() if value not in (None, [])}
 
 
-def _scan(options: argparse.Namespace, client: Client, **more: Any) -> Scan:
+def _scan(options: Options, client: Client, **more: Any) -> Scan:
     """Returns the scan of the options. ``--find`` costs a discovery request."""
     from siteline.errors import QueryError
 
@@ -186,17 +172,17 @@ def _scan(options: argparse.Namespace, client: Client, **more: Any) -> Scan:
         filters.setdefault(name, []).append(value)
     given = {
         "start": options.start,
-        **levels_of(options),
+        **tables.levels_of(options),
         "filters": filters or None,
         "split": int(options.split) if (options.split or "").isdigit() else options.split,
-        "labels": labels_of(options),
+        "labels": tables.labels_of(options),
         "progress": progress_of(options),
     }
     names = ("end", "tz", "interval", "page_size", "concurrency", "deadline", "max_pages")
     given |= {name: getattr(options, name) for name in names}
     keywords = {name: value for name, value in {**given, **more}.items() if value is not None}
     if options.find is not None and not options.dry_run:
-        found = client.series().find(options.find, **levels_of(options))
+        found = client.series().find(options.find, **tables.levels_of(options))
         if not len(found):
             raise QueryError(
                 f"No series contains {options.find!r}. No page was requested.",
@@ -206,7 +192,7 @@ def _scan(options: argparse.Namespace, client: Client, **more: Any) -> Scan:
     return client.scan(**keywords)
 
 
-def _store_of(options: argparse.Namespace) -> Any:
+def _store_of(options: Options) -> Any:
     from contextlib import nullcontext
 
     if options.store is None:
@@ -218,38 +204,33 @@ def _store_of(options: argparse.Namespace) -> Any:
     return Store(options.store)
 
 
-def _kept_in_store(options: argparse.Namespace) -> str | None:
+def _kept_in_store(options: Options) -> str | None:
     if options.store is None:
         return None
     return f"The pages are kept in {escaped(options.store)}. The same command continues there."
 
 
-def _planned(options: argparse.Namespace, client: Client) -> Outcome:
+def _planned(options: Options, client: Client) -> Outcome:
     with _store_of(options) as store:
         plan = client.plan(_scan(options, client, store=store))
     status = Exit.SPENT if plan.fits is False else Exit.DONE
     return Outcome({"store": options.store, **plan.to_dict()}, str(plan), status)
 
 
-def _by_spool(
-    options: argparse.Namespace,
-    client: Client,
-    output: OutputFile,
-    spool: Spool,
-    requests: list[RequestEvent],
-) -> Outcome:
+def _by_spool(run: _Run, spool: Spool) -> Outcome:
+    options, client = run.options, run.client
     if not options.verbose:
-        logging.getLogger("siteline.sync").setLevel(logging.ERROR)  # the error tells the same
+        logging.getLogger("siteline.sync").setLevel(logging.ERROR)  # the error has the same text
     spool.lock()
     try:
-        _begin(options, client, output, spool)
+        _begin(run, spool)
     except BaseException:
         spool.remove() if spool.is_empty else spool.close()
         raise
     before = _pages_of(spool) or 0
     try:
         table = _scan(options, client, store=spool.store).collect()
-        outcome = _written(options, client, output, table, requests, before)
+        outcome = _written(run, table, before)
     except BaseException as error:
         pages = _pages_of(spool)
         is_kept = pages != 0
@@ -261,24 +242,26 @@ def _by_spool(
     return outcome
 
 
-def _begin(options: argparse.Namespace, client: Client, output: OutputFile, spool: Spool) -> None:
+def _begin(run: _Run, spool: Spool) -> None:
     """Begins the read, or sets the options of the earlier one."""
     from siteline._times import iso
-    from siteline.errors import ConfigError
+    from siteline.errors import ConfigError, StoreCorrupt
 
+    options, client, name = run.options, run.client, run.output.name
     if options.restart:
         spool.clear()
     asked = _asked(options)
     if spool.is_damaged:
-        raise _damaged(spool)
+        hint_of_it = f"--restart removes {escaped(spool.path)} and reads again."
+        raise StoreCorrupt(f"The query in {spool.path} is damaged.", hint=hint_of_it)
     if spool.kept is None:
         if options.resume and not asked:
             raise ConfigError(
-                f"There is no earlier read of {output.name} to resume.",
+                f"There is no earlier read of {name} to resume.",
                 hint="Give the query, at least --start.",
             )
         if options.resume:
-            hint(f"There is no earlier read of {escaped(output.name)}: a new one begins.")
+            hint(f"There is no earlier read of {escaped(name)}: a new one begins.")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the scan that reads warns
             query = _bounds(options, client)
@@ -295,7 +278,7 @@ def _begin(options: argparse.Namespace, client: Client, output: OutputFile, spoo
     options.start, options.end = spool.kept["start"], spool.kept["end"]
 
 
-def _bounds(options: argparse.Namespace, client: Client) -> Any:
+def _bounds(options: Options, client: Client) -> Any:
     names = ("start", "end", "tz", "interval")
     given = {name: getattr(options, name) for name in names}
     return client.scan(**{name: value for name, value in given.items() if value is not None}).query
@@ -311,13 +294,6 @@ def _pages_of(spool: Spool) -> int | None:
         return None
 
 
-def _damaged(spool: Spool) -> BaseException:
-    from siteline.errors import StoreCorrupt
-
-    hint = f"--restart removes {escaped(spool.path)} and reads again."
-    return StoreCorrupt(f"The query in {spool.path} is damaged.", hint=hint)
-
-
 def _way_on(error: BaseException, spool: Spool, pages: int | None) -> str:
     """Returns the sentences about the kept pages and the next command."""
     path = escaped(spool.path)
@@ -328,8 +304,8 @@ def _way_on(error: BaseException, spool: Spool, pages: int | None) -> str:
             "The chain cannot be continued: --resume tries it again only a day later. "
             f"--restart removes {path} and starts again, and all pages are paid for again."
         )
-    kept = "The pages are" if pages is None else f"{_counted(pages, 'page')} of this read are"
-    return f"{kept} kept in {path}. The same command with --resume continues."
+    kept = f"{_counted(pages, 'page')} of this read {'is' if pages == 1 else 'are'} kept in {path}"
+    return f"{kept}. The same command with --resume continues."
 
 
 def _has_no_cursor(error: BaseException) -> bool:
@@ -358,9 +334,7 @@ def _explain(error: BaseException, way: str, members: dict[str, Any] | None = No
         vars(error).update(hint=text or None, members=members or {})
 
 
-def _unmerged(
-    options: argparse.Namespace, client: Client, output: OutputFile, requests: list[RequestEvent]
-) -> Outcome:
+def _unmerged(run: _Run) -> Outcome:
     pages = 0
 
     def counted() -> Any:
@@ -369,29 +343,22 @@ def _unmerged(
             pages += 1
             yield page
 
-    scan = _scan(options, client)
+    scan = _scan(run.options, run.client)
     try:
-        with output.opened() as stream:
-            rows = output.write_lines(stream, counted())
+        with run.output.opened() as stream:
+            rows = run.output.write_lines(stream, counted())
     except BaseException as error:
         _explain(error, "--unmerged keeps no page.", {"pages": pages})
         raise
     known = {"start": scan.query.start, "end": scan.query.end, "pages": pages, "points": rows}
-    return _outcome(client, output, {**known, "rows": rows, "report": None}, requests)
+    return _outcome(run, {**known, "rows": rows, "report": None})
 
 
-def _written(
-    options: argparse.Namespace,
-    client: Client,
-    output: OutputFile,
-    table: Table,
-    requests: list[RequestEvent],
-    before: int = 0,
-) -> Outcome:
+def _written(run: _Run, table: Table, before: int = 0) -> Outcome:
     report, query = table.report, table.query
     assert query is not None
-    made = shaped(table, options)
-    output.write(made)
+    made = tables.shaped(table, run.options)
+    run.output.write(made)
     known = {
         "start": query.start,
         "end": query.end,
@@ -401,19 +368,17 @@ def _written(
         "rows": len(made),
         "report": report.to_dict(),
     }
-    return _outcome(client, output, known, requests)
+    return _outcome(run, known)
 
 
-def _outcome(
-    client: Client, output: OutputFile, known: dict[str, Any], requests: list[RequestEvent]
-) -> Outcome:
+def _outcome(run: _Run, known: dict[str, Any]) -> Outcome:
     members = {
         **known,
-        "requests": sum(event.kind == "data" for event in requests),
-        **output.members,
-        "allowance": client.allowance.to_dict(),
+        "requests": sum(event.kind == "data" for event in run.requests),
+        **run.output.members,
+        "allowance": run.client.allowance.to_dict(),
     }
-    return Outcome(members, _text(output, members), has_written=output.is_stdout)
+    return Outcome(members, _text(run.output, members), has_written=run.output.is_stdout)
 
 
 def _text(output: OutputFile, known: dict[str, Any]) -> str:

@@ -5,57 +5,46 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from siteline.cli.arguments import add_command
+from siteline.cli.arguments import Commands, Options, add_command, add_options
 from siteline.cli.output import Outcome, aligned, document, hint
-from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
-    import argparse
     from pathlib import Path
 
     from siteline import Sandbox
-    from siteline.cli.arguments import _Commands
-
-__all__ = ["add"]
 
 _OF_DATA = ("bucket", "site", "line", "machine", "device", "tag")
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command."""
     made = add_command(
         commands,
         "sandbox",
         _run,
-        SUMMARIES["sandbox"],
         "Serves until Ctrl-C or SIGTERM. The env file contains the variables of a key that is "
         "enrolled; it is removed at the end.",
         example="siteline sandbox --env-file sandbox.env &\n  set -a; . ./sandbox.env; set +a\n"
         "  siteline doctor",
+        options={
+            "--port N": "the port (any free one)",
+            "--env-file FILE": "write the variables to this file",
+            "--now TIME": "freeze the service's time at this time",
+            "--daily-allowance N": "data requests a day, then 429",
+            "--seed N": "the seed of the generated plant",
+            "--enroll JWK …": "also enroll the public key in this file, and print its subject",
+        },
     )
-    made.add_argument("--port", metavar="N", type=int, help="the port (any free one)")
-    made.add_argument("--env-file", metavar="FILE", help="write the variables to this file")
-    made.add_argument("--now", metavar="TIME", help="freeze the service's time at this time")
-    made.add_argument(
-        "--daily-allowance", metavar="N", type=int, help="data requests a day, then 429"
-    )
-    made.add_argument("--seed", metavar="N", type=int, help="the seed of the generated plant")
-    made.add_argument(
-        "--enroll",
-        metavar="JWK",
-        action="append",
-        default=[],
-        help="also enroll the public key in this file, and print its subject; repeatable",
-    )
-    data = made.add_argument_group("your own data, instead of the generated plant")
-    data.add_argument("--data", metavar="FILE", help="CSV or Parquet, as Sandbox.load takes it")
-    data.add_argument("--utc", action="store_true", help="times without a zone are in UTC")
-    data.add_argument("--bucket", metavar="WIDTH", help="the width of its buckets, such as 1m")
-    for name in _OF_DATA[1:]:
-        data.add_argument(f"--{name}", metavar="ID", help=f"the {name} of rows without one")
+    data = {
+        "--data FILE": "CSV or Parquet, as Sandbox.load takes it",
+        "--utc": "times without a zone are in UTC",
+        "--bucket WIDTH": "the width of its buckets, such as 1m",
+        **{f"--{name} ID": f"the {name} of rows without one" for name in _OF_DATA[1:]},
+    }
+    add_options(made.add_argument_group("your own data, instead of the generated plant"), data)
 
 
-def _run(options: argparse.Namespace) -> Outcome:
+def _run(options: Options) -> Outcome:
     import siteline
     from siteline._doctor.local import read_jwk
     from siteline.cli.env_file import env_file
@@ -82,7 +71,7 @@ def _run(options: argparse.Namespace) -> Outcome:
     return Outcome({}, text, has_written=True)
 
 
-def _table(options: argparse.Namespace) -> Any:
+def _table(options: Options) -> Any:
     """Reads the file of ``--data`` before the sandbox starts."""
     from siteline.cli.data_file import read_table
     from siteline.errors import ConfigError
@@ -95,14 +84,14 @@ def _table(options: argparse.Namespace) -> Any:
     return None
 
 
-def _started(options: argparse.Namespace) -> Sandbox:
+def _started(options: Options) -> Sandbox:
     from siteline import Sandbox
 
     given = {name: getattr(options, name) for name in ("port", "now", "daily_allowance", "seed")}
     return Sandbox(**{name: value for name, value in given.items() if value is not None})
 
 
-def _load(sandbox: Sandbox, table: Any, options: argparse.Namespace) -> int:
+def _load(sandbox: Sandbox, table: Any, options: Options) -> int:
     from siteline.errors import ConfigError
 
     given = {name: getattr(options, name) for name in _OF_DATA}
@@ -116,7 +105,7 @@ def _load(sandbox: Sandbox, table: Any, options: argparse.Namespace) -> int:
 
 
 def _say(
-    options: argparse.Namespace,
+    options: Options,
     sandbox: Sandbox,
     path: Path,
     rows: int | None,

@@ -8,50 +8,48 @@ from typing import TYPE_CHECKING, Any
 
 from siteline import _doors
 from siteline._escape import escaped, escaped_json
-from siteline.cli.arguments import add_command
+from siteline.cli.arguments import Commands, Options, add_command, add_options
 from siteline.cli.clients import client_of, existing_store
 from siteline.cli.exits import Exit
 from siteline.cli.output import Outcome, aligned, document, require_stdout
 from siteline.cli.output_file import OutputFile, add_output
-from siteline.cli.summaries import SUMMARIES
-from siteline.cli.table_options import add_series, levels_of
+from siteline.cli.table_options import SERIES, levels_of
 
 if TYPE_CHECKING:
-    import argparse
     from pathlib import Path
 
     from siteline import Table
-    from siteline.cli.arguments import _Commands
 
     _Row = dict[str, Any]
-
-__all__ = ["add"]
 
 _IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
 _FORM = 2
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command."""
     made = add_command(
         commands,
         "series",
         _run,
-        SUMMARIES["series"],
         "One discovery request, which does not count for the daily allowance.",
         example="siteline series temperature --line L2",
+        options={
+            "--unit UNIT …": "only series with this unit",
+            **SERIES,
+            "--store STORE": "list the series of this store instead",
+        },
     )
     made.add_argument("text", metavar="TEXT", nargs="?", help="only series with this text")
-    made.add_argument("--unit", action="append", help="only series with this unit; repeatable")
-    add_series(made)
-    made.add_argument("--store", metavar="STORE", help="list the series of this store instead")
-    either = made.add_mutually_exclusive_group()
-    either.add_argument("--raw", action="store_true", help="print the unchanged discovery body")
-    either.add_argument("--diff", action="store_true", help="show what changed since the last run")
+    either = {
+        "--raw": "print the unchanged discovery body",
+        "--diff": "show what changed since the last run",
+    }
+    add_options(made.add_mutually_exclusive_group(), either)
     add_output(made, without="a table on stdout")
 
 
-def _run(options: argparse.Namespace) -> Outcome:
+def _run(options: Options) -> Outcome:
     _check(options)
     if options.raw:
         with client_of(options) as client:
@@ -73,7 +71,7 @@ def _run(options: argparse.Namespace) -> Outcome:
     return outcome
 
 
-def _check(options: argparse.Namespace) -> None:
+def _check(options: Options) -> None:
     from siteline.errors import ConfigError
 
     selects = bool(options.text or options.unit or levels_of(options))
@@ -90,12 +88,12 @@ def _check(options: argparse.Namespace) -> None:
                 raise ConfigError(f"--{special} shows everything, so {name} is not for it.")
 
 
-def _found(options: argparse.Namespace, series: Table) -> Table:
+def _found(options: Options, series: Table) -> Table:
     levels = levels_of(options)
-    return series.find(options.text, unit=options.unit, **levels)
+    return series.find(options.text, unit=options.unit or None, **levels)
 
 
-def _listed(options: argparse.Namespace, series: Table, output: OutputFile | None) -> Outcome:
+def _listed(options: Options, series: Table, output: OutputFile | None) -> Outcome:
     found = _found(options, series)
     if output is not None:
         output.write(found)
@@ -117,7 +115,7 @@ def _table(rows: list[_Row], all_rows: int) -> str:
     return f"{aligned([('series', 'site', 'line', 'tag'), *shown])}\n{len(rows):,} series"
 
 
-def _compared(options: argparse.Namespace, rows: list[_Row], whose: tuple[str, str]) -> Outcome:
+def _compared(options: Options, rows: list[_Row], whose: tuple[str, str]) -> Outcome:
     """Returns the rows that were added, removed and changed since the last run."""
     from siteline._times import to_second
 
@@ -178,7 +176,7 @@ def _as_text(value: Any, indent: int | None = None) -> str:
 
 
 def _remember_after(
-    options: argparse.Namespace, outcome: Outcome, rows: list[_Row], whose: tuple[str, str]
+    options: Options, outcome: Outcome, rows: list[_Row], whose: tuple[str, str]
 ) -> None:
     """Prints the outcome, then stores the rows, so a failed output shows the changes again."""
     if not outcome.has_written:

@@ -17,8 +17,6 @@ from siteline import _doors
 if TYPE_CHECKING:
     from siteline import Client, Store
 
-__all__ = ["Spool"]
-
 _QUERY, _POINTS = "query.json", "points.siteline"
 
 
@@ -34,7 +32,7 @@ class Spool:
         """
         self.path = path
         self.kept: dict[str, Any] | None = None
-        self.is_damaged = False
+        self.is_damaged: bool = False
         """Whether there are pages, and their query cannot be read."""
         self._is_made = is_made
         self._store: Store | None = None

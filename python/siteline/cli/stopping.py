@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-__all__ = ["Stop", "end_on_signals", "is_default"]
-
 
 def end_on_signals() -> None:
     """Installs handlers for SIGTERM, SIGHUP and SIGQUIT that end this process.

@@ -7,67 +7,26 @@ from typing import TYPE_CHECKING, Any
 from siteline._doctor.machine import size
 from siteline._escape import escaped
 from siteline.cli import export
-from siteline.cli.arguments import add_actions, add_command
-from siteline.cli.clients import progress_of
+from siteline.cli.arguments import Commands, Options, add_actions, add_command
+from siteline.cli.clients import STORE, progress_of, read
 from siteline.cli.output import Outcome, aligned
-from siteline.cli.stores import add_store, read
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator
 
     from siteline import Feed, Store
-    from siteline.cli.arguments import _Commands
-
-__all__ = ["add"]
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the commands."""
     actions = add_actions(commands, "store", "Sends no request and needs no credential.")
-    add_store(
-        add_command(
-            actions,
-            "check",
-            _check,
-            "compare a store with its checksums",
-            "The exit status is 7 if they differ.",
-            example="siteline store check plant.siteline",
-        )
-    )
-    backup = add_command(
-        actions,
-        "backup",
-        _backup,
-        "copy a store while it is in use",
-        "The copy has the access mode of the store.",
-        example="siteline store backup plant.siteline backups/plant.siteline",
-    )
-    add_store(backup)
-    backup.add_argument("target", metavar="TARGET", help="the copy, which must not exist yet")
-    restored = add_command(
-        actions,
-        "restore",
-        _restored,
-        "replace a store with a copy of a backup",
-        "No process may have the store open.",
-        example="siteline store restore backups/plant.siteline plant.siteline",
-    )
-    restored.add_argument("backup", metavar="BACKUP", help="a file that store backup made")
-    restored.add_argument("store", metavar="STORE", help="the store's file; it need not exist")
-    add_store(
-        add_command(
-            actions,
-            "info",
-            _info,
-            "show the files, the permissions and the feeds of a store",
-            example="siteline store info plant.siteline",
-        )
-    )
+    for name, run, summary, details, example, options in _ACTIONS:
+        line = f"siteline store {name} {example}"
+        add_command(actions, name, run, details, summary=summary, example=line, options=options)
     export.add(actions)
 
 
-def _check(options: argparse.Namespace) -> Outcome:
+def _check(options: Options) -> Outcome:
     from os.path import getsize
 
     def work(store: Store) -> int:
@@ -79,7 +38,7 @@ def _check(options: argparse.Namespace) -> Outcome:
     return Outcome(members, f"{escaped(options.store)}: all checksums are correct")
 
 
-def _backup(options: argparse.Namespace) -> Outcome:
+def _backup(options: Options) -> Outcome:
     from os.path import getsize
 
     read(
@@ -93,7 +52,7 @@ def _backup(options: argparse.Namespace) -> Outcome:
     )
 
 
-def _restored(options: argparse.Namespace) -> Outcome:
+def _restored(options: Options) -> Outcome:
     import errno
     from os.path import exists, getsize
 
@@ -115,7 +74,7 @@ def _restored(options: argparse.Namespace) -> Outcome:
     return Outcome(members, text)
 
 
-def _info(options: argparse.Namespace) -> Outcome:
+def _info(options: Options) -> Outcome:
     from siteline._doctor.machine import files_of, free_bytes, permissions_of
 
     path, feeds = read(
@@ -188,3 +147,18 @@ def _feed_rows(feed: dict[str, Any]) -> Iterator[tuple[str, str]]:
         read = reached(feed["settled_through"], feed["read_through"], newest, to_second)
     yield "read", read
     yield "points", f"{feed['points']:,}"
+
+
+_ACTIONS = (
+    ("check", _check, "compare a store with its checksums", "The exit status is 7 if they differ.",
+     "plant.siteline", STORE),
+    ("backup", _backup, "copy a store while it is in use",
+     "The copy has the access mode of the store.", "plant.siteline backups/plant.siteline",
+     {**STORE, "target TARGET": "the copy, which must not exist yet"}),
+    ("restore", _restored, "replace a store with a copy of a backup",
+     "No process may have the store open.", "backups/plant.siteline plant.siteline",
+     {"backup BACKUP": "a file that store backup made",
+      "store STORE": "the store's file; it need not exist"}),
+    ("info", _info, "show the files, the permissions and the feeds of a store", "",
+     "plant.siteline", STORE),
+)  # fmt: skip

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["SUMMARIES", "complete_help", "overview"]
-
 GROUPS = {
     "start here": {
         "doctor": "check settings and connection, and print the next step",

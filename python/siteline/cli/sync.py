@@ -2,72 +2,57 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from siteline._escape import escaped
-from siteline.cli.arguments import add_command, add_skip_code
-from siteline.cli.clients import client_of, progress_of
+from siteline.cli.arguments import Commands, Options, add_command, add_options, add_skip_code
+from siteline.cli.clients import client_of, progress_of, read
 from siteline.cli.exits import Exit, status_of
-from siteline.cli.feeds import read_feeds
+from siteline.cli.feeds import EXAMPLE, read_feeds
 from siteline.cli.metrics import MetricsFile, RequestCounts, RunFacts
 from siteline.cli.output import Outcome
-from siteline.cli.stores import read
-from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
     from siteline import Feed, Page
-    from siteline.cli.arguments import _Commands
     from siteline.types import SyncReport
-
-__all__ = ["add"]
 
 _LIMITS = ("max_pages", "wait", "concurrency", "deadline")
 
 
-def add(commands: _Commands) -> None:
+def add(commands: Commands) -> None:
     """Adds the command."""
+    plan = "print the plan and send nothing; exit status 5 if the allowance is too small"
     made = add_command(
         commands,
         "sync",
         _run,
-        SUMMARIES["sync"],
         "Run it as often as you want. You can kill it at any time: stored pages stay, and the next "
         "run continues.",
-        example="siteline sync feeds.toml plant.siteline --dry-run",
-    )
-    made.add_argument("feeds", metavar="FEEDS.toml", help="the file of feeds")
-    made.add_argument("store", metavar="STORE", help="the store's file; the first run creates it")
-    made.add_argument("--feed", metavar="NAME", action="append", help="only this feed; repeatable")
-    made.add_argument("--until", metavar="TIME", help="read only data before this time")
-    made.add_argument(
-        "--reread",
-        metavar="START/END",
-        action="append",
-        default=[],
-        help="read this range again; repeatable",
-    )
-    made.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print the plan and send nothing; exit status 5 if the allowance is too small",
+        example="siteline sync feeds.toml plant.siteline --dry-run\n\n" + EXAMPLE,
+        options={
+            "feeds FEEDS.toml": "the file of feeds",
+            "store STORE": "the store's file; the first run creates it",
+            "--feed NAME …": "only this feed",
+            "--until TIME": "read only data before this time",
+            "--reread START/END …": "read this range again",
+            "--dry-run": plan,
+        },
     )
     limits = made.add_argument_group("limits")
-    limits.add_argument("--max-pages", metavar="N", type=_number, help="end after N pages")
-    limits.add_argument(
-        "--wait", metavar="DURATION", help="wait this long for another run of the same feed"
-    )
-    limits.add_argument(
-        "--concurrency", metavar="N", type=_number, help="most requests in flight (4)"
-    )
-    limits.add_argument("--deadline", metavar="DURATION", help="time limit of the run")
-    limits.add_argument("--metrics", metavar="FILE.prom", help="write metrics for Prometheus")
+    options = {
+        "--max-pages N": "end after N pages",
+        "--wait DURATION": "wait this long for another run of the same feed",
+        "--concurrency N": "most requests in flight (4)",
+        "--deadline DURATION": "time limit of the run",
+        "--metrics FILE.prom": "write metrics for Prometheus",
+    }
+    add_options(limits, options)
     add_skip_code(limits)
 
 
-def _run(options: argparse.Namespace) -> Outcome:
+def _run(options: Options) -> Outcome:
     if options.dry_run:
         return _planned(options)
     facts = RunFacts(Exit.FAULT)
@@ -83,9 +68,10 @@ def _run(options: argparse.Namespace) -> Outcome:
     return Outcome(report.to_dict(), str(report), facts.status)
 
 
-def _synced(options: argparse.Namespace, facts: RunFacts) -> SyncReport:
+def _synced(options: Options, facts: RunFacts) -> SyncReport:
     """Syncs, and fills in the facts for the metrics on the way."""
     from siteline import Store
+    from siteline.errors import QueryError
 
     ranges = _ranges(options)
     given = {name: getattr(options, name) for name in _LIMITS}
@@ -98,6 +84,9 @@ def _synced(options: argparse.Namespace, facts: RunFacts) -> SyncReport:
             if not _exists(options.store):
                 # A wrong option must not create a store.
                 client.plan(feeds, _NothingStored(), **ranges)
+                for name in {"max_pages", "concurrency"} & limits.keys():
+                    if not limits[name]:
+                        raise QueryError(f"--{name.replace('_', '-')} 0 is less than 1.")
                 for name in {"wait", "deadline"} & limits.keys():
                     _check_duration(name, limits[name])
             with Store(options.store) as store:
@@ -109,7 +98,7 @@ def _synced(options: argparse.Namespace, facts: RunFacts) -> SyncReport:
                 facts.allowance = client.allowance
 
 
-def _planned(options: argparse.Namespace) -> Outcome:
+def _planned(options: Options) -> Outcome:
     """Returns the plan of the sync. Sends nothing and creates no store."""
     feeds, ranges = _feeds(options, RunFacts(Exit.DONE)), _ranges(options)
     exists = _exists(options.store)
@@ -123,14 +112,14 @@ def _planned(options: argparse.Namespace) -> Outcome:
     return Outcome(members, f"{plan}{note}", Exit.SPENT if plan.fits is False else Exit.DONE)
 
 
-def _feeds(options: argparse.Namespace, facts: RunFacts) -> tuple[Feed, ...]:
+def _feeds(options: Options, facts: RunFacts) -> tuple[Feed, ...]:
     file = read_feeds(options.feeds)
     facts.names = [feed.name for feed in file.feeds]
     options.profile = options.profile or file.profile
     return file.chosen(options.feed)
 
 
-def _ranges(options: argparse.Namespace) -> dict[str, Any]:
+def _ranges(options: Options) -> dict[str, Any]:
     """Returns the keywords `until` and `reread`, if they are given."""
     from siteline.errors import QueryError
 
@@ -189,9 +178,3 @@ def _judged(report: SyncReport) -> Exit:
     except SitelineError:
         return Exit.INCOMPLETE
     return Exit.DONE
-
-
-def _number(text: str) -> int:
-    if not (text.isdecimal() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
-    return int(text)

@@ -4,67 +4,45 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from siteline.cli.arguments import add_zone
+from siteline.cli.arguments import ZONE, Options, add_options
 
 if TYPE_CHECKING:
     import argparse
 
     from siteline import Table
 
-__all__ = [
-    "LEVELS",
-    "add_range",
-    "add_series",
-    "add_shape",
-    "check_shape",
-    "labels_of",
-    "levels_of",
-    "shaped",
-]
-
 LEVELS = ("site", "line", "machine", "device", "tag")
+SERIES = {
+    f"--{name} ID …": f"{'ids' if name in ('site', 'line') else 'ids or names'} of {name}s"
+    for name in LEVELS
+}
+FIND = {"--find TEXT": "only series with this text in ids or names"}
 
 _WORDS = ("machine", "device", "name", "line", "site", "none")
 _AGGREGATIONS = ("mean", "sum", "first", "last", "increase")
 
 
-def add_series(group: argparse._ActionsContainer) -> None:
-    """Adds the ids and names that select series."""
-    for name in LEVELS:
-        what = "ids" if name in ("site", "line") else "ids or names"
-        group.add_argument(
-            f"--{name}", metavar="ID", action="append", help=f"{what} of {name}s; repeatable"
-        )
-
-
-def add_range(group: argparse._ActionsContainer, *, end: str) -> None:
-    """Adds ``--start``, ``--end`` and ``--tz``."""
-    group.add_argument(
-        "--start", metavar="TIME", help="2026-11-01, 2026-11-01T06:00Z, or -7d before now"
-    )
-    group.add_argument("--end", metavar="TIME", help=f"exclusive; without it {end}")
-    add_zone(group)
+def range_options(end: str) -> dict[str, str]:
+    """Returns ``--start``, ``--end`` and ``--tz``."""
+    return {
+        "--start TIME": "2026-11-01, 2026-11-01T06:00Z, or -7d before now",
+        "--end TIME": f"exclusive; without it {end}",
+        **ZONE,
+    }
 
 
 def add_shape(made: argparse.ArgumentParser) -> None:
     """Adds the options that change the shape of the table."""
     shape = made.add_argument_group("shape")
-    shape.add_argument("--pivot", action="store_true", help="one column for each series")
-    shape.add_argument(
-        "--resample", metavar="EVERY", help="larger buckets, such as 1d: days of --tz"
-    )
-    shape.add_argument(
-        "--agg", metavar="AGG", choices=_AGGREGATIONS, help="mean, sum, first, last or increase"
-    )
-    shape.add_argument(
-        "--labels",
-        metavar="WORD",
-        choices=_WORDS,
-        help="first part of labels: machine, line, …, none",
-    )
+    resample = {"--resample EVERY": "larger buckets, such as 1d: days of --tz"}
+    add_options(shape, {"--pivot": "one column for each series", **resample})
+    help = "mean, sum, first, last or increase"
+    shape.add_argument("--agg", metavar="AGG", choices=_AGGREGATIONS, help=help)
+    help = "first part of labels: machine, line, …, none"
+    shape.add_argument("--labels", metavar="WORD", choices=_WORDS, help=help)
 
 
-def check_shape(options: argparse.Namespace) -> None:
+def check_shape(options: Options) -> None:
     """Refuses a shape that is not complete, before anything is requested."""
     from siteline.errors import QueryError
 
@@ -75,18 +53,18 @@ def check_shape(options: argparse.Namespace) -> None:
         )
 
 
-def labels_of(options: argparse.Namespace) -> Any:
+def labels_of(options: Options) -> Any:
     """Returns the keyword ``labels``; ``None`` if it is not given."""
     return False if options.labels == "none" else options.labels
 
 
-def levels_of(options: argparse.Namespace) -> dict[str, list[str]]:
+def levels_of(options: Options) -> dict[str, list[str]]:
     """Returns the given ids and names, by level."""
     given = {name: getattr(options, name) for name in LEVELS}
     return {name: ids for name, ids in given.items() if ids}
 
 
-def shaped(table: Table, options: argparse.Namespace) -> Table:
+def shaped(table: Table, options: Options) -> Table:
     """Returns the table in the shape of the options."""
     if options.resample is not None:
         table = table.resample(options.resample, options.agg)

@@ -8,8 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container
 
-__all__ = ["hint_in_shell", "in_shell"]
-
 _PROFILE = "in [NAME.shape] of a profile"
 _TEXTS = {
     r"client\.series\(\)": "siteline series",

@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 use super::address::Place;
 use super::message::{AgentFailure, HEADER, LOCAL_HOST, SECRET_HEADER, VERSION};
 use super::trust::ClientTls;
-use crate::error::{Error, Kind, Result, Secret, excerpt};
+use crate::error::{Error, Kind, Result, Secret};
 use crate::http::handshake_problem;
 use crate::lock::Mutex;
 use crate::system;
@@ -276,10 +276,4 @@ fn split(answer: &[u8]) -> Option<(u16, &[u8])> {
     let length: usize = std::str::from_utf8(length).ok()?.parse().ok()?;
     let body = answer.get(head..)?;
     (body.len() == length).then_some((response.code?, body))
-}
-
-impl std::fmt::Debug for Connection {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Connection({})", excerpt(&self.place.to_string()))
-    }
 }

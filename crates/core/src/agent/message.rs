@@ -9,7 +9,6 @@
 //!
 //! A failure is an [`AgentFailure`]. Unknown members are ignored, so either side may be newer.
 
-use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -69,7 +68,7 @@ pub(super) struct LeasedPage {
     pub(crate) service_time: Timestamp,
 }
 
-/// An access token. Its `Debug` output omits the secret.
+/// An access token. It has no `Debug`, so it cannot be logged.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct LeasedToken {
     pub(crate) token: Zeroizing<String>,
@@ -77,12 +76,6 @@ pub(crate) struct LeasedToken {
     pub(crate) expires_in: f64,
     /// Seconds since it was requested.
     pub(crate) age: f64,
-}
-
-impl fmt::Debug for LeasedToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LeasedToken(expires in {:.0} s)", self.expires_in)
-    }
 }
 
 /// The outcome of one page.

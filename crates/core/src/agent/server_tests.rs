@@ -10,6 +10,7 @@ use super::super::message::{HEADER, LOCAL_HOST, VERSION};
 use super::super::trust::ClientTls;
 use super::*;
 use crate::auth::{AccessToken, ScopeSet};
+use crate::http::test_server::TestFolder;
 use crate::http::{Ledger, LocalLedger};
 
 struct Fake {
@@ -49,23 +50,6 @@ impl Lessor for Fake {
     fn refuse(&self, _scopes: &ScopeSet, _digest: &str) {}
 }
 
-/// A temporary folder, removed on drop.
-struct Folder(std::path::PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        let folder = std::env::temp_dir().join(format!("siteline-{}", uuid::Uuid::new_v4()));
-        std::fs::create_dir(&folder).expect("a folder");
-        Self(folder)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _gone = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Starts an agent that accepts few connections and practically never times out silent peers.
 fn started(listen: Listen) -> Agent {
     let clock = Clock::frozen_at("2026-11-20T12:00:00Z".parse().expect("a time"));
@@ -92,11 +76,11 @@ fn asked(agent: &Agent, tls: ClientTls) -> Result<AgentState> {
 
 /// Starts a TLS agent with a secret. Returns the agent, the TLS settings for a client, and the
 /// port.
-fn tls_agent(folder: &Folder) -> (Agent, ClientTls, u16) {
+fn tls_agent(folder: &TestFolder) -> (Agent, ClientTls, u16) {
     let key = KeyPair::generate().expect("a key");
     let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("names");
     let certificate = params.self_signed(&key).expect("a certificate");
-    let files = ["cert.pem", "key.pem"].map(|name| folder.0.join(name));
+    let files = ["cert.pem", "key.pem"].map(|name| folder.join(name));
     for (file, text) in files.iter().zip([certificate.pem(), key.serialize_pem()]) {
         std::fs::write(file, text).expect("written");
     }
@@ -115,7 +99,7 @@ fn tls_agent(folder: &Folder) -> (Agent, ClientTls, u16) {
 
 #[test]
 fn silent_strangers_keep_no_known_client_out() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let (agent, tls, port) = tls_agent(&folder);
     let mut idle: Vec<_> =
         (0..40).map(|_| TcpStream::connect(("127.0.0.1", port)).expect("connected")).collect();
@@ -128,7 +112,7 @@ fn silent_strangers_keep_no_known_client_out() {
 
 #[test]
 fn without_the_secret_no_body_is_waited_for() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let (agent, tls, port) = tls_agent(&folder);
     let config = tls.config().expect("TLS");
     let name = rustls::pki_types::ServerName::try_from("localhost").expect("a name");
@@ -152,14 +136,14 @@ mod local {
 
     use super::*;
 
-    fn local_agent(folder: &Folder) -> (Agent, std::path::PathBuf) {
-        let path = folder.0.join("sockets").join("agent.sock");
+    fn local_agent(folder: &TestFolder) -> (Agent, std::path::PathBuf) {
+        let path = folder.join("sockets").join("agent.sock");
         (started(Listen::Unix(path.clone())), path)
     }
 
     #[test]
     fn silent_connections_keep_no_allowed_user_out() {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         let (agent, path) = local_agent(&folder);
         let _idle: Vec<_> =
             (0..40).map(|_| UnixStream::connect(&path).expect("connected")).collect();
@@ -168,7 +152,7 @@ mod local {
 
     #[test]
     fn a_long_body_is_refused_before_it_is_read() {
-        let folder = Folder::new();
+        let folder = TestFolder::new();
         let (_agent, path) = local_agent(&folder);
         let mut stream = UnixStream::connect(&path).expect("connected");
         let head = format!(

@@ -38,7 +38,6 @@ pub struct AccessToken {
 
 impl AccessToken {
     /// The value of the header `Authorization`, marked as sensitive.
-    #[must_use]
     pub(crate) fn authorization(&self) -> HeaderValue {
         self.authorization.clone()
     }
@@ -49,13 +48,11 @@ impl AccessToken {
     }
 
     /// The number of the exchange that returned it, unique in the process.
-    #[must_use]
     pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
 
     /// The time since it was requested.
-    #[must_use]
     pub(crate) fn age(&self) -> Duration {
         self.clock.monotonic().saturating_sub(self.obtained)
     }
@@ -76,7 +73,6 @@ impl AccessToken {
     }
 
     /// The SHA-256 of the token. It identifies the token without showing it.
-    #[must_use]
     pub(crate) fn digest(&self) -> String {
         URL_SAFE_NO_PAD.encode(digest(&SHA256, self.secret().as_bytes()))
     }

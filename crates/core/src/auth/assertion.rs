@@ -1,7 +1,7 @@
 //! The client assertion (§2.1): a signed JWT with a new `jti`, used once.
 //!
 //! Its header is serialised from a struct with `alg`, `kid` and an optional `typ`, so `jku`, `x5u`
-//! and `x5c` cannot be added. An [`Assertion`] can be neither copied nor printed, and the request
+//! and `x5c` cannot be added. An [`Assertion`] cannot be copied or printed, and the request
 //! that sends it consumes it: each attempt creates its own.
 
 use std::fmt;
@@ -44,10 +44,6 @@ impl Default for AssertionSettings {
 
 impl AssertionSettings {
     /// Checks the limits of the interface.
-    ///
-    /// # Errors
-    /// [`Kind::ConfigError`] for a lifetime or tolerance that is out of range or has a fraction,
-    /// and for an audience that is empty, contains control characters, or has spaces around it.
     pub(super) fn check(&self) -> Result<()> {
         let is_wrong = |audience: &&str| {
             audience.is_empty()
@@ -96,7 +92,6 @@ pub(super) struct Assertion {
 
 impl Assertion {
     /// The compact JWT, for the form field `client_assertion` only.
-    #[must_use]
     pub(crate) fn into_form_value(self) -> Zeroizing<String> {
         self.text
     }
@@ -138,10 +133,6 @@ struct Claims<'a> {
 ///
 /// Every call uses a new random `jti` (122 random bits, 32 characters), because the service accepts
 /// each value only once, even if the request fails.
-///
-/// # Errors
-/// The error of the signer; [`Kind::CredentialError`] if its signature does not match the public
-/// key.
 pub(super) async fn make(
     credential: &Credential,
     token_url: &str,

@@ -6,11 +6,25 @@ use pkcs8::der::{Reader as _, SecretDocument, SliceReader, Tag};
 use pkcs8::{EncryptedPrivateKeyInfoRef, ObjectIdentifier, PrivateKeyInfoRef, pkcs5};
 use zeroize::Zeroizing;
 
-use super::components::Components;
 use super::refusal::{not_rsa, refused};
 use super::{jwk, key_cost, pem};
 use crate::error::{Error, Result};
 use crate::files::{decode_base64, first_element, is_bare_base64, is_pem, member_tags, text_of};
+
+/// The numbers of an RSA private key, big-endian (RFC 8017, A.1.2).
+pub(super) struct Components {
+    pub(super) n: Vec<u8>,
+    pub(super) e: Vec<u8>,
+    pub(super) d: Secret,
+    pub(super) p: Secret,
+    pub(super) q: Secret,
+    pub(super) dp: Secret,
+    pub(super) dq: Secret,
+    pub(super) qi: Secret,
+}
+
+/// Bytes that are wiped when they are dropped.
+pub(super) type Secret = Zeroizing<Vec<u8>>;
 
 /// Reads a private key in any format.
 pub(super) fn read(bytes: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
@@ -40,7 +54,7 @@ pub fn is_key_text(text: &str) -> bool {
     is_pem(text) || text.contains(['\n', '\r']) || start.starts_with('{') || is_bare_base64(text)
 }
 
-/// Returns `None` if the text is neither PEM nor JSON.
+/// Returns `None` for a text in another format.
 fn read_text(text: &str, passphrase: Option<&[u8]>) -> Result<Option<Components>> {
     if is_pem(text) {
         read_der(&pem::private_key_der(text)?, passphrase).map(Some)
@@ -133,9 +147,6 @@ fn read_encrypted(der: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
 }
 
 /// Decrypts a private key and returns it as PKCS#8.
-///
-/// # Errors
-/// `CredentialError` without a passphrase, for a wrong one, and for an unsupported encryption.
 pub(super) fn decrypt(der: &[u8], passphrase: Option<&[u8]>) -> Result<SecretDocument> {
     let Some(passphrase) = passphrase else {
         return Err(refused("The private key is encrypted, and there is no passphrase.")

@@ -1,7 +1,6 @@
 //! The exchange of a proof, usually an assertion, for an access token (§4.1): one call and its
 //! attempts. Every attempt signs a new assertion, because the service accepts a `jti` only once.
 
-use std::fmt;
 use std::time::Duration;
 
 use jiff::SignedDuration;
@@ -224,10 +223,11 @@ impl Exchange<'_> {
                 hint += "\n- if the service is a siteline.Sandbox, its clock is moved or frozen: \
                          set all variables of sandbox.env(), or pass clock=sandbox.clock";
             }
-            let (ours, theirs) = self.both_clocks(skew.unwrap_or_default());
+            let ours = self.time.clock().wall();
+            let theirs = ours.checked_add(skew.unwrap_or_default()).unwrap_or(ours);
             error.into_kind(Kind::ClockSkewError).with(|context| {
                 context.message = format!(
-                    "{}; this machine's clock shows {ours}, the service's {theirs}",
+                    "{}; this machine's clock shows {ours:.0}, the service's {theirs:.0}",
                     context.message
                 );
             })
@@ -235,18 +235,6 @@ impl Exchange<'_> {
             error
         };
         error.with_hint(hint).with(|context| context.skew_seconds = seconds)
-    }
-
-    fn both_clocks(&self, skew: SignedDuration) -> (String, String) {
-        let ours = self.time.clock().wall();
-        let theirs = ours.checked_add(skew).unwrap_or(ours);
-        (format!("{ours:.0}"), format!("{theirs:.0}"))
-    }
-}
-
-impl fmt::Debug for Exchange<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Exchange({:?})", self.proof)
     }
 }
 

@@ -19,7 +19,7 @@ const LONGEST_LIFETIME: f64 = 3_600.0;
 
 /// The interface does not show whether a client certificate needs a token too.
 const PERHAPS_NO_TOKENS: &str =
-    "if the certificate alone authorizes requests, leave client_id= out of MutualTls";
+    "if the certificate is sufficient without a token, omit client_id= of MutualTls";
 
 const OTHER_SERVICE: &str = "a login page of the network or another service may have replied";
 
@@ -37,10 +37,6 @@ pub(super) struct Grant {
 }
 
 /// Reads the reply to a request at `path` for these scopes. `now` is service time.
-///
-/// # Errors
-/// `AuthenticationError`, `ScopeError`, `RequestRejected`, `RateLimited`, `ServiceUnavailable`,
-/// `TruncatedBody` or `ProtocolError`.
 pub(super) fn read(
     reply: &Reply,
     requested: &ScopeSet,

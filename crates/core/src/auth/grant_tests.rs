@@ -2,28 +2,14 @@
 
 use super::*;
 use crate::auth::test_harness::{DATA_SCOPE, Harness};
-use crate::http::test_server::{Act, token_body};
+use crate::http::test_server::{Act, reply, token_body};
 
 async fn error_of(act: Act) -> Error {
     Harness::new(vec![act]).await.token().await.expect_err("refused")
 }
 
-/// A reply with status 200 and this body.
-fn reply(body: &str) -> Reply {
-    Reply {
-        status: 200,
-        headers: reqwest::header::HeaderMap::new(),
-        body: body.to_owned().into(),
-        received: 0,
-        points: crate::http::PointCount::default(),
-        broken_body: None,
-        reading: None,
-        presented: false,
-    }
-}
-
 fn grant(body: &str) -> Result<Grant> {
-    read(&reply(body), &ScopeSet::granted(DATA_SCOPE), "/token", Timestamp::UNIX_EPOCH)
+    read(&reply(200, body), &ScopeSet::granted(DATA_SCOPE), "/token", Timestamp::UNIX_EPOCH)
 }
 
 #[tokio::test]
@@ -155,10 +141,10 @@ async fn t18_an_error_that_echoes_a_token_does_not_show_it() {
     }
 }
 
-/// An opaque token: in no text, nor eight characters of it.
+/// An opaque token. No message may contain eight consecutive characters of it.
 const SECRET: &str = "q7Zk-Xv93_bTw2Lm8RdY5cHs";
 
-/// Token replies that have the token in another place than a grant has it.
+/// Token replies with the token in an unexpected place.
 fn unexpected_forms() -> Vec<String> {
     let grant = format!(r#"{{"access_token":"{SECRET}","token_type":"Bearer","expires_in":600}}"#);
     let jwt = format!("eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.{SECRET}");

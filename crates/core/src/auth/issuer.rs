@@ -53,9 +53,6 @@ pub(crate) struct Issued {
 
 impl Issued {
     /// A token from another process, with its age and its remaining lifetime.
-    ///
-    /// # Errors
-    /// `ProtocolError` for a token that is not valid in a header.
     pub(crate) fn elsewhere(
         token: &str,
         age: Duration,

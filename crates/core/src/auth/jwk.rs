@@ -17,7 +17,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use zeroize::Zeroizing;
 
-use super::components::{Components, Secret};
+use super::encoding::{Components, Secret};
 use super::refusal::{not_rsa, refused};
 use crate::{Error, Result};
 
@@ -66,10 +66,6 @@ struct Required {
 impl PublicJwk {
     /// Reads a public JWK. Accepts padded base64url and leading zero octets. Ignores its `kid`:
     /// siteline's `kid` is the thumbprint.
-    ///
-    /// # Errors
-    /// [`crate::Kind::CredentialError`] for other JSON, another key type, a private JWK, and a key
-    /// under 2048 bits.
     pub fn parse(json: &str) -> Result<Self> {
         let members = Members::parse(json)?;
         if members.is_private() {
@@ -115,7 +111,6 @@ impl PublicJwk {
     }
 
     /// `n` and `e` in base64url without padding.
-    #[must_use]
     pub(crate) fn encoded(&self) -> [String; 2] {
         [URL_SAFE_NO_PAD.encode(&self.0.n), URL_SAFE_NO_PAD.encode(&self.0.e)]
     }
@@ -126,20 +121,16 @@ impl PublicJwk {
         &self.0.thumbprint
     }
 
-    /// The size of the modulus in bits.
     #[must_use]
     pub fn bits(&self) -> u32 {
         bits_of(&self.0.n)
     }
 
-    /// The size of a signature in bytes.
-    #[must_use]
     pub(crate) fn signature_length(&self) -> usize {
         self.0.n.len()
     }
 
     /// Whether this is an RS256 signature (RSASSA-PKCS1-v1_5 with SHA-256) of the message.
-    #[must_use]
     pub(crate) fn verify(&self, message: &[u8], signature: &[u8]) -> bool {
         RsaPublicKeyComponents { n: &self.0.n, e: &self.0.e }
             .verify(&RSA_PKCS1_2048_8192_SHA256, message, signature)
@@ -258,7 +249,7 @@ fn number(name: &str, text: Option<Text>) -> Result<Secret> {
     let mut bytes = Zeroizing::new(vec![0; text.len() + 3]);
     let length = BASE64URL.decode_slice(text.as_bytes(), &mut bytes).map_err(|_| {
         refused(format!("The member {name} of the JWK is not base64url."))
-            .with_hint("Base64url has - and _ where base64 has + and /, and no line breaks.")
+            .with_hint("Base64url has - and _ instead of + and /, and no line breaks.")
     })?;
     bytes.truncate(length);
     Ok(bytes)

@@ -16,8 +16,7 @@ use pkcs8::pkcs5::pbes2;
 use pkcs8::{LineEnding, PrivateKeyInfoRef};
 use zeroize::Zeroizing;
 
-use super::components::Components;
-use super::encoding;
+use super::encoding::{self, Components};
 use super::jwk::{PublicJwk, canonical};
 use super::key_file::{self, absolute_hint, display_path};
 use super::refusal::refused;
@@ -33,9 +32,6 @@ const ITERATIONS: u32 = 600_000;
 /// Signs with RS256: a raw RSASSA-PKCS1-v1_5 signature with SHA-256 over the given bytes.
 pub trait Signer: Send + Sync {
     /// Signs the bytes of the encoded header and claims.
-    ///
-    /// # Errors
-    /// [`Kind::CredentialError`] if it cannot sign.
     fn sign(&self, signing_input: &[u8]) -> Result<Vec<u8>>;
 }
 
@@ -45,9 +41,6 @@ pub type SignFuture = BoxFuture<'static, Result<Vec<u8>>>;
 /// An asynchronous [`Signer`]: user code that runs on an event loop.
 pub trait AsyncSigner: Send + Sync {
     /// Whether the current call can await a signature. Called before a token exchange.
-    ///
-    /// # Errors
-    /// [`Kind::ConfigError`] if it cannot.
     fn check(&self) -> Result<()>;
 
     /// Signs the bytes of the encoded header and claims.
@@ -76,9 +69,6 @@ pub struct Loaded {
 
 impl PrivateKey {
     /// Generates a key of 2048, 3072 or 4096 bits. This takes up to a few seconds.
-    ///
-    /// # Errors
-    /// [`Kind::CredentialError`] for another size.
     pub fn generate(bits: u32) -> Result<Self> {
         let size = match bits {
             2048 => KeySize::Rsa2048,
@@ -161,7 +151,6 @@ impl PrivateKey {
         Ok(Self(Arc::new(KeyMaterial { pair, public })))
     }
 
-    /// The size of the modulus in bits.
     #[must_use]
     pub fn bits(&self) -> u32 {
         self.0.public.bits()
@@ -181,9 +170,6 @@ impl PrivateKey {
 
     /// The key as PKCS#8 PEM, encrypted with PBES2 (PBKDF2 with SHA-256, AES-256-CBC) if there is a
     /// passphrase. OpenSSL and all common tools read both forms.
-    ///
-    /// # Errors
-    /// [`Kind::CredentialError`] for an empty passphrase.
     pub fn to_pkcs8_pem(&self, passphrase: Option<&[u8]>) -> Result<Zeroizing<String>> {
         if passphrase.is_some_and(<[u8]>::is_empty) {
             return Err(refused("The passphrase is empty.")
@@ -204,10 +190,6 @@ impl PrivateKey {
     /// Saves the key as PKCS#8 PEM (see [`PrivateKey::to_pkcs8_pem`]) with mode 600.
     ///
     /// With `overwrite` an existing file is replaced atomically. A full disk leaves it unchanged.
-    ///
-    /// # Errors
-    /// [`Kind::CredentialError`] with the path if the file exists without `overwrite`, or cannot be
-    /// written.
     pub fn save(&self, path: &Path, passphrase: Option<&[u8]>, overwrite: bool) -> Result<()> {
         let text = self.to_pkcs8_pem(passphrase)?;
         let written = if !overwrite && path.symlink_metadata().is_ok() {

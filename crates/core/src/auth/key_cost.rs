@@ -47,9 +47,6 @@ fn elements(bytes: &[u8]) -> Option<Vec<Element<'_>>> {
 }
 
 /// Rejects DER if any element in it requires too much work.
-///
-/// # Errors
-/// `CredentialError` that names the exceeded limit.
 pub(super) fn check(der: &[u8]) -> Result<()> {
     check_elements(&elements(der).unwrap_or_default(), 0)?;
     check_mac(der)

@@ -18,10 +18,6 @@ const LONGEST_SHOWN_PATH: usize = 400;
 
 /// Returns the bytes of a file, and its mode if others may access it (not on Windows). `what` names
 /// the file in errors: "private key", "certificate".
-///
-/// # Errors
-/// `CredentialError` with the path and without the content: for a file that is missing, a directory,
-/// unreadable or over 1 MiB.
 pub(super) fn read(what: &str, path: &Path) -> Result<(Zeroizing<Vec<u8>>, Option<u32>)> {
     match files::read_with_metadata(path, LARGEST_FILE) {
         Ok((bytes, metadata)) => Ok((bytes, open_mode(&metadata))),

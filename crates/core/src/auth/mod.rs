@@ -13,7 +13,6 @@
 mod access_token;
 mod assertion;
 mod authentication;
-mod components;
 mod encoding;
 mod exchange;
 mod grant;
@@ -77,7 +76,7 @@ pub struct Credential {
 /// The signer of a credential.
 #[derive(Clone)]
 enum Signing {
-    /// Called on a separate thread, where it may block.
+    /// Called on a separate thread, because it may block.
     Blocking(Arc<dyn Signer>),
     /// Awaited on the caller's event loop.
     Awaited(Arc<dyn AsyncSigner>),
@@ -88,10 +87,6 @@ impl Credential {
     ///
     /// `kid` is optional, because it is the thumbprint of the key. White space around the subject
     /// is removed, with a warning.
-    ///
-    /// # Errors
-    /// [`Kind::ConfigError`] for a subject that is empty or contains control characters;
-    /// [`Kind::CredentialError`] for a `kid` that is not the thumbprint.
     pub fn with_key(subject: &str, key: PrivateKey, kid: Option<&str>) -> Result<Checked<Self>> {
         let public_jwk = key.public_jwk();
         Self::new(subject, Signing::Blocking(Arc::new(key)), public_jwk, kid)
@@ -133,9 +128,6 @@ impl Credential {
     }
 
     /// The same credential with other assertion settings.
-    ///
-    /// # Errors
-    /// [`Kind::ConfigError`] for settings that the interface does not allow.
     pub fn with_assertions(self, assertion: AssertionSettings) -> Result<Self> {
         assertion.check()?;
         Ok(Self { assertion, ..self })
@@ -185,9 +177,6 @@ impl Credential {
 
     /// Signs, and verifies the signature with the public key. For a wrong signature the service
     /// would only reply `invalid_client`.
-    ///
-    /// # Errors
-    /// The error of the signer, or [`Kind::CredentialError`] if the signature does not match.
     pub async fn sign(&self, signing_input: &[u8]) -> Result<Vec<u8>> {
         let input = signing_input.to_vec();
         let signature = match &self.signing {

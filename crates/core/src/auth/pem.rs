@@ -16,7 +16,7 @@ pub(super) fn private_key_der(text: &str) -> Result<Zeroizing<Vec<u8>>> {
     };
     if keys.next().is_some() {
         return Err(refused("The PEM text contains more than one private key.")
-            .with_hint("Keep only the key whose public part was enrolled."));
+            .with_hint("Keep only the enrolled key."));
     }
     match key.label {
         "EC PRIVATE KEY" => Err(not_rsa("an EC key")),
@@ -26,9 +26,6 @@ pub(super) fn private_key_der(text: &str) -> Result<Zeroizing<Vec<u8>>> {
 }
 
 /// Decodes the base64 of a block.
-///
-/// # Errors
-/// `CredentialError` for damage, and for formats other than DER.
 pub(super) fn der(block: &Block<'_>) -> Result<Zeroizing<Vec<u8>>> {
     match block.label {
         "OPENSSH PRIVATE KEY" => Err(refused("The key is in OpenSSH's own format.").with_hint(

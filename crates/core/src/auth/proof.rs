@@ -1,6 +1,5 @@
 //! [`Proof`]: a client's proof of identity in a token request.
 
-use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -55,32 +54,18 @@ impl<'a> Proof<'a> {
         scopes: &ScopeSet,
         now: Timestamp,
     ) -> Result<Zeroizing<String>> {
-        let scopes = scopes.to_string();
-        let fields = match self {
+        let (grant, scopes) = (("grant_type", "client_credentials"), scopes.to_string());
+        let scope = ("scope", scopes.as_str());
+        Ok(match self {
             Self::Assertion { credential, token_url } => {
                 let assertion = assertion::make(credential, token_url, now).await?;
-                let assertion = assertion.into_form_value();
-                return Ok(encoded(&[
-                    ("grant_type", "client_credentials"),
-                    ("client_assertion_type", ASSERTION_TYPE),
-                    ("client_assertion", &assertion),
-                    ("scope", &scopes),
-                ]));
+                let kind = ("client_assertion_type", ASSERTION_TYPE);
+                encoded(&[grant, kind, ("client_assertion", &assertion.into_form_value()), scope])
             }
             Self::Certificate { client_id, .. } => {
-                [("grant_type", "client_credentials"), ("client_id", client_id), ("scope", &scopes)]
+                encoded(&[grant, ("client_id", client_id), scope])
             }
-        };
-        Ok(encoded(&fields))
-    }
-}
-
-impl fmt::Debug for Proof<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Assertion { credential, .. } => credential.fmt(f),
-            Self::Certificate { certificate, .. } => certificate.fmt(f),
-        }
+        })
     }
 }
 

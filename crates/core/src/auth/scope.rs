@@ -10,10 +10,6 @@ pub struct ScopeSet(Vec<String>);
 
 impl ScopeSet {
     /// The scopes to request, one per item. Duplicates are removed.
-    ///
-    /// # Errors
-    /// [`Kind::ConfigError`] if there is none, or one is empty or contains a space, quote, backslash,
-    /// control or non-ASCII character (RFC 6749 §3.3).
     pub fn new<I>(scopes: I) -> Result<Self>
     where
         I: IntoIterator,
@@ -38,7 +34,6 @@ impl ScopeSet {
 
     /// The scopes in a token reply, possibly none. Never fails, because they are only compared with
     /// the requested scopes.
-    #[must_use]
     pub(crate) fn granted(text: &str) -> Self {
         let mut set = Self::default();
         for scope in text.split_ascii_whitespace() {
@@ -68,13 +63,11 @@ impl ScopeSet {
     }
 
     /// Whether all scopes are also in `wider`.
-    #[must_use]
     pub(crate) fn is_subset_of(&self, wider: &Self) -> bool {
         self.iter().all(|scope| wider.contains(scope))
     }
 
     /// The scopes of this set that were not granted, in its order.
-    #[must_use]
     pub(crate) fn missing_from(&self, granted: &Self) -> Vec<String> {
         self.iter().filter(|scope| !granted.contains(scope)).map(str::to_owned).collect()
     }
@@ -121,7 +114,7 @@ fn check(scope: &str) -> Result<()> {
             Kind::ConfigError,
             format!("The scope {scope:?} contains {bad:?}, which RFC 6749 §3.3 does not allow."),
         )
-        .with_hint("Check for a quote or line break where the scopes are set.")),
+        .with_hint("Check the scopes for a quote or line break.")),
     }
 }
 

@@ -81,7 +81,7 @@ pub(crate) fn warnings() -> Vec<String> {
 }
 
 impl Harness {
-    /// A harness whose server answers token requests with these replies and then with valid tokens.
+    /// The server sends these replies to token requests, and then valid tokens.
     pub(crate) async fn new(tokens: Vec<Act>) -> Self {
         let server = TestServer::scripted(tokens, Vec::new()).await;
         let (clock, credential, base) = (noon(), credential(), server.base_url());

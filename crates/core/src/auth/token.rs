@@ -40,7 +40,6 @@ pub(crate) struct TokenKey {
     pub token_url: String,
     /// The `aud` of the assertions.
     pub audience: String,
-    /// The subject of the credential or certificate.
     pub subject: String,
     /// The thumbprint of the key, or of the certificate to which the tokens are bound.
     pub kid: String,
@@ -91,7 +90,6 @@ enum TokenStatus {
 impl TokenSource {
     /// The source for this key in this process. A second client with the same credential uses the
     /// token of the first. Only clients with the same clock share a source.
-    #[must_use]
     pub(crate) fn shared(key: TokenKey, clock: &Clock) -> Arc<Self> {
         let mut registry = REGISTRY.lock();
         if let Some(known) = registry.iter().find(|s| s.key == key && s.clock.is_same(clock)) {
@@ -158,7 +156,7 @@ impl TokenSource {
         }
     }
 
-    /// Drops the cached token if it is the refused one. Of many requests that fail with one token,
+    /// Drops the cached token if it is the refused one. If many requests fail with one token,
     /// the first drops it, and the others find its successor.
     pub(crate) fn invalidate(&self, refused: &AccessToken) {
         let mut state = self.state.lock();
@@ -338,7 +336,6 @@ impl TokenSource {
         state.last_error.clone().filter(|_| state.failed_flights > seen)
     }
 
-    /// The flight lock of this process.
     fn flight(&self) -> Arc<tokio::sync::Mutex<()>> {
         Arc::clone(self.state.lock().flight.get_or_init(Arc::default))
     }

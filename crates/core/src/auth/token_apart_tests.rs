@@ -1,4 +1,4 @@
-//! Tokens of different credentials, and of one that expires by either clock.
+//! Tokens of different credentials, and their expiry by either clock.
 
 #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
 
@@ -55,7 +55,7 @@ async fn t30_only_a_token_of_the_same_subject_audience_and_scopes_is_taken_over(
         let expected = (part == "key").then_some(token.generation());
         assert_eq!(adopted, expected, "{part}");
     }
-    // A clock of another kind would judge its end by another time.
+    // Another clock would compute another end.
     let elsewhere = Clock::frozen_at(harness.clock.wall());
     let source = TokenSource::new(harness.source.key.clone(), elsewhere);
     source.adopt(&harness.source);
@@ -137,8 +137,7 @@ async fn t24_the_lifetime_of_a_token_begins_with_its_request() {
     assert_eq!(left, Some(500 * SECOND));
 }
 
-/// Uses the token to its end and checks that this sends nothing, waits for nothing and warns of
-/// nothing.
+/// Uses the token to its end and checks that this causes no request, wait or warning.
 async fn uses_it_up(harness: &Harness, old: &AccessToken) {
     warnings();
     let sent = harness.server.requests().len();
@@ -249,7 +248,7 @@ async fn t31_the_starts_of_many_processes_are_spread_and_those_of_a_few_are_not(
     let ledger = LocalLedger::open(&path, integration, terms).expect("a ledger");
     let mut harness = Harness::new(vec![]).await;
     harness.ledger = Arc::new(ledger);
-    // Each on a clock of its own, which stands at the same time: they begin together.
+    // Each has its own clock with the same time, so they start together.
     let mut waits = Vec::new();
     for _ in 0..32 {
         let clock = noon();

@@ -1,4 +1,4 @@
-//! Whose token is kept for how long, and who waits for the next one.
+//! How long tokens are cached, and which callers wait for the next one.
 
 #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
 
@@ -36,7 +36,7 @@ async fn t29_the_token_of_a_dropped_client_waits_for_the_next_one_while_it_is_va
     // A client that has not asked for a token yet keeps its source.
     let idle = TokenSource::shared(other("idle"), &harness.clock);
     let token = harness.token().await.expect("a token");
-    // From now on the registry alone holds its source.
+    // From now on only the registry holds its source.
     harness.source = Arc::clone(&idle);
     drop(TokenSource::shared(other("first"), &harness.clock));
     assert!(Arc::ptr_eq(&idle, &TokenSource::shared(other("idle"), &harness.clock)));
@@ -94,6 +94,7 @@ async fn t21_a_failure_is_remembered_up_to_the_second_at_which_it_is_forgotten()
     harness.clock.advance(59 * SECOND);
     let error = harness.token().await.expect_err("remembered");
     assert!(error.to_string().contains("no token is requested in the next 1 s"), "{error}");
+    assert_eq!(harness.server.requests().len(), 1);
     harness.clock.advance(SECOND);
     harness.token().await.expect("a token");
 }

@@ -7,6 +7,7 @@
 //! whether the task or the caller drives the call at that point.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -90,10 +91,12 @@ impl PageCall {
         match &first {
             Ok(_) => sizes.accepted(),
             Err(error) if self.size.get().is_none() && sizes.may_blame(error) => {
-                let again = self.send(&self.wire, None, &edge, None).await;
-                if again.is_ok() {
-                    sizes.refused(self.client.now());
-                    return again;
+                match self.send(&self.wire, None, &edge, None).await {
+                    Ok(page) => {
+                        sizes.refused(self.client.now());
+                        return Ok(page);
+                    }
+                    Err(again) => return first.map_err(|first| repeated(first, &again)),
                 }
             }
             Err(_) => {}
@@ -163,6 +166,24 @@ impl PageCall {
         };
         Box::pin(async move { task.await.unwrap_or_else(|| (Err(lost()), client.now())) })
     }
+}
+
+/// The error of a request, with the attempts of its repetition without the page size.
+fn repeated(first: Error, again: &Error) -> Error {
+    let again = again.context();
+    if again.status.is_none() {
+        return first;
+    }
+    first.with(|context| {
+        if let Some(last) = context.attempts.last_mut() {
+            last.wait = Some(Duration::ZERO);
+        }
+        context.attempts.extend(again.attempts.iter().cloned());
+        context.elapsed = context.elapsed.zip(again.elapsed).map(|(first, again)| first + again);
+        let count = context.attempts.len();
+        context.message +=
+            &format!(". Without pageSize it was refused too, so {count} requests were made");
+    })
 }
 
 fn lost() -> Error {

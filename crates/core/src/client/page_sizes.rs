@@ -48,7 +48,8 @@ enum Known {
 
 impl PageSizes {
     pub(super) fn new(settings: &ClientSettings) -> Self {
-        let file = settings.ledger_file.as_ref().map(|ledger| files::beside(ledger, ".page-size"));
+        let ledger = settings.ledger_file.as_ref().or(settings.unused_ledger_file.as_ref());
+        let file = ledger.map(|ledger| files::beside(ledger, ".page-size"));
         Self {
             automatic: settings.page_size,
             file,
@@ -109,9 +110,10 @@ impl PageSizes {
         }
     }
 
-    /// When the service refused this size, as the file says.
+    /// When the service refused this size, as the file says. Opening a pipe or a device could wait.
     fn read(&self) -> Option<Timestamp> {
-        let bytes = files::read_whole(self.file.as_ref()?, LONGEST).ok()?;
+        let file = self.file.as_ref().filter(|file| file.is_file())?;
+        let bytes = files::read_whole(file, LONGEST).ok()?;
         let text = std::str::from_utf8(&bytes).ok()?;
         let second =
             text.strip_prefix(&format!("refused {} ", self.automatic?))?.strip_suffix('\n');
@@ -119,14 +121,16 @@ impl PageSizes {
     }
 }
 
-/// Writes the file whole. Of several processes the last one wins.
+/// Writes the file whole. If several processes write it, the last one wins.
 fn write(path: &Path, text: &str) -> io::Result<()> {
+    files::create_folder(files::folder_of(path))?;
     let other = files::unused(path, "new");
     let mut file = files::create(&other, MODE, Owner::read(files::folder_of(path))?)?;
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
     drop(file);
-    if written.is_err() {
+    let put = written.and_then(|()| files::put(&other, path, true));
+    if put.is_err() {
         let _gone = std::fs::remove_file(&other);
     }
-    written.and_then(|()| files::put(&other, path, true))
+    put
 }

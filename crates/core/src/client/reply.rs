@@ -249,19 +249,7 @@ pub(super) fn json_object(reply: &Reply) -> Result<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn reply(status: u16, body: &str) -> Reply {
-        Reply {
-            status,
-            headers: HeaderMap::new(),
-            body: body.to_owned().into(),
-            received: 0,
-            points: crate::http::PointCount::default(),
-            broken_body: None,
-            reading: None,
-            presented: false,
-        }
-    }
+    use crate::http::test_server::reply;
 
     const REQUEST: RequestParts<'static> = RequestParts {
         path: "/data",

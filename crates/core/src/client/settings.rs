@@ -54,6 +54,8 @@ pub struct ClientSettings {
     pub sends_once: bool,
     /// The file of the ledger, if requests are counted in one.
     pub ledger_file: Option<PathBuf>,
+    /// The ledger that a client of an agent would have: a refused page size is remembered next to it.
+    pub unused_ledger_file: Option<PathBuf>,
     /// The page size of reads that set none; `None` sends none.
     pub page_size: Option<u32>,
     /// Starts background tasks; by default on tokio's current runtime.
@@ -79,6 +81,7 @@ impl ClientSettings {
             token_retry: Policy::token(),
             sends_once: false,
             ledger_file: None,
+            unused_ledger_file: None,
             page_size: None,
             spawner: Arc::new(|work| Some(tokio::spawn(work).abort_handle())),
         }
@@ -100,7 +103,7 @@ impl ClientSettings {
     ) -> Result<Option<PathBuf>> {
         let (integration, terms) = (self.integration(), self.terms());
         let Some(path) = named else {
-            if !self.base_url.is_loopback() && !self.clock.is_manual() {
+            if self.uses_files() {
                 let path = default(&integration.file_name());
                 let ledger = if self.sends_once {
                     LocalLedger::unopened_default(path.as_deref(), integration, terms)
@@ -127,6 +130,17 @@ impl ClientSettings {
         self.ledger = Some(Arc::new(ledger));
         self.ledger_file.clone_from(&path);
         Ok(path)
+    }
+
+    /// Remembers page sizes that the service refuses next to the default ledger, without using that.
+    pub fn leave_ledger(&mut self, default: impl FnOnce(&str) -> Option<PathBuf>) {
+        if self.uses_files() {
+            self.unused_ledger_file = default(&self.integration().file_name());
+        }
+    }
+
+    fn uses_files(&self) -> bool {
+        !self.base_url.is_loopback() && !self.clock.is_manual()
     }
 
     /// Uses the clock of a sandbox. `sandbox` is its address and the file of its clock, separated

@@ -297,6 +297,7 @@ impl Chain {
             let named = self.settings.named.as_deref();
             Some(decoded.points.kept(|series| selection.keeps(series, named))?)
         };
+        decoded.report.page_size = self.size.clone();
         let sequence = self.sequence;
         self.sequence += 1;
         self.pages += 1;

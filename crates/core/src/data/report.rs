@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::sent_size::SentSize;
 use super::shape::TimestampForm;
 use crate::error::escaped;
 
@@ -51,11 +52,17 @@ pub struct PageReport {
     pub cursors_missing: u64,
     /// Ignored members, such as `meta`, `series[].unit`, `points[].quality`.
     pub unknown_members: BTreeSet<String>,
+    /// The page size that was sent.
+    #[serde(skip)]
+    pub page_size: SentSize,
 }
 
 impl PageReport {
     pub fn merge(&mut self, other: &Self) {
         self.series = self.series.max(other.series);
+        if let Some(size) = other.page_size.get() {
+            self.page_size.set(size);
+        }
         for (mine, theirs) in self.counts().into_iter().zip(other.clone().counts()) {
             *mine += *theirs;
         }

@@ -41,7 +41,6 @@ pub fn excerpt(text: &str) -> String {
 }
 
 /// Does the same as [`excerpt`], with another limit.
-#[must_use]
 pub(crate) fn excerpt_of(text: &str, characters: usize) -> String {
     let mut safe = String::with_capacity(text.len().min(characters));
     // Reads twice the length, so that a token that crosses the limit is still recognised.
@@ -137,7 +136,6 @@ impl<'a> Secret<'a> {
 }
 
 /// Makes foreign text safe to show and removes the secrets. Returns `None` if no text remains.
-#[must_use]
 pub(crate) fn displayable(text: &str, secrets: &[Secret<'_>]) -> Option<String> {
     let text = text.trim();
     let head = beginning(text, EXCERPT_CHARACTERS * 2);
@@ -153,7 +151,6 @@ pub(crate) fn displayable(text: &str, secrets: &[Secret<'_>]) -> Option<String> 
 
 /// Removes the secrets. Also removes long enough parts of them, because a reply may contain a shortened
 /// secret. The text is read once per length of a part, regardless of the number of secrets.
-#[must_use]
 pub(crate) fn redacted(text: &str, secrets: &[Secret<'_>]) -> String {
     let secrets = secrets.iter().filter(|secret| secret.text.len() >= SHORTEST_SECRET);
     let forms: Vec<(usize, HashSet<String>)> =
@@ -205,7 +202,6 @@ fn without_marked(text: &str, marks: &[u8]) -> String {
 /// Removes words that may be opaque tokens: long words with digits or in mixed case. Used for replies that
 /// may contain a token anywhere. A word stays if it is part of one of the `allowed` texts, which are from
 /// the request.
-#[must_use]
 pub(crate) fn less_opaque(text: &str, allowed: &[&str]) -> String {
     let is_sign = |c: char| c.is_ascii_alphanumeric() || "-_~+=%".contains(c);
     let is_opaque =
@@ -240,7 +236,6 @@ fn may_be_token(word: &str) -> bool {
 
 /// Returns the messages in a JSON error: its text, or the members named in [`DESCRIPTIONS`]. Other values
 /// are left out, because they may contain secrets.
-#[must_use]
 pub(crate) fn descriptions(error: &Value) -> Vec<&str> {
     match error {
         Value::String(text) => vec![text],

@@ -61,7 +61,6 @@ impl BaseUrl {
     }
 
     /// The address of the token endpoint, which is the default `aud` of assertions.
-    #[must_use]
     pub(crate) fn token_url(&self) -> String {
         format!("{}{TOKEN_PATH}", self.text)
     }
@@ -75,8 +74,7 @@ impl BaseUrl {
         url
     }
 
-    /// Whether the host is loopback, where plain HTTP is allowed by default.
-    #[must_use]
+    /// Whether the host is loopback. Plain HTTP is allowed there by default.
     pub(crate) fn is_loopback(&self) -> bool {
         match self.url.host() {
             Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -90,14 +88,12 @@ impl BaseUrl {
     }
 
     /// The host, if it is loopback and a name: `localhost`, or one that ends with `.localhost`.
-    #[must_use]
     pub(crate) fn loopback_name(&self) -> Option<&str> {
         self.url.host_str().filter(|_| self.is_loopback() && !self.is_loopback_address())
     }
 
     /// The addresses of a loopback name, independent of any resolver. Requests to such a name count
     /// as local, and need no TLS.
-    #[must_use]
     pub(crate) fn loopback_addresses(&self) -> Option<[SocketAddr; 2]> {
         let port = self.url.port_or_known_default().unwrap_or_default();
         let addresses: [IpAddr; 2] = [Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
@@ -105,25 +101,20 @@ impl BaseUrl {
     }
 
     /// Whether the host is a loopback address, not a name.
-    #[must_use]
     pub(crate) fn is_loopback_address(&self) -> bool {
         self.is_loopback() && !matches!(self.url.host(), Some(Host::Domain(_)))
     }
 
-    /// Whether the scheme is `http`.
-    #[must_use]
     pub(crate) fn is_plain(&self) -> bool {
         self.url.scheme() == "http"
     }
 
     /// The host and port, for error messages.
-    #[must_use]
     pub(crate) fn host_and_port(&self) -> String {
         let port = self.url.port_or_known_default().unwrap_or_default();
         format!("{}:{port}", self.host())
     }
 
-    /// The host, for error messages.
     #[must_use]
     pub fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default()

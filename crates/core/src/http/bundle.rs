@@ -38,9 +38,6 @@ const NOTHING: UnusableBundle = unusable("contains no certificate", FORMS);
 const DAMAGED: UnusableBundle = unusable("contains a certificate that cannot be read", COPY_AGAIN);
 
 /// Returns all certificates, at least one.
-///
-/// # Errors
-/// The reason, if the bytes contain no certificate or any certificate cannot be read.
 pub(super) fn read(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableBundle> {
     let found = found_in(bytes)?;
     let mut store = RootCertStore::empty();

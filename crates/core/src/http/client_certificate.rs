@@ -16,19 +16,16 @@ pub(crate) struct ClientCertificate {
 
 impl ClientCertificate {
     /// `thumbprint` identifies the certificate: its SHA-256 in base64url (RFC 8705 §3.1).
-    #[must_use]
     pub(crate) fn new(key: CertifiedKey, thumbprint: String) -> Self {
         Self { key: Arc::new(key), thumbprint }
     }
 
-    #[must_use]
     pub(crate) fn thumbprint(&self) -> &str {
         &self.thumbprint
     }
 
     /// Whether both present the same chain. The same certificate may have a chain that was
     /// completed later.
-    #[must_use]
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.key.cert == other.key.cert
     }

@@ -23,19 +23,13 @@ const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 #[derive(Clone)]
 pub(super) struct Connections {
     pub(super) http: reqwest::Client,
-    /// The proxy in use.
     pub(super) proxy: Option<Arc<Tunnel>>,
     pub(super) presenter: Presenter,
-    /// The settings of its handshakes.
     pub(super) tls: Arc<ClientConfig>,
 }
 
 impl Connections {
     /// Loads the trusted certificates without opening a connection.
-    ///
-    /// # Errors
-    /// `TlsError` without any certificate to trust; `ProxyError` and `ConfigError` for invalid
-    /// settings.
     pub(super) fn new(
         base: &BaseUrl,
         settings: &TransportSettings,

@@ -195,7 +195,6 @@ pub(super) fn unreached(address: &str, error: &io::Error) -> Error {
     unconnected(address, &why_unreached(error)).advised_by(error)
 }
 
-/// The reason alone, in a few words.
 pub(super) fn why_unreached(error: &io::Error) -> String {
     why(&causes(error))
 }
@@ -436,7 +435,7 @@ fn plain_name(presented: &str) -> &str {
     inner.map_or(presented, |name| name.trim_matches('"'))
 }
 
-/// The error of a request whose URL is too long for the HTTP library.
+/// The error of a URL that is too long for the HTTP library.
 pub(super) fn too_long_url(url: &Url) -> Error {
     let (path, length) = (url.path(), url.as_str().len());
     let message = format!("GET {path} was not sent: its URL would have {length} bytes");

@@ -1,4 +1,4 @@
-//! What an error says: how a connection ended, what a handshake or a certificate lacks.
+//! Error messages for lost connections, failed handshakes and faulty certificates.
 
 use rustls::Error as Tls;
 use rustls::pki_types::ServerName;
@@ -21,14 +21,14 @@ fn h1_h5_an_error_says_how_its_connection_ended() {
     ] {
         let error = io::Error::from(kind);
         assert_eq!(how(&causes(&error)), expected);
-        // Also below an error of the library that says less.
+        // The same below a less specific error of the library.
         let error = io::Error::other(io::Error::from(kind));
         assert_eq!(how(&causes(&error)), expected);
     }
 }
 
-/// The error for a handshake that failed like this.
-fn told(error: &Tls) -> String {
+/// The message for this handshake error.
+fn message(error: &Tls) -> String {
     from_tls(error, "customer.example.com:443").context().message.clone()
 }
 
@@ -39,7 +39,7 @@ fn h27_any_other_alert_is_a_refusal_and_any_other_failure_is_told_as_such() {
         (Tls::AlertReceived(AlertDescription::UnrecognisedName), "it refused the handshake"),
         (Tls::DecryptError, "the handshake failed"),
     ] {
-        let text = told(&error);
+        let text = message(&error);
         assert_eq!(text, format!("no trusted connection to customer.example.com:443: {expected}"));
     }
 }
@@ -94,7 +94,7 @@ fn h20_a_certificate_for_another_name_is_told_with_its_first_names() {
             expected: ServerName::try_from("customer.example.com").expect("a name"),
             presented: names.into_iter().map(str::to_owned).collect(),
         };
-        let text = told(&Tls::InvalidCertificate(problem));
+        let text = message(&Tls::InvalidCertificate(problem));
         assert!(text.ends_with(&format!("for another host name{expected}")), "{text}");
     }
 }

@@ -270,15 +270,12 @@ mod tests {
     use proptest::sample::Index;
 
     use super::*;
+    use crate::http::test_server::gzip;
 
     fn gzip_at(level: u32, text: &[u8]) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::new(level));
         encoder.write_all(text).expect("into memory");
         encoder.finish().expect("into memory")
-    }
-
-    fn gzip(text: &[u8]) -> Vec<u8> {
-        gzip_at(6, text)
     }
 
     fn inflated_at_once(body: &[u8], cap: usize) -> Option<Vec<u8>> {
@@ -360,7 +357,7 @@ mod tests {
         assert!(inflater.finish().expect("gzip") == noise);
     }
 
-    fn noise(length: usize) -> Vec<u8> {
+    pub(super) fn noise(length: usize) -> Vec<u8> {
         let mut random = fastrand::Rng::with_seed(5);
         std::iter::repeat_with(|| random.u8(..)).take(length).collect()
     }

@@ -1,28 +1,14 @@
-//! Bodies at the cap and in pieces, and the memory that they take.
+//! Bodies at the cap, bodies in chunks, and their memory.
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
-
+use super::tests::noise;
 use super::*;
-
-fn gzip(text: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(text).expect("into memory");
-    encoder.finish().expect("into memory")
-}
-
-fn noise(length: usize) -> Vec<u8> {
-    let mut random = fastrand::Rng::with_seed(5);
-    std::iter::repeat_with(|| random.u8(..)).take(length).collect()
-}
+use crate::http::test_server::gzip;
 
 #[test]
 fn h14_the_cap_holds_for_what_arrives_as_for_what_it_inflates_to() {
-    // Members that inflate to nothing: without end they would never reach a cap of what is
-    // inflated.
+    // Empty members never reach the cap on decompressed bytes.
     let empty = gzip(b"");
     let cap = 50 * empty.len();
     for (members, fits) in [(49, true), (50, true), (51, false)] {
@@ -86,7 +72,7 @@ fn a_buffer_grows_in_a_few_steps_to_any_length() {
     assert!(capacities.len() <= 6, "a million bytes: {capacities:?}");
 }
 
-/// Each member takes a window of memory: 2 MB of empty ones took 100,000.
+/// Each member allocates a window: 2 MB of empty members allocated 100,000 of them.
 #[test]
 fn a_body_of_many_empty_members_is_refused() {
     let inflate = |members: usize| {

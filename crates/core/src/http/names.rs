@@ -7,7 +7,6 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use crate::system::{exhausted_files, on_thread};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// The resolver of all connections.
 #[derive(Debug)]
 pub(super) struct Names;
 

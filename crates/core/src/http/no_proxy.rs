@@ -4,7 +4,6 @@
 use std::net::IpAddr;
 
 /// Returns whether a list contains this host and port.
-#[must_use]
 pub(super) fn names(list: &str, host: &str, port: u16) -> bool {
     let host = host.trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase();
     list.split(|c: char| c == ',' || c.is_whitespace())

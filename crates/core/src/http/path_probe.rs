@@ -38,7 +38,6 @@ const LONGEST_HEAD: usize = 16 * 1024;
 trait ProbeStream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> ProbeStream for T {}
 
-/// A step of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProbeStep {
@@ -53,7 +52,6 @@ pub enum ProbeStep {
 pub struct ServicePath {
     /// The address of the proxy, without its password.
     pub proxy: Option<String>,
-    /// The host and port of the service.
     pub service: String,
     /// The addresses of the service, or of the proxy.
     pub addresses: Vec<IpAddr>,
@@ -62,11 +60,9 @@ pub struct ServicePath {
     /// The source of the trusted certificates; `None` without TLS.
     pub trust: Option<String>,
     pub tls: Option<Handshake>,
-    /// The step that failed.
     pub failed: Option<ProbeStep>,
 }
 
-/// A verified handshake.
 #[derive(Debug, Serialize)]
 pub struct Handshake {
     /// `TLS 1.2` or `TLS 1.3`.
@@ -78,9 +74,6 @@ pub struct Handshake {
 }
 
 /// The proxy and the trusted certificates of the client. Opens no connection.
-///
-/// # Errors
-/// `ConfigError` if the setting or the variable is not the address of a proxy.
 pub(crate) fn planned(transport: &Transport) -> Result<ServicePath> {
     let (base, settings) = (transport.base_url(), transport.settings());
     Ok(ServicePath {

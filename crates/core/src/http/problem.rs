@@ -48,7 +48,6 @@ pub(crate) struct Problem {
 
 impl Problem {
     /// Reads a body and redacts the `secrets` that the service echoes.
-    #[must_use]
     pub(crate) fn read(body: &[u8], secrets: &[Secret<'_>]) -> Self {
         let json = (body.len() <= LONGEST_JSON)
             .then(|| serde_json::from_slice::<Value>(without_mark(body)).ok())
@@ -70,7 +69,6 @@ impl Problem {
 
     /// Reads the OAuth error members of a token reply. Every other member may contain a token, and
     /// the texts may repeat one. `allowed` are texts of the request.
-    #[must_use]
     pub(crate) fn of_token_reply(members: &Map<String, Value>, allowed: &[&str]) -> Self {
         let mut others = Vec::new();
         for (_, value) in members.iter().filter(|(name, _)| !OF_OAUTH.contains(&name.as_str())) {
@@ -89,7 +87,6 @@ impl Problem {
     }
 
     /// An error with this content and the details of the reply's headers.
-    #[must_use]
     pub(crate) fn error(&self, kind: Kind, message: &str, reply: &Reply, now: Timestamp) -> Error {
         let code = self.code.as_ref().map_or_else(String::new, |code| format!(", {code}"));
         let detail = match &self.detail {
@@ -112,7 +109,6 @@ impl Problem {
     }
 
     /// The error for a status with the same meaning at every endpoint.
-    #[must_use]
     pub(crate) fn by_status(&self, what: &str, reply: &Reply, now: Timestamp) -> Error {
         if is_certificate_page(reply) {
             let title = certificate_refusal::title(&reply.body);
@@ -143,7 +139,6 @@ impl Problem {
     }
 
     /// The error for a reply that refuses the client certificate or the lack of one.
-    #[must_use]
     pub(crate) fn certificate_refused(&self, what: &str, reply: &Reply, now: Timestamp) -> Error {
         let message = if reply.presented {
             format!("the service refused the client certificate for {what}")
@@ -160,7 +155,7 @@ const OF_OAUTH: [&str; 5] = ["error", "error_description", "error_uri", "token_t
 /// Minimum length of a text in another member to be treated as a token.
 const SHORTEST_OTHER: usize = 8;
 
-/// The members that describe the problem, except those of a nested `error`.
+/// The members that describe the problem, without a nested `error`.
 fn members_of(members: &Map<String, Value>) -> Vec<&str> {
     ["title", "detail", "error_description", "message"]
         .iter()
@@ -197,7 +192,6 @@ fn described_body(reply: &Reply) -> String {
 }
 
 /// The media type of a reply if it is a usual one.
-#[must_use]
 pub(crate) fn media_type(headers: &HeaderMap) -> &'static str {
     let Some(given) = headers.get(CONTENT_TYPE) else { return "without a Content-Type" };
     let given = given.to_str().unwrap_or_default();
@@ -211,13 +205,11 @@ fn speaks_of_https(body: &[u8]) -> bool {
 }
 
 /// Whether a reply is a terminator's page that refuses the client certificate.
-#[must_use]
 pub(crate) fn is_certificate_page(reply: &Reply) -> bool {
     certificate_refusal::is_page(reply.status, &reply.body)
 }
 
 /// Removes the byte order mark that some servers put before JSON.
-#[must_use]
 pub(crate) fn without_mark(body: &[u8]) -> &[u8] {
     body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)
 }
@@ -225,6 +217,7 @@ pub(crate) fn without_mark(body: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::test_server::reply;
 
     fn problem(code: Option<&str>, detail: Option<&str>) -> Problem {
         Problem { code: code.map(str::to_owned), detail: detail.map(str::to_owned) }
@@ -260,21 +253,8 @@ mod tests {
         }
     }
 
-    fn reply(status: u16, body: &'static str) -> Reply {
-        Reply {
-            status,
-            headers: reqwest::header::HeaderMap::new(),
-            body: body.into(),
-            received: 0,
-            points: crate::http::PointCount::default(),
-            broken_body: None,
-            reading: None,
-            presented: false,
-        }
-    }
-
     /// The error for a reply with this status and body.
-    fn by_status(status: u16, body: &'static str) -> Error {
+    fn by_status(status: u16, body: &str) -> Error {
         let problem = Problem::read(body.as_bytes(), &[]);
         problem.by_status("a page", &reply(status, body), Timestamp::UNIX_EPOCH)
     }

@@ -36,9 +36,6 @@ pub(super) fn check(proxy: &str) -> Result<()> {
 }
 
 /// The proxy for this service, from the setting or the environment.
-///
-/// # Errors
-/// `ConfigError` with the name of the setting or variable if it is not the address of a proxy.
 pub(super) fn for_service(base: &BaseUrl, setting: Option<&str>) -> Result<Option<Tunnel>> {
     let chosen = chosen(base, setting, &|name| std::env::var_os(name));
     chosen.map_err(|error| error.with(|context| context.unsent = true))
@@ -230,7 +227,6 @@ fn read(name: &str, written: &str) -> Result<Tunnel> {
 }
 
 /// Whether a proxy's address contains a user or a password.
-#[must_use]
 pub(crate) fn has_password(proxy: &str) -> bool {
     read("proxy", proxy).map_or(proxy.contains('@'), |tunnel| tunnel.has_user())
 }

@@ -9,14 +9,14 @@ fn service(address: &str) -> BaseUrl {
 }
 
 /// Returns the proxy that these environment variables select.
-fn of(address: &str, pairs: &[(&str, &str)]) -> Result<Option<Tunnel>> {
+fn selected(address: &str, pairs: &[(&str, &str)]) -> Result<Option<Tunnel>> {
     let set: HashMap<&str, &str> = pairs.iter().copied().collect();
     let lookup = |name: &str| set.get(name).map(OsString::from);
     chosen(&service(address), None, &lookup)
 }
 
 fn of_https(value: &str) -> Result<Option<Tunnel>> {
-    of("https://customer.example.com", &[("HTTPS_PROXY", value)])
+    selected("https://customer.example.com", &[("HTTPS_PROXY", value)])
 }
 
 /// Returns the decoded user and password of the request header.
@@ -44,21 +44,9 @@ fn h24_a_proxy_is_named_without_its_password() {
 }
 
 #[test]
-fn h24_an_invalid_proxy_is_refused_and_its_text_not_shown() {
-    for proxy in [
-        "",
-        " ",
-        "http://user:hunter2@:::",
-        "ftp://hunter2",
-        "socks4://u:hunter2@h.example:1",
-        "http://user:hunter2@h.example\\path:1",
-        // Ports above 65535 do not exist.
-        "http://user:hunter2@h.example:99999",
-        "h.example:99999",
-    ] {
-        let error = check(proxy).expect_err(proxy);
-        assert_eq!(error.kind(), Kind::ConfigError, "{proxy}");
-        assert!(!error.to_string().contains(SECRET), "{error}");
+fn an_empty_proxy_setting_is_refused() {
+    for proxy in ["", " "] {
+        assert_eq!(check(proxy).expect_err(proxy).kind(), Kind::ConfigError);
     }
     assert!(check("http://proxy.example.com:3128").is_ok());
 }
@@ -128,7 +116,7 @@ fn a_variable_is_read_whole() {
 }
 
 #[test]
-fn a_variable_that_cannot_be_read_is_named() {
+fn h24_an_invalid_proxy_is_named_without_its_text() {
     for value in [
         "http:/p.example:3128",
         "htp://p.example:3128",
@@ -150,6 +138,12 @@ fn a_variable_that_cannot_be_read_is_named() {
         "socks://user:hunter2@p.example:1080",
         "file:///hunter2",
         "http://http://user:hunter2@p.example",
+        "http://user:hunter2@:::",
+        "ftp://hunter2",
+        "socks4://u:hunter2@h.example:1",
+        "http://user:hunter2@h.example\\path:1",
+        "http://user:hunter2@h.example:99999",
+        "h.example:99999",
     ] {
         for error in [of_https(value), for_service(&service("https://h.example"), Some(value))] {
             let error = error.err().unwrap_or_else(|| panic!("{value:?} was accepted"));
@@ -189,7 +183,7 @@ fn the_variable_is_the_one_that_curl_reads() {
         (https, &[("ALL_PROXY", "htp://x"), ("NO_PROXY", "customer.example.com:443")], None),
         ("https://[fd00::5]", &[("ALL_PROXY", "x.example"), ("NO_PROXY", "[fd00::5]")], None),
     ] {
-        let tunnel = of(address, pairs).expect("an address");
+        let tunnel = selected(address, pairs).expect("an address");
         let found = tunnel.map(|tunnel| tunnel.address);
         assert_eq!(found.as_deref(), expected, "{address} {pairs:?}");
     }

@@ -29,7 +29,6 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The policy for data and discovery requests.
     #[must_use]
     pub fn data() -> Self {
         Self {
@@ -43,7 +42,6 @@ impl Policy {
         }
     }
 
-    /// The policy for token requests.
     #[must_use]
     pub fn token() -> Self {
         Self {
@@ -64,12 +62,11 @@ impl Policy {
 }
 
 /// The time by which a call must end. It is measured on the caller's clock and on the machine's,
-/// because a test's clock may stand still.
+/// because a test's clock may be frozen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Deadline(Option<(Duration, Duration)>);
 
 impl Deadline {
-    /// No deadline.
     pub const NEVER: Self = Self(None);
 
     /// The deadline at `limit` from now.
@@ -152,8 +149,6 @@ struct Level {
 }
 
 impl RetryQuota {
-    /// A full quota.
-    #[must_use]
     pub(crate) fn new() -> Self {
         Self(Mutex::new(Level { tokens: QUOTA, at: Duration::ZERO }))
     }
@@ -204,7 +199,6 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    #[must_use]
     pub(crate) fn begin(
         clock: &'a Clock,
         policy: &'a Policy,
@@ -231,9 +225,6 @@ impl<'a> Call<'a> {
     }
 
     /// Runs one attempt within the limits of the attempt, the call and the caller.
-    ///
-    /// # Errors
-    /// `DeadlineExceeded`, `TransportTimeout`, or the error of the attempt.
     pub async fn attempt<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
         let call_left = self.policy.call_limit.saturating_sub(self.counted());
         let attempt_limit = self.policy.attempt_limit.unwrap_or(Duration::MAX);
@@ -352,15 +343,13 @@ impl<'a> Call<'a> {
     }
 
     /// The error of a call that ends after this attempt.
-    #[must_use]
     pub(crate) fn with_last_attempt(&mut self, error: Error) -> Error {
         self.attempts.push(Attempt { outcome: outcome(&error), wait: None });
         self.with_attempts(error)
     }
 
     /// The error of a call that ends between attempts. Attempts that the error already contains, of
-    /// a token request, follow those of this call.
-    #[must_use]
+    /// a token request, follow the attempts of this call.
     pub(crate) fn with_attempts(&mut self, error: Error) -> Error {
         let attempts = std::mem::take(&mut self.attempts);
         let elapsed = self.clock.monotonic().saturating_sub(self.started);

@@ -18,7 +18,6 @@ pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
 }
 
 /// The end of a pause that starts now; `Timestamp::MAX` if that is out of range.
-#[must_use]
 pub(crate) fn end_of_pause(now: Timestamp, pause: Duration) -> Timestamp {
     SignedDuration::try_from(pause)
         .ok()
@@ -44,7 +43,6 @@ pub fn date(headers: &HeaderMap) -> Option<Timestamp> {
 }
 
 /// The value of a header that occurs exactly once and is text.
-#[must_use]
 pub(crate) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;

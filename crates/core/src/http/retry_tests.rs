@@ -78,7 +78,7 @@ async fn b2_a_longer_retry_after_is_raised_at_once() {
     assert_eq!(clock.monotonic(), Duration::ZERO);
 }
 
-/// The waits before attempts 2, 3, ... of calls whose attempts all fail like this, in many calls.
+/// The waits before attempts 2, 3, ... of many calls if every attempt fails with this error.
 async fn waits(policy: &Policy, error: &Error) -> Vec<Vec<Duration>> {
     fastrand::seed(14);
     let mut all = vec![Vec::new(); policy.tries as usize - 1];
@@ -266,7 +266,7 @@ async fn b12_retries_that_succeed_cost_nothing_however_many_there_are() {
 #[tokio::test]
 async fn b12_an_error_that_the_quota_ended_says_so() {
     let (clock, quota) = (clock(), RetryQuota::new());
-    // The random waits of so many attempts may take longer than a page has.
+    // The random waits of this many attempts may exceed the limit of a page.
     let policy = Policy { tries: 20, call_limit: Duration::MAX, ..Policy::data() };
     let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
     let error = loop {

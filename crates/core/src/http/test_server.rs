@@ -2,16 +2,22 @@
 //! which may be incomplete or invalid.
 
 use std::collections::VecDeque;
+use std::io::Write as _;
 use std::net::SocketAddr;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use reqwest::header::HeaderMap;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use super::BaseUrl;
+use super::{BaseUrl, PointCount, Reply};
 use crate::lock::Mutex;
 
 /// A request as it was received.
@@ -59,7 +65,7 @@ impl Recorded {
     }
 }
 
-/// What the server does with a request.
+/// The server's reaction to a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
     /// Sends these bytes and keeps the connection open.
@@ -93,6 +99,12 @@ impl Act {
     pub(crate) fn hang() -> Self {
         Self::ReplyAndHang(Vec::new())
     }
+}
+
+pub(crate) fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text).expect("into memory");
+    encoder.finish().expect("into memory")
 }
 
 /// The bytes of a reply with a `Content-Length`.
@@ -167,7 +179,7 @@ impl TestServer {
     }
 
     pub(crate) fn requests(&self) -> Vec<Recorded> {
-        lock(&self.requests).clone()
+        self.requests.lock().clone()
     }
 
     pub(crate) fn token_requests(&self) -> Vec<Recorded> {
@@ -206,6 +218,45 @@ impl Unanswering {
     }
 }
 
+/// A temporary folder, removed on drop.
+pub(crate) struct TestFolder(PathBuf);
+
+impl TestFolder {
+    pub(crate) fn new() -> Self {
+        let folder = std::env::temp_dir().join(format!("siteline-{}", uuid::Uuid::new_v4()));
+        std::fs::create_dir(&folder).expect("a folder");
+        Self(folder)
+    }
+}
+
+impl Deref for TestFolder {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TestFolder {
+    fn drop(&mut self) {
+        let _gone = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A reply without headers.
+pub(crate) fn reply(status: u16, body: &str) -> Reply {
+    Reply {
+        status,
+        headers: HeaderMap::new(),
+        body: body.to_owned().into(),
+        received: 0,
+        broken_body: None,
+        reading: None,
+        presented: false,
+        points: PointCount::default(),
+    }
+}
+
 pub(crate) const EMPTY_PAGE: &str = r#"{"nextCursor":null,"series":[]}"#;
 
 /// A valid token reply with both scopes.
@@ -213,10 +264,6 @@ pub(crate) fn token_body(token: &str) -> String {
     format!(
         r#"{{"access_token":"{token}","token_type":"Bearer","expires_in":600,"scope":"customer.discovery.read customer.data.read"}}"#
     )
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
 
 async fn serve(
@@ -232,37 +279,29 @@ async fn serve(
             return;
         }
         let request = Recorded { raw, connection };
-        lock(&recorded).push(request.clone());
-        let (bytes, then) = match handler(&request) {
-            Act::Reply(bytes) => (bytes, Then::KeepOpen),
-            Act::ReplyAndClose(bytes) => (bytes, Then::Close),
-            Act::ReplyAndReset(bytes) => (bytes, Then::Reset),
-            Act::ReplyAndHang(bytes) => (bytes, Then::Hang),
-        };
-        if stream.write_all(&bytes).await.is_err() || stream.flush().await.is_err() {
+        recorded.lock().push(request.clone());
+        let act = handler(&request);
+        let (Act::Reply(bytes)
+        | Act::ReplyAndClose(bytes)
+        | Act::ReplyAndReset(bytes)
+        | Act::ReplyAndHang(bytes)) = &act;
+        if stream.write_all(bytes).await.is_err() || stream.flush().await.is_err() {
             return;
         }
-        match then {
-            Then::KeepOpen => {}
-            Then::Close => return,
-            Then::Reset => {
+        match act {
+            Act::Reply(_) => {}
+            Act::ReplyAndClose(_) => return,
+            Act::ReplyAndReset(_) => {
                 let _ = stream.set_zero_linger();
                 return;
             }
-            Then::Hang => {
+            Act::ReplyAndHang(_) => {
                 let mut rest = [0; 64];
                 while !matches!(stream.read(&mut rest).await, Ok(0) | Err(_)) {}
                 return;
             }
         }
     }
-}
-
-enum Then {
-    KeepOpen,
-    Close,
-    Reset,
-    Hang,
 }
 
 /// One request with its body, or `None` at the end of the connection. A TLS `ClientHello` is

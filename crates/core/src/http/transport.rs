@@ -41,7 +41,6 @@ pub(super) const LONGEST_ERROR: usize = 64 * 1024;
 
 /// One request, built for one attempt and consumed by it.
 pub(crate) struct Request {
-    /// The address with its query.
     pub url: Url,
     /// The value of `Authorization`. Its creator has marked it as sensitive.
     pub authorization: Option<HeaderValue>,
@@ -53,12 +52,10 @@ pub(crate) struct Request {
     pub trace: Option<Arc<HeaderMap>>,
 }
 
-/// A complete reply of any status.
 #[derive(Clone)]
 pub struct Reply {
     pub status: u16,
     pub headers: HeaderMap,
-    /// The decompressed body.
     pub body: Bytes,
     /// The bytes of the body before decompression.
     pub received: u64,
@@ -114,10 +111,6 @@ pub(crate) struct Transport {
 
 impl Transport {
     /// Checks the settings without opening or loading anything.
-    ///
-    /// # Errors
-    /// `ConfigError` for an application name that is invalid in a header, an invalid proxy address,
-    /// or a bundle without a certificate.
     pub(crate) fn new(base: BaseUrl, settings: TransportSettings) -> Result<Self> {
         settings.check()?;
         Ok(Self {
@@ -131,17 +124,14 @@ impl Transport {
         })
     }
 
-    #[must_use]
     pub(crate) fn base_url(&self) -> &BaseUrl {
         &self.base
     }
 
-    #[must_use]
     pub(super) fn settings(&self) -> &TransportSettings {
         &self.settings
     }
 
-    #[must_use]
     pub(crate) fn observer(&self) -> Option<&dyn Observer> {
         self.settings.observer.as_deref()
     }

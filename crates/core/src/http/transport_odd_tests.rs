@@ -8,6 +8,7 @@ use tokio::net::TcpListener;
 use super::*;
 use crate::fork::pretend;
 use crate::http::Policy;
+use crate::http::test_server::reply;
 
 #[tokio::test]
 async fn t27_the_date_of_a_plain_http_reply_from_another_host_is_ignored() {
@@ -73,8 +74,8 @@ async fn k9_a_name_that_is_taken_for_loopback_leads_there_without_a_resolver() {
     assert_eq!(server.requests().len(), 3);
 }
 
-/// A port that gives these answers, one for each connection, and then resets it. A connection that
-/// begins a TLS handshake gets an alert instead. Its number of connections.
+/// A port that sends one of these answers to each connection and then resets it. A TLS handshake
+/// gets an alert instead. Returns the address and the number of connections.
 async fn port(answers: Vec<&'static [u8]>) -> (BaseUrl, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let base = format!("http://{}", listener.local_addr().expect("an address"));
@@ -97,7 +98,7 @@ async fn port(answers: Vec<&'static [u8]>) -> (BaseUrl, Arc<AtomicUsize>) {
 
 const ALERT: &[u8] = b"\x15\x03\x03\0\x02\x02\x46";
 
-/// Windows gives up what it received before a reset: there is nothing to tell TLS by.
+/// Windows discards data that it received before a reset, so TLS cannot be detected.
 #[cfg(unix)]
 #[tokio::test]
 async fn h21_plain_http_to_a_tls_port_that_resets_or_sends_an_alert_is_a_tls_error() {
@@ -116,13 +117,13 @@ async fn h21_plain_http_to_a_tls_port_that_resets_or_sends_an_alert_is_a_tls_err
     }
 }
 
-/// See above.
+/// Windows: see above.
 #[cfg(unix)]
 #[tokio::test]
 async fn h21_a_service_that_replied_is_not_asked_whether_it_speaks_tls() {
     let (base, connections) = port(vec![b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"]).await;
     let transport = Transport::new(base.clone(), patient()).expect("settings");
-    // Its body is whole; what the reset does to the connection concerns the next request.
+    // The body is complete. The reset affects only the next request.
     transport.send(get(&base), &frozen()).await.expect("a reply");
     transport.forget_connections();
     let error = transport.send(get(&base), &frozen()).await.expect_err("a reset");
@@ -153,7 +154,7 @@ async fn h21_a_port_that_refuses_the_connection_is_not_known_to_speak_no_tls() {
     assert!(!transport.without_tls.load(Ordering::Relaxed), "a restart may bring another server");
 }
 
-/// A plain HTTP service that is reached through this proxy alone.
+/// A plain HTTP service behind this proxy.
 fn behind(proxy: &TestServer) -> (Transport, Request) {
     let base = BaseUrl::parse("http://192.0.2.1:81", true).expect("a base URL");
     let proxy = Some(format!("http://127.0.0.1:{}", proxy.port()));
@@ -241,16 +242,8 @@ async fn m1_h27_an_alert_is_about_the_client_certificate_or_about_the_handshake(
 }
 
 fn cut(status: u16) -> Reply {
-    Reply {
-        status,
-        headers: HeaderMap::new(),
-        body: Bytes::from_static(b"s3cret"),
-        received: 0,
-        points: PointCount::default(),
-        broken_body: Some(Error::new(Kind::TruncatedBody, "cut")),
-        reading: None,
-        presented: false,
-    }
+    let broken_body = Some(Error::new(Kind::TruncatedBody, "cut"));
+    Reply { broken_body, ..reply(status, "s3cret") }
 }
 
 #[test]

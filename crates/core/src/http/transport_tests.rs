@@ -1,16 +1,12 @@
 #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
 
-use std::io::Write as _;
-
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use jiff::SignedDuration;
 
 use super::super::trust::Trust;
 use super::*;
 use crate::clock::Clock;
 use crate::error::Transience;
-use crate::http::test_server::{Act, TestServer, Unanswering, http};
+use crate::http::test_server::{Act, TestServer, Unanswering, gzip, http};
 
 fn frozen() -> ServiceTime {
     ServiceTime::new(Clock::frozen_at("2026-11-01T12:00:00Z".parse().expect("a timestamp")))
@@ -50,12 +46,6 @@ async fn failure(act: Act) -> Error {
     let error = attempt(act).await.expect_err("it fails");
     assert!(!error.to_string().contains("s3cret"), "{error}");
     error
-}
-
-fn gzip(text: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(text).expect("into memory");
-    encoder.finish().expect("into memory")
 }
 
 #[tokio::test]
@@ -289,20 +279,6 @@ async fn connections_are_reused() {
 }
 
 #[tokio::test]
-async fn e1_a_gzip_body_that_is_truncated_or_damaged_is_a_truncated_body() {
-    let complete = gzip(b"{\"nextCursor\":null}");
-    let mut damaged = complete.clone();
-    let checksum = complete.len() - 8;
-    damaged[checksum] ^= 1;
-    for body in [&complete[..complete.len() / 2], &complete[..checksum], &damaged] {
-        let error = failure(Act::Reply(http(200, &["Content-Encoding: gzip"], body))).await;
-        assert_eq!((error.kind(), error.context().status), (Kind::TruncatedBody, Some(200)));
-    }
-    let reply = attempt(Act::Reply(http(200, &["Content-Encoding: gzip"], &complete))).await;
-    assert_eq!(reply.expect("a reply").body, "{\"nextCursor\":null}");
-}
-
-#[tokio::test]
 async fn e2_a_wrong_content_encoding_is_named_and_not_retried() {
     let body = gzip(b"{}");
     for (headers, body) in [
@@ -393,7 +369,7 @@ async fn h21_https_to_a_plain_http_port_is_a_tls_error_that_says_so() {
     let transport = Transport::new(base.clone(), settings).expect("settings");
     let error = transport.send(get(&base), &frozen()).await.expect_err("no TLS there");
     assert_eq!((error.kind(), error.transience()), (Kind::TlsError, Transience::Never));
-    assert!(error.context().unsent, "the handshake comes before the request");
+    assert!(error.context().unsent, "the handshake precedes the request");
     let text = error.to_string();
     assert!(text.contains("plain HTTP") && text.contains("check the port"), "{text}");
     assert!(!text.contains("ca_bundle"), "it would not help: {text}");
@@ -494,23 +470,6 @@ async fn a_reply_is_read_up_to_the_limit_of_its_kind() {
             assert_eq!(reply.body.len(), if is_read { length } else { 0 });
         }
     }
-}
-
-#[test]
-fn h24_the_password_of_a_proxy_is_in_no_text() {
-    let base = BaseUrl::parse("https://customer.example.com", false).expect("a base URL");
-    let settings = TransportSettings {
-        proxy: Some("http://user:hunter2@proxy.example.com:3128".to_owned()),
-        ..TransportSettings::default()
-    };
-    assert!(!format!("{settings:?}").contains("hunter2"));
-    assert!(Transport::new(base.clone(), settings).is_ok());
-    let bad = TransportSettings {
-        proxy: Some("http://user:hunter2@:::".to_owned()),
-        ..TransportSettings::default()
-    };
-    let error = Transport::new(base, bad).expect_err("no address");
-    assert!(!format!("{error:?}").contains("hunter2"));
 }
 
 #[path = "transport_odd_tests.rs"]

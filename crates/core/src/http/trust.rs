@@ -78,7 +78,6 @@ impl Trust {
     }
 
     /// Describes the source for a user.
-    #[must_use]
     pub(super) fn named_by(&self) -> String {
         match (&self.ca_bundle, &self.ca_bundle_file, &self.file, self.folders.is_empty()) {
             (Some(_), Some(file), ..) => format!("ca_bundle={}", file.display()),
@@ -164,22 +163,18 @@ fn pem(certificate: &CertificateDer<'_>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::test_server::TestFolder;
 
     const CERTIFICATE: &[u8] = include_bytes!("../../../../tests/keys/certificate.pem");
 
-    fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("siteline-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder");
-        folder
-    }
-
     #[test]
     fn h22_a_bundle_has_precedence_over_the_variables_and_they_over_the_platform() {
-        let folder = folder("trust");
+        let folder = TestFolder::new();
         let file = folder.join("ca.pem");
         fs::write(&file, CERTIFICATE).expect("a file");
         assert!(Trust::default().named().expect("the platform's").is_none());
-        for (variable, value) in [("SSL_CERT_FILE", &file), ("SSL_CERT_DIR", &folder)] {
+        for (variable, value) in [("SSL_CERT_FILE", &file), ("SSL_CERT_DIR", &folder.to_path_buf())]
+        {
             let lookup = |name: &str| (name == variable).then(|| value.clone().into_os_string());
             let trust = Trust::from_variables(lookup);
             assert_eq!(trust.named().expect("readable").map(|all| all.len()), Some(1));
@@ -190,15 +185,14 @@ mod tests {
             ..Trust::default()
         };
         assert_eq!(trust.named().expect("the bundle").map(|all| all.len()), Some(1));
-        fs::remove_dir_all(folder).expect("removed");
     }
 
     #[test]
     fn h22_h23_variables_without_a_certificate_are_a_tls_error_without_fallback() {
-        let folder = folder("nothing");
+        let folder = TestFolder::new();
         for trust in [
             Trust { file: Some(folder.join("absent.pem")), ..Trust::default() },
-            Trust { folders: vec![folder.clone()], ..Trust::default() },
+            Trust { folders: vec![folder.to_path_buf()], ..Trust::default() },
         ] {
             let error = trust.named().expect_err("nothing there");
             assert_eq!(error.kind(), Kind::TlsError);
@@ -206,7 +200,6 @@ mod tests {
             assert!(text.contains("ca_bundle=") && text.contains("SSL_CERT_FILE"), "{text}");
         }
         assert!(Trust::from_variables(|_| Some("".into())).named().expect("not set").is_none());
-        fs::remove_dir_all(folder).expect("removed");
     }
 
     #[test]
@@ -221,7 +214,7 @@ mod tests {
 
     #[test]
     fn h23_the_fallback_is_a_file_with_certificates() {
-        let folder = folder("fallback");
+        let folder = TestFolder::new();
         let file = folder.join("fallback.pem");
         let trust = Trust { fallback: Some(file.clone()), ..Trust::default() };
         assert!(trust.fallback().is_none() && Trust::default().fallback().is_none(), "no file");
@@ -229,7 +222,6 @@ mod tests {
             fs::write(&file, bundle).expect("a file");
             assert_eq!(trust.fallback().map(|all| all.len()), certificates);
         }
-        fs::remove_dir_all(folder).expect("removed");
     }
 
     #[test]

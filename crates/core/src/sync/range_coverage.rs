@@ -50,7 +50,6 @@ pub(super) struct Known {
     begun: Ranges,
     /// The settled ranges; `None` as of an earlier page request.
     settled: Option<Ranges>,
-    /// The ranges of abandoned chains.
     given_up: GivenUp,
 }
 
@@ -101,7 +100,11 @@ pub struct RangeCoverage {
     pub forgotten: Ranges,
     /// The settled parts; `None` for a view of the past.
     pub settled: Option<Ranges>,
+    /// Whether nothing is unread, nor unsettled in a read of settled points.
     pub complete: bool,
+    /// The parts of a named range that a read of settled points leaves out.
+    #[serde(skip)]
+    unsettled: Ranges,
     #[serde(skip)]
     missing: UnreadPart,
     #[serde(skip)]
@@ -112,7 +115,6 @@ pub struct RangeCoverage {
     /// The time of the next attempt to read the unread parts that are set aside.
     #[serde(skip)]
     set_aside: Option<Timestamp>,
-    /// The feed's beginning.
     #[serde(skip)]
     first: Timestamp,
 }
@@ -155,6 +157,7 @@ impl RangeCoverage {
             newest: newest.map(instant),
             settled: known.settled.as_ref().map(|settled| settled.and(&asked)),
             complete: missing == UnreadPart::Nothing,
+            unsettled: Ranges::none(),
             set_aside: known.given_up.until(&unread),
             forgotten: unread.and(&known.forgotten),
             read,
@@ -164,6 +167,19 @@ impl RangeCoverage {
             counts_begun,
             first: instant(first),
         }
+    }
+
+    /// The coverage for a read of settled points. Without an end it ends with them.
+    pub(super) fn settled_only(mut self, has_end: bool) -> Self {
+        if let Some(settled) = self.settled.as_ref().filter(|_| self.is_named) {
+            self.unsettled = self.read.with(&self.unread).without(settled);
+            if !has_end {
+                let end = settled.iter().next_back().map_or(i64::MIN, |last| last.end);
+                self.unsettled = self.unsettled.and(&Range::new(i64::MIN, end).into());
+            }
+            self.complete &= self.unsettled.is_empty();
+        }
+        self
     }
 
     /// Returns the warning of a read of the feed; `None` if no points are missing.
@@ -180,6 +196,9 @@ impl RangeCoverage {
             return Err(self.error(feed));
         }
         let points = match self.missing {
+            UnreadPart::Nothing | UnreadPart::After if !self.unsettled.is_empty() => {
+                "only settled points are returned"
+            }
             _ if self.counts_begun => {
                 "only the points of these parts that have arrived are returned"
             }
@@ -232,6 +251,9 @@ impl RangeCoverage {
 impl fmt::Display for RangeCoverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.missing, self.newest) {
+            (UnreadPart::Nothing | UnreadPart::After, _) if !self.unsettled.is_empty() => {
+                write!(f, "not settled: {}", list(&self.unsettled))
+            }
             (UnreadPart::Nothing, _) => f.write_str("completely read"),
             (_, None) => f.write_str("no range has been read completely yet"),
             (UnreadPart::Everything, Some(newest)) if self.starts_at_or_after(newest) => write!(

@@ -413,7 +413,8 @@ impl ThroughStore {
             }
         };
         let (pages, through) = (report.pages, shares.iter().map(through).collect());
-        let provenance = Provenance { read_at, pages, through, ..provenance };
+        let page_size = report.quality.page_size.clone();
+        let provenance = Provenance { read_at, pages, through, page_size, ..provenance };
         Ok(Table::whole(Merged { points, report }, provenance))
     }
 

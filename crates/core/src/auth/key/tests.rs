@@ -6,6 +6,7 @@ use super::super::tests::{KEY, verifies};
 use std::fs;
 
 use super::*;
+use crate::http::test_server::TestFolder;
 
 /// The thumbprint of `tests/keys/pkcs8.pem`, computed with openssl and Python.
 const THUMBPRINT: &str = "Glxfsfx2VnL8RGBt3yhYhPZJLrxEDKCG1dl7YD2qatY";
@@ -45,12 +46,6 @@ fn der(pem: &[u8]) -> Vec<u8> {
     document.into_vec()
 }
 
-fn temporary() -> std::path::PathBuf {
-    let path = std::env::temp_dir().join(format!("siteline-{}", uuid::Uuid::new_v4().simple()));
-    fs::create_dir(&path).expect("a directory");
-    path
-}
-
 #[cfg(unix)]
 fn set_mode(path: &Path, mode: u32) {
     use std::os::unix::fs::PermissionsExt as _;
@@ -59,7 +54,7 @@ fn set_mode(path: &Path, mode: u32) {
 
 #[test]
 fn k1_a_missing_file_a_directory_and_a_huge_file_are_named_by_path() {
-    let directory = temporary();
+    let directory = TestFolder::new();
     let missing = directory.join("absent.pem");
     let error = PrivateKey::load(&missing, None, false).expect_err("refused");
     assert_eq!(error.kind(), Kind::CredentialError);
@@ -75,7 +70,6 @@ fn k1_a_missing_file_a_directory_and_a_huge_file_are_named_by_path() {
 
     let error = PrivateKey::load(Path::new("~/key.pem"), None, false).expect_err("refused");
     assert!(error.to_string().contains("shell"), "{error}");
-    fs::remove_dir_all(directory).expect("removed");
 }
 
 #[test]
@@ -104,7 +98,7 @@ fn k1_key_text_is_recognised_and_never_treated_as_a_path() {
 
 #[test]
 fn k1_the_content_of_a_file_is_never_shown() {
-    let directory = temporary();
+    let directory = TestFolder::new();
     let path = directory.join("key.pem");
     let secret = "hunter2-hunter2-hunter2";
     for content in [secret.to_owned(), format!("{{\"kty\":\"RSA\",\"d\":\"{secret}\",\"n\":{{}}")] {
@@ -117,7 +111,6 @@ fn k1_the_content_of_a_file_is_never_shown() {
         let error = PrivateKey::load(Path::new(text), None, false).expect_err("refused");
         assert!(!error.to_string().contains("AAAA"), "{error}");
     }
-    fs::remove_dir_all(directory).expect("removed");
 }
 
 #[test]
@@ -323,7 +316,7 @@ fn k7_a_public_jwk_has_the_members_for_enrollment_and_no_private_one() {
 #[cfg(unix)]
 #[test]
 fn k8_a_file_that_others_can_read_gives_a_warning_and_an_error_if_strict() {
-    let directory = temporary();
+    let directory = TestFolder::new();
     let path = directory.join("key.pem");
     fs::write(&path, fixture!("pkcs8.pem")).expect("written");
     for (mode, open) in
@@ -336,14 +329,13 @@ fn k8_a_file_that_others_can_read_gives_a_warning_and_an_error_if_strict() {
         assert!(loaded.warnings.iter().all(|warning| warning.contains("chmod 600")));
         assert_eq!(PrivateKey::load(&path, None, true).is_err(), open, "{mode:o}");
     }
-    fs::remove_dir_all(directory).expect("removed");
 }
 
 #[cfg(unix)]
 #[test]
 fn a_saved_key_is_readable_only_by_its_owner_and_loads_again() {
     use std::os::unix::fs::PermissionsExt as _;
-    let directory = temporary();
+    let directory = TestFolder::new();
     let path = directory.join("key.pem");
     KEY.save(&path, None, false).expect("saved");
     let mode = fs::metadata(&path).expect("a file").permissions().mode() & 0o777;
@@ -358,7 +350,7 @@ fn a_saved_key_is_readable_only_by_its_owner_and_loads_again() {
     assert!(PrivateKey::load(&path, None, true).is_err());
     assert!(PrivateKey::load(&path, Some(b"s3cret-pass"), true).is_ok());
     assert_eq!(
-        fs::read_dir(&directory).expect("a directory").count(),
+        fs::read_dir(&*directory).expect("a directory").count(),
         1,
         "no temporary file is left"
     );
@@ -369,7 +361,6 @@ fn a_saved_key_is_readable_only_by_its_owner_and_loads_again() {
     let error = unwritable(&path, &io::ErrorKind::PermissionDenied.into());
     assert!(error.to_string().contains("may not be written by this user"), "{error}");
     assert!(KEY.to_pkcs8_pem(Some(b"")).is_err());
-    fs::remove_dir_all(directory).expect("removed");
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn private_key(der: &[u8], passphrase: Option<&[u8]>) -> Result<PrivateKeyDer<'s
 }
 
 fn unrecognised() -> Error {
-    refused("This is neither a certificate nor a private key in a known format.").with_hint(
+    refused("This is not a certificate or private key in a known format.").with_hint(
         "Known formats are PEM, PKCS#12 (.p12, .pfx) and DER. If you meant a path, remove line \
          breaks from it.",
     )

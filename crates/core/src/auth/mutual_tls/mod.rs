@@ -75,9 +75,6 @@ impl MutualTls {
     /// Reads and checks the certificate and its key, with warnings about their files. The validity
     /// period is checked at each use, with the service's clock. `passphrase` is the result of
     /// [`CertificateSource::ask`].
-    ///
-    /// # Errors
-    /// `CredentialError` that names the format found; `ConfigError` for an empty `client_id`.
     pub fn open(source: CertificateSource, passphrase: Option<&[u8]>) -> Result<Checked<Self>> {
         check_client_id(source.client_id.as_deref())?;
         let files = source.files();

@@ -18,10 +18,6 @@ pub(super) struct KeyAndChain {
 }
 
 /// Reads the private key and its certificate chain.
-///
-/// # Errors
-/// `CredentialError` if the file cannot be decrypted or read, fails a check, or does not contain
-/// exactly one private key.
 pub(super) fn read(der: &[u8], passphrase: Option<&[u8]>) -> Result<KeyAndChain> {
     let text =
         std::str::from_utf8(passphrase.unwrap_or_default()).map_err(|_| wrong_passphrase())?;

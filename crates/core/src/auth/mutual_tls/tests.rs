@@ -273,7 +273,7 @@ fn m3_what_was_given_as_the_key_is_named() {
     for (key, words) in [
         (issued.pem.as_str(), "key= contains no private key"),
         ("", "empty"),
-        ("no key", "neither a certificate nor a private key"),
+        ("no key", "not a certificate or private key"),
     ] {
         let key = Some(Part::Bytes(Zeroizing::new(key.as_bytes().to_vec())));
         let loaded = MutualTls::load(CertificateSource { key, ..source(&issued.both()) });

@@ -26,7 +26,6 @@ pub(super) struct Certificate {
     pub(super) not_after: Timestamp,
     /// Whether clients may use it: it has no extended key usage, or one that includes clients.
     pub(super) is_for_clients: bool,
-    /// Subject and issuer, encoded.
     pub(super) names: [Vec<u8>; 2],
 }
 

@@ -71,7 +71,10 @@ async fn a_refused_size_is_not_sent_again() {
 async fn another_refusal_is_not_blamed_on_the_size() {
     let bench = bench(vec![refusal(), Act::json(422, "{}"), page(None), refusal()], None).await;
     let error = bench.scan(&["S1"], None).table().await.expect_err("refused").error;
-    assert_eq!(error.context().status, Some(400), "the first one");
+    let context = error.context();
+    assert_eq!(context.status, Some(400), "the first one");
+    assert!(context.message.ends_with("so 2 requests were made"), "{}", context.message);
+    assert_eq!(context.attempts.len(), 2);
     assert_eq!(bench.queries(), [SIZED, BARE]);
     assert_eq!(bench.read().await, (Some(10_000), Some("automatic")));
     // After one success.
@@ -158,9 +161,56 @@ async fn a_file_remembers_a_refusal_for_thirty_days() {
 
 #[tokio::test]
 async fn a_file_that_cannot_be_written_is_no_error() {
-    let missing = ledger().join("ledger");
-    let bench = bench(vec![refusal()], Some(missing)).await;
-    assert_eq!(bench.read().await, (None, Some("refused")));
-    assert_eq!(bench.read().await, (None, Some("refused")));
-    assert_eq!(bench.queries(), [SIZED, BARE, BARE]);
+    let (file, folder) = (ledger(), ledger());
+    std::fs::write(&file, "").expect("written");
+    let taken = crate::files::beside(&folder, ".page-size");
+    std::fs::create_dir(&taken).expect("a folder");
+    for ledger in [file.join("ledger"), folder] {
+        let bench = bench(vec![refusal()], Some(ledger)).await;
+        assert_eq!(bench.read().await, (None, Some("refused")));
+        assert_eq!(bench.read().await, (None, Some("refused")));
+        assert_eq!(bench.queries(), [SIZED, BARE, BARE]);
+    }
+    std::fs::remove_dir(taken).expect("removed");
+}
+
+#[tokio::test]
+async fn a_client_of_an_agent_remembers_a_refusal() {
+    let home = ledger();
+    let bench = Bench::with(vec![], vec![refusal()], |settings| {
+        settings.page_size = Some(10_000);
+        settings.unused_ledger_file = Some(home.join("siteline/ledger"));
+    })
+    .await;
+    bench.read().await;
+    let other = Client::new(bench.client.settings().clone()).expect("settings");
+    assert_eq!(other.page_sizes().automatic(other.now()), None);
+    std::fs::remove_dir_all(&home).expect("a folder");
+}
+
+#[tokio::test]
+async fn a_ledger_that_is_left_has_its_name() {
+    let bench = bench(vec![], None).await;
+    let mut settings = bench.client.settings().clone();
+    settings.leave_ledger(|name| Some(name.into()));
+    assert_eq!(settings.unused_ledger_file, None, "for tests");
+    settings.clock = crate::clock::Clock::system();
+    settings.base_url =
+        crate::http::BaseUrl::parse("https://customer.example.com", false).expect("an address");
+    settings.leave_ledger(|name| Some(name.into()));
+    let name = settings.unused_ledger_file.clone().expect("a name");
+    assert_eq!(name.to_str(), Some(&*settings.integration().file_name()));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_pipe_is_not_opened() {
+    let ledger = ledger();
+    let pipe = crate::files::beside(&ledger, ".page-size");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    let client = bench(vec![], Some(ledger)).await.client;
+    let (sender, size) = std::sync::mpsc::channel();
+    std::thread::spawn(move || sender.send(client.page_sizes().automatic(client.now())));
+    assert_eq!(size.recv_timeout(Duration::from_secs(60)), Ok(Some(10_000)), "it waits");
+    std::fs::remove_file(pipe).expect("removed");
 }

@@ -65,7 +65,7 @@ pub(super) struct Count {
     /// Requests to count in the new day if the service's time is unknown and a probe shows that a
     /// day has begun.
     pub undecided: u64,
-    /// Requests whose day no reply has shown.
+    /// Requests with an unconfirmed day.
     pub loose: Loose,
     /// Token requests. They have their own day: a process sends its first token request before it
     /// knows the service's time, and a wrong clock must not open a new day for data requests.
@@ -74,11 +74,8 @@ pub(super) struct Count {
     pub day_begins: TimeOfDay,
     /// The source of `day_begins`.
     pub origin: Origin,
-    /// The pause of data requests.
     pub pin: Option<Pause>,
-    /// The pause of token requests.
     pub token_pause: Option<Pause>,
-    /// The service's time.
     pub clock: ServiceClock,
     /// When a request last probed whether a new day has begun, with the wall clock at that time.
     pub asked: Option<Reading>,
@@ -331,7 +328,6 @@ impl Count {
     }
 
     /// The rest of an active pause of token requests, and its end.
-    #[must_use]
     pub(super) fn token_pause(&self, now: Moment) -> Option<(Duration, Timestamp)> {
         let now = self.clock.best(now);
         let until = self.token_pause.filter(|pause| pause.is_active(now))?.until;
@@ -339,7 +335,6 @@ impl Count {
     }
 
     /// The current state by the best estimate of the service's time.
-    #[must_use]
     pub(super) fn state(&self, terms: Terms, now: Moment) -> AllowanceState {
         let mut count = self.clone();
         let best = self.clock.best(now);
@@ -348,7 +343,6 @@ impl Count {
     }
 
     /// The best estimate of the service's time.
-    #[must_use]
     pub(super) fn service_time(&self, now: Moment) -> Timestamp {
         self.clock.best(now)
     }

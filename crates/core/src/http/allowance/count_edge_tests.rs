@@ -1,4 +1,4 @@
-//! The edges of days: in which of them one request more or less is counted.
+//! Requests near the start and the end of a day.
 
 use super::*;
 
@@ -9,14 +9,14 @@ fn b19_a_request_of_the_evening_is_counted_in_the_day_that_its_outcome_shows() {
         (reply("2026-11-01T23:59:59Z", after), 1),
         (reply("2026-11-02T00:00:01Z", after), 2),
         (Outcome::Unsent, 1),
-        // Nothing shows its day: it may be of either.
+        // Nothing shows its day, so it may belong to either.
         (Outcome::Lost, 2),
         (SILENT, 2),
     ] {
         let mut count = Count::default();
         let evening = now("2026-11-01T23:30:00Z");
         let slow = count.reserve(LIMIT, evening, 0).expect("something is left");
-        // One of the new day, which stays counted in any case.
+        // A request of the new day stays counted in any case.
         drop(count.reserve(LIMIT, after, 0).expect("something is left"));
         assert_eq!(count.requests.count, 1, "so long before midnight it is of the old day");
         count.settle(LIMIT, &slow, outcome, after);
@@ -30,14 +30,14 @@ fn b19_what_was_sent_in_a_day_stays_counted_in_it_whatever_its_reply_shows() {
     let after = now("2026-11-02T00:00:01Z");
     let request = count.reserve(LIMIT, after, 0).expect("something is left");
     count.settle(LIMIT, &request, reply("2026-11-01T23:59:58Z", after), after);
-    let since = Some(at("2026-11-02T00:00:00Z"));
+    let since = Some(timestamp("2026-11-02T00:00:00Z"));
     assert_eq!(count.requests, Tally { since, count: 1 });
 }
 
 #[test]
 fn b19_a_reply_without_a_date_seconds_before_midnight_may_be_of_the_new_day() {
     let mut count = replied(20);
-    // The service's clock may show midnight already, for all that is known.
+    // The service's clock may already show midnight.
     let before = now("2026-11-01T23:59:57Z");
     let request = count.reserve(LIMIT, before, 0).expect("something is left");
     count.settle(LIMIT, &request, SILENT, before);
@@ -79,7 +79,7 @@ fn b18_after_another_start_a_request_asks_again_on_another_day_only() {
 #[test]
 fn b18_a_request_that_asked_opens_no_day_where_replies_have_shown_another_meanwhile() {
     let morning = moment(2, "1970-01-01T00:01:00Z", "2026-11-02T09:00:00Z");
-    // One is no evidence of the old day, but of that the wall clock is not right.
+    // One reading is no evidence of the old day, but it shows that the wall clock is wrong.
     for readings in [1, 2] {
         let mut count = replied(25);
         let asks = count.reserve(LIMIT, morning, 0).expect("it asks");
@@ -87,7 +87,7 @@ fn b18_a_request_that_asked_opens_no_day_where_replies_have_shown_another_meanwh
             count.observe(LIMIT, reading("2026-11-01T20:00:00Z", morning), morning);
         }
         count.settle(LIMIT, &asks, SILENT, morning);
-        let since = Some(at("2026-11-01T00:00:00Z"));
+        let since = Some(timestamp("2026-11-01T00:00:00Z"));
         assert_eq!(count.requests, Tally { since, count: 26 }, "{readings}");
         assert!(count.reserve(LIMIT, morning, 0).is_err(), "{readings}");
     }
@@ -110,7 +110,7 @@ fn b16_where_the_wall_clock_had_opened_a_day_too_early_its_requests_are_of_the_d
         (&assumed, now("2026-11-02T00:31:00Z"), "2026-11-01T21:00:00Z", 5),
         // The one that asked is counted in both days.
         (&asked, morning, "2026-11-01T20:00:00Z", 27),
-        // Neither: those of the day before are of another one.
+        // Neither day: the previous one is a different day.
         (&asked, morning, "2026-11-03T09:00:00Z", 1),
     ] {
         let mut count = count.clone();
@@ -147,7 +147,7 @@ fn b17_a_day_whose_end_is_stated_after_a_start_may_last_as_long_as_it_could() {
         let mut count = replied(25);
         let terms = Terms { limit: Some(25), ..resetting(stated) };
         count.count_token_request(terms, wall);
-        assert_eq!(count.requests, Tally { since: Some(at(since)), count: 25 }, "{stated}");
+        assert_eq!(count.requests, Tally { since: Some(timestamp(since)), count: 25 }, "{stated}");
     }
 }
 
@@ -171,10 +171,10 @@ fn t9_only_a_pause_of_token_requests_that_ends_later_takes_the_place_of_another(
         let pause = count.token_pause(noon).map(|(left, _)| left.as_secs());
         assert_eq!(pause, Some(left), "{seconds}");
     }
-    // Both end at half past: a clock that goes back by minutes between their starts ends neither.
+    // Both end at 12:30. A clock that is set back by minutes between their starts ends neither.
     let mut count = Count::default();
     count.pause_tokens(Duration::from_secs(30 * 60), noon);
     count.pause_tokens(Duration::from_secs(5 * 60), now("2026-11-01T12:25:00Z"));
-    let pause = (Duration::from_secs(20 * 60), at("2026-11-01T12:30:00Z"));
+    let pause = (Duration::from_secs(20 * 60), timestamp("2026-11-01T12:30:00Z"));
     assert_eq!(count.token_pause(now("2026-11-01T12:10:00Z")), Some(pause));
 }

@@ -1,17 +1,16 @@
-//! The service's clock is stepped by a day while requests are under way, or were when their process
-//! was killed: each is counted in every day that it may be of, and in no further one.
+//! The service's clock is stepped by a day while requests are under way or their processes are
+//! killed. Each request counts in every day that it may belong to, and in no other.
 
 use super::*;
 
 const TODAY: &str = "2026-11-01T12:01:00Z";
 const STEPPED: &str = "2026-11-02T09:00:00Z";
 
-/// Sends a request.
 fn send(count: &mut Count, at: Moment) -> Reservation {
     count.reserve(LIMIT, at, 0).expect("something is left")
 }
 
-/// Sends requests whose replies show this time, one after the other.
+/// Sends requests one after the other. Their replies show this time.
 fn exchange(count: &mut Count, at: Moment, service: &str, requests: u64) {
     for _ in 0..requests {
         let request = send(count, at);
@@ -19,12 +18,12 @@ fn exchange(count: &mut Count, at: Moment, service: &str, requests: u64) {
     }
 }
 
-/// A reply that came before the step to a request that was sent after this one says nothing of it.
+/// A later request was answered before the step. That shows nothing about this one.
 #[test]
 fn b16_a_request_that_a_later_one_overtook_may_be_of_the_day_that_a_step_opens() {
     let at = now(TODAY);
-    let since = Some(self::at("2026-11-02T00:00:00Z"));
-    // What is counted if it ends before the step is noticed, and after it.
+    let since = Some(timestamp("2026-11-02T00:00:00Z"));
+    // The counts if it ends before the step is noticed, and after it.
     for (outcome, before, after) in [
         // Killed: nothing shows its day.
         (None, 3, 3),
@@ -32,7 +31,7 @@ fn b16_a_request_that_a_later_one_overtook_may_be_of_the_day_that_a_step_opens()
         (Some(SILENT), 3, 3),
         (Some(reply(STEPPED, at)), 3, 3),
         (Some(Outcome::Unsent), 2, 2),
-        // One reply that contradicts what is known shows nothing.
+        // A single contradicting reply shows nothing.
         (Some(reply(TODAY, at)), 2, 3),
     ] {
         let mut count = replied(20);
@@ -59,13 +58,13 @@ fn b16_a_late_reply_of_the_old_day_takes_none_from_the_one_that_a_step_opens() {
     for outcome in [reply(STEPPED, at), SILENT, Outcome::Lost] {
         let mut count = replied(20);
         let [first, second] = [(); 2].map(|()| send(&mut count, at));
-        // The service's clock is stepped between them, and the second came to it before the first.
+        // The service's clock is stepped between them, and the second overtook the first.
         count.settle(LIMIT, &first, outcome, at);
         count.settle(LIMIT, &second, reply(TODAY, at), at);
         exchange(&mut count, at, STEPPED, 2);
         assert_eq!(count.state(LIMIT, at).used, 3, "{outcome:?}");
     }
-    // Nor where midnight comes before another reply.
+    // The same if midnight passes before another reply.
     let evening = now("2026-11-01T23:40:00Z");
     let mut count = replied(20);
     let [first, second] = [(); 2].map(|()| send(&mut count, evening));
@@ -76,7 +75,7 @@ fn b16_a_late_reply_of_the_old_day_takes_none_from_the_one_that_a_step_opens() {
 
 #[test]
 fn b7_a_request_whose_process_was_killed_is_under_way_for_ten_minutes() {
-    // A clock that is known may be five seconds behind.
+    // A known clock may be five seconds slow.
     for (later, used) in [("2026-11-01T12:11:04Z", 4), ("2026-11-01T12:11:06Z", 2)] {
         let mut count = replied(10);
         for _ in 0..2 {
@@ -88,7 +87,7 @@ fn b7_a_request_whose_process_was_killed_is_under_way_for_ten_minutes() {
         exchange(&mut count, at, STEPPED, 2);
         assert_eq!(count.state(LIMIT, at).used, used, "{later}");
     }
-    // What was sent after it was is under way for as long again.
+    // The ten minutes start again with a later request.
     let mut count = replied(20);
     drop(send(&mut count, now(TODAY)));
     exchange(&mut count, now("2026-11-01T12:10:00Z"), "2026-11-01T12:10:00Z", 1);
@@ -140,6 +139,6 @@ fn t27_requests_of_an_assumed_day_and_the_one_before_count_in_the_shown_day() {
     for _ in 0..2 {
         count.observe(LIMIT, reading("2026-11-01T09:00:00Z", then), then);
     }
-    let since = Some(self::at("2026-11-01T00:00:00Z"));
+    let since = Some(timestamp("2026-11-01T00:00:00Z"));
     assert_eq!(count.requests, Tally { since, count: 5 });
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::Kind;
-use crate::http::allowance::test_moments::{SILENT, at, moment, now, reading, reply};
+use crate::http::allowance::test_moments::{SILENT, moment, now, reading, reply, timestamp};
 
 fn resetting(text: &str) -> Terms {
     Terms { limit: Some(100), resets: Some(TimeOfDay::parse(text).expect("a time of day")) }
@@ -25,7 +25,7 @@ fn b8_days_begin_only_at_the_configured_time_of_day() {
     assert_eq!(used(&count, terms, "2026-11-02T05:59:59Z"), 5);
     assert_eq!(
         count.state(terms, now("2026-11-02T00:00:00Z")).resets_at,
-        at("2026-11-02T06:00:00Z")
+        timestamp("2026-11-02T06:00:00Z")
     );
     assert_eq!(used(&count, terms, "2026-11-02T06:00:00Z"), 0);
 }
@@ -54,9 +54,9 @@ fn b11_the_services_start_of_the_day_overrides_the_configured_one() {
     spend(&mut count, terms, "2026-11-01T20:00:00Z", 5);
     count.pin(terms, Duration::from_millis(25_200_400), now("2026-11-01T20:00:00Z"));
     let state = count.state(terms, now("2026-11-02T03:00:00Z"));
-    assert_eq!((state.left, state.resets_at), (Some(0), at("2026-11-02T03:00:00.4Z")));
+    assert_eq!((state.left, state.resets_at), (Some(0), timestamp("2026-11-02T03:00:00.4Z")));
     let state = count.state(terms, now("2026-11-02T03:00:01Z"));
-    assert_eq!((state.left, state.resets_at), (Some(100), at("2026-11-03T03:00:00Z")));
+    assert_eq!((state.left, state.resets_at), (Some(100), timestamp("2026-11-03T03:00:00Z")));
     assert_eq!(count.origin, Origin::Learnt);
 }
 
@@ -66,7 +66,7 @@ fn b3_a_pin_far_in_the_future_does_not_change_the_start_of_days() {
     count.pin(terms, Duration::MAX, now("2026-11-01T20:00:00Z"));
     assert_eq!(count.state(terms, now("2026-11-02T19:59:59Z")).left, Some(0));
     let state = count.state(terms, now("2026-11-02T20:00:00Z"));
-    assert_eq!((state.left, state.resets_at), (None, at("2026-11-03T00:00:00Z")));
+    assert_eq!((state.left, state.resets_at), (None, timestamp("2026-11-03T00:00:00Z")));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn t9_token_requests_and_their_pause_are_separate_from_data_requests() {
     assert_eq!(count.state(terms, now("2026-11-02T00:00:00Z")).token_requests, 0);
     count.pause_tokens(Duration::from_secs(60), noon);
     count.pause_tokens(Duration::from_secs(30), noon);
-    let end = at("2026-11-01T12:01:00Z");
+    let end = timestamp("2026-11-01T12:01:00Z");
     let pause = count.token_pause(now("2026-11-01T12:00:59Z"));
     assert_eq!(pause, Some((Duration::from_secs(1), end)));
     assert_eq!(count.token_pause(now("2026-11-01T12:01:00Z")), None);
@@ -100,13 +100,13 @@ fn t24_a_clock_that_was_set_back_keeps_no_pause_longer() {
     assert_eq!(count.token_pause(set_back("2026-11-01T12:00:30Z")), None);
     assert_eq!(count.state(terms, set_back("2026-11-01T13:59:59Z")).left, Some(0));
     assert_eq!(count.state(terms, set_back("2026-11-01T14:00:00Z")).left, None);
-    // After a start with a wrong clock a pause that lies in its future is none.
+    // After a boot with a wrong clock, a pause in its future does not count.
     let started = moment(2, "1970-01-01T00:00:05Z", "2016-11-01T12:00:00Z");
     assert_eq!(count.token_pause(started), None);
     count.pause_tokens(Duration::from_secs(30), started);
     assert_eq!(
         count.token_pause(started),
-        Some((Duration::from_secs(30), at("2016-11-01T12:00:30Z")))
+        Some((Duration::from_secs(30), timestamp("2016-11-01T12:00:30Z")))
     );
 }
 
@@ -121,7 +121,7 @@ fn b8_a_token_request_with_a_wrong_clock_opens_no_new_day_for_data_requests() {
 
 const LIMIT: Terms = Terms { limit: Some(25), resets: None };
 
-/// A count with so many requests, each with a reply, at noon of the first of November.
+/// A count with this many answered requests at noon on November 1.
 fn replied(requests: u64) -> Count {
     let mut count = Count::default();
     let noon = now("2026-11-01T12:00:00Z");
@@ -152,7 +152,7 @@ fn b14_no_step_of_the_wall_clock_opens_a_day() {
         let mut count = replied(20);
         assert_eq!(send_all(&mut count, moment(1, right, wall), right), 5, "{wall}");
         let state = count.state(LIMIT, moment(1, right, wall));
-        assert_eq!((state.used, state.resets_at), (25, at("2026-11-02T00:00:00Z")));
+        assert_eq!((state.used, state.resets_at), (25, timestamp("2026-11-02T00:00:00Z")));
         // And none delays one.
         let midnight = moment(1, "2026-11-02T00:00:00Z", wall);
         assert_eq!(send_all(&mut count, midnight, "2026-11-02T00:00:00Z"), 25, "{wall}");
@@ -168,7 +168,7 @@ fn b15_one_reply_with_a_wrong_date_opens_no_day_and_delays_none() {
         count.settle(LIMIT, &reservation, reply(date, later), later);
         assert_eq!(send_all(&mut count, later, "2026-11-01T12:01:00Z"), 4, "{date}");
         let Permit::Exhausted(state) = count.permit(LIMIT, later, 0) else { panic!("{date}") };
-        assert_eq!(state.resets_at, at("2026-11-02T00:00:00Z"), "{date}");
+        assert_eq!(state.resets_at, timestamp("2026-11-02T00:00:00Z"), "{date}");
     }
 }
 
@@ -192,14 +192,14 @@ fn b16_two_replies_that_agree_open_a_day_in_which_they_are_counted() {
 fn b17_after_a_start_a_spent_count_needs_evidence() {
     let mut count = replied(25);
     let morning = "2026-11-02T09:00:00Z";
-    // By the wall clock alone nothing is sent, whatever it shows.
+    // The wall clock is no evidence, so nothing is sent.
     let right = moment(2, "1970-01-01T00:01:00Z", morning);
     assert_eq!(count.permit(LIMIT, right, 0), Permit::Unknown { one: false });
     // The reply of a token request that shows the same time is evidence.
     let mut known = count.clone();
     known.observe(LIMIT, reading(morning, right), right);
     assert_eq!(send_all(&mut known, right, morning), 25);
-    // One that contradicts it is not, and nothing asks then; two are.
+    // One contradicting reply is no evidence, and no probe is sent then; two are evidence.
     let wrong = moment(2, "1970-01-01T00:01:00Z", "2000-01-01T00:00:00Z");
     count.observe(LIMIT, reading(morning, wrong), wrong);
     assert_eq!(count.permit(LIMIT, wrong, 0), Permit::Unknown { one: true });
@@ -255,7 +255,7 @@ fn b18_failing_all_evidence_one_request_asks() {
     assert!(count.reserve(LIMIT, seconds(61 + 3_602), 0).is_err());
     // Its end is known by the time that passes.
     let Permit::Exhausted(state) = count.permit(LIMIT, seconds(3_700), 0) else { panic!("known") };
-    assert_eq!(state.resets_at, at("2026-11-03T00:00:00Z"));
+    assert_eq!(state.resets_at, timestamp("2026-11-03T00:00:00Z"));
     assert!(count.reserve(LIMIT, seconds(61 + 3_600 + 15 * 3_600), 0).is_ok());
 }
 
@@ -285,7 +285,7 @@ fn b17_a_time_of_day_that_is_stated_after_a_start_opens_no_day() {
     let wall = moment(2, "1970-01-01T00:01:00Z", "2026-11-05T09:00:00Z");
     assert!(count.permit(Terms { limit: Some(25), ..terms }, wall, 0) != Permit::Granted);
     count.count_token_request(terms, wall);
-    assert_eq!(count.requests.since, Some(at("2026-11-01T06:00:00Z")));
+    assert_eq!(count.requests.since, Some(timestamp("2026-11-01T06:00:00Z")));
     assert_eq!(count.requests.count, 25);
 }
 
@@ -299,7 +299,7 @@ fn b19_requests_under_way_at_midnight_may_be_of_the_new_day_until_their_replies_
     let [before, after] = ["2026-11-01T23:59:59Z", "2026-11-02T00:00:01Z"].map(now);
     let mut count = replied(20);
     let [one, other] = [(); 2].map(|()| count.reserve(LIMIT, before, 0).expect("something left"));
-    // Both may arrive after midnight, and whoever waits for them may be killed.
+    // Both may arrive after midnight, and their callers may be killed.
     assert_eq!(reserve_all(&mut count, after), 23);
     count.settle(LIMIT, &one, reply("2026-11-01T23:59:59Z", after), after);
     count.settle(LIMIT, &other, reply("2026-11-02T00:00:00Z", after), after);
@@ -323,7 +323,7 @@ fn b18_a_machine_that_was_restored_from_a_snapshot_may_ask() {
     let mut count = replied(25);
     let then = moment(2, "1970-01-05T00:00:00Z", "2026-11-02T09:00:00Z");
     drop(count.reserve(LIMIT, then, 0).expect("it asks"));
-    // Its memory is of days ago, the ledger is on another machine.
+    // Its memory is days old, and the ledger is on another machine.
     let restored = moment(2, "1970-01-01T12:00:00Z", "2026-11-02T09:01:00Z");
     assert!(count.reserve(LIMIT, restored, 0).is_ok());
     assert!(count.reserve(LIMIT, restored, 0).is_err());
@@ -338,7 +338,7 @@ fn b15_a_doubt_that_no_reply_settles_costs_at_most_a_day() {
     // From now on no reply has a date.
     for (time, sent) in [
         ("2026-11-01T12:02:00Z", 4),
-        // Those five may be of this day, by the one reply.
+        // By that one reply, five may belong to this day.
         ("2026-11-02T13:00:00Z", 20),
         ("2026-11-03T12:00:00Z", 25),
         ("2026-11-04T12:00:00Z", 25),
@@ -356,18 +356,17 @@ fn b15_a_doubt_that_no_reply_settles_costs_at_most_a_day() {
 #[test]
 fn b14_a_pause_that_only_the_wall_clock_shows_is_looked_at_with_a_token() {
     let mut count = replied(25);
-    // The host of a virtual machine slept: by the guest two hours have passed, by its clock a
-    // night.
+    // The host of a virtual machine slept: two hours passed for the guest, a night by its clock.
     let morning = moment(1, "2026-11-01T14:00:00Z", "2026-11-02T08:00:00Z");
     assert_eq!(count.permit(LIMIT, morning, 0), Permit::Unknown { one: true });
     let error = count.reserve(LIMIT, morning, 0).expect_err("no data request asks");
-    assert_eq!(error.context().retry_at, Some(at("2026-11-02T00:00:00Z")));
+    assert_eq!(error.context().retry_at, Some(timestamp("2026-11-02T00:00:00Z")));
     let mut paused = count.clone();
     paused.observe(LIMIT, reading("2026-11-02T08:00:00Z", morning), morning);
     assert_eq!(paused.permit(LIMIT, morning, 0), Permit::Unknown { one: true });
     paused.observe(LIMIT, reading("2026-11-02T08:00:01Z", morning), morning);
     assert_eq!(send_all(&mut paused, morning, "2026-11-02T08:00:01Z"), 25);
-    // Where the wall clock was set, one token in an hour shows that.
+    // If the wall clock was set, one token request per hour shows that.
     count.observe(LIMIT, reading("2026-11-01T14:00:00Z", morning), morning);
     let later = moment(1, "2026-11-01T14:59:00Z", "2026-11-02T08:59:00Z");
     assert!(matches!(count.permit(LIMIT, later, 0), Permit::Exhausted(_)));
@@ -384,8 +383,7 @@ fn b16_a_service_that_goes_back_a_day_counts_on() {
             count.settle(LIMIT, &request, reply(service, at), at);
             served += 1;
         }
-        // Those whose replies were in doubt count in both days, and the first one in the third
-        // count too.
+        // Requests with doubtful replies count in both days, and the first one in the third too.
         assert_eq!(served, sent, "{service}");
     }
     assert_eq!(count.requests.count, 25);

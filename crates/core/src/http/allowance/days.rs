@@ -98,8 +98,8 @@ impl Count {
     }
 
     /// Corrects the day after the wall clock, which was assumed to be the service's at `assumed`,
-    /// proved wrong. Its requests belong to the day that replies show; those of the previous day
-    /// may too.
+    /// proved wrong. Its requests belong to the day that replies show, and requests of the previous
+    /// day may too.
     pub(super) fn correct_day(&mut self, reading: Reading, assumed: Option<Timestamp>) {
         let start = self.day_begins.start_of_day(reading.service);
         if assumed < self.requests.since || self.before.since == Some(start) {

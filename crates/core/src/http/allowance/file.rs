@@ -4,11 +4,11 @@
 //! Each operation opens the file, takes an exclusive lock, and writes the count in place, in one
 //! write of less than a page. Nothing stays open between operations, so forks are safe, and a
 //! killed process leaves the old count or the new one. A kill between counting and sending counts
-//! one request too many, never one too few. The file is synced to disk only when it is created (see
-//! `new_file`), because a sync takes longer than a request: only a power failure can lose counts.
+//! one request too many, never one too few. The file is synced to disk only when it is
+//! created, because a sync takes longer than a request: only a power failure can lose counts.
 
-use std::fs::{File, OpenOptions};
-use std::io::ErrorKind;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,10 +16,9 @@ use aws_lc_rs::digest::{SHA256, digest};
 
 use super::count::Count;
 use super::locked::{FileFailure, LockedFile};
-use super::new_file;
 use super::text::{self, TextFault};
 use crate::error::{Error, Kind};
-use crate::files::owner_text;
+use crate::files::{self, Owner, owner_text};
 
 /// A process keeps the lock for microseconds, unless it was stopped. The wait has a limit because
 /// Ctrl-C cannot interrupt it.
@@ -97,7 +96,7 @@ impl LedgerFile {
     ) -> Result<T, LedgerFailure> {
         let file = match self.open() {
             Err(failure) if failure.is_not_found() => {
-                new_file::create(&self.path, self.text(&Count::default())?.as_bytes())?;
+                create(&self.path, self.text(&Count::default())?.as_bytes())?;
                 self.open()?
             }
             opened => opened?,
@@ -123,7 +122,7 @@ impl LedgerFile {
     }
 
     fn text(&self, count: &Count) -> Result<String, FileFailure> {
-        let written = text::write(count, &self.integration.0).map_err(std::io::Error::from);
+        let written = text::write(count, &self.integration.0).map_err(io::Error::from);
         written.map_err(FileFailure::system("written"))
     }
 
@@ -194,6 +193,47 @@ fn advice(failure: &LedgerFailure) -> (Kind, &'static str) {
             (Kind::StoreError, "Each integration needs its own ledger. Name another path.")
         }
     }
+}
+
+/// Creates the file of a new ledger, unless another process is faster. It is written under another
+/// name, synced, and renamed, so a killed process leaves no partial file. A file that root creates
+/// belongs to the owner of its folder.
+fn create(path: &Path, bytes: &[u8]) -> Result<(), FileFailure> {
+    let path = &target(path);
+    let folder = files::folder_of(path);
+    let owner = Owner::read(folder).map_err(|error| missing_folder(folder, error))?;
+    let other = files::unused(path, "new");
+    let made = written(&other, owner, bytes).and_then(|()| files::put(&other, path, false));
+    match made {
+        // Another process was faster.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        made => made.map_err(FileFailure::system("created")),
+    }
+}
+
+/// Follows a link at the path.
+fn target(path: &Path) -> PathBuf {
+    match fs::read_link(path) {
+        Ok(target) => path.parent().unwrap_or(Path::new("")).join(target),
+        Err(_) => path.to_owned(),
+    }
+}
+
+fn written(path: &Path, owner: Owner, bytes: &[u8]) -> io::Result<()> {
+    let mut file = files::create(path, 0o600, owner)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn missing_folder(folder: &Path, error: io::Error) -> FileFailure {
+    let error = match error.kind() {
+        ErrorKind::NotFound => {
+            let what = format!("its folder {} does not exist", folder.display());
+            io::Error::new(ErrorKind::NotFound, what)
+        }
+        _ => error,
+    };
+    FileFailure::System { action: "created", error }
 }
 
 #[cfg(test)]

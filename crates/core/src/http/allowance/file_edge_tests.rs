@@ -1,4 +1,4 @@
-//! The name of a ledger, the default ledger, and what its errors say.
+//! The name of a ledger, the default ledger, and its errors.
 
 use super::*;
 
@@ -19,20 +19,20 @@ fn another_process_finds_all_that_the_default_ledger_was_told() {
     let open = || LocalLedger::open_default(Some(&folder.file()), plant(), Terms::default());
     let ledger = open().expect("no limit");
     let other = || open().expect("no limit");
-    // The wall clock is a day off: two replies show the service's time.
+    // The wall clock is wrong by a day. Two replies show the service's time.
     let off = moment(1, NOON, "2026-11-02T12:00:00Z");
     for _ in 0..2 {
         ledger.observe(reading(NOON, off), off);
     }
-    assert_eq!(other().service_time(off).expect("a time"), at(NOON));
+    assert_eq!(other().service_time(off).expect("a time"), timestamp(NOON));
     let begun = [&ledger, &other(), &ledger].map(|one| one.begin_token_request(off).expect("kept"));
     assert_eq!(begun, [0, 1, 2]);
     ledger.pause_tokens(Duration::from_secs(60), off).expect("kept");
-    let pause = (Duration::from_secs(60), at("2026-11-01T12:01:00Z"));
+    let pause = (Duration::from_secs(60), timestamp("2026-11-01T12:01:00Z"));
     assert_eq!(other().token_pause(off).expect("a pause"), Some(pause));
     ledger.pin(Duration::from_secs(2 * 3_600), off).expect("kept");
     let state = other().state(off).expect("a state");
-    assert_eq!((state.left, state.resets_at), (Some(0), at("2026-11-01T14:00:00Z")));
+    assert_eq!((state.left, state.resets_at), (Some(0), timestamp("2026-11-01T14:00:00Z")));
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn s5_an_error_says_whose_the_file_or_its_folder_is_where_permission_is_missing(
     };
     let text = ledger.error(&failed(ErrorKind::PermissionDenied)).context().message.clone();
     assert!(text.ends_with(&format!("denied: {}", owner_text(&folder.file()))), "{text}");
-    // What is in a folder that may not be entered is not seen: the folder is named.
+    // A folder that may not be entered hides its content, so the error names the folder.
     let hidden = folder.0.join("absent").join("ledger.txt");
     let hidden = LedgerFile::new(&hidden, plant());
     let text = hidden.error(&failed(ErrorKind::PermissionDenied)).context().message.clone();
@@ -66,4 +66,17 @@ fn s5_a_ledger_that_cannot_be_opened_for_another_reason_than_its_absence_is_not_
     let path = folder.file().join("ledger.txt");
     let error = LocalLedger::open(&path, plant(), Terms::default()).expect_err("no folder");
     assert!(error.context().message.ends_with("not a directory"), "{error}");
+}
+
+#[test]
+fn a_file_is_created_once() {
+    let path = std::env::temp_dir().join(format!("siteline-made-{}", std::process::id()));
+    create(&path, b"first").expect("made");
+    create(&path, b"second").expect("another was faster");
+    assert_eq!(fs::read(&path).expect("a file"), b"first");
+    fs::remove_file(path).expect("removed");
+    // This name is valid, but the temporary name next to it is too long.
+    let long = std::env::temp_dir().join("l".repeat(250));
+    let failure = create(&long, b"text").expect_err("too long").to_string();
+    assert!(failure.starts_with("cannot be created"), "{failure}");
 }

@@ -1,5 +1,4 @@
 use std::fs;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
 
@@ -8,25 +7,17 @@ use crate::http::allowance::count::Terms;
 use crate::http::allowance::ledger::Ledger;
 use crate::http::allowance::local::LocalLedger;
 use crate::http::allowance::outcome::{Outcome, Permit};
-use crate::http::allowance::test_moments::{SILENT, at, moment, now, reading, reply};
+use crate::http::allowance::test_moments::{SILENT, moment, now, reading, reply, timestamp};
 use crate::http::allowance::time_of_day::TimeOfDay;
+use crate::http::test_server::TestFolder;
 
 const NOON: &str = "2026-11-01T12:00:00Z";
 
-/// A temporary folder, removed at the end of the test.
-struct Folder(PathBuf);
+struct Folder(TestFolder);
 
 impl Folder {
     fn new() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let name = format!(
-            "siteline-ledger-{}-{}",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::SeqCst)
-        );
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).expect("a folder");
-        Self(path)
+        Self(TestFolder::new())
     }
 
     fn file(&self) -> PathBuf {
@@ -36,12 +27,6 @@ impl Folder {
     /// Opens the ledger as another process would.
     fn open(&self, limit: Option<u64>) -> LocalLedger {
         LocalLedger::open(&self.file(), plant(), Terms { limit, resets: None }).expect("a ledger")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -121,10 +106,10 @@ fn b11_a_pin_applies_to_other_processes_until_its_end() {
     let other = folder.open(Some(1_000));
     assert_eq!(other.state(now("2026-11-02T04:59:59Z")).expect("a state").left, Some(0));
     let error = other.reserve(now("2026-11-02T04:59:59Z"), 0).expect_err("pinned");
-    assert_eq!(error.context().retry_at, Some(at("2026-11-02T05:00:00Z")));
+    assert_eq!(error.context().retry_at, Some(timestamp("2026-11-02T05:00:00Z")));
     spend(&other, "2026-11-02T05:00:00Z", 1);
     let state = folder.open(Some(1_000)).state(now("2026-11-02T05:00:00Z")).expect("a state");
-    assert_eq!((state.left, state.resets_at), (Some(999), at("2026-11-03T05:00:00Z")));
+    assert_eq!((state.left, state.resets_at), (Some(999), timestamp("2026-11-03T05:00:00Z")));
 }
 
 #[test]
@@ -134,7 +119,7 @@ fn t9_a_token_pause_and_token_requests_are_shared() {
     paused.count_token_request(now(NOON)).expect("counted");
     paused.pause_tokens(Duration::from_secs(2 * 60), now(NOON)).expect("kept");
     let other = folder.open(None);
-    let pause = (Duration::from_secs(2 * 60), at("2026-11-01T12:02:00Z"));
+    let pause = (Duration::from_secs(2 * 60), timestamp("2026-11-01T12:02:00Z"));
     assert_eq!(other.token_pause(now(NOON)).expect("a pause"), Some(pause));
     assert_eq!(other.token_pause(now("2026-11-01T12:02:00Z")).expect("none"), None);
     other.count_token_request(now("2026-11-01T12:02:00Z")).expect("counted");
@@ -228,11 +213,11 @@ fn b22_a_new_ledger_is_whole_when_it_has_its_name() {
         for _ in 0..8 {
             scope.spawn(|| spend(&folder.open(None), NOON, 5));
         }
-        // Whoever looks sees nothing or a ledger.
+        // Readers see no file or a complete ledger.
         scope.spawn(|| while !fs::read(&path).is_ok_and(|bytes| text::read(&bytes).is_ok()) {});
     });
     assert_eq!(used(&folder.open(None), NOON), 40);
-    let names: Vec<_> = fs::read_dir(&folder.0).expect("a folder").collect();
+    let names: Vec<_> = fs::read_dir(&*folder.0).expect("a folder").collect();
     assert_eq!(names.len(), 1, "{names:?}");
 }
 
@@ -276,7 +261,7 @@ fn a_ledger_of_another_integration_is_refused() {
 #[test]
 fn s5_if_no_ledger_can_be_created_the_error_names_the_path() {
     let folder = Folder::new();
-    let mut wrong = vec![folder.0.join("absent").join("ledger.txt"), folder.0.clone()];
+    let mut wrong = vec![folder.0.join("absent").join("ledger.txt"), folder.0.to_path_buf()];
     wrong.push(if cfg!(windows) { r"\\.\NUL" } else { "/dev/null" }.into());
     let absent = folder.0.join("absent");
     for path in wrong {
@@ -307,9 +292,8 @@ fn a_lock_that_is_not_released_is_an_error_and_nothing_is_counted() {
 fn every_count_is_written_with_the_same_length_and_read_back() {
     use crate::http::allowance::count::Count;
     let mut lengths = std::collections::BTreeSet::new();
-    for time in [None, Some(Timestamp::MIN), Some(Timestamp::MAX), Some(at(NOON))] {
+    for time in [None, Some(Timestamp::MIN), Some(Timestamp::MAX), Some(timestamp(NOON))] {
         for number in [0, 17, u64::MAX] {
-            // Every member of a count has this number or time.
             let empty = serde_json::to_value(Count::default()).expect("a value");
             let count: Count =
                 serde_json::from_value(filled(empty, number, time)).expect("a count");
@@ -322,7 +306,7 @@ fn every_count_is_written_with_the_same_length_and_read_back() {
     assert_eq!(lengths.len(), 1, "{lengths:?}");
 }
 
-/// The same value with this number and this time everywhere.
+/// Replaces every number and time in the value.
 fn filled(value: serde_json::Value, number: u64, time: Option<Timestamp>) -> serde_json::Value {
     use serde_json::{Value, json};
     let text = time.map(|time| time.to_string());

@@ -30,7 +30,7 @@ pub trait Ledger: Send + Sync + Debug {
     /// `AllowanceExhausted` if too few remain, or until the end of a pin.
     fn reserve(&self, now: Moment, must_remain: u64) -> Result<Reservation>;
 
-    /// Records the outcome of a request. A request of which no byte was sent is subtracted. If that
+    /// Records the outcome of a request. An unsent request is subtracted. If that
     /// fails, the count is one too high.
     fn settle(&self, reservation: Reservation, outcome: Outcome, now: Moment);
 

@@ -14,11 +14,11 @@ use super::count::{Count, Terms};
 use super::file::{Integration, LedgerFailure, LedgerFile};
 use super::ledger::Ledger;
 use super::locked::FileFailure;
-use super::new_file::create_folder;
 use super::outcome::{Outcome, Permit, Reservation};
 use super::state::AllowanceState;
 use crate::clock::{Moment, Reading};
 use crate::error::{Error, Kind, Result};
+use crate::files::create_folder;
 use crate::lock::Mutex;
 use crate::system::lacks_files;
 
@@ -41,22 +41,16 @@ impl LocalLedger {
     }
 
     /// An empty ledger in memory.
-    #[must_use]
     pub(crate) fn in_memory(terms: Terms) -> Self {
         Self::new(terms, None, false.into())
     }
 
     /// A ledger in this file, which the first count opens or creates.
-    #[must_use]
     pub(crate) fn unopened(path: &Path, integration: Integration, terms: Terms) -> Self {
         Self::new(terms, Some(LedgerFile::new(path, integration)), true.into())
     }
 
     /// Opens or creates a ledger in this file. The folder must exist.
-    ///
-    /// # Errors
-    /// `StoreError` with the path if the file cannot be created or opened, has a newer version, or
-    /// belongs to another integration; `StoreCorrupt` if it is damaged.
     pub fn open(path: &Path, integration: Integration, terms: Terms) -> Result<Self> {
         let ledger = Self::unopened(path, integration, terms);
         ledger.update(|_| ())?;
@@ -64,7 +58,6 @@ impl LocalLedger {
     }
 
     /// A ledger in the default file, if it has a folder and the first request can create it.
-    #[must_use]
     pub(crate) fn unopened_default(
         path: Option<&Path>,
         integration: Integration,
@@ -75,10 +68,6 @@ impl LocalLedger {
     }
 
     /// [`unopened_default`](Self::unopened_default); with a limit the file is created at once.
-    ///
-    /// # Errors
-    /// `ConfigError` if there is a limit and the file cannot be created; `StoreCorrupt` if it is
-    /// damaged.
     pub(crate) fn open_default(
         path: Option<&Path>,
         integration: Integration,
@@ -101,7 +90,6 @@ impl LocalLedger {
         Ok(ledger)
     }
 
-    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.file.as_ref().map(LedgerFile::path)
@@ -228,7 +216,8 @@ fn is_final(failure: &LedgerFailure) -> bool {
 }
 
 fn create(file: &LedgerFile) -> Result<(), LedgerFailure> {
-    create_folder(file.path().parent().unwrap_or(Path::new("")))?;
+    create_folder(file.path().parent().unwrap_or(Path::new("")))
+        .map_err(FileFailure::system("created"))?;
     file.try_update(|_| ())
 }
 

@@ -1,4 +1,4 @@
-//! [`Loose`]: counted requests whose day is unconfirmed. They are under way, lost, answered without
+//! [`Loose`]: counted requests with an unconfirmed day. They are under way, lost, answered without
 //! a usable date, or their process was killed.
 //!
 //! If the service's clock turns out to be stepped, or the machine was started, they may belong to
@@ -61,7 +61,6 @@ impl Loose {
         self.newest
     }
 
-    /// Removes a request of this batch.
     pub(super) fn settle(&mut self, batch: u64) {
         let batch = match batch {
             recent if recent == self.newest => &mut self.recent,

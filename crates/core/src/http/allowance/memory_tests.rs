@@ -1,7 +1,7 @@
 //! The count of a ledger in memory.
 
 use super::*;
-use crate::http::allowance::test_moments::{SILENT, at, moment, now, reading};
+use crate::http::allowance::test_moments::{SILENT, moment, now, reading, timestamp};
 
 fn ledger(limit: Option<u64>) -> LocalLedger {
     LocalLedger::in_memory(Terms { limit, resets: None })
@@ -12,32 +12,6 @@ fn spend(ledger: &LocalLedger, then: Moment, requests: u64) {
         let request = ledger.reserve(then, 0).expect("something is left");
         ledger.settle(request, SILENT, then);
     }
-}
-
-fn state(ledger: &LocalLedger, when: &str) -> AllowanceState {
-    ledger.state(now(when)).expect("memory")
-}
-
-#[test]
-fn b5_the_request_that_would_exceed_the_allowance_is_refused_with_its_reset() {
-    let ledger = ledger(Some(3));
-    let then = now("2026-11-01T22:00:00Z");
-    spend(&ledger, then, 3);
-    let error = ledger.reserve(then, 0).expect_err("nothing is left");
-    assert_eq!(error.kind(), Kind::AllowanceExhausted);
-    assert_eq!(error.context().retry_at, Some(at("2026-11-02T00:00:00Z")));
-    assert!(error.context().unsent);
-    assert_eq!(ledger.state(then).expect("memory").left, Some(0));
-}
-
-#[test]
-fn b8_midnight_of_the_service_starts_a_new_count() {
-    let ledger = ledger(Some(3));
-    spend(&ledger, now("2026-11-01T23:59:50Z"), 3);
-    spend(&ledger, now("2026-11-02T00:00:00Z"), 1);
-    let state = state(&ledger, "2026-11-02T00:00:00Z");
-    assert_eq!((state.used, state.left), (1, Some(2)));
-    assert_eq!(state.resets_at, at("2026-11-03T00:00:00Z"));
 }
 
 #[test]
@@ -66,29 +40,6 @@ fn a_clock_that_was_years_ahead_does_not_prevent_new_days() {
 }
 
 #[test]
-fn b11_a_long_retry_after_empties_the_ledger_until_its_end() {
-    let ledger = ledger(Some(1_000));
-    let then = now("2026-11-01T20:00:00Z");
-    spend(&ledger, then, 500);
-    ledger.pin(Duration::from_secs(9 * 3_600), then).expect("memory");
-    let error = ledger.reserve(now("2026-11-02T04:59:59Z"), 0).expect_err("pinned");
-    assert_eq!(error.context().retry_at, Some(at("2026-11-02T05:00:00Z")));
-    let state = state(&ledger, "2026-11-02T05:00:00Z");
-    assert_eq!((state.used, state.left), (0, Some(1_000)));
-    // The end of the pin shows when the service's days begin.
-    assert_eq!(state.resets_at, at("2026-11-03T05:00:00Z"));
-}
-
-#[test]
-fn a_pin_never_lasts_longer_than_a_day() {
-    let ledger = ledger(None);
-    let then = now("2026-11-01T20:00:00Z");
-    ledger.pin(Duration::MAX, then).expect("memory");
-    assert_eq!(ledger.state(then).expect("memory").resets_at, at("2026-11-02T20:00:00Z"));
-    assert_eq!(state(&ledger, "2026-11-02T20:00:00Z").left, None);
-}
-
-#[test]
 fn t31_a_process_that_counts_for_itself_begins_alone() {
     let ledger = ledger(None);
     let then = now("2026-11-01T20:00:00Z");
@@ -98,17 +49,7 @@ fn t31_a_process_that_counts_for_itself_begins_alone() {
 }
 
 #[test]
-fn a_request_that_was_not_sent_is_given_back() {
-    let ledger = ledger(None);
-    let then = now("2026-11-01T20:00:00Z");
-    let reservation = ledger.reserve(then, 0).expect("no limit");
-    assert_eq!(ledger.state(then).expect("memory").used, 1);
-    ledger.settle(reservation, Outcome::Unsent, then);
-    assert_eq!(ledger.state(then).expect("memory").used, 0);
-}
-
-#[test]
-fn the_error_distinguishes_requests_held_back_from_a_used_up_allowance() {
+fn b5_the_error_distinguishes_reserved_from_used_requests() {
     let ledger = ledger(Some(3));
     let then = now("2026-11-01T20:00:00Z");
     let error = ledger.reserve(then, 3).expect_err("all are kept");
@@ -121,4 +62,7 @@ fn the_error_distinguishes_requests_held_back_from_a_used_up_allowance() {
     spend(&ledger, then, 2);
     let error = ledger.reserve(then, 2).expect_err("nothing is left");
     assert!(error.context().message.contains("used up: 3 of 3"), "{error}");
+    assert_eq!(error.context().retry_at, Some(timestamp("2026-11-02T00:00:00Z")));
+    assert!(error.context().unsent);
+    assert_eq!(ledger.state(then).expect("memory").left, Some(0));
 }

@@ -16,7 +16,6 @@ mod ledger;
 mod local;
 mod locked;
 mod loose;
-mod new_file;
 mod outcome;
 mod service_clock;
 #[cfg(test)]

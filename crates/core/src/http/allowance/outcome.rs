@@ -53,7 +53,6 @@ pub enum Outcome {
     Unsent,
     /// Unknown: it was sent, and no reply arrived.
     Lost,
-    /// The service replied.
     Replied {
         /// The service's time in the reply, if it is reliable.
         reading: Option<Reading>,

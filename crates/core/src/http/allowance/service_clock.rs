@@ -14,7 +14,6 @@ use crate::clock::{BootTime, Moment, Reading};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct ServiceClock {
-    /// The last reading that was confirmed.
     pub confirmed: Option<Reading>,
     /// The last confirmed reading of another boot, from a machine that shares the ledger.
     pub other: Option<Reading>,
@@ -25,7 +24,6 @@ pub(super) struct ServiceClock {
     pub doubtful: Option<Reading>,
 }
 
-/// The result of a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It agrees with the known time.
@@ -42,11 +40,11 @@ pub(super) enum Verdict {
 impl ServiceClock {
     /// The service's time, if there is evidence of it; never later than the true one.
     pub(super) fn now(&self, now: Moment) -> Option<Timestamp> {
-        self.known(now.boot).and_then(|(reading, _)| reading.service_at(now.boot))
+        self.current_reading(now.boot).and_then(|(reading, _)| reading.service_at(now.boot))
     }
 
     /// The reading that shows the time of this boot, and whether it was only assumed.
-    fn known(&self, boot: BootTime) -> Option<(Reading, bool)> {
+    fn current_reading(&self, boot: BootTime) -> Option<(Reading, bool)> {
         let of_start = |reading: &Reading| reading.service_at(boot).is_some();
         let confirmed = self.confirmed.filter(of_start).map(|reading| (reading, self.assumed));
         confirmed.or_else(|| Some((self.other.filter(of_start)?, false)))
@@ -54,12 +52,12 @@ impl ServiceClock {
 
     /// The latest time that the service's clock may show, if there is evidence of it.
     pub(super) fn latest(&self, now: Moment) -> Option<Timestamp> {
-        self.known(now.boot).and_then(|(reading, _)| reading.latest_at(now.boot))
+        self.current_reading(now.boot).and_then(|(reading, _)| reading.latest_at(now.boot))
     }
 
     /// The reply that shows the service's time.
     pub(super) fn evidence(&self, now: Moment) -> Option<Reading> {
-        self.known(now.boot).filter(|(_, assumed)| !assumed).map(|(reading, _)| reading)
+        self.current_reading(now.boot).filter(|(_, assumed)| !assumed).map(|(reading, _)| reading)
     }
 
     /// Whether a reading of the last day contradicts the known time, or the last confirmed reading
@@ -76,7 +74,7 @@ impl ServiceClock {
     /// The best estimate of the service's time. Without evidence it is the earliest candidate.
     pub(super) fn best(&self, now: Moment) -> Timestamp {
         let known = self.now(now);
-        if let (Some(known), Some((_, false))) = (known, self.known(now.boot)) {
+        if let (Some(known), Some((_, false))) = (known, self.current_reading(now.boot)) {
             return known;
         }
         let said = self.doubtful.and_then(|reading| reading.service_at(now.boot));
@@ -97,7 +95,7 @@ impl ServiceClock {
     }
 
     pub(super) fn observe(&mut self, reading: Reading, now: Moment) -> Verdict {
-        let known = self.known(reading.boot);
+        let known = self.current_reading(reading.boot);
         let is_same_start = |other: &mut Reading| other.boot.since(reading.boot).is_some();
         if let Some((known, _)) = known.filter(|(known, _)| known.agrees_with(&reading)) {
             if reading.boot.since(known.boot).is_some_and(|passed| passed >= 0) {
@@ -136,19 +134,19 @@ mod tests {
 
     use super::*;
 
-    fn at(text: &str) -> Timestamp {
+    fn timestamp(text: &str) -> Timestamp {
         text.parse().expect("a timestamp")
     }
 
     /// A moment this many seconds after a boot, with this wall clock.
     fn moment(start: u128, seconds: u64, wall: &str) -> Moment {
         let boot = BootTime { start, elapsed: Duration::from_secs(seconds) };
-        Moment { wall: at(wall), boot }
+        Moment { wall: timestamp(wall), boot }
     }
 
     /// The verdict on a reply that arrives at that moment.
     fn read(clock: &mut ServiceClock, service: &str, now: Moment) -> Verdict {
-        clock.observe(Reading { service: at(service), boot: now.boot }, now)
+        clock.observe(Reading { service: timestamp(service), boot: now.boot }, now)
     }
 
     const NOON: &str = "2026-11-01T12:00:00Z";
@@ -160,9 +158,9 @@ mod tests {
         let mut clock = ServiceClock::default();
         let now = moment(1, 100, NOON);
         assert_eq!(read(&mut clock, NOON, now), ADOPTED);
-        assert_eq!(clock.now(now), Some(at(NOON)));
+        assert_eq!(clock.now(now), Some(timestamp(NOON)));
         // The wall clock has no influence.
-        assert_eq!(clock.now(moment(1, 160, LATER)), Some(at("2026-11-01T12:01:00Z")));
+        assert_eq!(clock.now(moment(1, 160, LATER)), Some(timestamp("2026-11-01T12:01:00Z")));
     }
 
     #[test]
@@ -171,8 +169,8 @@ mod tests {
         read(&mut clock, NOON, moment(1, 100, NOON));
         let now = moment(1, 110, NOON);
         assert_eq!(read(&mut clock, LATER, now), Verdict::Doubtful);
-        assert_eq!(clock.now(now), Some(at("2026-11-01T12:00:10Z")));
-        assert_eq!(clock.best(now), at("2026-11-01T12:00:10Z"));
+        assert_eq!(clock.now(now), Some(timestamp("2026-11-01T12:00:10Z")));
+        assert_eq!(clock.best(now), timestamp("2026-11-01T12:00:10Z"));
         assert_eq!(read(&mut clock, "2026-11-01T12:00:20Z", moment(1, 120, NOON)), Verdict::Agrees);
         assert_eq!(clock.doubtful, None);
         assert_eq!(read(&mut clock, LATER, moment(1, 130, NOON)), Verdict::Doubtful);
@@ -190,7 +188,7 @@ mod tests {
         assert_eq!(read(&mut clock, LATER, moment(1, 110, NOON)), Verdict::Doubtful);
         let now = moment(1, 170, NOON);
         assert_eq!(read(&mut clock, "2026-11-02T01:01:00Z", now), ADOPTED);
-        assert_eq!(clock.now(now), Some(at("2026-11-02T01:01:00Z")));
+        assert_eq!(clock.now(now), Some(timestamp("2026-11-02T01:01:00Z")));
         assert_eq!(clock.doubtful, None);
     }
 
@@ -230,10 +228,14 @@ mod tests {
     fn t27_two_readings_replace_an_assumed_time() {
         let mut clock = ServiceClock::default();
         clock.assume(moment(1, 100, "2026-11-01T12:00:00.9Z"));
-        assert_eq!(clock.now(moment(1, 100, LATER)), Some(at(NOON)));
+        assert_eq!(clock.now(moment(1, 100, LATER)), Some(timestamp(NOON)));
         let early = "2026-11-01T08:00:00Z";
         assert_eq!(read(&mut clock, early, moment(1, 100, NOON)), Verdict::Doubtful);
-        assert_eq!(clock.best(moment(1, 100, NOON)), at(early), "no end in the service's future");
+        assert_eq!(
+            clock.best(moment(1, 100, NOON)),
+            timestamp(early),
+            "no end in the service's future"
+        );
         let verdict = read(&mut clock, early, moment(1, 101, NOON));
         assert_eq!(verdict, Verdict::Adopted { was_assumed: true });
         assert!(!clock.assumed);

@@ -237,7 +237,7 @@ impl World {
             };
             let now = self.now(machine);
             self.update(|count| count.settle(TERMS, &reservation, outcome, now));
-            // The first after a start, which a reply to the other machine overtook.
+            // A reply to the other machine overtook the first one after a boot.
             let doubtful = self.count.clock.doubtful;
             if matches!(outcome, Outcome::Replied { reading, .. } if reading == doubtful) {
                 *self.undated.entry(self.service().div_euclid(DAY)).or_default() += 1;
@@ -251,12 +251,12 @@ fn second(second: i64) -> Timestamp {
 }
 
 impl World {
-    /// One thing happens.
+    /// Performs one random event.
     fn step(&mut self) {
         let machine = self.random.usize(..self.machines.len());
         match self.random.u8(..20) {
             0 => {
-                // Often to the minute before midnight.
+                // Often jump to the minute before midnight.
                 let left = DAY - self.service().rem_euclid(DAY);
                 let near = (left - self.random.i64(0..60)).max(0);
                 let far = self.random.i64(0..5 * 3_600);
@@ -275,7 +275,7 @@ impl World {
                 self.machines[machine] = self.started();
                 self.steps += 1;
             }
-            // Not while what was under way at the last step still is.
+            // Not while requests from before the last step are under way.
             3 if self.time - self.stepped_at > LONGEST && self.rarely() => {
                 self.stepped_at = self.time;
                 self.steps += 1;
@@ -331,8 +331,8 @@ fn b6_b7_the_ledger_of_a_machine_counts_what_the_service_counts_and_no_more_than
             let of = |counts: &BTreeMap<i64, u64>, day| counts.get(&day).copied().unwrap_or(0);
             let (served, counted) = (of(&world.served, day), world.count.requests.count);
             let under_way = (world.leaving.len() + world.under_way.len()) as u64;
-            // What was killed around midnight may be of either day, and of the one after it too
-            // where the machine was started since.
+            // Requests killed around midnight may belong to either day, and to the next one too if
+            // the machine was rebooted.
             let undated: u64 = (day - 3..=day + 1).map(|day| of(&world.undated, day)).sum();
             let most_counted = served + undated + under_way;
             let context = format!("seed {seed}, step {step}: {served} {counted} {undated}");

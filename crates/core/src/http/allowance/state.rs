@@ -23,7 +23,6 @@ pub struct AllowanceState {
 
 /// The error of a request that is not sent because the allowance is exhausted, or the rest of it is
 /// reserved.
-#[must_use]
 pub(crate) fn exhausted(state: AllowanceState) -> Error {
     let resets = state.resets_at;
     let message = match state {
@@ -48,7 +47,6 @@ pub(crate) fn exhausted(state: AllowanceState) -> Error {
 
 /// The error of a request that is not sent because the allowance was exhausted in the last known
 /// day, and nothing shows whether that day has ended.
-#[must_use]
 pub(crate) fn unknown_day(state: AllowanceState) -> Error {
     let AllowanceState { used, resets_at, .. } = state;
     refused(format!(

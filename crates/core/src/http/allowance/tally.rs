@@ -7,7 +7,6 @@ pub(super) const DAY: SignedDuration = SignedDuration::from_hours(24);
 /// If the clock is this long before the start of a pause, it was set back.
 const SET_BACK: SignedDuration = SignedDuration::from_mins(10);
 
-/// The number of requests in a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Tally {
     /// The start of the day; `None` before the first request.
@@ -16,12 +15,10 @@ pub(super) struct Tally {
     pub count: u64,
 }
 
-/// A pause that the service requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Pause {
     /// When the service requested it.
     pub requested_at: Timestamp,
-    /// Its end.
     pub until: Timestamp,
 }
 

@@ -5,14 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use super::count::Count;
 
-/// The version of the file.
 const FORM: u32 = 1;
 /// The length of every file. It is less than a page, so one write replaces it.
 const LENGTH: usize = 2_560;
 /// The length of `{"check":"01234567",`.
 const CHECK: usize = 20;
 
-/// The content of a ledger file.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Contents {
     form: u32,

@@ -17,9 +17,6 @@ pub struct TimeOfDay(i64);
 
 impl TimeOfDay {
     /// The time `seconds` after midnight in a zone that is `ahead_of_utc` seconds ahead of UTC.
-    ///
-    /// # Errors
-    /// `ConfigError` if either is out of range.
     pub fn new(seconds: i64, ahead_of_utc: i64) -> Result<Self> {
         if !(0..DAY).contains(&seconds) || ahead_of_utc.abs() > FARTHEST {
             return Err(refused("it is not a time of day"));
@@ -28,15 +25,11 @@ impl TimeOfDay {
     }
 
     /// The time of day of an instant, truncated to seconds.
-    #[must_use]
     pub(crate) fn from_timestamp(at: Timestamp) -> Self {
         Self(at.as_second().rem_euclid(DAY))
     }
 
     /// Parses `06:00Z`, `06:00:30Z`, `08:00+02:00`.
-    ///
-    /// # Errors
-    /// `ConfigError` for anything else; a time without a zone is refused.
     pub fn parse(text: &str) -> Result<Self> {
         let trimmed = text.trim();
         let (time, zone) = match trimmed.find(['Z', 'z', '+', '-']) {
@@ -60,7 +53,6 @@ impl TimeOfDay {
     }
 
     /// The start of the day that contains this instant.
-    #[must_use]
     pub(crate) fn start_of_day(self, now: Timestamp) -> Timestamp {
         let into = (now.as_second() - self.0).rem_euclid(DAY);
         Timestamp::from_second(now.as_second() - into).unwrap_or(Timestamp::MIN)

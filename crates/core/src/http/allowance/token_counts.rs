@@ -57,32 +57,32 @@ fn start_of_hour(now: Timestamp) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::allowance::test_moments::at;
+    use crate::http::allowance::test_moments::timestamp;
 
     #[test]
     fn t31_token_requests_are_counted_by_day_and_by_hour() {
-        let day = at("2026-11-01T00:00:00Z");
+        let day = timestamp("2026-11-01T00:00:00Z");
         let mut counts = TokenCounts::default();
         for time in ["00:10:00", "00:59:59", "01:00:00"] {
-            counts.add(day, at(&format!("2026-11-01T{time}Z")));
+            counts.add(day, timestamp(&format!("2026-11-01T{time}Z")));
         }
-        assert_eq!(counts.counts(day, at("2026-11-01T01:59:59Z")), (3, 1));
-        assert_eq!(counts.counts(day, at("2026-11-01T02:00:00Z")), (3, 0));
+        assert_eq!(counts.counts(day, timestamp("2026-11-01T01:59:59Z")), (3, 1));
+        assert_eq!(counts.counts(day, timestamp("2026-11-01T02:00:00Z")), (3, 0));
         // A clock that was set back over the hour does not reopen an hour.
-        counts.add(day, at("2026-11-01T00:59:00Z"));
-        assert_eq!(counts.counts(day, at("2026-11-01T01:10:00Z")), (4, 2));
+        counts.add(day, timestamp("2026-11-01T00:59:00Z"));
+        assert_eq!(counts.counts(day, timestamp("2026-11-01T01:10:00Z")), (4, 2));
         // A clock that was days ahead does not hold the count forever.
-        counts.add(day, at("2026-11-09T07:00:00Z"));
-        counts.add(day, at("2026-11-01T01:20:00Z"));
-        assert_eq!(counts.counts(day, at("2026-11-01T01:30:00Z")).1, 2);
-        assert_eq!(counts.counts(day, at("2026-11-01T02:00:00Z")).1, 0, "the hour ends");
+        counts.add(day, timestamp("2026-11-09T07:00:00Z"));
+        counts.add(day, timestamp("2026-11-01T01:20:00Z"));
+        assert_eq!(counts.counts(day, timestamp("2026-11-01T01:30:00Z")).1, 2);
+        assert_eq!(counts.counts(day, timestamp("2026-11-01T02:00:00Z")).1, 0, "the hour ends");
     }
 
     #[test]
     fn t31_a_clock_that_was_set_back_begins_anew() {
         let mut counts = TokenCounts::default();
-        assert_eq!(counts.begin(at("2026-11-01T12:00:00Z")), 0);
-        assert_eq!(counts.begin(at("2026-11-01T11:59:55Z")), 1);
-        assert_eq!(counts.begin(at("2026-11-01T11:00:00Z")), 0);
+        assert_eq!(counts.begin(timestamp("2026-11-01T12:00:00Z")), 0);
+        assert_eq!(counts.begin(timestamp("2026-11-01T11:59:55Z")), 1);
+        assert_eq!(counts.begin(timestamp("2026-11-01T11:00:00Z")), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! The formats of certificates and keys beside PEM, what is read of a certificate, and what is told.
+//! Formats other than PEM, the fields of a certificate, and log records.
 
 #![expect(clippy::disallowed_methods, reason = "each test has its own runtime")]
 
@@ -38,7 +38,7 @@ fn read(bytes: &[u8], passphrase: Option<&str>) -> Result<Bundle> {
     Bundle::read(bytes, passphrase.map(str::as_bytes))
 }
 
-/// What the error says; nothing was read.
+/// The error for an unreadable bundle.
 fn unreadable(bytes: &[u8], passphrase: Option<&str>) -> String {
     let error = read(bytes, passphrase).err().expect("refused");
     assert_eq!(error.kind(), Kind::CredentialError);
@@ -60,7 +60,7 @@ fn m6_pkcs12_is_read_with_its_passphrase_alone() {
     assert!(wrong.contains("passphrase") && !wrong.contains("damaged"), "{wrong}");
     assert!(!wrong.contains("incorrect horse"), "{wrong}");
     let cut = unreadable(&pkcs12(vec![])[..40], Some(PASSPHRASE));
-    assert!(cut.contains("neither a certificate nor a private key"), "{cut}");
+    assert!(cut.contains("not a certificate or private key"), "{cut}");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn m6_pkcs12_of_another_method_is_told_from_a_wrong_passphrase() {
     assert!(text.contains("old or rare"), "{text}");
 }
 
-/// The limit of `p12_keystore`, which is lower than that of `key_cost`.
+/// `p12_keystore` has a lower limit than `key_cost`.
 #[test]
 fn pkcs12_with_too_many_rounds_is_refused() {
     let mut store = KeyStore::new();
@@ -171,7 +171,7 @@ fn m6_nothing_follows_a_certificate_that_has_issued_itself() {
 async fn m5_what_became_of_the_files_is_told_once_for_each_reason() {
     let path = std::env::temp_dir().join(format!("siteline-m5-told-{}.pem", std::process::id()));
     let [first, second] = [(), ()].map(|()| Issued::new("plant", None, |_| {}));
-    // Written beside it and renamed, so that its stamp is another one each time.
+    // Renaming a new file changes the stamp each time.
     let put = |text: &str| {
         let new = path.with_extension("new");
         std::fs::write(&new, text).expect("written");
@@ -181,11 +181,11 @@ async fn m5_what_became_of_the_files_is_told_once_for_each_reason() {
     let source = CertificateSource { certificate: Part::File(path.clone()), ..source("") };
     let plant = MutualTls::load(source).expect("loaded").value;
     let (_, now, _) = plant.details().expect("details");
-    // What the next request would log after the files were looked at, at this second.
+    // The records that the next request would log if the files were read at this second.
     let told = |after: i64| {
         plant.loaded(Some(now + after.seconds())).expect("one of both");
         let unlogged = std::mem::take(&mut plant.0.state.lock().unlogged);
-        // That others may read the file (K8) is another matter.
+        // The warning about the file mode is tested elsewhere.
         let told = unlogged.into_iter().filter(|(_, text)| !text.starts_with("Other users"));
         told.map(|(level, text)| format!("{level} {text}")).collect::<Vec<_>>()
     };
@@ -216,5 +216,5 @@ async fn a_panic_of_what_gets_the_passphrase_ends_the_call() {
 #[test]
 fn base64_of_another_text_is_no_bundle_without_a_key() {
     let text = unreadable(STANDARD.encode("a plain text ".repeat(40)).as_bytes(), None);
-    assert!(text.contains("neither a certificate nor a private key"), "{text}");
+    assert!(text.contains("not a certificate or private key"), "{text}");
 }
