@@ -38,47 +38,22 @@ use pyo3::prelude::*;
 /// The core of siteline. Everything public is exported by the package ``siteline``.
 #[pymodule(gil_used = false)]
 mod _core {
-    #[pymodule_export]
-    use super::agent::{_forbid_core_dumps, PyAgent};
-    #[pymodule_export]
-    use super::auth::{
-        _excerpt, _is_key_text, _variable, CertificateHandle, CredentialHandle, KeyHandle,
-    };
-    #[pymodule_export]
-    use super::bridge::call::Call;
-    #[pymodule_export]
-    use super::bridge::errors::_refusal;
-    #[pymodule_export]
-    use super::bridge::observers::_instrument;
-    #[pymodule_export]
-    use super::client::PyClient;
-    #[pymodule_export]
-    use super::client::once::_sources;
-    #[pymodule_export]
-    use super::client::records::_bookmark_pages;
-    #[pymodule_export]
-    use super::client::scan::PyScan;
-    #[pymodule_export]
-    use super::client::settings::check_shape;
-    #[pymodule_export]
-    use super::convert::clock::PyClock;
-    #[pymodule_export]
-    use super::files::{_create_folder, _paths, NewFile};
-    #[pymodule_export]
-    use super::frame::Frame;
-    #[pymodule_export]
-    use super::frame::zone_name;
     #[cfg(feature = "sandbox")]
     #[pymodule_export]
     use super::sandbox::PySandbox;
     #[pymodule_export]
-    use super::store::feed::FeedHandle;
-    #[pymodule_export]
-    use super::store::maintenance::_restore;
-    #[pymodule_export]
-    use super::store::{StateHandle, StoreHandle};
-    #[pymodule_export]
-    use super::sync::SyncHandle;
+    use super::{
+        agent::{_forbid_core_dumps, PyAgent},
+        auth::{_excerpt, _is_key_text, _variable, CertificateHandle, CredentialHandle, KeyHandle},
+        bridge::{call::Call, errors::_refusal, observers::_instrument},
+        client::settings::{check_http, check_shape},
+        client::{PyClient, once::_sources, records::_bookmark_pages, scan::PyScan},
+        convert::clock::PyClock,
+        files::{_create_folder, _paths, NewFile},
+        frame::{Frame, zone_name},
+        store::{StateHandle, StoreHandle, feed::FeedHandle, maintenance::_restore},
+        sync::SyncHandle,
+    };
 
     use pyo3::prelude::*;
 
@@ -91,7 +66,6 @@ mod _core {
         super::bridge::process::watch(module)?;
         #[cfg(debug_assertions)]
         super::bridge::runtime::panic::export(module)?;
-        // Nothing is imported with an asterisk, and the stub needs no second list.
         module.as_any().delattr("__all__")
     }
 }

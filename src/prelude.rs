@@ -20,7 +20,7 @@ pub(crate) use crate::bridge::process::{attached, detached, guarded, without_for
 pub(crate) use crate::bridge::runtime::{step, step_in_runtime};
 pub(crate) use crate::convert::state::{dict, restore};
 pub(crate) use crate::convert::values::{
-    Text, count, described, duration, handle_of, optional, path_of, refuse,
+    Given, Text, count, described, duration, handle_of, optional, path_of, refuse,
 };
 pub(crate) use siteline_base::clock::Clock;
 pub(crate) use siteline_base::lock::Mutex;

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta, tzinfo
 from os import PathLike
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypeVar, final
+from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar, final
 
 from siteline._records.allowance import Allowance
 from siteline._records.bookmark import Bookmark
@@ -27,8 +27,6 @@ HAS_SANDBOX: bool
 _Duration: TypeAlias = float | timedelta | str
 _Instant: TypeAlias = datetime | date | str
 _Zone: TypeAlias = str | tzinfo | None
-_Ids: TypeAlias = Literal["str", "category"]
-_Bytes: TypeAlias = bytes | bytearray | memoryview
 _Filter: TypeAlias = str | int | Sequence[str | int]
 _Selection: TypeAlias = str | int | Iterable[str | int]
 _ProgressArg: TypeAlias = bool | Callable[[Progress], object] | None
@@ -80,12 +78,7 @@ class CredentialHandle:
     ) -> CredentialHandle: ...
     @staticmethod
     def with_signer(
-        subject: str,
-        signer: Callable[[bytes], object],
-        is_async: bool,
-        public_jwk: object,
-        kid: str | None,
-        assertions: _Assertions,
+        subject: str, signer: Any, is_async: bool, public_jwk: Any, kid: str | None, assertions: Any
     ) -> CredentialHandle: ...
     @staticmethod
     def deferred(
@@ -174,6 +167,7 @@ class _Stream:
     def __arrow_c_schema__(self) -> object: ...
     def check(self) -> None: ...
 
+def check_http(fields: dict[str, Any]) -> None: ...
 def check_shape(members: dict[str, Any]) -> None: ...
 def zone_name(tz: str | tzinfo) -> str: ...
 
@@ -217,12 +211,7 @@ class _Reading:
 @final
 class FeedHandle:
     def __new__(
-        cls,
-        name: str,
-        start: object,
-        query: tuple[Any, ...],
-        times: tuple[Any, ...],
-        audit_pages: int,
+        cls, name: str, start: object, query: Any, times: tuple[Any, ...], audit_pages: int
     ) -> Self: ...
     @staticmethod
     def restore(state: dict[str, Any]) -> FeedHandle: ...
@@ -361,11 +350,7 @@ class Client:
         self, feeds: list[FeedHandle], options: dict[str, Any], is_push: bool
     ) -> SyncHandle: ...
     def plan_feeds(
-        self,
-        handles: list[FeedHandle],
-        store: StoreHandle | None,
-        states: dict[str, bytes],
-        options: dict[str, Any],
+        self, handles: Any, store: Any, states: dict[str, bytes], options: dict[str, Any]
     ) -> dict[str, Any]: ...
     def plan_scans(self, scans: list[Scan], store: StoreHandle | None) -> dict[str, Any]: ...
     def replace_credential(self, credential: Credential | MutualTls) -> None: ...
@@ -393,12 +378,7 @@ class ClockHandle:
 @final
 class AgentHandle:
     def __new__(
-        cls,
-        client: Client,
-        listen: str,
-        allow_uids: list[int],
-        tls_files: tuple[str | PathLike[str] | None, ...],
-        names: list[str],
+        cls, client: Client, listen: str, allow_uids: list[int], tls_files: Any, names: list[str]
     ) -> Self: ...
     @property
     def address(self) -> str: ...
@@ -431,23 +411,11 @@ class SandboxHandle:
     def control(self, action: str, name: str, public_jwk: str) -> None: ...
     def load(self, frame: object, bucket: _Duration | None, ids: _GivenIds) -> int: ...
     def revise(
-        self,
-        timestamp: _Instant,
-        numbers: tuple[float | None, float | None, float | None],
-        sample_count: int | None,
-        at: _Instant | None,
-        ids: _GivenIds,
+        self, timestamp: Any, numbers: Any, sample_count: Any, at: _Instant | None, ids: _GivenIds
     ) -> None: ...
     def withdraw(self, timestamp: _Instant, at: _Instant | None, ids: _GivenIds) -> None: ...
     def expected(
-        self,
-        site: str | None,
-        line: str | None,
-        filters: list[tuple[str, list[str]]],
-        start: _Instant | None,
-        end: _Instant | None,
-        interval: _Duration | None,
-        at: _Instant | None,
+        self, site: Any, line: Any, filters: Any, start: Any, end: Any, interval: Any, at: Any
     ) -> Table: ...
     def stats(self) -> dict[str, Any]: ...
     def wire(self) -> list[str]: ...

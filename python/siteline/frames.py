@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from siteline._core import zone_name
+from siteline._core import zone_name as zone_name
 from siteline._records.series import Record
 from siteline._zero_copy import can_share, share, timestamps
 

@@ -55,7 +55,7 @@ def coverage(
     'Coverage of line-2'
     """
     from siteline import _plots
-    from siteline._core import zone_name
+    from siteline.frames import zone_name
 
     given = _some(coverages, "settled_through")
     chart: alt.LayerChart = _plots.load().coverage(given, zone_name(tz), title, width, rows)

@@ -11,8 +11,7 @@ use siteline_core::settings::{AGENT_SECRET, Environment};
 
 #[pyclass(frozen, name = "AgentHandle", module = "siteline._core")]
 pub(crate) struct PyAgent {
-    /// Never locked while the agent answers or ends: a thread that waits for the lock may hold the
-    /// interpreter.
+    /// Never locked while the agent replies or ends, because a waiting thread may hold the interpreter.
     agent: Mutex<Option<Arc<Agent>>>,
     #[pyo3(get)]
     address: String,
@@ -20,7 +19,7 @@ pub(crate) struct PyAgent {
     logs: Arc<Events>,
 }
 
-/// The certificate, its key, and the authority of the clients: paths of PEM files.
+/// The PEM files of the certificate, its key, and the authority of the clients.
 type TlsFiles = [Option<PathBuf>; 3];
 
 #[pymethods]
@@ -57,7 +56,7 @@ impl PyAgent {
         self.agent.lock().is_none()
     }
 
-    /// The secret that clients send over a network without a client certificate.
+    /// The secret of clients that have no certificate.
     fn secret(&self) -> Option<&str> {
         self.secret.as_ref().map(|secret| secret.as_str())
     }
@@ -70,7 +69,7 @@ impl PyAgent {
         dict(py, &state)
     }
 
-    /// Waits, and emits the log records of the agent meanwhile.
+    /// Waits, and emits the log records of the agent.
     fn wait(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
         let wait = Duration::try_from_secs_f64(seconds).unwrap_or_default();
         guarded(|| block_on(py, &self.logs, async move { Clock::system().sleep(wait).await }))
@@ -85,8 +84,7 @@ impl PyAgent {
 
 impl Drop for PyAgent {
     fn drop(&mut self) {
-        // While a thread is about to fork, the agent cannot run, and that thread may need the
-        // interpreter. So this thread releases it until the agent has ended.
+        // The agent cannot run while another thread forks, and that thread may need the interpreter.
         let agent = self.agent.lock().take();
         attached(|py| detached(py, || drop(agent)));
     }
@@ -109,7 +107,6 @@ fn place(listen: &str, tls_files: TlsFiles, names: Vec<String>) -> Result<Listen
     }
 }
 
-/// Forbids core dumps of this process if the system allows that.
 #[pyfunction]
 pub(crate) fn _forbid_core_dumps() {
     // Without core dumps, only the superuser can read this file later.

@@ -1,5 +1,3 @@
-//! A client certificate.
-
 use zeroize::Zeroizing;
 
 use crate::auth::called;
@@ -8,14 +6,12 @@ use crate::bridge::long_work::left_on_interrupt;
 use crate::prelude::*;
 use siteline_core::auth::{AskPassphrase, CertificateSource, Checked, MutualTls, Part};
 
-/// The handle of `siteline.MutualTls`.
 #[pyclass(frozen, module = "siteline._core")]
 pub(crate) struct CertificateHandle(pub(crate) MutualTls);
 
 #[pymethods]
 impl CertificateHandle {
-    /// Reads a certificate; with a `subject` that is known, at its first use. The passphrase is text,
-    /// bytes, or a function that returns it.
+    /// Reads a certificate; if its `subject` is given, at the first use.
     #[staticmethod]
     #[pyo3(signature = (certificate, key, passphrase, client_id, strict, subject=None))]
     fn open(
@@ -44,12 +40,10 @@ impl CertificateHandle {
         Ok(Self(value))
     }
 
-    /// The subject and the client id.
     fn facts(&self) -> (&str, Option<&str>) {
         (self.0.subject(), self.0.client_id())
     }
 
-    /// The thumbprint, and the bounds of the validity.
     fn details(&self, py: Python<'_>) -> PyResult<(String, Timestamp, Timestamp)> {
         detached(py, || self.0.details())?.or_raise()
     }

@@ -1,5 +1,3 @@
-//! A credential: a subject, and the key or signer that signs its assertions.
-
 use crate::auth::called;
 use crate::auth::key::{KeyHandle, text_or_json, wrong};
 use crate::auth::signer::PySigner;
@@ -10,7 +8,6 @@ use siteline_core::auth::{
 };
 use siteline_core::fork::Owned;
 
-/// The handle of `siteline.Credential`.
 #[pyclass(frozen, module = "siteline._core")]
 pub(crate) struct CredentialHandle(pub(crate) Credential);
 
@@ -44,7 +41,7 @@ impl CredentialHandle {
         Self::checked(py, assertions, make)
     }
 
-    /// A credential whose key the function `read` returns when the first assertion is signed.
+    /// A credential whose key is read before the first assertion is signed.
     #[staticmethod]
     fn deferred(
         subject: Text<'_>,
@@ -60,8 +57,7 @@ impl CredentialHandle {
         })
     }
 
-    /// The subject, the id and the public JWK of the key, and the settings of the assertions as the constructors
-    /// take them.
+    /// The subject, key id, public JWK, and assertion settings in the order of the constructors.
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<Facts<'_, 'py>> {
         let AssertionSettings { audience, lifetime, tolerance, typ } = self.0.assertion();
         let assertions = (audience.as_deref(), *lifetime, *tolerance, *typ);
@@ -110,7 +106,6 @@ struct DeferredKey {
 
 impl Signer for DeferredKey {
     fn sign(&self, signing_input: &[u8]) -> Result<Vec<u8>> {
-        // The command runs once, however many calls wait for it.
         let mut key = self.key.get_or_init(Mutex::default).lock();
         let key = if let Some(key) = &mut *key {
             key

@@ -1,5 +1,3 @@
-//! A private key; keys and passphrases as arguments.
-
 use pyo3::types::PyMapping;
 use zeroize::Zeroizing;
 
@@ -11,14 +9,12 @@ use siteline_core::auth::{Loaded, Part, PrivateKey};
 
 pub(super) type Bytes = Zeroizing<Vec<u8>>;
 
-/// The handle of `siteline.PrivateKey`.
 #[pyclass(frozen, module = "siteline._core")]
 pub(crate) struct KeyHandle(pub(crate) PrivateKey);
 
 #[pymethods]
 impl KeyHandle {
-    /// Reads a key: a path (`os.PathLike`), the key itself, or another handle. Gives its warnings to
-    /// Python.
+    /// Reads a key from a path, the key itself, or another handle, and emits its warnings.
     #[staticmethod]
     fn read(
         source: &Bound<'_, PyAny>,
@@ -67,7 +63,7 @@ impl KeyHandle {
         detached(py, || self.0.save(&path, passphrase, overwrite))?.or_raise()
     }
 
-    /// The public key as a JWK, its thumbprint, and its size.
+    /// The public key as a JWK, the thumbprint, and the size in bits.
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, &str, u32)> {
         Ok((dict(py, &self.0.public_jwk())?, self.0.thumbprint(), self.0.bits()))
     }
@@ -87,12 +83,11 @@ impl<'py> FromPyObject<'_, 'py> for Passphrase {
     }
 }
 
-/// Refuses a value of another type than the known ones.
 pub(super) fn wrong(known: &str, value: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("{known}; this is {}.", described(value)))
 }
 
-/// The file of an `os.PathLike`, or the bytes that a value has; `None` for anything else.
+/// The file of an `os.PathLike`, otherwise the bytes of the value.
 pub(super) fn part_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Part>> {
     if value.hasattr(intern!(value.py(), "__fspath__"))? {
         return value.extract().map(|path| Some(Part::File(path)));
@@ -100,7 +95,7 @@ pub(super) fn part_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Part>> {
     Ok(text_or_json(value)?.map(Part::Bytes))
 }
 
-/// The bytes of a text, of a bytes-like object, or of a mapping as JSON; `None` for anything else.
+/// The bytes of a text, a bytes-like object, or a mapping as JSON.
 pub(super) fn text_or_json(value: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(Some(Zeroizing::new(text.to_cow()?.as_bytes().to_vec())));
@@ -111,8 +106,7 @@ pub(super) fn text_or_json(value: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> 
     octets(value)
 }
 
-/// The error for a key that this passphrase does not open: a variable may have been written with
-/// quotation marks that no shell removes.
+/// Adds a hint: a variable may contain quotation marks that no shell removes.
 fn framed(error: Error) -> Error {
     error.with(|context| {
         let hint = context.hint.get_or_insert_default();

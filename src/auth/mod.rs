@@ -15,7 +15,6 @@ use crate::prelude::*;
 use siteline_core::auth::{Authentication, is_key_text};
 use siteline_core::settings::variable_of_pickle;
 
-/// The credential of a `siteline.Credential` or `siteline.MutualTls`.
 pub(crate) fn authentication(given: &Bound<'_, PyAny>) -> PyResult<Authentication> {
     if let Some(credential) = handle_of::<CredentialHandle>(given)? {
         return Ok(credential.get().0.clone().into());
@@ -26,7 +25,7 @@ pub(crate) fn authentication(given: &Bound<'_, PyAny>) -> PyResult<Authenticatio
     Err(key::wrong("credential= is a siteline.Credential or siteline.MutualTls", given))
 }
 
-/// Calls a Python function on a thread of the core, and converts what it returns.
+/// Calls a Python function on a thread of the core, and converts its result.
 fn called<T>(
     function: &Py<PyAny>,
     convert: impl FnOnce(Bound<'_, PyAny>) -> PyResult<T>,
@@ -40,19 +39,16 @@ fn called<T>(
     })
 }
 
-/// Whether a text is a key, and not the path of one.
 #[pyfunction]
 pub(crate) fn _is_key_text(text: Text<'_>) -> bool {
     text.0.trim().is_empty() || is_key_text(text.0)
 }
 
-/// The value of a variable that has a key or a passphrase.
 #[pyfunction]
 pub(crate) fn _variable<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyString>> {
     Ok(PyString::new(py, &variable_of_pickle(name).or_raise()?))
 }
 
-/// Makes foreign text safe to show.
 #[pyfunction]
 pub(crate) fn _excerpt(text: &str) -> String {
     excerpt(text)

@@ -7,7 +7,6 @@ use siteline_core::settings::{
     PassphraseSource,
 };
 
-/// Makes the `siteline.Credential` or `siteline.MutualTls` of these settings.
 pub(crate) fn from_settings(
     py: Python<'_>,
     settings: CredentialSettings,

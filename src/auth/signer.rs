@@ -1,5 +1,4 @@
-//! Signers that the user writes in Python. They run on the thread or the event loop of the call that needs the
-//! token.
+//! Signers that users write in Python. They run on the thread or event loop of the call that needs the token.
 
 use futures_util::FutureExt as _;
 use futures_util::future::ready;
@@ -13,7 +12,6 @@ use crate::convert::values::octets;
 use crate::prelude::*;
 use siteline_core::auth::{AsyncSigner, SignFuture};
 
-/// A Python callable, given as `signer=`.
 pub(crate) struct PySigner {
     pub(super) function: Arc<Py<PyAny>>,
     pub(super) is_async: bool,
@@ -43,8 +41,7 @@ impl AsyncSigner for PySigner {
     }
 }
 
-/// Ctrl-C in the signer ends the call whose driver runs it. It is no failure of the signer, which other calls
-/// that wait for the token would get.
+/// Ctrl-C in the signer ends the call that runs it, and not the other calls that wait for the token.
 async fn sign_plainly(function: Arc<Py<PyAny>>, signing_input: Vec<u8>) -> Result<Vec<u8>> {
     let origin = Origin::current();
     let signed = run_for_caller(move |py| {
@@ -68,7 +65,6 @@ fn cannot_await() -> Error {
     Error::new(Kind::ConfigError, message).with_hint(hint)
 }
 
-/// The signature that the callable returned, or the error for what it returned or raised instead.
 fn signature(py: Python<'_>, answer: PyResult<Bound<'_, PyAny>>) -> Result<Vec<u8>> {
     let answer = answer.map_err(|raised| signer_raised(py, raised))?;
     match octets(&answer) {
@@ -78,8 +74,7 @@ fn signature(py: Python<'_>, answer: PyResult<Bound<'_, PyAny>>) -> Result<Vec<u
     }
 }
 
-/// The error for an exception of the signer. The exception becomes its cause; the message does not repeat
-/// its text, which may be secret.
+/// The exception becomes the cause. The message does not repeat its text, which may be secret.
 fn signer_raised(py: Python<'_>, raised: PyErr) -> Error {
     if raised.is_instance_of::<CancelledError>(py) {
         // The call whose signer was cancelled raises `CancelledError` itself.

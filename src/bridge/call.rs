@@ -1,4 +1,4 @@
-//! [`Call`]: a verb of the core that waits. A thread and an event loop share it, so that no verb exists twice.
+//! [`Call`]: a verb of the core that waits, for threads and event loops.
 
 use std::future::Future;
 
@@ -9,9 +9,8 @@ use crate::bridge::process::Inside;
 use crate::bridge::runtime::{block_on, on_blocking_thread, spawn};
 use crate::prelude::*;
 
-/// How a call is driven.
 enum Driver {
-    /// The caller's thread waits for the result.
+    /// The caller's thread waits.
     Blocking,
     /// The caller gets a [`Running`](crate::bridge::event_loop::Running) call.
     Asyncio,
@@ -19,12 +18,12 @@ enum Driver {
 
 type Work = Box<dyn FnOnce(Python<'_>, Driver) -> PyResult<Py<PyAny>> + Send>;
 
-/// A verb of the core that waits. It does nothing before `wait()` or `await`, and is used once.
+/// It does nothing before `wait()` or `await`, and is used once.
 #[pyclass(frozen, name = "Call", module = "siteline._core")]
 pub(crate) struct Call(Mutex<Option<Work>>);
 
 impl Call {
-    /// A call that runs `future`; `finish` makes the Python object, or the exception, of its output.
+    /// Runs `future`; `finish` converts its output.
     pub(crate) fn new<F>(
         events: Arc<Events>,
         future: F,
@@ -39,7 +38,7 @@ impl Call {
         })
     }
 
-    /// A call that raises the error of `future`, or returns what it gives.
+    /// Raises the error of `future`, or returns its value.
     pub(crate) fn giving<T>(
         events: Arc<Events>,
         future: impl Future<Output = Result<T>> + Send + 'static,
@@ -50,8 +49,8 @@ impl Call {
         Self::new(events, future, |py, given| given.or_raise()?.into_py_any(py))
     }
 
-    /// A call of a step that reads or writes files: on this thread, or beside an asyncio loop. Once begun, the
-    /// step completes, even if the awaitable is cancelled.
+    /// A step that reads or writes files, on this thread or a thread next to an asyncio loop. Once begun, it
+    /// completes even if it is cancelled.
     pub(crate) fn step<T: Send + 'static>(
         work: impl FnOnce() -> Result<T> + Send + 'static,
         finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
@@ -87,12 +86,11 @@ impl Call {
         self.run(py, Driver::Blocking)
     }
 
-    /// Begins the call for the running event loop, as `siteline._awaiting.drive` needs it.
+    /// Begins the call for `siteline._awaiting.drive`.
     fn begin(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.run(py, Driver::Asyncio)
     }
 
-    /// A generator, which has `throw` and `close`.
     fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let _inside = Inside::enter(slf.py());
         let module = slf.py().import(intern!(slf.py(), "siteline._awaiting"))?;

@@ -1,4 +1,4 @@
-//! From the core's [`Error`] to the classes of `siteline.errors`, which are written in Python.
+//! Converts the core's [`Error`] to the classes of `siteline.errors`.
 
 use std::io;
 
@@ -16,10 +16,8 @@ fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
     Ok(module.bind(py).getattr(name)?.cast_into::<PyType>()?)
 }
 
-/// The Python exception for a failure of the core, with its fields. An exception that a user's own
-/// code raised on the way (a signer's) stands as its cause.
-///
-/// Where that code raised what is no `Exception` (Ctrl-C, `SystemExit`), it passes through as it is.
+/// The exception of an error. A user's exception becomes its cause; Ctrl-C and `SystemExit` are raised
+/// unchanged.
 pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
     let cause = error.foreign().and_then(|source| source.downcast_ref::<PyErr>());
     if let Some(cause) = cause
@@ -34,9 +32,8 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
     exception
 }
 
-/// An error of another crate that is raised in Python. `From` cannot be implemented for it here.
+/// An error of another crate, for which `From` cannot be implemented.
 pub(crate) trait IntoPyErr {
-    /// The Python exception for this error.
     fn into_py_err(self) -> PyErr;
 }
 
@@ -46,9 +43,8 @@ impl IntoPyErr for Error {
     }
 }
 
-/// A result of another crate, whose error `?` raises in Python.
+/// Raises the error of another crate with `?`.
 pub(crate) trait OrRaise<T> {
-    /// The same result with the Python exception for its error.
     fn or_raise(self) -> PyResult<T>;
 }
 
@@ -58,8 +54,7 @@ impl<T, E: IntoPyErr> OrRaise<T> for Result<T, E> {
     }
 }
 
-/// The failure of the core for an exception that Python code raised within it: a `CredentialError` as it
-/// is, without its cause; another exception becomes the cause of one.
+/// Converts an exception of Python code: a `CredentialError` is kept, another exception becomes a cause.
 pub(crate) fn error_of(py: Python<'_>, raised: PyErr) -> Error {
     let is_known = class(py, "CredentialError").is_ok_and(|class| raised.is_instance(py, &class));
     let value = raised.value(py);
@@ -113,7 +108,7 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         Some(path) => format!("{} (at {path})", context.message),
         None => context.message.clone(),
     };
-    // Parts of it come from replies, files and settings: none of them begins a line of its own.
+    // Replies, files and settings cannot begin a line of their own.
     let message = escaped(&message);
     let exception = class(py, &error.kind().to_string())?.call((message,), Some(&fields))?;
     Ok(PyErr::from_value(exception))
@@ -127,7 +122,7 @@ fn set<'py, T: IntoPyObject<'py>>(
     value.map_or(Ok(()), |value| fields.set_item(name, value))
 }
 
-/// Warns once for each text, as `SitelineWarning`, at the caller's line.
+/// Emits each text once as `SitelineWarning`, at the caller's line.
 pub(crate) fn warn(py: Python<'_>, warnings: &[String]) -> PyResult<()> {
     if warnings.is_empty() {
         return Ok(());

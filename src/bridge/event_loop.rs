@@ -1,10 +1,6 @@
-//! The asynchronous driver: a [`Running`] call, and the [`EventLoop`] that awaits it. A loop has jobs to do for
-//! the core: to wake the task that awaits a call, to call a signer, to begin a coroutine of the user. One
-//! thread of the core hands them over, because `call_soon_threadsafe` needs the interpreter; it runs nothing
-//! else in Python.
-//!
-//! Written by hand because of three cases: the loop is closed while a call is pending, the awaitable
-//! is cancelled or dropped, the interpreter is ending. In each of them the call ends silently.
+//! The asynchronous driver: a [`Running`] call and its [`EventLoop`]. One thread of the core hands jobs to
+//! loops, because `call_soon_threadsafe` needs the interpreter. A call ends silently if the loop is closed,
+//! the awaitable is cancelled or dropped, or the interpreter is ending.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -28,16 +24,15 @@ pub(super) type Job = Box<dyn FnOnce(Python<'_>) -> PyResult<()> + Send>;
 /// To the thread that hands jobs over.
 static JOBS: Owned<Sender<(Arc<EventLoop>, Job)>> = Owned::empty();
 
-/// An event loop of asyncio.
 pub(crate) struct EventLoop {
-    /// A weak reference: threads of the core drop this without the interpreter, so that the loop would be kept
-    /// until the interpreter is next held.
+    /// A weak reference, because threads of the core drop it without the interpreter, which delays the
+    /// release.
     object: Py<PyAny>,
     is_closed: AtomicBool,
 }
 
-/// Starts the thread that hands jobs over, unless this process has one. It stays, so that a result is delivered
-/// even if the system starts no more threads.
+/// Starts the thread that hands jobs over. It stays, so that results are delivered even if the system starts
+/// no more threads.
 pub(super) fn start_handing_over() -> io::Result<()> {
     if JOBS.get().is_some() {
         return Ok(());
@@ -46,7 +41,7 @@ pub(super) fn start_handing_over() -> io::Result<()> {
     system::start("siteline-wake", move || {
         while let Ok(first) = jobs.recv() {
             let event_loop = Arc::clone(&first.0);
-            // To take the interpreter for each job would wait for a busy loop each time.
+            // One job at a time would wait for a busy loop each time.
             let ready = iter::once(first).chain(jobs.try_iter());
             let handed = attached(|py| ready.for_each(|(its, job)| its.schedule(py, job)));
             if handed.is_none() {
@@ -54,13 +49,12 @@ pub(super) fn start_handing_over() -> io::Result<()> {
             }
         }
     })?;
-    // If another thread was faster, its sender stays, and this thread ends with its own.
+    // If another thread was faster, this one ends with its sender.
     JOBS.get_or_init(|| sender);
     Ok(())
 }
 
 impl EventLoop {
-    /// The loop that is running in this thread.
     pub(crate) fn running(py: Python<'_>) -> PyResult<Arc<Self>> {
         static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let event_loop = RUNNING.import(py, "asyncio", "get_running_loop")?.call0()?;
@@ -68,12 +62,11 @@ impl EventLoop {
         Ok(Arc::new(Self { object, is_closed: AtomicBool::new(false) }))
     }
 
-    /// The loop; Python's `None` if it no longer exists.
     fn object<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         self.object.bind(py).call0().unwrap_or_else(|_| py.None().into_bound(py))
     }
 
-    /// Has the loop do a job. If the loop is closed or the process is ending, the job is dropped.
+    /// Posts a job. A closed loop or an ending process drops it.
     pub(super) fn post(self: &Arc<Self>, job: Job) {
         if let Some(jobs) = JOBS.get() {
             // The thread never ends.
@@ -94,7 +87,7 @@ impl EventLoop {
     }
 }
 
-/// The callback in which a loop does a job. A loop that is closed before drops it.
+/// The callback of a job. A closed loop drops it.
 #[pyclass(frozen)]
 struct Scheduled(Mutex<Option<Job>>);
 
@@ -110,25 +103,23 @@ type Finish = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
 #[derive(Default)]
 struct Waiting {
-    /// The asyncio future that is waited for. It keeps the task that awaits it: a loop has only weak
-    /// references to its tasks.
+    /// The asyncio future. It keeps the task alive, because loops have only weak references to tasks.
     future: Option<Py<PyAny>>,
     finish: Option<Finish>,
 }
 
-/// A call that a coroutine awaits. `siteline._awaiting.drive` takes its steps.
+/// An awaited call. `siteline._awaiting.drive` takes its steps.
 #[pyclass(frozen)]
 pub(crate) struct Running {
     event_loop: Arc<EventLoop>,
     events: Arc<Events>,
     waiting: Arc<Mutex<Waiting>>,
-    /// `None` if the call has ended already.
+    /// `None` if the call has ended.
     task: Option<AbortHandle>,
     process: Process,
 }
 
 impl Running {
-    /// Starts a call on `runtime`; `finish` makes the object or the exception of its outcome.
     pub(super) fn begin<T: Send + 'static>(
         runtime: &Runtime,
         event_loop: Arc<EventLoop>,
@@ -151,7 +142,6 @@ impl Running {
         Self { event_loop, events, waiting, task, process }
     }
 
-    /// A call that has ended.
     pub(super) fn ended(event_loop: Arc<EventLoop>, events: Arc<Events>, finish: Finish) -> Self {
         let waiting = Arc::new(Mutex::new(Waiting { future: None, finish: Some(finish) }));
         Self { event_loop, events, waiting, task: None, process: Process::current() }
@@ -160,9 +150,9 @@ impl Running {
 
 #[pymethods]
 impl Running {
-    /// Handles the events of the call. Returns a future to wait for before the next step, or else the result.
+    /// Handles the events of the call. Returns a future to wait for, otherwise the result.
     fn step(&self, py: Python<'_>) -> PyResult<Step> {
-        // An exit waits for the Python code that this calls.
+        // An exit waits for this Python code.
         let _inside = Inside::enter(py);
         loop {
             let finish = self.waiting.lock().finish.take();
@@ -182,7 +172,7 @@ impl Running {
         }
     }
 
-    /// Ends the call, and with it its request. In a forked child it does nothing: the call is its parent's.
+    /// Ends the call and its request. In a forked child it does nothing.
     fn end(&self) {
         if let Some(task) = self.task.as_ref().filter(|_| self.process.is_current()) {
             task.abort();
@@ -190,7 +180,7 @@ impl Running {
     }
 }
 
-/// Has the loop take the next step of a call, if a step waits.
+/// Wakes the loop for the next step.
 fn wake(waiting: &Mutex<Waiting>, event_loop: &Arc<EventLoop>) {
     let Some(future) = without_fork(|| waiting.lock().future.take()) else { return };
     event_loop.post(Box::new(move |py| {
@@ -202,7 +192,7 @@ fn wake(waiting: &Mutex<Waiting>, event_loop: &Arc<EventLoop>) {
     }));
 }
 
-/// Waits for the outcome of a call. Events wait a little for the end of their call before the loop is woken.
+/// Waits for the outcome. Events wait briefly for the end of their call before they wake the loop.
 async fn drive<T>(steps: &mut Steps<T>, events: &Events, wake: impl Fn()) -> Outcome<T> {
     loop {
         tokio::select! {
@@ -217,20 +207,16 @@ async fn drive<T>(steps: &mut Steps<T>, events: &Events, wake: impl Fn()) -> Out
     }
 }
 
-/// A coroutine of the user has no outcome: its loop was closed, or the process is ending.
+/// The loop was closed, or the process is ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LoopClosed;
 
-/// The task of a coroutine, while it runs.
 type Task = Arc<Mutex<Option<Py<PyAny>>>>;
 
-/// Reads the outcome of a coroutine.
 type Read = Box<dyn FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) + Send>;
 
-/// A future to wait for, or else the result of the call.
 type Step = (Option<Py<PyAny>>, Option<Py<PyAny>>);
 
-/// The callback of the task of a coroutine.
 #[pyclass(frozen)]
 struct Answer(Mutex<Option<Read>>, Task);
 
@@ -247,7 +233,7 @@ impl Answer {
     }
 }
 
-/// A coroutine that was asked for. Dropping this before its end cancels it.
+/// A running coroutine. Dropping this cancels it.
 struct Asking {
     event_loop: Arc<EventLoop>,
     task: Task,
@@ -259,7 +245,7 @@ impl Drop for Asking {
         if self.has_ended {
             return;
         }
-        // The loop may not have begun it yet.
+        // The loop may not have begun it.
         let task = Arc::clone(&self.task);
         self.event_loop.post(Box::new(move |py| {
             let task = task.lock().take();
@@ -268,8 +254,8 @@ impl Drop for Asking {
     }
 }
 
-/// Calls an async function on the loop that awaits the call, with the call's context variables. `read`
-/// reads the outcome there. Dropping this future cancels the coroutine.
+/// Calls an async function on the loop of the call, with its context variables. `read` converts the outcome
+/// there. Dropping this future cancels the coroutine.
 pub(crate) async fn ask<T: Send + 'static>(
     (origin, event_loop): (Arc<Origin>, Arc<EventLoop>),
     function: Arc<Py<PyAny>>,
@@ -299,7 +285,7 @@ pub(crate) async fn ask<T: Send + 'static>(
                 return answer.map_err(|_| LoopClosed);
             }
             Err(_) if event_loop.is_closed.load(Ordering::Relaxed) => return Err(LoopClosed),
-            // Finds out whether the loop was closed: a loop has no callback for that.
+            // Detects a closed loop, which has no callback.
             Err(_) => event_loop.post(Box::new(|_| Ok(()))),
         }
     }

@@ -1,9 +1,6 @@
-//! [`Events`]: the log records, the finished requests and the wanted signatures of a call, in one queue.
-//!
-//! Handlers of `logging`, observers of requests and signers are code of the user: they may wait, raise, or use
-//! siteline. So the core does not call them. The call's driver takes the events while it holds no lock, on the
-//! thread or the event loop of the caller. It handles each event with the context variables of the call
-//! that caused it.
+//! [`Events`]: log records, finished requests and wanted signatures of a call, in one queue. Their handlers
+//! are users' code that may block, raise, or use siteline. So the driver of the call runs them, without a
+//! lock, on the caller's thread or loop, with the context variables of the call.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -23,33 +20,32 @@ use crate::prelude::*;
 use siteline_core::fork::Owned;
 use siteline_core::http::RequestNote;
 
-/// Most events in a queue. A full one drops log records, so memory stays bounded while a handler hangs.
+/// A full queue drops log records, so that memory stays bounded while a handler hangs.
 const MOST: usize = 10_000;
 
 thread_local! {
-    /// The kinds of the events that this thread is handling.
+    /// The kinds of events that this thread is handling.
     static HANDLING: Cell<u8> = const { Cell::new(0) };
-    /// The queues of the calls that this thread waits for: a handler may wait for another call.
+    /// The calls that this thread waits for: a handler may wait for another call.
     static WAITING: RefCell<Vec<Arc<Events>>> = const { RefCell::new(Vec::new()) };
 }
 
 tokio::task_local! {
-    /// The origin of the future or step that runs on this thread, and of the tasks that it starts.
+    /// The origin of the future on this thread, and of the tasks that it starts.
     static ORIGIN: Arc<Origin>;
 }
 
-/// A call, for its events: their queue and their context.
+/// The queue and the context of a call.
 pub(crate) struct Origin {
     events: Weak<Events>,
-    /// The loop that awaits the call; `None` if a thread waits for it.
+    /// `None` if a thread waits for the call.
     pub(crate) event_loop: Option<Arc<EventLoop>>,
     context: Py<PyAny>,
     /// `traceparent` and `tracestate` of its requests.
     pub(crate) headers: Option<Arc<HeaderMap>>,
-    /// The level below which no logger wanted a record when the call began.
+    /// The lowest level that a logger wanted when the call began.
     lowest: u8,
-    /// The kinds of events that it does not yield, because a handler of such events makes the call: it
-    /// would be called without end.
+    /// The kinds of events that a handler of such events causes. They would recur without end.
     silenced: u8,
 }
 
@@ -76,8 +72,8 @@ impl Origin {
         ORIGIN.sync_scope(self, step)
     }
 
-    /// Calls a function with the context variables of the call; it is the first of the arguments. They are
-    /// copied, because another thread may be using them.
+    /// Calls a function, the first argument, in a copy of the call's context, which another thread may be
+    /// using.
     pub(crate) fn in_context<'py>(
         &self,
         py: Python<'py>,
@@ -87,7 +83,7 @@ impl Origin {
         context.call_method1(intern!(py, "run"), arguments)
     }
 
-    /// Has the driver of the call serve this; `false` if the call has none now.
+    /// Lets the driver of the call run this. Returns false if it has no driver.
     pub(super) fn ask(self: Arc<Self>, wanted: Arc<Wanted>) -> bool {
         if let Some(event_loop) = self.event_loop.clone() {
             event_loop.post(Box::new(move |py| wanted.serve(py)));
@@ -107,7 +103,7 @@ impl Origin {
         if is_wanted { self.events.upgrade() } else { None }
     }
 
-    /// The queue for finished requests, unless an observer of requests makes the call.
+    /// The queue for requests, unless an observer made the call.
     pub(super) fn request_queue(&self) -> Option<Weak<Events>> {
         (self.silenced & REQUESTS == 0).then(|| Weak::clone(&self.events))
     }
@@ -129,7 +125,7 @@ pub(super) enum What {
     Wanted(Arc<Wanted>),
 }
 
-/// Python code that the core waits for, until somebody runs it.
+/// Python code that the core waits for.
 pub(super) struct Wanted(Mutex<Option<Job>>);
 
 impl Wanted {
@@ -137,7 +133,7 @@ impl Wanted {
         Arc::new(Self(Mutex::new(Some(job))))
     }
 
-    /// Runs it, unless it was taken.
+    /// Runs it once.
     pub(super) fn serve(&self, py: Python<'_>) -> PyResult<()> {
         let job = self.0.lock().take();
         job.map_or(Ok(()), |job| job(py))
@@ -154,7 +150,7 @@ impl Event {
     }
 
     fn handle(self, py: Python<'_>) -> PyResult<()> {
-        // A signer may make calls that log, and even calls that need a signature by another signer.
+        // A signer may make calls that log or need another signer.
         let _handling = Handling::begin(self.kind() & !WANTED);
         match self.what {
             What::Log(record) => record.emit(py, &self.origin),
@@ -164,7 +160,6 @@ impl Event {
     }
 }
 
-/// Marks that this thread handles events of a kind.
 pub(super) struct Handling(u8);
 
 impl Handling {
@@ -183,8 +178,8 @@ impl Drop for Handling {
     }
 }
 
-/// The events of one call, or of the calls that share them, such as the steps of one read. A forked child has
-/// its own queue: a thread that the child does not have may have locked the parent's.
+/// The events of one call, or of the steps of one read. A forked child has its own queue, because the
+/// parent's may be locked.
 #[derive(Default)]
 pub(crate) struct Events {
     queue: Owned<Queue>,
@@ -203,17 +198,16 @@ struct Queue {
 #[derive(Default)]
 struct State {
     events: VecDeque<Event>,
-    /// The origin of the latest call, until the end of the last one.
+    /// The origin of the latest call, until the last one ends.
     latest: Option<Arc<Origin>>,
-    /// The observers of its requests. The call also notifies them of requests that earlier calls left.
+    /// The observers of its requests, which are also notified of requests that earlier calls left.
     observers: Vec<Arc<Observers>>,
-    /// Whether no driver takes events any more: a task that the call left behind, or the traceback of its
-    /// exception, may keep the queue for long.
+    /// Whether no driver takes events any more. A task or a traceback may keep the queue for long.
     is_over: bool,
 }
 
 impl Events {
-    /// Observers of requests are notified by [`Events::handle_all`] only.
+    /// Only [`Events::handle_all`] notifies observers of requests.
     pub(crate) fn that_defer_requests() -> Self {
         Self { queue: Owned::empty(), deferred: REQUESTS, drivers: AtomicUsize::new(0) }
     }
@@ -222,7 +216,7 @@ impl Events {
         self.queue.get_or_init(Queue::default)
     }
 
-    /// Begins a call on this thread, or on the event loop that runs in it.
+    /// Begins a call on this thread, or on its event loop.
     pub(crate) fn begin(
         self: &Arc<Self>,
         py: Python<'_>,
@@ -237,13 +231,12 @@ impl Events {
             lowest: lowest_level(py)?,
             silenced: HANDLING.get(),
         });
-        // The old one is dropped after the lock is released, because that may run Python code.
+        // Dropped after the lock is released, because that may run Python code.
         let _old = self.queue().state.lock().latest.replace(Arc::clone(&origin));
         Ok(origin)
     }
 
-    /// The origin of the latest call, for a step between two calls. A step runs no Python code, because
-    /// its caller may not be able to raise the exception of a signal handler.
+    /// The origin of the latest call, for a step between two calls, which runs no Python code.
     pub(crate) fn latest(&self) -> Option<Arc<Origin>> {
         self.queue().state.lock().latest.clone()
     }
@@ -256,7 +249,7 @@ impl Events {
         }
     }
 
-    /// Adds an event; returns it if no driver will take it.
+    /// Adds an event. Returns it if no driver will take it.
     pub(super) fn push(&self, event: Event) -> Option<Event> {
         let queue = self.queue();
         let mut state = queue.state.lock();
@@ -271,7 +264,6 @@ impl Events {
         None
     }
 
-    /// Marks that this thread waits for a call.
     pub(super) fn drive(self: &Arc<Self>) -> Waiter {
         self.drivers.fetch_add(1, Ordering::Relaxed);
         WAITING.with_borrow_mut(|waiting| waiting.push(Arc::clone(self)));
@@ -284,11 +276,11 @@ impl Events {
         self.queue().state.lock().events.iter().any(|event| event.kind() & kinds != 0)
     }
 
-    /// Ends when there are such events.
+    /// Waits for such events.
     pub(super) async fn due(&self, kinds: u8) {
         loop {
             let mut pushed = pin!(self.queue().pushed.notified());
-            // Before the check, so that no event between the two is missed.
+            // Registered before the check, so that no event is missed.
             pushed.as_mut().enable();
             if self.has(kinds) {
                 return;
@@ -297,13 +289,13 @@ impl Events {
         }
     }
 
-    /// Handles the events on the thread of the caller, without a lock. Events that are added meanwhile wait: a
-    /// read that is faster than its handlers must not keep the caller here.
+    /// Handles the present events without a lock. Later ones wait, so that a fast read does not keep the
+    /// caller here.
     pub(crate) fn handle(&self, py: Python<'_>) -> PyResult<()> {
         self.handle_but(py, self.deferred)
     }
 
-    /// As [`Events::handle`], with the deferred ones.
+    /// Also handles the deferred events.
     pub(crate) fn handle_all(&self, py: Python<'_>) -> PyResult<()> {
         self.handle_but(py, 0)
     }
@@ -328,7 +320,7 @@ impl Events {
         observers.iter().try_for_each(|one| one.notify_of_left(py))
     }
 
-    /// After the last call: leaves the unhandled requests to any call of their client.
+    /// Leaves the unhandled requests to other calls of the client.
     pub(crate) fn end(&self) {
         let Some(queue) = self.queue.get() else { return };
         let (left, _latest) = {
@@ -354,14 +346,13 @@ impl Drop for Events {
 pub(super) struct Waiter(PhantomData<*const ()>);
 
 impl Waiter {
-    /// Whether [`Waiter::handle`] has something to do.
     pub(super) fn has_due(events: &Events) -> bool {
         events.has(ALL & !HANDLING.get())
             || WAITING.with_borrow(|waiting| waiting.iter().any(|events| events.has(WANTED)))
     }
 
-    /// Handles the events of a call. Serves what outer calls of this thread want: the call that a handler waits
-    /// for may need it.
+    /// Handles the events of a call, and serves the outer calls of this thread, which the call of a handler
+    /// may need.
     pub(super) fn handle(py: Python<'_>, events: &Events) -> PyResult<()> {
         let waiting = WAITING.with_borrow(Clone::clone);
         waiting.iter().try_for_each(|events| events.handle_but(py, ALL & !WANTED))?;
@@ -378,8 +369,7 @@ impl Drop for Waiter {
     }
 }
 
-/// The outcome of a call after its events were handled. An exception of a handler replaces a value; an
-/// exception that ended the call stays.
+/// The outcome of a call. An exception of a handler replaces a value, but not an exception.
 pub(crate) fn after_events<T>(
     py: Python<'_>,
     handled: PyResult<()>,

@@ -1,6 +1,5 @@
-//! Log records of the core, for the loggers `siteline.token`, `siteline.http`, `siteline.data`,
-//! `siteline.sync` and `siteline.ledger` of the standard library. Records of other crates are dropped.
-//! A record is an event of the call that logs it (see [`crate::bridge::events`]).
+//! Log records of the core for the standard library's loggers. Other crates are ignored. A record is an event
+//! of its call (see [`crate::bridge::events`]).
 
 use log::kv::{Key, Value, VisitSource};
 use log::{Level, LevelFilter, Log, Metadata, Record};
@@ -11,7 +10,6 @@ use crate::prelude::*;
 
 pub(super) struct LogRecord {
     level: u8,
-    /// The name of the logger.
     name: String,
     text: String,
     fields: Fields,
@@ -19,7 +17,7 @@ pub(super) struct LogRecord {
     line: Option<u32>,
 }
 
-/// The attributes of a record besides its text, such as `page`; those without a value are left out.
+/// The attributes of a record, such as `page`, without missing values.
 #[derive(Default)]
 struct Fields(Map<String, Json>);
 
@@ -43,13 +41,12 @@ impl LogRecord {
     }
 }
 
-/// The lowest level for which a logger of the core is enabled.
+/// The lowest level that any logger of the core wants.
 pub(super) fn lowest_level(py: Python<'_>) -> PyResult<u8> {
     static LOWEST: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     LOWEST.import(py, "siteline._logs", "lowest_level")?.call0()?.extract()
 }
 
-/// The same level in Python's `logging`.
 fn python_level(level: Level) -> u8 {
     match level {
         Level::Error => 40,
@@ -59,7 +56,6 @@ fn python_level(level: Level) -> u8 {
     }
 }
 
-/// The logger of the crate `log`.
 struct EventLogger;
 
 impl Log for EventLogger {
@@ -71,13 +67,12 @@ impl Log for EventLogger {
 
     fn log(&self, record: &Record<'_>) {
         let level = python_level(record.level());
-        // The core logs nothing outside a call.
+        // The core logs only within a call.
         let Some(origin) = Origin::current().filter(|_| self.enabled(record.metadata())) else {
             return;
         };
         let Some(events) = origin.log_queue(level) else { return };
         let mut fields = Fields::default();
-        // Visiting fails only if `visit_pair` does.
         let _ = record.key_values().visit(&mut fields);
         let record = LogRecord {
             level,
@@ -87,14 +82,13 @@ impl Log for EventLogger {
             file: record.file_static(),
             line: record.line(),
         };
-        // After the end of its call nobody wants it.
+        // After its call, nobody wants the record.
         drop(events.push(Event { origin, what: What::Log(record) }));
     }
 
     fn flush(&self) {}
 }
 
-/// Installs the logger, unless the crate `log` has one already.
 pub(crate) fn install() {
     if log::set_logger(&EventLogger).is_ok() {
         log::set_max_level(LevelFilter::Debug);

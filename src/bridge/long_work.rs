@@ -1,4 +1,4 @@
-//! Long work of the core on files, on another thread, because signals are handled on the caller's.
+//! Long work on files, on another thread, so that the caller's thread handles signals.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -8,8 +8,8 @@ use crate::prelude::*;
 use siteline_core::fork::Process;
 use siteline_core::system::{Refused, begin};
 
-/// Runs `work`, and `meanwhile` now and then. If Ctrl-C or `meanwhile` raises, `stop` is called, which lets the
-/// work end soon, and its end is waited for. A fork waits for the work.
+/// Runs `work`, and sometimes `meanwhile`. If Ctrl-C or `meanwhile` raises, it calls `stop` and waits for the
+/// end. A fork waits for the work.
 pub(crate) fn long_work<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -30,8 +30,7 @@ pub(crate) fn long_work<T: Send + 'static>(
     raised.map_or(outcome, Err)
 }
 
-/// Runs `work`, which Ctrl-C leaves to itself: it reads a file that may be a pipe without a writer, or
-/// decrypts a key. If the system has no thread, it runs on this one.
+/// Runs `work`, which Ctrl-C abandons: it reads a file that may be a pipe, or decrypts a key.
 pub(crate) fn left_on_interrupt<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,

@@ -1,5 +1,4 @@
-//! The crossing between Python and the core: the only files that know threads, event loops, fork and
-//! the end of the process.
+//! The crossing between Python and the core: threads, event loops, fork and exit.
 
 pub(crate) mod call;
 pub(crate) mod errors;

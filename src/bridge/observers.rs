@@ -1,8 +1,6 @@
-//! Observers of the requests of a client: `on_request=`, and the instrument of `siteline.otel` that traces and
-//! counts. A finished request is an event of its call (see [`crate::bridge::events`]).
-//!
-//! If the call is over, because it gave the request up, the event is left to the next call of the client, or to
-//! `Client.close()`.
+//! Observers of requests: `on_request=`, and the instrument of `siteline.otel`. A finished request is an
+//! event of its call (see [`crate::bridge::events`]). If the call is over, the event is left to the next call
+//! or to `Client.close()`.
 
 use std::collections::VecDeque;
 use std::sync::Weak;
@@ -17,33 +15,31 @@ use crate::prelude::*;
 use siteline_core::fork::Owned;
 use siteline_core::http::{Observer, Recipient, RequestNote};
 
-/// The headers of a call that is traced, as W3C Trace Context names them.
+/// The headers of W3C Trace Context.
 const TRACE_HEADERS: [&str; 2] = ["traceparent", "tracestate"];
 
-/// Whether there was an instrument: before that, a call has no trace headers.
+/// Whether there ever was an instrument.
 static IS_INSTRUMENTED: AtomicBool = AtomicBool::new(false);
-/// Traces and counts the requests of all clients.
 static OF_ALL: Instrument = Mutex::new(None);
 
-/// An object of `siteline.otel`.
 type Instrument = Mutex<Option<Arc<Py<PyAny>>>>;
 
 fn set(place: &Instrument, instrument: Option<Py<PyAny>>) {
     IS_INSTRUMENTED.fetch_or(instrument.is_some(), Ordering::Relaxed);
-    // The old one is dropped after the lock is released, because that may run Python code.
+    // Dropped after the lock is released, because that may run Python code.
     let _old = std::mem::replace(&mut *place.lock(), instrument.map(Arc::new));
 }
 
 type Left = VecDeque<(Arc<Origin>, RequestNote)>;
 
-/// The observers of the requests of one client.
+/// The observers of one client.
 pub(crate) struct Observers {
     me: Weak<Self>,
     on_request: Option<Py<PyAny>>,
-    /// Traces and counts this client only.
+    /// The instrument of this client only.
     instrument: Instrument,
-    /// Requests without a call that notifies of them, in the order in which they ended. A forked child leaves its
-    /// parent's to the parent.
+    /// Requests whose call is over, in the order of their ends. A forked child leaves the parent's to the
+    /// parent.
     left: Owned<Mutex<Left>>,
 }
 
@@ -57,22 +53,19 @@ impl Observers {
         })
     }
 
-    /// The callable, for the garbage collector.
     pub(crate) fn on_request(&self) -> Option<&Py<PyAny>> {
         self.on_request.as_ref()
     }
 
-    /// Whether the client has observers.
     pub(crate) fn exist(&self) -> bool {
         self.on_request.is_some() || self.instrument().is_some()
     }
 
-    /// Traces and counts this client with `instrument`, even if all clients have one; `None` ends that.
+    /// The client's own instrument has precedence over the global one.
     pub(crate) fn set_instrument(&self, instrument: Option<Py<PyAny>>) {
         set(&self.instrument, instrument);
     }
 
-    /// The instrument that traces and counts its requests.
     pub(crate) fn instrument(&self) -> Option<Arc<Py<PyAny>>> {
         let own = self.instrument.lock().clone();
         own.or_else(|| OF_ALL.lock().clone())
@@ -83,7 +76,7 @@ impl Observers {
         self.left.get_or_init(Mutex::default).lock().push_back((origin, note));
     }
 
-    /// Notifies of the requests that were left; requests that are added meanwhile wait.
+    /// Notifies of the present requests; later ones wait.
     pub(crate) fn notify_of_left(&self, py: Python<'_>) -> PyResult<()> {
         let Some(left) = self.left.get() else { return Ok(()) };
         let count = left.lock().len();
@@ -97,7 +90,7 @@ impl Observers {
         Ok(())
     }
 
-    /// Notifies each observer, even if another one raises.
+    /// Notifies all observers, even if one raises.
     pub(super) fn notify(
         &self,
         py: Python<'_>,
@@ -136,14 +129,13 @@ impl Observer for Observers {
     }
 }
 
-/// Traces and counts all clients with `instrument`; `None` ends that.
+/// Traces and counts all clients, or no longer with `None`.
 #[pyfunction]
 #[pyo3(signature = (instrument))]
 pub(crate) fn _instrument(instrument: Option<Py<PyAny>>) {
     set(&OF_ALL, instrument);
 }
 
-/// The trace headers of a call that begins on this thread.
 pub(super) fn trace_headers(py: Python<'_>) -> PyResult<Option<Arc<HeaderMap>>> {
     static HEADERS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     if !IS_INSTRUMENTED.load(Ordering::Relaxed) {
@@ -161,7 +153,6 @@ pub(super) fn trace_headers(py: Python<'_>) -> PyResult<Option<Arc<HeaderMap>>> 
     Ok(Some(headers).filter(|headers| !headers.is_empty()).map(Arc::new))
 }
 
-/// The `siteline.types.RequestEvent` of a finished request.
 fn event<'py>(py: Python<'py>, note: &RequestNote) -> PyResult<Bound<'py, PyAny>> {
     let error = match note.error {
         Some(kind) => Some(kind.to_string()),

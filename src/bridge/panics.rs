@@ -1,34 +1,30 @@
-//! Panics of the Rust core. They never print to stderr: the boundary to Python catches each panic and
-//! raises it as an `InternalError` that names the source location.
+//! Panics never print to stderr. The boundary raises them as an `InternalError` with the source location.
 
 use std::any::Any;
 use std::panic::{Location, set_hook};
 
 use crate::prelude::*;
 
-/// The message and the source location of the latest panic.
 static LATEST: Mutex<Option<(String, String)>> = Mutex::new(None);
 
-/// Installs a panic hook that records the source location and prints nothing. The hook applies to this
-/// library only, not to other Rust libraries in the process.
+/// Installs a panic hook that records the location. It applies only to this library.
 pub(crate) fn keep_places() {
     set_hook(Box::new(|panic| {
         let place = panic.location().map(shown).unwrap_or_default();
-        // Never wait for this lock: the process may have forked while another thread held it.
+        // Not waited for: the process may have forked while another thread held it.
         if let Some(mut latest) = LATEST.try_lock() {
             *latest = Some((text_of(panic.payload()), place));
         }
     }));
 }
 
-/// Returns the message of a panic.
 pub(crate) fn text_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "a panic without words".to_owned())
 }
 
-/// Returns the message of a panic, with its source location if the hook recorded this panic last.
+/// The message of a panic, with its location if the hook recorded this panic last.
 pub(crate) fn text_and_place_of(panic: &(dyn Any + Send)) -> String {
     let text = text_of(panic);
     match LATEST.try_lock().as_deref() {
@@ -39,7 +35,7 @@ pub(crate) fn text_and_place_of(panic: &(dyn Any + Send)) -> String {
     }
 }
 
-/// Formats file and line. A path of the build machine is shortened, as in `tokio-1.54.1/src/task.rs:7`.
+/// Shortens paths of the build machine, as in `tokio-1.54.1/src/task.rs:7`.
 fn shown(place: &Location<'_>) -> String {
     let file = place.file().replace('\\', "/");
     let end = match (file.split_once("/registry/src/"), file.rsplit_once("/library/")) {

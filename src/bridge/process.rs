@@ -1,15 +1,8 @@
-//! Fork and exit of the process.
-//!
-//! **Fork.** A child has the memory of its parent, but none of its threads: a lock that one of them
-//! held stays locked, and what it protects stays half changed. So every step of the core that runs
-//! without the interpreter goes through [`without_fork`], and a fork waits until no step is running. The
-//! runtime, connections and reads belong to one process, and are made anew in another.
-//!
-//! **Exit.** Once the interpreter finalizes, Python ends a thread that attaches to it, in the middle of
-//! Rust code, which aborts the process. So when the exit handlers run: threads that wait in the core
-//! (daemon threads by then) stay there; threads that run Python code for the core get time to finish it;
-//! no thread enters the core or attaches to the interpreter any more, except the one that ends the
-//! process. That one may still use siteline, in other exit handlers.
+//! Fork and exit. A forked child has no threads of its parent, so a lock that one held stays locked. So each
+//! step without the interpreter runs in [`without_fork`], and a fork waits for all steps. Runtime,
+//! connections and reads belong to one process. Python kills a thread that attaches during finalization,
+//! which aborts the process. So at exit, waiting threads stay in the core, threads that run Python code get
+//! time to finish, and only the thread that ends the process may enter.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -24,40 +17,39 @@ use pyo3::types::IntoPyDict as _;
 use crate::bridge::panics::text_and_place_of;
 use crate::prelude::*;
 
-/// How long an exit waits for threads that run Python code for the core, such as a signer.
+/// How long an exit waits for threads that run Python code, such as a signer.
 const LONGEST_EXIT: Duration = Duration::from_secs(1);
 /// How long a step that may hold the interpreter waits for a fork.
 const LONGEST_FORK: Duration = Duration::from_secs(1);
-/// How often an exit and a step check what they wait for.
+/// How often an exit or a step checks its condition.
 const MOMENT: Duration = Duration::from_millis(1);
-/// How often a wait checks for Ctrl-C, for events and for the end of the process.
+/// How often a wait checks for signals, events and the end of the process.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Locked for reading by each step that a fork must not interrupt, and for writing by the fork.
+/// Steps lock it for reading, and a fork for writing.
 static STEPS: RwLock<()> = RwLock::new(());
 
 thread_local! {
-    /// Whether this thread has locked [`STEPS`] for reading.
     static IN_STEP: Cell<bool> = const { Cell::new(false) };
-    /// The lock of the thread that forks, from before the fork until after it.
+    /// Held by the forking thread during the fork.
     static FORK_LOCK: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
 }
 
-/// The thread that ends the process, from the exit handler on.
+/// The thread that ends the process.
 static ENDED_BY: OnceLock<ThreadId> = OnceLock::new();
-/// The number of threads in the core that will attach to the interpreter again.
+/// The number of threads that will attach to the interpreter again.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// How many calls of this thread are in the core: a handler that the core calls may call it again.
+    /// The depth of calls: a handler may call the core again.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Runs a short step of the core that a fork must not interrupt. It runs no Python code. It begins
-/// without the interpreter: a thread that forks waits for the step, and may hold the interpreter.
+/// Runs a short step without Python code that a fork must not interrupt. It must not hold the interpreter: a
+/// forking thread waits for the step, and may need it.
 pub(crate) fn without_fork<T>(step: impl FnOnce() -> T) -> T {
     if IN_STEP.get() {
-        // To lock again would wait for a thread that waits to fork, and that thread for this one.
+        // A second lock would deadlock with a waiting fork.
         return step();
     }
     let _shared = STEPS.read().unwrap_or_else(PoisonError::into_inner);
@@ -65,7 +57,6 @@ pub(crate) fn without_fork<T>(step: impl FnOnce() -> T) -> T {
     step()
 }
 
-/// Marks that this thread is in a step.
 struct InStep;
 
 impl InStep {
@@ -81,10 +72,9 @@ impl Drop for InStep {
     }
 }
 
-/// As [`without_fork`], for steps that a consumer of an Arrow stream or the garbage collector begins, with
-/// the interpreter held or not. A fork in another thread is waited for, at most [`LONGEST_FORK`]. If this
-/// thread holds the interpreter, which that fork needs, the step then runs all the same: no other thread
-/// can fork while this one holds the interpreter.
+/// For steps of Arrow consumers or the garbage collector, which may hold the interpreter. They wait at most
+/// [`LONGEST_FORK`] for a fork. After that the step is safe: this thread holds the interpreter, so no other
+/// thread can fork.
 pub(crate) fn without_fork_anywhere<T>(step: impl FnOnce() -> T) -> T {
     let mut waited = Duration::ZERO;
     let _shared = loop {
@@ -101,12 +91,11 @@ pub(crate) fn without_fork_anywhere<T>(step: impl FnOnce() -> T) -> T {
     step()
 }
 
-/// Counts a thread that is in the core. Python must not end it there, so an exit waits for the threads
-/// that will attach to the interpreter again.
+/// Counts a thread in the core. An exit waits for it.
 pub(crate) struct Inside(PhantomData<*const ()>);
 
 impl Inside {
-    /// Where the process is ending in another thread, this one stays here, without the interpreter.
+    /// If another thread ends the process, this one stays here.
     #[expect(clippy::disallowed_methods, reason = "part of the one crossing")]
     pub(crate) fn enter(py: Python<'_>) -> Self {
         let inside = Self::count();
@@ -135,12 +124,12 @@ impl Drop for Inside {
 }
 
 fn leave() {
-    // Not below zero: a fork meanwhile may have reset the count.
+    // A fork may have reset the count.
     let _ = INSIDE
         .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |count| Some(count.saturating_sub(1)));
 }
 
-/// Before a thread attaches to the interpreter: if another thread is ending the process, it stays here.
+/// If another thread ends the process, this one stays here instead of attaching.
 pub(crate) fn stay_if_ending() {
     if is_ending_elsewhere() {
         if DEPTH.replace(0) > 0 {
@@ -156,12 +145,11 @@ fn is_ending_elsewhere() -> bool {
     ENDED_BY.get().is_some_and(|ended_by| *ended_by != thread::current().id())
 }
 
-/// Whether this thread is ending the process.
 pub(crate) fn is_ending_here() -> bool {
     ENDED_BY.get().is_some_and(|ended_by| *ended_by == thread::current().id())
 }
 
-/// Runs `work` on this thread with the interpreter released; a panic becomes an `InternalError`.
+/// Runs `work` with the interpreter released. A panic becomes an `InternalError`.
 #[expect(clippy::disallowed_methods, reason = "part of the one crossing")]
 pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     let _inside = Inside::enter(py);
@@ -173,15 +161,13 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send)
     outcome.map_err(|panic| panicked(py, &*panic))
 }
 
-/// Runs `work`, which needs the interpreter and may call Python code; a panic becomes an
-/// `InternalError`.
+/// Runs `work`, which may call Python code. A panic becomes an `InternalError`.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     let _inside = Python::attach(Inside::enter);
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|panic| Python::attach(|py| Err(panicked(py, &*panic))))
 }
 
-/// `InternalError` for a panic.
 pub(crate) fn panicked(py: Python<'_>, panic: &(dyn Any + Send)) -> PyErr {
     let what = text_and_place_of(panic);
     let error = Error::new(Kind::InternalError, format!("internal error in siteline: {what}"))
@@ -189,14 +175,14 @@ pub(crate) fn panicked(py: Python<'_>, panic: &(dyn Any + Send)) -> PyErr {
     raise(py, &error)
 }
 
-/// For a call in a child that was forked while the call waited.
+/// The error of a call in a child that was forked during it.
 pub(super) fn forked() -> PyErr {
     Error::new(Kind::ForkError, "The process forked while this call waited.")
         .with_hint("The parent's call continues; call again in the child.")
         .into_py_err()
 }
 
-/// Runs Python code on a thread of the core. `None` if the process is ending.
+/// Runs Python code on a thread of the core, unless the process is ending.
 pub(crate) fn attached<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     let _inside = Inside::count();
     if is_ending_elsewhere() {
@@ -221,12 +207,12 @@ fn after_fork_in_parent() {
 
 #[pyfunction]
 fn after_fork_in_child() {
-    // The child has one thread: the one that forked.
+    // The child has only the forking thread.
     INSIDE.store(usize::from(DEPTH.get() > 0), Ordering::SeqCst);
     FORK_LOCK.take();
 }
 
-/// Waits a moment for threads that run Python code for the core, and removes the files of shared clocks.
+/// Waits briefly for threads that run Python code, and removes the files of shared clocks.
 #[pyfunction]
 fn at_exit(py: Python<'_>) -> PyResult<()> {
     if ENDED_BY.set(thread::current().id()).is_err() {
@@ -234,7 +220,6 @@ fn at_exit(py: Python<'_>) -> PyResult<()> {
     }
     detached(py, || {
         let mut waited = Duration::ZERO;
-        // This thread is counted too.
         while INSIDE.load(Ordering::SeqCst) > 1 && waited < LONGEST_EXIT {
             thread::sleep(MOMENT);
             waited += MOMENT;
@@ -243,7 +228,7 @@ fn at_exit(py: Python<'_>) -> PyResult<()> {
     })
 }
 
-/// Registers what runs at a fork and at the exit.
+/// Registers the fork and exit handlers.
 pub(crate) fn watch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let os = py.import("os")?;

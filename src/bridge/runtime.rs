@@ -1,7 +1,6 @@
-//! The one crossing between Python and the core. Whatever Python waits for goes through
-//! [`block_on`], or through [`spawn`] in asyncio: both take the same future of the core. Whatever
-//! keeps a processor busy goes through [`detached`]. Nothing else in this crate releases the
-//! interpreter or blocks on a future. Ctrl-C is checked here.
+//! The only crossing between Python and the core. Waits go through [`block_on`], or [`spawn`] in asyncio;
+//! work that needs a processor goes through [`detached`]. Nothing else releases the interpreter or blocks on
+//! a future. Ctrl-C is checked here.
 
 #![expect(clippy::disallowed_methods, reason = "the one crossing")]
 
@@ -29,17 +28,17 @@ use crate::prelude::*;
 use siteline_core::fork::{Owned, Process};
 use siteline_core::system::{on_thread, start};
 
-/// How long a driver may be busy before a thread of the core runs what its call wants.
+/// A thread of the core runs the code if the driver is busy for longer.
 const LONGEST_WANTED: Duration = Duration::from_secs(1);
 
-/// The fewest and the most threads that drive connections and the calls of asyncio, by the number of
-/// cores; other calls run on the threads that wait for them.
+/// The limits of the number of threads for connections and asyncio calls. Other calls run on the threads that
+/// wait for them.
 const DRIVER_THREADS: [usize; 2] = [2, 8];
 
 static RUNTIME: Owned<Runtime> = Owned::empty();
 
-/// The runtime of this process. The interpreter is released while it is made: a thread that is about to
-/// fork waits until no step is running, and may need the interpreter before that.
+/// The runtime of this process. It is made with the interpreter released, because a thread that forks waits
+/// for all steps and may need the interpreter.
 fn runtime(py: Python<'_>) -> PyResult<&'static Runtime> {
     if let Some(runtime) = RUNTIME.get() {
         return Ok(runtime);
@@ -47,8 +46,8 @@ fn runtime(py: Python<'_>) -> PyResult<&'static Runtime> {
     detached(py, || without_fork(own_runtime))?.or_raise()
 }
 
-/// A forked child gets a new one; the inherited one is leaked, for its threads do not exist in the
-/// child and dropping it would wait for them.
+/// A forked child gets a new one. The inherited one is leaked: its threads do not exist in the child, and
+/// dropping it would wait for them.
 fn own_runtime() -> Result<&'static Runtime, Error> {
     if let Some(runtime) = RUNTIME.get() {
         return Ok(runtime);
@@ -67,8 +66,7 @@ fn own_runtime() -> Result<&'static Runtime, Error> {
     Ok(RUNTIME.get_or_init(|| made))
 }
 
-/// Fails early if the system starts fewer threads: tokio panics without the first, and never starts others that
-/// the system refused.
+/// Fails early if the system refuses threads: tokio panics without the first, and never retries the others.
 fn check_threads(threads: usize) -> io::Result<()> {
     let (sender, end) = sync_channel::<()>(0);
     let end = Arc::new(Mutex::new(end));
@@ -82,10 +80,10 @@ fn check_threads(threads: usize) -> io::Result<()> {
     begun.map(|threads| threads.into_iter().for_each(|thread| drop(thread.join())))
 }
 
-/// The output of a future, or the payload of its panic.
+/// The output of a future, or its panic.
 pub(super) type Outcome<T> = Result<T, Box<dyn Any + Send>>;
 
-/// A future of the core as Python waits for it. No fork happens while it is polled or dropped.
+/// A future of the core. No fork happens while it is polled or dropped.
 pub(super) struct Steps<T>(Option<BoxFuture<'static, T>>);
 
 impl<T> Steps<T> {
@@ -93,7 +91,7 @@ impl<T> Steps<T> {
         Self(Some(Box::pin(origin.scope(future))))
     }
 
-    /// Polls the future until the sender is dropped. Returns it, and its outcome if it has ended.
+    /// Polls the future until the sender is dropped.
     async fn until(mut self, stopped: oneshot::Receiver<()>) -> (Self, Option<Outcome<T>>) {
         let outcome = tokio::select! {
             biased;
@@ -121,9 +119,8 @@ impl<T> Drop for Steps<T> {
     }
 }
 
-/// The blocking driver: waits for `future` with the interpreter released, and handles signals and the events
-/// of the call meanwhile. An exception of a signal handler (Ctrl-C) or of an event's handler ends the wait:
-/// the future is dropped, and with it its request. A panic surfaces as `InternalError`.
+/// The blocking driver: waits with the interpreter released, and handles signals and events. An exception of
+/// their handlers drops the future and its request. A panic becomes an `InternalError`.
 pub(crate) fn block_on<F>(py: Python<'_>, events: &Arc<Events>, future: F) -> PyResult<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,
@@ -148,13 +145,12 @@ fn block_on_steps<T: Send + 'static>(
         outcome
     });
     let outcome = outcome.and_then(|outcome| outcome.map_err(|panic| panicked(py, &*panic)));
-    // A child that was forked meanwhile leaves the events to its parent.
+    // A forked child leaves the events to its parent.
     let handled = if process.is_current() { events.handle(py) } else { Ok(()) };
     after_events(py, handled, outcome)
 }
 
-/// Starts `future` for the asyncio loop that is running in this thread. `finish` makes a Python object or an
-/// exception of its output, in the thread of the loop.
+/// Starts `future` for the running asyncio loop. `finish` converts its output on the thread of the loop.
 pub(crate) fn spawn<F>(
     py: Python<'_>,
     events: Arc<Events>,
@@ -169,7 +165,7 @@ where
     let origin = events.begin(py, Some(Arc::clone(&event_loop)))?;
     let steps = Steps::new(origin, future);
     if is_ending_here() {
-        // No other thread may attach to the interpreter, so this thread waits for the outcome.
+        // No other thread may attach to the interpreter now.
         let outcome = block_on_steps(py, &events, steps)?;
         return Ok(Running::ended(event_loop, events, Box::new(|py| finish(py, outcome))));
     }
@@ -180,10 +176,8 @@ where
     }))
 }
 
-/// The [`Spawner`](siteline_core::client::background::Spawner) of a client: a task that is run step by step,
-/// with the [`Origin`] of the call that starts it. `None` if the process is ending.
-///
-/// A panic is not reported here: the call that waits for the task gets an error.
+/// The [`Spawner`](siteline_core::client::background::Spawner) of a client. A panic is reported by the call
+/// that waits for the task.
 pub(crate) fn spawn_task(work: BoxFuture<'static, ()>) -> Option<AbortHandle> {
     if is_ending_here() {
         return None;
@@ -195,9 +189,8 @@ pub(crate) fn spawn_task(work: BoxFuture<'static, ()>) -> Option<AbortHandle> {
     Some(tokio::spawn(async move { drop(steps.await) }).abort_handle())
 }
 
-/// Polls the future on this thread. Between two polls it handles signals and events. Their handlers are code
-/// of the user, which may itself use siteline, and may fork: so this thread leaves the runtime while
-/// they run. They may wait for a lock of this call, on a scan or the token: so the future runs in the
+/// Polls the future on this thread, and handles signals and events in between. Handlers may use siteline,
+/// fork, or wait for a lock of this call. So this thread leaves the runtime, and the future runs in the
 /// background meanwhile.
 fn waited_for<T: Send + 'static>(
     runtime: &Runtime,
@@ -205,7 +198,7 @@ fn waited_for<T: Send + 'static>(
     handles_signals: bool,
     events: &Events,
 ) -> PyResult<Outcome<T>> {
-    // Dropping the future may start a task, which needs the runtime's context.
+    // Dropping the future may start a task, which needs the runtime.
     let _entered = runtime.enter();
     let process = Process::current();
     loop {
@@ -230,7 +223,7 @@ fn waited_for<T: Send + 'static>(
             Waiter::handle(py, events)
         });
         if !process.is_current() {
-            // No thread runs the runtime in the child, and the connections are the parent's.
+            // The child has no runtime threads, and the connections belong to the parent.
             std::mem::forget((stop, background));
             return Err(handled.err().unwrap_or_else(forked));
         }
@@ -247,7 +240,6 @@ fn waited_for<T: Send + 'static>(
     }
 }
 
-/// Python runs signal handlers in its main thread only.
 fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     let threading = py.import(intern!(py, "threading"))?;
     let main = threading.call_method0(intern!(py, "main_thread"))?;
@@ -255,13 +247,12 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     main.getattr(intern!(py, "ident"))?.eq(here)
 }
 
-/// Runs a short step of the core that reads or writes files, on this thread, with the interpreter
-/// released; no fork cuts through it.
+/// Runs a short step that reads or writes files, with the interpreter released. No fork interrupts it.
 pub(crate) fn step<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     detached(py, || without_fork(work))
 }
 
-/// As [`step`], within the runtime, so that it may start tasks, between two calls with these events.
+/// A [`step`] within the runtime, so that it may start tasks.
 pub(crate) fn step_in_runtime<T: Send>(
     py: Python<'_>,
     events: &Arc<Events>,
@@ -279,8 +270,7 @@ pub(crate) fn step_in_runtime<T: Send>(
     done.or_raise()
 }
 
-/// Does work on a thread that drives no connections, to its end, for the same call. Its panic is resumed
-/// here.
+/// Runs blocking work to its end, for the same call. Its panic is resumed here.
 pub(crate) async fn on_blocking_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {
@@ -292,9 +282,8 @@ pub(crate) async fn on_blocking_thread<T: Send + 'static>(
     on_thread(work).await.map_err(|refused| Error::no_thread(&refused))
 }
 
-/// Has the driver of the call run Python code, with the interpreter held. A prefetch, or a call of another process
-/// at an agent, has no driver: then a thread of the core runs the code. It also does so if the driver is busy for
-/// [`LONGEST_WANTED`], because other calls may wait for this one.
+/// Lets the driver of the call run Python code. A prefetch or an agent has no driver, and a driver may be
+/// busy: then a thread of the core runs the code.
 pub(crate) async fn run_for_caller<T: Send + 'static>(
     work: impl FnOnce(Python<'_>) -> PyResult<T> + Send + 'static,
 ) -> Result<T, Error> {
@@ -322,8 +311,7 @@ pub(crate) async fn run_for_caller<T: Send + 'static>(
         .map_err(|_| Error::new(Kind::ClosedError, "The call ended before its signer was called."))
 }
 
-/// For tests: a panic at each kind of entry. Release wheels do not have it, for they are built without
-/// debug assertions.
+/// For tests: a panic at each kind of entry. Release wheels do not contain it.
 #[cfg(debug_assertions)]
 pub(crate) mod panic {
     use pyo3::prelude::*;

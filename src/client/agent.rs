@@ -1,5 +1,5 @@
-//! Chooses the agent of a client: `agent=`, or the variable if its agent has tokens of the client's service
-//! and subject.
+//! Selects the agent of a client: `agent=`, otherwise the variable if its agent has the same service and
+//! subject.
 
 use crate::prelude::*;
 use siteline_core::agent::{AgentAddress, AgentLink, ClientTls, Holder, Place};
@@ -10,21 +10,20 @@ use siteline_core::settings::{
     Environment, Settings,
 };
 
-/// The options that an agent decides for its clients.
+/// The options that an agent sets for its clients.
 const OF_THE_AGENT: [&str; 3] = ["daily_allowance", "allowance_resets", "ledger"];
 
-/// An agent, with the service and subject of its tokens.
 pub(crate) struct FoundAgent {
     pub(crate) place: Place,
     pub(crate) holder: Holder,
     pub(crate) tls: ClientTls,
-    /// Whether it was named by `agent=` or a profile, and not by the variable.
+    /// Whether `agent=` or a profile named it.
     is_named: bool,
 }
 
 impl FoundAgent {
-    /// Returns the agent of the keyword, otherwise the one of the variable. An empty keyword means none. Asks
-    /// the agent for its subject if the address has none, unless it belongs to another service.
+    /// The agent of the keyword, otherwise of the variable. An empty keyword means none. An agent of another
+    /// service is not contacted.
     pub(crate) fn find(
         py: Python<'_>,
         named: Option<String>,
@@ -46,7 +45,7 @@ impl FoundAgent {
         Ok(Some(Self { place: address.place, holder, tls, is_named }))
     }
 
-    /// The agent, if it is for a client of this address, which names this credential.
+    /// The agent, if it has the address and subject of the client.
     pub(crate) fn for_client(
         self,
         base_url: &BaseUrl,
@@ -80,13 +79,12 @@ impl FoundAgent {
         }
     }
 
-    /// The link to it.
     pub(crate) fn link(self, clock: siteline_base::clock::Clock) -> std::sync::Arc<AgentLink> {
         AgentLink::new(self.place, self.holder, self.tls, clock)
     }
 
-    /// Whether these settings of variables or a profile name its service and subject. Their key is not read
-    /// then. `lenient` compares only the settings that are present.
+    /// Whether these settings have the service and subject of the agent, so that their key is not needed.
+    /// `lenient` has only the given settings.
     pub(crate) fn serves(
         &self,
         settings: Option<&Settings>,
@@ -108,7 +106,7 @@ impl FoundAgent {
     }
 }
 
-/// Refuses keywords that only the agent can obey.
+/// Refuses options that the agent sets.
 pub(crate) fn refuse_settings(options: &Bound<'_, PyDict>) -> PyResult<()> {
     for name in OF_THE_AGENT {
         if options.get_item(name)?.is_some_and(|value| !value.is_none()) {
@@ -121,12 +119,11 @@ pub(crate) fn refuse_settings(options: &Bound<'_, PyDict>) -> PyResult<()> {
     Ok(())
 }
 
-/// Whether a variable or profile may set an option for a client of an agent.
 pub(crate) fn is_of_the_agent(option: &str) -> bool {
     OF_THE_AGENT.contains(&option)
 }
 
-/// The certificate or secret of this process for an agent over TLS.
+/// The certificate or secret for an agent over TLS.
 fn tls(environment: &Environment<'_>) -> Result<ClientTls> {
     let path = |name: &str| environment.agent(name).map(PathBuf::from);
     let identity = match (path(AGENT_CERTIFICATE_FILE), path(AGENT_KEY_FILE)) {

@@ -1,5 +1,3 @@
-//! The handle of `siteline.Client` and `siteline.AsyncClient`.
-
 pub(crate) mod agent;
 pub(crate) mod once;
 pub(crate) mod page;
@@ -25,18 +23,16 @@ use siteline_core::data::Shape;
 use siteline_core::http::BaseUrl;
 use siteline_core::settings::Environment;
 
-/// The state of a client.
 #[pyclass(frozen, weakref, name = "Client", module = "siteline._core")]
 pub(crate) struct PyClient {
     pub(crate) client: Client,
-    /// The current one.
     credential: Mutex<Py<PyAny>>,
     /// Observers that are notified of its requests.
     pub(crate) notes: Arc<Observers>,
-    /// The other keywords, in the form that is pickled.
+    /// The other keywords, as they are pickled.
     keywords: Py<PyDict>,
-    /// The sandbox that made the client, which runs as long as the client exists. It holds nothing that
-    /// could hold the client: the garbage collector need not know of it.
+    /// The sandbox of the client, which runs as long as it. It cannot hold the client, so the garbage
+    /// collector need not visit it.
     pub(crate) sandbox: PyOnceLock<Py<PyAny>>,
 }
 
@@ -48,7 +44,6 @@ fn without_credential() -> PyErr {
     Error::new(Kind::ConfigError, message).with_hint(hint).into_py_err()
 }
 
-/// The agent of a client with this address, credential and keywords.
 fn agent_for(
     py: Python<'_>,
     base_url: &str,
@@ -69,7 +64,6 @@ fn agent_for(
     Ok(agent)
 }
 
-/// The observers of a client's requests.
 fn client_notes(py: Python<'_>, on_request: Option<&Bound<'_, PyAny>>) -> PyResult<Arc<Observers>> {
     let checked = on_request.map(|given| {
         py.import("siteline._records.requests")?
@@ -81,7 +75,7 @@ fn client_notes(py: Python<'_>, on_request: Option<&Bound<'_, PyAny>>) -> PyResu
 }
 
 impl PyClient {
-    /// The client of these settings; one that `sends_once` is for a diagnosis.
+    /// A client that `sends_once` is for a diagnosis.
     fn made(
         py: Python<'_>,
         found: &Found<'_>,
@@ -138,7 +132,6 @@ impl PyClient {
         Ok(made)
     }
 
-    /// The client's `shape`.
     pub(crate) fn shape(&self, py: Python<'_>) -> PyResult<Shape> {
         let given = self.keywords.bind(py).get_item("shape")?;
         given.map_or_else(|| Ok(Shape::default()), |given| shape_of(given.cast()?))
@@ -147,7 +140,7 @@ impl PyClient {
 
 #[pymethods]
 impl PyClient {
-    /// Settings that are not given are read from variables and a profile, unless there is a `base_url` alone.
+    /// Without `base_url`, or with `profile`, missing settings are read from variables and a profile.
     #[new]
     #[pyo3(signature = (base_url=None, *, profile=None, credential=None, clock=None, on_request=None,
         sends_once=false, **options))]
@@ -162,7 +155,7 @@ impl PyClient {
         sends_once: bool,
         options: Option<Bound<'py, PyDict>>,
     ) -> PyResult<Self> {
-        // This runs Python code, to find certifi: the end of the process waits for it.
+        // Finding certifi runs Python code, so the end of the process waits.
         let _inside = Inside::enter(py);
         let (base_url, profile) = (base_url.map(|text| text.0), profile.map(|text| text.0));
         let options = options.unwrap_or_else(|| PyDict::new(py));
@@ -181,12 +174,10 @@ impl PyClient {
         self.client.subject()
     }
 
-    /// The setting of this name.
     fn setting<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.keywords.bind(py).get_item(name)
     }
 
-    /// The current credential.
     #[getter]
     fn credential(&self, py: Python<'_>) -> Py<PyAny> {
         self.credential.lock().clone_ref(py)
@@ -197,13 +188,12 @@ impl PyClient {
         self.client.is_closed()
     }
 
-    /// The service's clock minus this machine's, in seconds; `None` before a reply shows it.
+    /// The service's clock minus this machine's, in seconds.
     #[getter]
     fn clock_skew(&self) -> Option<f64> {
         self.client.time().skew().map(|skew| skew.as_secs_f64())
     }
 
-    /// A `siteline.Allowance`: what the ledger counts.
     fn allowance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let state = detached(py, || self.client.allowance())?.or_raise()?;
         record(py, ("siteline._records.allowance", "Allowance"), &state, [])
@@ -219,7 +209,7 @@ impl PyClient {
             return Err(Error::new(Kind::ConfigError, message).with_hint(hint).into_py_err());
         }
         let given = credential.clone().unbind();
-        // The old one is dropped after the lock is released, because that may run Python code.
+        // Dropped after the lock is released, because that may run Python code.
         let _old = detached(py, || {
             let mut known = self.credential.lock();
             self.client.replace_credential(new)?;
@@ -234,12 +224,12 @@ impl PyClient {
         guarded(|| self.notes.notify_of_left(py))
     }
 
-    /// Traces and counts the requests: `siteline.otel`. `None` ends that.
+    /// Traces and counts the requests with `siteline.otel`, or no longer with `None`.
     fn instrument(&self, instrument: Option<Py<PyAny>>) {
         self.notes.set_instrument(instrument);
     }
 
-    /// The pickle contains settings, and a credential that names the place of its key.
+    /// The pickle contains the settings, and a credential that refers to the place of its key.
     fn __getnewargs_ex__<'py>(
         &self,
         py: Python<'py>,
@@ -254,7 +244,7 @@ impl PyClient {
         Ok((PyTuple::new(py, [self.client.base_url().as_str()])?, keywords))
     }
 
-    /// `on_request=` may be a method of an object that keeps the client.
+    /// `on_request=` may be a method of an object that holds the client.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(self.notes.on_request())
     }

@@ -1,5 +1,4 @@
-//! `Client.discover` and `Client.series`; and for `siteline.doctor` a client that sends each request once, its
-//! settings and its path to the service.
+//! `Client.discover` and `Client.series`, and the parts of `siteline.doctor`.
 
 use bytes::Bytes;
 
@@ -12,7 +11,7 @@ use crate::prelude::*;
 use siteline_core::settings::{Environment, Given};
 
 impl PyClient {
-    /// A discovery request, of whose body `finish` makes the result.
+    /// A discovery request; `finish` converts its body.
     fn asked(
         &self,
         finish: impl FnOnce(Python<'_>, Result<Bytes>) -> PyResult<Bound<'_, PyAny>> + Send + 'static,
@@ -25,13 +24,11 @@ impl PyClient {
 
 #[pymethods]
 impl PyClient {
-    /// Gives a `siteline.Discovery`.
     fn discover(&self) -> Call {
         self.asked(discovery)
     }
 
-    /// Gives the body, where it has its series, the ids of the series that pages of the client had, and whether
-    /// these are all.
+    /// The body, its shape, the ids of the series seen in pages, and whether these are all.
     fn series(&self) -> Call {
         let client = self.client.clone();
         self.asked(move |py, body| {
@@ -45,8 +42,8 @@ impl PyClient {
     }
 }
 
-/// The settings that a client of this profile has, or of the variables: `file` and `profile` that were
-/// read, `subject`, and `settings` with the variable that set each, or `None` for the profile.
+/// The settings of the profile or the variables: `file`, `profile`, `subject`, and `settings` with the
+/// variable that set each.
 #[pyfunction]
 #[pyo3(signature = (profile=None))]
 pub(crate) fn _sources<'py>(
@@ -69,7 +66,7 @@ pub(crate) fn _sources<'py>(
 
 #[pymethods]
 impl PyClient {
-    /// A client that sends each request once, with the settings, the ledger and the tokens of this one.
+    /// A client with the same ledger and tokens that sends each request once.
     fn sending_once(&self, py: Python<'_>) -> PyResult<Self> {
         Ok(Self {
             client: self.client.sending_once().or_raise()?,
@@ -80,7 +77,7 @@ impl PyClient {
         })
     }
 
-    /// Its settings that are no secret.
+    /// The settings, without secrets.
     fn settings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let settings = self.client.settings();
         let told = PyDict::new(py);
@@ -96,20 +93,20 @@ impl PyClient {
         Ok(told)
     }
 
-    /// The state of the client's agent, in the form of `Agent.state`.
+    /// The state of the agent, as of `Agent.state`.
     fn agent_state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let agent = self.client.settings().agent.clone();
         let state = detached(py, || agent.map(|agent| agent.state()).transpose())?.or_raise()?;
         dict(py, &state)
     }
 
-    /// Signs an assertion and discards it; whether the client signs.
+    /// Signs an assertion and discards it. Returns whether the client signs.
     fn try_signature(&self) -> Call {
         let client = self.client.clone();
         Call::giving(Arc::default(), async move { client.try_signature().await })
     }
 
-    /// The cached token, without its text; `None` if none is needed.
+    /// The cached token, without its text.
     fn token_facts(&self) -> Call {
         let client = self.client.clone();
         Call::new(Arc::default(), async move { client.token_facts().await }, |py, facts| {
@@ -117,17 +114,17 @@ impl PyClient {
         })
     }
 
-    /// The part of the clock skew, in seconds, that its measurement may explain.
+    /// The possible error of the clock skew, in seconds.
     fn skew_error(&self) -> Option<f64> {
         self.client.time().measured().map(|skew| skew.error().as_secs_f64())
     }
 
-    /// The proxy and the trusted certificates that requests use. Opens nothing.
+    /// The proxy and the certificates. Opens nothing.
     fn planned_path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         dict(py, &guarded(|| self.client.planned_path().or_raise())?)
     }
 
-    /// How far a connection to the service comes, and the exception of the step that failed.
+    /// The steps of a connection to the service, and the exception of the one that failed.
     fn walk_path(&self) -> Call {
         let client = self.client.clone();
         Call::new(Arc::default(), async move { client.walk_path().await }, |py, (path, error)| {
@@ -136,7 +133,7 @@ impl PyClient {
         })
     }
 
-    /// Whether the file of the ledger exists; `None` if requests are counted in memory.
+    /// Whether the ledger file exists; `None` if there is no file.
     fn look_at_ledger(&self, py: Python<'_>) -> PyResult<Option<bool>> {
         detached(py, || self.client.look_at_ledger())?.or_raise()
     }

@@ -1,5 +1,3 @@
-//! Pages: the frame of one, and the pages of a chain.
-
 use crate::client::query::query_object;
 use crate::client::records::PyBookmark;
 use crate::convert::arrow_stream::ArrowStream;
@@ -8,33 +6,30 @@ use crate::prelude::*;
 use siteline_core::data::report::PageReport;
 use siteline_core::data::{Comparison, Page, PointColumns};
 
-/// A page as `siteline.Page` shows it.
+/// The members of `siteline.Page`.
 #[pymethods]
 impl Frame {
-    /// The number of its page request, that of the first page of its chain, its feed, whether it is the last
-    /// page of its chain, and whether it has every point of its chain.
+    /// The page number, the first of its chain, the feed, whether it is the last, and whether it is the whole
+    /// chain.
     fn place(&self, py: Python<'_>) -> PyResult<(u64, u64, Option<&str>, bool, bool)> {
         let PageSource { page, synced, .. } = self.known_page(py)?;
         let synced = synced.as_ref();
         let first = synced.map_or(1, |synced| synced.chain.first);
         let begins = synced.map_or(page.sequence, |synced| synced.batch_first) == first;
-        // An unfinished chain of the feed would take a point for withdrawn whose page this one does not renew.
+        // While the feed has another unfinished chain, a missing point may not be withdrawn.
         let is_only_chain = synced.is_none_or(|synced| synced.is_only_chain);
         let is_whole = page.is_last && begins && is_only_chain;
         Ok((page.sequence, first, synced.map(|synced| &*synced.feed), page.is_last, is_whole))
     }
 
-    /// The position after the page; `None` on the last page.
     fn bookmark(&self, py: Python<'_>) -> PyResult<Option<PyBookmark>> {
         Ok(self.known_page(py)?.page.bookmark.clone().map(PyBookmark))
     }
 
-    /// The body of the page, if it is kept.
     fn raw(&self, py: Python<'_>) -> PyResult<Option<&[u8]>> {
         Ok(self.known_page(py)?.page.raw.as_deref())
     }
 
-    /// The query of a read.
     fn query<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.source().map(|source| query_object(py, &source.query)).transpose()
     }
@@ -48,8 +43,7 @@ impl Frame {
 
 #[pymethods]
 impl Frame {
-    /// The frames of the points of a page that are not stored, stored with other values, stored with the same
-    /// values, and of stored points that it does not have.
+    /// Compares a page with stored points: inserted, changed, unchanged and missing points.
     fn compared(&self, py: Python<'_>, stored: &Bound<'_, PyAny>) -> PyResult<[Self; 4]> {
         let of = self.known_page(py)?;
         let broken = |why: &str| {
@@ -65,7 +59,7 @@ impl Frame {
             let difference = detached(py, || {
                 let points = Arc::clone(&of.page.points);
                 let mut comparison = Comparison::new(points, of.provenance.query.microseconds());
-                // A column that is missing is one of an empty stream too.
+                // An empty stream may also lack a column.
                 comparison.add(&RecordBatch::new_empty(reader.schema()))?;
                 reader.try_for_each(|batch| comparison.add(&batch?))?;
                 comparison.finish()

@@ -1,4 +1,4 @@
-//! `_core._Points`: the pages of a chain, or the points of a chain or a frame, some at a time.
+//! `_core._Points`: the pages of a chain, or the points of a chain or a frame.
 
 use std::task::Poll;
 use std::time::Duration;
@@ -19,35 +19,35 @@ use siteline_core::client::page_stream::PageStream;
 use siteline_core::client::table::{Provenance, ReadFailure};
 use siteline_core::http::Deadline;
 
-/// Points that become Python objects at a time: fewer than the garbage collector waits for.
+/// Records that are made at a time. The garbage collector starts after 700.
 const ROWS: usize = 1 << 9;
 /// Points that are taken from a frame at a time.
 const FRAMED: usize = 1 << 13;
 /// How long a page waits for the names of its series.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A page stream, and the callback that its pages are reported to. The log records of a page, even if it
-/// is prefetched, are emitted when a caller waits for that page or takes it.
+/// A page stream and its `progress=`. Log records of a page are emitted when a caller waits for it or takes
+/// it.
 pub(crate) struct PageReader {
     pub(crate) stream: Arc<PageStream>,
     pub(crate) events: Arc<Events>,
     pub(crate) callback: Option<ProgressCallback>,
     pub(crate) names: Arc<ReadNames>,
     pub(crate) deadline: Deadline,
-    /// Held because it may hold a sandbox, which serves the stream.
+    /// It may hold the sandbox that serves the stream.
     pub(crate) client: Py<PyClient>,
 }
 
 impl PageReader {
     fn prefetch(&self, py: Python<'_>) {
         if self.stream.may_prefetch() {
-            // A page that cannot be prefetched is read when it is taken.
+            // Otherwise the page is read when it is taken.
             drop(step_in_runtime(py, &self.events, || self.stream.prefetch()));
         }
     }
 
-    /// Reports a page that has arrived; false if none has. Raises the exception of a `logging` handler or of
-    /// `progress=`, and the error of a prefetched page.
+    /// Reports a page that has arrived, and returns false if none has. Raises the error of a prefetched page,
+    /// and the exceptions of `logging` handlers and `progress=`.
     fn report(&self, py: Python<'_>) -> PyResult<bool> {
         let mut filled = None;
         if self.stream.has_finished_prefetch() {
@@ -65,12 +65,12 @@ impl PageReader {
     }
 }
 
-/// The exception of a page that was not read. Nothing more is reported.
+/// Ends the progress, and returns the exception.
 fn failed(py: Python<'_>, callback: Option<&ProgressCallback>, failure: ReadFailure) -> PyErr {
     finish(py, callback).err().unwrap_or_else(|| read_failure(py, failure))
 }
 
-/// The Python exception of a read that failed, with `.bookmark`, and with the frame of `.partial`.
+/// The exception of a failed read, with `.bookmark` and `.partial`.
 pub(crate) fn read_failure(py: Python<'_>, failure: ReadFailure) -> PyErr {
     let exception = raise(py, &failure.error);
     let value = exception.value(py).clone();
@@ -89,7 +89,6 @@ pub(crate) enum Source {
 #[pyclass(frozen, name = "_Points", module = "siteline._core")]
 pub(crate) struct Points {
     source: Source,
-    /// The points that have arrived.
     open: Mutex<Vec<RecordBatch>>,
     times: Mutex<Times>,
 }
@@ -109,7 +108,7 @@ impl Points {
         }
     }
 
-    /// The next points that have arrived. Other threads get the points after them.
+    /// The next points in memory. Other threads get the points after them.
     fn pop(&self) -> Option<RecordBatch> {
         let mut open = self.open.lock();
         let batch = open.pop()?;
@@ -120,8 +119,7 @@ impl Points {
         Some(batch.slice(0, count))
     }
 
-    /// Takes points that have arrived from the source. Returns false after the last ones, and `None` if the
-    /// next ones have not arrived yet.
+    /// Takes points from the source. Returns false after the last, and `None` if none have arrived.
     fn pull(&self, py: Python<'_>) -> PyResult<Option<bool>> {
         let batch = match &self.source {
             Source::Frame(batches) => {
@@ -147,8 +145,8 @@ impl Points {
 
 #[pymethods]
 impl Points {
-    /// Appends an iterator over the next points to `ready`, and returns their number: 0 after the last points,
-    /// `None` if the next ones have not arrived yet.
+    /// Appends an iterator over the next points to `ready`, and returns their number: 0 after the last,
+    /// `None` if none have arrived.
     fn _take(
         &self,
         py: Python<'_>,
@@ -168,7 +166,7 @@ impl Points {
             if batch.num_rows() == 0 {
                 continue;
             }
-            // The lock is not held meanwhile, because the garbage collector may run Python code.
+            // Not locked meanwhile, because the garbage collector may run Python code.
             let mut times = std::mem::take(&mut *self.times.lock());
             let made = rows(py, &batch, &mut times, named).and_then(|rows| rows.try_iter());
             *self.times.lock() = times;
@@ -178,7 +176,7 @@ impl Points {
         }
     }
 
-    /// A page that has arrived, or `None`; and whether the chain has ended.
+    /// A page that has arrived, and whether the chain has ended.
     fn _take_page(&self, py: Python<'_>) -> PyResult<(Option<Frame>, bool)> {
         let reader = self.reader()?;
         loop {
@@ -221,14 +219,14 @@ impl Points {
         self.reader()?.report(py).map(drop)
     }
 
-    /// After `_fill()`: waits for the names of series, as `_Reading.settle()`.
+    /// After `_fill()`: waits for the names of series.
     fn _settle(&self) -> PyResult<Option<Call>> {
         let PageReader { stream, names, events, deadline, .. } = self.reader()?;
         let soon = stream.deadline_in(PATIENCE);
         Ok(settle(names, events, if soon.is_before(*deadline) { soon } else { *deadline }))
     }
 
-    /// `progress=` may be a method of an object that keeps this.
+    /// `progress=` may be a method of an object that holds this.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         let Source::Chain(reader) = &self.source else { return Ok(()) };
         visit.call(&reader.client)?;
@@ -236,7 +234,7 @@ impl Points {
     }
 }
 
-/// Records do not say which points are withdrawn.
+/// Records do not contain the withdrawn mark.
 fn unmarked(mut batch: RecordBatch) -> RecordBatch {
     let schema = batch.schema();
     let mark = schema.fields().iter().position(|field| field.name() == WITHDRAWN);
@@ -249,7 +247,6 @@ fn unmarked(mut batch: RecordBatch) -> RecordBatch {
 
 #[pymethods]
 impl Frame {
-    /// The points one by one.
     fn records(&self, py: Python<'_>) -> PyResult<Points> {
         let batches = self.batch_stream(py, Shown::default())?;
         Ok(Points::new(Source::Frame(Box::new(Mutex::new(batches)))))

@@ -1,4 +1,4 @@
-//! The file of profiles. It may be a pipe, so each call reads it once, and Ctrl-C ends the wait for it.
+//! The profile file. It may be a pipe, so each call reads it once, and Ctrl-C ends the wait.
 
 use std::io;
 use std::path::Path;
@@ -7,7 +7,6 @@ use crate::bridge::long_work::left_on_interrupt;
 use crate::prelude::*;
 use siteline_core::settings::{Environment, read_profiles};
 
-/// The path and the text of the file.
 pub(super) struct ProfileFile(Option<(PathBuf, io::Result<String>)>);
 
 impl ProfileFile {
@@ -20,7 +19,6 @@ impl ProfileFile {
         Ok(Self(Some((path, text))))
     }
 
-    /// Runs `work` in the environment of this process.
     pub(super) fn used<T>(&self, work: impl FnOnce(&Environment<'_>) -> T) -> T {
         let read = |path: &Path| match &self.0 {
             Some((known, text)) if known == path => copied(text),
@@ -30,7 +28,7 @@ impl ProfileFile {
     }
 }
 
-/// A copy of the text, or of the error with the system's number, which explains it.
+/// A copy of the text, or of the error with the system's number.
 fn copied(text: &io::Result<String>) -> io::Result<String> {
     text.as_ref().cloned().map_err(|error| {
         error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)

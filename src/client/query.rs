@@ -1,4 +1,4 @@
-//! `siteline.types.Query`, and `Client.scan`, which makes a scan of its arguments.
+//! `Client.scan`.
 
 use crate::client::PyClient;
 use crate::client::scan::{PyScan, cut};
@@ -9,12 +9,11 @@ use siteline_core::auth::Checked;
 use siteline_core::client::{ReadSettings, ScanInput};
 use siteline_core::data::{Ids, Levels, Query, QueryInput, RangeForm, Selection, bucket_width};
 
-/// The `siteline.types.Query` of a query.
 pub(crate) fn query_object<'py>(py: Python<'py>, query: &Query) -> PyResult<Bound<'py, PyAny>> {
     record(py, ("siteline._records.query", "Query"), query.input(), [])
 }
 
-/// The sites, lines, interval, page size and filters of `siteline._selection.query`.
+/// Site, line, interval, page size and filters.
 pub(crate) type AskedQuery<'py> = (
     Vec<String>,
     Vec<String>,
@@ -23,7 +22,7 @@ pub(crate) type AskedQuery<'py> = (
     Vec<(String, Vec<String>)>,
 );
 
-/// The input of a query without its range.
+/// The query, without its range.
 pub(crate) fn query_input(
     (site, line, interval, page_size, filters): AskedQuery<'_>,
 ) -> PyResult<QueryInput> {
@@ -43,12 +42,9 @@ fn size(size: &Bound<'_, PyAny>, name: &str) -> PyResult<u32> {
     u32::try_from(count(size, name, Kind::QueryError)?).map_err(refused)
 }
 
-/// An argument that may be left out.
-type Given<'py> = Option<Bound<'py, PyAny>>;
-
 #[pymethods]
 impl PyClient {
-    /// `bounds` is start, end and zone; `limits` is pages, deadline and concurrency.
+    /// `bounds`: start, end, zone. `limits`: pages, deadline, concurrency.
     #[expect(clippy::too_many_arguments, reason = "each is a part of a scan")]
     fn scan<'py>(
         slf: &Bound<'py, Self>,

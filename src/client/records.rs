@@ -1,12 +1,11 @@
-//! `siteline.types.Bookmark` and `Progress`, and `progress=`: a callback. The thread that waits for the pages calls
-//! it between two pages, without a lock.
+//! Bookmarks and progress. The thread that waits for the pages calls `progress=` between two pages, without a
+//! lock.
 
 use crate::convert::state::record;
 use crate::prelude::*;
 use siteline_core::client::progress::Progress;
 use siteline_core::data::Bookmark;
 
-/// A bookmark, which Python has as bytes.
 pub(crate) struct PyBookmark(pub(crate) Bookmark);
 
 impl FromPyObject<'_, '_> for PyBookmark {
@@ -35,10 +34,8 @@ pub(crate) fn _bookmark_pages(data: &[u8]) -> PyResult<u64> {
     guarded(|| Ok(Bookmark::from_bytes(data).or_raise()?.pages()))
 }
 
-/// The callback of one read.
 pub(crate) struct ProgressCallback(pub(crate) Py<PyAny>);
 
-/// The `siteline.types.Progress` that a callback gets.
 pub(crate) fn event<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'py, PyAny>> {
     record(py, ("siteline._records.progress", "Progress"), progress, [])
 }
@@ -53,7 +50,7 @@ impl ProgressCallback {
     }
 }
 
-/// Closes the bar of a read that has ended or failed.
+/// Closes the bar of a read.
 pub(crate) fn finish(py: Python<'_>, callback: Option<&ProgressCallback>) -> PyResult<()> {
     let Some(callback) = callback else { return Ok(()) };
     module(py)?.getattr("finish")?.call1((&callback.0,)).map(drop)

@@ -1,4 +1,4 @@
-//! `_core.Scan`: the handle of `siteline.Scan` and `siteline.types.AsyncScan`.
+//! `_core.Scan`: the handle of `Scan` and `AsyncScan`.
 
 use std::sync::OnceLock;
 
@@ -20,19 +20,17 @@ use siteline_core::http::Deadline;
 use siteline_core::store::Store;
 use siteline_core::sync::ThroughStore;
 
-/// A scan, and the table that it reads once.
 #[pyclass(frozen, name = "Scan", module = "siteline._core")]
 pub(crate) struct PyScan {
     client: Py<PyClient>,
     asked: Read,
-    /// The read that takes its place once the names of the selection are known.
+    /// Replaces `asked` when the names of the selection are known.
     selected: OnceLock<Read>,
 }
 
-/// The read of a scan.
 pub(crate) struct Read {
     pub(crate) collect: Arc<CollectOnce>,
-    /// Its reads through a store, one for each site and line.
+    /// One read through the store for each site and line.
     pub(crate) through: Vec<Arc<ThroughStore>>,
 }
 
@@ -47,7 +45,7 @@ impl Read {
     }
 }
 
-/// One `collect()`: its deadline, its log records, and the names that its labels need.
+/// One `collect()`: deadline, log records, and the names for the labels.
 #[pyclass(frozen, name = "_Reading", module = "siteline._core")]
 pub(crate) struct PyReading {
     deadline: Deadline,
@@ -57,7 +55,7 @@ pub(crate) struct PyReading {
 }
 
 impl PyReading {
-    /// Refuses to continue the read of a parent process: its pages would be requested twice.
+    /// Refuses the read of a parent process, whose pages would be requested twice.
     fn check_process(&self) -> PyResult<()> {
         if self.process.is_current() {
             return Ok(());
@@ -68,8 +66,7 @@ impl PyReading {
     }
 }
 
-/// The wait for the names of a read that has its last page; `None` if there is nothing to wait for. Gives
-/// whether the user is to be told that there are none.
+/// Waits for the names. Returns whether to tell the user that there are none.
 pub(crate) fn settle(
     names: &Arc<ReadNames>,
     buffer: &Arc<Events>,
@@ -85,12 +82,11 @@ pub(crate) fn settle(
 
 #[pymethods]
 impl PyReading {
-    /// As [`settle`].
     fn settle(&self) -> Option<Call> {
         settle(&self.names, &self.buffer, self.deadline)
     }
 
-    /// The read has failed: aborts the request for its names.
+    /// Aborts the request for names after a failure.
     fn abort(&self) {
         self.names.abort();
     }
@@ -101,7 +97,7 @@ impl PyScan {
         Self { client, asked: Read::new(scan), selected: OnceLock::new() }
     }
 
-    /// The read of the selected series, otherwise of what was asked for.
+    /// The read of the selected series, if they are known.
     pub(crate) fn read(&self) -> &Read {
         self.selected.get().unwrap_or(&self.asked)
     }
@@ -120,7 +116,7 @@ impl PyScan {
     }
 }
 
-/// A `Progress`, or the frame of the complete table.
+/// A `Progress`, or the complete table.
 fn stepped(py: Python<'_>, step: Result<Step, ReadFailure>) -> PyResult<Py<PyAny>> {
     match step {
         Ok(Step::Page(progress)) => event(py, &progress).map(Bound::unbind),
@@ -129,7 +125,6 @@ fn stepped(py: Python<'_>, step: Result<Step, ReadFailure>) -> PyResult<Py<PyAny
     }
 }
 
-/// The argument `by` of `split()`.
 pub(crate) fn cut(by: &Bound<'_, PyAny>, name: &str) -> PyResult<Cut> {
     let is_length = by.is_instance_of::<PyString>() || by.hasattr("total_seconds")?;
     if is_length {
@@ -169,46 +164,44 @@ impl PyScan {
         self.scan().bookmark().cloned().map(PyBookmark)
     }
 
-    /// What a bar of its progress is called.
+    /// The title of the progress bar.
     #[getter]
     fn title(&self) -> String {
         self.scan().query().title()
     }
 
-    /// Whether anyone observes the requests of its client.
+    /// Whether the client has observers.
     #[getter]
     fn is_observed(&self) -> bool {
         self.client.get().notes.exist()
     }
 
-    /// The complete table, if it has been read.
+    /// The complete table, if it was read.
     fn whole(&self) -> Option<Frame> {
         self.collecting().complete().cloned().map(Frame::of_table)
     }
 
-    /// The kept pages, if there are any, and the position after them.
+    /// The kept pages and the position after them.
     fn kept(&self) -> PyResult<(Option<Frame>, Option<PyBookmark>)> {
         let kept = guarded(|| self.collecting().partial().or_raise())?;
         Ok((kept.table.map(Frame::of_table), kept.bookmark.map(PyBookmark)))
     }
 
-    /// The number of pages that the next read continues after, and of their points.
+    /// The number of kept pages and points.
     fn kept_counts(&self) -> (u64, u64) {
         self.collecting().kept()
     }
 
-    /// A table without points.
     fn empty(&self) -> PyResult<Frame> {
         Ok(Frame::of_table(Arc::new(self.scan().empty().or_raise()?)))
     }
 
-    /// The first points in the order of the pages, if so many, or all, have been read.
+    /// The first points in the order of the pages, if enough are read.
     fn head(&self, count: usize) -> PyResult<Option<Frame>> {
         let head = guarded(|| self.collecting().head(count).or_raise())?;
         Ok(head.map(Frame::of_table))
     }
 
-    /// A read that begins now.
     fn reading(&self, needs_names: bool) -> PyReading {
         let buffer = Arc::<Events>::default();
         if self.is_observed() {
@@ -218,7 +211,6 @@ impl PyScan {
         PyReading { deadline, buffer, names: self.names(needs_names), process }
     }
 
-    /// Reads all pages.
     fn collect(&self, reading: &Bound<'_, PyReading>) -> Call {
         let (collect, deadline) = (Arc::clone(self.collecting()), reading.get().deadline);
         let names = Arc::clone(&reading.get().names);
@@ -233,7 +225,7 @@ impl PyScan {
         Call::new(Arc::clone(&reading.get().buffer), read, stepped)
     }
 
-    /// Reads one more page: of any chain, or of the first one that is not whole.
+    /// Reads one more page of any chain, or of the first unfinished one.
     fn step(&self, reading: &PyReading, of_first: bool) -> PyResult<Call> {
         reading.check_process()?;
         let (collect, deadline) = (Arc::clone(self.collecting()), reading.deadline);
@@ -246,13 +238,13 @@ impl PyScan {
         Ok(Call::new(Arc::clone(&reading.buffer), step, stepped))
     }
 
-    /// After the last step: drops the request for the page that is prefetched.
+    /// Drops the request of a prefetched page.
     fn end(&self, py: Python<'_>, reading: &PyReading) -> PyResult<()> {
         reading.buffer.end();
         step_in_runtime(py, &reading.buffer, || self.collecting().stop_prefetch())
     }
 
-    /// A new chain, whose pages are reported to `callback`.
+    /// A new chain that reports its pages to `callback`.
     fn chain(
         &self,
         py: Python<'_>,
@@ -277,7 +269,7 @@ impl PyScan {
         let onto = onto.map(read_table).transpose()?;
         let (scan, bookmark) = (self.asked.collect.scan(), bookmark.0);
         let resume = || {
-            // Chains that send a filter are known only with the names of the selection.
+            // The chains of a sent filter depend on the names of the selection.
             if by_name && scan.query().input().selection.is_sent() {
                 return Ok(scan.resume_later(bookmark, onto));
             }
@@ -292,7 +284,6 @@ impl PyScan {
         Ok(parts.into_iter().map(|part| Self::new(part, self.client.clone_ref(by.py()))).collect())
     }
 
-    /// Makes the scan again for `pickle`.
     #[staticmethod]
     fn _restore<'py>(
         client: &Bound<'py, PyClient>,
@@ -313,7 +304,7 @@ impl PyScan {
         })
     }
 
-    /// The pickle has the query, the settings of the read and the client, but no points.
+    /// The pickle has the query, the settings and the client, but no points.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Restored<'py>)> {
         let (py, scan) = (slf.py(), slf.get().asked.collect.scan());
         if scan.has_partial() {
@@ -333,15 +324,13 @@ impl PyScan {
     }
 }
 
-/// The parts of a selection.
 type Selected<'a> = (&'a Levels, &'a Vec<Ids>, &'a [Option<String>; 3]);
 
-/// The arguments of `_restore`.
 type Restored<'py> = (Bound<'py, PyClient>, Bound<'py, PyAny>, Option<PyBookmark>);
 
 #[pymethods]
 impl PyScan {
-    /// The same scan, which reads settled data from this store, and keeps the rest in it.
+    /// The same scan, which reads settled data from this store and keeps the rest in it.
     fn through(
         &self,
         py: Python<'_>,
@@ -357,7 +346,7 @@ impl PyScan {
         Ok(Self { client: self.client.clone_ref(py), asked, selected: OnceLock::new() })
     }
 
-    /// The ids or names, the series, and the parameters of the selection; `None` without one.
+    /// Ids or names, series, and filter parameters.
     #[getter]
     fn selection(&self) -> Option<Selected<'_>> {
         let selection = &self.scan().query().input().selection;
@@ -365,7 +354,7 @@ impl PyScan {
         (!selection.is_empty()).then_some((levels, series, parameters))
     }
 
-    /// Keeps the series that discovery lists under the names of the selection, and sends these ids.
+    /// Selects the named series, and sends these ids.
     fn select(&self, named: Vec<Ids>, sent: Levels, not_listed: Vec<String>) -> PyResult<()> {
         guarded(|| {
             let scan = self.asked.collect.scan().selecting(named, sent, not_listed).or_raise()?;
@@ -379,7 +368,6 @@ impl PyScan {
         })
     }
 
-    /// Whether the names of the selection are known.
     #[getter]
     fn is_selected(&self) -> bool {
         self.selected.get().is_some()

@@ -1,4 +1,4 @@
-//! The settings of a client: its keywords, variables and profiles, in the form that is pickled.
+//! The settings of a client: keywords, variables and profiles.
 
 use pyo3::IntoPyObjectExt;
 
@@ -13,12 +13,12 @@ use crate::prelude::*;
 use siteline_core::auth::{Authentication, ScopeSet};
 use siteline_core::client::ClientSettings;
 use siteline_core::data::Shape;
-use siteline_core::http::{BaseUrl, Trust};
+use siteline_core::http::{BaseUrl, Policy, TransportSettings, Trust};
 use siteline_core::settings::{
     ASSERTION_OPTIONS, Environment, Given, OPTIONS, Settings, Value, read_certificates,
 };
 
-/// What a client is made of: its arguments, and the settings of variables and of a profile.
+/// The arguments of a client, completed from variables and a profile.
 pub(crate) struct Found<'py> {
     pub(crate) base_url: String,
     pub(crate) credential: Option<Bound<'py, PyAny>>,
@@ -26,7 +26,6 @@ pub(crate) struct Found<'py> {
     profile: Option<(PathBuf, String)>,
 }
 
-/// The settings of this profile, or of the variables.
 pub(crate) fn read_settings(
     profile: Option<&str>,
     environment: &Environment<'_>,
@@ -39,8 +38,8 @@ pub(crate) fn read_settings(
 }
 
 impl<'py> Found<'py> {
-    /// Reads variables and profiles only without a `base_url`, or with the name of a profile: a stored key is
-    /// never used at another address. The arguments override both.
+    /// Reads variables and profiles only without `base_url` or with `profile`, so that a stored key is never
+    /// used at another address.
     pub(crate) fn find(
         base_url: Option<&str>,
         profile: Option<&str>,
@@ -57,7 +56,7 @@ impl<'py> Found<'py> {
             file.used(|environment| guarded(|| Ok(read_settings(profile, environment, given))))
         };
         let settings = read(given)?;
-        // If an agent has the credential and the address, neither has to be set.
+        // With an agent, credential and address may be missing.
         let unneeded = Given { base_url: true, credential: true };
         let lenient = if settings.is_err() { read(unneeded)?.ok() } else { None };
         let named = agent_of(&options, settings.as_ref().ok().or(lenient.as_ref()))?;
@@ -67,7 +66,7 @@ impl<'py> Found<'py> {
         let mut settings = match &agent {
             None => settings.or_raise()?,
             Some(agent) => {
-                // Its key is not read.
+                // The key is not read.
                 let mut settings = read(unneeded)?.or_raise()?;
                 settings.base_url.get_or_insert_with(|| agent.holder.base_url.clone());
                 settings.options.retain(|(name, _)| !is_of_the_agent(name));
@@ -89,7 +88,7 @@ impl<'py> Found<'py> {
         Ok(found)
     }
 
-    /// Adds the profile that was read to an error about a value.
+    /// Names the profile in an error about a value.
     pub(crate) fn explain(&self, error: &PyErr) {
         let py = self.options.py();
         if let Some((file, name)) = &self.profile
@@ -100,7 +99,6 @@ impl<'py> Found<'py> {
     }
 }
 
-/// The agent that a keyword names, else the profile.
 fn agent_of(options: &Bound<'_, PyDict>, settings: Option<&Settings>) -> PyResult<Option<String>> {
     match options.get_item("agent")? {
         Some(given) => given.extract().map(Some),
@@ -113,13 +111,11 @@ fn agent_of(options: &Bound<'_, PyDict>, settings: Option<&Settings>) -> PyResul
     }
 }
 
-/// Adds a note to the exception, if that is possible.
 fn add_note(py: Python<'_>, error: &PyErr, note: &str) {
     let _ = error.value(py).call_method1("add_note", (note,));
 }
 
-/// The settings of a client with these keywords, without its ledger; and the keywords in the form that is
-/// pickled.
+/// The settings without the ledger, and the keywords as they are pickled.
 pub(crate) fn settings_with<'py>(
     py: Python<'py>,
     base_url: &str,
@@ -153,7 +149,7 @@ pub(crate) fn settings_with<'py>(
     for (name, value) in given {
         let set = set(&mut settings, name, &value).inspect_err(|error| {
             if error.is_instance_of::<PyTypeError>(py) {
-                // As pyo3 does for an argument that the signature lists.
+                // As pyo3 does for a listed argument.
                 add_note(py, error, &format!("while processing '{name}'"));
             }
         });
@@ -163,7 +159,7 @@ pub(crate) fn settings_with<'py>(
     Ok((settings, pickled))
 }
 
-/// Opens the ledger that the keywords name, and makes its path absolute in them; or the default ledger.
+/// Opens the ledger of the keywords, or the default one, and makes its path absolute.
 pub(crate) fn choose_ledger(
     settings: &mut ClientSettings,
     pickled: &Bound<'_, PyDict>,
@@ -177,22 +173,17 @@ pub(crate) fn choose_ledger(
     }
 }
 
-/// The ledger that the keywords name.
 pub(crate) fn named_ledger(pickled: &Bound<'_, PyDict>) -> PyResult<Option<PathBuf>> {
     pickled.get_item("ledger")?.map(|path| path.extract()).transpose()
 }
 
-/// Sets one option, and returns its value in the form that is pickled.
+/// Sets one option, and returns its value as it is pickled.
 fn set<'py>(
     settings: &mut ClientSettings,
     name: &str,
     given: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = given.py();
-    let (transport, retry) = (&mut settings.transport, &mut settings.retry);
-    let duration = || duration_or(given, name, Kind::ConfigError);
-    let whole = || count(given, name, Kind::ConfigError);
-    let size = || Ok::<_, PyErr>(usize::try_from(whole()?).unwrap_or(usize::MAX));
     match name {
         "scopes" => {
             let scopes = match given.cast::<PyString>() {
@@ -202,34 +193,64 @@ fn set<'py>(
             settings.scopes = scopes.or_raise()?;
             return settings.scopes.to_string().into_bound_py_any(py);
         }
-        "ca_bundle" => return set_bundle(&mut transport.trust, given),
+        "ca_bundle" => return set_bundle(&mut settings.transport.trust, given),
         "ledger" => return path_of(given, name)?.as_os_str().into_bound_py_any(py),
         "labels" => return py.import("siteline._labels")?.call_method1("checked", (given,)),
         "filter_names" => {
             return py.import("siteline._selection")?.call_method1("filter_names", (given,));
         }
         "allowance_resets" => settings.allowance_resets = Some(time_of_day(given, name)?),
-        "daily_allowance" => settings.daily_allowance = Some(whole()?),
-        "settle_lag" => settings.settle_lag = duration()?,
-        "max_retry_after" => retry.max_retry_after = duration()?,
-        "tries" => retry.tries = u32::try_from(whole()?).unwrap_or(u32::MAX),
-        "connect_timeout" => transport.connect_timeout = duration()?,
-        "response_timeout" => transport.response_timeout = duration()?,
-        "idle_timeout" => transport.idle_timeout = duration()?,
-        "max_connections" => transport.max_connections = size()?,
-        "max_body_bytes" => transport.body_cap = size()?,
-        "application" => transport.application = Some(given.extract()?),
-        "proxy" => transport.proxy = Some(given.extract()?),
+        "daily_allowance" => {
+            settings.daily_allowance = Some(count(given, name, Kind::ConfigError)?);
+        }
+        "settle_lag" => settings.settle_lag = duration_or(given, name, Kind::ConfigError)?,
+        "proxy" => settings.transport.proxy = Some(given.extract()?),
         "tz" => drop(zone_or(given, Kind::ConfigError)?),
         "shape" => drop(shape_of(given.cast()?)?),
         "agent" => drop(given.extract::<String>()?),
-        // `allow_http` is a setting of the address.
-        _ => drop(given.extract::<bool>()?),
+        _ => set_http((&mut settings.transport, &mut settings.retry), name, given)?,
     }
     Ok(given.clone())
 }
 
-/// The path of a file of certificates, PEM text, or its bytes.
+/// Sets one field of `Http`.
+fn set_http(
+    (transport, retry): (&mut TransportSettings, &mut Policy),
+    name: &str,
+    given: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let duration = || duration_or(given, name, Kind::ConfigError);
+    let timeout = || {
+        let positive = Some(duration()?).filter(|length| !length.is_zero());
+        let message = || format!("{name}= is 0. A timeout is longer than that.");
+        positive.ok_or_else(|| refuse(given.py(), Kind::ConfigError, message()))
+    };
+    let whole = || count(given, name, Kind::ConfigError);
+    let size = || Ok::<_, PyErr>(usize::try_from(whole()?).unwrap_or(usize::MAX));
+    match name {
+        "max_retry_after" => retry.max_retry_after = duration()?,
+        "tries" => retry.tries = u32::try_from(whole()?).unwrap_or(u32::MAX),
+        "connect_timeout" => transport.connect_timeout = timeout()?,
+        "response_timeout" => transport.response_timeout = timeout()?,
+        "idle_timeout" => transport.idle_timeout = timeout()?,
+        "max_connections" => transport.max_connections = size()?,
+        "max_body_bytes" => transport.body_cap = size()?,
+        "application" => transport.application = Some(given.extract()?),
+        // `allow_http` is a setting of the address.
+        _ => drop(given.extract::<bool>()?),
+    }
+    Ok(())
+}
+
+/// Refuses wrong values of the fields of `Http`.
+#[pyfunction]
+pub(crate) fn check_http(fields: &Bound<'_, PyDict>) -> PyResult<()> {
+    let (mut transport, mut retry) = (TransportSettings::default(), Policy::data());
+    fields.iter().try_for_each(|(name, given)| {
+        set_http((&mut transport, &mut retry), name.extract()?, &given)
+    })
+}
+
 fn set_bundle<'py>(trust: &mut Trust, given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = given.py();
     let pem = match given.cast::<PyString>() {
@@ -250,8 +271,7 @@ fn set_bundle<'py>(trust: &mut Trust, given: &Bound<'py, PyAny>) -> PyResult<Bou
     path.as_os_str().into_bound_py_any(py)
 }
 
-/// The path of certifi's certificates, if the package is installed. It is not imported, and the file is
-/// read only when it is needed.
+/// The certificates of certifi, if it is installed. Neither the package nor the file is read.
 fn certifi(py: Python<'_>) -> Option<PathBuf> {
     let find = || -> PyResult<PathBuf> {
         let util = py.import("importlib.util")?;
@@ -260,14 +280,12 @@ fn certifi(py: Python<'_>) -> Option<PathBuf> {
     Some(find().ok()?.with_file_name("cacert.pem"))
 }
 
-/// The shape of these members.
 pub(crate) fn shape_of(members: &Bound<'_, PyDict>) -> PyResult<Shape> {
     let shape: Shape = keywords(members)?;
     guarded(|| shape.check().or_raise())?;
     Ok(shape)
 }
 
-/// Refuses members that are no shape.
 #[pyfunction]
 pub(crate) fn check_shape(members: &Bound<'_, PyDict>) -> PyResult<()> {
     shape_of(members).map(drop)

@@ -1,8 +1,6 @@
-//! [`ArrowStream`] reads the batches of another library's Arrow stream.
-//!
-//! The C data interface does not transmit buffer lengths, so the producer is trusted for them, as in other
-//! libraries. `siteline._arrow_check` lets pyarrow check its own objects before. The contents of each batch
-//! are checked here.
+//! Reads the Arrow stream of another library. The C data interface has no buffer lengths, so these are
+//! trusted; the contents are checked. Before that, `siteline._arrow_check` lets pyarrow check its own
+//! objects.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,15 +11,14 @@ use pyo3::types::PyCapsule;
 
 use crate::prelude::*;
 
-/// An Arrow stream of another library, moved out of its capsule.
 pub(crate) struct ArrowStream {
     reader: RecordBatchStreamReader,
-    /// Makes the exception for a broken stream of its reason.
+    /// Makes the error of a broken stream.
     broken: fn(&str) -> Error,
 }
 
 impl ArrowStream {
-    /// Opens the stream of an object; `None` for an object that has none.
+    /// Returns `None` if the object has no stream.
     pub(crate) fn open(
         given: &Bound<'_, PyAny>,
         broken: fn(&str) -> Error,
@@ -76,7 +73,7 @@ fn shown(error: &ArrowError) -> String {
     }
 }
 
-/// Shortens a reason. After "Detail:", pyarrow adds the position in its own code.
+/// After "Detail:", pyarrow adds a position in its own code.
 fn reason(why: &str) -> String {
     let why = why.split_once(". Detail: ").map_or(why, |(why, _)| why);
     excerpt(why.trim_end_matches('.'))
@@ -85,8 +82,7 @@ fn reason(why: &str) -> String {
 #[expect(unsafe_code, reason = "the Arrow boundary: the stream is moved out of its capsule")]
 fn moved(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArrayStream> {
     let stream = capsule.pointer_checked(Some(c"arrow_array_stream"))?;
-    // SAFETY: relies on Python code that gives a capsule this name (checked just now) to put a stream
-    // into it. `from_raw` leaves a released one in its place, so that the capsule's destructor releases
-    // nothing twice.
+    // SAFETY: a capsule of this name contains a stream. `from_raw` leaves a released stream in it, so the
+    // destructor of the capsule releases nothing twice.
     Ok(unsafe { FFI_ArrowArrayStream::from_raw(stream.cast::<FFI_ArrowArrayStream>().as_ptr()) })
 }

@@ -1,4 +1,4 @@
-//! The bounds of a read, and `tz=`: the zone on whose clock dates and naive times are meant.
+//! The bounds of a read, and the zone of dates and naive times.
 
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
@@ -10,7 +10,6 @@ use siteline_core::data::{AskedRange, AskedTime, OUT_OF_RANGE};
 const INSTANT_HINT: &str = "Give an aware datetime, a pandas Timestamp with a zone, ISO text such as \
     \"2026-11-01T00:00:00Z\", a date, or a time before now such as \"-7d\". Reads also take tz=, the zone of naive times.";
 
-/// A range from the arguments `start`, `end` and `tz`.
 pub(crate) fn asked_range(
     start: Option<&Bound<'_, PyAny>>,
     end: Option<&Bound<'_, PyAny>>,
@@ -23,12 +22,12 @@ pub(crate) fn asked_range(
     Ok(AskedRange { start: bound(start, "start")?, end: bound(end, "end")? })
 }
 
-/// The zone of `tz=`; `None` where none is given, and naive times are refused.
+/// Without a zone, naive times are refused.
 pub(crate) fn clock_of(tz: Option<&Bound<'_, PyAny>>) -> PyResult<Option<TimeZone>> {
     Ok(tz.map(zone).transpose()?.map(|(_, zone)| zone))
 }
 
-/// An instant, or one before now: `now`, `-7d`. `now` is called only for these.
+/// An instant, or one relative to `now`, which is only called for these.
 pub(crate) fn instant_before(
     value: &Bound<'_, PyAny>,
     name: &str,
@@ -41,8 +40,8 @@ pub(crate) fn instant_before(
     }
 }
 
-/// An instant, or a time before now: from text, an aware `datetime`, a pandas `Timestamp`, or a date, which is
-/// a day in UTC. With a zone, dates and naive times are of its clock.
+/// Text, an aware `datetime`, a pandas `Timestamp` or a date. Without a zone, dates are in UTC and naive
+/// times are refused.
 pub(crate) fn asked_time(
     value: &Bound<'_, PyAny>,
     name: &str,
@@ -69,13 +68,11 @@ pub(crate) fn asked_time(
     Ok(AskedTime::At(at))
 }
 
-/// A time zone and its name: from a name of the IANA database, a `zoneinfo.ZoneInfo`, a
-/// `datetime.timezone` of whole hours.
+/// The name and the zone of an IANA name, a `ZoneInfo` or a `timezone` of whole hours.
 pub(crate) fn zone(given: &Bound<'_, PyAny>) -> PyResult<(String, TimeZone)> {
     zone_or(given, Kind::QueryError)
 }
 
-/// As [`zone`], with an error of this kind.
 pub(crate) fn zone_or(given: &Bound<'_, PyAny>, kind: Kind) -> PyResult<(String, TimeZone)> {
     let named = match given.cast::<PyString>() {
         Ok(name) => text(name, "tz", kind)?,
@@ -96,8 +93,7 @@ pub(crate) fn zone_or(given: &Bound<'_, PyAny>, kind: Kind) -> PyResult<(String,
     Ok((name, zone))
 }
 
-/// The name of a zone of whole hours, such as `datetime.timezone(timedelta(hours=2))`. polars and `zoneinfo`
-/// know no other fixed offsets.
+/// The IANA name of a fixed offset. polars and `zoneinfo` know only whole hours.
 fn named_offset(given: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let py = given.py();
     if !given.get_type().is(&py.import("datetime")?.getattr("timezone")?) {

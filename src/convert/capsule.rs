@@ -1,4 +1,4 @@
-//! The Arrow PyCapsule interface: points and schemas as capsules.
+//! The Arrow PyCapsule interface.
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{ArrayRef, RecordBatchReader};
@@ -8,8 +8,6 @@ use pyo3::types::PyCapsule;
 
 use crate::prelude::*;
 
-/// The Arrow stream of batches that are read when the consumer asks for them, as the PyCapsule
-/// interface wants it. It is released once, by the consumer or with the capsule.
 pub(crate) fn reader_capsule(
     py: Python<'_>,
     reader: Box<dyn RecordBatchReader + Send>,
@@ -17,7 +15,6 @@ pub(crate) fn reader_capsule(
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), c"arrow_array_stream")
 }
 
-/// The Arrow schema alone, as the PyCapsule interface wants it.
 pub(crate) fn schema_capsule<'py>(
     py: Python<'py>,
     schema: &SchemaRef,
@@ -30,7 +27,6 @@ pub(crate) fn schema_capsule<'py>(
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
-/// A batch of these columns.
 pub(crate) fn fitted(
     schema: impl Into<Arc<Schema>>,
     columns: Vec<ArrayRef>,

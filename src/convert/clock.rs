@@ -1,5 +1,3 @@
-//! The handle of `siteline.testing.Clock`.
-
 use jiff::SignedDuration;
 
 use crate::convert::asked_time::instant_before;
@@ -35,7 +33,6 @@ impl PyClock {
     }
 }
 
-/// An instant, or one before the time of a clock.
 pub(crate) fn on_clock(clock: &Clock, given: &Bound<'_, PyAny>, name: &str) -> PyResult<Timestamp> {
     instant_before(given, name, None, || Ok(clock.wall()))
 }

@@ -9,12 +9,9 @@ use pyo3::types::PyByteArray;
 use crate::prelude::*;
 use siteline_core::data::{COLUMN_NAMES, PointColumns};
 
-/// The five columns of ids: for each the name, the kind `runs`, for each stretch of rows its code or -1, the
-/// lengths of the stretches, and the texts. The lengths once more, for labels.
-///
-/// The kinds of other columns: `timestamp`: a [`Memory`], and the zone. `float`: a [`Memory`], NaN where
-/// null. `integer`: a [`Memory`], and a `bytearray` of which are null or `None`. `text`: a list. `codes`: a
-/// byte for each row, and the list of texts.
+/// The five id columns: name, kind `runs`, a code or -1 for each run of rows, the run lengths, and the texts.
+/// Other kinds: `timestamp` (a [`Memory`] and the zone), `float` (a [`Memory`]), `integer` (a [`Memory`] and
+/// a `bytearray` of nulls), `text` (a list), `codes` (a byte for each row, and the texts).
 pub(crate) fn of_ids<'py>(
     py: Python<'py>,
     points: &PointColumns,
@@ -36,7 +33,6 @@ pub(crate) fn of_ids<'py>(
     })
 }
 
-/// A column of times, in a zone.
 pub(crate) fn timestamps<'a>(
     name: &'a str,
     times: &TimestampMicrosecondArray,
@@ -45,7 +41,6 @@ pub(crate) fn timestamps<'a>(
     (name, "timestamp", Memory::of(times), zone)
 }
 
-/// A column of integers.
 pub(crate) fn integers<'a, 'py>(
     py: Python<'py>,
     name: &'a str,
@@ -57,7 +52,7 @@ pub(crate) fn integers<'a, 'py>(
     Ok((name, "integer", Memory::of(numbers), missing.transpose()?))
 }
 
-/// A `bytearray` of fixed-width values, which NumPy reads in place and may write to.
+/// A `bytearray` that NumPy reads in place and may write to.
 pub(crate) fn bytes<const WIDTH: usize>(
     py: Python<'_>,
     length: usize,
@@ -71,12 +66,11 @@ pub(crate) fn bytes<const WIDTH: usize>(
     })
 }
 
-/// A column's values: one-dimensional, of eight bytes each, in native byte order. NumPy gets them as
-/// read-only, because the table, Arrow consumers and other frames share them.
+/// Values of eight bytes each. NumPy gets them as read-only, because frames and Arrow consumers share them.
 #[pyclass(frozen)]
 pub(crate) struct Memory {
     values: Buffer,
-    /// NumPy's letter for integers or floats.
+    /// The kind letter of NumPy.
     kind: char,
 }
 
@@ -97,7 +91,6 @@ impl Memory {
 
 #[pymethods]
 impl Memory {
-    /// NumPy's interface to existing memory.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
@@ -105,7 +98,7 @@ impl Memory {
         dict.set_item("shape", (self.values.len() / 8,))?;
         let order = if cfg!(target_endian = "little") { '<' } else { '>' };
         dict.set_item("typestr", format!("{order}{}8", self.kind))?;
-        // The address, and that the memory is read-only.
+        // The second value makes the memory read-only.
         dict.set_item("data", (self.values.as_ptr() as usize, true))?;
         Ok(dict)
     }

@@ -1,4 +1,4 @@
-//! Points as an Arrow IPC stream: bytes that need no Arrow library in Python.
+//! An Arrow IPC stream as bytes, so that Python needs no Arrow library.
 
 use arrow_array::RecordBatchReader as _;
 use arrow_buffer::Buffer;
@@ -8,25 +8,20 @@ use crate::frame::broken;
 use crate::frame::stored::BatchStream;
 use crate::prelude::*;
 
-/// Points of a batch: a few megabytes.
 const ROWS: usize = 1 << 16;
 
-/// An iterator of ``bytes``, which joined are one Arrow IPC stream: the schema and the first batch, each
-/// further batch, the end of the stream. After an error it ends without that mark, so that what was
-/// written is not taken for the whole.
+/// An iterator over the bytes of one Arrow IPC stream. After an error the end mark is missing, so nobody
+/// takes the stream for complete.
 #[pyclass(frozen, name = "_IpcStream")]
 pub(crate) struct IpcStream(Mutex<Option<Open>>);
 
-/// What is left to give.
 struct Open {
     encoder: StreamEncoder,
     batches: BatchStream,
-    /// The places of the columns.
     places: Vec<usize>,
 }
 
 impl IpcStream {
-    /// Of these columns of batches, which are read while the stream is consumed.
     pub(crate) fn new(batches: BatchStream, columns: &[String]) -> Result<Self> {
         let all = batches.schema();
         let places: Vec<_> = columns.iter().filter_map(|name| all.index_of(name).ok()).collect();
@@ -35,7 +30,6 @@ impl IpcStream {
         Ok(Self(Mutex::new(Some(Open { encoder, batches, places }))))
     }
 
-    /// The buffers of the next part, `None` after the end. Called within a step of the core.
     fn next_part(&self) -> Result<Option<Vec<Buffer>>> {
         let mut open = self.0.lock();
         let Some(mut state) = open.take() else { return Ok(None) };
@@ -57,7 +51,7 @@ impl IpcStream {
         slf
     }
 
-    /// With the interpreter released while it reads; signals are handled between two batches.
+    /// Reads with the interpreter released, and handles signals between two batches.
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         py.check_signals()?;
         let part = step(py, || self.next_part())?.or_raise()?;

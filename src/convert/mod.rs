@@ -1,5 +1,3 @@
-//! Values of Python and of the core, from one to the other.
-
 pub(crate) mod arrow_stream;
 pub(crate) mod asked_time;
 pub(crate) mod capsule;

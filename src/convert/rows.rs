@@ -13,10 +13,9 @@ use pyo3::IntoPyObjectExt as _;
 
 use crate::prelude::*;
 
-/// The number of fields of a record.
 const FIELDS: usize = 10;
 
-/// The rows of a batch. Nulls are `None`, times are in UTC.
+/// The rows of a batch, with times in UTC.
 pub(crate) fn rows<'py>(
     py: Python<'py>,
     batch: &RecordBatch,
@@ -24,12 +23,12 @@ pub(crate) fn rows<'py>(
     is_named: bool,
 ) -> PyResult<Bound<'py, PyList>> {
     let width = if is_named { FIELDS } else { batch.num_columns() };
-    let columns = batch.columns()[..width].iter().map(|column| Column::new(column));
+    let columns = batch.columns()[..width].iter().map(Column::new);
     let columns: Vec<Column<'_, 'py>> = columns.collect();
     let schema = batch.schema_ref();
     let names = schema.fields().iter().map(|field| PyString::intern(py, field.name()));
     let names: Vec<_> = names.collect();
-    // All keys are there from the start, so that no dict grows.
+    // A dict that has all keys from the start does not grow.
     let template = PyDict::new(py);
     let mut values = vec![py.None().into_bound(py); width];
     for name in &names {
@@ -62,7 +61,7 @@ pub(crate) fn rows<'py>(
 }
 
 /// `Record(…)` is a Python function that calls `tuple.__new__`.
-fn record<'py>(fields: Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+fn record(fields: Bound<'_, PyTuple>) -> PyResult<Bound<'_, PyAny>> {
     static MAKE: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
     let py = fields.py();
     let [new, class] = MAKE.get_or_try_init(py, || {
@@ -72,7 +71,6 @@ fn record<'py>(fields: Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
     new.bind(py).call1((class, fields))
 }
 
-/// The values of a column.
 enum Column<'a, 'py> {
     Floats(&'a Float64Array),
     Integers(&'a Int64Array),
@@ -97,12 +95,12 @@ impl<'a, 'py> Column<'a, 'py> {
         }
     }
 
-    /// Whether rows in a row often have the same value, as those of a series have.
+    /// Whether the column has few distinct values, such as an id.
     fn is_text(&self) -> bool {
         matches!(self, Self::Coded(..))
     }
 
-    /// Whether it is known that a row has the value of the row before.
+    /// Whether a row has the same text as the row before.
     fn is_repeated(&self, row: usize) -> bool {
         matches!(self, Self::Coded(codes, _) if codes.key(row) == codes.key(row - 1))
     }
@@ -137,8 +135,8 @@ where
     values.is_valid(row).then(|| values.value(row)).into_bound_py_any(py)
 }
 
-/// Aware `datetime` objects. Series share their times, and most times follow the previous one by the same
-/// step: an addition is faster than a new `datetime`.
+/// Aware `datetime` objects. Series share their times, and adding the previous step is faster than making a
+/// new object.
 #[derive(Default)]
 pub(crate) struct Times {
     known: Vec<Option<(i64, Py<PyAny>)>>,

@@ -1,5 +1,5 @@
-//! Records of the core as plain dicts, and back: for reports, and for `pickle`. Members have names, so
-//! a state that an older siteline pickled still loads when a newer one has one more member.
+//! Records as dicts, and back. Members have names, so that a newer siteline with one more member loads an
+//! older pickle.
 
 use pyo3::exceptions::PyOverflowError;
 use pyo3::types::IntoPyDict as _;
@@ -9,22 +9,19 @@ use serde::de::DeserializeOwned;
 
 use crate::prelude::*;
 
-/// A record as a dict, its lists as lists.
 pub(crate) fn dict<'py>(py: Python<'py>, record: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
     Ok(pythonize(py, record)?)
 }
 
-/// The record of a dict, as [`dict`] makes it.
 pub(crate) fn restore<T: DeserializeOwned>(state: &Bound<'_, PyAny>) -> PyResult<T> {
     Ok(depythonize(state)?)
 }
 
-/// The JSON text of a Python object.
 pub(crate) fn json_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     restore::<serde_json::Value>(value).map(|value| value.to_string())
 }
 
-/// The record of a call's keywords. `siteline._keywords` explains the error for a wrong type.
+/// `siteline._keywords` explains the error of a wrong type.
 pub(crate) fn keywords<T: DeserializeOwned>(given: &Bound<'_, PyDict>) -> PyResult<T> {
     let py = given.py();
     let read = |given: &Bound<'_, PyDict>| depythonize::<T>(given).map_err(PyErr::from);
@@ -42,7 +39,7 @@ pub(crate) fn keywords<T: DeserializeOwned>(given: &Bound<'_, PyDict>) -> PyResu
     })
 }
 
-/// The record of `siteline.types` with the fields of a Rust struct, and with others that it does not have.
+/// A record of `siteline.types` with the fields of a Rust struct and others.
 pub(crate) fn record<'py>(
     py: Python<'py>,
     (module, class): (&str, &str),

@@ -1,5 +1,4 @@
-//! Times and durations between Python and the core. Naive times are refused: a range in the wrong
-//! zone reads the wrong hours without any error (§4.3).
+//! Arguments. Naive times are refused, because a range in the wrong zone reads other hours without an error.
 
 use bytes::Bytes;
 use pyo3::PyClass;
@@ -13,16 +12,15 @@ use siteline_core::http::TimeOfDay;
 use siteline_core::settings::Value;
 
 const DURATION_HINT: &str = "Give seconds, a timedelta, or text such as \"1m\", \"90s\", \"1d\".";
-/// Longer durations (10,000 years) are a mistake, and arithmetic with them would overflow.
+/// Arithmetic with longer durations would overflow.
 const LONGEST: Duration = Duration::from_secs(10_000 * 31_556_952);
 
-/// The argument is refused: a `QueryError` where it belongs to a query, a `ConfigError` where it is
-/// a setting.
+/// A `QueryError` for a query, a `ConfigError` for a setting.
 pub(crate) fn refuse(py: Python<'_>, kind: Kind, message: impl Into<String>) -> PyErr {
     raise(py, &Error::new(kind, message))
 }
 
-/// The text of an argument. A text that is no Unicode (half a surrogate pair) is refused.
+/// Refuses half a surrogate pair.
 pub(crate) fn text(value: &Bound<'_, PyString>, name: &str, kind: Kind) -> PyResult<String> {
     value.to_cow().map(std::borrow::Cow::into_owned).map_err(|_| {
         let message = format!("{name}= holds half a surrogate pair: it is no Unicode text.");
@@ -30,7 +28,7 @@ pub(crate) fn text(value: &Bound<'_, PyString>, name: &str, kind: Kind) -> PyRes
     })
 }
 
-/// An argument that is text; the error for anything else names its type.
+/// A text argument. The error names another type.
 #[derive(Clone, Copy)]
 pub(crate) struct Text<'a>(pub(crate) &'a str);
 
@@ -47,7 +45,7 @@ impl<'a> FromPyObject<'a, '_> for Text<'a> {
     }
 }
 
-/// The handle of an object of a public class; `None` for an object of another class.
+/// The handle of a public object, or `None`.
 pub(crate) fn handle_of<'py, T: PyClass>(
     given: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, T>>> {
@@ -56,6 +54,8 @@ pub(crate) fn handle_of<'py, T: PyClass>(
 }
 
 /// An argument that may be left out.
+pub(crate) type Given<'py> = Option<Bound<'py, PyAny>>;
+
 pub(crate) fn optional<'py, T>(
     value: Option<&Bound<'py, PyAny>>,
     name: &str,
@@ -64,7 +64,7 @@ pub(crate) fn optional<'py, T>(
     value.map(|value| read(value, name)).transpose()
 }
 
-/// The path of a file: text, or an `os.PathLike`; `~` is expanded.
+/// A path as text or `os.PathLike`. `~` is expanded.
 pub(crate) fn path_of(given: &Bound<'_, PyAny>, name: &str) -> PyResult<PathBuf> {
     let is_path = given.is_instance_of::<PyString>() || given.hasattr("__fspath__")?;
     if !is_path {
@@ -75,7 +75,6 @@ pub(crate) fn path_of(given: &Bound<'_, PyAny>, name: &str) -> PyResult<PathBuf>
     given.py().import("os.path")?.call_method1("expanduser", (given,))?.extract()
 }
 
-/// A whole number of 1 or more.
 pub(crate) fn count(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> PyResult<u64> {
     let number = if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() };
     number.filter(|number| *number > 0).ok_or_else(|| {
@@ -88,13 +87,12 @@ pub(crate) fn count(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> PyResul
     })
 }
 
-/// The `siteline.types.Discovery` of a reply.
 pub(crate) fn discovery(py: Python<'_>, body: Result<Bytes, Error>) -> PyResult<Bound<'_, PyAny>> {
     let class = py.import("siteline._records.discovery")?.getattr("Discovery")?;
     class.call_method1("_of_client", (&body.or_raise()?[..],))
 }
 
-/// `siteline._arguments.NAME(value)`; `refused` makes the error where it says what is wrong.
+/// Calls `siteline._arguments.NAME(value)`; `refused` makes the error of a `ValueError`.
 pub(crate) fn plain<'py, T: FromPyObjectOwned<'py>>(
     value: &Bound<'py, PyAny>,
     name: &str,
@@ -109,7 +107,7 @@ pub(crate) fn plain<'py, T: FromPyObjectOwned<'py>>(
     found.extract().map_err(Into::into)
 }
 
-/// The exception of an error, with the argument's name before its message.
+/// Adds the name of the argument to the message.
 pub(crate) fn prefixed(py: Python<'_>, prefix: &str, error: Error) -> PyErr {
     let message = format!("{prefix}{}", error.context().message);
     raise(py, &error.with(|context| context.message = message))
@@ -119,14 +117,11 @@ fn type_name(value: &Bound<'_, PyAny>) -> String {
     value.get_type().name().map_or_else(|_| "thing".to_owned(), |name| name.to_string())
 }
 
-/// A duration from seconds, a `timedelta`, or text such as `"1m"`, as an argument of a query.
-///
-/// Errors: `QueryError` for anything else, a negative one, or one of more than 10,000 years.
+/// A duration from seconds, a `timedelta`, or text such as `"1m"`, of at most 10,000 years.
 pub(crate) fn duration(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Duration> {
     duration_or(value, name, Kind::QueryError)
 }
 
-/// As [`duration`], with the kind of error that a wrong one is.
 pub(crate) fn duration_or(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> PyResult<Duration> {
     let py = value.py();
     let refused = |what: &str| {
@@ -153,7 +148,7 @@ pub(crate) fn duration_or(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> P
     Ok(length)
 }
 
-/// Seconds, where the value is a number or a `timedelta`. `NaT` and NaN give NaN.
+/// `NaT` and NaN become NaN.
 fn seconds(value: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
     let py = value.py();
     if value.hasattr(intern!(py, "total_seconds"))? {
@@ -170,7 +165,7 @@ pub(crate) fn described(value: &Bound<'_, PyAny>) -> String {
     format!("an object of type {}", type_name(value))
 }
 
-/// The bytes of a bytes-like object, `None` for anything else.
+/// The bytes of a bytes-like object, or `None`.
 pub(crate) fn octets(value: &Bound<'_, PyAny>) -> PyResult<Option<Zeroizing<Vec<u8>>>> {
     let bytes = if let Ok(bytes) = value.cast::<PyBytes>() {
         bytes.as_bytes().to_vec()
@@ -184,7 +179,6 @@ pub(crate) fn octets(value: &Bound<'_, PyAny>) -> PyResult<Option<Zeroizing<Vec<
     Ok(Some(Zeroizing::new(bytes)))
 }
 
-/// A value of a profile as Python has it.
 pub(crate) fn value_of<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         Value::Text(text) => text.into_pyobject(py)?.into_any(),
@@ -197,7 +191,7 @@ pub(crate) fn value_of<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'p
     })
 }
 
-/// A time of day: text with a zone, or an aware `datetime.time`.
+/// Text with a zone, or an aware `datetime.time`.
 pub(crate) fn time_of_day(given: &Bound<'_, PyAny>, name: &str) -> PyResult<TimeOfDay> {
     let py = given.py();
     let named = |error| prefixed(py, &format!("{name}= "), error);

@@ -1,4 +1,4 @@
-//! `_core.Frame`: one handle for everything tabular, in memory or streamed from a store.
+//! `_core.Frame`: the handle of every table, in memory or streamed from a store.
 
 mod pickled;
 pub(crate) mod rows;
@@ -29,18 +29,18 @@ use siteline_core::data::{Identity, Page, PointColumns};
 use siteline_core::preview::Preview;
 use siteline_core::store::ChainRange;
 
-/// One handle for everything tabular. The Python classes `Table` and `Page` show it.
+/// The Python classes `Table` and `Page` wrap it.
 #[pyclass(frozen, weakref, name = "Frame", module = "siteline._core")]
 pub(crate) struct Frame {
-    /// What its rows are: `points`, `changes`, `resampled`, `pivoted`, `completeness`, `gaps`.
+    /// `points`, `changes`, `resampled`, `pivoted`, `completeness`, `gaps` or `series`.
     kind: &'static str,
     pub(crate) data: Data,
     pub(crate) origin: Origin,
-    /// The length of a larger bucket or of a period.
+    /// The length of a larger bucket or a period.
     every: Option<Every>,
-    /// The rows without those of nulls that `with_gaps` added.
+    /// The rows without the null rows of `with_gaps`.
     there: Option<Rows>,
-    /// Whether these are the first rows only, so that it is not known which are missing.
+    /// Whether these are only the first rows, so that missing buckets are unknown.
     is_part: bool,
 }
 
@@ -48,31 +48,29 @@ pub(crate) struct Frame {
 pub(crate) enum Data {
     Rows(Rows),
     Wide(Arc<Wide>),
-    /// Points of a store that are read when they are needed.
+    /// Stored points, read when needed.
     Stream,
 }
 
-/// Where the rows are from.
 #[derive(Clone)]
 pub(crate) enum Origin {
-    /// No read: the truth of a sandbox.
+    /// The expected points of a sandbox.
     Unread,
     Read(Arc<Table>),
     Page(Arc<PageSource>),
     Stored(Box<Stored>),
-    /// Made of a read, whose points are not kept.
+    /// Computed from a read whose points are not kept.
     Derived(Arc<Facts>),
 }
 
-/// What is known of a read without its points.
+/// The facts of a read without its points.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Facts {
-    /// `frame.attrs["siteline"]`.
     attributes: Value,
     report: Value,
     #[serde(skip)]
     listed: Option<Arc<ListedIds>>,
-    /// The buckets that there can be; otherwise why that is not known, and what to do.
+    /// The possible buckets; otherwise an error text and its hint.
     expected: Result<Expected, (String, Option<String>)>,
     coverage: Coverage,
     interval_seconds: Option<u32>,
@@ -80,29 +78,24 @@ pub(crate) struct Facts {
     read: Option<ReadFacts>,
 }
 
-/// When a read began, its page size, and where that is from.
 type ReadFacts = (jiff::Timestamp, Option<u32>, Option<String>);
 
-/// A page, and where it belongs.
 pub(crate) struct PageSource {
     pub(crate) page: Page,
     pub(crate) provenance: Provenance,
-    /// The feed and the chain, if a sync read it.
     pub(crate) synced: Option<Synced>,
 }
 
-/// The feed and the chain of a page that a sync read.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Synced {
     pub(crate) feed: String,
     pub(crate) chain: ChainRange,
-    /// The number of the first of the pages that were joined to this one.
+    /// The number of the first page that was merged into this one.
     pub(crate) batch_first: u64,
-    /// No other chain of the feed is unfinished.
+    /// Whether the feed has no other unfinished chain.
     pub(crate) is_only_chain: bool,
 }
 
-/// `frame.attrs["siteline"]` of a read.
 fn read_attributes(of: &Provenance) -> Value {
     // Python has no finer times.
     let micro = jiff::Timestamp::from_microsecond(of.read_at.as_microsecond());
@@ -117,7 +110,6 @@ fn read_attributes(of: &Provenance) -> Value {
     members
 }
 
-/// The report of a page, with the members of a table's.
 fn page_report(of: &PageSource) -> Value {
     let mut report = json!(of.page.report);
     let further = json!({
@@ -140,7 +132,6 @@ impl Frame {
         Self { kind, data, origin, every: None, there: None, is_part: false }
     }
 
-    /// The table of a read.
     pub(crate) fn of_table(table: Arc<Table>) -> Self {
         let rows = Rows::of_points(Arc::clone(&table.merged.points));
         Self::new("points", Data::Rows(rows), Origin::Read(table))
@@ -151,7 +142,6 @@ impl Frame {
         Self::new("points", Data::Rows(rows), Origin::Page(Arc::new(page)))
     }
 
-    /// Points that no read gave: the truth of a sandbox.
     pub(crate) fn unread(points: PointColumns) -> Self {
         Self::new("points", Data::Rows(Rows::of_points(Arc::new(points))), Origin::Unread)
     }
@@ -161,7 +151,6 @@ impl Frame {
         Self::new(kind, Data::Stream, Origin::Stored(Box::new(stored)))
     }
 
-    /// The page that it is.
     pub(crate) fn page(&self) -> Option<&PageSource> {
         if let Origin::Page(page) = &self.origin { Some(page) } else { None }
     }
@@ -212,7 +201,7 @@ impl Frame {
         }
     }
 
-    /// The rows, which are read if they are in a store.
+    /// Reads the rows of a store.
     fn rows(&self, py: Python<'_>) -> PyResult<Rows> {
         match (&self.data, self.stored()) {
             (Data::Rows(rows), _) => Ok(rows.clone()),
@@ -224,7 +213,6 @@ impl Frame {
         }
     }
 
-    /// The pivoted table as it is shown.
     fn wide(wide: &Wide, shown: &Shown) -> Wide {
         let labels = wide.series.iter().map(|series| shown.label(series)).collect();
         Wide { labels: Some(labels), timestamps: shown.zoned(&wide.timestamps), ..wide.clone() }
@@ -242,7 +230,6 @@ impl Frame {
         }
     }
 
-    /// All rows that are in memory, as one batch.
     pub(crate) fn batch(&self, shown: &Shown) -> Result<RecordBatch> {
         match &self.data {
             Data::Rows(rows) => rows.batch(shown),
@@ -254,7 +241,6 @@ impl Frame {
         }
     }
 
-    /// `frame.attrs["siteline"]`.
     fn attributes(&self) -> Value {
         match &self.origin {
             Origin::Derived(facts) => facts.attributes.clone(),
@@ -271,7 +257,6 @@ impl Frame {
         }
     }
 
-    /// The members of a report that the core knows.
     fn counts(&self, py: Python<'_>) -> PyResult<Value> {
         Ok(match (&self.origin, &self.data) {
             (Origin::Derived(facts), _) => facts.report.clone(),
@@ -302,7 +287,7 @@ impl Frame {
         })
     }
 
-    /// The same origin, for rows made of these.
+    /// The origin of rows computed from these.
     fn derived_origin(&self, py: Python<'_>) -> PyResult<Origin> {
         Ok(match &self.origin {
             Origin::Read(_) | Origin::Page(_) => Origin::Derived(Arc::new(self.facts(py)?)),
@@ -311,12 +296,10 @@ impl Frame {
     }
 }
 
-/// Arrow refused data of the core.
 pub(crate) fn broken(error: &ArrowError) -> Error {
     Error::new(Kind::InternalError, format!("Arrow refused its own data: {error}"))
 }
 
-/// The five ids of a series, as Python has them.
 pub(crate) fn ids<'py>(py: Python<'py>, series: &Identity) -> PyResult<Bound<'py, PyTuple>> {
     PyTuple::new(py, series.0.iter().map(Option::as_deref))
 }
@@ -328,7 +311,7 @@ impl Frame {
         self.kind
     }
 
-    /// The length of a larger bucket or of a period as text: `1d`.
+    /// The length of a bucket or period as text: `1d`.
     #[getter]
     fn every(&self) -> Option<String> {
         let width = |width: i64| std::time::Duration::from_micros(width.unsigned_abs());
@@ -338,7 +321,7 @@ impl Frame {
         })
     }
 
-    /// Whether it is in memory: a look at it reads no file.
+    /// Whether no access reads a file.
     #[getter]
     fn is_in_memory(&self) -> bool {
         !matches!(self.data, Data::Stream)
@@ -353,13 +336,11 @@ impl Frame {
         })
     }
 
-    /// The names of its columns.
     fn names(&self, shown: Shown) -> PyResult<Vec<String>> {
         let schema = self.shown_schema(&shown).or_raise()?;
         Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
     }
 
-    /// The five ids of each series.
     fn series<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         match (&self.data, self.stored()) {
             (Data::Rows(rows), _) => {
@@ -407,27 +388,24 @@ impl Frame {
         })
     }
 
-    /// An object with an Arrow stream of its rows.
     fn stream(slf: Py<Self>, shown: Shown) -> Stream {
         Stream { frame: slf, shown, failure: Arc::default() }
     }
 
-    /// An iterator of `bytes`, which joined are one Arrow IPC stream of these columns.
+    /// An iterator over the parts of an Arrow IPC stream of these columns.
     fn ipc(&self, py: Python<'_>, shown: Shown, columns: Vec<String>) -> PyResult<IpcStream> {
         IpcStream::new(self.batch_stream(py, shown)?, &columns).or_raise()
     }
 
-    /// `frame.attrs["siteline"]`, with values of JSON.
     fn provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         dict(py, &self.attributes())
     }
 
-    /// The members of a report that the core knows.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         dict(py, &self.counts(py)?)
     }
 
-    /// The newest discovery response of the client and where it has its series, if there was one.
+    /// The newest discovery response of the client, and its shape.
     fn discovery<'py>(
         &self,
         py: Python<'py>,
@@ -436,30 +414,30 @@ impl Frame {
         known.map(|(body, shape)| Ok((PyBytes::new(py, &body), dict(py, &shape)?))).transpose()
     }
 
-    /// The reason why the newest discovery request of the client failed.
+    /// The reason why the newest discovery request failed.
     fn refusal(&self) -> Option<String> {
         self.listed()?.refusal()
     }
 
-    /// Start and end of the range, and the width of a bucket, in microseconds where known.
+    /// The range and the bucket width, in microseconds.
     fn grid(&self) -> (Option<i64>, Option<i64>, Option<i64>) {
         let (start, end) = self.bounds().unzip();
         let own = self.interval_seconds().map(|seconds| i64::from(seconds) * 1_000_000);
         (start, end, self.every.map_or(own, Every::microseconds))
     }
 
-    /// When a read began, its page size, and where that is from.
+    /// The start of the read, the page size and its reason.
     fn read<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         self.read_facts().map(|read| read.into_pyobject(py)).transpose()
     }
 
-    /// What is read of a store, and how much of that the store has, as text.
+    /// The selection of a stored read and its coverage as text.
     fn selection(&self) -> Option<(String, String, bool)> {
         let read = &self.stored()?.read;
         Some((read.spec.to_string(), read.coverage.to_string(), read.coverage.complete))
     }
 
-    /// What notebooks draw of the first points.
+    /// The data of the notebook view.
     fn preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let seconds = |every: Every| u32::try_from(every.microseconds()? / 1_000_000).ok();
         let (bounds, interval) =
@@ -471,7 +449,7 @@ impl Frame {
         dict(py, &detached(py, || Preview::from_points(&points, bounds, interval))?)
     }
 
-    /// The points of a store between two times in microseconds.
+    /// The stored points between two times in microseconds.
     #[pyo3(signature = (start=None, end=None))]
     fn within(&self, py: Python<'_>, start: Option<i64>, end: Option<i64>) -> PyResult<Self> {
         let message = "only points of a store are read in parts";
@@ -482,7 +460,6 @@ impl Frame {
         Ok(Self::of_store(Stored { store: Arc::clone(&stored.store), read }))
     }
 
-    /// The rows, which Python takes batch by batch.
     fn batches(&self, py: Python<'_>, shown: Shown) -> PyResult<Batches> {
         Ok(Batches(Mutex::new(self.batch_stream(py, shown)?)))
     }
@@ -504,18 +481,16 @@ fn stored_report(py: Python<'_>, stored: &Stored) -> PyResult<Value> {
     }))
 }
 
-/// An object with an Arrow stream of a frame's rows. Each stream of a store reads it again.
 #[pyclass(frozen, name = "_Stream")]
 pub(crate) struct Stream {
     frame: Py<Frame>,
     shown: Shown,
-    /// The error that ended a stream.
     failure: Arc<OnceLock<Error>>,
 }
 
 #[pymethods]
 impl Stream {
-    /// The Arrow PyCapsule interface lets a producer keep its own schema; consumers cast.
+    /// The interface allows a producer to keep its schema; consumers cast.
     #[pyo3(signature = (_requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -530,23 +505,20 @@ impl Stream {
         schema_capsule(py, &self.frame.get().shown_schema(&self.shown).or_raise()?)
     }
 
-    /// Raises the error that ended a stream: its consumer raises an exception of its own.
+    /// Raises the error that ended a stream. Consumers raise an exception of their own.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         self.failure.get().map_or(Ok(()), |failure| Err(raise(py, failure)))
     }
 }
 
-/// Series of Python as those of the core.
 pub(crate) fn identities(series: Vec<Ids>) -> impl Iterator<Item = Identity> {
     series.into_iter().map(|ids| Identity::from(ids.map(|id| id.map(Arc::from))))
 }
 
-/// The `siteline.Table` of a frame.
 pub(crate) fn table_object(py: Python<'_>, frame: Frame) -> PyResult<Bound<'_, PyAny>> {
     py.import("siteline.table")?.getattr("Table")?.call1((frame,))
 }
 
-/// A page of a sync as a `siteline.Page`.
 impl<'py> IntoPyObject<'py> for PageSource {
     type Target = PyAny;
     type Output = Bound<'py, PyAny>;
@@ -557,7 +529,6 @@ impl<'py> IntoPyObject<'py> for PageSource {
     }
 }
 
-/// The name of a zone of Python.
 #[pyfunction]
 pub(crate) fn zone_name(tz: &Bound<'_, PyAny>) -> PyResult<String> {
     zone(tz).map(|(name, _)| name)

@@ -1,6 +1,5 @@
-//! A frame as `pickle` keeps it: its rows as an Arrow IPC stream, and JSON of where they are from. Cursors,
-//! bodies and the names of discovery are not kept. Of points of a store the path of the store and the
-//! selection are kept.
+//! Pickled frames: an Arrow IPC stream of the rows, and JSON for the rest. A stored frame keeps the path of
+//! its store and the selection. Cursors, bodies and names are not pickled.
 
 use std::io::Cursor;
 
@@ -25,7 +24,6 @@ use siteline_core::data::{Identity, MergeReport, Merged, Page};
 use siteline_core::store::{Store, StoreOptions};
 use siteline_core::sync::{PinnedRead, PinnedState};
 
-/// What a frame is, without its rows.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     kind: String,
@@ -34,10 +32,9 @@ struct Kept {
     source: Source,
 }
 
-/// The form of the rows.
 #[derive(Serialize, Deserialize)]
 enum Form {
-    /// `with_gaps`: the rows without those of nulls.
+    /// `with_gaps`: the stream lacks the null rows.
     Rows {
         is_points: bool,
         time: String,
@@ -55,11 +52,10 @@ enum Form {
     },
 }
 
-/// Where the rows are from.
 #[derive(Serialize, Deserialize)]
 enum Source {
     Unread,
-    /// Also whether it is partial, and where it stopped, if `resume(onto=)` continues there.
+    /// Also whether the table is partial, and the position for `resume(onto=)`.
     Read(Box<(Provenance, MergeReport)>, bool, Option<[u8; 32]>),
     Page(Box<(Provenance, PageReport)>, u64, bool, Option<Synced>),
     Derived(Box<Facts>),
@@ -112,18 +108,16 @@ impl Frame {
 
 #[pymethods]
 impl Frame {
-    /// The state for `restore()`: JSON and rows.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<(String, Bound<'py, PyBytes>)> {
         let (form, batch) = self.form()?;
         let rows = batch.map(|batch| detached(py, || written(&batch))?.or_raise()).transpose()?;
         let (kind, every, source) = (self.kind.to_owned(), self.every, self.kept_source(py)?);
-        // A report writes a member twice, which only a text would keep.
+        // As text, a report would contain one member twice.
         let kept = serde_json::to_value(&Kept { kind, every, form, source });
         let kept = kept.map_err(|error| PyTypeError::new_err(error.to_string()))?;
         Ok((kept.to_string(), PyBytes::new(py, &rows.unwrap_or_default())))
     }
 
-    /// Makes a frame of its state.
     #[staticmethod]
     fn restore(py: Python<'_>, kept: &str, rows: &[u8]) -> PyResult<Self> {
         let foreign = |error: serde_json::Error| foreign(&error.to_string());
@@ -190,7 +184,7 @@ fn restored(kind: &str, form: Form, source: Source, batch: &RecordBatch) -> Resu
     }
 }
 
-/// A pivoted table with numbers as the names of its columns: labels may be equal.
+/// A pivoted table with numbers as column names, because labels may repeat.
 fn plain(wide: &Wide) -> Result<RecordBatch> {
     let times: ArrayRef = Arc::new(wide.timestamps.clone());
     let columns: Vec<ArrayRef> = [times].into_iter().chain(wide.columns.iter().cloned()).collect();
@@ -199,7 +193,6 @@ fn plain(wide: &Wide) -> Result<RecordBatch> {
     fitted(Schema::new(fields.collect::<Vec<_>>()), columns)
 }
 
-/// A batch as an Arrow IPC stream.
 fn written(batch: &RecordBatch) -> Result<Vec<u8>> {
     let mut stream = Vec::with_capacity(batch.get_array_memory_size());
     let write = |stream: &mut Vec<u8>| -> Result<(), ArrowError> {
@@ -211,7 +204,7 @@ fn written(batch: &RecordBatch) -> Result<Vec<u8>> {
     Ok(stream)
 }
 
-/// The batch that [`written`] wrote. Its bytes are unchanged: the pickle has a checksum.
+/// The checksum of the pickle has verified the bytes.
 fn read_batch(stream: &[u8]) -> Result<RecordBatch> {
     let batch = StreamReader::try_new(Cursor::new(stream), None)
         .and_then(|mut reader| reader.next().transpose())

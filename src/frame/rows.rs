@@ -1,4 +1,4 @@
-//! [`Rows`]: rows in memory, sorted by series, each with its time and its columns.
+//! Rows in memory, sorted by series.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -16,17 +16,16 @@ use crate::prelude::*;
 use siteline_core::data::reshape::{Expected, with_gaps};
 use siteline_core::data::{Identity, PointColumns};
 
-/// The five ids.
 const IDS: usize = 5;
-/// The column of a store's points that says which are withdrawn.
+/// The column that marks withdrawn points.
 pub(crate) const WITHDRAWN: &str = "withdrawn";
 
-/// Rows in memory: five ids and mostly a time, the columns of points if they are points, and further columns.
+/// Five ids, usually a time, the columns of points if `is_points`, and further columns.
 #[derive(Debug, Clone)]
 pub(crate) struct Rows {
     pub(crate) points: Arc<PointColumns>,
     pub(crate) is_points: bool,
-    /// The name of the column of times, if there is one.
+    /// The name of the time column, if there is one.
     time: Option<&'static str>,
     more: Vec<(FieldRef, ArrayRef)>,
 }
@@ -36,12 +35,12 @@ impl Rows {
         Self { points, is_points: true, time: Some("timestamp"), more: Vec::new() }
     }
 
-    /// Rows of which only the series and the time are those of points; without a time only the series.
+    /// Rows that have only series and time of `points`; without `time` only series.
     pub(crate) fn keyed(points: PointColumns, time: Option<&'static str>) -> Self {
         Self { points: Arc::new(points), is_points: false, time, more: Vec::new() }
     }
 
-    /// The columns before the further ones that are not those of points.
+    /// The number of id and time columns.
     fn key(&self) -> usize {
         IDS + usize::from(self.time.is_some())
     }
@@ -53,7 +52,7 @@ impl Rows {
         self
     }
 
-    /// Rows of a batch: `own` columns are the key or the points, the others further columns.
+    /// The first `own` columns are the key or the points.
     pub(crate) fn of_batch(batch: &RecordBatch, is_points: bool, time: &str, own: usize) -> Self {
         let time = ["start", "timestamp"].into_iter().find(|known| *known == time);
         let schema = batch.schema();
@@ -70,7 +69,7 @@ impl Rows {
         Self { points: Arc::new(points), is_points, time, more }
     }
 
-    /// Whether they are points, the name of the times, and the number of columns before the further ones.
+    /// `is_points`, the name of the time column, and the number of columns before `more`.
     pub(crate) fn form(&self) -> (bool, &'static str, usize) {
         let own = if self.is_points { self.points.schema().fields().len() } else { self.key() };
         (self.is_points, self.time.unwrap_or_default(), own)
@@ -108,13 +107,11 @@ impl Rows {
         shown.batch(&self.plain_batch()?, || Arc::clone(&self.points))
     }
 
-    /// The rows of a batch with the columns of these.
     fn replaced(&self, batch: &RecordBatch) -> Self {
         let (is_points, time, own) = self.form();
         Self::of_batch(batch, is_points, time, own)
     }
 
-    /// The rows of these series only.
     pub(crate) fn of_series(&self, series: &HashSet<Identity>) -> Result<Self> {
         let rows = self.points.identified().filter(|(ids, _)| series.contains(*ids));
         let rows: Vec<Range<usize>> = rows.map(|(_, rows)| rows).collect();
@@ -123,7 +120,7 @@ impl Rows {
         Ok(self.replaced(&fitted(plain.schema(), columns.collect::<Result<_>>()?)?))
     }
 
-    /// The points with a row of nulls for each bucket that is missing; such a row is not withdrawn.
+    /// Adds a row of nulls for each missing bucket. It is not withdrawn.
     pub(crate) fn with_gaps(&self, expected: &Expected) -> Result<Self> {
         let filled = with_gaps(&self.points, expected)?;
         let marks = self.more.iter().find_map(|(field, column)| {
@@ -137,7 +134,7 @@ impl Rows {
         })
     }
 
-    /// The marks of these rows for more rows of the same series, in which new ones are not marked.
+    /// Copies the marks to the rows of `to`, where new rows have none.
     fn spread(&self, marks: &BooleanArray, to: &PointColumns) -> BooleanArray {
         let times = |points: &PointColumns, rows: &Range<usize>| {
             points.timestamps.values()[rows.clone()].to_vec()
@@ -160,12 +157,10 @@ impl Rows {
         BooleanArray::from(spread)
     }
 
-    /// The first rows.
     pub(crate) fn first(&self, count: usize) -> Result<Self> {
         Ok(self.replaced(&self.plain_batch()?.slice(0, count.min(self.len()))))
     }
 
-    /// A numeric column, for `pivot`.
     pub(crate) fn column(&self, name: &str) -> Option<ArrayRef> {
         let plain = self.plain_batch().ok()?;
         let place = plain.schema_ref().index_of(name).ok().filter(|place| *place >= self.key())?;
@@ -174,7 +169,6 @@ impl Rows {
             .then(|| Arc::clone(column))
     }
 
-    /// The names of the numeric columns.
     pub(crate) fn numeric(&self) -> Vec<String> {
         let schema = self.plain_schema();
         let fields = schema.fields().iter().skip(self.key());
@@ -185,7 +179,6 @@ impl Rows {
             .collect()
     }
 
-    /// The columns for `siteline.frames`.
     pub(crate) fn columns<'py>(
         &self,
         py: Python<'py>,
@@ -238,7 +231,7 @@ fn further(
         let texts = if codes.is_empty() { None } else { Some(codes.values().as_string::<i32>()) };
         let texts = PyList::new(py, texts.into_iter().flat_map(|texts| texts.iter()))?;
         let rows = codes.keys().values();
-        // A change is one of four.
+        // The four changes fit in a byte.
         let rows = bytes(py, rows.len(), rows.iter().map(|code| [code.to_le_bytes()[0]]))?;
         list.append((name, "codes", rows, texts))
     } else if let Some(texts) = column.as_string_opt::<i32>() {
@@ -253,7 +246,7 @@ fn further(
     }
 }
 
-/// The series and, if these are six columns, the times of a batch whose other columns are not those of points.
+/// The series, and with six columns the times, of a batch that has no points.
 fn keys(batch: &RecordBatch, key: usize) -> PointColumns {
     let nothing =
         PointColumns::from_batch(&RecordBatch::new_empty(siteline_core::data::schema(&[])));
@@ -268,7 +261,6 @@ fn keys(batch: &RecordBatch, key: usize) -> PointColumns {
     RecordBatch::try_new(plain, columns).map_or(nothing, |batch| PointColumns::from_batch(&batch))
 }
 
-/// These rows of a column.
 fn picked(column: &ArrayRef, rows: &[Range<usize>]) -> Result<ArrayRef> {
     let data = column.to_data();
     let count = rows.iter().map(ExactSizeIterator::len).sum();

@@ -1,4 +1,4 @@
-//! How a frame is shown: the zone of its timestamps, the labels of its series, its metadata.
+//! The zone, the labels and the metadata of a table that is shown.
 
 use std::collections::HashMap;
 
@@ -13,12 +13,10 @@ use crate::convert::capsule::fitted;
 use crate::prelude::*;
 use siteline_core::data::{Identity, PointColumns};
 
-/// The place of the times in a batch. The label stands before it.
+/// The index of the times. The label is inserted before them.
 const TIME: usize = 5;
-/// The name of the column of labels.
 pub(crate) const LABEL: &str = "label";
 
-/// The zone of timestamps, the label of each series, and a text for the metadata of the schema.
 #[derive(Clone, Default)]
 pub(crate) struct Shown {
     zone: Option<String>,
@@ -26,7 +24,6 @@ pub(crate) struct Shown {
     metadata: Option<String>,
 }
 
-/// From a tuple of Python.
 impl<'py> FromPyObject<'_, 'py> for Shown {
     type Error = PyErr;
 
@@ -50,13 +47,13 @@ impl Shown {
         self.labels.is_some()
     }
 
-    /// The label of a series: its ids if it has none.
+    /// The label of a series, or its ids.
     pub(crate) fn label(&self, series: &Identity) -> String {
         let label = self.labels.as_ref().and_then(|labels| labels.get(series));
         label.cloned().unwrap_or_else(|| joined(series))
     }
 
-    /// The distinct labels of some points, and for each series the place of its label among them.
+    /// The distinct labels, and the index of the label of each series.
     pub(crate) fn codes(&self, points: &PointColumns) -> (Vec<String>, Vec<i32>) {
         let mut known: HashMap<String, i32> = HashMap::new();
         let mut texts = Vec::new();
@@ -64,7 +61,7 @@ impl Shown {
             if !has_points {
                 return 0;
             }
-            // Cannot overflow: so many series do not fit into memory.
+            // So many series do not fit into memory.
             let next = i32::try_from(texts.len()).unwrap_or(i32::MAX);
             let label = self.label(series);
             *known.entry(label).or_insert_with_key(|label| {
@@ -87,7 +84,7 @@ impl Shown {
         column.map(|column| Arc::new(column) as ArrayRef).map_err(|error| super::broken(&error))
     }
 
-    /// The schema of a batch whose first columns are the five ids and the time.
+    /// The schema of a batch that begins with the five ids and the time.
     pub(crate) fn schema(&self, plain: &Schema) -> SchemaRef {
         let mut fields: Vec<FieldRef> =
             plain.fields().iter().map(|field| self.zoned_field(field)).collect();
@@ -119,7 +116,7 @@ impl Shown {
         times.clone().with_timezone(self.zone())
     }
 
-    /// A batch as it is shown. `points` gives the same rows, for their labels.
+    /// `points` returns the same rows, for their labels.
     pub(crate) fn batch(
         &self,
         plain: &RecordBatch,
@@ -139,10 +136,8 @@ impl Shown {
     }
 }
 
-/// The five ids of a series in Python.
 pub(crate) type Ids = [Option<String>; 5];
 
-/// The ids of a series as one text.
 fn joined(series: &Identity) -> String {
     series.0.each_ref().map(|id| id.as_deref().unwrap_or_default()).join(" / ")
 }

@@ -1,4 +1,4 @@
-//! Points of a store that are read batch after batch: for frames, Arrow consumers and records.
+//! Stored points, read in batches for frames, Arrow consumers and records.
 
 use std::collections::TryReserveError;
 use std::sync::OnceLock;
@@ -19,10 +19,9 @@ use siteline_core::data::{Identity, PointColumns};
 use siteline_core::store::{Flagged, Reader, ShownPoints, Store};
 use siteline_core::sync::PinnedRead;
 
-/// Points of a batch: a few megabytes.
+/// A batch of this size is a few megabytes.
 const ROWS: usize = 1 << 16;
 
-/// A pinned read of a store.
 #[derive(Clone)]
 pub(crate) struct Stored {
     pub(crate) store: Arc<Store>,
@@ -34,13 +33,11 @@ impl Stored {
         self.read.open(&self.store, flagged)
     }
 
-    /// A new read of all points.
     pub(crate) fn batches(&self, py: Python<'_>, shown: Shown) -> PyResult<BatchStream> {
         let reader = step(py, || self.open(self.read.spec.flagged))?.or_raise()?;
         Ok(BatchStream::new(reader, shown))
     }
 
-    /// The series that the read picks.
     pub(crate) fn series(&self, py: Python<'_>) -> PyResult<Vec<Identity>> {
         let read = || -> Result<Vec<Identity>> {
             Ok(self.open(self.read.spec.flagged)?.picked().cloned().collect())
@@ -48,12 +45,10 @@ impl Stored {
         step(py, read)?.or_raise()
     }
 
-    /// How many points there are.
     pub(crate) fn count(&self, py: Python<'_>) -> PyResult<u64> {
         step(py, || self.open(self.read.spec.flagged)?.count_points())?.or_raise()
     }
 
-    /// How many of them are withdrawn.
     pub(crate) fn count_withdrawn(&self, py: Python<'_>) -> PyResult<u64> {
         if self.read.spec.flagged == Flagged::Drop {
             return Ok(0);
@@ -61,8 +56,7 @@ impl Stored {
         step(py, || self.open(Flagged::Only)?.count_points())?.or_raise()
     }
 
-    /// All points, each column in memory of its final size from the start: batches that are concatenated
-    /// would need twice the memory. Signals are handled between two batches.
+    /// All points, in columns that are allocated once: concatenated batches would need twice the memory.
     pub(crate) fn rows(&self, py: Python<'_>) -> PyResult<Rows> {
         let mut batches = self.batches(py, Shown::default())?;
         step(py, || batches.find_blocks())?.or_raise()?;
@@ -85,15 +79,14 @@ impl Stored {
     }
 }
 
-/// Rows that are read batch after batch: in memory, or points of a store. In a process that did not begin the
-/// read of a store, it gives a `ForkError`.
+/// Rows in batches, from memory or a store.
 pub(crate) struct BatchStream {
     reader: Option<Reader>,
-    /// The rows in memory that are left, as they are shown.
+    /// The remaining rows in memory.
     memory: Option<RecordBatch>,
     shown: Shown,
     schema: SchemaRef,
-    /// The error that ended the stream: its consumer raises an exception of its own.
+    /// The error that ended the stream. Consumers raise an exception of their own.
     failure: Arc<OnceLock<Error>>,
 }
 
@@ -113,7 +106,7 @@ impl BatchStream {
         self
     }
 
-    /// The next rows, `None` after the last. Called within a step of the core.
+    /// The next rows, or `None` after the last. Call it within a step.
     pub(crate) fn next_batch(&mut self, rows: usize) -> Result<Option<RecordBatch>> {
         if let Some(left) = &mut self.memory {
             let next = left.slice(0, rows.min(left.num_rows()));
@@ -123,24 +116,22 @@ impl BatchStream {
         let Some(reader) = &mut self.reader else { return Ok(None) };
         let batch = reader.next_batch(rows);
         if !matches!(batch, Ok(Some(_))) {
-            // The connection is closed at once, not when the consumer drops the stream.
+            // Closes the connection now instead of when the consumer drops the stream.
             self.reader = None;
         }
         let Some(batch) = batch? else { return Ok(None) };
         self.shown.batch(&batch, || Arc::new(PointColumns::from_batch(&batch))).map(Some)
     }
 
-    /// Called within a step of the core, before [`BatchStream::allocate`].
     fn find_blocks(&mut self) -> Result<()> {
         self.reader.as_mut().map_or(Ok(()), Reader::find_blocks)
     }
 
-    /// No points yet, with the capacity for all. Called within a step of the core.
     fn allocate(&mut self) -> Result<Option<ShownPoints>, TryReserveError> {
         self.reader.as_ref().map(Reader::allocate).transpose()
     }
 
-    /// Adds the next points; false after the last. Called within a step of the core.
+    /// Adds the next points. Returns false after the last.
     fn read_into(&mut self, shown: &mut ShownPoints) -> Result<bool> {
         let read = self.reader.as_mut().map_or(Ok(false), |reader| reader.read_into(shown, ROWS));
         if !matches!(read, Ok(true)) {
@@ -151,7 +142,6 @@ impl BatchStream {
 }
 
 impl Frame {
-    /// Its rows as they are shown.
     pub(crate) fn batch_stream(&self, py: Python<'_>, shown: Shown) -> PyResult<BatchStream> {
         if let (Data::Stream, Some(stored)) = (&self.data, self.stored()) {
             return stored.batches(py, shown);
@@ -172,11 +162,9 @@ impl Iterator for BatchStream {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // Rows in memory are one batch.
         let rows = if self.memory.is_some() { usize::MAX } else { ROWS };
         without_fork_anywhere(|| self.next_batch(rows)).transpose().map(|batch| {
             batch.map_err(|error| {
-                // After the first one the stream has ended.
                 let _ = self.failure.set(error.clone());
                 ArrowError::ExternalError(Box::new(error))
             })
@@ -190,21 +178,20 @@ impl RecordBatchReader for BatchStream {
     }
 }
 
-/// Rows that Python takes batch by batch. For `siteline._lazy`, series of a store are picked after the read was
-/// opened, so that they and their points are of one state of the store.
+/// Rows that Python takes in batches. `siteline._lazy` selects series after the read is open, so that both
+/// belong to one state of the store.
 #[pyclass(frozen, name = "_Batches")]
 pub(crate) struct Batches(pub(super) Mutex<BatchStream>);
 
 #[pymethods]
 impl Batches {
-    /// The five ids of each series of the feed.
     fn series<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         let batches = self.0.lock();
         let all = batches.reader.as_ref().map_or(&[][..], Reader::identities);
         all.iter().map(|one| super::ids(py, one)).collect()
     }
 
-    /// Reads only these of the series that `series()` lists. Called before `next()`.
+    /// Selects series by their index in `series()`, before `next()`.
     fn keep(&self, py: Python<'_>, places: Vec<usize>) -> PyResult<()> {
         step(py, move || {
             if let Some(reader) = &mut self.0.lock().reader {
@@ -213,14 +200,14 @@ impl Batches {
         })
     }
 
-    /// The next rows as dicts, about so many; none after the last.
+    /// About `count` further rows as dicts, or `None` after the last.
     fn dicts<'py>(&self, py: Python<'py>, count: usize) -> PyResult<Option<Bound<'py, PyList>>> {
         py.check_signals()?;
         let batch = step(py, || self.0.lock().next_batch(count))?.or_raise()?;
         batch.map(|batch| rows(py, &batch, &mut Times::default(), false)).transpose()
     }
 
-    /// An Arrow stream of these columns of the next points, about so many; `None` after the last.
+    /// An Arrow stream of these columns of about `rows` further rows, or `None` after the last.
     fn next<'py>(
         &self,
         py: Python<'py>,
@@ -237,7 +224,6 @@ impl Batches {
     }
 }
 
-/// The capsule of a stream of one batch.
 pub(crate) fn capsule(py: Python<'_>, batch: RecordBatch) -> PyResult<Bound<'_, PyCapsule>> {
     let schema = batch.schema();
     reader_capsule(py, Box::new(RecordBatchIterator::new([Ok(batch)], schema)))

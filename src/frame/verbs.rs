@@ -30,8 +30,8 @@ use siteline_core::sync::ReadSpec;
 /// The names of columns, and the texts of some of them.
 type NamesAndIds = (Vec<String>, Vec<Vec<Option<String>>>);
 
-/// The length of the periods of local time that a verb makes, and their grid. `origin` is their first
-/// beginning: microseconds of the zone's clock since 1970-01-01T00:00.
+/// The length of the local periods, and their grid. `origin` is the first start in microseconds of the zone's
+/// clock.
 fn periods(
     every: &Bound<'_, PyAny>,
     tz: &str,
@@ -54,7 +54,6 @@ fn length(every: &Bound<'_, PyAny>) -> PyResult<Every> {
     Ok(Every::Microseconds(width))
 }
 
-/// The warnings about larger buckets: those that were not read completely, and unweighted means.
 fn notes(made: &Rebucketed, partial: Partial, zone: &TimeZone) -> Vec<String> {
     let mut notes = Vec::new();
     let times = made.points.timestamps.values().iter().zip(made.partial.values());
@@ -93,7 +92,6 @@ fn unknown_buckets(why: &str, hint: &str) -> Error {
 }
 
 impl Frame {
-    /// The buckets that its points can have.
     pub(super) fn expected(&self) -> Result<Expected> {
         if self.is_part {
             return Err(unknown_buckets("these are the first rows only", "Use the whole table."));
@@ -120,7 +118,6 @@ impl Frame {
         }
     }
 
-    /// How much of its time was read.
     pub(super) fn coverage(&self) -> Coverage {
         match &self.origin {
             _ if self.is_part => Coverage::Part,
@@ -137,7 +134,7 @@ impl Frame {
         Ok(Self { every: self.every, is_part: self.is_part, ..made })
     }
 
-    /// The rows without those of nulls that `with_gaps` added.
+    /// The rows without the null rows of `with_gaps`.
     fn rows_there(&self, py: Python<'_>) -> PyResult<Rows> {
         self.there.as_ref().map_or_else(|| self.rows(py), |rows| Ok(rows.clone()))
     }
@@ -156,14 +153,12 @@ impl Frame {
     }
 }
 
-/// Some columns of a pivoted table, and its first rows.
 fn columns_of(wide: &Wide, kept: &[usize], rows: usize) -> Wide {
     let columns = kept.iter().map(|place| wide.columns[*place].slice(0, rows)).collect();
     let series = kept.iter().map(|place| wide.series[*place].clone()).collect();
     wide_of(wide.measure, wide.timestamps.slice(0, rows), series, columns)
 }
 
-/// A pivoted table of these columns.
 pub(super) fn wide_of(
     measure: Measure,
     timestamps: TimestampMicrosecondArray,
@@ -184,12 +179,10 @@ pub(super) fn wide_of(
 
 #[pymethods]
 impl Frame {
-    /// The rows of these series only.
     fn keep(&self, py: Python<'_>, series: Vec<Ids>) -> PyResult<Self> {
         if let (Data::Stream, Origin::Stored(stored)) = (&self.data, &self.origin) {
             let mut read = stored.read.clone();
             let picked = SeriesFilter { series: Some(series), ..SeriesFilter::default() };
-            // The ids are those of series that this read picks.
             read.spec = ReadSpec { series: picked, ..read.spec };
             let stored = Stored { store: Arc::clone(&stored.store), read };
             return Ok(Self::new(self.kind, Data::Stream, Origin::Stored(Box::new(stored))));
@@ -200,7 +193,6 @@ impl Frame {
         Ok(Self { there: there.or_raise()?, ..self.made(py, self.kind, data)? })
     }
 
-    /// The first rows.
     fn first(&self, py: Python<'_>, count: usize) -> PyResult<Self> {
         let data = match (&self.data, &self.origin) {
             (Data::Rows(rows), _) => Data::Rows(rows.first(count).or_raise()?),
@@ -223,7 +215,7 @@ impl Frame {
         Ok(Self { is_part: true, ..self.made(py, self.kind, data)? })
     }
 
-    /// The points with a row of nulls for each bucket that was read and is missing.
+    /// Adds a row of nulls for each bucket that was read and has no point.
     fn with_gaps(&self, py: Python<'_>) -> PyResult<Self> {
         let expected = self.expected().or_raise()?;
         let rows = self.rows_there(py)?;
@@ -232,7 +224,7 @@ impl Frame {
         Ok(Self { there: Some(rows), ..made })
     }
 
-    /// The points in larger buckets. Warns about those that have no value.
+    /// Merges buckets into larger ones, and warns about those without a value.
     #[pyo3(signature = (every, agg, partial, tz, origin=None))]
     fn resample(
         &self,
@@ -261,7 +253,7 @@ impl Frame {
         Ok(Self { every: Some(every), ..self.made(py, "resampled", Data::Rows(rows))? })
     }
 
-    /// For each series and period how many of its buckets are there.
+    /// Counts the buckets of each series and period.
     #[pyo3(signature = (every, tz, origin=None, silent=Vec::new()))]
     fn completeness(
         &self,
@@ -286,7 +278,7 @@ impl Frame {
         Ok(Self { every: Some(every), ..self.made(py, "completeness", Data::Rows(rows))? })
     }
 
-    /// The stretches of missing buckets.
+    /// Lists the ranges of missing buckets.
     #[pyo3(signature = (longer_than=None, silent=Vec::new()))]
     fn gaps(
         &self,
@@ -308,7 +300,7 @@ impl Frame {
         self.made(py, "gaps", Data::Rows(rows))
     }
 
-    /// A column for each series, and a row for each bucket.
+    /// One column for each series, and one row for each bucket.
     fn pivot(&self, py: Python<'_>, values: &str) -> PyResult<Self> {
         guarded(|| {
             let unknown = |names: Vec<String>| {

@@ -1,5 +1,3 @@
-//! The arguments of the sandbox's methods.
-
 use std::io::ErrorKind;
 
 use crate::convert::clock::on_clock;
@@ -29,7 +27,6 @@ impl IntoPyErr for SandboxError {
     }
 }
 
-/// Site, line, machine, device, tag.
 pub(super) type Ids = [Option<String>; 5];
 
 pub(super) fn identity(ids: Ids) -> Identity {
@@ -37,7 +34,6 @@ pub(super) fn identity(ids: Ids) -> Identity {
     Identity { site, line, machine, device, tag }
 }
 
-/// The options of `Sandbox(...)` and of its `Variant(...)`.
 pub(super) fn options(given: &Bound<'_, PyDict>) -> PyResult<Options> {
     for name in ["interval", "max_interval", "max_range"] {
         if let Some(value) = given.get_item(name)? {
@@ -47,7 +43,7 @@ pub(super) fn options(given: &Bound<'_, PyDict>) -> PyResult<Options> {
     keywords(given)
 }
 
-/// The faults of `sandbox.fault(...)`, all for the same requests.
+/// The faults of one `sandbox.fault(...)`.
 pub(super) fn faults(
     on: &Bound<'_, PyAny>,
     delay: Option<&Bound<'_, PyAny>>,
@@ -67,7 +63,7 @@ pub(super) fn whole_seconds(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u3
     whole.ok_or_else(refused).or_raise()
 }
 
-/// Reads an instant, or one before the sandbox's time, as microseconds since the Unix epoch.
+/// Reads an instant as microseconds since the Unix epoch. A relative one counts from the sandbox's time.
 pub(super) fn microseconds(clock: &Clock) -> impl Fn(&Bound<'_, PyAny>, &str) -> PyResult<i64> {
     move |value, name| Ok(on_clock(clock, value, name)?.as_microsecond())
 }

@@ -1,11 +1,8 @@
-//! `sandbox.expected(...)`: its filters and its points.
-
 use super::arguments::microseconds;
 use crate::prelude::*;
 use siteline_core::data::{Identity, PointColumns, TableBuilder};
 use siteline_sandbox::{AsOf, SandboxError, Selection, Truth};
 
-/// The series that the arguments select.
 pub(super) fn selection(
     site: Option<String>,
     line: Option<String>,

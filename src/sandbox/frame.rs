@@ -13,15 +13,13 @@ use crate::convert::arrow_stream::ArrowStream;
 use crate::prelude::*;
 use siteline_sandbox::{Frame, Identity, SandboxError};
 
-/// The rows of a frame; an id without a column is that of `ids`. `ConfigError` for other objects and
-/// wrong columns.
+/// The rows of a frame. `ids` are used for id columns that it lacks.
 pub(super) fn read(given: &Bound<'_, PyAny>, ids: Identity) -> PyResult<Frame> {
     let py = given.py();
     let (first, further) = if let Some(batch) = pandas_batch(given)? {
         (batch, None)
     } else {
         let reader = reader(given)?;
-        // A stream of no rows may have no batch at all.
         (RecordBatch::new_empty(reader.schema()), Some(reader))
     };
     let mut frame = Frame::new(ids);
@@ -47,7 +45,7 @@ fn reader(frame: &Bound<'_, PyAny>) -> PyResult<ArrowStream> {
     Err(Error::new(Kind::ConfigError, text)).or_raise()
 }
 
-/// The columns of a pandas frame, from `siteline._pandas_load`; `None` for anything else.
+/// The columns of a pandas frame, or `None` for another object.
 fn pandas_batch(frame: &Bound<'_, PyAny>) -> PyResult<Option<RecordBatch>> {
     let py = frame.py();
     let module = py.import("siteline._pandas_load")?;
@@ -79,7 +77,6 @@ fn array(kind: &str, values: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     })
 }
 
-/// The items of a NumPy array.
 fn numpy<T: Element>(array: &Bound<'_, PyAny>) -> PyResult<Vec<T>> {
     PyBuffer::get(array)?.to_vec(array.py())
 }

@@ -52,7 +52,7 @@ impl PySandbox {
         self.sandbox.ca().or_raise()
     }
 
-    /// The key (PEM) and the subject of the clients of this sandbox, enrolled at the first call.
+    /// The key as PEM, and the subject. The first call enrolls it.
     fn key(&self, py: Python<'_>) -> PyResult<&(String, String)> {
         self.key.get_or_try_init(py, || {
             let key = step(py, PrivateKey::of_sandboxes)?.or_raise()?;
@@ -61,7 +61,7 @@ impl PySandbox {
         })
     }
 
-    /// The client certificate of the clients of this sandbox with its key (PEM), always valid.
+    /// The client certificate and its key as PEM.
     fn own_certificate(&self, py: Python<'_>, name: &str) -> PyResult<&String> {
         self.certificate.get_or_try_init(py, || {
             let begins = "1971-01-01T00:00:00Z".parse().ok();
@@ -106,7 +106,6 @@ impl PySandbox {
         self.sandbox.enroll(public_jwk.0, &scopes).or_raise()
     }
 
-    /// Changes a registration, or forgets tokens, cursors or faults.
     fn control(&self, action: &str, name: Text<'_>, public_jwk: Text<'_>) -> PyResult<()> {
         match action {
             "unregister" => self.sandbox.unregister(name.0).or_raise()?,
@@ -210,8 +209,7 @@ impl PySandbox {
 
 impl Drop for PySandbox {
     fn drop(&mut self) {
-        // While a thread is about to fork, the service cannot run, and that thread may need the
-        // interpreter. So this thread releases it until the service has stopped.
+        // The service cannot run while another thread forks, and that thread may need the interpreter.
         attached(|py| detached(py, || self.sandbox.close()));
     }
 }

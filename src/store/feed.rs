@@ -1,5 +1,3 @@
-//! The handle of a `siteline.Feed`.
-
 use jiff::tz::TimeZone;
 
 use crate::client::query::{AskedQuery, query_input};
@@ -10,9 +8,6 @@ use siteline_core::sync::{Feed, FeedInput};
 #[pyclass(frozen, eq, hash, module = "siteline._core")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct FeedHandle(pub(crate) Feed);
-
-/// An argument of the constructor that may be left out.
-type Given<'py> = Option<Bound<'py, PyAny>>;
 
 #[pymethods]
 impl FeedHandle {
@@ -63,14 +58,13 @@ impl FeedHandle {
         dict(py, self.0.input())
     }
 
-    /// The start, the settle lag, the overlap, the lateness, the window, and the parameters of its queries.
+    /// Start, settle lag, overlap, lateness, window, and the query parameters.
     fn parts(&self) -> (Timestamp, [Duration; 4], String) {
         let FeedInput { since, settle_lag, overlap, lateness, window, .. } = *self.0.input();
         (since, [settle_lag, overlap, lateness, window], self.0.parameters())
     }
 }
 
-/// A number of pages a day, or none.
 fn pages(value: &Bound<'_, PyAny>) -> PyResult<u32> {
     value.extract().map_err(|_| {
         let shown = value.repr().map_or_else(|_| "this".to_owned(), |repr| repr.to_string());

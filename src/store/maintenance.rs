@@ -1,4 +1,4 @@
-//! Long work on a store. `report` is called with (done, total, is finished).
+//! Long work on a store. It calls `report(done, total, is_finished)`.
 
 use std::path::absolute;
 
@@ -9,10 +9,8 @@ use crate::store::StoreHandle;
 use siteline_core::store::{Share, Store, Watch, restore};
 use siteline_core::sync::{compact, forget};
 
-/// The callable of `progress=`, if there is one.
 type Report<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// Does long work on a file, which Ctrl-C ends.
 fn watched<T: Send + 'static>(
     py: Python<'_>,
     report: Report<'_, '_>,
@@ -50,7 +48,7 @@ impl StoreHandle {
     }
 }
 
-/// Puts a copy of a backup in the place of a store; whether there was one. For the command.
+/// Replaces a store by a backup. Returns whether there was one.
 #[pyfunction]
 pub(crate) fn _restore(
     backup: &Bound<'_, PyAny>,
@@ -79,7 +77,6 @@ impl StoreHandle {
         dict(py, &self.long_work(py, report, work)?)
     }
 
-    /// Of all feeds without `feeds`.
     fn compact<'py>(
         &self,
         py: Python<'py>,

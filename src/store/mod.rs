@@ -1,5 +1,3 @@
-//! The handle of a `siteline.Store`: one file that holds feeds.
-
 pub(crate) mod feed;
 pub(crate) mod maintenance;
 mod read;
@@ -20,10 +18,9 @@ use siteline_core::sync::{Feed, FeedCoverage, FeedLateness, FeedState, read_stat
 #[pyclass(frozen, module = "siteline._core")]
 pub(crate) struct StoreHandle(pub(crate) Arc<Store>);
 
-/// A feed's handle and the members of a record.
 type WithFeed<'py> = (FeedHandle, Bound<'py, PyAny>);
 
-/// A feed; through when it is settled and read, its newest point, and the number of its newest page.
+/// The feed, its settled and read ends, its newest point, and the number of its newest page.
 type FeedOverview = (FeedHandle, Option<Timestamp>, Option<Timestamp>, Option<Timestamp>, u64);
 
 impl StoreHandle {
@@ -88,18 +85,18 @@ impl StoreHandle {
         with_feed(py, &lateness.feed, &lateness)
     }
 
-    /// When the pages of a feed were read, in microseconds since the Unix epoch.
+    /// The read times of the pages, in microseconds since the Unix epoch.
     fn page_times(&self, py: Python<'_>, feed: &str) -> PyResult<Vec<i64>> {
         self.work(py, |store| store.page_times(feed))
     }
 
-    /// The id of the store, which its copies have too.
+    /// Copies of the store have the same id.
     fn id(&self, py: Python<'_>) -> PyResult<String> {
         self.work(py, Store::id)
     }
 
-    /// The kept discovery responses, the newest first: when each was requested, the body and its shape as JSON,
-    /// and why the newest request failed.
+    /// The kept discovery responses, newest first: time, body, shape as JSON, and the error of the newest
+    /// request.
     fn names(&self, py: Python<'_>) -> PyResult<Vec<NamesRow>> {
         let names = self.work(py, Store::names)?.into_iter();
         Ok(names.map(|one| (one.asked_at, one.body, one.shape, one.refusal)).collect())
@@ -126,6 +123,13 @@ impl StoreHandle {
         }
         let frame = handle.as_ref().map(Bound::get);
         let delivery = frame.map(|frame| delivery(py, frame)).transpose()?;
+        let known = FeedState::from_bytes(state).ok();
+        if known.is_none_or(|known| known.feed().name() != feed.0) {
+            let message = "state= is not a state of this feed.";
+            let hint = "Pass the bytes that came with the page.";
+            let error = Error::new(Kind::QueryError, message).with_hint(hint);
+            return Err(error.into_py_err());
+        }
         let applied = self.work(py, |store| store.apply(feed.0, delivery.as_ref(), state))?;
         let Applied { inserted, revised, unchanged, flagged } = applied;
         Ok((inserted, revised, unchanged, flagged))
@@ -150,7 +154,6 @@ impl StoreHandle {
     }
 }
 
-/// A row of `StoreHandle.names()`.
 type NamesRow = (i64, Option<Vec<u8>>, Option<String>, Option<String>);
 
 fn with_feed<'py>(
@@ -161,7 +164,7 @@ fn with_feed<'py>(
     Ok((FeedHandle(feed.clone()), dict(py, record)?))
 }
 
-/// The state of a feed, as a target stores it.
+/// The state of a feed from a target.
 #[pyclass(frozen, module = "siteline._core")]
 pub(crate) struct StateHandle(FeedState);
 
@@ -196,13 +199,12 @@ impl StateHandle {
         self.0.settled_ranges()
     }
 
-    /// The bytes of a state whose unfinished chains begin again.
+    /// The bytes of a state without unfinished chains.
     fn without_cursors(&self) -> Vec<u8> {
         self.0.clone().without_cursors().to_bytes()
     }
 }
 
-/// A page as a target is given it.
 fn delivery(py: Python<'_>, frame: &Frame) -> PyResult<Delivery> {
     let PageSource { page, provenance, synced } = frame.known_page(py)?;
     let message = "page= is of a scan: give one that client.sync() gave to a store of yours, or one \

@@ -1,4 +1,4 @@
-//! Reads of a store: a selection, fixed to what the store has now.
+//! Reads of a store, pinned to its current content.
 
 use pyo3::types::{PyBool, PyInt};
 
@@ -11,21 +11,18 @@ use siteline_core::data::{AskedRange, AskedTime};
 use siteline_core::store::{Choice as _, Flagged, SeriesFilter, SeriesIds, View};
 use siteline_core::sync::{ReadSpec, Unread, fixed_range, read_state};
 
-/// An argument that may be left out.
-type Given<'py> = Option<Bound<'py, PyAny>>;
-
-/// The ids that `siteline._selection.picked` gives, of the five levels, and of whole series.
+/// The ids of the five levels, and of whole series.
 type Picked = ([Option<Vec<String>>; 5], Option<Vec<SeriesIds>>);
 
 impl StoreHandle {
-    /// The newest instant of a feed that was read, from which relative times count.
+    /// The newest read instant of a feed. Relative times count from it.
     pub(crate) fn newest(&self, py: Python<'_>, feed: &str) -> PyResult<Timestamp> {
         let now = AskedRange { start: Some(AskedTime::Before(Duration::ZERO)), end: None };
         let (newest, _) = self.work(py, |store| fixed_range(store, feed, now, View::Latest))?;
         newest.ok_or_else(|| refuse(py, Kind::InternalError, "a relative time is no instant"))
     }
 
-    /// The sequence number of `as_of=` or `since=`: a number that the feed has reached, or that of a time.
+    /// The page number of `as_of=` or `since=`.
     fn place(
         &self,
         feed: &str,
@@ -68,7 +65,6 @@ impl StoreHandle {
 
 #[pymethods]
 impl StoreHandle {
-    /// The frame of `Store.read()`, or with `since` of `Store.changes()`.
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
     fn frame<'py>(
         &self,

@@ -1,5 +1,3 @@
-//! The arguments of `client.sync` and `client.plan`.
-
 use jiff::tz::TimeZone;
 
 use crate::convert::asked_time::instant_before;
@@ -9,14 +7,14 @@ use siteline_core::client::Client;
 use siteline_core::data::Shape;
 use siteline_core::sync::{Batch, Feed, SyncSettings};
 
-/// Most pages that are requested and not yet stored, unless `concurrency` says otherwise.
+/// Default of `concurrency`: most pages in flight or not yet stored.
 const CONCURRENCY: u64 = 4;
 
-/// The checked arguments but for where the points go.
+/// The checked arguments, except the target.
 pub(crate) struct RunArgs {
     pub(crate) feeds: Vec<Feed>,
     pub(crate) settings: SyncSettings,
-    /// How long to wait for feeds that another run writes to.
+    /// How long to wait for feeds that another run locks.
     pub(crate) wait: Option<Duration>,
     pub(crate) batch: Option<Batch>,
 }
@@ -49,18 +47,16 @@ impl RunArgs {
     }
 }
 
-/// An option that was given and is not `None`.
 fn option<'py>(options: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
     Ok(options.get_item(name)?.filter(|value| !value.is_none()))
 }
 
-/// The feeds of a list of handles.
 pub(crate) fn feeds(handles: &Bound<'_, PyAny>) -> PyResult<Vec<Feed>> {
     let feed = |one: PyResult<Bound<'_, PyAny>>| Ok(one?.cast::<FeedHandle>()?.get().0.clone());
     handles.try_iter()?.map(feed).collect()
 }
 
-/// How many pages are stored as one; `None` for each on its own.
+/// The number of pages that are stored as one.
 fn batch(given: &Bound<'_, PyAny>) -> PyResult<Batch> {
     if given.extract::<&str>().is_ok_and(|word| word == "chain") {
         return Ok(Batch::Chain);
@@ -72,7 +68,7 @@ fn batch(given: &Bound<'_, PyAny>) -> PyResult<Batch> {
     Ok(Batch::Pages(count(given, "batch", Kind::QueryError)?.try_into().unwrap_or(usize::MAX)))
 }
 
-/// The settings that a plan has too: `until` and `reread`.
+/// The settings of a plan: `until` and `reread`.
 pub(crate) fn plan_settings(
     client: &Client,
     options: &Bound<'_, PyDict>,
@@ -85,15 +81,13 @@ pub(crate) fn plan_settings(
     })
 }
 
-/// The start and the end of a range.
 type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// Reads an instant, or one before the service's time; one without an offset is in UTC.
+/// A relative instant counts from the service's time. Without an offset it is in UTC.
 fn service_instant(client: &Client) -> impl Fn(&Bound<'_, PyAny>, &str) -> PyResult<Timestamp> {
     move |given, name| instant_before(given, name, Some(&TimeZone::UTC), || Ok(client.now()))
 }
 
-/// One range or a list of them.
 fn reread(client: &Client, ranges: &Bound<'_, PyAny>) -> PyResult<Vec<(Timestamp, Timestamp)>> {
     let refused = |what: &str| refuse(ranges.py(), Kind::QueryError, format!("reread= {what}"));
     let no_ranges = |_| refused("is a range (start, end), or a list of such ranges.");

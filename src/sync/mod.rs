@@ -1,4 +1,4 @@
-//! A sync. It reads pages, and Python stores them and says so; a `siteline.Store` is written here.
+//! A sync reads pages. Python stores them, except in a `siteline.Store`, which is written here.
 
 mod arguments;
 mod pages;
@@ -21,7 +21,6 @@ use siteline_core::http::Deadline;
 use siteline_core::store::{Applied, Delivery, Target};
 use siteline_core::sync::{Run, SyncReport, ThroughStore, plan, plan_scans};
 
-/// The states of feeds that Python stores.
 #[derive(Debug, Default)]
 pub(crate) struct KnownStates(pub(crate) HashMap<String, Vec<u8>>);
 
@@ -39,7 +38,7 @@ impl Target for KnownStates {
     }
 }
 
-/// The name of a feed, a page (none where only a state changes), and the state to store with it.
+/// Feed, page (`None` if only the state changes), and state.
 type HandedOver = (String, Option<PageSource>, Vec<u8>);
 
 #[pyclass(frozen, module = "siteline._core")]
@@ -47,14 +46,13 @@ pub(crate) struct SyncHandle {
     args: RunArgs,
     client: Py<PyClient>,
     pages: SyncedPages,
-    /// The run; `None` before its beginning and after its end.
+    /// `None` before the start and after the end.
     run: Arc<Mutex<Option<Arc<Run>>>>,
     place: Mutex<Place>,
     report: Mutex<Option<SyncReport>>,
     buffer: Arc<Events>,
-    /// Ends the wait for a page.
     closed: Arc<Notify>,
-    /// The names that the store lacks, until they were settled.
+    /// The names that the store lacks, until they are settled.
     names: Arc<Mutex<Option<Arc<ReadNames>>>>,
 }
 
@@ -64,7 +62,6 @@ impl SyncHandle {
         run.ok_or_else(|| Error::new(Kind::ClosedError, "this sync is over")).or_raise()
     }
 
-    /// The counts of how many points the run has revised.
     fn tell_revised(&self, py: Python<'_>, run: &Arc<Run>) -> PyResult<()> {
         let Some(instrument) = self.client.get().notes.instrument() else { return Ok(()) };
         let revised = step(py, || run.revised())?;
@@ -74,8 +71,8 @@ impl SyncHandle {
 
 #[pymethods]
 impl SyncHandle {
-    /// Loads the states, and locks the feeds of a store, after a wait of `wait` where others write to them.
-    /// `keeps_names`: the store is to have the names of series.
+    /// Loads the states, and locks the feeds of a store, waiting up to `wait`. `keeps_names` also stores the
+    /// names of series.
     fn begin(
         &self,
         store: Option<&StoreHandle>,
@@ -97,7 +94,7 @@ impl SyncHandle {
             Some(store) => Arc::clone(&store.0) as _,
             None => Arc::new(KnownStates(states)),
         };
-        // Kept at once: who gives up waiting ends the run.
+        // Stored now, so that a caller that stops waiting can end the run.
         let place = Arc::clone(&self.run);
         let keep = move |run: Run| *place.lock() = Some(Arc::new(run));
         match self.args.wait {
@@ -116,7 +113,7 @@ impl SyncHandle {
         }
     }
 
-    /// Reads until there is something to store; `False` if nothing is left or the sync was closed meanwhile.
+    /// Reads until there is something to store. Returns false at the end, or if the sync was closed.
     fn fetch(&self) -> PyResult<Call> {
         let (run, closed) = (self.run()?, Arc::clone(&self.closed));
         let is_read = self.place.lock().is_read;
@@ -137,7 +134,7 @@ impl SyncHandle {
         Ok(Call::giving(Arc::clone(&self.buffer), fetch))
     }
 
-    /// The wait for the names that the store lacks; `None` if it lacks none. Then follows `keep_names()`.
+    /// Waits for the names that the store lacks. `keep_names()` follows.
     fn settle_names(&self) -> Option<Call> {
         let names = self.names.lock().take()?;
         let run = self.run.lock().clone();
@@ -146,28 +143,27 @@ impl SyncHandle {
         Some(Call::giving(Arc::clone(&self.buffer), settle))
     }
 
-    /// Keeps the names in the store, or the reason why there are none.
+    /// Stores the names, or the reason why there are none.
     fn keep_names(&self, store: &StoreHandle) -> Call {
         let (client, store) = (self.client.get().client.clone(), Arc::clone(&store.0));
         Call::step(move || keep_names(&client, &store), |py: Python<'_>, ()| Ok(py.None()))
     }
 
-    /// Writes what was read to the store of the run. Once begun it completes.
+    /// Writes the pages to the store. Once begun it completes.
     fn apply(&self) -> PyResult<Call> {
         let run = self.run()?;
         Ok(Call::step(move || run.apply(), |py: Python<'_>, _| Ok(py.None())))
     }
 
-    /// Writes the states of feeds without a page to the store of the run.
+    /// Writes the states of feeds without a page to the store.
     fn keep(&self) -> PyResult<Call> {
         let run = self.run()?;
         Ok(Call::step(move || run.keep(), |py: Python<'_>, ()| Ok(py.None())))
     }
 
-    /// Hands over what is to be stored next, if it is here.
+    /// The next page or state to store, if it is ready.
     fn take(&self, py: Python<'_>) -> PyResult<Option<HandedOver>> {
         guarded(|| {
-            // It may have been closed meanwhile.
             let Some(run) = self.run.lock().clone() else { return Ok(None) };
             let next = step(py, || self.place.lock().next(&run))?.or_raise()?;
             let Some(handed) = next else { return Ok(None) };
@@ -180,13 +176,12 @@ impl SyncHandle {
         })
     }
 
-    /// Hands over again what nobody got.
+    /// Returns a page that nobody got.
     fn put_back(&self) {
         self.place.lock().put_back();
     }
 
-    /// What was handed over is stored, with these counts if they are known. Returns whether there was
-    /// something.
+    /// Marks the page as stored, with its counts if known. Returns false if there was none.
     fn written(&self, py: Python<'_>, counts: Option<(u64, u64, u64, u64)>) -> PyResult<bool> {
         guarded(|| {
             let run = self.run()?;
@@ -203,7 +198,7 @@ impl SyncHandle {
         })
     }
 
-    /// The target cannot store the values of what was handed over: its range is set aside.
+    /// The target cannot store a value of the page: its range is skipped.
     fn refused(
         &self,
         message: String,
@@ -224,8 +219,8 @@ impl SyncHandle {
         run.refused(&handed.feed, error).or_raise()
     }
 
-    /// Makes ready what waits for a batch to be full, or else, at the end, the states of feeds without a page.
-    /// Returns whether there is something.
+    /// Prepares the pages that wait for a full batch; at the end, the states without a page. Returns false if
+    /// there are none.
     fn flush(&self, py: Python<'_>, is_end: bool) -> PyResult<bool> {
         guarded(|| {
             let Some(run) = self.run.lock().clone() else { return Ok(false) };
@@ -233,7 +228,7 @@ impl SyncHandle {
         })
     }
 
-    /// Notifies the observers of requests. After a failure their exceptions are only shown.
+    /// Notifies the observers of requests. After a failure, their exceptions are only printed.
     fn tell(&self, py: Python<'_>, has_failed: bool) -> PyResult<()> {
         guarded(|| {
             let told = self.buffer.handle_all(py);
@@ -247,13 +242,12 @@ impl SyncHandle {
         })
     }
 
-    /// The members of the progress.
     fn progress<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let run = self.run()?;
         dict(py, &guarded(|| step(py, || run.progress()))?)
     }
 
-    /// The members of the report so far, or at the end.
+    /// The members of the report, so far or final.
     fn report(&self) -> PyResult<Call> {
         let finish = |py: Python<'_>, report: SyncReport| dict(py, &report).map(Bound::unbind);
         if let Some(report) = self.report.lock().clone() {
@@ -268,12 +262,11 @@ impl SyncHandle {
         self.run.lock().is_none()
     }
 
-    /// Ends the run and keeps its report.
     fn end(&self, py: Python<'_>) -> PyResult<()> {
         guarded(|| {
             let Some(run) = self.run.lock().take() else { return Ok(()) };
             if run.check_process().is_err() {
-                // A forked child has nothing to end: the run goes on in its parent.
+                // The run continues in the parent.
                 return Ok(());
             }
             self.closed.notify_one();
@@ -305,7 +298,7 @@ impl Drop for SyncHandle {
         if under_way.is_none() {
             return;
         }
-        // If the process is ending, the connections are no longer driven, and close with it.
+        // If the process is ending, the connections close with it.
         attached(|py| step_in_runtime(py, &self.buffer, || drop(under_way.take())));
         std::mem::forget(under_way);
     }
@@ -313,8 +306,8 @@ impl Drop for SyncHandle {
 
 #[pymethods]
 impl PyClient {
-    /// A sync of these feeds (handles), which has not begun. `is_push`: its pages are stored before observers
-    /// are told of their requests, so that an exception there costs no page.
+    /// With `is_push`, observers are notified of requests after the pages are stored, so that an exception
+    /// loses no page.
     fn sync<'py>(
         slf: &Bound<'py, Self>,
         feeds: &Bound<'py, PyAny>,
@@ -336,11 +329,7 @@ impl PyClient {
             args,
         })
     }
-}
 
-#[pymethods]
-impl PyClient {
-    /// The members of the plan of a sync to a store, or to a target with these states.
     fn plan_feeds<'py>(
         &self,
         py: Python<'py>,
@@ -359,7 +348,7 @@ impl PyClient {
         })
     }
 
-    /// The members of the plan of scans; a store estimates their pages.
+    /// A store estimates the pages.
     fn plan_scans<'py>(
         &self,
         py: Python<'py>,

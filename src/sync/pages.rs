@@ -1,4 +1,4 @@
-//! The pages of a sync as Python sees them, and the writes that Python must store.
+//! The pages of a sync, and the writes that Python stores.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,7 +10,6 @@ use siteline_core::data::Page;
 use siteline_core::store::{Applied, Delivery};
 use siteline_core::sync::{Batch, Batches, Feed, Run, TargetWrite};
 
-/// Makes the pages of a sync as Python sees them.
 pub(crate) struct SyncedPages {
     feeds: HashMap<String, Feed>,
     host: String,
@@ -18,14 +17,13 @@ pub(crate) struct SyncedPages {
 }
 
 impl SyncedPages {
-    /// Pages of these feeds, read by this client.
     pub(crate) fn new(feeds: &[Feed], client: &Client) -> Self {
         let feeds = feeds.iter().map(|feed| (feed.name().to_owned(), feed.clone())).collect();
         let host = client.base_url().host().to_owned();
         Self { feeds, host, listed: Arc::clone(client.listed()) }
     }
 
-    /// A page of a feed. Its query is the range of its chain.
+    /// The query of the page is the range of its chain.
     pub(crate) fn page(&self, feed: &str, delivery: &Delivery) -> Result<PageSource> {
         let Delivery { page, batch_first, read_at, chain, is_only_chain, .. } = delivery;
         let (batch_first, read_at, chain, is_only_chain) =
@@ -59,8 +57,7 @@ pub(crate) struct Place {
     /// The next writes.
     ready: VecDeque<TargetWrite>,
     batches: Option<Batches>,
-    /// Whether all pages were read, so that only states are left. No page is read after that, because it
-    /// would have a later state.
+    /// Whether only states are left. No page is read after that, because it would have a later state.
     pub(crate) is_read: bool,
 }
 
@@ -94,14 +91,14 @@ impl Place {
         Ok(None)
     }
 
-    /// Returns a write that was not stored to the queue.
+    /// Returns a write to the queue.
     pub(crate) fn put_back(&mut self) {
         self.ready.extend(self.handed.take());
         self.ready.rotate_right(1.min(self.ready.len()));
     }
 
-    /// Queues the pages that wait for a full batch, or at the end the states of feeds without a page.
-    /// Returns false if there are none.
+    /// Queues the pages that wait for a full batch; at the end, the states without a page. Returns false if
+    /// there are none.
     pub(crate) fn flush(&mut self, run: &Run, is_end: bool) -> Result<bool> {
         if let Some(batches) = &mut self.batches {
             self.ready.extend(batches.take_all()?);

@@ -46,6 +46,46 @@ def test_the_methods_of_both_clients_have_the_same_signatures():
     assert parameters == inspect.signature(siteline.Client.read).parameters
 
 
+FROM_ONE = {
+    "Http": "tries connect_timeout response_timeout idle_timeout max_connections max_body_bytes",
+    "client": "daily_allowance",
+    "scan": "interval page_size split concurrency max_pages",
+    "sync": "concurrency max_pages",
+    "Feed": "interval page_size",
+}
+FROM_ZERO = {
+    "Http": "max_retry_after",
+    "client": "settle_lag",
+    "scan": "deadline settle_lag",
+    "sync": "deadline wait",
+    "Feed": "lateness audit_pages",
+}
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "wrong"),
+    [
+        (function, name, wrong)
+        for options, values in ((FROM_ONE, (0, -1)), (FROM_ZERO, (-1,)))
+        for function, names in options.items()
+        for name in names.split()
+        for wrong in values
+    ],
+)
+def test_a_number_that_cannot_work_is_refused(shared_sandbox, tmp_path, function, name, wrong):
+    client = shared_sandbox.client()
+    feed = siteline.Feed("line-1", start="2026-11-01")
+    functions = {
+        "Http": siteline.types.Http,
+        "client": shared_sandbox.client,
+        "scan": lambda **given: client.scan(**{"start": "-1h", "interval": 60} | given),
+        "sync": lambda **given: client.sync(feed, siteline.Store(tmp_path / "store"), **given),
+        "Feed": lambda **given: siteline.Feed("line-1", start="2026-11-01", **given),
+    }
+    with pytest.raises(siteline.errors.ConfigError, match=f"^{name}="):
+        functions[function](**{name: wrong})
+
+
 @pytest.mark.parametrize("tries", [1, 2])
 def test_tries_apply_to_the_token_and_the_error_names_the_port(key, tries):
     with socket.socket() as unused:

@@ -65,7 +65,7 @@ def test_a_part_of_a_read_stays_a_part_and_has_no_secret(sandbox):
     partial, bookmark = failed.value.partial, failed.value.bookmark
     again = repickled(partial)
     assert again.to_pandas().equals(partial.to_pandas())
-    with pytest.raises(siteline.errors.QueryError, match="a part of a read"):
+    with pytest.raises(siteline.errors.QueryError, match="only a part of its read"):
         again.completeness()
     rest = client.scan(**RANGE, page_size=100).resume(
         pickle.loads(pickle.dumps(bookmark)), onto=again

@@ -183,3 +183,6 @@ def test_a_store_is_a_target_and_can_be_wrapped_by_another(tmp_path):
         scan = sandbox.client().scan(site="S1", start="2026-11-01T00:00Z", interval="1h")
         with pytest.raises(siteline.errors.QueryError, match="of a scan"):
             store.apply(feed, next(scan.pages()), b"")
+        for name, state in ((feed, b"no state"), ("line-9", store.state(feed))):
+            with pytest.raises(siteline.errors.QueryError, match="not a state of this feed"):
+                store.apply(name, None, state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from siteline._core import check_http
 from siteline._keywords import strict
 
 if TYPE_CHECKING:
@@ -52,6 +53,14 @@ class Http:
     """Your name, after ``siteline/VERSION`` in ``User-Agent``."""
     allow_http: bool = False
     """Allows plain HTTP to hosts other than loopback."""
+
+    def __post_init__(self) -> None:
+        """Check the values.
+
+        Raises:
+            ConfigError: for a number below 1, and for a timeout of 0.
+        """
+        check_http(self._given())
 
     def _given(self) -> dict[str, Any]:
         values = ((one.name, getattr(self, one.name), one.default) for one in fields(self))

@@ -32,7 +32,7 @@ class Spool:
         """
         self.path = path
         self.kept: dict[str, Any] | None = None
-        self.is_damaged = False
+        self.is_damaged: bool = False
         """Whether there are pages, and their query cannot be read."""
         self._is_made = is_made
         self._store: Store | None = None

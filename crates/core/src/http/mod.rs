@@ -46,5 +46,5 @@ pub use retry::{Deadline, Policy};
 pub use retry_after::pause;
 pub(crate) use server_verifier::ServerVerifier;
 pub(crate) use transport::{Reply, Request, Transport};
-pub(crate) use transport_settings::TransportSettings;
+pub use transport_settings::TransportSettings;
 pub use trust::Trust;

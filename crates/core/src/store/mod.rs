@@ -319,4 +319,4 @@ impl Target for Store {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

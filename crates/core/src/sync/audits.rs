@@ -20,7 +20,6 @@ const FRESH: i64 = 6;
 /// The multiples of this number, modulo 1, are evenly distributed for every count.
 const GOLDEN: f64 = 0.618_033_988_749_895;
 
-/// The audits of a feed so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct AuditLog {
     /// The day of the newest audit, in days since the Unix epoch by the service's time.

@@ -68,7 +68,6 @@ impl Coverage {
         self.0 = pieces;
     }
 
-    /// Drops the ranges before a time.
     pub(super) fn forget(&mut self, before: i64) {
         for read in &mut self.0 {
             read.range.start = read.range.start.max(before);

@@ -20,7 +20,6 @@ const LONGEST_NAME: usize = 200;
 /// The parts of a feed before they are checked.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FeedInput {
-    /// The feed's name in the store.
     pub name: String,
     /// `siteId`.
     pub site: Option<String>,
@@ -96,7 +95,6 @@ pub(super) struct FeedDifference {
 }
 
 impl FeedInput {
-    /// A feed with the default times.
     #[must_use]
     pub fn new(name: &str, since: Timestamp) -> Self {
         Self {
@@ -263,7 +261,6 @@ impl Feed {
         }
     }
 
-    /// The range from the feed's beginning to `end`.
     pub(super) fn range_to(&self, end: i64) -> Range {
         Range::new(self.since(), end)
     }

@@ -51,7 +51,6 @@ impl AuditFindings {
         self.0.push([age(read_at), age(began), points, inserted, revised]);
     }
 
-    /// The delays of points and revisions.
     pub(super) fn delays(&self) -> Delays {
         let mut delays = Delays::default();
         for &[before, looked, points, inserted, revised] in &self.0 {

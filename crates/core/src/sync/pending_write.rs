@@ -40,7 +40,6 @@ pub(super) enum PendingWrite {
 /// A write for the target, as the caller of a run stores it.
 #[derive(Debug)]
 pub struct TargetWrite {
-    /// The name of the feed.
     pub feed: String,
     /// The page, or joined pages of one chain; `None` if only the state changes.
     pub delivery: Option<Delivery>,
@@ -51,7 +50,6 @@ pub struct TargetWrite {
 }
 
 impl TargetWrite {
-    /// The state of a feed without a page.
     pub(super) fn from_state(state: &FeedState) -> Self {
         let feed = state.feed().name().to_owned();
         Self { feed, delivery: None, state: state.to_bytes(), completes: None }

@@ -39,7 +39,6 @@ pub struct Plan {
     pub reserve: u64,
     /// The number of ranges that a sync skips because the service did not end their chain.
     pub skipped: usize,
-    /// The time that the plan is for.
     pub now: Timestamp,
 }
 

@@ -50,7 +50,6 @@ pub(super) struct Known {
     begun: Ranges,
     /// The settled ranges; `None` as of an earlier page request.
     settled: Option<Ranges>,
-    /// The ranges of abandoned chains.
     given_up: GivenUp,
 }
 
@@ -116,7 +115,6 @@ pub struct RangeCoverage {
     /// The time of the next attempt to read the unread parts that are set aside.
     #[serde(skip)]
     set_aside: Option<Timestamp>,
-    /// The feed's beginning.
     #[serde(skip)]
     first: Timestamp,
 }

@@ -150,7 +150,6 @@ impl Ranges {
     }
 }
 
-/// A list of pairs of times.
 impl Serialize for Ranges {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_seq(self.iter().map(Range::instants).map(|(start, end)| vec![start, end]))

@@ -21,13 +21,11 @@ const TRIES: usize = 3;
 /// A selection of the points of a feed. Each [`ReadSpec::open`] reads the store again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadSpec {
-    /// The feed's name.
     pub feed: String,
     /// The first bucket timestamp; `None` for the feed's beginning.
     pub start: Option<Timestamp>,
     /// The end of the bucket timestamps, exclusive; `None` for all.
     pub end: Option<Timestamp>,
-    /// Only points in settled ranges.
     pub settled_only: bool,
     pub flagged: Flagged,
     /// How the read treats parts of the range that were not read from the service.
@@ -42,7 +40,6 @@ pub struct Snapshot {
     pub reader: Reader,
     /// The sequence number of the newest page in the snapshot.
     pub sequence: u64,
-    /// The feed as the store has it.
     pub feed: Feed,
     /// The parts of the range that have been read from the service.
     pub coverage: RangeCoverage,
@@ -56,9 +53,7 @@ pub struct Snapshot {
 #[derive(Debug, Clone)]
 pub struct PinnedRead {
     pub spec: ReadSpec,
-    /// The sequence number of the newest page.
     pub sequence: u64,
-    /// The feed as the store has it.
     pub feed: Feed,
     /// The parts of the range that have been read from the service.
     pub coverage: RangeCoverage,

@@ -190,7 +190,6 @@ impl RunState {
         self.under_way.get(&feed).is_some_and(|one| one.request.is_some())
     }
 
-    /// The number of requests in flight.
     pub(super) fn asked(&self) -> usize {
         self.under_way.values().filter(|one| one.request.is_some()).count()
     }
@@ -293,7 +292,6 @@ impl RunState {
         state
     }
 
-    /// Adds a write after the pending writes.
     pub(super) fn write(&mut self, write: PendingWrite) {
         self.pending.push_back(Arc::new(write));
     }
@@ -335,7 +333,6 @@ impl RunState {
         }
     }
 
-    /// Counts the points of a page.
     fn count(&mut self, pending: &PendingWrite, before: &FeedState, applied: Option<Applied>) {
         let part = &mut self.parts[pending.feed()];
         let PendingWrite::Page { page, chain, begun_here, .. } = pending else { return };
@@ -454,7 +451,6 @@ impl RunState {
         set_aside.filter(|(_, one)| !self.reread.contains(Range::between(one.start, one.end)))
     }
 
-    /// Logs the warnings since the last call.
     pub(super) fn log_warnings(&mut self) {
         for (feed, text) in std::mem::take(&mut self.warnings) {
             let name = self.state(feed).feed().name();

@@ -27,7 +27,6 @@ pub(super) struct FeedShare {
     pub(super) missing: Ranges,
 }
 
-/// A request for shares.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) query: &'a Query,

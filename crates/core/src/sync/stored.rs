@@ -116,7 +116,6 @@ impl FeedCoverage {
     }
 }
 
-/// The lateness of the points of a feed.
 #[derive(Debug, Clone, Serialize)]
 pub struct FeedLateness {
     #[serde(skip)]

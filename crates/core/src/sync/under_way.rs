@@ -12,14 +12,12 @@ use crate::client::Spending;
 use crate::client::page_request::PageReply;
 use crate::data::Chain;
 
-/// A chain in progress.
 pub(super) struct UnderWay {
     /// The step, with its remaining pages.
     pub(super) step: PlanStep,
     pub(super) spending: Arc<Spending>,
     /// `None` before it is opened.
     pub(super) open: Option<OpenChain>,
-    /// When the last request was sent.
     pub(super) sent: SentAt,
     /// The request for the next page, until the page has arrived.
     pub(super) request: Option<PageReply>,

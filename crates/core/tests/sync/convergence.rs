@@ -1,7 +1,5 @@
 //! Random runs and faults. After the lateness, one more sync makes the target equal the truth.
 
-use std::sync::Arc;
-
 use fastrand::Rng;
 use siteline_base::clock::Clock;
 use siteline_core::Kind;
@@ -13,8 +11,6 @@ use siteline_sandbox::{
 
 use crate::campaign::trials;
 use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, on_data, reply, seconds};
-use crate::model::Model;
-use crate::target::{Stored, TestTarget};
 
 fn pick<T: Copy>(random: &mut Rng, all: &[T]) -> T {
     all[random.usize(..all.len())]
@@ -165,7 +161,7 @@ async fn one_run(harness: &Harness, random: &mut Rng) -> u64 {
     }
 }
 
-async fn converges(seed: u64, target: Arc<dyn TestTarget>) {
+async fn converges(seed: u64) {
     let mut random = Rng::with_seed(seed);
     let options = options(&mut random);
     let clock = Clock::frozen_at(at("2026-11-01T16:00:00Z"));
@@ -176,7 +172,6 @@ async fn converges(seed: u64, target: Arc<dyn TestTarget>) {
     let mut harness = Harness::with(options, feed, clock.clone(), clock, |settings| {
         settings.daily_allowance = allowance;
     });
-    harness.target = target;
     harness.others = others(&mut random, harness.feed.input());
     harness.settings.shape = Shape { missing_cursor, ..Shape::default() };
     let mut dropped = 0;
@@ -197,39 +192,32 @@ async fn converges(seed: u64, target: Arc<dyn TestTarget>) {
     assert!(ours >= theirs && ours <= theirs + dropped, "{ours} {theirs} {dropped}");
 }
 
-/// Runs fifty of the two hundred seeds, each with a new target.
-fn fifty(first: u64, target: impl Fn() -> Arc<dyn TestTarget>) {
+/// Runs fifty of the two hundred seeds.
+fn fifty(first: u64) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     for seed in first..first + u64::from(trials(50)) {
         eprintln!("seed {seed}");
-        runtime.block_on(converges(seed, target()));
-    }
-}
-
-#[test]
-fn p10_the_target_equals_the_truth() {
-    for first in [0, 50, 100, 150] {
-        fifty(first, || Arc::new(Model::default()));
+        runtime.block_on(converges(seed));
     }
 }
 
 #[test]
 fn p10_a_store_equals_the_truth_seeds_0_to_49() {
-    fifty(0, || Arc::new(Stored::new()));
+    fifty(0);
 }
 
 #[test]
 fn p10_a_store_equals_the_truth_seeds_50_to_99() {
-    fifty(50, || Arc::new(Stored::new()));
+    fifty(50);
 }
 
 #[test]
 fn p10_a_store_equals_the_truth_seeds_100_to_149() {
-    fifty(100, || Arc::new(Stored::new()));
+    fifty(100);
 }
 
 #[test]
 fn p10_a_store_equals_the_truth_seeds_150_to_199() {
-    fifty(150, || Arc::new(Stored::new()));
+    fifty(150);
 }

@@ -19,8 +19,7 @@ use siteline_sandbox::{
     AsOf, DEFAULT_SCOPES, Effect, Endpoint, Fault, Options, Sandbox, Selection, When,
 };
 
-use crate::model::Model;
-use crate::target::{Key, TestTarget, Values};
+use crate::target::{Key, Stored, Values};
 
 pub(crate) const MINUTE: u64 = 60;
 pub(crate) const HOUR: u64 = 60 * MINUTE;
@@ -61,7 +60,7 @@ pub(crate) fn input() -> FeedInput {
 pub(crate) struct Harness {
     pub(crate) sandbox: Sandbox,
     pub(crate) client: Client,
-    pub(crate) target: Arc<dyn TestTarget>,
+    pub(crate) target: Arc<Stored>,
     pub(crate) feed: Feed,
     /// Other feeds of the same runs.
     pub(crate) others: Vec<Feed>,
@@ -101,7 +100,7 @@ impl Harness {
         let client = client_of(&sandbox, ours, change);
         let feed = Feed::new(input).expect("a feed");
         let settings = SyncSettings::default();
-        let target = Arc::new(Model::default());
+        let target = Arc::new(Stored::new());
         Self { sandbox, client, target, feed, others: Vec::new(), settings }
     }
 

@@ -10,7 +10,6 @@ use siteline_core::{Error, Kind, Result};
 use siteline_sandbox::{AsOf, Options};
 
 use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, seconds};
-use crate::target::Stored;
 
 #[tokio::test]
 async fn s9_clocks_one_day_apart_are_corrected() {
@@ -135,9 +134,8 @@ async fn s20_only_locked_feeds_are_waited_for() {
 
 #[tokio::test]
 async fn s17_only_changes_include_unfinished_chains() {
-    let mut harness = Harness::without_lateness(input());
-    let stored = Arc::new(Stored::new());
-    harness.target = stored.clone();
+    let harness = Harness::without_lateness(input());
+    let stored = harness.target.clone();
     drop(harness.sync_pages(1).await.expect("a page"));
     let read = |view| {
         let spec = ReadSpec::new("feed".to_owned(), (None, None), view).expect("a spec");

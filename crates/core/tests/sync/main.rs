@@ -10,7 +10,6 @@ mod convergence;
 mod harness;
 mod limits;
 mod max_pages;
-mod model;
 mod reads;
 mod recovery;
 mod revisions;

@@ -17,9 +17,8 @@ use crate::target::Stored;
 
 /// A store with two days of the feed, the first one settled.
 async fn synced() -> (Harness, Arc<Stored>) {
-    let mut harness = Harness::new(Options::default(), input());
-    let stored = Arc::new(Stored::new());
-    harness.target = stored.clone();
+    let harness = Harness::new(Options::default(), input());
+    let stored = harness.target.clone();
     harness.advance(2 * DAY);
     assert!(harness.sync().await.expect("a sync").complete);
     (harness, stored)
@@ -151,8 +150,7 @@ fn flagged_is_one_of_three_names() {
 #[tokio::test]
 async fn s17_points_after_the_newest_instant_are_omitted() {
     let mut harness = Harness::without_lateness(input());
-    let stored = Arc::new(Stored::new());
-    harness.target = stored.clone();
+    let stored = harness.target.clone();
     // With a wrong clock the chain extends into the service's future, and covers less than it reads.
     harness.settings.now = Some(harness.now().checked_add(seconds(5 * HOUR)).expect("a time"));
     harness.sync().await.expect("a sync");

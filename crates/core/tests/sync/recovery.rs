@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use siteline_core::Kind;
+use siteline_core::store::Target as _;
 use siteline_core::sync::FeedInput;
 use siteline_sandbox::{Effect, Options, When};
 

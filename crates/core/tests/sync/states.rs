@@ -6,6 +6,7 @@ use futures_util::FutureExt as _;
 use jiff::SignedDuration;
 use siteline_core::Kind;
 use siteline_core::data::Identity;
+use siteline_core::store::Target as _;
 use siteline_core::sync::{Feed, FeedInput, FeedState, WindowState};
 use siteline_sandbox::AsOf;
 

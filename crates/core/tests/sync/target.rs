@@ -1,4 +1,4 @@
-//! A trait for the targets of these tests, and its implementation with a store.
+//! The target of these tests: a store that can be made to fail.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -20,20 +20,8 @@ pub(crate) type Key = (Identity, i64);
 /// The four values of a point, the doubles as bits.
 pub(crate) type Values = ([Option<u64>; 3], Option<i64>);
 
-/// A target with readable points that can be made to fail.
-pub(crate) trait TestTarget: Target {
-    /// All points of a feed that are not flagged.
-    fn points(&self, feed: &str) -> BTreeMap<Key, Values>;
-
-    /// Makes the next `times` calls of `apply` fail without a change.
-    fn fail(&self, times: u32);
-
-    /// Replaces the state.
-    fn replace_state(&self, feed: &str, state: &[u8]);
-}
-
 /// The numbers of a row.
-pub(crate) fn values(batch: &RecordBatch, row: usize) -> Values {
+fn values(batch: &RecordBatch, row: usize) -> Values {
     let double = |column: usize| {
         let array = batch.column(column).as_primitive::<Float64Type>();
         array.is_valid(row).then(|| array.value(row).to_bits())
@@ -48,17 +36,21 @@ pub(crate) struct Stored {
     store: Store,
     path: PathBuf,
     failures: Mutex<u32>,
+    /// Timestamps that the target cannot store.
+    refused: Mutex<std::ops::Range<i64>>,
 }
 
 impl Stored {
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-        let path = folder.join(format!("sync-{}-{number}", std::process::id()));
+        // A store in memory needs no fsync.
+        let memory = Some(PathBuf::from("/dev/shm")).filter(|folder| folder.is_dir());
+        let folder = memory.unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
+        let path = folder.join(format!("siteline-sync-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a folder");
         let store = Store::open(&path.join("store.siteline")).expect("a store");
-        Self { store, path, failures: Mutex::default() }
+        Self { store, path, failures: Mutex::default(), refused: Mutex::new(0..0) }
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -73,8 +65,9 @@ impl Drop for Stored {
     }
 }
 
-impl TestTarget for Stored {
-    fn points(&self, feed: &str) -> BTreeMap<Key, Values> {
+impl Stored {
+    /// All points of a feed that are not flagged.
+    pub(crate) fn points(&self, feed: &str) -> BTreeMap<Key, Values> {
         if self.store.sequence(feed).expect("a store") == 0 {
             return BTreeMap::new();
         }
@@ -95,11 +88,17 @@ impl TestTarget for Stored {
         points
     }
 
-    fn fail(&self, times: u32) {
+    /// Makes the next `times` calls of `apply` fail without a change.
+    pub(crate) fn fail(&self, times: u32) {
         *self.failures.lock().unwrap_or_else(PoisonError::into_inner) = times;
     }
 
-    fn replace_state(&self, feed: &str, state: &[u8]) {
+    /// Makes `apply` reject pages with a point in this range.
+    pub(crate) fn refuse(&self, times: std::ops::Range<i64>) {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = times;
+    }
+
+    pub(crate) fn replace_state(&self, feed: &str, state: &[u8]) {
         self.store.apply(feed, None, state).expect("a store");
     }
 }
@@ -127,6 +126,16 @@ impl Target for Stored {
         if *failures > 0 {
             *failures -= 1;
             return Err(Error::new(Kind::StoreFull, "no space"));
+        }
+        if let Some(Delivery { page, chain, .. }) = delivery {
+            let sequence = self.store.sequence(feed)?;
+            assert_eq!(page.sequence, sequence + 1, "one number for each page");
+            assert!(chain.first <= page.sequence);
+            let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+            if page.points.timestamps.values().iter().any(|time| refused.contains(time)) {
+                let error = Error::new(Kind::StoreError, "no such text");
+                return Err(error.with(|context| context.unstorable = true));
+            }
         }
         self.store.apply(feed, delivery, state)
     }

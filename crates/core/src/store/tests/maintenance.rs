@@ -50,7 +50,7 @@ fn compact_some(store: &Store, (start, end): (i64, i64), groups: usize) -> Freed
     })
 }
 
-/// Asserts that the store agrees with the model where it keeps the past, and rejects other views.
+/// Asserts that the store agrees with the model in the kept past, and rejects other views.
 fn assert_keeps(store: &Store, model: &Model, kept: Kept, newest: u64) {
     for sequence in 0..=newest {
         for view in [View::Latest, View::AsOf(sequence), View::ChangedSince(sequence)] {

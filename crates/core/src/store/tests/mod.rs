@@ -30,10 +30,10 @@ const MINUTE: i64 = 60_000_000;
 const READ_ONLY: StoreOptions = StoreOptions { read_only: true, share: None };
 
 /// A folder that is removed when its test ends.
-pub(super) struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // Windows soon reuses a process id.
         let name = format!("siteline-store-{}", uuid::Uuid::new_v4().simple());
         let folder = std::env::temp_dir().join(name);
@@ -45,7 +45,7 @@ impl Folder {
         self.0.join("plant.siteline")
     }
 
-    pub(super) fn store(&self) -> Store {
+    pub(crate) fn store(&self) -> Store {
         Store::open(&self.file()).unwrap()
     }
 

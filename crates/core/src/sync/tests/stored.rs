@@ -1,38 +1,12 @@
 //! Feeds in a store.
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use super::super::Unread;
 use super::super::read::ReadSpec;
 use super::super::stored::{read_state, read_states, redefine};
 use super::*;
 use crate::error::Kind;
+use crate::store::tests::Folder;
 use crate::store::{ChainRange, Delivery, Flagged, Store, Target as _, View, Watch};
-
-/// A store in its own folder, which is removed at the end of its test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("siteline-stored-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder).expect("a folder");
-        Self(folder)
-    }
-
-    fn store(&self) -> Store {
-        Store::open(&self.0.join("plant.siteline")).expect("a store")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _gone = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 fn named(name: &str) -> FeedState {
     state(|input| input.name = name.to_owned())
