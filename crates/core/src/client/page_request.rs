@@ -181,8 +181,10 @@ fn repeated(first: Error, again: &Error) -> Error {
         context.attempts.extend(again.attempts.iter().cloned());
         context.elapsed = context.elapsed.zip(again.elapsed).map(|(first, again)| first + again);
         let count = context.attempts.len();
-        context.message +=
-            &format!(". Without pageSize it was refused too, so {count} requests were made");
+        let message = &context.message;
+        context.message = format!(
+            "{message}. Without pageSize it was refused too, so {count} requests were made"
+        );
     })
 }
 

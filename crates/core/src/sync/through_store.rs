@@ -414,7 +414,7 @@ impl ThroughStore {
         };
         let (pages, through) = (report.pages, shares.iter().map(through).collect());
         let page_size = report.quality.page_size.clone();
-        let provenance = Provenance { read_at, pages, through, page_size, ..provenance };
+        let provenance = Provenance { read_at, pages, page_size, through, ..provenance };
         Ok(Table::whole(Merged { points, report }, provenance))
     }
 
