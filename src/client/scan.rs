@@ -339,7 +339,7 @@ impl PyScan {
     ) -> PyResult<Self> {
         let Some(store) = handle_of::<StoreHandle>(store)? else {
             let message = format!("store= is {}, not a siteline.Store.", described(store));
-            let hint = "For a target of yours use client.sync(feed, target).";
+            let hint = "Open the store first: store=siteline.Store(path). Other targets need client.sync().";
             return Err(Error::new(Kind::QueryError, message).with_hint(hint).into_py_err());
         };
         let asked = guarded(|| Read::through(self.scan().clone(), &store.get().0, reads_once))?;

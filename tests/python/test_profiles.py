@@ -273,7 +273,7 @@ def test_a_profile_that_others_may_write_to_does_not_name_a_command_unnoticed(
     members["password_command"] = prints(f"open({str(mark)!r}, 'w'); print({PASSPHRASE!r})")
     write(config, default=members)
     config.chmod(0o664)
-    with pytest.warns(siteline.SitelineWarning, match=r"mode 664.*password_command runs.*go-w"):
+    with pytest.warns(siteline.SitelineWarning, match=r"mode 664.*contains the password_command.*go-w"):
         siteline.Client(profile="default")
     mark.unlink()
     write(config, default={**members, "strict": True})

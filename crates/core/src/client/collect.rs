@@ -129,13 +129,11 @@ impl CollectOnce {
         Self { reader: Some(reader), ..self }
     }
 
-    #[must_use]
     pub fn scan(&self) -> &Scan {
         &self.scan
     }
 
     /// The complete table, if it has been read. Does not wait for a step in progress.
-    #[must_use]
     pub fn complete(&self) -> Option<&Arc<Table>> {
         self.table.get()
     }
@@ -252,7 +250,6 @@ impl CollectOnce {
     }
 
     /// The number of pages kept, and of their points with repeats.
-    #[must_use]
     pub fn kept(&self) -> (u64, u64) {
         let of = |table: &Table| (table.merged.report.pages, table.merged.report.points_read);
         if let Some(table) = self.complete() {
@@ -283,7 +280,6 @@ impl CollectOnce {
 
     /// The number of pages left to read, if the complete chain has `expected` pages: zero if the
     /// table is complete, otherwise at least one.
-    #[must_use]
     pub(crate) fn pages_left(&self, expected: Option<u64>) -> Option<u64> {
         if self.complete().is_some() {
             return Some(0);

@@ -63,7 +63,6 @@ impl Density {
         clippy::cast_sign_loss,
         reason = "estimates, not negative; a cast of a float saturates"
     )]
-    #[must_use]
     pub(crate) fn pages(&self, seconds: i64) -> Option<u64> {
         let points = self.rate? * seconds as f64;
         match self.full {
@@ -74,7 +73,6 @@ impl Density {
 
     /// The longest range to request, in seconds: twice the longest completed chain, 0 before the
     /// first.
-    #[must_use]
     pub(crate) fn allowed(&self) -> i64 {
         self.longest.saturating_mul(2).min(self.allowed.unwrap_or(i64::MAX))
     }

@@ -22,7 +22,6 @@ pub struct End {
 
 impl End {
     /// The warning for an end in the future.
-    #[must_use]
     pub fn warning(&self) -> Option<String> {
         let (end, now) = (self.at, self.ahead_of?);
         Some(format!(

@@ -14,8 +14,8 @@ use crate::lock::Mutex;
 
 /// Minimum time between two discovery requests for the names of new series.
 const BETWEEN_REQUESTS: Duration = Duration::from_secs(3_600);
-/// Minimum time before the next request after one that timed out.
-const AFTER_SILENCE: Duration = Duration::from_secs(60);
+/// Minimum time before the next request after a failed one.
+const AFTER_FAILURE: Duration = Duration::from_secs(60);
 /// Index of tags in [`KINDS`].
 const TAG: usize = KINDS.len() - 1;
 
@@ -33,8 +33,8 @@ struct ListedState {
     refusal: Option<String>,
     /// The end of that request, by the client's monotonic clock.
     ended: Option<Duration>,
-    /// Whether that request timed out.
-    was_silent: bool,
+    /// Whether that request failed.
+    has_failed: bool,
     /// Whether a read has already warned that names are missing.
     has_warned: bool,
     body: Option<DiscoveryBody>,
@@ -48,7 +48,7 @@ impl ListedIds {
     /// Replaces the ids by a discovery response that was received at `now`.
     pub(crate) fn learn(&self, body: &Bytes, now: Duration) {
         let mut state = self.0.lock();
-        (state.ended, state.was_silent) = (Some(now), false);
+        (state.ended, state.has_failed) = (Some(now), false);
         let Ok(found) = DiscoveryBody::read(body) else { return };
         state.raw = Some(body.clone());
         (state.refusal, state.has_warned) = (None, false);
@@ -56,28 +56,22 @@ impl ListedIds {
         state.logged.clear();
     }
 
-    /// Stores the error of a discovery request, for reports of reads without names.
-    pub(crate) fn refuse(&self, reason: String, now: Duration) {
+    /// Stores why a discovery request failed, or why a read stopped waiting for it.
+    pub(crate) fn give_up(&self, reason: String, now: Duration) {
         let mut state = self.0.lock();
         (state.refusal, state.ended, state.has_warned) = (Some(reason), Some(now), false);
-        state.was_silent = false;
+        state.has_failed = true;
     }
 
-    /// Stores why a read stopped waiting for a discovery request.
-    pub(crate) fn give_up(&self, reason: String, now: Duration) {
-        self.refuse(reason, now);
-        self.0.lock().was_silent = true;
-    }
-
-    /// Whether a read should request discovery: it never was requested, or the last request was
-    /// over an hour ago and either failed or did not list a series that the client has read since.
+    /// Whether a read should request discovery: for the first time, or after a pause if there was no
+    /// response or it did not list a series that the client has read since.
     pub(super) fn is_due(&self, now: Duration, seen: &SeenSeries) -> bool {
         let state = self.0.lock();
         let Some(ended) = state.ended else { return true };
         let is_unlisted = |body: &DiscoveryBody| {
             seen.has_fresh(|series| series.0[TAG].as_ref().is_none_or(|tag| !body.has(tag)))
         };
-        let pause = if state.was_silent { AFTER_SILENCE } else { BETWEEN_REQUESTS };
+        let pause = if state.has_failed { AFTER_FAILURE } else { BETWEEN_REQUESTS };
         now >= ended.saturating_add(pause) && state.body.as_ref().is_none_or(is_unlisted)
     }
 

@@ -60,7 +60,6 @@ impl ReadNames {
         }
     }
 
-    #[must_use]
     pub fn is_settled(&self) -> bool {
         self.request.lock().is_none() && !self.is_due()
     }

@@ -262,12 +262,10 @@ impl PageStream {
         self.position.lock().chain.renew_limit();
     }
 
-    #[must_use]
     pub fn deadline_in(&self, limit: Duration) -> Deadline {
         Deadline::after(self.client.time().clock(), Some(limit))
     }
 
-    #[must_use]
     pub fn provenance(&self) -> &Provenance {
         &self.provenance
     }

@@ -139,23 +139,19 @@ impl Scan {
         self.begin.as_ref().map(Bookmark::whole).unwrap_or_default()
     }
 
-    #[must_use]
     pub fn chains(&self) -> &[Query] {
         &self.chains
     }
 
-    #[must_use]
     pub fn form(&self) -> &RangeForm {
         &self.form
     }
 
-    #[must_use]
     pub fn cut(&self) -> Option<Cut> {
         self.cut
     }
 
     /// The page limit of a read that begins now.
-    #[must_use]
     pub(crate) fn most_pages(&self) -> Option<u64> {
         let left = self.pages_left.as_ref().map(|left| left.load(Ordering::SeqCst));
         left.or(self.settings.max_pages)
@@ -224,33 +220,27 @@ impl Scan {
         Self { begin: Some(bookmark), onto, ..self.clone() }
     }
 
-    #[must_use]
     pub fn query(&self) -> &Query {
         &self.query
     }
 
-    #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    #[must_use]
     pub fn decode_settings(&self) -> &DecodeSettings {
         &self.decode
     }
 
-    #[must_use]
     pub(crate) fn read_settings(&self) -> &ReadSettings {
         &self.settings
     }
 
     /// The bookmark that it continues from.
-    #[must_use]
     pub fn bookmark(&self) -> Option<&Bookmark> {
         self.begin.as_ref()
     }
 
-    #[must_use]
     pub fn has_partial(&self) -> bool {
         self.onto.is_some()
     }
@@ -342,7 +332,6 @@ impl Scan {
     }
 
     /// The provenance of a read that begins now.
-    #[must_use]
     pub fn provenance(&self) -> Provenance {
         Provenance {
             query: self.query.clone(),
@@ -359,19 +348,16 @@ impl Scan {
     }
 
     /// The ids and names that discovery does not list, if discovery has been read.
-    #[must_use]
     pub fn not_listed(&self) -> Vec<String> {
         let mut all = self.client.listed().missing(&self.query);
         all.extend_from_slice(&self.not_listed);
         all
     }
 
-    #[must_use]
     pub fn resumed_after_pages(&self) -> u64 {
         self.begin.as_ref().map_or(0, Bookmark::pages)
     }
 
-    #[must_use]
     pub fn deadline(&self) -> Deadline {
         Deadline::after(self.client.time().clock(), self.settings.deadline)
     }

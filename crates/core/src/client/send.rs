@@ -178,14 +178,12 @@ impl Client {
     }
 
     /// The remaining allowance, for display. Does not query another process.
-    #[must_use]
     pub fn allowance_left(&self) -> Option<u64> {
         self.0.ledger.remaining(self.moment())
     }
 
     /// The best estimate of the service's time. Without confirmed evidence it is the earlier of the
     /// last reply's date and this machine's clock, so it is never in the service's future.
-    #[must_use]
     pub fn now(&self) -> Timestamp {
         self.0.ledger.service_time(self.moment()).unwrap_or_else(|_| self.0.time.now())
     }
@@ -194,37 +192,31 @@ impl Client {
         self.0.time.clock().moment()
     }
 
-    #[must_use]
     pub fn time(&self) -> &ServiceTime {
         &self.0.time
     }
 
-    #[must_use]
     pub fn base_url(&self) -> &BaseUrl {
         &self.0.settings.base_url
     }
 
     /// Base URL and subject, which bookmarks belong to.
-    #[must_use]
     pub fn origin(&self) -> String {
         format!("{}\n{}", self.base_url().as_str(), self.subject())
     }
 
-    #[must_use]
     pub fn subject(&self) -> String {
         self.identity().authentication.subject().to_owned()
     }
 
     /// The settings of the client. A client created from them shares its ledger and token, but has
     /// its own connections.
-    #[must_use]
     pub fn settings(&self) -> &ClientSettings {
         &self.0.settings
     }
 
     /// The number of data requests of this client, with retries. An attempt that sent no byte is
     /// not counted.
-    #[must_use]
     pub fn data_requests(&self) -> u64 {
         self.0.data_requests.load(Ordering::Relaxed)
     }
@@ -243,12 +235,10 @@ impl Client {
     }
 
     /// The contents of the latest discovery response.
-    #[must_use]
     pub fn listed(&self) -> &Arc<ListedIds> {
         &self.0.listed
     }
 
-    #[must_use]
     pub fn seen(&self) -> &SeenSeries {
         &self.0.seen
     }
@@ -259,7 +249,6 @@ impl Client {
         self.0.ledger.close();
     }
 
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         *self.0.closed.borrow()
     }

@@ -87,7 +87,6 @@ impl ClientSettings {
         }
     }
 
-    #[must_use]
     pub(crate) fn terms(&self) -> Terms {
         Terms { limit: self.daily_allowance, resets: self.allowance_resets }
     }
@@ -177,7 +176,6 @@ impl ClientSettings {
 
     /// Returns why a client with these settings cannot be pickled: a setting is secret, or valid
     /// only in this process.
-    #[must_use]
     pub fn why_not_pickled(&self) -> Option<&'static str> {
         if self.clock.is_manual() && !self.has_sandbox_clock {
             return Some(

@@ -111,7 +111,6 @@ impl<'a> TableReport<'a> {
 
 impl Provenance {
     /// The page size that was sent, and its reason. Both are `None` before the first page.
-    #[must_use]
     pub fn page_size(&self) -> (Option<u32>, Option<&'static str>) {
         let given = self.query.input().page_size;
         let reason = match (given, self.page_size.get()) {
@@ -124,7 +123,6 @@ impl Provenance {
     }
 
     /// The bounds of the query in microseconds, if both are set.
-    #[must_use]
     pub fn bounds(&self) -> Option<(i64, i64)> {
         let (start, end) = (self.query.start()?, self.query.end()?);
         Some((start.as_microsecond(), end.as_microsecond()))
@@ -211,7 +209,6 @@ impl Table {
     }
 
     /// The part of its range that was read.
-    #[must_use]
     pub fn coverage(&self) -> Coverage {
         if self.is_partial || self.provenance.resumed_after_pages > 0 {
             return Coverage::Part;

@@ -140,7 +140,6 @@ impl Mark {
 
 impl Bookmark {
     /// Number of pages read before this position.
-    #[must_use]
     pub fn pages(&self) -> u64 {
         let marks = self.marks.iter().map(Mark::pages);
         marks.chain(self.whole().iter().map(|chain| chain.pages)).sum()
@@ -157,12 +156,10 @@ impl Bookmark {
     }
 
     /// The checksum. It identifies the partial table that ends here.
-    #[must_use]
     pub fn digest(&self) -> [u8; 32] {
         self.to_bytes().last_chunk().copied().unwrap_or_default()
     }
 
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let Owner { origin, query, fixed } = &self.owner;
         let mut bytes =
@@ -248,7 +245,6 @@ impl Bookmark {
         (fields.0.is_empty() && count + bookmark.whole_count < 1 << 15).then_some(bookmark)
     }
 
-    #[must_use]
     pub(crate) fn to_text(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.to_bytes())
     }

@@ -195,24 +195,20 @@ impl Chain {
     }
 
     /// Number of pages since the last one with a new point.
-    #[must_use]
     pub(crate) fn idle(&self) -> u64 {
         self.novelty.idle
     }
 
-    #[must_use]
     pub fn state(&self) -> &PagingState {
         &self.state
     }
 
-    #[must_use]
     pub fn is_done(&self) -> bool {
         self.state == PagingState::Done
     }
 
     /// The position to continue from, also after an error. `None` before the first and after the
     /// last page.
-    #[must_use]
     pub fn bookmark(&self) -> Option<Bookmark> {
         let later = self.next.iter().filter_map(|link| link.mark.clone());
         let marks: Vec<Mark> = self.mark().into_iter().chain(later).collect();
@@ -259,7 +255,6 @@ impl Chain {
 
     /// The URL query of the page after the next, if the next page has this cursor. `None` if it
     /// will not be requested.
-    #[must_use]
     pub(crate) fn wire_after_next(&self, cursor: &Cursor) -> Option<String> {
         let limit = self.max_pages.unwrap_or(u64::MAX);
         let may_end = self.max_pages.is_none() && self.novelty.may_become_endless(self.pages);
@@ -269,7 +264,6 @@ impl Chain {
     }
 
     /// The page size of its requests. The first request decides it.
-    #[must_use]
     pub(crate) fn size(&self) -> &SentSize {
         &self.size
     }
@@ -278,7 +272,6 @@ impl Chain {
         self.size.get().flatten()
     }
 
-    #[must_use]
     pub fn decoding(&self) -> Decoding {
         Decoding { settings: Arc::clone(&self.settings), earlier: Arc::clone(&self.earlier) }
     }
@@ -411,7 +404,6 @@ impl Chain {
 
 /// Whether a chain cannot continue at its cursor after this error: the service rejects or repeats
 /// the cursor, the cursor is too long to send, or the chain is endless.
-#[must_use]
 pub(crate) fn ends_chain(error: &Error) -> bool {
     match error.kind() {
         Kind::CursorRejected | Kind::CursorLoop | Kind::EndlessChain => true,
@@ -447,7 +439,6 @@ impl Decoding {
 
     /// The next cursor, if it can be found without decoding. It equals the cursor of
     /// [`Decoding::decode`] for a valid body. `None` does not mean that the body has no cursor.
-    #[must_use]
     pub fn cursor_at_an_edge(&self, body: &[u8]) -> Option<Cursor> {
         cursor_at_an_edge(body, &self.settings.shape.next_cursor)
     }

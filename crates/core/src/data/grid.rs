@@ -141,7 +141,6 @@ fn seconds(count: i64) -> Duration {
 }
 
 /// A duration as an argument spells it: `1d`, `1h30m`, `0s`.
-#[must_use]
 pub fn spelled(duration: Duration) -> String {
     let mut seconds = duration.as_secs();
     let mut text = String::new();

@@ -181,19 +181,16 @@ impl Merger {
         Ok(())
     }
 
-    #[must_use]
     pub(crate) fn pages(&self) -> u64 {
         self.report.pages
     }
 
     /// Points on these pages, with the points that the selection removed.
-    #[must_use]
     pub(crate) fn points_read(&self) -> u64 {
         self.report.points_read
     }
 
     /// Points kept from these pages.
-    #[must_use]
     pub(crate) fn rows(&self) -> usize {
         self.columns.rows()
     }
@@ -221,7 +218,6 @@ impl Merger {
     }
 
     /// The sequence number with which a page wins over all earlier ones.
-    #[must_use]
     pub(crate) fn next_sequence(&self) -> u64 {
         self.sequences.iter().max().map_or(1, |last| last + 1)
     }

@@ -25,7 +25,6 @@ pub struct Page {
 }
 
 impl Page {
-    #[must_use]
     pub fn rows(&self) -> usize {
         self.points.rows()
     }

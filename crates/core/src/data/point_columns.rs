@@ -31,7 +31,6 @@ impl From<[Option<Arc<str>>; 5]> for Identity {
 
 impl Identity {
     /// Whether both are the same in memory, which is faster to check than equality.
-    #[must_use]
     pub fn is_shared_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -146,7 +145,6 @@ impl PointColumns {
         Ok((points, (self.rows() - start) as u64))
     }
 
-    #[must_use]
     pub fn rows(&self) -> usize {
         self.timestamps.values().len()
     }
@@ -158,12 +156,10 @@ impl PointColumns {
         (self.numbers.each_ref().map(number), count)
     }
 
-    #[must_use]
     pub fn schema(&self) -> SchemaRef {
         schema(&self.extra_columns)
     }
 
-    #[must_use]
     pub fn extra_columns(&self) -> &[String] {
         &self.extra_columns
     }

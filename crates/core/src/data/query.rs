@@ -98,7 +98,6 @@ impl Query {
     }
 
     /// The queries of its chains: one for each site, line and value of a filter that is sent.
-    #[must_use]
     pub fn chains(&self) -> Vec<Self> {
         let chains = self.chains_of(&self.input().selection.levels);
         // Texts of series= that are not ids may be names, which discovery resolves later.
@@ -133,50 +132,42 @@ impl Query {
     }
 
     /// The validated parts, with filters sorted by name.
-    #[must_use]
     pub fn input(&self) -> &QueryInput {
         &self.0.input
     }
 
     /// The title of a progress bar: sites and lines, otherwise `siteline`.
-    #[must_use]
     pub fn title(&self) -> String {
         let ids: Vec<&str> =
             self.0.input.site.iter().chain(&self.0.input.line).map(String::as_str).collect();
         if ids.is_empty() { "siteline".to_owned() } else { ids.join(" ") }
     }
 
-    #[must_use]
     pub fn start(&self) -> Option<Timestamp> {
         self.0.input.start
     }
 
-    #[must_use]
     pub fn end(&self) -> Option<Timestamp> {
         self.0.input.end
     }
 
     /// The range in microseconds since the epoch. A missing bound is the smallest or largest
     /// integer.
-    #[must_use]
     pub fn microseconds(&self) -> Range<i64> {
         let [start, end] = [self.start(), self.end()].map(|at| at.map(Timestamp::as_microsecond));
         start.unwrap_or(i64::MIN)..end.unwrap_or(i64::MAX)
     }
 
-    #[must_use]
     pub fn interval_seconds(&self) -> Option<u32> {
         self.0.input.interval_seconds
     }
 
     /// The percent-encoded URL query of the first page, without `?`.
-    #[must_use]
     pub fn wire(&self) -> &str {
         &self.0.wire
     }
 
     /// The URL query of a first page. `size` is used if the query has no page size.
-    #[must_use]
     pub(crate) fn wire_sized(&self, size: Option<u32>) -> String {
         let mut wire = self.0.wire.clone();
         if let Some(size) = size.filter(|_| self.0.input.page_size.is_none()) {
@@ -187,7 +178,6 @@ impl Query {
 
     /// The URL query of a later page: the same bytes, then the unchanged cursor. Secret, because it
     /// contains the cursor.
-    #[must_use]
     pub(crate) fn wire_with(&self, size: Option<u32>, cursor: &Cursor) -> String {
         let mut wire = self.wire_sized(size);
         push_parameter(&mut wire, "cursor", cursor.secret());

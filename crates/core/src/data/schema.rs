@@ -27,7 +27,6 @@ const ZONE: &str = "UTC";
 /// The schema of every batch: five dictionary columns (Int32 keys, Utf8), the timestamp in
 /// microseconds UTC, three Float64 columns, `sample_count` as Int64, then a Utf8 column with JSON
 /// text for each extra column.
-#[must_use]
 pub fn schema(extra_columns: &[String]) -> SchemaRef {
     let text = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
     let fields = COLUMN_NAMES.iter().enumerate().map(|(index, name)| match index {

@@ -56,13 +56,11 @@ impl NamedSeries {
 }
 
 impl Selection {
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.series.is_empty() && self.levels.iter().all(Vec::is_empty)
     }
 
     /// Whether the requests filter by a level.
-    #[must_use]
     pub fn is_sent(&self) -> bool {
         let is_sent = |level: usize| {
             self.parameters[level].is_some()
@@ -71,7 +69,6 @@ impl Selection {
         (0..LEVELS.len()).any(is_sent)
     }
 
-    #[must_use]
     pub fn keeps(&self, identity: &Identity, named: Option<&NamedSeries>) -> bool {
         let ids = &identity.0;
         let has = |(level, list): (usize, &Vec<String>)| {

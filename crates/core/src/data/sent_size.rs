@@ -12,7 +12,6 @@ pub struct SentSize(Arc<OnceLock<Option<u32>>>);
 
 impl SentSize {
     /// The decided size; `None` if undecided.
-    #[must_use]
     pub fn get(&self) -> Option<Option<u32>> {
         self.0.get().copied()
     }

@@ -22,7 +22,6 @@ pub enum TimestampForm {
 
 impl TimestampForm {
     /// The name in reports and settings.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Detect => "detect",

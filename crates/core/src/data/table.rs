@@ -28,7 +28,6 @@ impl TableBuilder {
         self.columns.shrink_to_fit();
     }
 
-    #[must_use]
     pub fn rows(&self) -> usize {
         self.columns.rows()
     }

@@ -148,13 +148,11 @@ impl Environment<'_> {
         Ok(())
     }
 
-    #[must_use]
     pub fn sandbox_clock(&self) -> Option<String> {
         self.get(SANDBOX_CLOCK)
     }
 
     /// A variable with the address of an agent or a secret for it.
-    #[must_use]
     pub fn agent(&self, name: &str) -> Option<String> {
         self.get(name).map(|text| text.trim().to_owned())
     }
@@ -166,7 +164,6 @@ impl Environment<'_> {
 
     /// The profile file: [`CONFIG`], otherwise `siteline/config.toml` in the platform's folder.
     /// `None` without a home folder.
-    #[must_use]
     pub fn config_file(&self) -> Option<PathBuf> {
         if let Some(path) = self.get(CONFIG) {
             return Some(self.resolved(Path::new(""), path.trim()));
@@ -181,7 +178,6 @@ impl Environment<'_> {
 
     /// The folder of state files, `siteline` in the platform's folder. It need not exist. `None`
     /// without a home folder.
-    #[must_use]
     pub fn state_folder(&self) -> Option<PathBuf> {
         let folder = match self.platform {
             Platform::Unix => self.below_home("XDG_STATE_HOME", ".local/state"),
@@ -192,7 +188,6 @@ impl Environment<'_> {
     }
 
     /// The path of a state file. It need not exist.
-    #[must_use]
     pub fn state_file(&self, name: &str) -> Option<PathBuf> {
         Some(self.state_folder()?.join(name))
     }

@@ -38,7 +38,8 @@ impl PasswordCommand {
         let Some(who) = std::fs::metadata(file).ok().and_then(|metadata| writers(&metadata)) else {
             return Ok(None);
         };
-        let message = format!("{who} the file {}, whose password_command runs.", file.display());
+        let message =
+            format!("{who} the file {}, which contains the password_command.", file.display());
         let hint = "Run chmod go-w on it as its owner.";
         if strict {
             return Err(Error::new(Kind::CredentialError, message).with_hint(hint));

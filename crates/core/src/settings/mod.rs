@@ -80,7 +80,6 @@ impl fmt::Debug for Settings {
 
 impl Settings {
     /// The subject, if the credential signs.
-    #[must_use]
     pub fn subject(&self) -> Option<&str> {
         match &self.credential {
             Some(CredentialSettings::Assertion { subject, .. }) => Some(subject),
@@ -127,8 +126,7 @@ impl Settings {
                 if key.is_some() { None } else { passphrase_of_variables(environment)? };
             Some(FoundCredential::of_variables(environment, &mut profile, key, passphrase)?)
         };
-        let settings =
-            Found { base_url, credential }.settings(given, || looked_at(environment, &profile))?;
+        let settings = required(base_url, credential, given, || looked_at(environment, &profile))?;
         let mut options = profile.into_options();
         for (name, value) in options_of_variables(environment)? {
             if let Some(value) = value {
@@ -150,48 +148,45 @@ impl Settings {
         let credential =
             if given.credential { None } else { Some(FoundCredential::of_profile(&mut profile)?) };
         let looked_at = || format!("Looked at: {}.", profile.described());
-        let settings = Found { base_url, credential }.settings(given, looked_at)?;
+        let settings = required(base_url, credential, given, looked_at)?;
         let sources = sources::list(&written, None, settings.credential.as_ref());
         Ok(Self { options: profile.into_options(), profile: found, sources, ..settings })
     }
 }
 
-struct Found {
+/// Builds the settings from the parts that were found, which are `None` if they are arguments.
+fn required(
     base_url: Option<String>,
-    /// `None` if it is an argument.
     credential: Option<FoundCredential>,
-}
-
-impl Found {
-    fn settings(self, given: Given, looked_at: impl Fn() -> String) -> Result<Settings> {
-        let Self { base_url, credential } = self;
-        let mut missing = Vec::new();
-        if base_url.is_none() && !given.base_url {
-            missing.push("base_url");
-        }
-        let credential = match credential {
-            None => None,
-            Some(FoundCredential { certificate: Some(certificate), .. }) => {
-                Some(CredentialSettings::MutualTls(certificate))
-            }
-            Some(FoundCredential { subject, key, options, .. }) => {
-                missing.extend(subject.is_none().then_some("subject"));
-                missing.extend(key.is_none().then_some("the private key"));
-                subject.zip(key).map(|(subject, key)| CredentialSettings::Assertion {
-                    subject,
-                    key,
-                    options,
-                })
-            }
-        };
-        if !missing.is_empty() {
-            let message = format!("The client cannot be created: {} missing.", listed(&missing));
-            return Err(Error::new(Kind::ConfigError, message).with_hint(looked_at()));
-        }
-        let base_url = base_url.filter(|_| !given.base_url);
-        let (options, sources) = (Vec::new(), Vec::new());
-        Ok(Settings { base_url, credential, options, profile: None, sources })
+    given: Given,
+    looked_at: impl Fn() -> String,
+) -> Result<Settings> {
+    let mut missing = Vec::new();
+    if base_url.is_none() && !given.base_url {
+        missing.push("base_url");
     }
+    let credential = match credential {
+        None => None,
+        Some(FoundCredential { certificate: Some(certificate), .. }) => {
+            Some(CredentialSettings::MutualTls(certificate))
+        }
+        Some(FoundCredential { subject, key, options, .. }) => {
+            missing.extend(subject.is_none().then_some("subject"));
+            missing.extend(key.is_none().then_some("the private key"));
+            subject.zip(key).map(|(subject, key)| CredentialSettings::Assertion {
+                subject,
+                key,
+                options,
+            })
+        }
+    };
+    if !missing.is_empty() {
+        let message = format!("The client cannot be created: {} missing.", listed(&missing));
+        return Err(Error::new(Kind::ConfigError, message).with_hint(looked_at()));
+    }
+    let base_url = base_url.filter(|_| !given.base_url);
+    let (options, sources) = (Vec::new(), Vec::new());
+    Ok(Settings { base_url, credential, options, profile: None, sources })
 }
 
 /// `a is`, `a and b are`, `a, b and c are`.

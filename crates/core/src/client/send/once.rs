@@ -27,7 +27,6 @@ impl Client {
     }
 
     /// The assertion settings of the credential; `None` if the client signs none.
-    #[must_use]
     pub fn assertion(&self) -> Option<AssertionSettings> {
         match &self.identity().authentication {
             Authentication::Assertion(credential) => Some(credential.assertion().clone()),

@@ -1,4 +1,4 @@
-//! A call that a task starts and the waiting caller finishes.
+//! Calls that a task starts and the waiting caller finishes.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ async fn the_result_of_a_finished_task_is_available_at_once() {
 }
 
 #[tokio::test]
-async fn at_the_handover_the_call_waits_for_a_caller() {
+async fn a_call_waits_for_a_caller_at_the_handover() {
     let handover = Handover::default();
     let waiting = handover.clone();
     let call = async move {
@@ -55,7 +55,7 @@ async fn at_the_handover_the_call_waits_for_a_caller() {
 }
 
 #[tokio::test]
-async fn if_a_caller_is_cancelled_the_next_one_continues_the_call() {
+async fn the_next_caller_continues_a_cancelled_call() {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let handover = Handover::default();
     let reached = handover.clone();
@@ -79,7 +79,7 @@ async fn if_a_caller_is_cancelled_the_next_one_continues_the_call() {
 }
 
 #[tokio::test]
-async fn the_task_drives_the_call_up_to_the_handover_and_wakes_the_caller() {
+async fn the_task_drives_the_call_to_the_handover() {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let call = start(async move {
         receiver.await.expect("sent");
@@ -95,7 +95,7 @@ async fn the_task_drives_the_call_up_to_the_handover_and_wakes_the_caller() {
 }
 
 #[tokio::test]
-async fn if_the_task_is_aborted_the_waiting_caller_continues_the_call() {
+async fn the_caller_continues_the_call_of_an_aborted_task() {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let tasks = Arc::new(crate::lock::Mutex::new(Vec::new()));
     let kept = Arc::clone(&tasks);
@@ -122,7 +122,7 @@ async fn a_call_that_panics_has_no_result() {
 }
 
 #[tokio::test]
-async fn dropping_drops_the_call_and_a_forked_child_does_not_see_it() {
+async fn a_dropped_call_ends_and_a_fork_hides_it() {
     let owned = Arc::new(());
     let inside = Arc::clone(&owned);
     let call = start(async move {

@@ -4,7 +4,6 @@ use std::sync::atomic::AtomicBool;
 
 use futures_util::FutureExt as _;
 
-use super::prefetch::{a_while, until};
 use super::reads::next;
 use super::*;
 use crate::client::collect::{CollectOnce, Pace, Step};
@@ -16,7 +15,7 @@ use crate::data::query::QueryInput;
 use crate::data::{AskedRange, AskedTime, Bookmark, DecodeSettings, Query, RangeForm, Shape};
 use crate::http::test_server::{Recorded, token_body};
 
-/// The chains, of two pages each: the service also has the hour at the end of a part.
+/// Number of chains. Each has two pages, because the service includes the hour at the end.
 const PARTS: u64 = 4;
 
 fn scan_with(client: &Client, change: impl FnOnce(&mut QueryInput)) -> Scan {
@@ -46,8 +45,8 @@ fn hours(request: &Recorded) -> (u32, u32) {
     (hour("from"), hour("to"))
 }
 
-/// A service that answers each request with the next hour of its range, with the following hour as its
-/// cursor and `to` inclusive. `answer` may override a reply.
+/// A service that returns one hour of the range per page, with the next hour as cursor and `to`
+/// inclusive. `answer` may override a reply.
 async fn service(answer: impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static) -> TestServer {
     TestServer::start(move |request| {
         if request.is_token_request() {
@@ -60,7 +59,7 @@ async fn service(answer: impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'stat
         let cursor = request.raw.split_once("cursor=").map(|(_, rest)| rest[..2].to_owned());
         let hour: u32 = cursor.map_or(from, |cursor| cursor.parse().expect("an hour"));
         let next = if hour < to { format!("\"{:02}\"", hour + 1) } else { "null".to_owned() };
-        // A large page, whose next one may be prefetched.
+        // The next page of a large page may be prefetched.
         let filler = " ".repeat(if request.raw.contains("pageSize=") { 40_000 } else { 0 });
         Act::json(
             200,
@@ -91,7 +90,7 @@ fn points(table: &Table) -> usize {
     table.merged.points.rows()
 }
 
-/// The scan in so many parts, with these settings.
+/// The scan in this number of parts, with these settings.
 pub(super) fn in_parts(client: &Client, settings: ReadSettings, parts: u64) -> Scan {
     let input = ScanInput::from(&scan(client));
     let input = ScanInput { settings, split: Some(Cut::Parts(parts)), ..input };
@@ -110,15 +109,11 @@ fn limited(pages: u64) -> ReadSettings {
     ReadSettings { max_pages: Some(pages), ..ReadSettings::default() }
 }
 
-fn sent(bench: &Bench) -> usize {
-    bench.server.other_requests().len()
-}
-
 fn is_later(request: &Recorded) -> bool {
     request.raw.contains("cursor=")
 }
 
-/// The table as another process gets it, and its bookmark.
+/// The bookmark, and the table as another process receives it.
 fn carried(failure: ReadFailure) -> (Bookmark, Arc<Table>) {
     let (bookmark, table) =
         (failure.bookmark.expect("a bookmark"), failure.partial.expect("pages"));
@@ -139,7 +134,7 @@ fn assert_same(one: &Table, other: &Table) {
 async fn chains_are_merged_to_the_table_of_one() {
     let bench = bench(|_| None).await;
     let table = CollectOnce::new(wide(&bench.client)).table().await.expect("read");
-    assert_eq!(sent(&bench), 8);
+    assert_eq!(bench.sent(), 8);
     let single = CollectOnce::new(scan(&bench.client)).table().await.expect("read");
     assert_same(&table, &single);
     assert_eq!(table.provenance.query, single.provenance.query);
@@ -147,7 +142,7 @@ async fn chains_are_merged_to_the_table_of_one() {
     assert_eq!((report.pages, report.points_read, report.repeated), (8, 8, PARTS - 1));
     assert_eq!((table.provenance.pages, table.provenance.resumed_after_pages), (8, 0));
     assert_eq!(bench.server.token_requests().len(), 1, "one token");
-    // The range of the whole counts, not that of a part.
+    // The range of the whole scan counts, not the range of a part.
     assert_eq!(report.quality.outside_range, single.merged.report.quality.outside_range);
 }
 
@@ -175,7 +170,7 @@ async fn each_site_line_and_part_is_a_chain() {
 }
 
 #[tokio::test]
-async fn at_most_the_given_number_of_chains_is_read() {
+async fn concurrency_limits_the_chains_read_at_a_time() {
     let one = ReadSettings { concurrency: Some(1), ..ReadSettings::default() };
     let bench = bench(|_| None).await;
     CollectOnce::new(wide_with(&bench.client, one)).table().await.expect("read");
@@ -186,28 +181,24 @@ async fn at_most_the_given_number_of_chains_is_read() {
     let three = ReadSettings { concurrency: Some(3), ..ReadSettings::default() };
     let collect = CollectOnce::new(wide_with(&bench.client, three));
     let reading = tokio::spawn(async move { collect.table().await.map(drop) });
-    while sent(&bench) < 3 {
-        tokio::task::yield_now().await;
-    }
-    for _ in 0..1_000 {
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(sent(&bench), 3);
+    until(|| bench.sent() >= 3).await;
+    a_while().await;
+    assert_eq!(bench.sent(), 3);
     reading.abort();
 }
 
 #[tokio::test]
-async fn the_first_pages_are_of_the_first_chain() {
+async fn the_first_pages_belong_to_the_first_chain() {
     let bench = bench(|_| None).await;
     let collect = CollectOnce::new(wide(&bench.client));
     let deadline = collect.scan().deadline();
     let step = collect.paced_step(deadline, Pace::First).await.expect("a page");
     assert!(matches!(step, Step::Page(progress) if progress.pages == 1 && !progress.done));
-    assert_eq!(sent(&bench), 1);
+    assert_eq!(bench.sent(), 1);
     let partial = collect.partial().expect("merged").table.expect("a page");
     assert_eq!(points(&partial), 1);
     collect.table().await.expect("the rest");
-    assert_eq!(sent(&bench), 8, "the page is kept");
+    assert_eq!(bench.sent(), 8, "the page is kept");
 }
 
 #[tokio::test]
@@ -226,9 +217,9 @@ async fn after_an_error_each_chain_continues() {
     assert_eq!(failure.bookmark.as_ref().map(Bookmark::pages), Some(2));
     assert_eq!(failure.partial.as_deref().map(points), Some(2));
     broken.store(false, Ordering::SeqCst);
-    let before = sent(&bench);
+    let before = bench.sent();
     let table = collect.table().await.expect("the rest");
-    assert_eq!(sent(&bench) - before, 6, "no page is read again");
+    assert_eq!(bench.sent() - before, 6, "no page is read again");
     assert_eq!((points(&table), table.provenance.pages), (5, 8));
 }
 
@@ -240,13 +231,13 @@ async fn a_pause_holds_for_all_chains() {
     let error = Error::new(Kind::RateLimited, "later").with(|context| context.retry_after = pause);
     scans[0].together().pause.close(bench.client.time().clock(), &error);
     let failure = CollectOnce::new(scans[1].clone()).table().await.expect_err("a pause");
-    assert_eq!((failure.error.kind(), sent(&bench)), (Kind::RateLimited, 0));
+    assert_eq!((failure.error.kind(), bench.sent()), (Kind::RateLimited, 0));
 }
 
 #[tokio::test]
 async fn another_process_continues_all_chains() {
     let broken = Arc::new(AtomicBool::new(true));
-    // Part 0 is whole, part 1 stands after a page, the others were not begun.
+    // Part 0 is complete, part 1 has read one page, the others have not begun.
     let answer = while_set(&broken, |request| {
         let fails = hours(request).0 == 1 && is_later(request);
         fails.then(|| Act::json(403, r#"{"error":"bad"}"#))
@@ -258,12 +249,12 @@ async fn another_process_continues_all_chains() {
     assert_eq!((bookmark.pages(), points(&onto)), (3, 2));
     broken.store(false, Ordering::SeqCst);
 
-    let before = sent(&bench);
+    let before = bench.sent();
     let rest = wide(&bench.client).resume(bookmark.clone(), Some(onto.clone())).expect("its own");
     let rest = CollectOnce::new(rest);
     assert_eq!(rest.chains().len(), 3);
     let table = rest.table().await.expect("the rest");
-    assert_eq!(sent(&bench) - before, 5, "no page is read again");
+    assert_eq!(bench.sent() - before, 5, "no page is read again");
     assert_eq!((table.provenance.pages, table.provenance.resumed_after_pages), (8, 0));
     let single = CollectOnce::new(scan(&bench.client)).table().await.expect("read");
     assert_same(&table, &single);
@@ -310,7 +301,7 @@ async fn a_failed_resumption_has_the_pages_of_both() {
 }
 
 #[tokio::test]
-async fn p6_a_chain_without_its_cursor_begins_again_alone() {
+async fn p6_only_the_chain_with_a_rejected_cursor_restarts() {
     let broken = Arc::new(AtomicBool::new(true));
     let answer = while_set(&broken, |request| {
         let fails = hours(request).0 == 1 && is_later(request);
@@ -325,9 +316,9 @@ async fn p6_a_chain_without_its_cursor_begins_again_alone() {
     let partial = collect.partial().expect("merged");
     assert_eq!(partial.bookmark.map(|bookmark| bookmark.pages()), Some(2));
     broken.store(false, Ordering::SeqCst);
-    let before = sent(&bench);
+    let before = bench.sent();
     collect.table().await.expect("the rest");
-    assert_eq!(sent(&bench) - before, 6);
+    assert_eq!(bench.sent() - before, 6);
 }
 
 #[tokio::test]
@@ -340,9 +331,7 @@ async fn a_cancelled_read_keeps_the_pages_of_each_chain() {
         let collect = Arc::clone(&collect);
         tokio::spawn(async move { collect.table().await.map(drop) })
     };
-    while sent(&bench) < 8 {
-        tokio::task::yield_now().await;
-    }
+    until(|| bench.sent() >= 8).await;
     assert_eq!(
         collect.partial().expect("merged").table.as_deref().map(points),
         Some(4),
@@ -354,14 +343,14 @@ async fn a_cancelled_read_keeps_the_pages_of_each_chain() {
     let partial = collect.partial().expect("merged");
     assert_eq!(partial.bookmark.map(|bookmark| bookmark.pages()), Some(4));
     collect.table().await.expect("the rest");
-    assert_eq!(sent(&bench), 12);
+    assert_eq!(bench.sent(), 12);
 }
 
 #[tokio::test]
 async fn max_pages_limits_the_pages_of_all_chains() {
     let bench = bench(|_| None).await;
     let input = ScanInput::from(&wide_with(&bench.client, limited(3)));
-    // Large pages, whose next ones would be prefetched.
+    // The next pages of large pages would be prefetched.
     let query = QueryInput { page_size: Some(1), ..input.query.clone() };
     let collect =
         CollectOnce::new(ScanInput { query, ..input }.scan(&bench.client).expect("a scan"));
@@ -372,12 +361,12 @@ async fn max_pages_limits_the_pages_of_all_chains() {
             failure.error.context().message,
             "max_pages=3 was reached before the end of the read."
         );
-        assert_eq!(sent(&bench), requests);
+        assert_eq!(bench.sent(), requests);
         let partial = failure.partial.expect("pages");
         assert_eq!((partial.provenance.pages, partial.merged.report.points_read), (read, read));
     }
     assert_eq!(collect.table().await.expect("two pages").provenance.pages, 8);
-    assert_eq!(sent(&bench), 8);
+    assert_eq!(bench.sent(), 8);
     let exact = CollectOnce::new(wide_with(&bench.client, limited(8)));
     exact.table().await.expect("as many as allowed");
 }
@@ -389,7 +378,7 @@ async fn p2_one_chain_continues_after_its_limit() {
     let collect = CollectOnce::new(input.scan(&bench.client).expect("a scan"));
     for requests in [2, 4] {
         let failure = collect.table().await.expect_err("five pages");
-        assert_eq!((failure.error.kind(), sent(&bench)), (Kind::PageLimitReached, requests));
+        assert_eq!((failure.error.kind(), bench.sent()), (Kind::PageLimitReached, requests));
     }
     assert_eq!(collect.table().await.expect("one page").provenance.pages, 5);
 }
@@ -400,13 +389,13 @@ async fn b5_chains_never_exceed_the_allowance() {
     let bench = Bench::of(service(|_| None).await, set);
     let failure = CollectOnce::new(wide(&bench.client)).table().await.expect_err("eight pages");
     assert_eq!(failure.error.kind(), Kind::AllowanceExhausted);
-    assert_eq!((sent(&bench), bench.client.allowance().expect("memory").used), (5, 5));
+    assert_eq!((bench.sent(), bench.used()), (5, 5));
     let partial = failure.partial.expect("pages");
     assert_eq!(partial.provenance.pages, 5, "all counted pages are kept");
 }
 
 #[tokio::test]
-async fn progress_is_of_all_chains() {
+async fn progress_counts_all_chains() {
     let bench = bench(|_| None).await;
     let collect = CollectOnce::new(wide(&bench.client));
     let deadline = collect.scan().deadline();
@@ -469,9 +458,7 @@ async fn r14_a_closed_client_ends_all_chains() {
     let bench = bench(|_| Some(Act::hang())).await;
     let collect = CollectOnce::new(wide(&bench.client));
     let reading = tokio::spawn(async move { collect.table().await.map(drop) });
-    while bench.server.other_requests().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    until(|| bench.sent() > 0).await;
     bench.client.close();
     let failure = reading.await.expect("no panic").expect_err("closed");
     assert_eq!(failure.error.kind(), Kind::ClosedError);
@@ -534,7 +521,7 @@ async fn r5_a_step_that_outlives_its_caller_leaves_no_prefetch() {
     let bench = Bench::of(service(|request| is_later(request).then(Act::hang)).await, set);
     let settings = ReadSettings { concurrency: Some(1), ..ReadSettings::default() };
     let input = ScanInput::from(&wide_with(&bench.client, settings));
-    // A large page, whose next one is prefetched.
+    // The next page of a large page is prefetched.
     let query = QueryInput { page_size: Some(1), ..input.query.clone() };
     let collect =
         CollectOnce::new(ScanInput { query, ..input }.scan(&bench.client).expect("a scan"));
@@ -542,11 +529,11 @@ async fn r5_a_step_that_outlives_its_caller_leaves_no_prefetch() {
     assert!(collect.step(Deadline::NEVER).now_or_never().is_none(), "started");
     until(|| chain.partial().is_ok_and(|partial| partial.table.is_some())).await;
     a_while().await;
-    assert!(sent(&bench) == 2 && !chain.has_prefetched());
+    assert!(bench.sent() == 2 && !chain.has_prefetched());
 }
 
 #[tokio::test]
-async fn parts_have_the_settings_of_their_scan_and_a_resumed_scan_cannot_be_split() {
+async fn parts_have_the_settings_of_their_scan() {
     let bench = bench(|_| None).await;
     let pages = scan(&bench.client).pages().expect("a chain");
     let first = next(&pages).await.expect("read").expect("a page");
@@ -576,11 +563,11 @@ async fn parts_have_the_settings_of_their_scan_and_a_resumed_scan_cannot_be_spli
     assert!(refused(scan_with(&bench.client, |input| input.end = None)).contains("end="));
     let no_interval = scan_with(&bench.client, |input| input.interval_seconds = None);
     assert!(refused(no_interval).contains("interval="));
-    assert_eq!(bench.server.other_requests().len(), 1, "a split sends no request");
+    assert_eq!(bench.sent(), 1, "a split sends no request");
 }
 
 #[tokio::test]
-async fn b13_a_client_estimates_the_pages_of_a_query_that_it_has_read() {
+async fn b13_a_client_estimates_pages_of_known_queries() {
     let bench = bench(|_| None).await;
     let scan = scan(&bench.client);
     assert_eq!(bench.client.densities().pages(scan.query()), None);

@@ -1,5 +1,5 @@
-//! Checks that reading a reply takes linear work: a reply of eight times the length takes about eight times
-//! the processor time. Other processes do not change the processor time of a thread.
+//! Checks that the work to read a reply is linear in its length. Other processes do not change the
+//! processor time of a thread.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use crate::http::Problem;
 
 /// Maximum ratio of the two times. It is about 8 for linear work and 64 for quadratic work.
 const MOST: u32 = 30;
-/// Shorter times say nothing about the growth.
+/// Shorter times do not show the growth.
 const NOISE: Duration = Duration::from_millis(300);
 
 const TOKEN: &str = "q7Zk-Xv93_bTw2Lm8RdY5cHsA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8S9t0";
 
-/// Returns bodies of about `length` bytes that slow down a careless reader.
+/// Bodies of about `length` bytes that slow down a careless reader.
 fn bodies(length: usize) -> Vec<(&'static str, String)> {
     let repeated = |one: &str| one.repeat(length / one.len());
     let members = |value: &str| {
@@ -46,7 +46,7 @@ fn bodies(length: usize) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Returns the processor time of this thread for a read.
+/// The processor time of this thread for a read.
 fn time(read: impl Fn()) -> Duration {
     let now = || Duration::from(ClockId::CLOCK_THREAD_CPUTIME_ID.now().expect("a time"));
     let began = now();
@@ -54,7 +54,7 @@ fn time(read: impl Fn()) -> Duration {
     now().saturating_sub(began)
 }
 
-/// The name of a reader, the length of its short replies in bytes, and the reader itself.
+/// A reader with its name and the length of its short replies in bytes.
 type Reader = (&'static str, usize, fn(&str));
 
 const READERS: [Reader; 6] = [

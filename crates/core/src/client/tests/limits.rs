@@ -16,11 +16,11 @@ async fn b1_a_call_waits_for_a_short_retry_after() {
     bench.get().await.expect("a page");
     let waited = bench.clock().monotonic();
     assert!(waited >= Duration::from_secs(2) && waited <= Duration::from_secs(3), "{waited:?}");
-    assert_eq!(bench.client.allowance().expect("memory").used, 2);
+    assert_eq!(bench.used(), 2);
 }
 
 #[tokio::test]
-async fn b2_a_retry_after_of_hours_means_an_exhausted_allowance_and_is_raised_at_once() {
+async fn b2_hours_of_retry_after_exhaust_the_allowance() {
     let bench =
         Bench::with(vec![], vec![throttled("53578")], |s| s.daily_allowance = Some(500)).await;
     let error = bench.error().await;
@@ -38,24 +38,24 @@ async fn b11_no_request_is_sent_until_the_end_of_the_pause() {
     bench.error().await;
     bench.clock().advance(Duration::from_secs(53_577));
     assert_eq!(bench.error().await.kind(), Kind::AllowanceExhausted);
-    assert_eq!(bench.server.other_requests().len(), 1);
+    assert_eq!(bench.sent(), 1);
     bench.clock().advance(Duration::from_secs(1));
     bench.get().await.expect("a page");
     assert_eq!(bench.client.allowance().expect("memory").left, Some(499));
 }
 
 #[tokio::test]
-async fn b2_a_retry_after_of_minutes_is_a_rate_limit_and_raised_at_once() {
+async fn b2_minutes_of_retry_after_are_a_rate_limit() {
     let bench = Bench::new(vec![throttled("61")]).await;
     let error = bench.error().await;
     assert_eq!(error.kind(), Kind::RateLimited);
     assert_eq!(error.context().retry_at, Some("2026-11-01T12:01:01Z".parse().expect("a time")));
-    assert_eq!(bench.server.other_requests().len(), 1);
+    assert_eq!(bench.sent(), 1);
     bench.get().await.expect("the next call does not wait");
 }
 
 #[tokio::test]
-async fn b3_an_invalid_retry_after_is_ignored_and_a_too_long_one_raised() {
+async fn b3_an_invalid_retry_after_is_ignored() {
     for value in ["-5", "1.5", "NaN", "1e30", "Sun, 01 Nov 2026 11:00:00 GMT"] {
         let bench = Bench::new(vec![throttled(value)]).await;
         bench.get().await.expect(value);
@@ -77,11 +77,11 @@ async fn b4_without_a_retry_after_the_waits_grow() {
     let bench = Bench::new(vec![Act::with_headers(429, &[], ""); 3]).await;
     bench.get().await.expect("a page at the fourth try");
     assert!(bench.clock().monotonic() <= Duration::from_secs(2 + 4 + 8));
-    assert_eq!(bench.client.allowance().expect("memory").used, 4);
+    assert_eq!(bench.used(), 4);
 }
 
 #[tokio::test]
-async fn b1_requested_waits_and_the_time_of_the_token_do_not_count_in_the_limit_of_a_page() {
+async fn b1_requested_waits_and_token_time_have_no_limit() {
     let down = Act::with_headers(503, &[], "");
     let bench = Bench::new(vec![throttled("50"), throttled("50"), down.clone()]).await;
     bench.get().await.expect("a page after 100 s that the service requested");
@@ -100,14 +100,14 @@ async fn b1_requested_waits_and_the_time_of_the_token_do_not_count_in_the_limit_
     .await;
     let bench = Bench::of(server, |settings| settings.clock = clock);
     bench.get().await.expect("a page at the second try");
-    assert_eq!(bench.server.other_requests().len(), 2);
+    assert_eq!(bench.sent(), 2);
 }
 
 #[tokio::test]
-async fn b1_the_time_to_read_a_reply_does_not_count_in_the_limit_of_a_page() {
+async fn b1_reading_a_reply_has_no_time_limit() {
     let bench = Bench::new(vec![]).await;
     let (clock, first) = (bench.clock().clone(), AtomicBool::new(true));
-    // Whoever reads may wait for a slow caller.
+    // `read` may wait for a slow caller.
     let read = |_: &Reply| {
         if !first.swap(false, Ordering::Relaxed) {
             return ready(Ok(()));
@@ -118,11 +118,11 @@ async fn b1_the_time_to_read_a_reply_does_not_count_in_the_limit_of_a_page() {
     let spending = Spending::default();
     let got = bench.client.get(DATA_PATH, QUERY, Deadline::NEVER, &spending, read).await;
     got.expect("a page at the second try");
-    assert_eq!(bench.server.other_requests().len(), 2);
+    assert_eq!(bench.sent(), 2);
 }
 
 #[tokio::test]
-async fn b5_with_nothing_left_neither_data_nor_a_token_is_requested() {
+async fn b5_with_nothing_left_no_request_is_sent() {
     let bench = Bench::with(vec![], vec![], |s| s.daily_allowance = Some(0)).await;
     let error = bench.error().await;
     assert_eq!(error.kind(), Kind::AllowanceExhausted);
@@ -131,14 +131,14 @@ async fn b5_with_nothing_left_neither_data_nor_a_token_is_requested() {
 }
 
 #[tokio::test]
-async fn b5_the_allowance_limits_retries_too_and_discovery_does_not_count() {
+async fn b5_the_allowance_limits_retries_but_not_discovery() {
     let down = Act::with_headers(503, &[], "");
     let data = vec![Act::json(200, "{}"), down.clone(), down.clone(), down];
     let bench = Bench::with(vec![], data, |s| s.daily_allowance = Some(2)).await;
     bench.client.discover(None).await.expect("discovery");
     let error = bench.error().await;
     assert_eq!(error.kind(), Kind::AllowanceExhausted);
-    assert_eq!(bench.server.other_requests().len(), 1 + 2);
+    assert_eq!(bench.sent(), 1 + 2);
     assert_eq!(error.context().attempts.len(), 2);
     bench.client.discover(None).await.expect("discovery still works");
 }
@@ -149,13 +149,9 @@ fn long_cursor() -> String {
 }
 
 #[tokio::test]
-async fn p3_p4_a_cursor_of_64_kb_arrives_and_one_of_100_kb_is_refused_before_it_leaves() {
+async fn p3_p4_a_too_long_cursor_is_not_sent() {
     let bench = Bench::new(vec![]).await;
-    let read = |reply: &Reply| ready(reply::json_object(reply));
-    let get = async |cursor: &str| {
-        let query = format!("{QUERY}&cursor={cursor}");
-        bench.client.get(DATA_PATH, &query, Deadline::NEVER, &Spending::default(), read).await
-    };
+    let get = async |cursor: &str| bench.query(&format!("{QUERY}&cursor={cursor}")).await;
     let cursor = long_cursor();
     get(&cursor).await.expect("a page");
     let line = format!("GET {DATA_PATH}?{QUERY}&cursor={cursor} HTTP/1.1\r\n");
@@ -163,30 +159,28 @@ async fn p3_p4_a_cursor_of_64_kb_arrives_and_one_of_100_kb_is_refused_before_it_
     let error = get(&"c".repeat(100_000)).await.expect_err("too long for a URL");
     assert_eq!((error.kind(), error.context().unsent), (Kind::RequestRejected, true));
     assert!(error.to_string().contains("URL"), "{error}");
-    assert_eq!((bench.server.other_requests().len(), bench.client.data_requests()), (1, 1));
-    assert_eq!(bench.client.allowance().expect("memory").used, 1);
+    assert_eq!((bench.sent(), bench.client.data_requests()), (1, 1));
+    assert_eq!(bench.used(), 1);
 }
 
 #[tokio::test]
-async fn p4_the_longest_url_is_sent_and_one_that_is_a_byte_longer_is_not() {
+async fn p4_the_longest_url_is_sent() {
     let bench = Bench::new(vec![]).await;
     let start = format!("{QUERY}&cursor=");
     let length = bench.client.base_url().join(DATA_PATH, Some(&start)).as_str().len();
-    let read = |reply: &Reply| ready(reply::json_object(reply));
     for (longer, is_sent) in [(0, true), (1, false)] {
         let query = format!("{start}{}", "c".repeat(65_534 - length + longer));
-        let spending = Spending::default();
-        let got = bench.client.get(DATA_PATH, &query, Deadline::NEVER, &spending, read).await;
+        let got = bench.query(&query).await;
         assert_eq!(
             got.err().map(|error| error.kind()),
             (!is_sent).then_some(Kind::RequestRejected)
         );
     }
-    assert_eq!(bench.server.other_requests().len(), 1);
+    assert_eq!(bench.sent(), 1);
 }
 
 #[tokio::test]
-async fn b6_the_count_equals_that_of_the_service_after_any_fault() {
+async fn b6_the_count_equals_the_service_after_any_fault() {
     let faults = [
         Act::close(),
         Act::reset(),
@@ -203,7 +197,6 @@ async fn b6_the_count_equals_that_of_the_service_after_any_fault() {
         )
         .collect();
     let bench = Bench::new(data).await;
-    let read = |reply: &Reply| ready(reply::json_object(reply));
     for page in 0..100 {
         let cursor = match page % 50 {
             20 => "c".repeat(100_000),
@@ -211,19 +204,18 @@ async fn b6_the_count_equals_that_of_the_service_after_any_fault() {
             _ => format!("c{page}"),
         };
         let query = format!("{QUERY}&cursor={cursor}");
-        let spending = Spending::default();
-        let got = bench.client.get(DATA_PATH, &query, Deadline::NEVER, &spending, read).await;
+        let got = bench.query(&query).await;
         assert_eq!(got.is_ok(), cursor.len() < 100_000, "page {page}");
         bench.clock().advance(Duration::from_secs(60));
     }
-    let served = bench.server.other_requests().len() as u64;
+    let served = bench.sent() as u64;
     assert!(served > 98, "{served}");
-    assert_eq!(bench.client.allowance().expect("memory").used, served);
+    assert_eq!(bench.used(), served);
     assert_eq!(bench.client.data_requests(), served);
 }
 
 #[tokio::test]
-async fn b12_in_an_outage_of_ten_minutes_32_callers_cost_few_retries() {
+async fn b12_callers_send_few_retries_in_an_outage() {
     let down = TestServer::start(|request| {
         if request.is_token_request() {
             Act::json(200, &token_body("good-token"))
@@ -247,18 +239,18 @@ async fn b12_in_an_outage_of_ten_minutes_32_callers_cost_few_retries() {
         }
         rounds += 1;
         if rounds == 1 {
-            let sent = bench.server.other_requests().len();
+            let sent = bench.sent();
             assert!(sent < 32 + 20, "{sent} requests by 32 callers");
         }
         bench.clock().advance(Duration::from_secs(60));
     }
-    let retries = bench.server.other_requests().len() - 32 * rounds;
+    let retries = bench.sent() - 32 * rounds;
     assert!(rounds >= 9 && retries <= 10 + 11, "{retries} retries in {rounds} minutes");
-    assert_eq!(bench.client.allowance().expect("memory").used, bench.client.data_requests());
+    assert_eq!(bench.used(), bench.client.data_requests());
 }
 
 #[tokio::test]
-async fn h1_a_request_that_cannot_be_sent_is_tried_four_times_and_not_counted() {
+async fn h1_an_unsent_request_is_retried_and_not_counted() {
     let last = |body: &str| Act::ReplyAndClose(http(200, &[], body.as_bytes()));
     let tokens = vec![last(&token_body("good-token"))];
     let mut bench = Bench::with(tokens, vec![last("{}")], |_| {}).await;
@@ -289,7 +281,7 @@ async fn b8_the_day_is_the_services_day() {
     assert_eq!(
         (state.used, state.resets_at),
         (1, midnight("2026-11-02T00:00:00Z")),
-        "one reply shows nothing that another does not confirm"
+        "a single reply is not trusted"
     );
     bench.get().await.expect("a page");
     let state = bench.client.allowance().expect("memory");
@@ -297,7 +289,7 @@ async fn b8_the_day_is_the_services_day() {
 }
 
 #[tokio::test]
-async fn a_deadline_limits_waits_requests_and_the_token_in_total() {
+async fn a_deadline_limits_waits_requests_and_token() {
     let bench = Bench::new(vec![throttled("30")]).await;
     let limit = Some(Duration::from_secs(10));
     let error = bench.client.get_object(limit).await.expect_err("too long a wait");
@@ -313,7 +305,7 @@ async fn a_deadline_limits_waits_requests_and_the_token_in_total() {
 }
 
 #[tokio::test]
-async fn h4_all_attempts_of_a_page_in_total_have_a_limit() {
+async fn h4_all_attempts_of_a_page_share_a_limit() {
     // A busy machine may need longer than a short limit to send the request.
     for milliseconds in [50, 500, 5_000, 50_000] {
         let bench = Bench::with(vec![], vec![Act::hang()], |settings| {
@@ -324,7 +316,7 @@ async fn h4_all_attempts_of_a_page_in_total_have_a_limit() {
         let error = bench.error().await;
         assert_eq!(error.kind(), Kind::TransportTimeout);
         assert_eq!(error.context().phase, Some(crate::error::Phase::Page));
-        if bench.server.other_requests().len() == 1 {
+        if bench.sent() == 1 {
             return;
         }
     }
@@ -332,7 +324,7 @@ async fn h4_all_attempts_of_a_page_in_total_have_a_limit() {
 }
 
 #[tokio::test]
-async fn no_more_requests_are_under_way_at_once_than_connections_are_allowed() {
+async fn connections_limit_concurrent_requests() {
     let script = vec![Act::hang(), Act::hang()];
     let bench =
         Bench::with(vec![], script, |settings| settings.transport.max_connections = 2).await;
@@ -354,8 +346,8 @@ async fn no_more_requests_are_under_way_at_once_than_connections_are_allowed() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(bench.server.other_requests().len(), 2);
-    // A cancelled request leaves its slot to the one that waits longest.
+    assert_eq!(bench.sent(), 2);
+    // A cancelled request leaves its connection to the longest waiting one.
     for task in &tasks[..2] {
         task.abort();
     }
@@ -366,5 +358,5 @@ async fn no_more_requests_are_under_way_at_once_than_connections_are_allowed() {
     assert_eq!(requests.len(), 10);
     let connections: std::collections::BTreeSet<usize> =
         requests.iter().map(|request| request.connection).collect();
-    assert!(connections.len() <= 4, "two that hang, two that take turns: {connections:?}");
+    assert!(connections.len() <= 4, "two hang, two are reused: {connections:?}");
 }

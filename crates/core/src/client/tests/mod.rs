@@ -1,6 +1,6 @@
 //! The client against a scripted server, over real sockets, with a frozen clock.
 
-#![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
+#![expect(clippy::disallowed_methods, reason = "each test has its own runtime")]
 
 mod background_call;
 mod chains;
@@ -34,7 +34,7 @@ use crate::http::{Deadline, Reply};
 const QUERY: &str = "siteId=S1&from=2026-11-01T00%3A00%3A00Z";
 
 impl Client {
-    /// Requests a JSON object, which is read within the attempt like a page.
+    /// Requests a JSON object, and reads it within the attempt like a page.
     async fn get_object(&self, deadline: Option<Duration>) -> Result<Bytes> {
         let read = |reply: &Reply| ready(reply::json_object(reply));
         let deadline = Deadline::after(self.time().clock(), deadline);
@@ -48,7 +48,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// A client of a server that answers data requests with these replies and then with empty pages.
+    /// A server that answers data requests with these replies, then with empty pages.
     async fn new(data: Vec<Act>) -> Self {
         Self::with(vec![], data, |_| {}).await
     }
@@ -80,26 +80,54 @@ impl Bench {
         error
     }
 
+    async fn query(&self, query: &str) -> Result<Bytes> {
+        let read = |reply: &Reply| ready(reply::json_object(reply));
+        self.client.get(DATA_PATH, query, Deadline::NEVER, &Spending::default(), read).await
+    }
+
+    /// The number of requests other than token requests that the server received.
+    fn sent(&self) -> usize {
+        self.server.other_requests().len()
+    }
+
+    /// The requests counted in the allowance.
+    fn used(&self) -> u64 {
+        self.client.allowance().expect("memory").used
+    }
+
     fn clock(&self) -> &crate::clock::Clock {
         self.client.time().clock()
     }
 
-    /// Makes the token so old that a refusal is final.
+    /// Ages the token so that a refusal is final.
     async fn with_settled_token(self) -> Self {
         self.client.discover(None).await.ok();
         self.clock().advance(Duration::from_secs(6));
         self
     }
 
-    /// The number of token requests and of others after that discovery.
+    /// The numbers of token requests and of others after that discovery.
     fn counts(&self) -> (usize, usize) {
         (self.server.token_requests().len() - 1, self.server.other_requests().len() - 1)
     }
 
-    /// The first reply is for the discovery that gets the token.
+    /// Adds a reply for the discovery that requests the token.
     async fn settled(mut data: Vec<Act>) -> Self {
         data.insert(0, Act::json(200, "{}"));
         Self::new(data).await.with_settled_token().await
+    }
+}
+
+async fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Waits longer than it takes to send a request.
+async fn a_while() {
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
     }
 }
 
@@ -108,7 +136,7 @@ fn refused() -> Act {
 }
 
 #[tokio::test]
-async fn d9_the_assertion_is_sent_only_to_the_token_endpoint_and_the_token_only_to_others() {
+async fn d9_assertion_and_token_have_separate_endpoints() {
     let bench = Bench::new(vec![Act::json(200, "{}"), refused(), Act::close()]).await;
     bench.client.discover(None).await.expect("discovery");
     bench.get().await.expect("a page");
@@ -136,7 +164,7 @@ async fn p7_a_retry_has_the_same_bytes() {
 }
 
 #[tokio::test]
-async fn t30_a_new_key_is_used_from_the_next_exchange_on() {
+async fn t30_a_new_key_is_used_by_the_next_exchange() {
     let bench = Bench::new(vec![]).await;
     bench.get().await.expect("a page");
     let old = bench.server.token_requests()[0].assertion_part(0)["kid"].clone();
@@ -159,7 +187,7 @@ async fn t30_a_new_key_is_used_from_the_next_exchange_on() {
 }
 
 #[tokio::test]
-async fn a_client_can_be_used_from_tasks_and_created_again_from_its_settings() {
+async fn a_client_can_be_recreated_from_its_settings() {
     let bench = Bench::with(vec![], vec![], |s| s.daily_allowance = Some(10)).await;
     let client = bench.client.clone();
     tokio::spawn(async move { client.get_object(None).await })
@@ -174,20 +202,18 @@ async fn a_client_can_be_used_from_tasks_and_created_again_from_its_settings() {
 }
 
 #[tokio::test]
-async fn r14_new_and_waiting_calls_of_a_closed_client_get_closed_error() {
+async fn r14_calls_of_a_closed_client_get_closed_error() {
     let bench = Bench::new(vec![Act::hang()]).await;
     let client = bench.client.clone();
     let waiting = tokio::spawn(async move { client.get_object(None).await });
-    while bench.server.other_requests().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    until(|| bench.sent() > 0).await;
     bench.client.close();
     bench.client.close();
     let error = waiting.await.expect("no panic").expect_err("closed");
     assert_eq!(error.kind(), Kind::ClosedError);
     assert_eq!(bench.error().await.kind(), Kind::ClosedError);
     assert_eq!(bench.client.discover(None).await.expect_err("closed").kind(), Kind::ClosedError);
-    assert_eq!(bench.server.other_requests().len(), 1);
+    assert_eq!(bench.sent(), 1);
     assert!(bench.client.is_closed());
 }
 

@@ -1,11 +1,11 @@
-//! What an observer is told of the requests.
+//! Observers of requests.
 
 use super::*;
 use crate::http::{Observer, Recipient, RequestKind, RequestNote};
 use crate::lock::Mutex;
 use reqwest::header::{HeaderMap, HeaderValue};
 
-/// Keeps the notes; where it does not listen, there are none.
+/// Collects the notes if it listens.
 struct Listener {
     notes: Arc<Mutex<Vec<RequestNote>>>,
     listens: bool,
@@ -37,7 +37,7 @@ fn briefly(notes: &Notes) -> Vec<(RequestKind, Option<u16>, Option<Kind>, u32)> 
 }
 
 #[tokio::test]
-async fn each_attempt_is_noted_once_with_what_came_before_it() {
+async fn each_attempt_is_noted_once_with_its_reason() {
     let (bench, notes) = observed(vec![Act::json(503, "{}"), refused(), Act::close()], true).await;
     bench.get().await.expect("a page");
     let unavailable = Some(Kind::ServiceUnavailable);
@@ -58,11 +58,11 @@ async fn each_attempt_is_noted_once_with_what_came_before_it() {
     assert!(notes[2].waited > Duration::ZERO);
     let pages = notes.iter().filter(|note| note.kind == RequestKind::Data);
     assert!(pages.clone().all(|note| note.url.ends_with(DATA_PATH) && note.is_sent));
-    assert_eq!(bench.server.token_requests().len() + bench.server.other_requests().len(), 6);
+    assert_eq!(bench.server.token_requests().len() + bench.sent(), 6);
 }
 
 #[tokio::test]
-async fn each_request_has_the_headers_of_its_caller_and_no_other_loses_one() {
+async fn each_request_has_the_headers_of_its_caller() {
     let (bench, _) = observed(vec![], true).await;
     bench.get().await.expect("a page");
     let sent = [bench.server.token_requests(), bench.server.other_requests()].concat();
@@ -74,12 +74,12 @@ async fn each_request_has_the_headers_of_its_caller_and_no_other_loses_one() {
 }
 
 #[tokio::test]
-async fn a_request_whose_caller_gives_up_is_noted_as_abandoned() {
+async fn a_cancelled_request_is_noted_as_abandoned() {
     let (bench, notes) = observed(vec![Act::json(200, "{}"), Act::hang()], true).await;
     bench.client.discover(None).await.expect("discovery");
     tokio::select! {
         _ = bench.get() => panic!("it hangs"),
-        () = super::prefetch::until(|| bench.server.other_requests().len() == 2) => {}
+        () = until(|| bench.sent() == 2) => {}
     }
     let note = notes.lock().pop().expect("a note");
     assert!(note.is_abandoned && note.is_sent);
@@ -87,7 +87,7 @@ async fn a_request_whose_caller_gives_up_is_noted_as_abandoned() {
 }
 
 #[tokio::test]
-async fn what_the_allowance_forbids_is_no_request_and_has_no_note() {
+async fn a_request_over_the_allowance_has_no_note() {
     let notes = Notes::default();
     let listener = Listener { notes: Arc::clone(&notes), listens: true };
     let bench = Bench::with(vec![], vec![], |settings| {
@@ -103,7 +103,7 @@ async fn what_the_allowance_forbids_is_no_request_and_has_no_note() {
 }
 
 #[tokio::test]
-async fn an_observer_that_does_not_listen_is_given_nothing_and_sends_nothing() {
+async fn an_inactive_observer_gets_no_notes() {
     let (bench, notes) = observed(vec![], false).await;
     bench.get().await.expect("a page");
     assert!(notes.lock().is_empty());

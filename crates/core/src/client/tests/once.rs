@@ -1,4 +1,4 @@
-//! A client for a diagnosis: it sends each request once.
+//! Clients for a diagnosis, which send each request once.
 
 use jiff::SignedDuration;
 
@@ -6,13 +6,13 @@ use super::*;
 
 const REFUSED: &str = r#"{"error":"invalid_client"}"#;
 
-/// A client that sends once, beside the usual one of the bench.
+/// A second client, which sends each request once.
 fn once(bench: &Bench) -> Client {
     bench.client.sending_once().expect("the settings are valid")
 }
 
 fn all(bench: &Bench) -> (usize, usize) {
-    (bench.server.token_requests().len(), bench.server.other_requests().len())
+    (bench.server.token_requests().len(), bench.sent())
 }
 
 #[tokio::test]
@@ -33,7 +33,7 @@ async fn one_token_serves_both_clients() {
 }
 
 #[tokio::test]
-async fn it_repeats_nothing() {
+async fn requests_are_not_repeated() {
     for act in [refused(), Act::json(503, "{}"), Act::close()] {
         let bench = Bench::new(vec![act.clone(), act]).await;
         let client = once(&bench);
@@ -44,8 +44,8 @@ async fn it_repeats_nothing() {
 }
 
 #[tokio::test]
-async fn its_token_request_is_not_repeated_by_a_corrected_clock_and_its_refusal_not_remembered() {
-    // Ten minutes after the clock of the client.
+async fn a_token_request_is_not_repeated_with_a_corrected_clock() {
+    // Ten minutes ahead of the client's clock.
     let date = "Date: Sun, 01 Nov 2026 12:10:00 GMT";
     let refusal = || Act::with_headers(401, &[date], REFUSED);
     let bench = Bench::with(vec![refusal(), refusal()], vec![], |_| {}).await;
@@ -53,13 +53,13 @@ async fn its_token_request_is_not_repeated_by_a_corrected_clock_and_its_refusal_
     let error = client.get_object(None).await.expect_err("refused");
     assert_eq!((error.kind(), all(&bench)), (Kind::AuthenticationError, (1, 0)));
     assert_eq!(client.time().skew(), Some(SignedDuration::from_millis(600_500)));
-    // The usual client repeats it with a corrected clock.
+    // The usual client repeats the request with a corrected clock.
     bench.get().await.expect("a page");
     assert_eq!(all(&bench), (3, 1));
 }
 
 #[tokio::test]
-async fn it_waits_for_no_pause() {
+async fn pauses_are_not_waited_for() {
     let slow = Act::with_headers(429, &["Retry-After: 40"], "{}");
     let bench = Bench::with(vec![slow], vec![], |_| {}).await;
     let (client, before) = (once(&bench), bench.clock().monotonic());
@@ -71,7 +71,7 @@ async fn it_waits_for_no_pause() {
 }
 
 #[tokio::test]
-async fn its_ledger_is_made_by_the_first_count() {
+async fn the_first_count_creates_the_ledger() {
     let file = std::env::temp_dir().join(format!("siteline-{}.txt", uuid::Uuid::new_v4()));
     let bench = Bench::with(vec![], vec![], |settings| {
         settings.send_once();

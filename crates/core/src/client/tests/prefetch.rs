@@ -17,7 +17,7 @@ use crate::client::page_request::Prefetch;
 use crate::client::page_stream::PageStream;
 use crate::client::table::Table;
 
-/// A page so large that the next one is requested before it is decoded.
+/// A large page. The next one is requested before this one is decoded.
 pub(super) fn large(body: &str) -> Act {
     Act::json(200, &format!("{}{body}", " ".repeat(200_000)))
 }
@@ -31,24 +31,7 @@ fn many_pages(pages: u32) -> Vec<Act> {
     (0..pages).map(|minute| page(minute, cursor(minute).as_deref())).collect()
 }
 
-fn requests(bench: &Bench) -> usize {
-    bench.server.other_requests().len()
-}
-
-pub(super) async fn until(is_so: impl Fn() -> bool) {
-    while !is_so() {
-        tokio::task::yield_now().await;
-    }
-}
-
-/// Longer than it takes to send a request.
-pub(super) async fn a_while() {
-    for _ in 0..1_000 {
-        tokio::task::yield_now().await;
-    }
-}
-
-/// A page stream of which two pages were taken.
+/// A page stream after two pages.
 async fn stream_after_two(bench: &Bench) -> Arc<PageStream> {
     let stream = scan(bench).pages().expect("a chain");
     for _ in 0..2 {
@@ -57,8 +40,8 @@ async fn stream_after_two(bench: &Bench) -> Arc<PageStream> {
     stream
 }
 
-/// Starts tokio tasks and counts those that are running.
-fn counted(settings: &mut ClientSettings) -> Arc<AtomicUsize> {
+/// A bench with these replies, and the number of its running tasks.
+async fn counted(script: Vec<Act>) -> (Bench, Arc<AtomicUsize>) {
     struct Running(Arc<AtomicUsize>);
     impl Drop for Running {
         fn drop(&mut self) {
@@ -67,7 +50,7 @@ fn counted(settings: &mut ClientSettings) -> Arc<AtomicUsize> {
     }
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
-    settings.spawner = Arc::new(move |work: BoxFuture<'static, ()>| {
+    let spawner = move |work: BoxFuture<'static, ()>| {
         counted.fetch_add(1, Ordering::SeqCst);
         let running = Running(Arc::clone(&counted));
         let work = async move {
@@ -75,8 +58,9 @@ fn counted(settings: &mut ClientSettings) -> Arc<AtomicUsize> {
             drop(running);
         };
         Some(tokio::spawn(work).abort_handle())
-    });
-    count
+    };
+    let set = |settings: &mut ClientSettings| settings.spawner = Arc::new(spawner);
+    (Bench::with(vec![], script, set).await, count)
 }
 
 async fn step(collect: &CollectOnce) -> Step {
@@ -90,7 +74,7 @@ fn points(table: &Table) -> usize {
 // After the previous page was taken.
 
 #[tokio::test]
-async fn r16_one_page_is_prefetched_after_the_second_was_taken() {
+async fn r16_prefetching_starts_after_the_second_page() {
     let bench = Bench::new(many_pages(5)).await;
     let stream = scan(&bench).pages().expect("a chain");
     for number in 1..=4 {
@@ -100,35 +84,32 @@ async fn r16_one_page_is_prefetched_after_the_second_was_taken() {
             a_while().await;
         }
         assert_eq!(stream.has_finished_prefetch(), number >= 2);
-        assert_eq!(
-            requests(&bench),
-            usize::try_from(number).expect("small") + usize::from(number > 1)
-        );
+        assert_eq!(bench.sent(), usize::try_from(number).expect("small") + usize::from(number > 1));
     }
     assert!(matches!(stream.receive_finished(), Some(Ok(()))), "it is finished");
     assert_eq!(next(&stream).await.expect("read").map(|page| page.sequence), Some(5));
     stream.prefetch();
     assert!(!stream.has_prefetched(), "it was the last");
     assert!(matches!(stream.take_page(), Poll::Ready(None)));
-    assert_eq!(requests(&bench), 5);
+    assert_eq!(bench.sent(), 5);
 }
 
 #[tokio::test]
-async fn r16_when_pages_are_taken_one_by_one_a_large_page_starts_no_prefetch() {
+async fn r16_a_large_page_starts_no_prefetch() {
     let cursors = [Some("a"), Some("b"), Some("c"), None];
     let script = (0..).zip(cursors).map(|(minute, cursor)| large(&body(minute, cursor)));
     let bench = Bench::new(script.collect()).await;
     let stream = stream_after_two(&bench).await;
-    assert_eq!(requests(&bench), 2);
+    assert_eq!(bench.sent(), 2);
     stream.prefetch();
     until(|| stream.has_finished_prefetch()).await;
     stream.read_next().await.expect("read");
     a_while().await;
-    assert_eq!(requests(&bench), 3);
+    assert_eq!(bench.sent(), 3);
 }
 
 #[tokio::test]
-async fn the_next_caller_gets_the_failure_of_a_prefetched_page_once() {
+async fn a_failed_prefetch_is_returned_to_one_caller() {
     let mut script = many_pages(3);
     script.insert(2, Act::json(404, "{}"));
     let bench = Bench::new(script).await;
@@ -140,20 +121,18 @@ async fn the_next_caller_gets_the_failure_of_a_prefetched_page_once() {
     assert_eq!(failure.error.kind(), Kind::CursorRejected);
     assert_eq!(failure.bookmark.expect("a bookmark").pages(), 2);
     assert!(!stream.may_prefetch(), "a failed page is not prefetched again");
-    assert_eq!(requests(&bench), 3);
+    assert_eq!(bench.sent(), 3);
     assert_eq!(next(&stream).await.expect("requested again").expect("a page").sequence, 3);
 }
 
 #[tokio::test]
-async fn p9_r5_the_last_cancelled_caller_ends_the_request_and_no_page_is_lost() {
+async fn p9_r5_the_last_cancelled_caller_ends_the_request() {
     let mut script = many_pages(3);
     script.insert(2, Act::hang());
-    let mut running = None;
-    let bench = Bench::with(vec![], script, |settings| running = Some(counted(settings))).await;
-    let running = running.expect("set");
+    let (bench, running) = counted(script).await;
     let stream = stream_after_two(&bench).await;
     stream.prefetch();
-    until(|| requests(&bench) == 3).await;
+    until(|| bench.sent() == 3).await;
     let waiting = [tokio::spawn(stream.read_next()), tokio::spawn(stream.read_next())];
     for (waiter, left) in waiting.into_iter().zip([1, 0]) {
         a_while().await;
@@ -162,35 +141,35 @@ async fn p9_r5_the_last_cancelled_caller_ends_the_request_and_no_page_is_lost() 
         a_while().await;
         assert_eq!(running.load(Ordering::SeqCst), left);
     }
-    assert!(!stream.may_prefetch(), "once for each page that was taken");
+    assert!(!stream.may_prefetch(), "once per page taken");
     assert_eq!(next(&stream).await.expect("read").expect("a page").sequence, 3);
-    assert_eq!(requests(&bench), 4);
+    assert_eq!(bench.sent(), 4);
 }
 
 #[tokio::test]
-async fn a_caller_dropped_before_its_first_poll_ends_the_prefetch_unless_it_is_finished() {
+async fn a_dropped_caller_ends_an_unfinished_prefetch() {
     let bench = Bench::new(many_pages(4)).await;
     let stream = stream_after_two(&bench).await;
     stream.prefetch();
     drop(stream.read_next());
     assert!(!stream.has_prefetched());
     assert_eq!(next(&stream).await.expect("read").expect("a page").sequence, 3);
-    assert_eq!(requests(&bench), 3, "it was dropped before it was sent");
+    assert_eq!(bench.sent(), 3, "it was dropped before it was sent");
     stream.prefetch();
     until(|| stream.has_finished_prefetch()).await;
     drop(stream.read_next());
     assert_eq!(next(&stream).await.expect("read").expect("a page").sequence, 4);
-    assert_eq!(requests(&bench), 4);
+    assert_eq!(bench.sent(), 4);
 }
 
 #[tokio::test]
-async fn a_page_for_which_a_caller_waits_is_not_prefetched() {
+async fn a_page_with_a_waiting_caller_is_not_prefetched() {
     let mut script = many_pages(3);
     script[2] = Act::hang();
     let bench = Bench::new(script).await;
     let stream = stream_after_two(&bench).await;
     let waiting = tokio::spawn(stream.read_next());
-    until(|| requests(&bench) == 3).await;
+    until(|| bench.sent() == 3).await;
     stream.prefetch();
     assert!(!stream.has_prefetched());
     waiting.abort();
@@ -200,19 +179,17 @@ async fn a_page_for_which_a_caller_waits_is_not_prefetched() {
 async fn p9_dropping_a_stream_ends_its_request() {
     let mut script = many_pages(3);
     script[2] = Act::hang();
-    let mut running = None;
-    let bench = Bench::with(vec![], script, |settings| running = Some(counted(settings))).await;
-    let running = running.expect("set");
+    let (bench, running) = counted(script).await;
     let stream = stream_after_two(&bench).await;
     stream.prefetch();
-    until(|| requests(&bench) == 3).await;
+    until(|| bench.sent() == 3).await;
     assert_eq!(running.load(Ordering::SeqCst), 1);
     drop(stream);
     until(|| running.load(Ordering::SeqCst) == 0).await;
 }
 
 #[tokio::test]
-async fn if_no_task_can_be_started_pages_are_read_in_place() {
+async fn without_tasks_pages_are_read_in_place() {
     let set = |settings: &mut ClientSettings| settings.spawner = Arc::new(|_| None);
     let bench = Bench::with(vec![], many_pages(3), set).await;
     let stream = stream_after_two(&bench).await;
@@ -222,7 +199,7 @@ async fn if_no_task_can_be_started_pages_are_read_in_place() {
     let script = vec![large(&body(0, Some("a"))), large(&body(1, None))];
     let bench = Bench::with(vec![], script, set).await;
     let table = CollectOnce::new(scan(&bench)).table().await.expect("a complete table");
-    assert_eq!((points(&table), requests(&bench)), (2, 2));
+    assert_eq!((points(&table), bench.sent()), (2, 2));
 }
 
 // Before the previous page is decoded.
@@ -236,9 +213,9 @@ async fn the_page_after_a_large_one_is_prefetched_once() {
     for (number, expected) in [(1, 2), (2, 3), (3, 4), (4, 4)] {
         assert!(matches!(step(&collect).await, Step::Page(progress) if progress.pages == number));
         // Without another step, exactly one request is sent.
-        until(|| requests(&bench) >= expected).await;
+        until(|| bench.sent() >= expected).await;
         a_while().await;
-        assert_eq!(requests(&bench), expected);
+        assert_eq!(bench.sent(), expected);
     }
     let Step::Whole(table) = step(&collect).await else { panic!("four pages") };
     assert_eq!(points(&table), 4);
@@ -257,16 +234,16 @@ async fn the_page_after_a_small_one_is_not_prefetched() {
     let collect = CollectOnce::new(scan(&bench));
     step(&collect).await;
     a_while().await;
-    assert_eq!(requests(&bench), 1);
+    assert_eq!(bench.sent(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn the_page_after_a_large_one_is_requested_before_that_is_decoded() {
+async fn the_next_page_is_requested_before_decoding() {
     let script = [Some("a"), Some("b"), None];
     let script = (0..).zip(script).map(|(minute, cursor)| large(&body(minute, cursor)));
     let bench = Bench::new(script.collect()).await;
     let (collect, client) = (CollectOnce::new(scan(&bench)), bench.client.clone());
-    // There is one worker thread, so a task that it does not run now starts only later.
+    // With one worker thread, a task that does not run now starts later.
     let steps = async move {
         step(&collect).await;
         let after_one = client.data_requests();
@@ -277,21 +254,21 @@ async fn the_page_after_a_large_one_is_requested_before_that_is_decoded() {
 }
 
 #[tokio::test]
-async fn a_prefetch_that_is_stopped_is_requested_again() {
+async fn a_stopped_prefetch_is_requested_again() {
     let script = vec![large(&body(0, Some("a"))), Act::hang(), page(1, None)];
     let bench = Bench::new(script).await;
     let collect = CollectOnce::new(scan(&bench));
     assert!(matches!(step(&collect).await, Step::Page(_)));
-    until(|| requests(&bench) == 2).await;
+    until(|| bench.sent() == 2).await;
     assert!(collect.has_prefetched());
     collect.stop_prefetch();
     assert!(!collect.has_prefetched());
     assert_eq!(points(&collect.table().await.expect("a complete table")), 2);
-    assert_eq!(requests(&bench), 3);
+    assert_eq!(bench.sent(), 3);
 }
 
 #[tokio::test]
-async fn a_large_page_that_is_refused_costs_one_more_request_and_loses_no_page() {
+async fn a_rejected_large_page_loses_no_page() {
     let wrong = body(1, Some("b")).replace("\"value\":1", "\"value\":[]");
     let script = vec![large(&body(0, Some("a"))), large(&wrong), page(2, None)];
     let bench = Bench::new(script).await;
@@ -301,17 +278,14 @@ async fn a_large_page_that_is_refused_costs_one_more_request_and_loses_no_page()
     assert_eq!(failure.error.kind(), Kind::ProtocolError);
     assert_eq!(failure.bookmark.expect("a bookmark").pages(), 1);
     assert_eq!(failure.partial.expect("a page").merged.points.rows(), 1);
-    assert!(bench.server.other_requests().len() <= 3);
+    assert!(bench.sent() <= 3);
 }
 
 #[tokio::test]
-async fn stopping_the_prefetch_or_dropping_the_collect_ends_the_request() {
+async fn stopping_or_dropping_a_collect_ends_its_request() {
     for is_stopped in [true, false] {
         let script = vec![large(&body(0, Some("a"))), Act::hang()];
-        let mut running = None;
-        let set = |settings: &mut ClientSettings| running = Some(counted(settings));
-        let bench = Bench::with(vec![], script, set).await;
-        let running = running.expect("set");
+        let (bench, running) = counted(script).await;
         let collect = CollectOnce::new(scan(&bench));
         step(&collect).await;
         assert_eq!(running.load(Ordering::SeqCst), 1);
@@ -325,15 +299,13 @@ async fn stopping_the_prefetch_or_dropping_the_collect_ends_the_request() {
 }
 
 #[tokio::test]
-async fn r5_a_cancelled_step_ends_the_request_and_loses_no_page() {
+async fn r5_a_cancelled_step_loses_no_page() {
     let script = vec![large(&body(0, Some("a"))), large(&body(1, Some("b"))), Act::hang()];
-    let mut running = None;
-    let bench = Bench::with(vec![], script, |settings| running = Some(counted(settings))).await;
-    let running = running.expect("set");
+    let (bench, running) = counted(script).await;
     let collect = Arc::new(CollectOnce::new(scan(&bench)));
     step(&collect).await;
     step(&collect).await;
-    until(|| requests(&bench) == 3).await;
+    until(|| bench.sent() == 3).await;
     let waiting = {
         let collect = Arc::clone(&collect);
         tokio::spawn(async move { drop(collect.step(Deadline::NEVER).await) })
@@ -348,7 +320,7 @@ async fn r5_a_cancelled_step_ends_the_request_and_loses_no_page() {
 }
 
 #[tokio::test]
-async fn a_caller_waits_for_a_prefetched_page_within_its_own_deadline() {
+async fn a_prefetched_page_has_the_deadline_of_its_caller() {
     let bench = Bench::new(vec![large(&body(0, Some("a"))), Act::hang()]).await;
     let collect = CollectOnce::new(scan(&bench));
     step(&collect).await;
@@ -361,13 +333,13 @@ async fn a_caller_waits_for_a_prefetched_page_within_its_own_deadline() {
     let bench = Bench::new(vec![large(&body(0, Some("a"))), later, page(1, None)]).await;
     let collect = CollectOnce::new(scan(&bench));
     collect.step(within(&bench, Duration::from_secs(10))).await.expect("a page");
-    // The deadline of the caller that started it was too short for the pause.
+    // The deadline of the first caller was too short for the pause.
     step(&collect).await;
-    assert_eq!(bench.server.other_requests().len(), 3);
+    assert_eq!(bench.sent(), 3);
 }
 
 #[tokio::test]
-async fn pages_without_retries_refill_the_retry_quota_prefetched_or_not() {
+async fn pages_without_retries_refill_the_retry_quota() {
     for make in [page as fn(u32, Option<&str>) -> Act, |minute, next| large(&body(minute, next))] {
         // Ten retries use up the quota, unless it is refilled.
         let pages = (0..150_u32).flat_map(|number| {
@@ -381,7 +353,7 @@ async fn pages_without_retries_refill_the_retry_quota_prefetched_or_not() {
 }
 
 #[tokio::test]
-async fn a_request_whose_task_was_dropped_is_continued_by_the_next_caller() {
+async fn a_caller_continues_a_request_without_its_task() {
     #[expect(clippy::unnecessary_wraps, reason = "a `Spawner`")]
     fn lose(task: BoxFuture<'static, ()>) -> Option<AbortHandle> {
         drop(task);
@@ -393,22 +365,22 @@ async fn a_request_whose_task_was_dropped_is_continued_by_the_next_caller() {
     step(&collect).await;
     assert!(collect.has_prefetched());
     assert!(matches!(step(&collect).await, Step::Page(_)));
-    assert_eq!(requests(&bench), 2);
+    assert_eq!(bench.sent(), 2);
 }
 
 #[tokio::test]
-async fn a_truncated_prefetched_body_is_retried_within_the_same_step() {
+async fn a_truncated_prefetch_is_retried_in_the_step() {
     let cut = Act::json(200, "{\"value\": [");
     let script = vec![large(&body(0, Some("a"))), cut, page(1, None)];
     let bench = Bench::new(script).await;
     let collect = CollectOnce::new(scan(&bench));
     step(&collect).await;
     assert!(matches!(step(&collect).await, Step::Page(_)));
-    assert_eq!(requests(&bench), 3);
+    assert_eq!(bench.sent(), 3);
 }
 
 #[tokio::test]
-async fn the_prefetch_for_the_cursor_of_a_truncated_body_is_dropped_if_its_retry_has_another() {
+async fn a_prefetch_with_a_stale_cursor_is_dropped() {
     let cut = large("{\"nextCursor\":\"stale\",\"series\":[");
     let script = vec![cut, page(9, None), page(0, Some("a")), page(1, None)];
     let bench = Bench::new(script).await;
@@ -425,14 +397,14 @@ async fn the_prefetch_for_the_cursor_of_a_truncated_body_is_dropped_if_its_retry
 }
 
 #[tokio::test]
-async fn the_retry_of_a_truncated_prefetched_body_ends_with_the_last_waiting_caller() {
+async fn the_last_caller_ends_the_retry_of_a_prefetch() {
     let cut = Act::json(200, "{\"value\": [");
     let bench = Bench::new(vec![large(&body(0, Some("a"))), cut, Act::hang(), page(1, None)]).await;
     let stream = scan(&bench).stream(Prefetch::AtCursor).expect("a chain");
     next(&stream).await.expect("read");
     until(|| stream.has_arrived()).await;
     let mut waiting = Box::pin(next(&stream));
-    while requests(&bench) < 3 {
+    while bench.sent() < 3 {
         assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         tokio::task::yield_now().await;
     }
@@ -442,7 +414,7 @@ async fn the_retry_of_a_truncated_prefetched_body_ends_with_the_last_waiting_cal
 }
 
 #[tokio::test]
-async fn the_body_of_a_prefetched_page_is_kept_for_the_caller_that_takes_it() {
+async fn a_prefetched_body_is_kept_for_its_caller() {
     let bench = Bench::new(vec![large(&body(0, Some("a"))), page(1, None)]).await;
     let stream = scan(&bench).stream(Prefetch::AtCursor).expect("a chain");
     next(&stream).await.expect("read");
@@ -454,7 +426,7 @@ async fn the_body_of_a_prefetched_page_is_kept_for_the_caller_that_takes_it() {
     stream.stop_prefetch();
     assert!(stream.has_prefetched(), "its body has arrived");
     assert_eq!(next(&stream).await.expect("read").map(|page| page.sequence), Some(2));
-    assert_eq!(requests(&bench), 2);
+    assert_eq!(bench.sent(), 2);
 }
 
 #[tokio::test]
@@ -466,8 +438,8 @@ async fn when_the_allowance_ends_pages_in_flight_are_read() {
     fn poll_once(task: &mut BoxFuture<'static, ()>) {
         assert!(task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     }
-    /// Polls each task at once. The third task is the prefetch of the first chain; then the other caller
-    /// of the second chain gives up, so that its waiting step continues.
+    /// Polls each task at once. The third task is the prefetch of the first chain. The other caller
+    /// of the second chain then gives up, so that its waiting step continues.
     #[expect(clippy::unnecessary_wraps, reason = "a `Spawner`")]
     fn poll_first(mut task: BoxFuture<'static, ()>) -> Option<AbortHandle> {
         poll_once(&mut task);
@@ -491,9 +463,9 @@ async fn when_the_allowance_ends_pages_in_flight_are_read() {
     }
     ANOTHER.set(Some(another));
 
-    let failure = collect.table().await.expect_err("three requests and no more");
+    let failure = collect.table().await.expect_err("only three requests");
     assert_eq!(failure.error.kind(), Kind::AllowanceExhausted);
-    assert_eq!(requests(&bench), 3);
+    assert_eq!(bench.sent(), 3);
     let pages = failure.partial.as_ref().map(|table| table.provenance.pages);
-    assert_eq!(pages, Some(2), "both of the first chain, which decoded its first page");
+    assert_eq!(pages, Some(2), "two pages of the first chain");
 }

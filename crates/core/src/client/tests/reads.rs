@@ -40,7 +40,7 @@ pub(super) async fn next(stream: &Arc<PageStream>) -> Result<Option<Page>, ReadF
     Ok(stream.next(Deadline::NEVER).await?.map(|(page, _)| page))
 }
 
-/// Takes the page that was read last.
+/// Takes the last page read.
 fn sequence(stream: &PageStream) -> u64 {
     stream.take_progress();
     match stream.take_page() {
@@ -50,14 +50,14 @@ fn sequence(stream: &PageStream) -> u64 {
 }
 
 #[tokio::test]
-async fn a_page_that_was_read_for_a_cancelled_caller_is_kept_for_the_next() {
+async fn a_cancelled_caller_leaves_its_page_to_the_next() {
     let bench = Bench::new(three_pages()).await;
     let stream = scan(&bench).pages().expect("a chain");
     assert!(stream.take_page().is_pending());
     stream.read_next().await.expect("read");
-    // The page was not taken, so filling again reads nothing.
+    // The page was not taken, so another call reads nothing.
     stream.read_next().await.expect("a page");
-    assert_eq!(bench.server.other_requests().len(), 1);
+    assert_eq!(bench.sent(), 1);
     assert_eq!(sequence(&stream), 1);
     assert!(stream.take_page().is_pending());
     for expected in [Some(2), Some(3), None, None] {
@@ -65,11 +65,11 @@ async fn a_page_that_was_read_for_a_cancelled_caller_is_kept_for_the_next() {
         assert_eq!(page.map(|page| page.sequence), expected);
     }
     assert!(matches!(stream.take_page(), Poll::Ready(None)));
-    assert_eq!(bench.server.other_requests().len(), 3);
+    assert_eq!(bench.sent(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r10_each_page_is_returned_to_one_of_many_callers() {
+async fn r10_each_page_is_returned_to_one_caller() {
     let bench = Bench::new(three_pages()).await;
     let stream = scan(&bench).pages().expect("a chain");
     let tasks: Vec<_> = (0..20)
@@ -84,20 +84,18 @@ async fn r10_each_page_is_returned_to_one_of_many_callers() {
     }
     given.sort_unstable();
     assert_eq!(given, [1, 2, 3]);
-    assert_eq!(bench.server.other_requests().len(), 3);
+    assert_eq!(bench.sent(), 3);
 }
 
 #[tokio::test]
-async fn r5_after_a_cancelled_read_the_same_page_is_requested_again() {
+async fn r5_a_cancelled_page_is_requested_again() {
     let mut script = three_pages();
     script.insert(1, Act::hang());
     let bench = Bench::new(script).await;
     let stream = scan(&bench).pages().expect("a chain");
     next(&stream).await.expect("the first");
     let waiting = tokio::spawn(stream.read_next());
-    while bench.server.other_requests().len() < 2 {
-        tokio::task::yield_now().await;
-    }
+    until(|| bench.sent() >= 2).await;
     waiting.abort();
     waiting.await.expect_err("aborted");
     let second = next(&stream).await.expect("read").expect("a page");
@@ -123,11 +121,11 @@ async fn r3_a_chain_fails_in_a_forked_process() {
     );
     let failure = next(&stream).await.expect_err("the parent's chain");
     assert_eq!(failure.error.kind(), Kind::ForkError);
-    assert_eq!(bench.server.other_requests().len(), 1);
+    assert_eq!(bench.sent(), 1);
 }
 
 #[tokio::test]
-async fn r3_a_forked_process_keeps_a_complete_table_and_restarts_a_read_in_progress() {
+async fn r3_a_forked_process_keeps_a_complete_table() {
     let bench = Bench::new(three_pages()).await;
     let collect = CollectOnce::new(scan(&bench));
     let inherited = collect.inherit();
@@ -138,7 +136,7 @@ async fn r3_a_forked_process_keeps_a_complete_table_and_restarts_a_read_in_progr
     assert!(collect.complete().is_some_and(|known| Arc::ptr_eq(known, &table)));
     assert!(collect.partial().expect("merged").is_whole, "while another caller is in a step");
     assert!(Arc::ptr_eq(&collect.table().await.expect("remembered"), &table));
-    assert_eq!(bench.server.other_requests().len(), 3);
+    assert_eq!(bench.sent(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -156,7 +154,7 @@ async fn many_callers_read_the_complete_table_once() {
         tables.push(task.await.expect("no panic"));
     }
     assert!(tables.iter().all(|table| Arc::ptr_eq(table, &tables[0])));
-    assert_eq!(bench.server.other_requests().len(), 3);
+    assert_eq!(bench.sent(), 3);
 }
 
 #[tokio::test]
@@ -169,9 +167,7 @@ async fn r5_a_cancelled_collect_continues_after_its_last_page() {
         let collect = Arc::clone(&collect);
         tokio::spawn(async move { collect.table().await })
     };
-    while bench.server.other_requests().len() < 2 {
-        tokio::task::yield_now().await;
-    }
+    until(|| bench.sent() >= 2).await;
     waiting.abort();
     waiting.await.expect_err("aborted");
     let table = collect.table().await.expect("the rest");
@@ -181,7 +177,7 @@ async fn r5_a_cancelled_collect_continues_after_its_last_page() {
     assert_eq!(sent[1].raw, sent[2].raw);
 }
 
-/// A scan whose second page is answered with each of these, then with the rest.
+/// A scan with these replies to the request of its second page.
 async fn failing(replies: &[Act]) -> (Bench, CollectOnce) {
     let mut script = three_pages();
     script.splice(1..1, replies.iter().cloned());
@@ -191,7 +187,7 @@ async fn failing(replies: &[Act]) -> (Bench, CollectOnce) {
 }
 
 #[tokio::test]
-async fn p15_a_collect_that_failed_continues_with_the_same_cursor() {
+async fn p15_a_failed_collect_continues_with_its_cursor() {
     let down = Act::with_headers(503, &[], "");
     let later = Act::with_headers(429, &["Retry-After: 600"], "");
     for (replies, kind) in [
@@ -219,7 +215,7 @@ async fn p15_a_collect_that_failed_continues_with_the_same_cursor() {
         assert_eq!(sent.len(), 3 + replies.len(), "{kind}: no page was read twice");
         assert!(sent[1..=replies.len() + 1].iter().all(|request| request.raw == sent[1].raw));
 
-        // The error still has what a new scan needs, whatever the first has read since.
+        // The error still contains the pages that a new scan needs.
         let rest = scan(&bench).resume(failure.bookmark.expect("one"), failure.partial);
         assert!(rest.expect("its own bookmark").onto().is_some());
         assert_eq!(partial.merged.points.rows(), 1);
@@ -227,7 +223,7 @@ async fn p15_a_collect_that_failed_continues_with_the_same_cursor() {
 }
 
 #[tokio::test]
-async fn p15_a_collect_whose_cursor_cannot_be_used_again_begins_again() {
+async fn p15_a_collect_with_an_unusable_cursor_restarts() {
     let refused = |status| Act::json(status, r#"{"error":"no"}"#);
     let looped = page(1, Some("a"));
     for (reply, kind) in [
@@ -241,7 +237,7 @@ async fn p15_a_collect_whose_cursor_cannot_be_used_again_begins_again() {
         assert_eq!(failure.partial.expect("a page").merged.points.rows(), 1);
         let table = collect.table().await.expect("from the start");
         assert_eq!((table.merged.points.rows(), table.provenance.pages), (3, 3), "{kind}");
-        assert_eq!(bench.server.other_requests().len(), 5);
+        assert_eq!(bench.sent(), 5);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the layers below the client warn of, each in a thread that no other test logs in.
+//! Warnings of the layers below the client. No other test logs on the same thread.
 
 use std::path::Path;
 
@@ -13,8 +13,8 @@ use crate::http::{
 };
 
 #[test]
-fn that_requests_are_counted_in_memory_is_said_once_for_each_path() {
-    // No folder.
+fn counting_in_memory_warns_once_per_path() {
+    // A file instead of a folder.
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
     let file = std::path::absolute(file).expect("a path");
     let integration = Integration::new("https://customer.example.com", "subject-1");
@@ -44,7 +44,7 @@ async fn no_wait_before_an_attempt_is_a_warning() {
     assert_eq!(warnings(), [""; 0]);
 }
 
-/// Three requests at this local time, whose replies have this `Date`.
+/// Sends three requests at this local time. The replies have this `Date`.
 async fn dated(local: Timestamp, date: &str) {
     let header = format!("Date: {date}");
     let server = TestServer::start(move |_| Act::with_headers(200, &[&header], "{}")).await;
@@ -60,7 +60,7 @@ async fn dated(local: Timestamp, date: &str) {
 }
 
 #[tokio::test]
-async fn t26_a_clock_that_differs_is_told_once_with_seconds_direction_and_remedy() {
+async fn t26_a_different_clock_warns_once_with_a_remedy() {
     let local = "2026-11-01T12:00:00.5Z".parse().expect("a timestamp");
     drop(warnings());
     for (date, said) in [

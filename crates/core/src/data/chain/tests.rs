@@ -256,19 +256,6 @@ fn p8_two_chains_of_one_query_are_independent() {
 }
 
 #[test]
-fn p9_a_dropped_chain_sends_no_more_requests() {
-    let script = Script::pages(&[Some("a"), None]);
-    let mut chain = chain();
-    next(&mut chain, &script).unwrap();
-    drop(chain);
-    assert_eq!(script.requests().len(), 1);
-
-    let chain = self::chain();
-    drop(chain);
-    assert_eq!(script.requests().len(), 1);
-}
-
-#[test]
 fn p12_a_bookmark_of_another_query_or_host_is_refused() {
     let script = Script::pages(&[Some("a")]);
     let mut chain = chain();

@@ -16,7 +16,6 @@ mod json;
 mod known_series;
 mod names;
 mod number;
-mod numeral;
 mod points;
 mod quality;
 mod reader;

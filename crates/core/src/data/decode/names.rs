@@ -19,7 +19,7 @@ const MOST_OLDER: usize = 7;
 const AT_START: usize = 0;
 /// The index for members that are not stored. They have no transitions.
 const AT_UNLEARNT: usize = 1;
-/// The index of the transitions from the first name. Those from other names follow.
+/// The index of the transitions from the first name. Transitions from other names follow.
 const AT_FIRST_NAME: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

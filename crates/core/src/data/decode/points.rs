@@ -6,8 +6,7 @@ use super::double::take_double;
 use super::ignored::take_plain_value;
 use super::json::{Parser, ValueKind, under};
 use super::names::{Member, MemberNames};
-use super::number::take_count;
-use super::numeral::{float, sample_count};
+use super::number::{Number, take_count};
 use super::quality::DataQuality;
 use super::settings::DecodeSettings;
 use super::times::TimeReader;
@@ -284,6 +283,53 @@ impl PointReader {
     fn at_member(&self, index: u8, error: Error) -> Error {
         under(error, format_args!(".{}", shown_name(&self.member_names[usize::from(index)])))
     }
+}
+
+fn float(json: &mut Parser<'_>, report: &mut PageReport) -> Result<Option<f64>> {
+    number(
+        json,
+        report,
+        |number| number.to_f64().map(Some),
+        "the number is out of the range of a double",
+    )
+}
+
+/// Reads an integer in any notation, or null.
+fn sample_count(json: &mut Parser<'_>, report: &mut PageReport) -> Result<Option<i64>> {
+    number(
+        json,
+        report,
+        |number| number.to_i64().map(Some),
+        "a count must be a whole number of at most 64 bits",
+    )
+}
+
+/// Reads and converts a number, or null. `refusal` explains a failed conversion.
+fn number<T>(
+    json: &mut Parser<'_>,
+    report: &mut PageReport,
+    convert: impl FnOnce(Number<'_>) -> Option<Option<T>>,
+    refusal: &str,
+) -> Result<Option<T>> {
+    let converted = match json.peek()? {
+        ValueKind::Number => convert(json.number()?),
+        ValueKind::Null => return json.literal().map(|()| None),
+        ValueKind::Text => {
+            report.numbers_as_text += 1;
+            let text = json.string()?;
+            convert(Number::parse(&text).ok_or_else(|| no_number(&text))?)
+        }
+        token => {
+            let message = format!("expected a number or null, found {}", token.described());
+            return Err(Error::protocol_at("", message));
+        }
+    };
+    converted.ok_or_else(|| Error::protocol_at("", refusal))
+}
+
+#[cold]
+fn no_number(text: &str) -> Error {
+    Error::protocol_at("", format!("the text {:?} is not a number", shown_name(text)))
 }
 
 #[cfg(test)]

@@ -23,7 +23,6 @@ pub enum Every {
 
 impl Every {
     /// The length, if all buckets have the same one.
-    #[must_use]
     pub fn microseconds(self) -> Option<i64> {
         if let Self::Microseconds(width) = self { Some(width) } else { None }
     }

@@ -50,7 +50,7 @@ pub(super) fn by_series(points: &PointColumns) -> Vec<Series<'_>> {
             return Series { identity, times, rows };
         }
         let mut rows: Vec<usize> = ranges.iter().cloned().flatten().collect();
-        // Of two rows for one point the later wins.
+        // If two rows have one point, the later wins.
         rows.sort_by_key(|row| (times[*row], Reverse(*row)));
         rows.dedup_by_key(|row| times[*row]);
         let times = rows.iter().map(|row| times[*row]).collect();

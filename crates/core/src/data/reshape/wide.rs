@@ -59,7 +59,6 @@ impl Measure {
     }
 
     /// The name of the column in the long table.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Number(place) => COLUMN_NAMES[6 + place],
