@@ -56,7 +56,7 @@ def test_what_a_sync_sets_aside_is_shown_everywhere_and_not_paid_for_again(endle
                 "skipped until 2026-11-21 00:00 UTC: 2026-11-19 00:00 to 2026-11-19 06:00" in text
             )
         assert "skipped_until" in coverage.to_pandas().columns
-        with pytest.raises(siteline.errors.UnreadRange, match="did not end. A sync retries it"):
+        with pytest.raises(siteline.errors.UnreadRange, match=r"did not end\. A sync retries it"):
             store.read("line-1", "2026-11-19", "2026-11-19T12:00Z").to_pandas()
 
         again = client.sync(feed(), store)

@@ -61,8 +61,8 @@ def test_k17_midnights_of_another_zone_warn_once_with_the_buckets_that_are_given
     assert [str(one.message) for one in seen] == [
         "start=2026-11-01T23:00:00Z and end=2026-11-04T23:00:00Z are no multiples of "
         'interval="1d" in UTC: the first bucket begins at 2026-11-02T00:00:00Z, 1h after start, '
-        "and the last bucket ends at 2026-11-05T00:00:00Z, 1h after end. Buckets of a day, and dates "
-        "without tz=, are in UTC. For whole "
+        "and the last bucket ends at 2026-11-05T00:00:00Z, 1h after end. Buckets of a day, and "
+        "dates without tz=, are in UTC. For whole "
         'buckets use start="2026-11-01T00:00:00Z", end="2026-11-05T00:00:00Z", or keep the range '
         'with interval="1h".'
     ]

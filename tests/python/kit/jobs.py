@@ -60,7 +60,7 @@ def same(made, expected):
 def check(made):
     """Compare the variables of the notebook."""
     sandbox = made["sandbox"]
-    # Two lines, a machine, a month, and six ranges of a first sync. Looking at results sends nothing.
+    # Two lines, a machine, a month, six ranges of a first sync. Looking at results sends nothing.
     sent = sandbox.stats
     assert (sent.data_requests, sent.discovery_requests, sent.token_requests) == (10, 1, 1)
     names = {row["tag_guid"]: row["name"] for row in made["client"].series().records()}

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -44,11 +44,13 @@ impl Stored {
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("siteline-sync-{}-{number}", std::process::id());
         // A store in memory needs no fsync.
-        let memory = Some(PathBuf::from("/dev/shm")).filter(|folder| folder.is_dir());
-        let folder = memory.unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
-        let path = folder.join(format!("siteline-sync-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a folder");
+        let path = ["/dev/shm", env!("CARGO_TARGET_TMPDIR")]
+            .map(|folder| Path::new(folder).join(&name))
+            .into_iter()
+            .find(|path| std::fs::create_dir(path).is_ok())
+            .expect("a folder");
         let store = Store::open(&path.join("store.siteline")).expect("a store");
         Self { store, path, failures: Mutex::default(), refused: Mutex::new(0..0) }
     }
