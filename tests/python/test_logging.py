@@ -35,7 +35,7 @@ def test_a_read_logs_its_token_its_requests_and_its_pages(sandbox, caplog):
     assert data[0] == ("DEBUG", f"reading {scan.query}")
     assert [level for level, _ in data[1:]] == ["DEBUG"] * (len(pages) - 1) + ["INFO"]
     assert data[1][1].startswith(f"page 1: {len(pages[0])} points of ")
-    assert "goes on at cursor#" in data[1][1]
+    assert "; next cursor#" in data[1][1]
     requests = [text for level, text in logged(caplog, "http") if level == "DEBUG"]
     assert requests[0].startswith("POST /api/customer/oauth/token: 200, ")
     assert sum("data: 200" in text for text in requests) == len(pages)

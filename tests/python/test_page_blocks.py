@@ -27,6 +27,7 @@ def test_the_tests_know_each_block_of_the_pages():
     run_elsewhere = {"python", "console", "text"}
     assert {name: pages for name, pages in found.items() if name not in run_elsewhere} == {
         "ini": {"agent.md"},
+        "json": {"integrations.md"},
         "py": {"spark.md", "targets.md"},
         "sh": {"command.md"},
         "sql": {"targets.md"},

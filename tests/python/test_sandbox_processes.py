@@ -145,7 +145,7 @@ def test_r19_the_file_of_the_clock_ends_with_the_sandbox(sandbox, set_variables)
     sandbox.clock.advance("1d")
     assert sandbox.clock.now() == datetime(2026, 11, 22, tzinfo=UTC)
     set_variables(environment)
-    with pytest.raises(siteline.errors.ConfigError, match="cannot be read") as caught:
+    with pytest.raises(siteline.errors.ConfigError, match="could not be read") as caught:
         siteline.Client()
     assert "sandbox.env()" in caught.value.hint
     dropped = siteline.Sandbox()

@@ -129,7 +129,7 @@ def test_a_certificate_alone_authorises_where_there_are_no_tokens(browse):
         # Another integration has an allowance of its own.
         assert browse(sandbox, sandbox.certificate("plant-8")).ask(DATA)[0] == 200
         assert list(sandbox.stats.refusals) == [
-            "data: an Authorization header, where the certificate alone authorises",
+            "data: an Authorization header, although the certificate authorises",
             "data: the daily allowance is used up",
             "token: the certificate alone authorises requests: there are no tokens",
         ]

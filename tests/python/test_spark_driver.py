@@ -73,7 +73,7 @@ def test_a_stream_may_begin_with_a_bucket_that_is_not_over_and_a_read_may_not(
     source = Source({"site": "S1", "start": start, "interval": interval, "pagesize": "40"})
     kept = pickle.loads(pickle.dumps(source._fixed))
     assert isinstance(kept, siteline.errors.QueryError)
-    with pytest.raises(siteline.errors.QueryError, match="the range is empty"):
+    with pytest.raises(siteline.errors.QueryError, match="The range is empty"):
         source.reader(_schema(True))
     assert sandbox.stats.data_requests == 0
     pytest.importorskip("pyspark.sql.streaming.datasource")

@@ -93,7 +93,7 @@ def test_an_object_that_is_not_a_store_is_refused_before_any_request(sandbox):
             return 0, 0, 0
 
     for store in (None, "plant.siteline", object(), {}):
-        with pytest.raises(siteline.errors.QueryError, match="StoreTarget"):
+        with pytest.raises(siteline.errors.QueryError, match=r"siteline\.Store, or"):
             sandbox.client().sync(make_feed(), store)
     with pytest.raises(siteline.errors.ConfigError, match="async"):
         sandbox.client().sync(make_feed(), Async())
