@@ -131,7 +131,7 @@ def test_a_certificate_alone_authorises_where_there_are_no_tokens(browse):
         assert list(sandbox.stats.refusals) == [
             "data: an Authorization header, although the certificate authorises",
             "data: the daily allowance is used up",
-            "token: the certificate alone authorises requests: there are no tokens",
+            "token: the certificate authorises requests, and there are no tokens",
         ]
 
 
