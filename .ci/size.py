@@ -18,14 +18,14 @@ ROOT = Path(__file__).resolve().parents[1]
 SATELLITES = re.compile(r"cli|display|doctor|plots|targets|spark|dlt|otel|mcp|signers|pyinstaller")
 # Part -> goal, ceiling (0: the goal is reached).
 BUDGETS = {
-    "src": (6_000, 8_900),
-    "crates/core": (35_000, 43_750),
+    "src": (6_000, 8_650),
+    "crates/core": (35_000, 42_450),
     "crates/base": (1_200, 0),
     "crates/sandbox": (5_000, 5_200),
-    "python/siteline": (9_000, 12_450),
-    "python/siteline, stub": (350, 460),
-    "python/siteline, satellites": (11_000, 11_700),
-    "tests": (55_000, 66_350),
+    "python/siteline": (9_000, 12_250),
+    "python/siteline, stub": (350, 430),
+    "python/siteline, satellites": (11_000, 12_200),
+    "tests": (55_000, 67_050),
     "benches": (2_000, 0),
 }
 TEST_NAME = re.compile(r"^(tests?|test_harness|test_server)$|^tests?_|_tests?$")
