@@ -1,16 +1,15 @@
 """asyncio: cancelled, failed and shared iterators lose no items and do not end early."""
 
 import asyncio
-import contextlib
 import contextvars
 import gc
-import logging
 import os
 import threading
 
 import pytest
 import siteline
 from kit import systems
+from kit.logs import handling
 from kit.ranges import HOURLY
 from kit.waiting import wait_until_async
 
@@ -63,30 +62,16 @@ def test_a_task_without_references_is_not_collected_while_it_waits(sandbox):
     assert asyncio.run(begin()) == ["sites", "subject"]
 
 
-@contextlib.contextmanager
-def listening(logger, handler):
-    before = logger.level
-    logger.setLevel(logging.DEBUG)
-    logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(before)
-
-
 def test_a_log_handler_that_raises_stop_iteration_leaves_no_task_waiting(sandbox):
-    class Stopping(logging.Handler):
-        def emit(self, record):
-            raise StopIteration
+    def stop(record):
+        raise StopIteration
 
     async def ask():
         async with sandbox.async_client() as client:
             return await asyncio.wait_for(client.discover(), 60)
 
-    logger = logging.getLogger("siteline.http")
     stops = pytest.raises(RuntimeError, match="StopIteration")
-    with listening(logger, Stopping()), stops as caught:
+    with handling(stop, "siteline.http"), stops as caught:
         asyncio.run(ask())
     assert isinstance(caught.value.__cause__, StopIteration)
 
@@ -94,12 +79,10 @@ def test_a_log_handler_that_raises_stop_iteration_leaves_no_task_waiting(sandbox
 def test_log_handlers_run_on_the_callers_loop(sandbox):
     """Also while the call still waits, and with the context variables of the call."""
     request, seen = contextvars.ContextVar("request"), []
-    logger = logging.getLogger("siteline.http")
 
-    class Recording(logging.Handler):
-        def emit(self, record):
-            asyncio.get_running_loop()
-            seen.append((request.get(), threading.get_ident()))
+    def emit(record):
+        asyncio.get_running_loop()
+        seen.append((request.get(), threading.get_ident()))
 
     async def ask(client, name):
         request.set(name)
@@ -110,7 +93,7 @@ def test_log_handlers_run_on_the_callers_loop(sandbox):
             await client.discover()
             sandbox.fault(on="discovery", nth=1, status=503)
             sandbox.fault(on="discovery", nth=2, hang=True)
-            with listening(logger, Recording()):
+            with handling(emit, "siteline.http"):
                 waiting = asyncio.create_task(ask(client, "first"))
                 await wait_until_async(lambda: seen)
                 assert not waiting.done()

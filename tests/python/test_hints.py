@@ -1,7 +1,6 @@
 """Errors say what to write instead."""
 
 import asyncio
-import logging
 import re
 
 import pandas as pd
@@ -224,13 +223,3 @@ def test_deadlines_and_closed_objects_have_hints(sandbox, client, store):
 def test_an_empty_range_has_a_hint(client, start, end, hint):
     with pytest.raises(siteline.errors.QueryError, match=hint):
         client.scan(site="S1", start=start, end=end)
-
-
-@pytest.mark.parametrize("tries", [2, 4])
-def test_each_repeat_is_logged(sandbox, caplog, tries):
-    caplog.set_level(logging.INFO, "siteline.http")
-    sandbox.fault(on="data", status=503, times=tries - 1)
-    sandbox.client(http=siteline.types.Http(tries=tries)).scan(**SIX_HOURS).collect()
-    repeats = [one for one in caplog.records if one.getMessage().startswith("try ")]
-    assert [one.levelname for one in repeats] == ["INFO"] * (tries - 1)
-    assert f"try {tries - 1} of {tries} ended with 503" in repeats[-1].getMessage()

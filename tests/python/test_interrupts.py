@@ -10,6 +10,7 @@ import siteline
 from kit import systems
 from kit.interpreter import FORK_WITH_THREADS, run_script
 from kit.interrupts import interrupted
+from kit.logs import handling
 from kit.ranges import DAY, NOW, SIX_HOURS
 from kit.waiting import wait_until
 
@@ -170,31 +171,21 @@ class Stopped(BaseException):
 
 @pytest.mark.parametrize("retried", [1, 3])
 def test_an_exception_while_logging_ends_the_wait_and_loses_no_page(retried):
-    class Stopping(logging.Handler):
-        def emit(self, record):
-            stops.append(record)
-            raise Stopped
+    def stop(record):
+        stops.append(record)
+        raise Stopped
 
-    stops = []
-    handler = Stopping(logging.INFO)
-    logger = logging.getLogger("siteline.http")
-    level = logger.level
+    stops, got = [], []
     with siteline.Sandbox(now=NOW) as sandbox:
         pages = sandbox.client().scan(**DAY, page_size=1_000).pages()
         sandbox.fault(on="data", nth=retried, status=503)
-        logger.addHandler(handler)
-        logger.setLevel(logging.INFO)
-        got = []
-        try:
+        with handling(stop, "siteline.http", logging.INFO):
             while True:
                 try:
                     got.extend(pages)
                     break
                 except Stopped:
                     continue
-        finally:
-            logger.removeHandler(handler)
-            logger.setLevel(level)
         assert len(stops) == 1
         assert sum(map(len, got)) == len(sandbox.expected(**DAY))
 

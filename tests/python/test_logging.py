@@ -4,12 +4,11 @@ import asyncio
 import json
 import logging
 import re
-import threading
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import siteline
+from kit.logs import handling
 from kit.ranges import DAY
 from kit.reading import SIZE, count_points
 from kit.threads import run_in_threads
@@ -48,12 +47,9 @@ def test_a_handler_may_use_the_client_while_many_threads_log(sandbox):
     client = sandbox.client()
     done, failed = [], []
 
-    class Asking(logging.Handler):
-        """Uses the client while it holds its lock, as every handler does."""
-
-        def emit(self, record):
-            client.discover()
-            done.append(record)
+    def emit(record):
+        client.discover()
+        done.append(record)
 
     def use():
         try:
@@ -62,17 +58,10 @@ def test_a_handler_may_use_the_client_while_many_threads_log(sandbox):
         except Exception as error:
             failed.append(error)
 
-    handler = Asking()
-    logger = logging.getLogger("siteline")
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
-        # Only once: a request that is refused twice is an error (D2).
-        sandbox.fault(on="data", times=1, forget_tokens=True)
+    # Only once: a request that is refused twice is an error (D2).
+    sandbox.fault(on="data", times=1, forget_tokens=True)
+    with handling(emit, level=logging.INFO):
         run_in_threads(16, use)
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(logging.NOTSET)
     assert not failed
     assert len(done) > 16
 
@@ -81,32 +70,15 @@ def test_a_handler_may_use_the_client_while_many_threads_log(sandbox):
 
 
 @pytest.fixture
-def handled():
-    """The records from now on, in order, each with its thread."""
-    events = []
-
-    class Recording(logging.Handler):
-        def emit(self, record):
-            events.append((record.getMessage(), threading.get_ident()))
-
-    with listening(Recording()):
-        yield events
+def records():
+    """The records of siteline during the test."""
+    records = []
+    with handling(records.append):
+        yield records
 
 
-@contextmanager
-def listening(handler):
-    logger = logging.getLogger("siteline")
-    logger.addHandler(handler)
-    logger.setLevel(logging.DEBUG)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(logging.NOTSET)
-
-
-def logged_pages(events):
-    found = (re.match(r"page (\d+): ", text) for text, _ in events)
+def logged_pages(records):
+    found = (re.match(r"page (\d+): ", record.getMessage()) for record in records)
     return [int(number[1]) for number in found if number]
 
 
@@ -122,43 +94,30 @@ async def read_items(sandbox, door, way, **options):
 
 
 @pytest.mark.parametrize(("way", "door"), [("pages", "sync"), ("records", "async")])
-def test_the_records_of_a_page_are_emitted_with_it_and_in_order(sandbox, handled, door, way):
+def test_the_records_of_a_page_are_emitted_with_it_and_in_order(sandbox, records, door, way):
     async def read():
         taken = 0
         async for item in read_items(sandbox, door, way, page_size=50):
             taken += count_points(item)
             # There are records of this page and the earlier ones, but not of later ones.
-            assert logged_pages(handled) == list(range(1, -(-taken // 50) + 1))
+            assert logged_pages(records) == list(range(1, -(-taken // 50) + 1))
         return taken
 
     taken = asyncio.run(read())
     assert taken == len(sandbox.expected(**DAY))
-    replies = [text for text, _ in handled if "data: 200" in text]
-    assert len(replies) == logged_pages(handled)[-1] == -(-taken // 50)
+    replies = [one for one in records if "data: 200" in one.getMessage()]
+    assert len(replies) == logged_pages(records)[-1] == -(-taken // 50)
 
 
-def test_loggers_are_looked_up_once(sandbox, handled, monkeypatch):
+def test_loggers_are_looked_up_once(sandbox, records, monkeypatch):
     """`getLogger` takes the lock of `logging`, which Ctrl-C at the wrong moment leaves locked."""
     client = sandbox.client()
     list(client.scan(**DAY, page_size=SIZE).pages())
-    before = len(handled)
+    before = len(records)
     with monkeypatch.context() as patches:
         patches.setattr(logging, "getLogger", None)
         list(client.scan(**DAY, page_size=SIZE).pages())
-    assert len(handled) > before > 0
-
-
-@contextmanager
-def collected_records():
-    """Give the records of siteline from now on."""
-    records = []
-
-    class Collecting(logging.Handler):
-        def emit(self, record):
-            records.append(record)
-
-    with listening(Collecting()):
-        yield records
+    assert len(records) > before > 0
 
 
 FIELDS = ("status", "milliseconds", "attempt", "page", "points", "feed")
@@ -168,10 +127,9 @@ def fields(record):
     return {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
 
 
-def test_records_of_a_read_have_fields_with_numbers(sandbox):
+def test_records_of_a_read_have_fields_with_numbers(sandbox, records):
     sandbox.fault(on="data", nth=2, status=503)
-    with collected_records() as records:
-        pages = list(sandbox.client().scan(**DAY, page_size=1_000).pages())
+    pages = list(sandbox.client().scan(**DAY, page_size=1_000).pages())
     by_text = {record.getMessage(): fields(record) for record in records}
     read = [known for text, known in by_text.items() if text.startswith("page ")]
     assert read == [
@@ -186,36 +144,23 @@ def test_records_of_a_read_have_fields_with_numbers(sandbox):
     assert all(text.startswith(("reading ", "a new access token")) for text in others), others
 
 
-def test_a_logger_emits_no_record_below_its_level(sandbox):
-    quiet = logging.getLogger("siteline.http")
-    quiet.setLevel(logging.INFO)
-    try:
-        with collected_records() as records:
-            sandbox.client().scan(**DAY).collect()
-    finally:
-        quiet.setLevel(logging.NOTSET)
-    assert {record.name for record in records} == {"siteline.data", "siteline.token"}
-
-
-def test_a_logger_has_the_level_that_it_has_when_a_call_begins(sandbox):
+def test_a_logger_has_the_level_that_it_has_when_a_call_begins(sandbox, records):
     chatty = logging.getLogger("siteline.http")
-    with collected_records() as records:
-        logging.getLogger("siteline").setLevel(logging.WARNING)
+    logging.getLogger("siteline").setLevel(logging.WARNING)
+    sandbox.client().scan(**DAY).collect()
+    before = len(records)
+    chatty.setLevel(logging.DEBUG)
+    try:
         sandbox.client().scan(**DAY).collect()
-        before = len(records)
-        chatty.setLevel(logging.DEBUG)
-        try:
-            sandbox.client().scan(**DAY).collect()
-        finally:
-            chatty.setLevel(logging.NOTSET)
+    finally:
+        chatty.setLevel(logging.NOTSET)
     assert before == 0
     assert {record.name for record in records} == {"siteline.http"}
 
 
-def test_records_of_a_sync_have_the_feed(sandbox, store):
+def test_records_of_a_sync_have_the_feed(sandbox, store, records):
     feed = siteline.Feed('line "2"', site="S1", line="L2", interval="1h", start="2026-11-18")
-    with collected_records() as records:
-        sandbox.client().sync(feed, store)
+    sandbox.client().sync(feed, store)
     known = [fields(one) for one in records if one.name == "siteline.sync"]
     assert known
     assert all(one == {"feed": 'line "2"'} for one in known)

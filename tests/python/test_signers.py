@@ -2,13 +2,13 @@
 
 import asyncio
 import contextvars
-import logging
 import threading
 
 import pytest
 import siteline
 from kit import systems
 from kit.interrupts import interrupted
+from kit.logs import handling
 from kit.ranges import SIX_HOURS
 from kit.waiting import wait_until
 from test_async_signer import JWK, signature_of
@@ -76,20 +76,13 @@ def test_a_nested_call_serves_the_outer_one(sandbox, client_of):
     vault = Vault()
     client, inner = client_of(vault), []
 
-    class Asking(logging.Handler):
-        def emit(self, record):
-            if record.getMessage().startswith("try 1 of 4"):
-                inner.append(client.discover())
+    def ask(record):
+        if record.getMessage().startswith("try 1 of 4"):
+            inner.append(client.discover())
 
     sandbox.fault(on="token", nth=1, status=503)
-    logger, handler = logging.getLogger("siteline.http"), Asking(logging.INFO)
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
+    with handling(ask, "siteline.http"):
         caller = in_thread(client.discover)
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(logging.NOTSET)
     assert len(inner) == 1
     assert {thread for thread, _ in vault.calls} == {caller}
     assert len(vault.calls) == 2

@@ -102,14 +102,6 @@ def test_duckdb_and_pyarrow_read_the_stream_repeatedly(store, frame):
     assert sum(batch.num_rows for batch in reader) == len(frame)
 
 
-def test_settled_only_excludes_what_may_change(filled, frame):
-    _, _, store, report = filled
-    settled = store.read("line-2", final=True).to_pandas()
-    through = report.settled_through
-    assert settled.equals(frame[frame["timestamp"] < through].reset_index(drop=True))
-    assert len(store.read("line-2", through, final=True)) == 0
-
-
 def test_a_range_that_is_not_settled_is_a_warning(filled):
     _, _, store, report = filled
     through, start, hour = report.settled_through, DAY[0], timedelta(hours=1)
@@ -124,15 +116,6 @@ def test_a_range_that_is_not_settled_is_a_warning(filled):
         assert f"not settled: {through:%Y-%m-%dT%H:%M:%SZ} to " in repr(table)
         assert table.report.complete is False
         assert store.read("line-2", start, through).report.complete
-
-
-def test_frames_carry_their_provenance(filled):
-    _, _, store, report = filled
-    attributes = store.read(make_feed(), *DAY, withdrawn="drop").to_pandas().attrs["siteline"]
-    assert attributes["store"] == str(store.path)
-    assert attributes["feed"] == "line-2"
-    assert attributes["sequence"] == report["line-2"].sequence
-    assert attributes["coverage"]["read"] == [["2026-11-16T00:00:00Z", "2026-11-17T00:00:00Z"]]
 
 
 def test_changes_are_the_points_of_a_later_sync(tmp_path):

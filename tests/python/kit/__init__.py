@@ -14,6 +14,7 @@
 | ``systems`` | marks that skip a test on some systems |
 | ``waiting`` | waits for a condition |
 | ``examples`` | the number of random examples of a test |
+| ``logs`` | handles log records while a block runs |
 | ``markup`` | parses the HTML of an object |
 | ``tls_service`` | a service behind TLS, and proxies |
 | ``h2_service`` | a service behind HTTP/2 |
