@@ -1,4 +1,4 @@
-"""Every public function explains wrong arguments, and shows no private key."""
+"""Every public function explains wrong arguments and never shows a private key."""
 
 import asyncio
 import importlib
@@ -17,7 +17,7 @@ from siteline.types import Http
 MODULES = ("siteline", "siteline.plots", "siteline.shapes", "siteline.targets", "siteline.testing",
            "siteline.types", "siteline.otel", "siteline.mcp", "siteline.signers", "siteline.spark",
            "siteline.dlt")  # fmt: skip
-# A class whose methods Spark calls.
+# Spark calls the methods of this class.
 EXCEPT = {"SitelineDataSource"}
 # Parameters that take keys.
 OF_KEYS = ("private_key", "source", "key", "certificate", "frame", "body", "raw")
@@ -26,7 +26,7 @@ AUTHORISED = {"credential": siteline.Credential("s", keys.PEM)}
 
 
 def public_functions():
-    """Yield the name, the class if it is a method, and the function of each public function."""
+    """Yields the name, the class (of a method) and the function of each public function."""
     seen = set()
     for module in map(importlib.import_module, MODULES):
         for name in module.__all__:
@@ -58,7 +58,7 @@ EXPLAINED = {
 
 
 def call(name, /, **keywords):
-    """Call a function with wrong arguments, which it refuses before it looks at ``self``."""
+    """Calls a function with wrong arguments. It rejects them before it uses ``self``."""
     cls, function = EXPLAINED[name]
     has_self = next(iter(inspect.signature(function).parameters), "") in ("self", "cls")
     made = function(*([cls.__new__(cls)] if has_self else []), **keywords)
@@ -66,7 +66,7 @@ def call(name, /, **keywords):
 
 
 def takes_any(function):
-    """Whether a function hands its keywords on to another one, which explains them."""
+    """Returns whether a function passes its keywords on to a function that explains them."""
     own = getattr(function, "__wrapped__", function) if is_explained(function) else function
     return bool(own.__code__.co_flags & inspect.CO_VARKEYWORDS)
 
@@ -117,7 +117,7 @@ def test_no_function_quotes_a_private_key(name):
 
 
 def shown(error):
-    """Return the traceback with the local variables of siteline's functions."""
+    """Returns the traceback with the local variables of siteline's functions."""
     inner = error.__traceback__.tb_next
     while inner is not None and "/tests/" in inner.tb_frame.f_code.co_filename:
         inner = inner.tb_next

@@ -15,7 +15,7 @@ from kit.waiting import wait_until_async
 
 
 def size(item):
-    """The number of points of an item: a page, or one point."""
+    """Returns the number of points of a page, or 1 for a point."""
     return len(item) if isinstance(item, siteline.Page) else 1
 
 
@@ -77,7 +77,7 @@ def test_a_log_handler_that_raises_stop_iteration_leaves_no_task_waiting(sandbox
 
 
 def test_log_handlers_run_on_the_callers_loop(sandbox):
-    """Also while the call still waits, and with the context variables of the call."""
+    """They also run while the call waits. They have the context variables of the call."""
     request, seen = contextvars.ContextVar("request"), []
 
     def emit(record):

@@ -1,4 +1,4 @@
-"""Reads of several sites, lines and parts of a range: one table, and the requests of its chains."""
+"""Reads of several sites, lines or parts of a range give one table. Each is a chain of requests."""
 
 import pickle
 import signal
@@ -13,7 +13,7 @@ from kit.waiting import wait_until
 from pandas.testing import assert_frame_equal
 
 LINES = {**SIX_HOURS, "line": ["L1", "L2"]}
-"""Two chains of two pages of 30 points, of which the second has six."""
+"""Two chains. Each has a page of 30 points and a page of 6."""
 
 PAGES = 4
 
@@ -24,7 +24,7 @@ def spent(client, read):
 
 
 def reads(client, lines, **change):
-    """The points of a read of each line, in the order of a table."""
+    """Reads each line. Returns all points in the order of a table."""
     tables = [client.read(**{**SIX_HOURS, "line": line, **change}) for line in lines]
     return sorted(row for table in tables for row in table.records(named=True))
 
@@ -39,7 +39,7 @@ def test_lists_give_the_union_of_single_reads(client):
     assert (wide, table.report.pages) == (requests, PAGES)
     assert (table.query.site, table.query.line) == (("S1",), ("L1", "L2"))
     assert table.query.start == client.scan(**LINES).query.start
-    # What is missing is known as for one chain.
+    # Gaps are known, as for one chain.
     assert len(table.with_gaps()) == len(client.read(**SIX_HOURS).with_gaps())
 
 
@@ -54,7 +54,7 @@ def test_a_split_read_is_the_same_table(client):
     whole = client.read(**SIX_HOURS)
     for split in (3, "2h"):
         table, requests = spent(client, lambda split=split: client.read(**SIX_HOURS, split=split))
-        # 24 points in each part: a page.
+        # Each part has 24 points, which are one page.
         assert (requests, table.report.pages) == (3, 3)
         assert_frame_equal(table.to_pandas(), whole.to_pandas())
         assert table.query == whole.query
@@ -118,7 +118,7 @@ def test_the_plan_has_each_chain(client):
 
 
 def failed(sandbox, client, read=2, **change):
-    """The error of a read whose requests are refused after so many pages."""
+    """Returns the error of a read that the service rejects after `read` pages."""
     sandbox.fault(on="data", status=403, skip=read, times=99)
     with pytest.raises(siteline.errors.SitelineError) as caught:
         client.read(**{**LINES, "concurrency": 1, **change})
@@ -174,7 +174,7 @@ def test_an_interrupt_keeps_the_pages_of_each_chain(sandbox):
     main = threading.main_thread().ident
 
     def interrupt():
-        # Two pages have come, of one chain or of both. The others are awaited.
+        # Two pages of one or both chains have arrived. The call waits for the others.
         wait_until(lambda: scan.report.pages == 2)
         signal.pthread_kill(main, signal.SIGINT)
 

@@ -1,4 +1,4 @@
-"""Client certificates over the life of a client: renewal, clocks, several of them, asyncio."""
+"""Client certificates while a client exists: renewal, wrong clocks, refusals, asyncio."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MODES = pytest.mark.parametrize("mode", ["data", "token"])
 
 @pytest.fixture
 def platform(tmp_path):
-    """Start a sandbox, and make clients of it over a counter of connections."""
+    """Starts a sandbox and makes clients. A relay counts their connections."""
     with ExitStack() as stack:
 
         def begin(mode: str, **options):
@@ -44,7 +44,7 @@ def platform(tmp_path):
 
 @pytest.fixture
 def put(tmp_path):
-    """Replace the file of the certificate as programs that renew it do."""
+    """Replaces the certificate file, as programs for renewal do."""
     path = tmp_path / "plant.pem"
 
     def replace(content: bytes, mode: int = 0o600):
@@ -67,10 +67,10 @@ def test_m3_a_wrong_clock_of_this_machine_decides_nothing_once_the_service_s_is_
     assert NOW.startswith("2026-11-20T00:00")
     client = connect(put(sandbox.certificate("plant-7")), clock=clock)
     client.discover()
-    # It has expired by the machine's clock alone.
+    # It has expired only by the machine's clock.
     put(sandbox.certificate("plant-7", lifetime="10h"))
     assert client.discover()["subject"] == "plant-7"
-    # It is valid already by the machine's clock alone.
+    # It is valid only by the machine's clock.
     put(sandbox.certificate("plant-7", begins="2026-11-20T10:00Z"))
     before = counter.connections
     for ask in (client.discover, client.scan(**HOUR).collect):
@@ -86,7 +86,7 @@ def test_m5_a_certificate_that_was_refused_is_used_no_more_when_it_is_replaced(p
     with pytest.raises(siteline.errors.AuthenticationError, match="client certificate"):
         client.discover()
     put(sandbox.certificate("plant-7"))
-    # The refusal was of another certificate: nothing of it is remembered.
+    # The client forgets the refusal of the other certificate.
     assert client.discover()["subject"] == "plant-7"
 
 

@@ -1,4 +1,4 @@
-"""Which certificates and proxies a connection uses: over real sockets, with TLS, on loopback."""
+"""The certificates and proxies of a connection, tested over real sockets with TLS on loopback."""
 
 import base64
 import logging
@@ -40,7 +40,7 @@ def client_of(service, url=None, **options):
 
 
 def told(client):
-    """What a request brings: the names in its reply, or the error."""
+    """Sends a request. Returns the names in its reply, or the error."""
     try:
         return str(sorted(client.discover()))
     except siteline.SitelineError as error:
@@ -48,7 +48,7 @@ def told(client):
 
 
 def with_variables(service, url=None, **variables):
-    """What a client brings that is made with these environment variables."""
+    """Does the same with a client that has these environment variables."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in variables.items():
             patch.setenv(name, str(value))

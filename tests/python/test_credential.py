@@ -119,11 +119,11 @@ def test_a_signer_has_a_public_jwk_and_is_released_with_its_credential(key):
 
 
 class Plant(siteline.Credential):
-    """A subclass of a user."""
+    """A user's subclass."""
 
 
 class Certificate(siteline.MutualTls):
-    """A subclass of a user."""
+    """A user's subclass."""
 
 
 def test_a_pickle_keeps_settings_and_subclass(key_file):

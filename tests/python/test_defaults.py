@@ -1,4 +1,4 @@
-"""The defaults that help() shows, and what tries=, deadline= and the timeouts apply to."""
+"""The defaults in help(), and the requests that tries=, deadline= and the timeouts apply to."""
 
 import asyncio
 import inspect

@@ -1,4 +1,4 @@
-"""`siteline.dlt`: what a pipeline loads is what a store has, wherever a load ends."""
+"""`siteline.dlt`: a pipeline loads the points of a store, even if a load is interrupted."""
 
 import doctest
 import json
@@ -34,13 +34,13 @@ def half_hourly(**options):
 
 
 def truth(sandbox, end, **options):
-    """The points that it would have now."""
+    """The points that the feed has now."""
     return true_points(sandbox, end, interval="30m", **options)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _outside(tmp_path_factory):
-    """No file of the user's is read, and nothing but this machine is spoken to."""
+    """Keeps the user's files unread, and fails if a test contacts another machine."""
     asked, connect, resolve = [], socket.socket.connect, socket.getaddrinfo
     here = ("127.0.0.1", "::1", "localhost")
 
@@ -76,13 +76,13 @@ def duckdb(tmp_path):
 @pytest.fixture
 def postgres(tmp_path, postgres_server):
     pytest.importorskip("psycopg2")
-    # dlt wants a password and a host; the socket's folder is what libpq takes.
+    # dlt requires a password and a host. libpq uses the socket's folder.
     uri = f"postgresql://postgres:none@localhost/postgres?host={postgres_server.socket}"
     return Pipelines(tmp_path, dlt.destinations.postgres(uri))
 
 
 def fail_in_load(pipelines, points):
-    """A load fails after its rows were merged, before it is recorded as complete."""
+    """Makes a load fail after its rows were merged and before it is complete."""
 
     def fail(*arguments, **options):
         raise RuntimeError("failed here")
@@ -107,7 +107,7 @@ def test_at_every_step_a_destination_has_the_points_of_a_store(request, sandbox,
     pipelines = request.getfixturevalue(where)
     feed, revised = half_hourly(), 0
     for step in range(4):
-        # A client remembers how dense a line is; a process that begins has what the state says.
+        # A client remembers the density of a line, so each step uses a new client.
         expected = sandbox.client().sync(feed, store)
         points = siteline.dlt.points(sandbox.client(), feed)
         before = sandbox.stats.data_requests
@@ -137,7 +137,7 @@ def test_of_several_rows_of_a_point_in_one_load_the_newest_counts(duckdb, tmp_pa
 
     def revise(progress):
         if progress.pages == 1:
-            # What comes before the cursor moves the rest: the next page repeats a point (§4.4.6).
+            # A new point before the cursor shifts the rest: the next page repeats a point (§4.4.6).
             sandbox.revise("2026-11-19T00:00Z", 1.0, **first)
             sandbox.revise("2026-11-19T08:10Z", 1e6, line="L2", tag="T7")
 
@@ -156,7 +156,7 @@ def test_of_several_rows_of_a_point_in_one_load_the_newest_counts(duckdb, tmp_pa
         pipelines.pipeline.run(points, **options)
         found = pipelines.points()
         if number == 0:
-            assert (points.report.inserted, len(found)) == (289, 288), "one of them came twice"
+            assert (points.report.inserted, len(found)) == (289, 288), "one point arrived twice"
             assert 1e6 in {row[0] for row in found.values()}
         else:
             assert found == true_points(sandbox, points.report.read_through, start=feed.start)
@@ -195,14 +195,14 @@ def test_a_chain_goes_on_on_the_machine_that_began_it_and_begins_again_elsewhere
     duckdb.attach()
     points, more = run()
     assert points.report.complete
-    assert requests + more == expected.requests, "the chain began again, and then went on"
+    assert requests + more == expected.requests, "the chain restarted, and then continued"
     assert duckdb.points() == stored_points(store)
     assert run()[1] == 0
     assert duckdb.kept == []
 
 
 def give_up(pipelines):
-    """Delete what was not loaded, and nothing else, as dlt before 1.30 does."""
+    """Deletes only the packages that were not loaded, as dlt before 1.30 does."""
     working = Path(pipelines.pipeline.working_dir)
     for folder in (working / "normalize" / "extracted", working / "load" / "normalized"):
         for package in folder.iterdir():
@@ -231,7 +231,7 @@ def test_points_whose_load_was_given_up_are_read_again(duckdb, sandbox, store, e
     duckdb.pipeline.run(points)
     expected = sandbox.client().sync(feed, store)
     assert duckdb.points() == stored_points(store)
-    # Where the chain of a load before it stood is known on its own machine alone.
+    # Only the machine that ran the earlier load knows the position of its chain.
     known = 0 if ending == "moved" else 2
     assert points.report.pages == expected.pages - known
 
@@ -247,7 +247,7 @@ def test_a_place_that_has_not_what_was_loaded_gets_it_all(duckdb, sandbox, store
         duckdb.attach("other").run([{"a": 1}], table_name="a")
         duckdb.attach()
     elif place == "argument":
-        # Not all versions of dlt tell a resource of it before the next run.
+        # Some versions of dlt give this to a resource only in the next run.
         options = {"dataset_name": "others"}
         duckdb.pipeline.run(points, **options)
     elif place == "table":
@@ -322,7 +322,9 @@ def test_an_error_after_the_first_page_ends_a_run_whose_pages_are_loaded(
     assert "loads the pages before this error" in caplog.text
     with pytest.raises(siteline.errors.ProtocolError):
         points.raise_for_incomplete()
-    assert len(duckdb.points()) == points.report.inserted > 500, "all but the rest of one chain"
+    assert len(duckdb.points()) == points.report.inserted > 500, (
+        "only the rest of one chain is missing"
+    )
     (metrics,) = duckdb.pipeline.last_trace.last_extract_info.metrics.values()
     told = metrics[0]["resource_metrics"]["points"].custom_metrics
     report = points.report
@@ -339,7 +341,7 @@ def test_an_error_after_the_first_page_ends_a_run_whose_pages_are_loaded(
     requests = sandbox.stats.data_requests
     expected = sandbox.client().sync(feed, store)
     assert duckdb.points() == stored_points(store)
-    assert requests == expected.requests + 2, "but for what failed none twice"
+    assert requests == expected.requests + 2, "only the failed requests were repeated"
 
 
 @pytest.mark.campaign
@@ -383,7 +385,7 @@ def test_the_key_of_a_series_is_of_its_feed_and_ids_alone(sandbox):
     keys = {_rows.series_key(feed, given) for feed in ("a", "b") for given in (ids, ids[::-1])}
     assert len(keys) == 4
     assert {len(key) for key in keys} == {32}
-    assert _rows.series_key("a", ids) == "cd3e95dbe297edc4ad6afd113f6d3a21", "for good"
+    assert _rows.series_key("a", ids) == "cd3e95dbe297edc4ad6afd113f6d3a21", "the key never changes"
     page, _ = next(sandbox.client().sync_pages(half_hourly()))
     rows = _rows.rows_of(page)
     assert rows.schema == _rows.SCHEMA

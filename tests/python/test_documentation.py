@@ -1,4 +1,4 @@
-"""The code in the README, the examples and the docstrings runs; the exports are complete."""
+"""The code in the README, the pages, the examples and the docstrings runs."""
 
 import ast
 import code
@@ -37,10 +37,10 @@ WITH_BLOCKS = [path for path in PAGES if blocks(path, "python")]
 
 
 class Prompt(code.InteractiveConsole):
-    """An interpreter that only parses: an indented block ends at an empty line, as at a prompt."""
+    """An interpreter that only parses. As at a prompt, an empty line ends an indented block."""
 
     def runcode(self, code):
-        """Run nothing."""
+        """Runs nothing."""
 
     def showsyntaxerror(self, *_, **__):
         raise
@@ -167,7 +167,7 @@ def test_every_example_in_a_docstring_runs(name, doc, tmp_path, monkeypatch):
     """
     monkeypatch.chdir(tmp_path)
     with siteline.Sandbox(now=NOW) as sandbox:
-        # Pauses of a client that an example makes itself pass at once, too.
+        # A client that the example makes does not wait during pauses either.
         monkeypatch.setenv("SITELINE_SANDBOX_CLOCK", sandbox.env()["SITELINE_SANDBOX_CLOCK"])
         client = sandbox.client()
         scan = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",

@@ -1,4 +1,4 @@
-"""`with_gaps()`, `gaps()` and `completeness()`: what is missing, and what was never read."""
+"""`with_gaps()`, `gaps()` and `completeness()`: missing buckets, and time that was never read."""
 
 import json
 import pickle
@@ -32,13 +32,13 @@ def client(sandbox):
 def table(client):
     table = client.scan(site="S1", line="L1", **RANGE).collect()
     per_series = table.to_pandas().groupby(IDS, observed=True).size()
-    assert (per_series < 3 * 144).all(), "the plant stands still at times"
+    assert (per_series < 3 * 144).all(), "the plant pauses"
     return table
 
 
 @pytest.fixture(scope="module")
 def store(client, tmp_path_factory):
-    """A store that was read from the 18th on."""
+    """A store. Its feed starts on 18 November."""
     feed = siteline.Feed("l1", site="S1", line="L1", interval="10m", start="2026-11-18")
     with siteline.Store(tmp_path_factory.mktemp("plant") / "plant.siteline") as store:
         client.sync(feed, store)
@@ -46,7 +46,7 @@ def store(client, tmp_path_factory):
 
 
 def reindexed(frame, start, end):
-    """What pandas makes of a long frame: each series with all buckets."""
+    """Returns the frame as pandas reindexes it: each series with all buckets."""
     times = pd.date_range(start, end, freq="10min", inclusive="left", tz="UTC", name="timestamp")
     parts = []
     for ids, rows in frame.groupby(IDS, observed=True, sort=False):
@@ -157,7 +157,7 @@ def test_time_after_the_read_is_no_gap(sandbox):
         table = sandbox.client(labels=False).read(
             site="S1", line="L1", start="2026-11-19", end="2026-11-22", interval="1h"
         )
-    # The bucket in which the read began is not over.
+    # The bucket of the read itself has not ended.
     assert table.gaps().to_pandas()["end"].max() <= pd.Timestamp(NOW)
     days = table.completeness().to_pandas()
     assert days["unread"].tolist() == [0, 24, 24] * 6
@@ -215,7 +215,7 @@ def test_days_keep_to_a_local_clock_and_may_be_asked_for_in_part(client):
     days = table.completeness("1d", tz="Europe/Berlin").to_pandas()
     one = days[days["tag_guid"] == days["tag_guid"].iloc[0]]
     assert one["expected"].tolist() == [25, 24]
-    # Eighteen hours of a day are not a day.
+    # Eighteen hours are not a whole day.
     assert one["unread"].tolist() == [0, 6]
     assert one["share"].iloc[1] <= 18 / 24
     assert str(one["timestamp"].iloc[0]) == "2026-10-25 00:00:00+02:00"

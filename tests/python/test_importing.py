@@ -1,4 +1,4 @@
-"""What importing siteline, and running pytest where it is installed, loads and opens."""
+"""Modules, files and threads that importing siteline and running pytest load or open."""
 
 import os
 import subprocess
@@ -47,7 +47,7 @@ def test_importing_siteline_reads_no_certificates():
         file = Path(environment["SSL_CERT_FILE"])
 
         def is_read_by(read):
-            os.utime(file, (0, 1))  # also a filesystem that is mounted with relatime notes a read
+            os.utime(file, (0, 1))  # with relatime, the next read updates the access time
             read()
             return file.stat().st_atime != 0
 
@@ -59,10 +59,10 @@ def test_importing_siteline_reads_no_certificates():
 
 
 def run_pytest(folder, test, *options):
-    """Run pytest on this test in an empty folder; return its output."""
+    """Runs pytest on this test in an empty folder. Returns its output."""
     (folder / "test_theirs.py").write_text(textwrap.dedent(test))
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--strict-markers"]
-    command += ["-p", "no:hypothesispytest"]  # it takes most of the time
+    command += ["-p", "no:hypothesispytest"]  # loading it is slow
     done = subprocess.run(
         [*command, *options], cwd=folder, capture_output=True, text=True, timeout=300, check=False
     )

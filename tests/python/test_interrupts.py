@@ -1,4 +1,4 @@
-"""Waits: Ctrl-C ends them, and signal handlers, callbacks and log handlers may use the client."""
+"""Ctrl-C ends waits. Signal handlers, callbacks and log handlers may use the client."""
 
 import asyncio
 import gc
@@ -97,7 +97,7 @@ def test_a_signal_handler_may_use_the_client_or_fork_while_a_call_waits(handle, 
     assert run_script(script, *FORK_WITH_THREADS).split() == printed.split()
 
 
-# A handler that interrupts the first import of a module finds only a part of it, as in any program.
+# A handler that interrupts the first import of a module sees an incomplete module.
 HOLDING = f"""
     import os, signal, threading, siteline, siteline.types
     from kit.keys import private_key
@@ -139,7 +139,7 @@ def test_a_signal_handler_may_wait_for_the_request_of_the_interrupted_call(endpo
 
 @pytest.mark.parametrize("named", [False, True])
 def test_an_iterator_may_be_used_while_it_builds_a_record(named):
-    """Building allocates, so the garbage collector may run, and with it arbitrary code."""
+    """Building a record allocates, so the garbage collector may run arbitrary code."""
     with siteline.Sandbox(now=NOW) as sandbox:
         scan = sandbox.client().scan(**{**SIX_HOURS, "page_size": 2})
         records = scan.records(named=named)
@@ -166,7 +166,7 @@ def test_an_iterator_may_be_used_while_it_builds_a_record(named):
 
 
 class Stopped(BaseException):
-    """An exception such as a signal handler may raise anywhere, also in a log handler."""
+    """An exception that a signal handler may raise anywhere, even in a log handler."""
 
 
 @pytest.mark.parametrize("retried", [1, 3])

@@ -167,7 +167,7 @@ def test_an_allowance_that_no_file_can_keep_is_an_error_unless_memory_is_named(a
     assert client.allowance.left == 25
     (tmp_path / "state").unlink()
     away(daily_allowance=25)
-    assert len(state_files()) == 1, "it is made at once"
+    assert len(state_files()) == 1, "it is created immediately"
 
 
 def test_a_ledger_in_memory_is_named_by_keyword_variable_profile_and_pickle(

@@ -1,4 +1,4 @@
-"""Logging: which records reach which loggers of the standard library, and when."""
+"""The records that siteline emits to the loggers of the standard library."""
 
 import asyncio
 import json
@@ -58,7 +58,7 @@ def test_a_handler_may_use_the_client_while_many_threads_log(sandbox):
         except Exception as error:
             failed.append(error)
 
-    # Only once: a request that is refused twice is an error (D2).
+    # Only once, because a request that is rejected twice is an error (D2).
     sandbox.fault(on="data", times=1, forget_tokens=True)
     with handling(emit, level=logging.INFO):
         run_in_threads(16, use)
@@ -83,7 +83,7 @@ def logged_pages(records):
 
 
 async def read_items(sandbox, door, way, **options):
-    """Read the day to its end by `way`, with the sync or the async client."""
+    """Reads the whole day by `way`, with the blocking or the async client."""
     if door == "sync":
         for item in getattr(sandbox.client().scan(**DAY, **options), way)():
             yield item
@@ -99,7 +99,7 @@ def test_the_records_of_a_page_are_emitted_with_it_and_in_order(sandbox, records
         taken = 0
         async for item in read_items(sandbox, door, way, page_size=50):
             taken += count_points(item)
-            # There are records of this page and the earlier ones, but not of later ones.
+            # Only this page and earlier pages have records.
             assert logged_pages(records) == list(range(1, -(-taken // 50) + 1))
         return taken
 
@@ -110,7 +110,7 @@ def test_the_records_of_a_page_are_emitted_with_it_and_in_order(sandbox, records
 
 
 def test_loggers_are_looked_up_once(sandbox, records, monkeypatch):
-    """`getLogger` takes the lock of `logging`, which Ctrl-C at the wrong moment leaves locked."""
+    """`getLogger` acquires the lock of `logging`. Ctrl-C at the wrong moment leaves it locked."""
     client = sandbox.client()
     list(client.scan(**DAY, page_size=SIZE).pages())
     before = len(records)

@@ -1,4 +1,4 @@
-"""`siteline.otel`: client spans by the conventions for HTTP, their header, and the counts."""
+"""`siteline.otel`: client spans that follow the conventions for HTTP, their header, and metrics."""
 
 import asyncio
 import re
@@ -21,7 +21,7 @@ WIRE = pytest.mark.sandbox(record_wire=True)
 
 
 class Recorded:
-    """Providers whose spans and metrics stay in memory."""
+    """Providers that keep spans and metrics in memory."""
 
     def __init__(self):
         self.exporter, self.reader = InMemorySpanExporter(), InMemoryMetricReader()
@@ -39,7 +39,7 @@ class Recorded:
         return [span for span in spans if span.kind is SpanKind.CLIENT and name in span.name]
 
     def metrics(self):
-        """A dict of the metric's name to its points, each a pair of attributes and value."""
+        """Returns the points of each metric as pairs of attributes and value."""
         data = self.reader.get_metrics_data()
         points = defaultdict(list)
         for resource in data.resource_metrics if data else ():

@@ -1,6 +1,6 @@
-"""The commands on the page of the command, typed into a shell: they end as it says, and print it.
+"""The commands in docs/command.md run in a shell with the output and status that it shows.
 
-The comparison ignores numbers, times and places, which belong to another plant on the page.
+The comparison ignores numbers, times and paths, because the page shows another plant.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ CONSOLE = [re.sub(r"\\\n +", "", text) for text in blocks("command.md", "console
 
 
 def shell_lines():
-    """The commands of siteline in the pages, without what the shell does with their output."""
+    """Yields the siteline commands of the pages without pipes and redirections."""
     for page in sorted([*DOCS.glob("*.md"), *DOCS.glob("internals/*.md")]):
         for block in blocks(page, "console"):
             for line in re.findall(r"^\$ siteline (.*)$", block.replace("\\\n", ""), re.MULTILINE):
@@ -57,7 +57,7 @@ def test_each_block_of_the_page_is_typed():
 
 
 class Shell:
-    """A folder with the profile of the pages, in which lines are typed as on a page."""
+    """A folder with the profile of the pages. Tests run the lines of a page in it."""
 
     def __init__(self, folder, sandbox):
         self.folder, self.sandbox = folder, sandbox
@@ -92,7 +92,7 @@ class Shell:
         )
 
     def type(self, line, status=0):
-        """Run a line, which must end with this status; returns its output."""
+        """Runs a line, which must end with this status. Returns its output."""
         if re.fullmatch(r"siteline (?!agent)[^|;&<>$`]*", line):
             words = shlex.split(line, comments=True)[1:]
             done = run_command(*words, env=self.settings, folder=self.folder, status=status)
@@ -107,7 +107,7 @@ class Shell:
 
     @contextlib.contextmanager
     def serving(self, line):
-        """Run a line until the block ends; yields its output."""
+        """Runs a line until the block ends. Yields its output."""
         with subprocess.Popen(
             ["/bin/sh", "-c", f"exec {line}"], cwd=self.folder, env=self.variables,
             stdout=subprocess.PIPE, text=True,
@@ -124,7 +124,7 @@ def shell(sandbox, tmp_path):
 
 
 def block(first):
-    """The typed lines of the block with this beginning, each with the output on the page."""
+    """Returns the lines of the block that starts like this, each with its output on the page."""
     [text] = [one for one in CONSOLE if one.startswith(f"$ {first}")]
     typed = re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
     return [one.partition("\n")[::2] for one in typed]
@@ -134,7 +134,7 @@ NUMBER = r"(?<![A-Za-z\d])-?\d[\d.,:TZ-]*(?: (?:[kMG]B|bytes|ms|s|min|h|d)\b)?"
 
 
 def words(line):
-    """A line without its numbers, times, places and ids; a count of one thing as of several."""
+    """Removes numbers, times, paths and ids from a line, and makes nouns singular."""
     line = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|[\w-]{43}|\bhttps?://\S+|(?<!\w)/\S+|\bintegration-\d+|"
                   r"\bsubject-from-enrollment|\S*\bplant-[\d-]+\.siteline", "…", line)  # fmt: skip
     line = re.sub(r"\bline-\d", "feed", line)
@@ -145,19 +145,19 @@ def words(line):
 
 
 def unprinted(shown, printed):
-    """The lines of the page, except for "…", which the command has no longer, by their words."""
+    """Returns the lines of the page that the command does not print, except for "…"."""
     there = {words(line) for line in printed.splitlines()}
     lines = (line for line in shown.splitlines() if line.strip() != "…")
     return [line for line in lines if words(line) not in there]
 
 
 def with_jq(line):
-    """A line without its part that needs a program which may not be here."""
+    """Removes the `jq` part of a line if `jq` is not installed."""
     return line if shutil.which("jq") else line.partition(" | jq ")[0]
 
 
 def is_typed(shell, first):
-    """Type the lines of a block, and compare their output."""
+    """Runs the lines of a block and compares their output."""
     for line, shown in block(first):
         printed = shell.type(with_jq(line))
         if with_jq(line) == line:
@@ -201,7 +201,7 @@ def feeds(shell):
 
 @pytest.fixture(scope="module")
 def plant(shared_sandbox, tmp_path_factory):
-    """A shell with the store of the page: one feed was read to its end three times, one in part."""
+    """A shell with the store of the page: one feed is complete after three syncs, one partial."""
     shell = Shell(tmp_path_factory.mktemp("plant"), shared_sandbox)
     (shell.folder / "backups").mkdir()
     (shell.folder / "feeds.toml").write_text(STORE_FEEDS, encoding="utf-8")
@@ -218,7 +218,7 @@ def test_keys_and_profiles(shell, tmp_path):
     (shell.folder / "plant-a.pem").unlink()
     (shell.folder / "config.toml").unlink()
     (keygen, shown), (init, said), (series, _) = block("siteline keygen")
-    assert "--encrypt" in keygen, "which asks for a passphrase on a terminal"
+    assert "--encrypt" in keygen, "it prompts for a passphrase"
     told = shell.type(keygen.replace("--encrypt", "--password-command 'echo secret'"))
     lines = [
         line for line in shown.splitlines() if not line.startswith(("Pass", "The same", '  "'))
@@ -236,7 +236,7 @@ def test_keys_and_profiles(shell, tmp_path):
 def test_the_doctor_names_a_missing_key(shell):
     [(line, shown)] = block("siteline doctor")
     (shell.folder / "plant-a.pem").unlink()
-    # The width of a path decides where a line is wrapped.
+    # Lines wrap differently if a path is longer.
     parts = [re.sub(r"\n {9,}", " ", text) for text in (shown, shell.type(line, Exit.USAGE))]
     assert unprinted(*parts) == []
 

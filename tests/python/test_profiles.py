@@ -43,7 +43,7 @@ def config(tmp_path, monkeypatch):
 
 @pytest.fixture
 def members(shared_sandbox, key, config):
-    """The members of a profile for the sandbox; its key is beside the file."""
+    """The members of a profile for the sandbox. The key is in the same folder as the file."""
     key.save(config.parent / "plant.pem")
     return {
         "base_url": shared_sandbox.base_url,
@@ -53,7 +53,7 @@ def members(shared_sandbox, key, config):
 
 
 def write(path, **profiles):
-    """Write profiles as TOML: JSON strings, lists, numbers and booleans are valid TOML."""
+    """Writes profiles as TOML. JSON strings, lists, numbers and booleans are valid TOML."""
     lines = []
     for name, members in profiles.items():
         lines += [f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in members.items())]
@@ -62,7 +62,7 @@ def write(path, **profiles):
 
 @pytest.fixture
 def prints(tmp_path):
-    """Make a command that runs a line of Python."""
+    """Makes a command that runs a line of Python."""
 
     def make(line):
         script = tmp_path / "command.py"
@@ -282,8 +282,8 @@ def test_a_profile_that_others_may_write_to_does_not_name_a_command_unnoticed(
         siteline.errors.CredentialError, match=r"Other users can write to .mode 606."
     ):
         siteline.Client(profile="default")
-    assert not mark.exists(), "the command has run all the same"
-    # A command of a variable, or none: whoever writes to the file chooses nothing that runs.
+    assert not mark.exists(), "the command must not run"
+    # Without a command in the file, nobody who writes to the file can choose what runs.
     del members["password_command"]
     write(config, default={**members, "private_key_file": str(locked)})
     with pytest.raises(siteline.errors.CredentialError, match="passphrase"):

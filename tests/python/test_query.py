@@ -1,4 +1,4 @@
-"""Query parameters: each value is sent exactly, or refused with a message."""
+"""Query parameters: each value is sent exactly or rejected with a message."""
 
 import re
 from datetime import UTC, datetime, time, timedelta, timezone

@@ -1,4 +1,4 @@
-"""Times of reads: on the clock of a zone with `tz=`, or before now, as in `start="-7d"`."""
+"""Times of reads: local times with `tz=`, and times before now such as `start="-7d"`."""
 
 import asyncio
 import pickle
@@ -31,7 +31,7 @@ def bounds(query):
     ("kind", "first", "hours"), [("client", "2026-10-25", 25), ("async_client", "2026-03-29", 23)]
 )
 def test_a_date_is_a_day_of_the_zone_which_is_read_whole(sandbox, kind, first, hours):
-    """The days on which clocks are set have 25 and 23 hourly buckets of each series."""
+    """When clocks change, a day has 25 or 23 hourly buckets of each series."""
     day = date.fromisoformat(first)
     scan = getattr(sandbox, kind)().scan(
         **LINE, start=first, end=str(day + timedelta(days=1)), tz=BERLIN
@@ -52,7 +52,7 @@ def test_a_time_without_an_offset_is_local_and_any_other_an_instant(client):
         " 2026-11-02 06:00:00 ",
         datetime(2026, 11, 2, 6),
         pd.Timestamp("2026-11-02 06:00"),
-        # These are instants, whatever the zone.
+        # These have an offset, so the zone has no effect.
         "2026-11-02T05:00Z",
         datetime(2026, 11, 2, 5, tzinfo=UTC),
         pd.Timestamp("2026-11-02 14:00", tz="Asia/Tokyo"),
@@ -98,7 +98,7 @@ def test_a_time_that_clocks_skip_or_show_twice_is_refused_and_nothing_is_sent(
                 assert f'"{str(given)[:10]}T{reading}"' in caught.value.hint
     day = str(given)[:10]
     first, second = (data(start=f"{day}T{one}", tz=BERLIN).query.start for one in readings)
-    assert abs(second - first) == HOUR, "what is proposed can be written"
+    assert abs(second - first) == HOUR, "the proposed times are accepted"
     assert not sandbox.stats.log
 
 
@@ -133,7 +133,7 @@ def test_local_days_in_buckets_of_a_day_warn(client):
 
 @pytest.fixture
 def stored(sandbox, store):
-    """A store with two days of hours, which were read in two syncs, six hours apart."""
+    """A store with two days of hourly points from two syncs, six hours apart."""
     client, feed = sandbox.client(), make_feed(interval="1h", start="2026-11-18")
     first = client.sync(feed, store)
     sandbox.clock.advance("6h")
@@ -154,12 +154,12 @@ def test_the_reads_of_a_store_take_a_zone(stored):
         store.read("line-2", date(2026, 11, 19), datetime(2026, 11, 20), tz=ZoneInfo(BERLIN)),
         store.changes("line-2", 0, **day, tz=BERLIN),
         store.read("line-2", **day, tz=BERLIN, as_of=first),
-        # What was known at six o'clock there is what was known at five in UTC: the first sync.
+        # 06:00 in Berlin is 05:00 UTC. Only the first sync had run.
         store.read("line-2", **day, tz=BERLIN, as_of="2026-11-20T06:00"),
     ):
         assert hours(points) == expected
     early = store.read("line-2", unread="keep", tz=BERLIN, as_of="2026-11-20T00:30")
-    assert len(early) == 0, "half past midnight there is before midnight in UTC: before the sync"
+    assert len(early) == 0, "00:30 in Berlin is before midnight in UTC, and before the sync"
     with pytest.raises(siteline.errors.QueryError, match="no time zone"):
         store.read("line-2", tz="Europe/Atlantis")
 
@@ -219,7 +219,9 @@ def test_times_before_now_are_whole_buckets_and_fixed_when_the_scan_is_made(sand
 def test_times_before_now_count_by_the_services_clock(sandbox, wall):
     client = sandbox.client(clock=sandbox.clock.machine(wall))
     before = client.scan(start="-1d", interval="1h").query
-    assert text(before.start) != "2026-11-19T00:00:00Z", "by the machine's, while nothing is known"
+    assert text(before.start) != "2026-11-19T00:00:00Z", (
+        "the machine's clock counts before the first reply"
+    )
     client.discover()
     client.discover()
     query = client.scan(start="-1d", end="-1h", interval="1h").query

@@ -28,7 +28,7 @@ LIBRARY = "siteline/_core.abi3.so"
 
 @pytest.fixture
 def wheel(tmp_path):
-    """Makes a wheel with the entries that each wheel has, and others."""
+    """Makes a wheel with the entries of each wheel, and more."""
 
     def make(**more):
         entries = {

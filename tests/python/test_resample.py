@@ -1,4 +1,4 @@
-"""Larger buckets: equal to what pandas resamples, also in local days, and how full they are."""
+"""Larger buckets equal those of pandas, also in local days. Partial buckets are marked."""
 
 import datetime
 import pickle
@@ -22,7 +22,7 @@ def table(shared_sandbox):
 
 
 def resampled(frame, rule, tz="UTC"):
-    """What pandas makes of a long frame: a mean weighted by the counts."""
+    """Resamples a long frame with pandas. The mean is weighted by the counts."""
     frame = frame.assign(
         timestamp=frame["timestamp"].dt.tz_convert(tz),
         sample_count=frame["sample_count"].astype("float64"),
@@ -42,7 +42,7 @@ def resampled(frame, rule, tz="UTC"):
 
 
 def check(frame, expected):
-    """The frame has the rows of pandas."""
+    """Checks that the frame has the rows of pandas."""
     for name in (*IDS, "buckets", "sample_count", "minimum", "maximum"):
         assert frame[name].to_list() == expected[name].to_list(), name
     assert (frame["timestamp"] == expected["timestamp"].dt.as_unit("us")).all()
@@ -230,7 +230,7 @@ def test_a_store_marks_unread_and_unsettled_periods(sandbox, store):
 
 
 def counted(points):
-    """What a plain loop makes of the points of a counter: its rise, and the largest reading."""
+    """Returns the rise of a counter and its largest step, computed in a plain loop."""
     total, before, largest = 0.0, None, 0.0
     for point in points:
         if point.maximum is None:

@@ -27,7 +27,7 @@ SATELLITES = {
 SATELLITES["pytest plugin"] = sorted(PLUGIN.glob("*.py"))
 # Private modules that satellites may import, and why.
 ALLOWED = {
-    "_doors": "it is what they have of the inside, one function for each need",
+    "_doors": "the only access to private parts, one function for each need",
     "_counts": "text of counts",
     "_escape": "escapes of external text",
     "_keywords": "errors for wrong arguments",
@@ -46,7 +46,7 @@ OF_OTHERS = {
 
 
 def imports(tree):
-    """Yield the modules and names of siteline that a module imports."""
+    """Yields the modules and names of siteline that a module imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             yield from (f"{node.module}.{one.name}".split(".") for one in node.names)
@@ -64,7 +64,7 @@ def private_imports(satellite, tree):
 
 
 def private_attributes(trees):
-    """Yield the private attributes of other objects that no module of the satellite defines."""
+    """Yields the private attributes of other objects that no module of the satellite defines."""
     nodes = [node for tree in trees for node in ast.walk(tree)]
     functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     defined = {node.name for node in nodes if isinstance(node, functions)}

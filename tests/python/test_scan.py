@@ -1,4 +1,4 @@
-"""A scan: what it has read so far, its first points, its Arrow stream, and its names."""
+"""A scan: its pages so far, its first points, its Arrow stream, and its names."""
 
 import asyncio
 import warnings
@@ -157,7 +157,7 @@ def test_an_unrecognised_body_is_one_warning(client, sandbox):
 
 
 def test_names_are_requested_with_the_first_page(sandbox):
-    """A page arrives while discovery does not answer; a read that is stopped drops the request."""
+    """A page arrives while discovery does not answer. A stopped read drops the request."""
     sandbox.fault(on="discovery", nth=1, hang=True)
 
     def stop(progress):

@@ -1,4 +1,4 @@
-"""Settings: invalid ones are refused before any request, without a secret in the message."""
+"""Invalid settings are rejected before any request. The message contains no secret."""
 
 from datetime import time
 from zoneinfo import ZoneInfo

@@ -30,7 +30,7 @@ class Vault:
 
 @pytest.fixture
 def client_of(sandbox):
-    """Returns a function that makes a client whose assertions a signer signs."""
+    """Returns a function that makes a client with this signer."""
     subject = sandbox.enroll(JWK)
 
     def make(signer, kind=siteline.Client, **options):
@@ -72,7 +72,7 @@ def test_in_asyncio_a_signer_runs_on_the_loop(client_of):
 
 
 def test_a_nested_call_serves_the_outer_one(sandbox, client_of):
-    """The handler waits for the token, whose exchange needs a signature for the outer call."""
+    """The handler waits for the token. The outer call must sign for its exchange."""
     vault = Vault()
     client, inner = client_of(vault), []
 
@@ -94,7 +94,7 @@ def test_another_call_gets_the_token_of_an_idle_prefetch(sandbox, client_of):
     client = client_of(vault)
     pages = client.scan(**SIX_HOURS).pages()
     next(pages)
-    # A token that was refused earlier than this is used once more.
+    # A younger token would be used once more.
     sandbox.clock.advance("2m")
     sandbox.fault(on="data", nth=2, status=401)
     next(pages)

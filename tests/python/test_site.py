@@ -1,4 +1,4 @@
-"""The sources of the documentation site. ``make docs`` builds it and checks the rest."""
+"""The navigation and the tutorials of the documentation site. ``make docs`` checks the rest."""
 
 import importlib
 import re

@@ -1,4 +1,4 @@
-"""What a read of Spark costs and how it is divided: without an engine."""
+"""The cost and the partitions of a Spark read, tested without an engine."""
 
 import itertools
 import os
@@ -24,7 +24,7 @@ SITE = {"site": "S1", **RANGE, "interval": "1h", "page_size": "40"}
 
 @pytest.fixture
 def client(sandbox, monkeypatch):
-    """A client whose key a variable has, so that its settings can travel."""
+    """A client with its key in a variable, so that tasks can use its settings."""
     return engine.client_by_variables(sandbox, monkeypatch)
 
 
@@ -36,7 +36,7 @@ def agent(client):
 
 @pytest.fixture
 def reading(client, agent):
-    """Options to a read, as the driver prepares it."""
+    """Turns options into a read, as the driver does."""
     access = Access.of(client, agent)
     return lambda **options: Reading(Options.parse({**SITE, **options}), access).fixed()
 
@@ -209,7 +209,7 @@ def test_no_partition_of_few_points_is_longer_than_31_days(client, reading, by, 
     assert max(length) <= timedelta(days=31)
     assert plan.pages >= len(found) == 12
     long = replace(reading(**YEAR, by="60d"), density=density)
-    assert len(long.planned(client)[1]) == 7  # what is asked for
+    assert len(long.planned(client)[1]) == 7  # as requested
 
 
 def load(sandbox, first, days, tags):
@@ -283,7 +283,7 @@ def test_the_secret_of_another_agent_does_not_travel(client, agent, monkeypatch)
     monkeypatch.setenv("SITELINE_AGENT_SECRET", "of-another")
     monkeypatch.setenv("SITELINE_AGENT_KEY_FILE", "/of/executors.pem")
 
-    class Mutual:  # it knows its clients by their certificates
+    class Mutual:  # identifies its clients by certificate
         address = "https://driver.example:8443"
 
         def env(self):

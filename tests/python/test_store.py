@@ -1,4 +1,4 @@
-"""`siteline.Store`: every way to read its points, its contents, and its use across processes."""
+"""`siteline.Store`: reading its points and changes, its errors, and its use in other processes."""
 
 import copy
 import os
@@ -216,7 +216,7 @@ def test_a_damaged_store_is_detected_by_every_way_to_read(store, tmp_path):
         lambda points: points.to_arrow(),
         lambda points: list(points.records()),
     ]
-    # `len()` is not one of them: it counts by the directory, and reads no whole block.
+    # `len()` does not notice: it counts from the directory and reads no block.
     for way in ways:
         with pytest.raises(siteline.errors.StoreCorrupt), siteline.Store(target) as damaged:
             way(damaged.read("line-2"))

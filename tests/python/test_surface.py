@@ -51,7 +51,7 @@ def test_modules_have_these_names(module):
 
 @pytest.fixture(scope="module")
 def objects(shared_sandbox, tmp_path_factory):
-    """An object of each class, after all requests that they need."""
+    """An object of each class. All requests that they need were sent."""
     sandbox, folder = shared_sandbox, tmp_path_factory.mktemp("objects")
     key = folder / "key.pem"
     keys.private_key().save(key)
@@ -146,7 +146,7 @@ def test_each_object_is_pickled_or_says_why(objects):
             continue
         assert keys.PEM.splitlines()[1].encode() not in data
         assert type(pickle.loads(data)) is type(one), name
-    # The clients of a sandbox have a key that was given itself.
+    # The clients of a sandbox have their key as an object.
     assert refused == {
         *("Client", "AsyncClient", "PrivateKey", "Sandbox", "Agent", "Clock"),
         *("Scan", "collected Scan", "AsyncScan", "PageIterator", "RecordIterator"),
@@ -155,7 +155,7 @@ def test_each_object_is_pickled_or_says_why(objects):
 
 
 def says_why(error, one):
-    """Check that an error says that the object is not pickled or copied, and the alternative."""
+    """Checks that the error rejects a pickle or a copy and names an alternative."""
     assert re.search(r"(not|cannot be) (pickled|copied).*[:.] ", str(error)), (one, str(error))
 
 
@@ -204,7 +204,7 @@ def test_a_collection_while_objects_are_made_is_harmless(sandbox):
     scan = sandbox.client().scan(site="S1", start="2026-11-01", end="2026-11-19", interval="1h")
     before = gc.get_threshold()
     try:
-        # A collection begins at each of the allocations that one object needs.
+        # Collects garbage at each allocation of one object.
         for allocations in range(1, 8):
             gc.set_threshold(allocations)
             assert len(scan.split("1h")) == 432

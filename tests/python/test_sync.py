@@ -1,4 +1,4 @@
-"""`client.sync` into a `siteline.Store`: what it requests, reports, spends and stores."""
+"""`client.sync` into a `siteline.Store`: requests, report, cost and stored points."""
 
 import pickle
 from datetime import UTC, datetime
@@ -150,7 +150,7 @@ def test_a_scan_is_planned_from_a_feed_of_the_same_kind(sandbox, store):
 def test_the_time_of_a_report_is_accepted_as_it_is_written(sandbox, store):
     client, feed = sandbox.client(), make_feed()
     client.sync(feed, store)
-    sandbox.clock.advance(3600.123456)  # a fraction, as in real clocks
+    sandbox.clock.advance(3600.123456)  # real clocks have fractions too
     report = client.sync(feed, store)
     assert report.now.microsecond == 123456
     written = report.to_dict()["now"]
@@ -241,7 +241,7 @@ def test_a_closed_client_and_a_closed_store_are_errors(sandbox, store):
     client.sync(make_feed(), store)
     client.close()
     with pytest.raises(siteline.errors.ClosedError):
-        client.sync(make_feed(), store)  # an error although nothing is left to read
+        client.sync(make_feed(), store)  # although nothing is left to read
     store.close()
     with pytest.raises(siteline.errors.ClosedError):
         sandbox.client().sync(make_feed(), store)

@@ -1,4 +1,4 @@
-"""Points of feeds in PostgreSQL: what a store has, whatever happens to the server."""
+"""The target PostgreSQL has the points of a store, even if the server fails."""
 
 from functools import partial
 

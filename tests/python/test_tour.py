@@ -34,7 +34,7 @@ nbformat.write(tour, sys.argv[3])
 
 
 def executed(notebook, folder, done, *more):
-    """Run a notebook and more cells. Returns the cells of code with their outputs."""
+    """Runs a notebook and more cells. Returns the code cells with their outputs."""
     done = done / "done.ipynb"
     own = {f"JUPYTER_{name}_DIR": str(done.parent / name) for name in ("RUNTIME", "CONFIG", "DATA")}
     environment = os.environ | own | {"IPYTHONDIR": str(done.parent / "ipython")}
@@ -56,7 +56,7 @@ def cells(tmp_path_factory):
 
 
 def shown(cells, word):
-    """The output of the cell with this word, by type of content."""
+    """Returns the output of the cell with this word, by content type."""
     [cell] = [cell for cell in cells if word in "".join(cell["source"])]
     data = [output.get("data", {}) for output in cell["outputs"]]
     return {kind: "".join(text) for one in data for kind, text in one.items()}

@@ -55,7 +55,7 @@ def client(sandbox, subject, key_file):
 
 
 def repickled(value, key_file=None):
-    """Pickle and unpickle an object, and look for secrets in the pickle."""
+    """Pickles and unpickles an object. The pickle must contain no secret."""
     pickled = pickle.dumps(value)
     secrets = [PASSPHRASE.encode()]
     if key_file is not None:
@@ -119,14 +119,14 @@ def test_to_load_a_pickle_runs_no_command(sandbox, subject, locked_file, command
     assert not mark.exists()
     client.discover()
     assert len(scan.collect()) > 0
-    # Once for each of the two credentials, of the client and of the scan's client, at most.
+    # At most once for the client and once for the scan's client.
     assert mark.read_text().split() in (["once"], ["once"] * 2)
 
 
 def test_no_module_is_imported_when_a_pickled_credential_is_first_used(
     sandbox, subject, locked_file, command
 ):
-    # A signal handler that runs meanwhile, and calls siteline, would meet it half made.
+    # A signal handler that calls siteline meanwhile would see an incomplete module.
     credential = siteline.Credential(subject, locked_file, password_command=command)
     client = siteline.Client(sandbox.base_url, credential=credential)
     pickled = base64.b64encode(pickle.dumps(client))
@@ -277,7 +277,7 @@ def test_a_resumed_scan_is_pickled_with_its_bookmark_but_without_a_table(client,
     with pytest.raises(TypeError, match="onto="):
         pickle.dumps(scan.resume(error.bookmark, onto=error.partial))
     again = pickle.loads(pickle.dumps(error))
-    # The step that needs the scan is left out.
+    # The text omits the step that needs the scan.
     text, step = str(error).rsplit(": ", 1)
     assert step == "error.scan.collect() continues after it."
     assert (type(again), str(again)) == (type(error), f"{text}.")

@@ -1,4 +1,4 @@
-"""The records of `siteline.types`: what the core returns becomes dataclasses, and JSON values."""
+"""The records of `siteline.types`: results of the core as dataclasses and as JSON."""
 
 import dataclasses
 import json
@@ -17,7 +17,7 @@ RECORDS = {name for name in types.__all__ if hasattr(getattr(types, name), "_res
 
 
 def mismatches(value, kind, where):
-    """The differences between a value and its declared type, one line each."""
+    """Returns one line for each difference between a value and its declared type."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, UnionType):
         choices = [mismatches(value, one, where) for one in arguments]

@@ -1,4 +1,4 @@
-"""Points of a store, and what was never read from the service: no read gives less than it says."""
+"""Reads of a store never omit points silently: unread ranges are errors or warnings."""
 
 import pickle
 import random
@@ -27,7 +27,7 @@ def iso(*times):
 
 @pytest.fixture(scope="module")
 def partial(tmp_path_factory):
-    """A store whose sync ran out of its allowance in the chain of 16 November."""
+    """A store. The allowance ended during the sync, in the chain of 16 November."""
     path = tmp_path_factory.mktemp("unread") / "plant.siteline"
     feed = make_feed(page_size=100)
     with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(path) as store:
@@ -42,7 +42,7 @@ def store(partial):
 
 
 def is_read(store, start, end):
-    """Whether the coverage says that all of the range was read."""
+    """Returns whether the coverage contains the whole range."""
     windows = store.coverage("line-2", now=NEWEST + HOURS)
     unread = [one for one in windows if one.state == "unread"]
     return (
@@ -149,8 +149,8 @@ def test_without_a_range_what_is_not_wholly_read_is_left_out_with_one_warning(pa
     assert given == read
     kept = stored_points(store, unread="keep")
     half = {key for key in kept if key[5] < day(18)[0]} - given.keys()
-    assert half, "the points of the chain that has not ended"
-    assert len({key[:5] for key in half}) < len({key[:5] for key in true}), "not of every series"
+    assert half, "the points of the unfinished chain"
+    assert len({key[:5] for key in half}) < len({key[:5] for key in true}), "only some series"
 
 
 def test_a_feed_that_was_never_read_is_an_error(partial, tmp_path):
