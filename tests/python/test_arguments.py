@@ -22,6 +22,7 @@ EXCEPT = {"SitelineDataSource"}
 # Parameters that take keys.
 OF_KEYS = ("private_key", "source", "key", "certificate", "frame", "body", "raw")
 SECRET = "".join(keys.PEM.splitlines()[1:3])
+AUTHORISED = {"credential": siteline.Credential("s", keys.PEM)}
 
 
 def public_functions():
@@ -168,6 +169,7 @@ def test_a_damaged_key_is_in_no_traceback(wrong, caplog):
             lambda: siteline.doctor("plant-a"),
             "client= is a siteline.Client or a siteline.AsyncClient",
         ),
+        (lambda: siteline.Client("https://h", ca_bundle=7, **AUTHORISED), "ca_bundle="),
         (lambda: Http(tries="x"), "tries= is a whole number; this is an object of type str"),
         (lambda: Http(connect_timeout=[]), "connect_timeout= is a number, a timedelta or text"),
         (
@@ -201,7 +203,6 @@ def test_tables_name_wrong_parameters(client):
         (lambda: table.records(named=1), "named= is True or False"),
         (lambda: table.to_csv(5), "is text, a path or an open file"),
         (lambda: table.plot(title=5), "title= is text"),
-        (lambda: table.resample("1h", how="mean"), "write agg="),
     ):
         with pytest.raises((TypeError, errors.ConfigError)) as caught:
             wrong()

@@ -50,12 +50,6 @@ def test_ids_are_any_iterable_and_count_once(client, given):
     assert spent(client, scan.collect)[1] == PAGES
 
 
-@pytest.mark.parametrize("name", ["site", "line"])
-def test_an_empty_list_is_refused(client, name):
-    with pytest.raises(siteline.errors.QueryError, match=rf"{name}= is empty\.\nLeave {name}= out"):
-        client.scan(**{**SIX_HOURS, name: []})
-
-
 def test_a_split_read_is_the_same_table(client):
     whole = client.read(**SIX_HOURS)
     for split in (3, "2h"):
@@ -97,11 +91,6 @@ def test_a_store_keeps_the_lines_of_a_limit(client, tmp_path):
         assert (requests, len(table)) == (1, 72)
 
 
-def test_a_feed_has_one_line():
-    with pytest.raises(siteline.errors.QueryError, match="a feed has one line"):
-        siteline.Feed("f", line=["L1", "L2"], start="2026-11-01")
-
-
 def test_scans_pickle_with_their_chains(sandbox, monkeypatch):
     for name, value in sandbox.env().items():
         monkeypatch.setenv(name, value)
@@ -113,13 +102,6 @@ def test_scans_pickle_with_their_chains(sandbox, monkeypatch):
 
 
 # Requests
-
-
-@pytest.mark.parametrize("concurrency", [1, 2, 9])
-def test_concurrency_never_changes_the_pages(sandbox, concurrency):
-    client = sandbox.client()
-    client.read(**LINES, split=2, concurrency=concurrency, labels=False)
-    assert sandbox.stats.data_requests == client.allowance.used == 4
 
 
 def test_the_plan_has_each_chain(client):
@@ -158,29 +140,6 @@ def test_another_process_continues_all_chains(sandbox, line, read):
     assert_frame_equal(table.to_pandas(), client.read(**SIX_HOURS).to_pandas())
     bare = client.scan(**{**LINES, "line": line}).resume(bookmark).collect()
     assert (bare.report.pages, bare.report.resumed_after_pages) == (4 - read, read)
-
-
-def test_a_bookmark_is_for_its_chains_only(sandbox):
-    client = sandbox.client()
-    error = failed(sandbox, client)
-    for other in ({"line": "L1"}, {"line": ["L1", "L2", "L3"]}, {"split": 2}, {"page_size": 31}):
-        with pytest.raises(siteline.errors.BookmarkError, match="another query"):
-            client.scan(**{**LINES, **other}).resume(error.bookmark)
-    whole = client.read(**LINES)
-    with pytest.raises(siteline.errors.QueryError, match="onto="):
-        client.scan(**LINES).resume(error.bookmark, onto=whole)
-
-
-def test_an_error_keeps_the_pages_in_flight(sandbox):
-    client = sandbox.client()
-    sandbox.fault(on="data", status=403, nth=1)
-    sandbox.fault(on="data", delay=0.2, nth=2)
-    with pytest.raises(siteline.errors.SitelineError) as caught:
-        client.read(**LINES)
-    pages = caught.value.partial.report.pages
-    assert client.allowance.used == pages + 1
-    table, requests = spent(client, caught.value.scan.collect)
-    assert (requests, len(table)) == (PAGES - pages, 72)
 
 
 @systems.FORK

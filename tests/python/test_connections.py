@@ -184,7 +184,8 @@ def test_loopback_never_goes_through_a_proxy(service, authority):
 def test_the_argument_takes_precedence_over_the_environment(service, authority, monkeypatch):
     monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{unused_port()}")
     with Proxy(service.port) as proxy:
-        options = {"ca_bundle": authority.file, "proxy": f"http://127.0.0.1:{proxy.port}"}
+        trusted = authority.pem.decode()
+        options = {"ca_bundle": trusted, "proxy": f"http://127.0.0.1:{proxy.port}"}
         with client_of(service, f"https://{HOST}", **options) as client:
             client.discover()
         assert proxy.heads

@@ -49,14 +49,11 @@ def test_the_methods_of_both_clients_have_the_same_signatures():
 FROM_ONE = {
     "Http": "tries connect_timeout response_timeout idle_timeout max_connections max_body_bytes",
     "client": "daily_allowance",
-    "scan": "interval page_size split concurrency max_pages",
-    "sync": "concurrency max_pages",
     "Feed": "interval page_size",
 }
 FROM_ZERO = {
     "Http": "max_retry_after",
     "client": "settle_lag",
-    "scan": "deadline settle_lag",
     "sync": "deadline wait",
     "Feed": "lateness audit_pages",
 }
@@ -78,7 +75,6 @@ def test_a_number_that_cannot_work_is_refused(shared_sandbox, tmp_path, function
     functions = {
         "Http": siteline.types.Http,
         "client": shared_sandbox.client,
-        "scan": lambda **given: client.scan(**{"start": "-1h", "interval": 60} | given),
         "sync": lambda **given: client.sync(feed, siteline.Store(tmp_path / "store"), **given),
         "Feed": lambda **given: siteline.Feed("line-1", start="2026-11-01", **given),
     }

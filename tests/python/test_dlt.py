@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import siteline
 from kit.feeds import load_series, make_feed, stored_points, true_points
-from kit.interpreter import run_script
 
 dlt = pytest.importorskip("dlt")
 pytest.importorskip("duckdb")
@@ -392,21 +391,6 @@ def test_the_key_of_a_series_is_of_its_feed_and_ids_alone(sandbox):
     for row in rows.to_pylist():
         assert row["series"] == _rows.series_key("line-2", [row[name] for name in _rows.IDS])
         assert (row["feed"], row["sequence"]) == ("line-2", 1)
-
-
-def test_dlt_is_imported_by_whoever_uses_it():
-    script = """
-    import sys, siteline
-    assert "dlt" not in sys.modules and "siteline.dlt" not in sys.modules
-    sys.modules["dlt"] = None
-    try:
-        import siteline.dlt
-    except ImportError as error:
-        print(error)
-    """
-    assert run_script(script) == (
-        "siteline.dlt needs dlt, which is not installed: pip install 'siteline[dlt]'"
-    )
 
 
 @pytest.mark.parametrize("thing", [siteline.dlt, siteline.dlt.points])

@@ -4,7 +4,6 @@ import ast
 import code
 import doctest
 import inspect
-import itertools
 import json
 import logging
 import sys
@@ -82,12 +81,6 @@ def test_every_python_block_of_a_page_can_be_pasted_and_runs(path, tmp_path, mon
     assert executed.missed() == []
 
 
-def test_the_readme_and_the_how_to_pages_have_python_blocks():
-    pages = {name_of(path) for path in WITH_BLOCKS}
-    names = ("cost", "credentials", "errors", "operating", "reading", "runtime", "sync", "testing")
-    assert pages >= {"README.md", *(f"docs/{name}.md" for name in names)}
-
-
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name
 )
@@ -148,62 +141,6 @@ except ValueError:
 def _own(thing):
     """The public members that a class itself defines."""
     return {name: member for name, member in vars(thing).items() if not name.startswith("_")}
-
-
-def _defines(text, thing):
-    return f"\nclass {thing.__name__}:" in text or f"\nclass {thing.__name__}(" in text
-
-
-def _has_text(thing, field):
-    """Whether a text follows the field in the source of a dataclass."""
-    # The module of a record is the public one, so inspect.getsource() does not find it.
-    sources = Path(siteline.__file__).parent.rglob("*.py")
-    text = next(text for text in map(Path.read_text, sources) if _defines(text, thing))
-    [body] = [
-        one.body for one in ast.parse(text).body if getattr(one, "name", "") == thing.__name__
-    ]
-    return any(
-        isinstance(one, ast.AnnAssign) and one.target.id == field and isinstance(after, ast.Expr)
-        for one, after in itertools.pairwise(body)
-    )
-
-
-def _is_documented(thing, name, member):
-    if name in getattr(thing, "__dataclass_fields__", ()):
-        return _has_text(thing, name)
-    if callable(member) or inspect.isdatadescriptor(member) or isinstance(member, classmethod):
-        doc = inspect.getdoc(member) or ""
-        # Python gives the field of a named tuple a default docstring.
-        return doc and (not doc.startswith("Alias for field") or f"``{name}``" in thing.__doc__)
-    return f"``.{name}``" in thing.__doc__
-
-
-def undocumented(thing):
-    """The parts of a class that have no docstring, and the class if it has no example."""
-    found = [
-        name for name, member in _own(thing).items() if not _is_documented(thing, name, member)
-    ]
-    if not doctest.DocTestParser().get_examples(vars(thing)["__doc__"]):
-        found.append("an example")
-    return found
-
-
-def test_every_public_name_has_docstrings_and_an_example():
-    assert {thing.__name__: undocumented(thing) for thing in CLASSES if undocumented(thing)} == {}
-    others = {name for name in siteline.__all__ if not inspect.isclass(getattr(siteline, name))}
-    assert others == {"__version__", "doctor", "errors"}
-    for thing in (*MODULES, siteline.doctor, siteline.errors, siteline.testing):
-        assert thing.__doc__
-
-    class Bare:
-        """A class with members without docstrings."""
-
-        def method(self):
-            pass
-
-        field = None
-
-    assert undocumented(Bare) == ["method", "field", "an example"]
 
 
 def _documented():

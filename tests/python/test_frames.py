@@ -75,9 +75,11 @@ def test_duckdb_requests_the_stream_several_times_and_it_is_read_once(shared_san
     scan = client.scan(**QUERY)
     pa.schema(scan)
     assert client.allowance.used == before, "the schema costs no request"
+    labels = duckdb.sql("select distinct label from scan order by label").fetchall()
     total, mean = duckdb.sql("select count(*), avg(value) from scan").fetchall()[0]
     assert client.allowance.used == before + 1
     assert total == len(scan.to_pandas())
+    assert [label for (label,) in labels] == sorted(set(scan.to_pandas()["label"]))
     assert mean == pytest.approx(scan.to_pandas()["value"].mean())
 
 

@@ -77,7 +77,6 @@ def test_none_for_a_text_is_explained(sandbox, client, store, key):
         ("freq", "write interval="),
         ("tries", "http=Http(tries=...)"),
         ("sites", "write site="),
-        ("intervall", "write interval="),
     ],
 )
 def test_an_unknown_keyword_has_an_alternative(sandbox, name, instead):
@@ -107,6 +106,7 @@ def test_an_unknown_keyword_has_an_alternative(sandbox, name, instead):
         (lambda c, t, s: siteline.Feed("line-2"), "Feed() needs start="),
         (lambda c, t, s: siteline.Feed("line-2", start="-1d", tag="T1"), "store.read(feed, "),
         (lambda c, t, s: siteline.Client(URL, subject="s"), "Credential(..., subject=...)"),
+        (lambda c, t, s: siteline.AsyncClient(URL, typ=True), "Credential(..., typ=...)"),
         (lambda c, t, s: siteline.types.Http(timeout=5), "write response_timeout="),
     ],
 )  # fmt: skip
@@ -198,15 +198,6 @@ def test_only_loaded_points_can_be_changed(sandbox):
             wrong()
     sandbox.withdraw(at, tag="T9")
     assert len(sandbox.expected(start=at, end="2026-11-01T01:00Z").find(tag="T9")) == 0
-
-
-def test_what_the_hints_say_works(client):
-    frame = client.scan(**SIX_HOURS).to_pandas()
-    for column in ("machine_id", "device_id", "tag_guid"):
-        assert len(frame[frame[column] == frame[column].iloc[0]]) > 0
-    assert len(client.scan(**SIX_HOURS, filters={"machineId": ["M1", "M2"]}).collect()) > 0
-    lines = [client.read(**SIX_HOURS, line=line) for line in ["L1", "L2"]]
-    assert sum(map(len, lines)) == len(frame)
 
 
 def test_deadlines_and_closed_objects_have_hints(sandbox, client, store):

@@ -106,6 +106,31 @@ def test_the_fixtures_load_siteline_and_the_mark_is_known(tmp_path, options):
     assert "1 passed" in run_pytest(tmp_path, test, *options)
 
 
+@pytest.mark.parametrize(
+    ("module", "package", "words"),
+    [
+        ("dlt", "dlt", "needs dlt, which is not installed: pip install 'siteline[dlt]'"),
+        ("otel", "opentelemetry", "opentelemetry-api: pip install siteline[otel]"),
+        ("spark", "pyspark", ""),
+    ],
+)
+def test_optional_packages_are_imported_only_when_needed(module, package, words):
+    script = f"""
+        import sys, siteline
+        with siteline.Sandbox() as sandbox:
+            sandbox.client(on_request=str).discover()
+        assert not [name for name in sys.modules if "{package}" in name or ".{module}" in name]
+        sys.modules["{package}"] = sys.modules["pyarrow"] = None
+        try:
+            import siteline.{module}
+        except ImportError as error:
+            print(error)
+    """
+    printed = run_script(script)
+    assert words in printed
+    assert bool(printed) == bool(words)
+
+
 def test_importing_siteline_loads_no_drawing_and_no_doors():
     script = """
         import sys

@@ -8,8 +8,7 @@ import pytest
 import siteline
 import siteline.otel
 from kit.feeds import make_feed
-from kit.interpreter import run_script
-from kit.ranges import HOURLY, NOW, SIX_HOURS
+from kit.ranges import HOURLY, SIX_HOURS
 from kit.secret_forms import found
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -248,20 +247,3 @@ def test_no_span_and_no_metric_holds_a_secret(sandbox, recorded):
     secrets += re.findall(r"cursor=([^&\s]+)", wire)
     assert len(set(secrets)) > 5
     assert [secret for secret in secrets if found(secret.encode(), text)] == []
-
-
-def test_opentelemetry_is_imported_only_by_the_module_that_needs_it():
-    script = f"""
-        import sys, siteline
-        with siteline.Sandbox(now="{NOW}") as sandbox:
-            sandbox.client(on_request=str).discover()
-        assert not [name for name in sys.modules if "opentelemetry" in name or "otel" in name]
-        sys.modules["opentelemetry"] = None
-        try:
-            import siteline.otel
-        except ImportError as error:
-            print(error)
-    """
-    assert run_script(script) == (
-        "siteline.otel needs the package opentelemetry-api: pip install siteline[otel]"
-    )

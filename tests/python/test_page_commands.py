@@ -214,12 +214,6 @@ def plant(shared_sandbox, tmp_path_factory):
     return shell
 
 
-def test_a_word_that_is_gone_from_a_command_is_found():
-    assert words("week.csv: 11,652 points; 12 pages; 188.6 kB") == "week.csv: # point; # page; #"
-    assert words("  line-1  8 inserted") == words("line-2 1,686 inserted")
-    assert unprinted("a 1 kept\nb 2 left", "a 17 kept\nb 2 lost") == ["b 2 left"]
-
-
 def test_keys_and_profiles(shell, tmp_path):
     (shell.folder / "plant-a.pem").unlink()
     (shell.folder / "config.toml").unlink()

@@ -296,7 +296,3 @@ def test_an_invalid_command_is_refused(locked):
             siteline.Credential("s", locked, password_command=wrong)
     with pytest.raises(TypeError, match="password_command="):
         siteline.Credential("s", locked, password_command=7)
-    with pytest.raises(siteline.errors.CredentialError, match="belong to private_key"):
-        siteline.Credential("s", signer=bytes, public_jwk={}, password_command="x")
-    with pytest.raises(siteline.errors.CredentialError, match="both"):
-        siteline.Credential("s", locked, password_command="x", passphrase=PASSPHRASE)

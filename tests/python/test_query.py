@@ -140,14 +140,6 @@ def test_the_default_end_is_now_minus_the_lag_on_the_grid(client, interval, lag,
     assert query.end.isoformat() == end
 
 
-def test_only_an_empty_range_mentions_the_default_end(client):
-    with pytest.raises(siteline.errors.QueryError, match=r"(?s)empty.*Without end"):
-        client.scan(start="2026-11-19T12:00:00Z", interval="1d")
-    with pytest.raises(siteline.errors.QueryError) as caught:
-        client.scan(start=START, site="")
-    assert "Without end" not in str(caught.value)
-
-
 def test_an_interval_wider_than_the_range_is_left_to_the_service(client):
     with pytest.warns(siteline.SitelineWarning, match="after end"):
         scan = client.scan(site="S1", start=START, end="2026-11-01T02:00:00Z", interval="1d")

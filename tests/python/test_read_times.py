@@ -266,12 +266,3 @@ def test_times_of_a_sandbox_count_from_its_clock(sandbox):
     assert clock.now() < siteline.testing.Clock().now()
     with siteline.Sandbox(now="-1d") as other:
         assert other.clock.now() < siteline.testing.Clock().now()
-
-
-def test_a_store_that_was_never_read_has_no_time_to_count_from(sandbox, store):
-    sandbox.fault(on="data", status=503)
-    with pytest.raises(siteline.errors.ServiceUnavailable):
-        sandbox.client(http=siteline.types.Http(tries=1)).sync(make_feed(), store)
-    for call in (store.read, lambda *range_: store.changes(range_[0], 0, *range_[1:])):
-        with pytest.raises((siteline.errors.UnreadRange, siteline.errors.StoreError)):
-            call("line-2", "-7d")

@@ -72,12 +72,6 @@ def test_each_way_to_make_a_value(table):
         made = table.resample("1w", agg, origin="2026-10-23", partial="keep")
         made = made.to_pandas()["value"]
         np.testing.assert_allclose(made, getattr(by_series, agg)(), rtol=1e-12)
-    with pytest.raises(siteline.errors.QueryError, match='"last" or "increase"'):
-        table.resample("1d", "average")
-    with pytest.raises(siteline.errors.QueryError, match='"null", "keep" or "drop"'):
-        table.resample("1d", "mean", partial="hide")
-    with pytest.raises(TypeError, match="agg"):
-        table.resample("1d")
 
 
 def test_a_day_may_begin_at_six_and_a_week_begins_on_monday(table):
@@ -112,6 +106,8 @@ def test_a_day_may_begin_at_six_and_a_week_begins_on_monday(table):
     [
         ({"every": "1d", "tz": "Europe/Berlinn"}, "no time zone"),
         ({"every": "1d", "tz": 7}, "no time zone"),
+        ({"every": "1d", "agg": "average"}, '"last" or "increase"'),
+        ({"every": "1d", "partial": "hide"}, '"null", "keep" or "drop"'),
         ({"every": "1d", "tz": datetime.timezone(datetime.timedelta(minutes=90))}, "no time zone"),
         ({"every": "1d", "origin": "noon"}, "no local time"),
         ({"every": "1d", "origin": 6}, "no local time"),
@@ -126,7 +122,7 @@ def test_a_day_may_begin_at_six_and_a_week_begins_on_monday(table):
 )
 def test_invalid_options_are_refused_and_told(table, options, words):
     with pytest.raises(siteline.errors.QueryError, match=words):
-        table.resample(agg="mean", partial="keep", **options)
+        table.resample(**{"agg": "mean", "partial": "keep", **options})
 
 
 def test_arrow_and_polars_have_the_same_rows_in_the_zone(table):
@@ -157,15 +153,6 @@ def test_no_points_are_no_rows_with_the_same_types(shared_sandbox, table):
     assert len(made.to_pandas()) == 0
 
 
-def test_points_of_an_unknown_width_are_not_said_to_be_expected(sandbox):
-    table = (
-        sandbox.client(labels=False).scan(site="S1", start="2026-11-01", end="2026-11-02").collect()
-    )
-    frame = table.resample("1d", "mean").to_pandas()
-    assert frame["expected"].isna().all()
-    assert (frame["buckets"] > 0).all()
-
-
 def test_partial_periods_have_no_value(shared_sandbox):
     client = shared_sandbox.client()
     table = client.read(
@@ -192,16 +179,6 @@ def test_partial_periods_have_no_value(shared_sandbox):
     pd.testing.assert_frame_equal(dropped, frame[~frame["partial"]].reset_index(drop=True))
 
 
-def test_weeks_from_six_begin_on_monday(shared_sandbox):
-    weeks = shared_sandbox.client(labels=False).read(
-        line="L1", start="2026-11-02", end="2026-11-16", interval="1h"
-    )
-    starts = weeks.resample("1w", "sum", origin="06:00", partial="keep").to_pandas()["timestamp"]
-    assert {(time.weekday(), time.hour) for time in starts} == {(0, 6)}
-    starts = weeks.completeness("1w", origin="2026-11-03").to_pandas()["timestamp"]
-    assert {time.weekday() for time in starts} == {1}
-
-
 def test_missing_buckets_make_no_period_partial(sandbox):
     hours = pd.date_range("2026-11-01", periods=48, freq="1h", tz="UTC")
     frame = pd.DataFrame({"timestamp": hours, "value": 1.0, "sample_count": 1})
@@ -226,7 +203,10 @@ def test_parts_of_a_read_are_partial(sandbox):
     assert not truth.resample("1d", "sum").to_pandas()["partial"].any()
     del asked["interval"]
     unknown = client.read(**asked)
-    assert not unknown.resample("1d", "sum").to_pandas()["partial"].any()
+    day = unknown.resample("1d", "sum").to_pandas()
+    assert not day["partial"].any()
+    assert day["expected"].isna().all()
+    assert (day["buckets"] > 0).all()
     days = unknown.resample("2d", "sum", partial="keep").to_pandas()
     assert days["partial"].all()
 
@@ -247,28 +227,6 @@ def test_a_store_marks_unread_and_unsettled_periods(sandbox, store):
     assert days["partial"].tolist() == is_partial.tolist()
     noon = final.resample("12h", "sum").to_pandas()
     assert not noon["partial"].any()
-
-
-def test_months_follow_the_local_calendar(shared_sandbox):
-    table = shared_sandbox.client(tz="Europe/Berlin", labels=False).read(
-        site="S1", line="L1", start="2026-10-01", end="2026-11-01", interval="1h"
-    )
-    frame = table.resample("1mo", "sum").to_pandas()
-    assert set(frame["timestamp"].astype(str)) == {"2026-10-01 00:00:00+02:00"}
-    assert frame["expected"].unique().tolist() == [31 * 24 + 1]
-    assert not frame["partial"].any()
-    sums = table.to_pandas().groupby(IDS, sort=False)["value"].sum()
-    np.testing.assert_allclose(frame["value"], sums, rtol=1e-12)
-    assert repr(table.resample("1mo", "sum")).endswith("1mo in Europe/Berlin>")
-
-
-def test_a_clock_change_makes_no_extra_period(shared_sandbox):
-    table = shared_sandbox.client(tz="Europe/Berlin", labels=False).read(
-        site="S1", line="L1", start="2026-10-25", end="2026-10-26", interval="1h"
-    )
-    frame = table.resample("3h", "sum").to_pandas()
-    assert frame["expected"].head(8).tolist() == [4, 3, 3, 3, 3, 3, 3, 3]
-    assert frame["timestamp"].dt.hour.head(8).tolist() == [0, 3, 6, 9, 12, 15, 18, 21]
 
 
 def counted(points):

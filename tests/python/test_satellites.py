@@ -87,18 +87,3 @@ def test_satellites_use_public_names(satellite):
     assert trees
     assert not [name for tree in trees for name in private_imports(satellite, tree)]
     assert not list(private_attributes(trees))
-
-
-def test_private_names_would_be_found():
-    tree = ast.parse("from siteline._core import Frame\nclient._handle.close()")
-    assert list(private_imports("cli", tree)) == ["siteline._core.Frame"]
-    assert list(private_attributes([tree])) == ["client._handle"]
-
-
-def test_each_door_is_used():
-    doors = ast.parse((PACKAGE / "_doors.py").read_text(encoding="utf-8"))
-    names = {node.name for node in doors.body if isinstance(node, ast.FunctionDef)}
-    text = "".join(
-        path.read_text(encoding="utf-8") for paths in SATELLITES.values() for path in paths
-    )
-    assert not {name for name in names if f"_doors.{name}(" not in text}

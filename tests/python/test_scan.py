@@ -1,11 +1,8 @@
 """A scan: what it has read so far, its first points, its Arrow stream, and its names."""
 
 import asyncio
-import copy
-import pickle
 import warnings
 
-import duckdb
 import pyarrow as pa
 import pytest
 import siteline
@@ -91,14 +88,6 @@ def test_the_schema_before_a_read_is_that_of_its_stream(client, labels):
     assert pa.table(scan).schema == before
     assert before.names == scan.collect().columns
     assert ("label" in before.names) == bool(labels)
-
-
-def test_duckdb_reads_a_scan_with_labels(client):
-    scan = client.scan(**SIX_HOURS, labels="machine")
-    relation = duckdb.sql("from scan")
-    assert relation.columns == scan.collect().columns
-    rows = duckdb.sql("select distinct label from scan order by label").fetchall()
-    assert [label for (label,) in rows] == sorted(set(scan.to_pandas()["label"]))
 
 
 def test_every_failure_of_a_scan_has_the_scan(client, sandbox):
@@ -208,26 +197,3 @@ def test_a_refused_credential_is_no_refusal_of_names(client, sandbox):
             client.read(**SIX_HOURS, labels="machine")
     assert caught.value.scan.partial is None
     assert sandbox.stats.token_requests == 1
-
-
-def test_a_scan_is_pickled_without_its_points(shared_sandbox, tmp_path):
-    key = tmp_path / "key.pem"
-    private = siteline.PrivateKey.generate(2048)
-    private.save(key)
-    subject = shared_sandbox.enroll(private.public_jwk)
-    shared_sandbox.approve(subject)
-    http = siteline.types.Http(allow_http=True)
-    client = siteline.Client(
-        "http://127.0.0.1:9",
-        credential=siteline.Credential(subject, key),
-        http=http,
-        labels="device",
-    )
-    assert "label" in pa.schema(pickle.loads(pickle.dumps(client)).scan(**HOURLY)).names
-    scan = client.scan(**HOURLY, tz="Europe/Berlin", labels={"T1": "speed"}, progress=print)
-    assert copy.copy(scan) is copy.deepcopy(scan) is scan
-    again = pickle.loads(pickle.dumps(scan))
-    assert (again.query, repr(again)) == (scan.query, repr(scan))
-    assert pa.schema(again) == pa.schema(scan)
-    with pytest.raises(TypeError, match=r"pickle the scan, and page\.bookmark"):
-        pickle.dumps(scan.pages())

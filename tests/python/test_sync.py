@@ -256,11 +256,9 @@ def test_a_closed_client_and_a_closed_store_are_errors(sandbox, store):
         ({"name": ""}, "name"),
         ({"start": "yesterday"}, "start="),
         ({"start": 15}, "start="),
-        ({"interval": 0.5}, "interval"),
         ({"window": "7h"}, "window"),
-        ({"lateness": "-1d"}, "lateness"),
-        ({"page_size": 0}, "page_size"),
         ({"filters": ["M1"]}, "filters"),
+        ({"line": ["L1", "L2"]}, "a feed has one line"),
     ],
 )
 def test_a_wrong_feed_is_refused(wrong, match):

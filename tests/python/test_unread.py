@@ -159,7 +159,7 @@ def test_a_feed_that_was_never_read_is_an_error(partial, tmp_path):
         feed = make_feed(page_size=50)
         report = sandbox.client(daily_allowance=1).sync(feed, store)
         assert (report["line-2"].newest, report.read_through) == (None, None)
-        for range_, options in (((), {}), (day(16), {}), ((), {"as_of": report})):
+        for range_, options in (((), {}), (day(16), {}), (("-7d",), {}), ((), {"as_of": report})):
             with pytest.raises(siteline.errors.UnreadRange, match="no range has been read"):
                 store.read(feed, *range_, **options)
         with pytest.warns(siteline.SitelineWarning, match="no range has been read"):
