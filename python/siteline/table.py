@@ -67,9 +67,9 @@ class Table(Itself, WithHtml):
     that only data has), names of the levels if discovery has them (``machine_name``), and further
     members: text, numbers, truth values, or JSON text. ``client.series()`` returns them.
 
-    A table is an Arrow stream: ``pl.DataFrame(table)``, ``pyarrow.table(table)``, and for a variable
-    ``points``, ``duckdb.sql("from points")``. The table of a store is streamed from its file: memory stays flat,
-    and a later sync does not change it.
+    A table is an Arrow stream: ``pl.DataFrame(table)``, ``pyarrow.table(table)``, and for a
+    variable ``points``, ``duckdb.sql("from points")``. The table of a store is streamed from its
+    file: memory stays flat, and a later sync does not change it.
 
     >>> table = scan.collect()
     >>> table, table.report.revised
