@@ -31,9 +31,9 @@ class Closing:
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-
-        def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the object."""
+        raise NotImplementedError
 
     def __enter__(self) -> Self:
         """Return the object. Leaving closes it."""
@@ -49,9 +49,9 @@ class AsyncClosing:
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-
-        def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the object."""
+        raise NotImplementedError
 
     async def __aenter__(self) -> Self:
         """Return the object. Leaving closes it."""

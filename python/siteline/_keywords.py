@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 _NAMES = {
     "site": ("siteid", "sites"),
     "line": ("lineid", "lines"),
-    "start": ("from", "since", "begin", "starttime", "startdate"),
+    "start": ("from", "since", "begin", "starttime", "startdate", "date", "day"),
     "end": ("to", "until", "stop", "endtime", "enddate"),
     "machine": ("machineid", "machines"),
     "device": ("deviceid", "devices"),
@@ -44,7 +44,7 @@ _NAMES = {
     "page_size": ("pagesize", "perpage", "batchsize", "chunksize"),
     "settle_lag": "lag",
     "base_url": ("url", "baseurl", "address", "host"),
-    "credential": ("credentials", "auth"),
+    "credential": ("credentials", "auth", "key", "keyfile", "privatekeyfile", "apikey"),
     "ca_bundle": ("verify", "cabundle", "cafile", "certificates"),
     "daily_allowance": ("allowance", "dailylimit"),
     "http=Http(response_timeout=...)": ("timeout", "responsetimeout", "readtimeout"),
@@ -82,7 +82,9 @@ _RENAMED = {
     "as_of": "read(feed, as_of=...)",
     "wide": "pivot()",
     "rebucket": "resample(every, agg)",
-    **dict.fromkeys(("df", "to_frame", "to_df"), "to_pandas()"),
+    **dict.fromkeys(("df", "to_frame", "to_df", "to_dataframe"), "to_pandas()"),
+    "save": "to_parquet(path)",
+    "status": "coverage(feed)",
     **dict.fromkeys(("catalogue", "catalog"), "series()"),
     "including": "series",
     "discovery": "discover()",
@@ -225,6 +227,13 @@ def _explained_with(function: Any, others: Mapping[str, str], *, is_strict: bool
             return TypeError(_explained(shown(args), unknown[0], names, others))
         return _wrong_type(function, names, args, keywords) if is_strict else None
 
+    def needed(name: str) -> str:
+        kinds = str(declared.__annotations__.get(name, ""))
+        if name == "store" and "feeds" in names:
+            return "store=, after the feeds"
+        is_choice = any(one.startswith("Literal") for one in _alternatives(kinds))
+        return f"{name}=, which is {_words(kinds)}" if is_choice else f"{name}="
+
     def unexpected(keywords: dict[str, Any]) -> list[str]:
         return [] if takes_any else [one for one in keywords if one not in names]
 
@@ -242,8 +251,7 @@ def _explained_with(function: Any, others: Mapping[str, str], *, is_strict: bool
             return QueryError(_START[0], hint=_START[1])
         given = {*names[: len(args)], *keywords}
         if not takes_any and (missing := [one for one in required if one not in given]):
-            needed = ", ".join(f"{one}=" for one in missing)
-            return TypeError(f"{shown(args)}() needs {needed}.")
+            return TypeError(f"{shown(args)}() needs {', '.join(map(needed, missing))}.")
         return _mistake(error, function, names, args, keywords)
 
     def shown(args: tuple[Any, ...]) -> str:
@@ -421,6 +429,9 @@ def like(
     def decorate(function: Callable[..., _R]) -> Callable[Concatenate[Any, _P], _R]:
         function.__doc__ = function.__doc__ or declared.__doc__
         function.__wrapped__ = declared  # type: ignore[attr-defined]
+        returned = function.__annotations__.get("return")
+        signature = inspect.signature(declared).replace(return_annotation=returned)
+        function.__signature__ = signature  # type: ignore[attr-defined]
         return function
 
     return decorate
@@ -443,6 +454,10 @@ def _explained(function: str, name: str, known: Iterable[str], others: Mapping[s
             "a feed reads all series of its site and line. store.read(feed, machine=...) selects, "
             'and filters={"machineId": ["M1"]} is sent if your service has such a filter'
         )
+    elif function == "series":
+        instead = "select rows of its table: series().find(...)"
+    elif function == "plan" and (name in _NAMES or name in ("series", "filters")):
+        instead = f"write plan(client.scan({name}=...))"
     elif name in import_module("siteline.types").Http.__dataclass_fields__:
         instead = f"write http=Http({name}=...) of the client, from siteline.types"
     elif name in _GONE:
@@ -483,4 +498,8 @@ def renamed(owner: object, name: str) -> AttributeError:
     instead = _RENAMED.get(name, "")
     if (new := instead.partition("(")[0]) in fields or (new and hasattr(kind, new)):
         text += f": write {instead}"
+    elif kind.__name__ == "Store" and name in ("sync", "update"):
+        text += ": write client.sync(feeds, store)"
+    elif kind.__name__.endswith("Scan") and name in dir(import_module("siteline.table").Table):
+        text += f": write collect() first, and then {name}"
     return AttributeError(text, name=name, obj=owner)

@@ -113,7 +113,7 @@ def _parsed(body: bytes, shape: dict[str, Any] | None) -> Names:
 
 
 def _refused(refusal: str) -> str:
-    return "discovery failed: " + refusal.partition("\n")[0]
+    return "discovery failed: " + refusal.partition("\n")[0].rstrip(".")
 
 
 def find(labels: Labels, series: Sequence[Ids], names: Names | None, reason: str | None) -> Found:

@@ -370,8 +370,10 @@ def nearest(text: str, known: Collection[str]) -> list[str]:
     """Return the most similar texts, ignoring case."""
     from difflib import get_close_matches
 
-    folded = {one.casefold(): one for one in known}
-    return [folded[one] for one in get_close_matches(text.casefold(), folded, 3)]
+    folded, text = {one.casefold(): one for one in known}, text.casefold()
+    near = get_close_matches(text, folded, 3)
+    near += [one for one in folded if len(text) > 1 and text in one and one not in near]
+    return [folded[one] for one in near[:3]]
 
 
 def _levels_of(text: str, names: Names) -> list[str]:

@@ -208,7 +208,7 @@ class QueryError(ConfigError):
     >>> client.scan(site="S1", start="2026-11-01T00:00")
     Traceback (most recent call last):
         ...
-    siteline.errors.QueryError: start="2026-11-01T00:00" has no time zone
+    siteline.errors.QueryError: start="2026-11-01T00:00" has no time zone.
     ...
     """
 
@@ -332,7 +332,7 @@ class CursorLoop(ProtocolError):
     >>> scan.collect()
     Traceback (most recent call last):
         ...
-    siteline.errors.CursorLoop: the service sent cursor#... again after 1 page...
+    siteline.errors.CursorLoop: The service sent cursor#... again after 1 page...
     """
 
 

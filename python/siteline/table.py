@@ -67,9 +67,9 @@ class Table(Itself, WithHtml):
     that only data has), names of the levels if discovery has them (``machine_name``), and further
     members: text, numbers, truth values, or JSON text. ``client.series()`` returns them.
 
-    A table is an Arrow stream (``pl.DataFrame(table)``, ``duckdb.sql("from table")``,
-    ``pyarrow.table(table)``). The table of a store is streamed from its file: memory stays flat,
-    and a later sync does not change it.
+    A table is an Arrow stream: ``pl.DataFrame(table)``, ``pyarrow.table(table)``, and for a
+    variable ``points``, ``duckdb.sql("from points")``. The table of a store is streamed from its
+    file: memory stays flat, and a later sync does not change it.
 
     >>> table = scan.collect()
     >>> table, table.report.revised
@@ -493,7 +493,8 @@ class Table(Itself, WithHtml):
                 ``timedelta``, or seconds.
             agg: How ``value`` is combined, because the service does not document it. ``"mean"``
                 is weighted by ``sample_count``. If a value of a period has no ``sample_count``, the
-                mean of that period is unweighted, with one warning. ``"increase"`` is for counters:
+                mean of that period is unweighted, with one warning. ``"sum"``, ``"first"`` and
+                ``"last"`` use the values as they are. Use ``"increase"`` for counters, not ``"sum"``:
                 the rise of ``maximum`` since the bucket before. A fall is a reset to zero. The
                 first bucket of a series, or after unread time, counts from its ``minimum``.
             partial: ``"null"`` sets ``value``, ``minimum``, ``maximum`` and ``sample_count`` of

@@ -123,8 +123,12 @@ impl StoreHandle {
         }
         let frame = handle.as_ref().map(Bound::get);
         let delivery = frame.map(|frame| delivery(py, frame)).transpose()?;
-        let known = FeedState::from_bytes(state).ok();
-        if known.is_none_or(|known| known.feed().name() != feed.0) {
+        let is_of_feed = match FeedState::from_bytes(state) {
+            Ok(known) => known.feed().name() == feed.0,
+            Err(error) if error.kind() == Kind::StoreCorrupt => false,
+            Err(error) => return Err(error.into_py_err()),
+        };
+        if !is_of_feed {
             let message = "state= is not a state of this feed.";
             let hint = "Pass the bytes that came with the page.";
             let error = Error::new(Kind::QueryError, message).with_hint(hint);

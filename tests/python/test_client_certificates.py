@@ -74,7 +74,7 @@ def test_m3_a_wrong_clock_of_this_machine_decides_nothing_once_the_service_s_is_
     put(sandbox.certificate("plant-7", begins="2026-11-20T10:00Z"))
     before = counter.connections
     for ask in (client.discover, client.scan(**HOUR).collect):
-        with pytest.raises(siteline.errors.CredentialError, match="is valid from"):
+        with pytest.raises(siteline.errors.CredentialError, match="is not valid before"):
             ask()
     assert counter.connections == before
     assert client.allowance.used == 0

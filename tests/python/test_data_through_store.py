@@ -133,7 +133,7 @@ def test_a_beginning_that_was_forgotten_is_refused(client, store, read):
     read("2026-11-10", "2026-11-13")
     store.forget(OWN, before="2026-11-12")
     spent = client.allowance.used
-    with pytest.raises(siteline.errors.QueryError, match="forget"):
+    with pytest.raises(siteline.errors.QueryError, match="forgotten"):
         read("2026-11-10", "2026-11-13")
     assert client.allowance.used == spent
     assert len(read("2026-11-12", "2026-11-13")) > 0

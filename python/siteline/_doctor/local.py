@@ -182,7 +182,9 @@ def _certificate(look: Look, certificate: MutualTls) -> Seen:
         )
     if now < begins:
         return fail(
-            errors.CredentialError(f"The client certificate is valid from {to_second(begins)} UTC.")
+            errors.CredentialError(
+                f"The client certificate is not valid before {to_second(begins)} UTC."
+            )
         )
     return warn(seen, _RENEW) if ends - now < SOON else ok(seen)
 

@@ -58,8 +58,9 @@ impl Place {
     pub fn parse(text: &str) -> Result<Self> {
         let refused = |what: &str| {
             // The text is not quoted: it may be a secret that was meant for another variable.
-            let message =
-                format!("SITELINE_AGENT or agent= is not the address of an agent: {what}.");
+            let message = format!(
+                "SITELINE_AGENT, agent= or listen= is not the address of an agent: {what}."
+            );
             Error::new(Kind::ConfigError, message).with_hint(FORMS)
         };
         if let Some(path) = text.strip_prefix("unix:") {

@@ -233,7 +233,7 @@ fn check_folder(folder: &Path, others_may: bool) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "The folder of an agent's socket must belong to its user with mode {mode}: {} is {}.",
+        "The folder of an agent's socket must belong to its user with mode {mode}. {}: {}.",
         folder.display(),
         crate::files::owner_text(folder)
     );

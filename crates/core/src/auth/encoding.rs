@@ -29,7 +29,8 @@ pub(super) type Secret = Zeroizing<Vec<u8>>;
 /// Reads a private key in any format.
 pub(super) fn read(bytes: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Err(refused("The private key is empty.").with_hint("Check the source of the key."));
+        return Err(refused("The private key is empty.")
+            .with_hint("Check the file or variable of the key."));
     }
     let text = text_of(bytes);
     if let Some(text) = &text {

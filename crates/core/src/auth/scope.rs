@@ -112,7 +112,7 @@ fn check(scope: &str) -> Result<()> {
         .with_hint("Pass one scope for each item, or all scopes as a single text.")),
         Some(bad) => Err(Error::new(
             Kind::ConfigError,
-            format!("The scope {scope:?} contains {bad:?}, which RFC 6749 §3.3 does not allow."),
+            format!("The scope {scope:?} contains {bad:?}, which scopes cannot contain."),
         )
         .with_hint("Check the scopes for a quote or line break.")),
     }

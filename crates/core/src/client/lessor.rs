@@ -34,7 +34,7 @@ impl ClientLessor {
             Authentication::Leased(_) => "it is itself a client of an agent",
         };
         Err(Error::new(Kind::ConfigError, format!("An agent cannot serve this client: {why}."))
-            .with_hint("Use a client with siteline.Credential(subject, private_key)."))
+            .with_hint("Use a client with a subject and a private key (siteline.Credential)."))
     }
 
     fn client(&self, scopes: &ScopeSet) -> Result<Client> {

@@ -171,9 +171,7 @@ impl PageCall {
 /// The error of a request, with the attempts of its repetition without the page size.
 fn repeated(first: Error, again: &Error) -> Error {
     let again = again.context();
-    if again.status.is_none() {
-        return first;
-    }
+    let Some(status) = again.status else { return first };
     first.with(|context| {
         if let Some(last) = context.attempts.last_mut() {
             last.wait = Some(Duration::ZERO);
@@ -181,9 +179,9 @@ fn repeated(first: Error, again: &Error) -> Error {
         context.attempts.extend(again.attempts.iter().cloned());
         context.elapsed = context.elapsed.zip(again.elapsed).map(|(first, again)| first + again);
         let count = context.attempts.len();
-        let message = &context.message;
+        let message = context.message.trim_end_matches('.');
         context.message = format!(
-            "{message}. Without pageSize it was refused too, so {count} requests were made"
+            "{message}. Without pageSize it failed with status {status}, so {count} requests were made."
         );
     })
 }

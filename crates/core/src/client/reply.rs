@@ -105,7 +105,7 @@ pub(super) fn check(
     let pause = error.context().retry_after.filter(|_| error.kind() == Kind::RateLimited);
     if request.spending.is_some() && pause.is_some_and(|pause| pause > LONGEST_THROTTLE) {
         let message =
-            format!("The daily request allowance is used up. {}", error.context().message);
+            format!("The daily request allowance is used up: {}", error.context().message);
         return Err(error
             .into_kind(Kind::AllowanceExhausted)
             .with(|context| context.message = message)

@@ -180,7 +180,7 @@ impl ClientSettings {
         if self.clock.is_manual() && !self.has_sandbox_clock {
             return Some(
                 "A client with clock= cannot be pickled, because the clock exists only in this process. \
-                 Create the client with Client() and the variables of sandbox.env() instead.",
+                 Omit clock=; for a sandbox, set the variables of sandbox.env().",
             );
         }
         let is_secret = self.transport.proxy.as_deref().is_some_and(has_password);

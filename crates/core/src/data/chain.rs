@@ -379,15 +379,15 @@ impl Chain {
             )
     }
 
-    /// Explains a request that was rejected after the first page: the cursor is no longer valid, or
-    /// too long.
+    /// Explains a request that was rejected after the first page: the cursor is probably no longer
+    /// valid, or too long.
     fn explain(&self, error: Error) -> Error {
         let PagingState::Next(cursor) = &self.state else { return error };
         let length = cursor.len();
         match (error.kind(), error.context().status) {
-            (Kind::RequestRejected, Some(400 | 404 | 410)) => {
-                error.into_kind(Kind::CursorRejected).with_hint("The cursor is no longer valid.")
-            }
+            (Kind::RequestRejected, Some(400 | 404 | 410)) => error
+                .into_kind(Kind::CursorRejected)
+                .with_hint("The service probably no longer accepts the cursor."),
             (Kind::RequestRejected, Some(414 | 431)) if error.context().hint.is_none() => error
                 .with_hint(format!(
                     "The service sent a cursor of {length} bytes, which it does not accept itself."

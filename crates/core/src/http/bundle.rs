@@ -29,7 +29,8 @@ const fn unusable(why: &'static str, hint: &'static str) -> UnusableBundle {
     UnusableBundle { why, hint }
 }
 
-const EMPTY: UnusableBundle = unusable("is empty", "Check the source of the certificates.");
+const EMPTY: UnusableBundle =
+    unusable("is empty", "Check the file or variable of the certificates.");
 const KEY: UnusableBundle = unusable(
     "contains a private key and no certificate",
     "Pass the certificate. The key stays with its server.",

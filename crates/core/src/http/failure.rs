@@ -354,7 +354,7 @@ fn certificate_problem(problem: &CertificateError) -> (String, &'static str) {
         Certificate::NotValidYet => ("its certificate is not valid yet".to_owned(), CLOCK),
         Certificate::NotValidYetContext { time, not_before } => {
             let (from, now) = (day(*not_before), day(*time));
-            (format!("its certificate is valid from {from}, now is {now}"), CLOCK)
+            (format!("its certificate is not valid before {from}, now is {now}"), CLOCK)
         }
         Certificate::NotValidForName => {
             ("its certificate is for another host name".to_owned(), NAME)

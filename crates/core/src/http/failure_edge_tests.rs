@@ -57,7 +57,7 @@ fn h20_a_certificate_out_of_its_time_is_told_with_both_times() {
         ),
         (
             Certificate::NotValidYetContext { time: before, not_before: after },
-            "is valid from 2026-11-01T00:00:00Z, now is 2026-10-31T23:59:59Z",
+            "is not valid before 2026-11-01T00:00:00Z, now is 2026-10-31T23:59:59Z",
             "check this machine's clock",
         ),
         (Certificate::NotValidYet, "is not valid yet", "check this machine's clock"),

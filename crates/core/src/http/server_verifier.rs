@@ -246,7 +246,7 @@ mod tests {
         let another = made(|params| params.is_ca = authority);
         for (trusted, presented, host, now, why) in [
             (&good, &good, "plant.example", AFTER, "expired on 2027-01-01T00:00:00Z"),
-            (&good, &good, "plant.example", BEFORE, "is valid from 2026-01-01T00:00:00Z"),
+            (&good, &good, "plant.example", BEFORE, "is not valid before 2026-01-01T00:00:00Z"),
             (&good, &good, "other.example", NOW, "for another host name: plant.example, 127.0.0.1"),
             (&clients, &clients, "plant.example", NOW, "is not for servers"),
             (&nameless, &nameless, "plant.example", NOW, "no host name as subjectAltName"),

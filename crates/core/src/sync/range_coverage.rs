@@ -225,7 +225,7 @@ impl RangeCoverage {
         }
         if self.unread != self.forgotten {
             hint.push(match self.set_aside {
-                None => "client.sync() reads it.".to_owned(),
+                None => "client.sync() reads the unread parts.".to_owned(),
                 Some(until) => format!(
                     "The chain of an unread part did not end. A sync retries it after {until}, or \
                      immediately with reread=(start, end)."
@@ -265,7 +265,12 @@ impl fmt::Display for RangeCoverage {
             }
             (UnreadPart::Parts | UnreadPart::Everything, Some(_)) => {
                 let unread = self.unread.without(&self.forgotten);
-                let parts = [("unread", &unread), ("forgotten", &self.forgotten)];
+                let unsettled = self.unsettled.without(&self.unread);
+                let parts = [
+                    ("unread", &unread),
+                    ("forgotten", &self.forgotten),
+                    ("not settled", &unsettled),
+                ];
                 let listed = parts.into_iter().filter(|(_, ranges)| !ranges.is_empty());
                 let listed: Vec<String> =
                     listed.map(|(name, ranges)| format!("{name}: {}", list(ranges))).collect();

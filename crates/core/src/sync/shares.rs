@@ -128,7 +128,7 @@ fn own_share(
     };
     if !rest.is_empty() && !share.state.forgotten().is_empty() {
         let message = format!(
-            "store.forget() removed the points of feed {own:?} before {}",
+            "The points of feed {own:?} before {} were forgotten.",
             instant(share.state.since())
         );
         return Err(Error::new(Kind::QueryError, message).with_hint(

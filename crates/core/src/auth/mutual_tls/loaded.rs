@@ -58,7 +58,7 @@ impl Loaded {
             )
         } else if now < *not_before {
             (
-                format!("is valid from {not_before}"),
+                format!("is not valid before {not_before}"),
                 "Wait until then, or check this machine's clock.",
             )
         } else {

@@ -131,7 +131,7 @@ async fn m3_a_certificate_is_used_within_its_time_alone() {
     let plant = loaded(&Issued::new("plant", None, |_| {}).both()).expect("loaded");
     let (_, begins, ends) = plant.details().expect("details");
     for (now, expected) in [
-        (begins - 1.second(), Some("is valid from")),
+        (begins - 1.second(), Some("is not valid before")),
         (begins, None),
         (ends, None),
         (ends + 1.second(), Some("expired on")),

@@ -109,7 +109,7 @@ impl Expected {
             self.width / 1_000_000
         );
         Err(Error::new(Kind::QueryError, message).with_hint(
-            "report.off_grid counts such points. The interface does not document the grid.",
+            "off_grid in the report counts such points. The interface does not document the grid.",
         ))
     }
 }

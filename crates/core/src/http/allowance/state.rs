@@ -39,9 +39,7 @@ pub(crate) fn exhausted(state: AllowanceState) -> Error {
         }
     };
     refused(message)
-        .with_hint(
-            "resume with the bookmark after that time, or raise daily_allowance= if it is wrong",
-        )
+        .with_hint("Continue after that time, or raise daily_allowance= if it is wrong.")
         .with(|context| context.retry_at = Some(resets))
 }
 
@@ -54,10 +52,7 @@ pub(crate) fn unknown_day(state: AllowanceState) -> Error {
          {resets_at}; this machine was started since, and no two clock readings agree whether that \
          day has ended"
     ))
-    .with_hint(
-        "set this machine's clock, then resume with the bookmark; or raise daily_allowance= if it \
-         is wrong",
-    )
+    .with_hint("Set this machine's clock, then continue; or raise daily_allowance= if it is wrong.")
 }
 
 fn refused(message: String) -> Error {
