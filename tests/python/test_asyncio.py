@@ -11,12 +11,8 @@ import siteline
 from kit import systems
 from kit.logs import handling
 from kit.ranges import HOURLY
+from kit.reading import count_points
 from kit.waiting import wait_until_async
-
-
-def size(item):
-    """Returns the number of points of a page, or 1 for a point."""
-    return len(item) if isinstance(item, siteline.Page) else 1
 
 
 async def take_all(items, got):
@@ -42,7 +38,7 @@ def test_an_iterator_that_was_cancelled_or_failed_continues_where_it_stopped(san
             with pytest.raises(siteline.errors.ServiceUnavailable):
                 await take_all(items, got)
             await take_all(items, got)
-            return sum(map(size, got))
+            return sum(map(count_points, got))
 
     assert asyncio.run(read()) == len(sandbox.expected(**HOURLY))
 

@@ -10,17 +10,12 @@ import pyarrow as pa
 import pytest
 import siteline
 from kit.interpreter import run_script
-from kit.ranges import NOW
+from kit.ranges import DAY, NOW
 
 pytestmark = pytest.mark.sandbox(seed=3)
 
 IDS = ["site_id", "line_id", "machine_id", "device_id", "tag_guid"]
-QUERY = {
-    "site": "S1",
-    "start": "2026-11-01T00:00:00Z",
-    "end": "2026-11-01T06:00:00Z",
-    "interval": "5m",
-}
+QUERY = {**DAY, "end": "2026-11-01T06:00Z"}
 
 
 @pytest.fixture

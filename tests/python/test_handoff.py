@@ -1,4 +1,4 @@
-"""Frames share the table's memory and never write to it; records can be read at any time."""
+"""Frames share the table's memory and never write to it. Records are independent."""
 
 import contextlib
 import gc
@@ -9,15 +9,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import siteline
+from kit.ranges import HOURLY
 
 pytestmark = pytest.mark.sandbox(seed=3)
 
-QUERY = {
-    "site": "S1",
-    "start": "2026-11-01T00:00:00Z",
-    "end": "2026-11-01T06:00:00Z",
-    "interval": "1h",
-}
+QUERY = {**HOURLY, "end": "2026-11-01T06:00Z"}
 NUMBERS = ["value", "minimum", "maximum"]
 LATER = pd.Timestamp("2030-01-01", tz="UTC")
 SHARES = int(pd.__version__.split(".")[0]) >= 3
@@ -29,13 +25,13 @@ def table(shared_sandbox):
 
 
 def put(place, value):
-    """Write to the first element of an array, unless it is read-only."""
+    """Writes to the first element of an array, unless it is read-only."""
     with contextlib.suppress(ValueError):
         place[0] = value
 
 
 def unlock(array):
-    """Make an array writable, unless that is refused."""
+    """Makes an array writable, unless NumPy refuses that."""
     with contextlib.suppress(ValueError):
         array.setflags(write=True)
     put(array, 1e9)

@@ -1,4 +1,4 @@
-"""Mutual TLS (§1, §5.6): `siteline.MutualTls` against nginx, and against OpenSSL's own refusals."""
+"""Mutual TLS (§1, §5.6): `siteline.MutualTls` with nginx, and with the refusals of OpenSSL."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VERSIONS = ("TLSv1.2", "TLSv1.3")
 
 @pytest.fixture(scope="module")
 def issuer():
-    """The authority that the service accepts clients of."""
+    """The authority of accepted client certificates."""
     return Issuer()
 
 
@@ -39,7 +39,7 @@ def pem(issuer):
 
 @pytest.fixture
 def start(request, tmp_path, authority, issuer):
-    """Start a platform behind nginx."""
+    """Starts a platform behind nginx."""
     with ExitStack() as stack:
 
         def begin(protocols="TLSv1.2 TLSv1.3", *, tokens=False):
@@ -113,7 +113,7 @@ def test_m2_a_certificate_that_is_refused_is_told_and_not_tried_again(
 
 
 def requiring(authority, issuer, version, tmp_path, protocol="http/1.1") -> ssl.SSLContext:
-    """A server's TLS that requires a certificate in the handshake."""
+    """Returns the TLS context of a server that requires a certificate in the handshake."""
     clients = tmp_path / "clients.pem"
     clients.write_bytes(issuer.pem)
     context = authority.offering()
@@ -137,8 +137,7 @@ class Strict(Server):
                         connection.recv(65536)
                         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
                 except ssl.SSLError:
-                    # Closed with unread bytes of the request, the connection would be reset, and a
-                    # reset may overtake the alert.
+                    # Closing with unread bytes resets the connection, which may overtake the alert.
                     tcp.shutdown(socket.SHUT_WR)
                     while tcp.recv(65536):
                         pass
@@ -171,14 +170,13 @@ def test_m2_a_refusal_by_an_alert_speaks_of_the_client_certificate(
                 assert len(caught.value.attempts) == 1
                 with pytest.raises(siteline.errors.AuthenticationError, match=words):
                     client.scan(**HOUR).collect()
-                # The handshake failed: the service has read no request.
+                # The handshake failed, so the service read no request.
                 assert client.allowance.used == 0
-            # TLS 1.3 may lose the alert: then it is asked for over one more connection.
+            # TLS 1.3 may lose the alert. Then the client opens another connection to get it.
             most = 4 if version == ssl.TLSVersion.TLSv1_3 else 2
             assert before + 2 <= server.connections <= before + most
         if protocol == "h2":
-            # This server writes no HTTP/2.
-            return
+            return  # this server does not speak HTTP/2
         with siteline.Client(
             url, credential=siteline.MutualTls(good.both), ca_bundle=authority.pem
         ) as client:
@@ -261,7 +259,6 @@ for client in (
 
 
 def test_another_process_finds_the_certificate(start, issuer, tmp_path, authority):
-    tokens = True
     service = start(tokens=True)
     path, ran = tmp_path / "plant.p12", tmp_path / "ran"
     path.write_bytes(issuer.issue().p12(SECRET))
@@ -271,19 +268,18 @@ def test_another_process_finds_the_certificate(start, issuer, tmp_path, authorit
         f"import pathlib; pathlib.Path({str(ran)!r}).touch(); print({SECRET.decode()!r})"
     )
     command = [sys.executable, str(script)]
-    client_id = "integration-7" if tokens else None
-    plant = siteline.MutualTls(path, password_command=command, client_id=client_id)
+    plant = siteline.MutualTls(path, password_command=command, client_id="integration-7")
     dumped = pickle.dumps(service.client(plant))
     assert SECRET not in dumped
     ran.unlink()
     assert pickle.loads(dumped).subject == "CN=plant-7"
-    assert not ran.exists(), "to load a pickle runs nothing"
+    assert not ran.exists(), "loading a pickle runs nothing"
 
     profile = tmp_path / "plants.toml"
     profile.write_text(
         f"[plant]\nbase_url = '{service.front.url}'\ncertificate_file = 'plant.p12'\n"
         f"password_command = {json.dumps(command)}\nca_bundle = '{authority.file}'\n"
-        + ("client_id = 'integration-7'\n" if tokens else "")
+        "client_id = 'integration-7'\n"
     )
     profile.chmod(0o600)
     variables = {
@@ -291,7 +287,7 @@ def test_another_process_finds_the_certificate(start, issuer, tmp_path, authorit
         "SITELINE_CERTIFICATE_FILE": str(path),
         "SITELINE_PASSPHRASE": SECRET.decode(),
         "CA": str(authority.file),
-        **({"SITELINE_CLIENT_ID": "integration-7"} if tokens else {}),
+        "SITELINE_CLIENT_ID": "integration-7",
     }
     ended = subprocess.run(
         [sys.executable, "-c", CHILD],

