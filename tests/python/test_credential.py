@@ -71,7 +71,8 @@ def test_a_key_and_a_credential_show_no_secret(key):
     assert list(key.public_jwk) == ["kty", "n", "e", "kid", "alg", "use"]
     assert key.public_jwk["kid"] == key.thumbprint == THUMBPRINT
     assert repr(key) == str(key) == f"<PrivateKey RSA 2048 bits, thumbprint={THUMBPRINT}>"
-    credential = siteline.Credential("customer-7", key)
+    with pytest.warns(siteline.SitelineWarning, match="White space"):
+        credential = siteline.Credential("customer-7\n", key)
     assert credential.public_jwk == key.public_jwk
     assert repr(credential) == f'<Credential subject="customer-7" kid={THUMBPRINT}>'
 
