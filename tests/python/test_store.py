@@ -215,6 +215,7 @@ def test_a_damaged_store_is_detected_by_every_way_to_read(store, tmp_path):
         lambda points: points.to_polars(),
         lambda points: points.to_arrow(),
         lambda points: list(points.records()),
+        lambda points: list(points._ipc()),
     ]
     # `len()` does not notice: it counts from the directory and reads no block.
     for way in ways:
