@@ -58,7 +58,8 @@ class _Signer:
         with _reported(type(self).__name__):
             *numbers, self._sign = read()
             modulus, exponent = (number.lstrip(b"\0") for number in numbers)
-            _check(len(modulus) >= 256, f"it has {8 * len(modulus)} bits")
+            bits = int.from_bytes(modulus).bit_length()
+            _check(2048 <= bits <= 4096, f"it has {bits} bits")
         self._numbers = {"e": _base64(exponent), "kty": "RSA", "n": _base64(modulus)}
 
     @property
@@ -295,6 +296,7 @@ def _check(usable: bool, fault: str) -> None:
 
 def _numbers(public_key: bytes) -> tuple[bytes, bytes]:
     """Return the modulus and the exponent of a public key in PEM or DER."""
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
     from cryptography.hazmat.primitives.serialization import (
         load_der_public_key,
         load_pem_public_key,
@@ -302,7 +304,7 @@ def _numbers(public_key: bytes) -> tuple[bytes, bytes]:
 
     load = load_pem_public_key if public_key.startswith(b"-") else load_der_public_key
     found: Any = load(public_key)
-    _check(hasattr(found.public_numbers(), "n"), "it is not an RSA key")
+    _check(isinstance(found, RSAPublicKey), "it is not an RSA key")
     numbers = found.public_numbers()
     return numbers.n.to_bytes(1 + found.key_size // 8, "big"), numbers.e.to_bytes(8, "big")
 

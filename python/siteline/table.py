@@ -492,11 +492,12 @@ class Table(Itself, WithHtml):
             every: The length of a period: ``"8h"``, ``"1d"``, ``"1w"`` (from Monday), ``"1mo"``, a
                 ``timedelta``, or seconds.
             agg: How ``value`` is combined, because the service does not document it. ``"mean"``
-                is weighted by ``sample_count``. If a value of a period has no ``sample_count``, the
-                mean of that period is unweighted, with one warning. ``"sum"``, ``"first"`` and
-                ``"last"`` use the values as they are. Use ``"increase"`` for counters, not ``"sum"``:
-                the rise of ``maximum`` since the bucket before. A fall is a reset to zero. The
-                first bucket of a series, or after unread time, counts from its ``minimum``.
+                is weighted by ``sample_count``. If a value of a period has no ``sample_count``,
+                the mean of that period is unweighted, with one warning. ``"sum"``, ``"first"`` and
+                ``"last"`` use the values as they are. ``"increase"`` is for counters, which have
+                no useful sum: the rise of ``maximum`` since the bucket before. A fall is a reset
+                to zero. The first bucket of a series, or after unread time, counts from its
+                ``minimum``.
             partial: ``"null"`` sets ``value``, ``minimum``, ``maximum`` and ``sample_count`` of
                 partial periods to null, with one warning. ``"keep"`` keeps the numbers of the part
                 that was read. ``"drop"`` leaves the periods out.

@@ -228,22 +228,36 @@ def test_other_files_are_no_spools(sandbox):
     Path("notes.txt").write_text("mine")
     Path("folder").mkdir()
     Path("folder/mine.txt").write_text("mine")
-    before = sorted(os.listdir())
-    for spool in ("plant.siteline", "notes.txt", "folder"):
+    Path("stores").mkdir()
+    siteline.Store("stores/points.siteline").close()
+    before = sorted([*os.listdir(), *os.listdir("stores")])
+    for spool in ("plant.siteline", "notes.txt", "folder", "stores"):
         for more in ([], ["--restart"], ["--resume"]):
             told = read(sandbox, "--spool", spool, *QUERY, *more, status=2).stderr
-            assert f"{spool} is not the spool of a read." in told
-    assert sorted(os.listdir()) == before
+            assert f"{spool} is not the spool of a read" in told
+    assert sorted([*os.listdir(), *os.listdir("stores")]) == before
     assert Path("folder/mine.txt").read_text() == "mine"
 
 
-@pytest.mark.parametrize("name", ["points.siteline", "query.json"])
+@pytest.mark.parametrize("name", ["siteline-read.spool", "query.json"])
 def test_restart_replaces_a_damaged_spool(sandbox, name):
     fail_after(sandbox, 3)
     Path(SPOOL, name).write_bytes(b"SQLite format 3\0" + bytes(4080))
     for more in (["--resume"], []) if name == "query.json" else (["--resume"],):
         done = read(sandbox, *more, *QUERY, status=7)
         assert f"--restart removes {SPOOL} and reads again." in done.stderr
+    read(sandbox, "--restart", *QUERY)
+    assert is_complete(sandbox)
+    assert os.listdir() == ["out.csv"]
+
+
+def test_pages_without_their_query_are_not_removed(sandbox):
+    fail_after(sandbox, 3)
+    os.rename(Path(SPOOL, "query.json"), Path(SPOOL, "query.json-new-1a2b"))
+    kept = sorted(os.listdir(SPOOL))
+    for more in (["--resume"], []):
+        assert "--restart removes" in read(sandbox, *more, *QUERY, status=7).stderr
+    assert sorted(os.listdir(SPOOL)) == kept
     read(sandbox, "--restart", *QUERY)
     assert is_complete(sandbox)
     assert os.listdir() == ["out.csv"]

@@ -10,6 +10,7 @@ import pytest
 import siteline
 import siteline.mcp
 from kit import keys
+from kit.ranges import NOW
 from mcp import Client, StdioServerParameters
 from siteline.errors import ConfigError
 
@@ -70,6 +71,8 @@ def session(store):
         "unknown": ("read_points", {**DAY, "feed": "line-3"}),
         "half": ("read_points", {**DAY, "every": "1h"}),
         "too many": ("read_points", {**DAY, "limit": 5000}),
+        "ignored": ("read_points", {**DAY, "machine": "M3"}),
+        "too long": ("completeness", {**DAY, "start": "1500-01-01T00:00Z", "every": "1h"}),
         "service": ("read_service", {"start": "-1d", "end": "now"}),
     }
     before = store.read_bytes()
@@ -140,6 +143,8 @@ def test_unread_time_is_counted(session):
         ("unknown", "There is no feed 'line-3'. The feeds are: line-2."),
         ("half", "every and agg belong together"),
         ("too many", "less than or equal to 1000"),
+        ("ignored", "Extra inputs are not permitted"),
+        ("too long", "too many periods"),
         ("service", "Unknown tool"),
     ],
 )
@@ -178,11 +183,15 @@ def test_a_failed_request_counts_and_is_not_repeated(sandbox, store, fault):
 def test_equal_feed_names_begin_with_their_store(store, tmp_path):
     other = tmp_path / "other.siteline"
     siteline.Store(store).backup(other)
+    with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(other) as own:
+        odd = siteline.Feed("plant/line-2", site="S1", line="L1", start="2026-11-19")
+        sandbox.client().sync(odd, own)
     answers, _ = talk(
         [("list_feeds", {}), ("coverage", {"feed": "other/line-2"})], store, str(other)
     )
-    feeds = answers[0].structured_content["feeds"]
-    assert {feed["feed"] for feed in feeds} == {"plant/line-2", "other/line-2"}
+    feeds = {feed["feed"]: feed["line"] for feed in answers[0].structured_content["feeds"]}
+    lines = {"plant/line-2": "L1", "other/line-2": "L2", "plant/plant/line-2": "L2"}
+    assert feeds == lines
     assert not answers[1].is_error
 
 

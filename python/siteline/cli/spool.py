@@ -17,7 +17,8 @@ from siteline import _doors
 if TYPE_CHECKING:
     from siteline import Client, Store
 
-_QUERY, _POINTS = "query.json", "points.siteline"
+_QUERY, _POINTS = "query.json", "siteline-read.spool"
+_OWN = (_POINTS, f"{_QUERY}-new-")
 
 
 class Spool:
@@ -95,17 +96,21 @@ class Spool:
         try:
             with open(os.path.join(path, _QUERY), encoding="utf-8") as file:
                 self.kept = json.load(file)
-            _ = [self.kept[name] for name in ("asked", "start", "end", "origin")]
+            _ = [self.kept[name] for name in ("start", "end", "origin")]
+            _ = self.kept["asked"].keys()
             self._is_made = self._is_made or self.kept["is_made"]
-        except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError):
+        except (
+            *(FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError),
+            AttributeError,
+        ):
             self.kept = None
             if os.path.isdir(path) and all(map(_is_own, os.listdir(path))):
                 # A kill may happen before the query is written: then there are no pages.
-                self.is_damaged = set(os.listdir(path)) > {_QUERY}
+                self.is_damaged = _POINTS in os.listdir(path)
                 return
             raise ConfigError(
-                f"{path} is not the spool of a read.",
-                hint="--spool is a folder that the read creates and removes.",
+                f"{path} is not the spool of a read, or has other files too.",
+                hint="Move the other files away, or name an empty folder with --spool.",
             ) from None
 
     def begin(self, client: Client, asked: dict[str, Any], bounds: dict[str, Any]) -> None:
@@ -190,7 +195,7 @@ class Spool:
 
 
 def _is_own(name: str) -> bool:
-    return name == _QUERY or name.startswith(_POINTS)
+    return name == _QUERY or name.startswith(_OWN)
 
 
 def _origin(client: Client) -> str:

@@ -5,21 +5,25 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import re
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 from itertools import islice
+from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic needs it before Python 3.12
 
 from siteline import __version__, _doors
-from siteline.errors import SitelineError
+from siteline.errors import SitelineError, UnreadRange
 
 if TYPE_CHECKING:
     from siteline.aio import AsyncClient
@@ -31,6 +35,11 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _Cell = str | float | int | bool | None
+_LENGTHS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "mo": 2_592_000}
+_MOST_PERIODS = 50_000
+
+# An unknown argument, such as the name of a filter, must not be ignored.
+ArgModelBase.model_config["extra"] = "forbid"
 
 _INSTRUCTIONS = """Production data of machines: time series of aggregated points, in local copies \
 ("feeds"). Call list_feeds first, then list_series for names and units. Data of recent days may \
@@ -100,7 +109,9 @@ def _answering(tool: Callable[..., Any]) -> Callable[..., CallToolResult]:
         try:
             answer = tool(*args, **keywords)
         except SitelineError as error:
-            raise ToolError(str(error)) from None
+            # The hints name calls of Python, which a model cannot make.
+            hint = " The tool coverage shows it." if isinstance(error, UnreadRange) else ""
+            raise ToolError(f"{error.message}{hint}") from None
         # The default would be indented: four times as long.
         text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
         return CallToolResult(
@@ -119,6 +130,8 @@ class Server:
         self.stores, self.left = stores, requests
         # Warnings are collected, which only one thread at a time can do.
         self.lock = threading.Lock()
+        # One read of the service at a time, next to other tools.
+        self.reading = threading.Lock()
         self.server = MCPServer(
             "siteline", instructions=_INSTRUCTIONS, version=__version__, log_level="WARNING"
         )
@@ -143,21 +156,30 @@ class Server:
         """Serve on standard input and output."""
         self.server.run("stdio")
 
-    def feeds(self) -> dict[str, tuple[Store, str]]:
-        """Return the store and the name of each feed. Equal names begin with their store."""
-        found = [(stem, store, name) for stem, store in self.stores.items() for name in store.feeds]
-        names = [name for *_, name in found]
-        return {
-            name if names.count(name) == 1 else f"{stem}/{name}": (store, name)
-            for stem, store, name in found
-        }
+    def feeds(self) -> dict[str, tuple[Store, Any]]:
+        """Return the store and the state of each feed. Equal names begin with their store."""
+        found = [
+            (stem, store, state)
+            for stem, store in self.stores.items()
+            for state in _doors.overview(store)
+        ]
+        count = Counter(state["feed"].name for *_, state in found)
+        feeds: dict[str, tuple[Store, Any]] = {}
+        for stem, store, state in sorted(found, key=lambda one: count[one[2]["feed"].name]):
+            name = state["feed"].name
+            shown = name if count[name] == 1 else f"{stem}/{name}"
+            while shown in feeds:
+                shown = f"{stem}/{shown}"
+            feeds[shown] = (store, state)
+        return feeds
 
     def feed(self, name: str) -> tuple[Store, str]:
         """Return the store and the name of a feed."""
         feeds = self.feeds()
         if name not in feeds:
             raise ToolError(f"There is no feed {name!r}. The feeds are: {', '.join(feeds)}.")
-        return feeds[name]
+        store, state = feeds[name]
+        return store, state["feed"].name
 
     def rows(self, make: Callable[[], Table], text: str | None, limit: int) -> Rows:
         """Return the first rows of a table without the columns of ids."""
@@ -183,11 +205,10 @@ class Server:
 
     def list_feeds(self) -> Feeds:
         """List the feeds: which site, line and bucket width each has, and how far it is read."""
-        names = {(store, name): shown for shown, (store, name) in self.feeds().items()}
         return {
             "feeds": [
                 {
-                    "feed": names[store, state["feed"].name],
+                    "feed": name,
                     "site": state["feed"].site,
                     "line": state["feed"].line,
                     "interval_seconds": interval.total_seconds()
@@ -198,8 +219,7 @@ class Server:
                     "read_through": _time(state["read_through"]),
                     "newest": _time(state["newest"]),
                 }
-                for store in self.stores.values()
-                for state in _doors.overview(store)
+                for name, (_, state) in self.feeds().items()
             ]
         }
 
@@ -249,6 +269,7 @@ class Server:
 
         def make() -> Table:
             points = store.read(name, start, end, withdrawn="drop", unread="keep", tz=tz)
+            _check_size(points, every)
             return _found(points, text).completeness(every)
 
         return self.rows(make, text, limit)
@@ -303,19 +324,17 @@ class Server:
         Each request returns some thousand points, so choose a short range and a long interval.
         """
 
-        def make() -> Table:
-            if self.left < 1:
-                raise ToolError("The requests that this server may send are spent. Use the feeds.")
-            # An automatic page size may cost a second request, so one is kept for it.
-            size, pages = (1000, 1) if self.left == 1 else (None, self.left - 1)
-            span: dict[str, Any] = {"start": start, "end": end, "interval": interval, "tz": tz}
-            points = self.client.read(
-                site=site, line=line, page_size=size, max_pages=pages, concurrency=1, **span
-            )
-            return _resampled(_found(points, text), every, agg)
-
+        span: dict[str, Any] = {"start": start, "end": end, "interval": interval, "tz": tz}
         try:
-            found = self.rows(make, text, limit)
+            with self.reading:
+                if self.left < 1:
+                    raise ToolError("The requests of this server are spent. Use the feeds.")
+                # An automatic page size may cost a second request, so one is kept for it.
+                size, pages = (1000, 1) if self.left == 1 else (None, self.left - 1)
+                points = self.client.read(
+                    site=site, line=line, page_size=size, max_pages=pages, concurrency=1, **span
+                )
+            found = self.rows(lambda: _resampled(_found(points, text), every, agg), text, limit)
         except SitelineError as error:
             raise ToolError(f"{error.message} {self.left} requests are left.") from None
         found["notes"].append(f"{self.left} requests are left.")
@@ -344,8 +363,19 @@ def _resampled(
 def _cell(value: Any) -> _Cell:
     if isinstance(value, datetime):
         return value.isoformat()
-    # JSON has no NaN.
-    return None if isinstance(value, float) and value != value else value
+    # JSON has no NaN and no infinity.
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def _check_size(points: Table, every: str) -> None:
+    """Refuse a table of so many periods that it would not fit into memory."""
+    start, end = points.query.start, points.query.end
+    length = re.fullmatch(r"(\d+)(mo|[smhdw])", every)
+    if start is None or end is None or length is None:
+        return
+    seconds = int(length[1]) * _LENGTHS[length[2]]
+    if (end - start).total_seconds() / max(seconds, 1) > _MOST_PERIODS:
+        raise ToolError("That is too many periods. Take a shorter range, or a longer every.")
 
 
 def _time(value: Any) -> str | None:

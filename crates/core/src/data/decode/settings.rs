@@ -56,7 +56,7 @@ impl DecodeSettings {
             .into_iter()
             .chain(members)
             .chain(identity)
-            .chain([self.shape.points.as_str()])
+            .chain([self.shape.points.as_str(), "label", "withdrawn", "change"])
             .collect();
         for (index, name) in self.extra_columns.iter().enumerate() {
             let why = if name.is_empty() {
