@@ -369,7 +369,7 @@ def _cell(value: Any) -> _Cell:
 
 def _check_size(points: Table, every: str) -> None:
     """Refuse a table of so many periods that it would not fit into memory."""
-    start, end = points.query.start, points.query.end
+    start, end = points.report.start, points.report.end
     length = re.fullmatch(r"(\d+)(mo|[smhdw])", every)
     if start is None or end is None or length is None:
         return
