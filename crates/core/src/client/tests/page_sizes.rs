@@ -73,7 +73,7 @@ async fn another_refusal_is_not_blamed_on_the_size() {
     let error = bench.scan(&["S1"], None).table().await.expect_err("refused").error;
     let context = error.context();
     assert_eq!(context.status, Some(400), "the first one");
-    assert!(context.message.ends_with("so 2 requests were made"), "{}", context.message);
+    assert!(context.message.ends_with("so 2 requests were made."), "{}", context.message);
     assert_eq!(context.attempts.len(), 2);
     assert_eq!(bench.queries(), [SIZED, BARE]);
     assert_eq!(bench.read().await, (Some(10_000), Some("automatic")));
