@@ -94,7 +94,11 @@ def test_an_unknown_keyword_has_an_alternative(sandbox, name, instead):
         (lambda c, t, s: c.read(start="-1d", settled_only=True), "final=True"),
         (lambda c, t, s: c.series("speed"), "series() takes no arguments"),
         (lambda c, t, s: t.resample("1d", value="mean"), "write agg="),
-        (lambda c, t, s: t.resample("1d"), "resample() needs agg="),
+        (lambda c, t, s: t.resample("1d"), 'needs agg=, which is "mean" or "sum" or "first"'),
+        (lambda c, t, s: c.series(line="L2"), "series().find(...)"),
+        (lambda c, t, s: c.plan(line="L2"), "plan(client.scan(line=...))"),
+        (lambda c, t, s: c.sync(s), "sync() needs store=, after the feeds"),
+        (lambda c, t, s: siteline.Client(URL, key="key.pem"), "write credential="),
         (lambda c, t, s: t.completeness(by="1d"), "write every="),
         (lambda c, t, s: t.plot(series="speed"), "table.find(...)"),
         (lambda c, t, s: t.find(name="speed"), "write text="),
@@ -137,13 +141,16 @@ def test_wrong_arguments_of_coroutines_are_explained(sandbox):
         ("FeedReport.set_aside", "skipped"),
         ("Coverage.to_svg", "plot()"),
         ("Sandbox.truth", "expected()"),
+        ("Scan.to_csv", "collect() first, and then to_csv"),
+        ("Store.sync", "client.sync(feeds, store)"),
     ],
 )
 def test_an_old_attribute_names_the_new_one(sandbox, client, store, name, instead):
     owner, _, attribute = name.partition(".")
     feed = siteline.Feed("line-2", site="S1", interval="1h", start="2026-11-18")
     report = client.sync(feed, store)
-    found = [client, client.scan(**SIX_HOURS).collect(), store, report, report["line-2"],
+    scan = client.scan(**SIX_HOURS)
+    found = [client, scan, scan.collect(), store, report, report["line-2"],
              store.coverage("line-2"), sandbox]  # fmt: skip
     one = next(one for one in found if type(one).__name__ == owner)
     with pytest.raises(AttributeError, match=re.escape(f"{attribute!r}: write {instead}")):
@@ -163,6 +170,7 @@ def test_an_old_attribute_names_the_new_one(sandbox, client, store, name, instea
         ({"interval": "1M"}, "has no fixed length"),
         ({"interval": "soon"}, "a number and a unit"),
         ({"machine": "m1"}, "Nearest: 'M1'"),
+        ({"tag": "temp"}, "Nearest: 'temperature'"),
         ({"machine": "L1"}, '"L1" is a line'),
     ],
 )
