@@ -30,8 +30,10 @@ class Outcome:
         self, members: dict[str, Any], text: str, status: int = 0, has_written: bool = False
     ) -> None:
         """Store the fields."""
-        self.members, self.text = members, text
-        self.status, self.has_written = status, has_written
+        self.members: dict[str, Any] = members
+        self.text: str = text
+        self.status: int = status
+        self.has_written: bool = has_written
 
 
 def document(command: str, status: int, members: dict[str, Any]) -> str:
