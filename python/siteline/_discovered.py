@@ -1,4 +1,4 @@
-"""Finds the series in a discovery body. The interface does not document its form (§4.2)."""
+"""Finds the series in a discovery body. The interface does not document its form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`DiscoveryShape`: the members of a discovery body, stated by the user (§4.2)."""
+"""`DiscoveryShape`: the members of a discovery body, stated by the user."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class _Settings(Itself, WithHtml):
             agent: The address of an :class:`Agent` that signs and counts; ``""`` for none. By
                 default ``SITELINE_AGENT``, if that agent has this service and subject.
             daily_allowance: Requests a day. A request that would exceed it is not sent. By default
-                the service sets the limit (§8).
+                the service sets the limit.
             allowance_resets: When the service's day begins: ``"06:00Z"``, ``"08:00+02:00"`` or an
                 aware ``datetime.time``. By default midnight UTC. A long ``Retry-After`` that shows
                 another time wins.
@@ -113,7 +113,7 @@ class _Settings(Itself, WithHtml):
                 tags, which the interface does not show: ``{"machine": "machineId"}``. With it a
                 read of some machines requests and pays for their points only.
             settle_lag: The distance from now at which a read without ``end`` ends: ``"5m"``.
-            scopes: The scopes of the token (§5.5). By default discovery and data.
+            scopes: The scopes of the token. By default discovery and data.
             ca_bundle: The only certificates to trust, a path or PEM ``bytes``. By default
                 ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, the machine's store, or certifi.
             proxy: The address of a proxy. By default ``HTTPS_PROXY``, ``HTTP_PROXY`` or
@@ -216,14 +216,14 @@ class _Settings(Itself, WithHtml):
 
 
 class Client(_Settings, Closing):
-    """A client of the Customer Data Service, for one integration (§1).
+    """A client of the Customer Data Service, for one integration.
 
     It signs assertions, keeps one access token for the whole process, counts requests, retries
     transient failures and reads pages to their end. Threads may share it. Making one sends nothing.
 
     Each request is counted in a ledger before it is sent: a small file for each ``base_url`` and
     subject, shared by all clients, threads and processes. A process that is killed may count one
-    request too many. The ledger also keeps the pauses that the service demanded (§5.4), but no
+    request too many. The ledger also keeps the pauses that the service demanded, but no
     token. By default it is in ``siteline`` in ``$XDG_STATE_HOME`` or ``~/.local/state``. If that
     file cannot be made, the client warns once and counts in memory; with a ``daily_allowance``,
     that is a :class:`ConfigError`. It also counts in memory if the service is on loopback or a
@@ -246,7 +246,7 @@ class Client(_Settings, Closing):
     __slots__ = ()
 
     def discover(self) -> Discovery:
-        """Request the list of readable resources (§4.2).
+        """Request the list of readable resources.
 
         Returns:
             The unchanged body. The request is not counted.
@@ -254,7 +254,7 @@ class Client(_Settings, Closing):
         return self._handle.discover().wait()
 
     def series(self) -> Table:
-        """Request the series that discovery lists (§4.2), a table with a row for each.
+        """Request the series that discovery lists, a table with a row for each.
 
         One discovery request, which is not counted. Series are found in the body by its shape,
         because the interface does not show it; ``report`` says where. If none is recognised, the
@@ -294,7 +294,7 @@ class Client(_Settings, Closing):
         extra_columns: Iterable[str] | None = None,
         keep_raw: bool = False,
     ) -> Scan:
-        """Make a lazy :class:`Scan` over the aggregate data (§4.3). Sends nothing.
+        """Make a lazy :class:`Scan` over the aggregate data. Sends nothing.
 
         Parameters that are not given are not sent, except ``end``.
 
@@ -339,7 +339,7 @@ class Client(_Settings, Closing):
             concurrency: Most requests in flight, of different chains. It never changes the number
                 of pages. :meth:`Scan.pages` and :meth:`Scan.records` follow one chain at a time.
             store: A :class:`Store`. Settled data of a feed with the same ``site``, ``line``,
-                ``filters`` and ``interval`` is read from it (§4.5.5). The rest is requested, and
+                ``filters`` and ``interval`` is read from it. The rest is requested, and
                 kept there, in that feed or in a new one that is named after the parameters. If
                 another read or sync uses the feed, this one waits until the ``deadline``, or for a
                 minute, and then raises :class:`StoreBusy`. If a sync has skipped a part of the
@@ -422,7 +422,7 @@ class Client(_Settings, Closing):
         """Bring feeds up to date in a store: the newest data, due data, and data never read.
 
         A page and its bookmark are stored in one transaction: after a kill at any moment, the next
-        run continues (§4.5.2). When the allowance is used up, the sync returns, with ``complete``
+        run continues. When the allowance is used up, the sync returns, with ``complete``
         False. Committed pages stay after an error or an interrupt.
 
         Args:
@@ -472,11 +472,11 @@ class Client(_Settings, Closing):
         """Sync in the pull form: an iterator of pages and states, for dlt, Kafka or Spark.
 
         Store each page and its ``state`` in one transaction, and keep ``states.update(state)`` for
-        the next sync (§4.5.2). A request for the next page means that the one before is stored.
+        the next sync. A request for the next page means that the one before is stored.
 
         ``page`` is a :class:`Page`, or ``None`` if only the state changes. ``state`` has one item:
         the feed's name and the bytes. If two pages have a point, the one with the higher
-        ``sequence`` counts, then the later row (§4.5.3). Nothing locks the feed.
+        ``sequence`` counts, then the later row. Nothing locks the feed.
 
         Args:
             feeds: One :class:`Feed` or several, planned together.

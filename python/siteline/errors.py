@@ -385,7 +385,7 @@ class ServiceError(SitelineError):
 
 
 class AuthenticationError(ServiceError):
-    """The credential, the assertion or the access token was refused (§7).
+    """The credential, the assertion or the access token was refused.
 
     >>> sandbox.revoke(client.subject)
     >>> try:
@@ -412,7 +412,7 @@ class ClockSkewError(AuthenticationError):
 
 
 class ScopeError(ServiceError, PermissionError):
-    """A scope was refused or not granted (§5): ask an administrator for it, or do not request it.
+    """A scope was refused or not granted: ask an administrator for it, or do not request it.
 
     - ``.missing``: the scopes that were requested and not granted
 
@@ -469,7 +469,7 @@ class RateLimited(ServiceError):
 
 
 class AllowanceExhausted(RateLimited):
-    """The daily request allowance is used up (§8), by the service's reply or by the ledger.
+    """The daily request allowance is used up, by the service's reply or by the ledger.
 
     >>> frugal = sandbox.client(daily_allowance=2)
     >>> scan = frugal.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",

@@ -38,7 +38,7 @@ class _Parts(TypedDict):
 
 
 class Feed(Itself, WithHtml):
-    """A named query without an end, and the settings of its syncs (§4.5).
+    """A named query without an end, and the settings of its syncs.
 
     Feeds are immutable, hashable and picklable. They are equal if all their parts are equal. A
     store keeps the definition of each feed, and refuses another one under the same name with
@@ -54,12 +54,12 @@ class Feed(Itself, WithHtml):
         site: The filter ``siteId``.
         line: The filter ``lineId``.
         interval: The bucket width. By default the service decides.
-        lateness: How long after its end a window is read again for its final values (§4.5.5).
+        lateness: How long after its end a window is read again for its final values.
             :meth:`Store.lateness` shows whether that is long enough.
         filters: Further query parameters by name. A list repeats the parameter.
         page_size: Items per page. By default automatic, as of :meth:`Client.scan`.
-        settle_lag: How far behind the service's time the feed is read (§4.5.1).
-        overlap: How much of the newest known data each sync reads again (§4.5.4).
+        settle_lag: How far behind the service's time the feed is read.
+        overlap: How much of the newest known data each sync reads again.
         window: The width of the windows in UTC: a day, a divisor of a day, or whole days.
         audit_pages: Pages a day that read old ranges again, before and after their lateness, from
             which :meth:`Store.lateness` learns when points arrive. They count as all requests do.

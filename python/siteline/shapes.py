@@ -21,7 +21,7 @@ _IDENTITY = ("siteId", "lineId", "machineId", "deviceId", "tagGuid")
 @strict
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """The member names and formats that the interface document does not specify (§2.3).
+    """The member names and formats that the interface document does not specify.
 
     The defaults follow the document. siteline detects the names and formats that it does not
     specify, and reports them in ``report`` of a table or page. Pass only those that you know.

@@ -1,4 +1,4 @@
-"""The difference between two JSON bodies of an undocumented form (§4.2)."""
+"""The difference between two JSON bodies of an undocumented form."""
 
 import json
 from collections import Counter
@@ -11,7 +11,7 @@ from siteline._records.record import FrozenRecord
 __all__ = ["DiscoveryDiff", "differences"]
 
 _SERIES = ("siteId", "lineId", "machineId", "deviceId", "tagGuid")
-"""Together they identify a series (§2.3); an item of a list may have some of them."""
+"""Together they identify a series; an item of a list may have some of them."""
 _OTHERS = ("id", "guid", "name")
 
 _Path: TypeAlias = tuple[Any, str] | None

@@ -16,7 +16,7 @@ __all__ = ["Discovery"]
 
 @explain
 class Discovery(WithHtml, Mapping[str, Any]):
-    """The body of the discovery response, unchanged (§4.2).
+    """The body of the discovery response, unchanged.
 
     A mapping over the complete JSON object. The interface does not describe its members. ``raw``
     contains the bytes, and ``Discovery(raw)`` restores it.

@@ -20,9 +20,9 @@ class StoreTarget(Protocol):
     """A store of your own: :meth:`Client.sync` accepts an object with these two methods.
 
     ``apply()`` stores the points of a page **and** ``state`` in one transaction, both or neither,
-    so that no checkpoint is ahead of its data (§4.5.2). The five ids and ``timestamp`` identify a
+    so that no checkpoint is ahead of its data. The five ids and ``timestamp`` identify a
     point; the page with the higher ``page.sequence`` wins, then the later row, in whatever order
-    pages arrive (§4.5.3). ``state`` is opaque and contains cursors, so it is as secret as a
+    pages arrive. ``state`` is opaque and contains cursors, so it is as secret as a
     bookmark. Return it byte for byte.
 
     Both are called on the thread that called ``sync()`` (in asyncio on the loop's thread, which
