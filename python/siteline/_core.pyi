@@ -78,7 +78,12 @@ class CredentialHandle:
     ) -> CredentialHandle: ...
     @staticmethod
     def with_signer(
-        subject: str, signer: Any, is_async: bool, public_jwk: Any, kid: str | None, assertions: Any
+        subject: str,
+        signer: Callable[[bytes], object],
+        is_async: bool,
+        public_jwk: object,
+        kid: str | None,
+        assertions: _Assertions,
     ) -> CredentialHandle: ...
     @staticmethod
     def deferred(
@@ -211,7 +216,12 @@ class _Reading:
 @final
 class FeedHandle:
     def __new__(
-        cls, name: str, start: object, query: Any, times: tuple[Any, ...], audit_pages: int
+        cls,
+        name: str,
+        start: object,
+        query: tuple[Any, ...],
+        times: tuple[Any, ...],
+        audit_pages: int,
     ) -> Self: ...
     @staticmethod
     def restore(state: dict[str, Any]) -> FeedHandle: ...
@@ -350,7 +360,11 @@ class Client:
         self, feeds: list[FeedHandle], options: dict[str, Any], is_push: bool
     ) -> SyncHandle: ...
     def plan_feeds(
-        self, handles: Any, store: Any, states: dict[str, bytes], options: dict[str, Any]
+        self,
+        handles: list[FeedHandle],
+        store: StoreHandle | None,
+        states: dict[str, bytes],
+        options: dict[str, Any],
     ) -> dict[str, Any]: ...
     def plan_scans(self, scans: list[Scan], store: StoreHandle | None) -> dict[str, Any]: ...
     def replace_credential(self, credential: Credential | MutualTls) -> None: ...
@@ -378,7 +392,12 @@ class ClockHandle:
 @final
 class AgentHandle:
     def __new__(
-        cls, client: Client, listen: str, allow_uids: list[int], tls_files: Any, names: list[str]
+        cls,
+        client: Client,
+        listen: str,
+        allow_uids: list[int],
+        tls_files: tuple[str | PathLike[str] | None, ...],
+        names: list[str],
     ) -> Self: ...
     @property
     def address(self) -> str: ...
@@ -411,11 +430,23 @@ class SandboxHandle:
     def control(self, action: str, name: str, public_jwk: str) -> None: ...
     def load(self, frame: object, bucket: _Duration | None, ids: _GivenIds) -> int: ...
     def revise(
-        self, timestamp: Any, numbers: Any, sample_count: Any, at: _Instant | None, ids: _GivenIds
+        self,
+        timestamp: _Instant,
+        numbers: tuple[float | None, float | None, float | None],
+        sample_count: int | None,
+        at: _Instant | None,
+        ids: _GivenIds,
     ) -> None: ...
     def withdraw(self, timestamp: _Instant, at: _Instant | None, ids: _GivenIds) -> None: ...
     def expected(
-        self, site: Any, line: Any, filters: Any, start: Any, end: Any, interval: Any, at: Any
+        self,
+        site: str | None,
+        line: str | None,
+        filters: list[tuple[str, list[str]]],
+        start: _Instant | None,
+        end: _Instant | None,
+        interval: _Duration | None,
+        at: _Instant | None,
     ) -> Table: ...
     def stats(self) -> dict[str, Any]: ...
     def wire(self) -> list[str]: ...

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 from siteline._patching import Replaceable
 
 if TYPE_CHECKING:
-    from typing import NoReturn, Self
+    from typing import NoReturn, Protocol, Self
+
+    class _Closes(Protocol):
+        def close(self) -> None: ...
+
 
 __all__: list[str] = []
 
@@ -31,15 +35,11 @@ class Closing:
 
     __slots__ = ()
 
-    def close(self) -> None:
-        """Close the object."""
-        raise NotImplementedError
-
     def __enter__(self) -> Self:
         """Return the object. Leaving closes it."""
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self: _Closes, *exception: object) -> None:
         """Close the object."""
         self.close()
 
@@ -49,15 +49,11 @@ class AsyncClosing:
 
     __slots__ = ()
 
-    def close(self) -> None:
-        """Close the object."""
-        raise NotImplementedError
-
     async def __aenter__(self) -> Self:
         """Return the object. Leaving closes it."""
         return self
 
-    async def __aexit__(self, *exception: object) -> None:
+    async def __aexit__(self: _Closes, *exception: object) -> None:
         """Close the object."""
         self.close()
 

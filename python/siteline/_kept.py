@@ -28,7 +28,7 @@ def pages_and_points(pages: int, points: int, verb: str = "") -> str:
     return f"{counted(pages, 'page')} ({counted(points, 'point')}) {be}".rstrip()
 
 
-def tell(error: BaseException, kept: str, step: str) -> None:
+def note(error: BaseException, kept: str, step: str) -> None:
     """Add the sentence: to the text of an error of siteline, otherwise as a note.
 
     ``step`` needs the scan or the iterator, which a pickle does not have.
@@ -40,8 +40,11 @@ def tell(error: BaseException, kept: str, step: str) -> None:
         error.add_note(f"{kept}{step}.")
 
 
-def tell_of_read(error: BaseException, scan: ScanBase, read: tuple[int, int]) -> None:
-    """Say how many pages the scan kept. ``read`` are the pages and points of ``error.partial``."""
+def note_read(error: BaseException, scan: ScanBase, read: tuple[int, int]) -> None:
+    """Add the number of pages that the scan kept.
+
+    ``read`` are the pages and points of ``error.partial``.
+    """
     pages, points = scan._handle.kept_counts()
     again = f"{scan._waits}error.scan.collect()"
     lost = read[0] - pages
@@ -60,16 +63,16 @@ def tell_of_read(error: BaseException, scan: ScanBase, read: tuple[int, int]) ->
         step = f" (error.partial), but {again} starts again and pays for {them} again"
     else:
         step = f", but {again} pays again for {counted(lost, 'page')} of the failed chain"
-    tell(error, kept, step)
+    note(error, kept, step)
 
 
-class Telling:
-    """Says what an iterator had returned before an error, and sets the attribute ``scan``."""
+class KeptOnError:
+    """Adds the returned points to an error of an iterator, and sets its attribute ``scan``."""
 
     __slots__ = ("_name", "_returned", "_scan")
 
     def __init__(self, scan: ScanBase | None, name: str, returned: Callable[[], str]) -> None:
-        """Tell errors of ``scan.pages()`` or ``scan.records()``."""
+        """Observe errors of ``scan.pages()`` or ``scan.records()``."""
         self._scan, self._name, self._returned = scan, name, returned
 
     def __enter__(self) -> None: ...
@@ -82,19 +85,19 @@ class Telling:
             step = f": a new scan.{self._name}() starts again and pays for all pages again"
         else:
             step = ": the same iterator continues after that"
-        tell(error, f"{self._returned()} returned before the error", step)
+        note(error, f"{self._returned()} returned before the error", step)
 
 
-def tell_of_sync(error: BaseException, progress: Any, *, is_handed: bool = False) -> None:
-    """Say what a sync stored before the error, or what its iterator returned."""
+def note_sync(error: BaseException, progress: Any, *, is_handed: bool = False) -> None:
+    """Add the number of pages that a sync stored, or its iterator returned, before the error."""
     them = "it" if progress.pages == 1 else "them"
     if progress.pages:
         text = pages_and_points(progress.pages, progress.points, "were" if is_handed else "are")
     if progress.pages and is_handed:
         text += " returned before the error: a sync that begins with the states continues after "
-        tell(error, f"{text}{them}", "")
+        note(error, f"{text}{them}", "")
     elif progress.pages:
-        tell(error, f"{text} stored: the next sync continues after {them}", "")
+        note(error, f"{text} stored: the next sync continues after {them}", "")
     elif not isinstance(error, ConfigError):
         what = "returned" if is_handed else "stored"
-        tell(error, f"No page is {what}: the next sync begins again", "")
+        note(error, f"No page is {what}: the next sync begins again", "")

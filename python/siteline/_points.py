@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from siteline._awaiting import wait_for
 from siteline._counts import counted
 from siteline._handles import OfThisProcess
-from siteline._kept import Telling
+from siteline._kept import KeptOnError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +47,7 @@ class Points(OfThisProcess, Generic[_Row_co]):
 
     def _more(self, source: _Points) -> Steps:
         """Fetch more records. Return false after the last ones."""
-        with Telling(self._scan, "records", self._returned_points):
+        with KeptOnError(self._scan, "records", self._returned_points):
             while (count := source._take(self._ready, self._named)) is None:
                 yield source._fill()
                 source._report()

@@ -12,7 +12,7 @@ from siteline._counts import counted
 from siteline._escape import escaped
 from siteline._handles import Itself, OfThisProcess
 from siteline._html import WithHtml
-from siteline._kept import Telling, pages_and_points, tell_of_read
+from siteline._kept import KeptOnError, note_read, pages_and_points
 from siteline._keywords import like, strict
 from siteline._points import BOOKMARK, RecordIterator
 from siteline._records.progress import Progress
@@ -52,7 +52,7 @@ class ScanBase(Itself, WithHtml):
     __slots__ = ("_handle", "_labels", "_progress", "_store", "_tz")
 
     _waits: ClassVar[str] = ""
-    """What stands before a call of a method that waits."""
+    """The prefix of an awaitable call in texts."""
 
     def __init__(
         self,
@@ -296,7 +296,7 @@ class _Named:
             if isinstance(partial := getattr(error, "partial", None), Frame):
                 error.partial, counts = self._scan._table(partial), partial.report()
                 read = counts["pages"], counts["points_read"]
-            tell_of_read(error, self._scan, read)
+            note_read(error, self._scan, read)
 
 
 class Scan(ScanBase):
@@ -425,7 +425,7 @@ class Pages(OfThisProcess):
 
     def _taking(self) -> Steps:
         """Return the next page, or ``None`` after the last one."""
-        with Telling(self._scan, "pages", self._returned):
+        with KeptOnError(self._scan, "pages", self._returned):
             return (yield from self._next())
 
     def _returned(self) -> str:

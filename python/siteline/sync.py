@@ -14,7 +14,7 @@ from siteline._awaiting import is_async as is_coroutine
 from siteline._core import Client as ClientHandle
 from siteline._core import _excerpt
 from siteline._handles import AsyncClosing, Closing, OfThisProcess
-from siteline._kept import tell_of_sync
+from siteline._kept import note_sync
 from siteline._records.plan import Plan
 from siteline._records.progress import Progress
 from siteline._records.sync import SyncReport
@@ -107,7 +107,7 @@ class _Pages(OfThisProcess):
                     return page, {feed: state}
         except BaseException as error:
             with suppress(SitelineError):
-                tell_of_sync(error, Progress._restore(self._handle.progress()), is_handed=True)
+                note_sync(error, Progress._restore(self._handle.progress()), is_handed=True)
             raise
         return None
 
@@ -243,7 +243,7 @@ def syncing(
             try:
                 yield from run.steps()
             except BaseException as error:
-                tell_of_sync(error, Progress._restore(run.handle.progress()))
+                note_sync(error, Progress._restore(run.handle.progress()))
                 raise
             report = yield Whole(run.handle.report)
         except BaseException as error:

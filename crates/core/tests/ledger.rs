@@ -39,7 +39,7 @@ impl Harness {
         Self { sandbox, path, credential }
     }
 
-    /// A machine that was just started, whose wall clock shows this time.
+    /// The clock of a restarted machine with this wall time.
     fn machine(&self, wall: &str) -> Clock {
         self.sandbox.clock().of_machine(wall.parse().expect("a timestamp"))
     }
@@ -49,7 +49,7 @@ impl Harness {
         self.limited(clock, None)
     }
 
-    /// A client of another process, which sends at most so many data requests a day.
+    /// A client of another process with this daily allowance.
     fn limited(&self, clock: Clock, limit: Option<u64>) -> Client {
         let base = BaseUrl::parse(self.sandbox.base_url(), false).expect("an address");
         let integration = Integration::new(base.as_str(), self.credential.subject());
@@ -65,7 +65,7 @@ impl Harness {
         self.sandbox.fault(Fault { on: Endpoint::Data, when: When::Every(every), effect });
     }
 
-    /// So many replies of the endpoint have this `Date`, or none.
+    /// The next `count` replies of the endpoint have this `Date`, or none.
     fn date(&self, on: Endpoint, count: u64, date: Option<&str>) {
         let effect = Effect::Headers(vec![("Date".to_owned(), date.map(ToOwned::to_owned))]);
         self.sandbox.fault(Fault { on, when: When::Times { count, skip: 0 }, effect });
@@ -287,7 +287,7 @@ async fn b14_a_machine_that_was_paused_with_its_clocks_learns_the_day_from_a_tok
     assert_eq!((harness.served(), asked), (45, 2));
     spend(&client).await;
     assert_eq!(harness.served(), 50);
-    // Where the clock was set by mistake, one call an hour asks for a token.
+    // If the clock was set by mistake, one call an hour requests a token.
     machine.step(SignedDuration::from_hours(24));
     let tokens = harness.sandbox.stats().token_requests;
     for minutes in [59, 0, 0, 2, 0, 0] {

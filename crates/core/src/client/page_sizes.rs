@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const MODE: u32 = 0o600;
 const LONGEST: u64 = 200;
 
-/// What one client knows of the service.
+/// The page size of one client's reads, and whether the service accepts it.
 #[derive(Debug)]
 pub(super) struct PageSizes {
     automatic: Option<u32>,
@@ -58,8 +58,8 @@ impl PageSizes {
         }
     }
 
-    /// Waits for the request that decides, so that of several one is refused. Not long: it may belong to a
-    /// caller that waits for this one.
+    /// Waits for the request that decides, so that only one of several is refused. The wait is short,
+    /// because that request may belong to a caller that waits for this one.
     pub(super) async fn turn(&self) -> Option<MutexGuard<'_, ()>> {
         if self.is_decided() {
             return None;
