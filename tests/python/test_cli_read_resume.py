@@ -242,10 +242,13 @@ def test_other_files_are_no_spools(sandbox):
 @pytest.mark.parametrize("name", ["siteline-read.spool", "query.json"])
 def test_restart_replaces_a_damaged_spool(sandbox, name):
     fail_after(sandbox, 3)
-    Path(SPOOL, name).write_bytes(b"SQLite format 3\0" + bytes(4080))
-    for more in (["--resume"], []) if name == "query.json" else (["--resume"],):
-        done = read(sandbox, *more, *QUERY, status=7)
-        assert f"--restart removes {SPOOL} and reads again." in done.stderr
+    is_query = name == "query.json"
+    for content, status in ((b"SQLite format 3\0" + bytes(4080), 7), (b"garbage", 2)):
+        Path(SPOOL, name).write_bytes(content)
+        told = read(sandbox, "--resume", *QUERY, status=7 if is_query else status).stderr
+        assert f"  --restart removes {SPOOL} and reads again." in told
+        told = read(sandbox, *QUERY, status=7 if is_query else 2).stderr
+        assert "\n  --restart " in told
     read(sandbox, "--restart", *QUERY)
     assert is_complete(sandbox)
     assert os.listdir() == ["out.csv"]
