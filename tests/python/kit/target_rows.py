@@ -45,7 +45,8 @@ class Rows:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         tags, hours, values = zip(*self.rows, strict=True) if self.rows else ((), (), ())
-        text, nulls = pa.dictionary(pa.int32(), pa.string()), [None] * len(tags)
+        nulls: Any = [None] * len(tags)
+        text: Any = pa.dictionary(pa.int32(), pa.string())
         columns: list[Any] = [
             pa.array(each, text) for each in (["ü"] * len(tags), *[nulls] * 3, tags)
         ]
