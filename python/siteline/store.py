@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from siteline import _labels, _selection, _series
@@ -19,7 +18,8 @@ from siteline.feed import Feed
 from siteline.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from datetime import date, datetime, tzinfo
     from os import PathLike
     from pathlib import Path
@@ -462,11 +462,10 @@ class Store(Itself, WithHtml, Closing):
             )
         return report.sequence
 
-    @contextmanager
-    def _reported(self, what: str, progress: Any) -> Iterator[Any]:
-        """Yield the function that the core calls with the progress of long work."""
-        with reported(f"{what} {self.path.name}", progress) as report:
-            yield report
+    def _reported(self, what: str, progress: Any) -> AbstractContextManager[Any]:
+        from siteline.progress import of_long_work
+
+        return of_long_work(f"{what} {self.path.name}", progress)
 
     def _overview(self) -> list[dict[str, Any]]:
         """Return how far each feed has been read, for the HTML view and the command."""
@@ -491,18 +490,6 @@ class Store(Itself, WithHtml, Closing):
             return object.__repr__(self)
         only = ", read only" if self._handle.read_only else ""
         return f"<Store {escaped(str(self.path))}{only}>"
-
-
-@contextmanager
-def reported(title: str, progress: Any) -> Iterator[Any]:
-    """Yield the function that the core calls with the progress of long work, or ``None``."""
-    from siteline.progress import finish, store_reporter
-
-    report = store_reporter(progress, title)
-    try:
-        yield report
-    finally:
-        finish(report)
 
 
 def _opened(kind: type[Store], settings: Mapping[str, Any]) -> Store:
