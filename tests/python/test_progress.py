@@ -187,15 +187,6 @@ def test_true_shows_a_line_in_a_terminal_without_tqdm(sandbox, monkeypatch, way)
     ]
 
 
-def test_the_line_is_ended_when_the_read_fails(sandbox, monkeypatch):
-    without_tqdm(monkeypatch)
-    shown = terminal(monkeypatch)
-    sandbox.fault(on="data", status=503, skip=1, times=4)
-    with pytest.raises(siteline.errors.ServiceUnavailable):
-        sandbox.client().scan(**SIX_HOURS, progress=True).collect()
-    assert shown.getvalue() == "\rS1: 30 points, 1 page\n"
-
-
 def test_true_shows_in_a_notebook(monkeypatch):
     without_tqdm(monkeypatch)
     monkeypatch.setattr(sys, "stderr", io.StringIO())

@@ -60,6 +60,9 @@ WRONG = {
     "page_size": [2**40, -1, 0, 1.0, "10", True, None.__class__],
     "site": ["", "\ud800", b"S1", 1.5, True, [], ["S1", ""], [["S1"]], [True]],
     "line": ["", 2**70, ()],
+    "machine": [[]],
+    "device": [[]],
+    "tag": [[]],
     "split": [0, -1, 1.5, "soon", 10_001, "1s", []],
     "concurrency": [0, -1, 1.5, True, "ten"],
     "filters": [

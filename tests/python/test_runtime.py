@@ -76,30 +76,6 @@ def test_a_subinterpreter_refuses_the_import_and_the_main_one_works():
         assert works == "True"
 
 
-def test_threads_go_on_when_a_subinterpreter_ends():
-    printed = run_script(f"""{SUBINTERPRETER}
-    import siteline
-    enter, left = threading.Event(), threading.Event()
-    with siteline.Sandbox() as sandbox:
-        client = sandbox.client(labels=False)
-
-        def read():
-            client.discover()
-            enter.set()
-            assert left.wait(60)
-            print(client.discover() is not None)
-
-        thread = threading.Thread(target=read, daemon=True)
-        thread.start()
-        assert enter.wait(60)
-        try_in_another()
-        left.set()
-        thread.join(60)
-        print(thread.is_alive())
-    """)
-    assert printed.split("\n")[1:] == ["True", "False"]
-
-
 @pytest.mark.parametrize("name", FREE_THREADED)
 def test_a_free_threaded_interpreter_shares_a_client_between_threads(name):
     found = shutil.which(name)
@@ -157,17 +133,6 @@ def test_a_capsule_that_was_consumed_is_not_consumed_again(sandbox):
     assert len(pa.table(given)) == len(table)
     with pytest.raises(pa.ArrowInvalid):
         pa.table(given)
-
-
-@pytest.mark.parametrize("consume", [pa.table, pa.RecordBatchReader.from_stream])
-def test_a_stream_that_fails_on_its_third_page_raises_the_typed_error(sandbox, consume):
-    scan = sandbox.client(labels=False).scan(**HOURLY, page_size=50)
-    sandbox.fault(on="data", skip=2, times=1, status=400)
-    with pytest.raises(siteline.errors.RequestRejected) as caught:
-        consume(scan)
-    assert caught.value.bookmark.pages == 2
-    assert len(caught.value.partial) == 100
-    assert len(consume(scan).schema) == 10
 
 
 @pytest.mark.parametrize("kept", ["scan", "pages", "records"])
@@ -276,33 +241,3 @@ def test_no_module_of_siteline_is_imported_while_a_call_waits():
         store.close()
     """)
     assert printed == "[]"
-
-
-@systems.FORK
-def test_a_child_that_drops_its_parents_awaitables_leaves_the_calls_to_the_parent():
-    printed = run_script(
-        f"""
-    import asyncio, gc, os
-    import siteline
-
-    async def main(sandbox):
-        async with sandbox.async_client(labels=False) as client:
-            sandbox.fault(on="data", delay=0.2)
-            calls = [asyncio.ensure_future(client.scan(**{HOURLY!r}).collect()) for _ in range(8)]
-            while not sandbox.stats.token_requests:
-                await asyncio.sleep(0)
-            if (child := os.fork()) == 0:
-                for call in calls:
-                    call.cancel()
-                del calls, call
-                gc.collect()
-                os._exit(0)
-            os.waitpid(child, 0)
-            print([len(table) > 0 for table in await asyncio.gather(*calls)] == [True] * 8)
-
-    with siteline.Sandbox(now="{NOW}") as sandbox:
-        asyncio.run(main(sandbox))
-    """,
-        *FORK_WITH_THREADS,
-    )
-    assert printed == "True"

@@ -90,18 +90,6 @@ def test_a_file_that_is_not_a_store_is_an_error(tmp_path):
             siteline.Store(tmp_path / "pipe")
 
 
-def test_duckdb_and_pyarrow_read_the_stream_repeatedly(store, frame):
-    points = store.read("line-2")
-    for _ in range(2):
-        counted = duckdb.sql("select count(*), sum(value) from points").fetchall()
-        assert counted == [(len(frame), pytest.approx(frame["value"].sum()))]
-    machines = duckdb.sql("select machine_id, max(value) from points group by 1").fetchall()
-    assert len(machines) == frame["machine_id"].nunique()
-    reader = pa.RecordBatchReader.from_stream(points)
-    assert pa.schema(points) == reader.schema
-    assert sum(batch.num_rows for batch in reader) == len(frame)
-
-
 def test_a_range_that_is_not_settled_is_a_warning(filled):
     _, _, store, report = filled
     through, start, hour = report.settled_through, DAY[0], timedelta(hours=1)

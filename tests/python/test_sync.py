@@ -11,24 +11,6 @@ from kit.markup import read_html
 UTC = UTC
 
 
-def test_a_store_converges_to_the_truth(sandbox, store):
-    client, feed = sandbox.client(), make_feed()
-    first = client.sync(feed, store)
-    assert first.complete
-    assert first.inserted == len(store.read(feed)) > 1000
-    spent = first.requests
-    for _ in range(3):
-        sandbox.clock.advance("1d")
-        report = client.sync(feed, store)
-        spent += report.requests
-    assert report.complete
-    assert report.revised > 0
-    end = report.settled_through
-    assert stored_points(store, feed, None, end) == true_points(sandbox, end)
-    assert stored_points(store, feed, final=True) == true_points(sandbox, end)
-    assert spent == sandbox.stats.data_requests
-
-
 def test_a_report_is_complete_and_prints_well(sandbox, store):
     client = sandbox.client(daily_allowance=5_000)
     feeds = [make_feed(), make_feed("line-1", line="L1")]
@@ -227,13 +209,6 @@ def test_another_definition_is_refused_and_times_may_be_redefined(sandbox, store
         store.redefine(make_feed(line="L1"))
     with pytest.raises(siteline.errors.StoreError, match="line-9"):
         store.redefine(make_feed("line-9"))
-
-
-def test_a_deadline_bounds_the_complete_run(sandbox, store):
-    sandbox.fault(on="data", skip=1, times=99, status=503, retry_after=50)
-    with pytest.raises(siteline.errors.DeadlineExceeded):
-        sandbox.client().sync(make_feed(page_size=1000), store, deadline="30s")
-    assert len(store.read("line-2", unread="keep")) == 1000
 
 
 def test_a_closed_client_and_a_closed_store_are_errors(sandbox, store):
