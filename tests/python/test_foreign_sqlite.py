@@ -20,27 +20,6 @@ def look(path, *, read_only):
         connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchall()
 
 
-@pytest.mark.parametrize("read_only", [False, True])
-def test_another_sqlite_between_syncs_loses_nothing(client, sandbox, tmp_path, read_only):
-    path, feed = tmp_path / "plant.siteline", make_feed()
-    with siteline.Store(path) as store:
-        for _ in range(2):
-            assert client.sync(feed, store).complete
-            points = stored_points(store)
-            for _ in range(3):
-                look(path, read_only=read_only)
-            path.read_bytes()
-            assert stored_points(store) == points
-            sandbox.clock.advance("1h")
-    with siteline.Store(path) as store:
-        store.check()
-        assert stored_points(store) == points
-        assert sorted(file.name for file in tmp_path.iterdir())[:2] == [
-            "plant.siteline",
-            "plant.siteline-lock",
-        ]
-
-
 def test_another_sqlite_during_a_sync_loses_nothing(client, sandbox, tmp_path):
     path, seen = tmp_path / "plant.siteline", []
 

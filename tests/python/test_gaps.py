@@ -205,10 +205,6 @@ def test_days_keep_to_a_local_clock_and_may_be_asked_for_in_part(client):
     assert one["unread"].tolist() == [0, 6]
     assert one["share"].iloc[1] <= 18 / 24
     assert str(one["timestamp"].iloc[0]) == "2026-10-25 00:00:00+02:00"
-    day = client.scan(start="2026-11-02T05:00Z", end="2026-11-03T05:00Z", **whole)
-    shifts = day.collect().completeness("8h", tz="Europe/Berlin", origin="06:00")
-    assert shifts.to_pandas()["expected"].unique().tolist() == [8]
-    assert repr(shifts).endswith("6 series, 8h in Europe/Berlin>")
     with pytest.raises(QueryError, match="overlaps two larger"):
         table.completeness("1d", tz="Asia/Kolkata")
     with pytest.raises(QueryError, match="every= is 0"):

@@ -9,8 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import siteline
-from kit import systems
-from kit.interpreter import FORK_WITH_THREADS, run_script
+from kit.interpreter import run_script
 from kit.ranges import HOURLY, NOW
 from torture.server import Server
 
@@ -157,87 +156,3 @@ def test_a_progress_callback_that_owns_its_scan_is_collected(sandbox, kept):
     del job
     gc.collect()
     assert gone() is None
-
-
-# logging is imported first: it adds functions that run before and after a fork, and must not do so
-# while another thread forks.
-FORKING = f"""
-    import logging, os, threading, siteline
-    over = threading.Event()
-
-    def fork():
-        while not over.is_set():
-            child = os.fork()
-            if child == 0:
-                os._exit(0)
-            os.waitpid(child, 0)
-
-    def share_points(path):
-        with siteline.Sandbox(now="{NOW}") as sandbox, siteline.Store(path) as store:
-            feed = siteline.Feed("S1", site="S1", interval="5m", start="2026-11-17T00:00Z")
-            sandbox.client().sync(feed, store)
-            points = store.read("S1")
-            size, given = len(points), []
-            for _ in range(20):
-                records, counts = points.records(), []
-                count = lambda: counts.append(sum(1 for _ in records))
-                threads = [threading.Thread(target=count) for _ in range(4)]
-                for thread in threads:
-                    thread.start()
-                for thread in threads:
-                    thread.join()
-                given.append(sum(counts))
-            assert given == [size] * 20
-
-    def leave_sandboxes():
-        for _ in range(400):
-            siteline.Sandbox(now="{NOW}")
-
-    forker = threading.Thread(target=fork)
-    forker.start()
-    share_points("PATH")
-    leave_sandboxes()
-    over.set()
-    forker.join()
-    print("ended")
-"""
-
-
-@systems.FORK
-def test_threads_continue_while_another_one_forks(tmp_path):
-    script = FORKING.replace("PATH", str(tmp_path / "plant"))
-    assert run_script(script, *FORK_WITH_THREADS) == "ended"
-
-
-def test_no_module_of_siteline_is_imported_while_a_call_waits():
-    # A signal handler that runs meanwhile, and calls siteline, would meet it half made.
-    printed = run_script(f"""
-    import pathlib, sys, tempfile
-    import siteline
-
-    with siteline.Sandbox(now="{NOW}") as sandbox, tempfile.TemporaryDirectory() as folder:
-        client = sandbox.client(labels=False)
-        store = siteline.Store(pathlib.Path(folder) / "plant.siteline")
-        scan = client.scan(**{HOURLY!r}, page_size=50)
-        feed = siteline.Feed("line", site="S1", line="L1", interval="1h", start=sandbox.clock.now())
-        known = set(sys.modules)
-        client.discover()
-        client.allowance
-        scan.collect().report
-        list(scan.pages())
-        next(scan.records(named=True))
-        scan.head()
-        sandbox.fault(on="data", status=404, times=1)
-        try:
-            client.scan(**{HOURLY!r}, page_size=20).collect()
-        except siteline.errors.RequestRejected:
-            pass
-        sandbox.clock.advance(7_200)
-        client.plan([feed], store)
-        client.sync(feed, store)
-        store.coverage("line")
-        store.read("line")
-        print(sorted(name for name in set(sys.modules) - known if name.startswith("siteline")))
-        store.close()
-    """)
-    assert printed == "[]"
