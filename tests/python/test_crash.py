@@ -44,7 +44,7 @@ def test_recent_points_survive_failing_system_calls(tmp_path):
     assert len(results) == len(FAILURE_MODES)
     for result in results:
         assert (result.trials, result.broken) == (1, []), result.name
-    assert campaign.reached.missing() == []
+    assert campaign.missing() == []
 
 
 @pytest.mark.parametrize(("step", "samples"), [(200, 1), pytest.param(32, 4, marks=LONG)])
