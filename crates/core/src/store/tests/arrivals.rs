@@ -89,7 +89,7 @@ proptest! {
         start in -40..40_i64, length in 1..400_i64, step in 1..90_i64,
         chains in prop::collection::vec((-50..400_i64, 1..400_i64), 0..6),
     ) {
-        let (folder, store) = new_store();
+        let (_folder, store) = new_store();
         let points: Vec<Point> =
             (0..length).map(|index| (1, start + index * step, Some(1.0))).collect();
         let most = points[points.len() - 1].1;

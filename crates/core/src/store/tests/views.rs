@@ -48,7 +48,7 @@ fn a_reader_can_return_one_batch() {
 
 #[test]
 fn sequence_at_returns_the_last_page_read() {
-    let (folder, store) = new_store();
+    let (_folder, store) = new_store();
     for sequence in [1, 2, 5] {
         Request::whole(sequence, 0, 9, &[]).apply_to(&store, b"").unwrap();
     }
@@ -70,7 +70,7 @@ fn s10_ages_are_steps_of_five_percent() {
 
 #[test]
 fn series_are_picked_by_any_of_their_ids() {
-    let (folder, store) = new_store();
+    let (_folder, store) = new_store();
     let points = [(0, 1, Some(1.0)), (1, 1, Some(1.0)), (2, 1, Some(1.0)), (2, 700, None)];
     Request::whole(1, 0, 900, &points).apply_to(&store, b"").unwrap();
     let text = |ids: &[&str]| Some(ids.iter().map(|id| (*id).to_owned()).collect());
