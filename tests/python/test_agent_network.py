@@ -4,14 +4,13 @@ import base64
 import http.client
 import os
 import ssl
-import subprocess
 
 import pytest
 import siteline
 from kit import systems
-from kit.agents import ONE_PAGE, ask, lease, printed, user_of
+from kit.agents import ONE_PAGE, agent_process, ask, lease, printed, user_of
 from kit.certificates import Issuer
-from kit.command import COMMAND, environment, run_command
+from kit.command import run_command
 from kit.ranges import SIX_HOURS
 from kit.tls_service import Authority
 
@@ -60,15 +59,14 @@ def test_clients_with_a_certificate_of_the_authority_are_served_and_no_others(
         assert list(agent.env()) == ["SITELINE_AGENT"]
 
         def read(identity, ca=service.file):
+            options = {"agent": agent.address, "clock": sandbox.clock}
             with monkeypatch.context() as patch:
                 if ca:
                     patch.setenv("SITELINE_AGENT_CA", str(ca))
                 if identity:
                     patch.setenv("SITELINE_AGENT_CERTIFICATE_FILE", str(identity[0]))
                     patch.setenv("SITELINE_AGENT_KEY_FILE", str(identity[1]))
-                with siteline.Client(
-                    sandbox.base_url, agent=agent.address, clock=sandbox.clock
-                ) as one:
+                with siteline.Client(sandbox.base_url, **options) as one:
                     return len(one.scan(**SIX_HOURS).collect())
 
         assert read(client_files[0]) == 72
@@ -98,11 +96,9 @@ def test_clients_without_certificates_tell_a_secret(
         port = int(agent.address.split("#")[0].rsplit(":", 1)[1])
 
         def told(*headers):
-            connection = http.client.HTTPSConnection("127.0.0.1", port, context=context)
+            to = {"connection": http.client.HTTPSConnection("127.0.0.1", port, context=context)}
             wanted = lease(agent.address, scopes="customer.data.read")
-            return ask(
-                agent.address, "/v1/token", wanted, headers=dict(headers), connection=connection
-            )
+            return ask(agent.address, "/v1/token", wanted, headers=dict(headers), **to)
 
         name = "siteline-agent-secret"
         for headers in ([], [(name, "")], [(name, secret[:-1])], [(name, secret + "=")]):
@@ -127,26 +123,13 @@ def test_clients_without_certificates_tell_a_secret(
 @pytest.mark.sandbox(now=None)
 def test_the_command_serves_other_machines(sandbox, service, tmp_path):
     secret = base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip("=")
-    options = [
-        "--listen",
-        "https://127.0.0.1:0",
-        "--tls-cert",
-        tmp_path / "cert.pem",
-        "--tls-key",
-        tmp_path / "key.pem",
-        "--name",
-        "localhost",
-    ]
+    options = ["--listen", "https://127.0.0.1:0", "--name", "localhost"]
+    options += ["--tls-cert", tmp_path / "cert.pem", "--tls-key", tmp_path / "key.pem"]
     refused = run_command("agent", *options, env=sandbox.env(), status=2)
     assert "--client-ca" in refused.stderr
-    env = environment({**sandbox.env(), "SITELINE_AGENT_SECRET": secret})
-    with subprocess.Popen(
-        [*COMMAND, "agent", *map(str, options)], stdout=subprocess.PIPE, text=True, env=env
-    ) as process:
-        agent = process.stdout.readline().strip().partition("=")[2]
+    told = {"SITELINE_AGENT_SECRET": secret}
+    with agent_process({**sandbox.env(), **told}, *options) as (agent, _):
         assert agent.startswith("https://localhost:")
-        told = {"SITELINE_AGENT_SECRET": secret, "SITELINE_AGENT_CA": str(service.file)}
+        told["SITELINE_AGENT_CA"] = str(service.file)
         assert printed(ONE_PAGE, user_of(agent, **told)) == "72"
-        process.terminate()
-        assert process.wait(60) == 0
     assert sandbox.stats.token_requests == 1

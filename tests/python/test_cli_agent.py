@@ -8,17 +8,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from kit import systems
-from kit.agents import (
-    ONE_PAGE,
-    READER,
-    agent_process,
-    ask,
-    environ_of,
-    printed,
-    start,
-    user_of,
-)
+from kit import agents, systems
+from kit.agents import ONE_PAGE, READER, agent_process, ask, printed, user_of
 from kit.command import COMMAND, environment, run_command, variables
 from kit.secret_forms import found
 from kit.waiting import wait_until
@@ -105,7 +96,7 @@ def test_clients_survive_a_killed_agent(sandbox, env, tmp_path, kills):
     for _ in range(kills):
         with agent_process(env, ended_by="kill") as (agent, _process):
             signal_all(signal.SIGCONT)
-            readers = readers or [start(reader, user_of(agent)) for _ in range(3)]
+            readers = readers or [agents.start(reader, user_of(agent)) for _ in range(3)]
             before = sandbox.stats.data_requests
             wait_until(lambda: sandbox.stats.data_requests > before + 20)  # noqa: B023
             # A busy machine may start the next agent later than the readers would try.
@@ -124,7 +115,7 @@ def test_clients_survive_a_killed_agent(sandbox, env, tmp_path, kills):
 def test_a_killed_client_costs_the_pages_under_way(sandbox, env):
     endless = READER.replace("print(len(scan.collect()))", "while True: list(scan.pages())")
     with agent_process(env) as (agent, _process):
-        reader = start(endless, user_of(agent))
+        reader = agents.start(endless, user_of(agent))
         wait_until(lambda: sandbox.stats.data_requests > 40)
         reader.kill()
         reader.communicate()
@@ -204,9 +195,8 @@ print("begun", flush=True)
 while True: signal.pause()
 """
     command = [*COMMAND, "agent", "run", "--", sys.executable, "-c", script]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env=environment(env)
-    ) as process:
+    options = {"stdout": subprocess.PIPE, "text": True, "env": environment(env)}
+    with subprocess.Popen(command, **options) as process:
         assert process.stdout.readline() == "begun\n"
         process.terminate()
         assert process.wait(60) == 5
@@ -227,9 +217,8 @@ os.execv(sys.executable, [sys.executable, "-m", "siteline", "agent", "--listen",
 """
     path = f"{folder}/systemd.sock"
     command = [sys.executable, "-c", script, path]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env=environment(env)
-    ) as process:
+    options = {"stdout": subprocess.PIPE, "text": True, "env": environment(env)}
+    with subprocess.Popen(command, **options) as process:
         line = process.stdout.readline()
         assert line.startswith(f"SITELINE_AGENT=unix:{path}#{sandbox.base_url}#")
         # A unit's user writes only the place.
@@ -248,25 +237,17 @@ def test_agent_and_users_show_no_secret(sandbox, env, key, tmp_path):
     sandbox.approve(subject)
     del env["SITELINE_PRIVATE_KEY"]
     env |= {"SITELINE_SUBJECT": subject, "SITELINE_PRIVATE_KEY_FILE": str(tmp_path / "key.pem")}
-    with subprocess.Popen(
-        [*COMMAND, "agent", "-vv"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment({**env, "SITELINE_PASSPHRASE": passphrase}),
-    ) as process:
+    variables = environment({**env, "SITELINE_PASSPHRASE": passphrase})
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([*COMMAND, "agent", "-vv"], **pipes, env=variables) as process:
         line = process.stdout.readline()
         agent = line.strip().partition("=")[2]
         waits = READER.replace("))\n", "), flush=True)\n") + "input()\n"
-        with subprocess.Popen(
-            [sys.executable, "-c", waits],
-            env=user_of(agent),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        ) as user:
+        pipes["stdin"] = subprocess.PIPE
+        command = [sys.executable, "-c", waits]
+        with subprocess.Popen(command, **pipes, env=user_of(agent)) as user:
             assert user.stdout.readline() == "72\n"
-            texts = [line, *environ_of(user.pid).values()]
+            texts = [line, *agents.environ_of(user.pid).values()]
             user.communicate("\n", timeout=60)
         texts += [str(ask(agent, "/v1/state")), str(ask(agent, "/v1/elsewhere"))]
         process.terminate()

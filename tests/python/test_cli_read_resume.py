@@ -158,9 +158,10 @@ def test_another_query_is_not_resumed(sandbox, key):
     assert sandbox.stats.requests == before
 
 
-def test_relative_times_stay_the_same(sandbox):
+def test_a_page_limit_and_relative_times(sandbox):
     query = [*QUERY[:4], "--start", "-7d", *QUERY[8:]]
-    fail_after(sandbox, 2, *query)
+    told = read(sandbox, *query, "--max-pages", "2", status=6).stderr
+    assert f"2 pages of this read are kept in {SPOOL}." in told
     sandbox.clock.advance("3h")
     document = read(sandbox, "--resume", *query, how=run_json)
     assert (document["start"], document["end"]) == ("2026-11-13T00:00:00Z", "2026-11-19T23:00:00Z")
@@ -185,13 +186,6 @@ def test_a_spent_allowance_goes_on_next_day(sandbox):
     assert is_complete(sandbox)
     log = [entry for entry in sandbox.stats.log if entry.query and entry.status == 200]
     assert [("cursor=" in entry.query) for entry in log] == [False, *[True] * (PAGES - 1)]
-
-
-def test_a_page_limit_keeps_the_pages(sandbox):
-    told = read(sandbox, *QUERY, "--max-pages", "4", status=6).stderr
-    assert f"4 pages of this read are kept in {SPOOL}." in told
-    document = read(sandbox, *QUERY, "--resume", how=run_json)
-    assert (document["resumed_after_pages"], document["pages"]) == (4, PAGES - 4)
 
 
 # Runs a command that may write no file longer than some bytes.
@@ -239,24 +233,17 @@ def test_other_files_are_no_spools(sandbox):
     assert Path("folder/mine.txt").read_text() == "mine"
 
 
-@pytest.mark.parametrize("name", ["siteline-read.spool", "query.json"])
-def test_restart_replaces_a_damaged_spool(sandbox, name):
+@pytest.mark.parametrize("damage", ["siteline-read.spool", "query.json", None])
+def test_restart_replaces_a_damaged_spool(sandbox, damage):
     fail_after(sandbox, 3)
-    Path(SPOOL, name).write_bytes(b"SQLite format 3\0" + bytes(4080))
-    for more in (["--resume"], []) if name == "query.json" else (["--resume"],):
+    if damage:
+        Path(SPOOL, damage).write_bytes(b"SQLite format 3\0" + bytes(4080))
+    else:
+        os.rename(Path(SPOOL, "query.json"), Path(SPOOL, "query.json-new-1a2b"))
+    kept = sorted(os.listdir(SPOOL))
+    for more in (["--resume"],) if damage == "siteline-read.spool" else (["--resume"], []):
         done = read(sandbox, *more, *QUERY, status=7)
         assert f"--restart removes {SPOOL} and reads again." in done.stderr
-    read(sandbox, "--restart", *QUERY)
-    assert is_complete(sandbox)
-    assert os.listdir() == ["out.csv"]
-
-
-def test_pages_without_their_query_are_not_removed(sandbox):
-    fail_after(sandbox, 3)
-    os.rename(Path(SPOOL, "query.json"), Path(SPOOL, "query.json-new-1a2b"))
-    kept = sorted(os.listdir(SPOOL))
-    for more in (["--resume"], []):
-        assert "--restart removes" in read(sandbox, *more, *QUERY, status=7).stderr
     assert sorted(os.listdir(SPOOL)) == kept
     read(sandbox, "--restart", *QUERY)
     assert is_complete(sandbox)

@@ -17,7 +17,6 @@ from kit import systems
 from kit.command import COMMAND, environment, run_command, run_json
 from kit.interpreter import run_script
 from kit.ranges import NOW
-from kit.tls_service import unused_port
 from siteline.cli import data_file
 
 PACKAGES = ("polars", "pandas")
@@ -167,21 +166,6 @@ def test_no_other_file_is_replaced(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["link", "profile"]
 
 
-def test_a_closed_pipe_leaves_nothing(tmp_path):
-    reading, writing = os.pipe()
-    os.close(reading)
-    done = subprocess.run(
-        [*COMMAND, "sandbox", "--env-file", str(tmp_path / "env")],
-        stdout=writing,
-        stderr=subprocess.PIPE,
-        check=False,
-        env=environment(),
-    )
-    os.close(writing)
-    assert (done.returncode, done.stderr) == (141, b"")
-    assert os.listdir(tmp_path) == []
-
-
 def test_a_second_key_can_be_enrolled(key, tmp_path):
     jwk, mine = tmp_path / "mine.jwk", tmp_path / "mine.pem"
     jwk.write_text(json.dumps({"public_jwk": key.public_jwk}))
@@ -195,13 +179,6 @@ def test_a_second_key_can_be_enrolled(key, tmp_path):
         assert run_json("doctor", env=env)["subject"] == subject
     jwk.write_text("[]")
     assert "not a JWK" in run_command("sandbox", "--enroll", jwk, status=2).stderr
-
-
-def test_a_port_can_be_chosen():
-    port = str(unused_port())
-    with serving("--port", port) as (document, _):
-        assert document["base_url"] == f"http://127.0.0.1:{port}"
-        assert port in run_command("sandbox", "--port", port, status=2).stderr
 
 
 READINGS = """timestamp,value,machine_id

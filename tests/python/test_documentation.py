@@ -121,23 +121,6 @@ NOT_PROVOKED = {
 """The statements of examples that no test executes."""
 
 
-def test_a_statement_that_is_not_reached_is_detected():
-    executed = Executed()
-    source = """
-def sign(message):
-    if message:
-        return vault.sign(message)
-
-later = lambda: 1
-try:
-    sign("")
-except ValueError:
-    print()
-"""
-    exec(executed.compiled(source, "page"), {**executed.names})
-    assert executed.missed() == ["later = lambda: 1", "print()", "return vault.sign(message)"]
-
-
 def _own(thing):
     """The public members that a class itself defines."""
     return {name: member for name, member in vars(thing).items() if not name.startswith("_")}

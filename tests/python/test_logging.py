@@ -1,10 +1,8 @@
 """The records that siteline emits to the loggers of the standard library."""
 
 import asyncio
-import json
 import logging
 import re
-from pathlib import Path
 
 import pytest
 import siteline
@@ -164,22 +162,3 @@ def test_records_of_a_sync_have_the_feed(sandbox, store, records):
     known = [fields(one) for one in records if one.name == "siteline.sync"]
     assert known
     assert all(one == {"feed": 'line "2"'} for one in known)
-
-
-def test_the_json_formatter_of_the_documentation_writes_json(sandbox, capsys):
-    page = (Path(__file__).parents[2] / "docs/runtime.md").read_text(encoding="utf-8")
-    [block] = [
-        one for one in re.findall(r"```python\n(.*?)```", page, re.S) if "JsonFormatter" in one
-    ]
-    logger = logging.getLogger("siteline")
-    before = list(logger.handlers)
-    try:
-        exec(block, {"sandbox": sandbox, "siteline": siteline})
-    finally:
-        logger.handlers[:] = before
-        logger.setLevel(logging.NOTSET)
-    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    [last] = [line for line in lines if "page" in line]
-    assert last["logger"] == "siteline.data"
-    assert last["points"] > 0
-    assert any(line.get("status") == 200 and "logger" in line for line in lines)

@@ -15,25 +15,11 @@ import siteline
 from kit import keys, systems
 from kit.command import COMMAND, environment, run_command
 from kit.feeds_file import write_feeds
-from kit.pages import blocks, languages, text_of
+from kit.pages import blocks, text_of
 from siteline.cli.feeds import read_feeds
 from siteline.cli.parser import complete_parser
 
 pytestmark = pytest.mark.once
-
-
-def test_the_tests_know_each_block_of_the_pages():
-    found = languages()
-    run_elsewhere = {"python", "console", "text"}
-    assert {name: pages for name, pages in found.items() if name not in run_elsewhere} == {
-        "ini": {"agent.md"},
-        "json": {"integrations.md"},
-        "py": {"spark.md", "targets.md"},
-        "sh": {"command.md"},
-        "sql": {"targets.md"},
-        "toml": {"command.md", "credentials.md"},
-        "yaml": {"command.md"},
-    }
 
 
 def test_a_profile_of_a_page_is_one_that_a_client_takes(tmp_path, monkeypatch):

@@ -2,11 +2,7 @@
 
 import gc
 import logging
-import os
 import pickle
-import subprocess
-import sys
-import textwrap
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -27,17 +23,6 @@ READ = f"""
 
 def clock_file(environment):
     return Path(environment[CLOCK].partition("#")[2])
-
-
-def start(script, *options, **environment):
-    """Starts a process that runs the script, with pipes."""
-    return subprocess.Popen(
-        [sys.executable, *options, "-c", textwrap.dedent(script)],
-        env={**os.environ, **environment},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
 
 
 @pytest.fixture

@@ -196,20 +196,6 @@ def test_or_it_refuses_the_handshake(tls, browse):
         assert sandbox.stats.discovery_requests == 1
 
 
-def test_a_certificate_is_judged_at_each_request_by_the_clock_of_the_sandbox(browse):
-    with siteline.Sandbox(now=NOW, mutual_tls="data") as sandbox:
-        browser = browse(sandbox, sandbox.certificate("plant-7", lifetime="1h"))
-        assert browser.ask(DISCOVERY)[0] == 200
-        sandbox.clock.advance("1h")
-        assert browser.ask(DISCOVERY)[0] == 400
-        renewed = browse(sandbox, sandbox.certificate("plant-7"))
-        assert renewed.ask(DISCOVERY)[0] == 200
-        sandbox.unregister("plant-7")
-        assert renewed.ask(DISCOVERY)[0] == 401
-        with pytest.raises(siteline.errors.ConfigError, match="plant-7"):
-            sandbox.unregister("plant-7")
-
-
 @pytest.mark.parametrize("mode", ["data", "token"])
 @systems.MODES
 def test_its_clients_and_its_variables_have_the_certificate(mode, browse):
@@ -231,25 +217,6 @@ def test_its_clients_and_its_variables_have_the_certificate(mode, browse):
         )
         assert ended.stdout.strip() == b"sandbox-client", ended.stderr.decode()
     assert not files[0].parent.exists()
-
-
-def test_faults_and_the_record_of_the_wire_are_within_tls(browse):
-    with siteline.Sandbox(now=NOW, mutual_tls="data", record_wire=True) as sandbox:
-        pem = sandbox.certificate("plant-7")
-        for fault, status in (({"status": 503}, 503), ({"retry_after": 7, "status": 429}, 429)):
-            sandbox.fault(on="discovery", **fault)
-            assert browse(sandbox, pem).ask(DISCOVERY)[0] == status
-        for fault in ({"cut": 10}, {"reset": True}, {"raw": b"nonsense\r\n\r\n"}):
-            sandbox.fault(on="discovery", **fault)
-            with pytest.raises((http.client.HTTPException, OSError)):
-                browse(sandbox, pem).ask(DISCOVERY)
-        sandbox.fault(on="data", cut=100)
-        sandbox.fault(on="data", skip=1, reset=True)
-        with sandbox.client() as client:
-            assert len(client.scan(**HOUR).collect()) == len(sandbox.expected(**HOUR))
-            assert client.allowance.used == 3
-        assert all(text.startswith("GET /api/customer/v1/") for text in sandbox.wire)
-        assert not any("Authorization" in text for text in sandbox.wire)
 
 
 def test_what_a_sandbox_does_not_have_is_said():

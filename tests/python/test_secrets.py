@@ -102,16 +102,6 @@ def test_nothing_that_is_stored_or_pickled_holds_a_secret_but_cursors_where_they
     assert len(kept) >= 15, sorted(kept)
 
 
-@pytest.mark.parametrize("kind", ["tokens", "keys"])
-def test_a_secret_in_a_file_would_be_found(run, kind):
-    _, folder = run
-    of_keys = kind == "keys"
-    secret = next(key_parts(folder)) if of_keys else secrets_of(folder, kind)[0].encode()
-    ledger = (folder / "kept" / "plant.ledger").read_bytes()
-    assert found(secret, ledger + base64.b64encode(b"x" + secret + b"y"))
-    assert found(secret, ledger + secret.hex().encode())
-
-
 def test_the_output_holds_texts_of_every_kind(run):
     text = run[0].decode()
     for word in ("siteline.http", "siteline.token", "Traceback", "<svg",

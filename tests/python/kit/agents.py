@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -105,9 +106,8 @@ def received(connection):
     while more := connection.recv(65_536):
         request += more
         head, found, body = request.partition(b"\r\n\r\n")
-        lines = [line.lower() for line in head.split(b"\r\n")]
-        [length] = [line[16:] for line in lines if line.startswith(b"content-length: ")] or [b"0"]
-        if request == b"END" or (found and len(body) >= int(length)):
+        length = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
+        if found and len(body) >= int(length[1] if length else 0):
             break
     return request
 
