@@ -26,7 +26,7 @@ def made(monkeypatch, key):
 
 
 def opens(path, passphrase=PASSPHRASE):
-    """Check that the passphrase opens the key, and that nothing else does."""
+    """Checks that only the passphrase opens the key."""
     siteline.PrivateKey.load(path, passphrase=passphrase)
     with pytest.raises(siteline.errors.CredentialError, match="encrypted"):
         siteline.PrivateKey.load(path)

@@ -34,7 +34,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def sync(sandbox, feeds, tmp_path, path):
-    """Run a sync with metrics; returns the finished command."""
+    """Returns a function that runs a sync with metrics."""
 
     def sync(*more, store="plant", env=None, **options):
         words = ("sync", feeds, tmp_path / store, "--metrics", path, *more)

@@ -20,13 +20,13 @@ EXISTING = b"# plants\r\n\r\n[plant-a] # the first\r\nsubject = 'x'   # \xc3\xa9
 
 @pytest.fixture
 def config(tmp_path):
-    """The path of a file of profiles; its folder is not there."""
+    """The path of a profiles file in a folder that does not exist."""
     return tmp_path / "config" / "siteline" / "config.toml"
 
 
 @pytest.fixture
 def run(config, tmp_path):
-    """Run an action of `siteline profile` with that file."""
+    """Returns a function that runs an action of `siteline profile` with that file."""
 
     def run(*arguments, how=run_command, **options):
         env = {"SITELINE_CONFIG": str(config)}

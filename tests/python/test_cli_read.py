@@ -9,6 +9,7 @@ import pytest
 import siteline
 from kit import systems
 from kit.command import run_command, run_json, run_process
+from kit.doctor import sandbox_profile
 from siteline.types import Record
 
 RANGE = {"site": "S1", "line": "L2", "start": "2026-11-01T00:00Z", "end": "2026-11-08T00:00Z"}
@@ -145,16 +146,9 @@ def test_unmerged_keeps_the_order_of_pages(sandbox, tmp_path):
 
 def test_names_select_series(sandbox, tmp_path):
     # The client knows the names of the parameters, so that only matching pages are paid for.
-    env = {**sandbox.env(), "SITELINE_CONFIG": str(tmp_path / "config.toml")}
-    key = tmp_path / "key.pem"
-    key.write_text(env.pop("SITELINE_PRIVATE_KEY"), encoding="utf-8")
-    key.chmod(0o600)
-    (tmp_path / "config.toml").write_text(
-        f'[plant]\nbase_url = "{env.pop("SITELINE_BASE_URL")}"\n'
-        f'subject = "{env.pop("SITELINE_SUBJECT")}"\nprivate_key_file = "{key}"\n'
-        '[plant.filter_names]\nmachine = "machineId"\n',
-        encoding="utf-8",
-    )
+    env = sandbox_profile(sandbox, tmp_path, "plant")
+    with (tmp_path / "config.toml").open("a") as file:
+        file.write('[plant.filter_names]\nmachine = "machineId"\n')
     told = run_command("read", *QUERY, "--machine", "M3", env=sandbox.env()).stderr
     assert "state how in [NAME.filter_names] of a profile." in told
     before = len(sandbox.stats.log)

@@ -27,7 +27,7 @@ pytestmark = systems.SIGNALS
 
 @contextlib.contextmanager
 def serving(*arguments, ended_by="SIGTERM"):
-    """Run it until the block ends; its document, and the process, which must end well."""
+    """Runs `siteline sandbox` until the block ends. Yields its document and its process."""
     command = [*COMMAND, "sandbox", "--json", *map(str, arguments)]
     # The first line must arrive although Python buffers the output to a pipe.
     buffered = {**environment(), "PYTHONUNBUFFERED": ""}
@@ -46,14 +46,13 @@ def serving(*arguments, ended_by="SIGTERM"):
 
 
 def variables_of(path):
-    """The variables of an env file, each on a line, as other programs read such a file."""
     lines = [line for line in Path(path).read_text().splitlines() if not line.startswith("#")]
     pairs = [line.partition("=") for line in lines]
     return {name: "".join(shlex.split(value)) for name, _, value in pairs}
 
 
 def in_shell(env_file, script):
-    """The output of a Python script in a shell that has read the file."""
+    """Returns the output of a Python script in a shell that has read the file."""
     line = 'set -a; . "$1"; set +a; exec "$2" -c "$3"'
     command = ["/bin/sh", "-c", line, "sh", str(env_file), sys.executable, script]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
@@ -63,7 +62,7 @@ def in_shell(env_file, script):
 
 @pytest.mark.parametrize("signals", [100, pytest.param(1_000, marks=pytest.mark.campaign)])
 def test_a_signal_always_ends_the_wait(signals):
-    # An event of threading, set in a handler, would hang in one of some hundred.
+    # A `threading.Event` that a handler sets hangs in about one of a hundred runs.
     script = f"""
         import os, random, signal, threading, time
         from siteline.cli.stopping import Stop
@@ -90,10 +89,9 @@ def test_the_env_file_connects_a_shell():
 import siteline
 client = siteline.Client()
 print(client.base_url, client.allowance.resets_at.date())
-scan = client.scan(site="S1", start="2026-11-01", end="2026-11-02", interval="1h")
-print(next(scan.records())["value"])
+day = {"site": "S1", "start": "2026-11-01", "end": "2026-11-02"}
+print(next(client.scan(**day, interval="1h").records())["value"])
 try:
-    day = {"site": "S1", "start": "2026-11-01", "end": "2026-11-02"}
     client.scan(**day, interval="5m", page_size=1_000).collect()
 except siteline.errors.AllowanceExhausted as error:
     print(error.retry_at.date())

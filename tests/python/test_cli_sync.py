@@ -23,7 +23,7 @@ def store_path(tmp_path):
 
 @pytest.fixture
 def sync(sandbox, feeds, store_path):
-    """Run a sync with ``--json``; returns its document."""
+    """Returns a function that runs a sync with ``--json`` and returns its document."""
 
     def sync(*more, path=store_path, how=run_json, variables=(), **options):
         env = {**sandbox.env(), **dict(variables)}
@@ -146,7 +146,6 @@ def test_status_6_enough_pages_were_read(sandbox, sync):
     document = sync("--max-pages", "3", status=6)
     assert (document["complete"], document["pages"], bool(document["tasks"])) == (False, 3, True)
     assert sandbox.stats.data_requests == 3
-    assert sync("--max-pages", "99")["complete"] is True
 
 
 def test_status_75_another_run_holds_the_feed(sandbox, feeds, store_path, sync):
@@ -167,15 +166,12 @@ def test_status_75_another_run_holds_the_feed(sandbox, feeds, store_path, sync):
 @pytest.mark.parametrize(
     "words",
     [
-        ("--until", "yesterday"),
         ("--until", "2026-11-18T00"),
         ("--reread", "2026-11-18"),
         ("--reread", "2026-11-18/2026-11-17"),
         ("--max-pages", "0"),
-        ("--concurrency", "0"),
         ("--concurrency", "x"),
         ("--skip-code", "256"),
-        ("--skip-code", "-1"),
         ("--wait", "soon"),
         ("--deadline", "soon"),
     ],

@@ -13,13 +13,7 @@ ROOT = Path(__file__).parents[2]
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 CALL = re.compile(r"\w\([^()]*[=.][^()]*\)|\w\(\)|\bscan\.\w|\berror\.\w|\b[a-z_]+=(?=[ ,.;:)]|$)")
 OPTIONS = {
-    "--page-size",
-    "--labels",
-    "--max-pages",
-    "--deadline",
-    "--interval",
-    "--start",
-    "--filter",
+    f"--{name}" for name in ["page-size", "labels", "max-pages", "deadline", "interval", "filter"]
 }
 URL = "https://a.example/?start=1&page_size=2"
 

@@ -1,6 +1,5 @@
 """Errors say what to write instead."""
 
-import asyncio
 import re
 
 import pandas as pd
@@ -66,13 +65,10 @@ def test_none_for_a_text_is_explained(sandbox, client, store, key):
     ("name", "instead"),
     [
         ("machine_id", "write machine="),
-        ("from_", "write start="),
         ("to", "write end="),
-        ("siteId", "write site="),
         ("pageSize", "write page_size="),
         ("colour", "it takes start, end, interval, "),
         ("limit", "scan(...).head(n)"),
-        ("step", "write interval="),
         ("freq", "write interval="),
         ("tries", "http=Http(tries=...)"),
         ("sites", "write site="),
@@ -116,16 +112,6 @@ def test_an_unknown_keyword_has_an_alternative(sandbox, name, instead):
 def test_wrong_arguments_name_what_to_write(client, store, wrong, words):
     with pytest.raises(TypeError, match=re.escape(words)):
         wrong(client, client.scan(**SIX_HOURS).collect(), store)
-
-
-def test_wrong_arguments_of_coroutines_are_explained(sandbox):
-    for make, words in (
-        (lambda c: c.read(start="-1d", freq="1h"), "read() has no argument 'freq'"),
-        (lambda c: c.sync([], None, now="-1d"), "sync() has no argument 'now'"),
-        (lambda c: c.plan(), "plan() needs what="),
-    ):
-        with pytest.raises(TypeError, match=re.escape(words)):
-            asyncio.run(make(sandbox.async_client()))
 
 
 @pytest.mark.parametrize(

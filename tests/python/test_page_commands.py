@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from kit import systems
 from kit.command import COMMAND, environment, run_command
+from kit.doctor import sandbox_profile
+from kit.feeds_file import FEEDS, write_feeds
 from kit.pages import DOCS, blocks
 from siteline.cli.exits import Exit
 from siteline.cli.parser import complete_parser
@@ -50,6 +52,7 @@ def test_every_command_of_a_page_is_one_that_siteline_takes():
 def test_each_block_of_the_page_is_typed():
     text = Path(__file__).read_text(encoding="utf-8")
     begun = re.findall(r'"(siteline [\w .:-]+|set -a)', text)
+    begun += [f"siteline {one}" for one in STORED]
     typed = tuple(f"$ {name}" for name in begun)
     assert [one for one in CONSOLE if not one.startswith(typed)] == []
     indented = re.compile(r"^ +```", re.MULTILINE)
@@ -66,30 +69,17 @@ class Shell:
             program = folder / "bin" / name
             program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
             program.chmod(0o700)
-        given = sandbox.env()
-        self.subject = given["SITELINE_SUBJECT"]
-        key = folder / "plant-a.pem"
-        key.write_text(given["SITELINE_PRIVATE_KEY"], encoding="utf-8")
-        key.chmod(0o600)
-        self.set_profile()
+        self.subject = sandbox.env()["SITELINE_SUBJECT"]
         self.settings = {
-            "COLUMNS": "80",
-            "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
-            "SITELINE_CONFIG": str(folder / "config.toml"),
-            "SITELINE_PROFILE": "plant-a",
-            "SITELINE_SANDBOX_CLOCK": given["SITELINE_SANDBOX_CLOCK"],
-            "XDG_STATE_HOME": str(folder / "state"),
+            **{"COLUMNS": "80", "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"},
+            **{"XDG_STATE_HOME": str(folder / "state"), "SITELINE_PROFILE": "plant-a"},
+            **self.set_profile(),
         }
         self.variables = environment(self.settings)
 
     def set_profile(self, daily_allowance=5000):
-        given = self.sandbox.env()
-        (self.folder / "config.toml").write_text(
-            f'[plant-a]\nbase_url = "{given["SITELINE_BASE_URL"]}"\n'
-            f'subject = "{given["SITELINE_SUBJECT"]}"\nprivate_key_file = "plant-a.pem"\n'
-            f"daily_allowance = {daily_allowance}\n",
-            encoding="utf-8",
-        )
+        more = {"daily_allowance": daily_allowance}
+        return sandbox_profile(self.sandbox, self.folder, "plant-a", **more)
 
     def type(self, line, status=0):
         """Runs a line, which must end with this status. Returns its output."""
@@ -164,19 +154,7 @@ def is_typed(shell, first):
             assert unprinted(shown, printed) == [], line
 
 
-PAGE_FEEDS = """
-[defaults]
-site = "S1"
-interval = "5m"
-page_size = 1_000
-start = 2026-11-10
-
-[feeds.line-1]
-line = "L1"
-
-[feeds.line-2]
-line = "L2"
-"""
+PAGE_FEEDS = FEEDS.replace("500", "1_000").replace("2026-11-17", "2026-11-10")
 STORE_FEEDS = """
 [feeds.line-2]
 site = "S1"
@@ -196,7 +174,7 @@ start = 2026-11-01
 @pytest.fixture
 def feeds(shell):
     """The feeds of two lines."""
-    (shell.folder / "feeds.toml").write_text(PAGE_FEEDS, encoding="utf-8")
+    write_feeds(shell.folder, PAGE_FEEDS)
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +182,7 @@ def plant(shared_sandbox, tmp_path_factory):
     """A shell with the store of the page: one feed is complete after three syncs, one partial."""
     shell = Shell(tmp_path_factory.mktemp("plant"), shared_sandbox)
     (shell.folder / "backups").mkdir()
-    (shell.folder / "feeds.toml").write_text(STORE_FEEDS, encoding="utf-8")
+    write_feeds(shell.folder, STORE_FEEDS)
     sync = "siteline sync feeds.toml plant.siteline"
     shell.type(f"{sync} --feed line-2")
     shell.type(f"{sync} --feed line-3 --max-pages 4", Exit.INCOMPLETE)
@@ -227,8 +205,6 @@ def test_keys_and_profiles(shell, tmp_path):
     assert re.findall(r'"(\w+)":', told) == re.findall(r'"(\w+)":', shown)
     assert unprinted(said, shell.type(init)) == []
     is_typed(shell, "siteline profile list")
-    given = shell.sandbox.env()
-    (shell.folder / "plant-a.pem").write_text(given["SITELINE_PRIVATE_KEY"], encoding="utf-8")
     shell.set_profile()
     assert "L2" in shell.type(series)
 
@@ -292,14 +268,12 @@ def test_a_read_that_fails_is_resumed(shell, sandbox):
     assert unprinted(done, shell.type(resume)) == []
 
 
-@pytest.mark.parametrize(
-    "first",
-    ["siteline --help", "siteline coverage plant.siteline --now",
-     "siteline coverage plant.siteline --lateness",
-     "siteline changes", "siteline store check", "siteline store backup", "siteline store info",
-     "siteline store export",
-     "siteline store restore", "siteline allowance"],
-)  # fmt: skip
+STORED = ["--help", "coverage plant.siteline --now", "coverage plant.siteline --lateness"]
+STORED += ["changes", "allowance", *(f"store {one}" for one in ("check", "backup", "info"))]
+STORED += ["store export", "store restore"]
+
+
+@pytest.mark.parametrize("first", [f"siteline {one}" for one in STORED])
 def test_what_a_store_has(plant, first):
     if first == "siteline store restore":
         plant.type("siteline store backup plant.siteline backups/plant-2026-11-21.siteline")

@@ -9,6 +9,7 @@ import pytest
 import siteline
 import siteline.spark
 from kit import spark as engine
+from kit.doctor import sandbox_profile
 from kit.pages import blocks
 from kit.tls_service import Authority
 from kit.waiting import wait_until
@@ -31,15 +32,8 @@ def forget(spark):
 @pytest.fixture
 def page(spark, sandbox, tmp_path, monkeypatch):
     """The names after the first program of the page, and a way to run others with them."""
-    key = tmp_path / "plant-a.pem"
-    key.write_text(sandbox.env()["SITELINE_PRIVATE_KEY"])
-    key.chmod(0o600)
-    (tmp_path / "config.toml").write_text(
-        f'[plant-a]\nbase_url = "{sandbox.base_url}"\nsubject = "{sandbox.client().subject}"\n'
-        f'private_key_file = "{key}"\ndaily_allowance = 5000\n'
-    )
-    monkeypatch.setenv("SITELINE_CONFIG", str(tmp_path / "config.toml"))
-    monkeypatch.setenv("SITELINE_SANDBOX_CLOCK", sandbox.env()["SITELINE_SANDBOX_CLOCK"])
+    for one in sandbox_profile(sandbox, tmp_path, "plant-a", daily_allowance=5000).items():
+        monkeypatch.setenv(*one)
     names = {"spark": spark}
 
     def run(program, places):
