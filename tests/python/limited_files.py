@@ -43,85 +43,57 @@ class Program:
             self.kept = siteline.Client(ledger="memory", labels=False)
 
     def new(self, name):
-        """Returns an unused path."""
         self.count += 1
         return self.folder / f"{os.getpid()}-{self.count}-{name}"
 
     def feed(self):
-        """Returns the feed of the stores."""
         return siteline.Feed("plant", site="S1", interval="1h", start=START)
 
     def read(self):
-        """Reads a day with a client that has no connection yet."""
         return len(self.kept.scan(**DAY).collect())
 
     def key(self):
-        """Reads a key file."""
         return siteline.Credential("subject", os.environ["KEY_FILE"]).subject
 
     def new_key(self):
-        """Writes a key file."""
         siteline.PrivateKey.load(os.environ["KEY_FILE"]).save(self.new("key.pem"))
 
     def ledger(self):
-        """Counts requests in a given ledger file."""
         with siteline.Client(ledger=self.new("ledger")) as client:
             return len(client.read(**DAY, labels=False))
 
-    def default_ledger(self):
-        """Counts requests in the default ledger file."""
-        with siteline.Client() as client:
-            return client.allowance.used, len(client.read(**DAY, labels=False))
-
     def profile(self):
-        """Reads a profile file."""
         return siteline.Client(profile="plant").subject
 
     def authorities(self):
-        """Reads the trusted certificates."""
         siteline.Client(ca_bundle=self.bundle, ledger="memory").close()
 
     def new_store(self):
-        """Creates a store and syncs into it."""
         with siteline.Store(self.new("store.siteline")) as store:
             return self.kept.sync(self.feed(), store).pages
 
     def stored(self):
-        """Reads a store."""
         with siteline.Store(self.store, read_only=True) as store:
             return len(store.read(self.feed()).to_arrow())
 
     def backup(self):
-        """Copies a store."""
         with siteline.Store(self.store) as store:
             store.backup(self.new("backup.siteline"))
 
     def sandbox(self):
-        """Starts a sandbox."""
         with siteline.Sandbox() as sandbox:
             return sandbox.base_url
 
     def agent(self):
-        """Starts an agent."""
         with siteline.Agent(self.kept, listen=f"unix:{self.new('agent')}/sock") as agent:
             return agent.address
 
     def command_read(self):
-        """Writes a data file with ``siteline read``."""
-        return self.told("read", *self.given(), "-o", str(self.new("day.csv")))
-
-    def keygen(self):
-        """Writes a key with ``siteline keygen``."""
-        return self.told("keygen", str(self.new("key.pem")))
+        day = ["--start", DAY["start"], "--end", DAY["end"], "--interval", "1h"]
+        return self.told("read", "--site", "S1", *day, "-o", str(self.new("day.csv")))
 
     def command_sync(self):
-        """Syncs with ``siteline sync``."""
         return self.told("sync", str(self.feeds), str(self.new("store.siteline")))
-
-    def given(self):
-        """Returns the command-line options for a day."""
-        day = ["--start", DAY["start"], "--end", DAY["end"], "--interval", "1h"]
-        return ["--site", "S1", *day]
 
     def told(self, *arguments):
         """Runs a command. If it fails, raises its status and its stderr."""

@@ -48,20 +48,18 @@ def read():
         scan = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
                            interval="1h", page_size=30)
         assert len(scan.collect()) == 72
-running, failed, left = 0, 0, {number}
-while left or running:
-    if left and running < {number} // 10:
-        if os.fork() == 0:
-            status = 1
-            try:
-                read()
-                status = 0
-            finally:
-                os._exit(status)
-        left, running = left - 1, running + 1
-        continue
-    failed += os.wait()[1] != 0
-    running -= 1
+def forked():
+    if (child := os.fork()) == 0:
+        try:
+            read()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return child
+failed = 0
+for _ in range(10):
+    for child in [forked() for _ in range({number} // 10)]:
+        failed += os.waitpid(child, 0)[1] != 0
 print(failed)
 """
 

@@ -14,8 +14,6 @@ from kit.waiting import wait_until
 
 pytestmark = [systems.PROC, systems.ROOT]
 
-QUERY = ["--site", "S1", "--interval", "1h", "--start", "2026-11-01", "--end", "2026-11-03"]
-QUERY += ["--page-size", "100"]
 NAMESPACE = ["unshare", "--pid", "--fork", "--kill-child"]
 
 
@@ -66,17 +64,6 @@ def test_signals_end_a_sync(sandbox, tmp_path, name, status):
     # The applied pages are kept, and the next run continues.
     run_command("store", "check", store)
     run_command("sync", feeds, store, env=sandbox.env())
-
-
-def test_sigterm_ends_a_read_without_leftovers(sandbox, tmp_path):
-    env = {**sandbox.env(), "TMPDIR": str(tmp_path)}
-    sandbox.fault(on="data", hang=True, skip=2, times=1)
-    with as_first_process(env, "read", *QUERY) as (namespace, process):
-        wait_until(lambda: sandbox.stats.data_requests >= 3)
-        os.kill(process, signal.SIGTERM)
-        namespace.communicate(timeout=60)
-    assert namespace.returncode == 143
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("word", ["sandbox", "agent"])

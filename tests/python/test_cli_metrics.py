@@ -205,10 +205,9 @@ def test_only_metrics_are_replaced(sandbox, feeds, tmp_path):
 @systems.SIGNALS
 def test_ctrl_c_is_recorded(sandbox, feeds, tmp_path, path):
     sandbox.fault(on="data", skip=2, times=99, hang=True)
-    process = subprocess.Popen(
-        [*COMMAND, "sync", feeds, tmp_path / "plant", "--metrics", path, "--concurrency=1"],
-        env=environment(sandbox.env()), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    command = [*COMMAND, "sync", feeds, tmp_path / "plant", "--metrics", path, "--concurrency=1"]
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, env=environment(sandbox.env()), **options)
     wait_until(lambda: sandbox.stats.data_requests >= 3)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)

@@ -112,18 +112,6 @@ def test_missing_numbers_and_odd_ids(sandbox, tmp_path, name):
     assert rows_of(path) == truth
 
 
-@pytest.mark.sandbox(now="2030-01-20T00:00:00Z")
-def test_a_range_over_two_windows_is_one_chain(sandbox, tmp_path):
-    # Windows of ten years meet on 17 December 2029.
-    days = {"start": "2029-12-10", "end": "2029-12-24"}
-    query = [*QUERY, *(part for name, day in days.items() for part in (f"--{name}", day))]
-    document = run_json("read", "-o", tmp_path / "out.csv", *query, env=sandbox.env())
-    scan = sandbox.client().scan(**{**RANGE, **days}, interval="1h", page_size=100)
-    assert document["pages"] == scan.collect().report.pages
-    queries = {entry.query.split("&cursor")[0] for entry in sandbox.stats.log}
-    assert len(queries - {""}) == 1
-
-
 @pytest.mark.parametrize("more", [[], ["-o", "-"]])
 def test_stdout_has_only_the_rows(shared_sandbox, more):
     words = ("read", "--format", "jsonl", "--labels", "none", *QUERY, *more)

@@ -42,7 +42,7 @@ def is_complete(sandbox, path="out.csv", **options):
 
 @contextlib.contextmanager
 def hanging(sandbox, *arguments, after):
-    """A read that waits for a page after this many pages."""
+    """Runs a read that waits for a page after this many pages."""
     sandbox.fault(on="data", hang=True, skip=after, times=1)
     before = sandbox.stats.data_requests
     process = subprocess.Popen(
@@ -62,7 +62,7 @@ def hanging(sandbox, *arguments, after):
 
 
 def read(sandbox, *arguments, how=run_command, output="out.csv", **options):
-    """Run a read in this process; returns the finished command, or its document."""
+    """Runs a read in this process."""
     to = () if output is None else ("-o", output)
     return how("read", *to, *arguments, env=sandbox.env(), **options)
 
@@ -76,11 +76,15 @@ def fail_after(sandbox, pages, *arguments, **options):
 
 
 @systems.SIGNALS
-@pytest.mark.parametrize("end", [signal.SIGTERM, getattr(signal, "SIGKILL", None)])
-def test_a_killed_read_can_be_resumed(sandbox, end):
+@pytest.mark.parametrize("end", ["SIGTERM", "SIGKILL", "SIGINT"])
+def test_an_ended_read_can_be_resumed(sandbox, end):
     with hanging(sandbox, "-o", "out.csv", *QUERY, after=4) as process:
-        process.send_signal(end)
+        process.send_signal(getattr(signal, end))
         process.wait()
+        told = process.stderr.read()
+    if end == "SIGINT":
+        assert process.returncode == 130
+        assert f"are kept in {SPOOL}. The same command with --resume continues." in told
     assert os.listdir() == [SPOOL]
     document = read(sandbox, "--resume", *QUERY, how=run_json)
     # The kill may happen before the fourth page is stored.
@@ -89,17 +93,6 @@ def test_a_killed_read_can_be_resumed(sandbox, end):
     assert document["pages"] == PAGES - kept
     assert sandbox.stats.data_requests == 5 + PAGES - kept
     assert is_complete(sandbox)
-
-
-@systems.SIGNALS
-def test_an_interrupted_read_says_what_is_kept(sandbox):
-    with hanging(sandbox, "-o", "out.csv", *QUERY, after=4) as process:
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
-        told = process.stderr.read()
-    assert f"of this read are kept in {SPOOL}. The same command with --resume continues." in told
-    rest = read(sandbox, "--resume", how=run_json)
-    assert rest["pages"] + rest["resumed_after_pages"] == PAGES
 
 
 @systems.MODES
@@ -293,13 +286,13 @@ def test_stdout_needs_a_named_spool(sandbox):
     assert os.listdir() == ["out.csv"]
 
 
-@pytest.mark.parametrize("option", ["--restart", "--resume"])
-def test_a_second_read_changes_no_spool(sandbox, option):
+def test_a_second_read_changes_no_spool(sandbox):
     pytest.importorskip("fcntl")
     with hanging(sandbox, *QUERY, "-o", "out.csv", after=4):
         kept = {path.name: path.stat().st_ino for path in Path(SPOOL).iterdir()}
-        done = read(sandbox, *QUERY, option, status=75)
-        assert "Another run of siteline read uses" in done.stderr
-        assert {path.name: path.stat().st_ino for path in Path(SPOOL).iterdir()} == kept
+        for option in ("--restart", "--resume"):
+            done = read(sandbox, *QUERY, option, status=75)
+            assert "Another run of siteline read uses" in done.stderr
+            assert {path.name: path.stat().st_ino for path in Path(SPOOL).iterdir()} == kept
     read(sandbox, *QUERY, "--resume")
     assert is_complete(sandbox)

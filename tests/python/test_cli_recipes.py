@@ -97,7 +97,6 @@ def machine(sandbox, tmp_path):
 
 
 def cron_lines(machine):
-    """The command lines of the crontab as cron gives them to the shell, and its variables."""
     lines = [line for line in read("crontab").splitlines() if line and not line.startswith("#")]
     variables = dict(line.split("=", 1) for line in lines if re.match(r"\w+=", line))
     commands = [line.split(None, 5)[5] for line in lines if not re.match(r"\w+=", line)]
@@ -113,7 +112,6 @@ def cron(machine):
 
 
 def unit(name):
-    """Returns the section [Service] of a unit, and its variables."""
     parsed = configparser.ConfigParser(strict=False, interpolation=None, delimiters="=")
     parsed.optionxform = str
     parsed.read_string(read(name))

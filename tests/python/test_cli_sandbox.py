@@ -238,10 +238,7 @@ def test_each_package_reads_each_file(shared_sandbox, readings, monkeypatch, pac
     frame = pd.read_csv(readings, dtype={"machine_id": "str"}, parse_dates=["timestamp"])
     frame["timestamp"] = frame["timestamp"].dt.tz_localize(zone)
     path = readings.with_suffix(f".{kind}")
-    if kind == "csv":
-        frame.to_csv(path, index=False)
-    else:
-        frame.to_parquet(path)
+    getattr(frame, f"to_{kind}")(path, index=False)
     monkeypatch.setattr(data_file, "_reader", lambda: getattr(data_file, f"_{package}"))
     table = data_file.read_table(str(path), utc=True)
     assert type(table).__module__.partition(".")[0] == package

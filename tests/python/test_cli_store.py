@@ -120,11 +120,8 @@ def test_a_store_in_use_is_not_replaced(plant, tmp_path):
 
 
 def test_a_failed_restore_changes_nothing(plant, tmp_path):
-    path, text, damaged = (
-        tmp_path / "store.siteline",
-        tmp_path / "text",
-        damaged_copy(plant, tmp_path),
-    )
+    path, text = tmp_path / "store.siteline", tmp_path / "text"
+    damaged = damaged_copy(plant, tmp_path)
     shutil.copyfile(plant, path)
     text.write_text("no store" * 999)
     before = contents(tmp_path)

@@ -88,15 +88,6 @@ def test_a_dry_run_is_the_plan(sandbox, feeds, store_path, sync):
     assert not store_path.with_suffix(".prom").exists()
 
 
-def test_a_person_reads_the_report(sync):
-    done = sync("--until", "2026-11-18", how=run_process)
-    lines = done.stdout.splitlines()
-    assert lines[0].startswith("Sync complete, 2026-11-20 00:00 UTC: ")
-    assert "line-1" in lines[1]
-    assert "read through 2026-11-18 00:00" in lines[4]
-    assert done.stderr == ""
-
-
 def test_status_4_the_next_run_goes_on(sandbox, store_path, sync):
     sandbox.fault(on="data", skip=2, times=4, status=503)
     # A skip code is only for status 5.

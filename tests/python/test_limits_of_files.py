@@ -12,10 +12,10 @@ from kit import systems
 
 PROGRAM = Path(__file__).parent / "limited_files.py"
 OPERATIONS = {
-    "ledgers": ("ledger", "default_ledger"),
+    "ledgers": ("ledger",),
     "others": (
         *("read", "key", "new_key", "profile", "authorities", "new_store", "stored", "backup"),
-        *("sandbox", "agent", "command_read", "keygen", "command_sync"),
+        *("sandbox", "agent", "command_read", "command_sync"),
     ),
 }
 """Repeated requests move the clock of the sandbox, and then no ledger file counts by it."""

@@ -8,7 +8,7 @@ import pytest
 import siteline
 from kit.logs import handling
 from kit.ranges import DAY
-from kit.reading import SIZE, count_points
+from kit.reading import count_points
 from kit.threads import run_in_threads
 
 
@@ -105,17 +105,6 @@ def test_the_records_of_a_page_are_emitted_with_it_and_in_order(sandbox, records
     assert taken == len(sandbox.expected(**DAY))
     replies = [one for one in records if "data: 200" in one.getMessage()]
     assert len(replies) == logged_pages(records)[-1] == -(-taken // 50)
-
-
-def test_loggers_are_looked_up_once(sandbox, records, monkeypatch):
-    """`getLogger` acquires the lock of `logging`. Ctrl-C at the wrong moment leaves it locked."""
-    client = sandbox.client()
-    list(client.scan(**DAY, page_size=SIZE).pages())
-    before = len(records)
-    with monkeypatch.context() as patches:
-        patches.setattr(logging, "getLogger", None)
-        list(client.scan(**DAY, page_size=SIZE).pages())
-    assert len(records) > before > 0
 
 
 FIELDS = ("status", "milliseconds", "attempt", "page", "points", "feed")

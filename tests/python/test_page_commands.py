@@ -28,7 +28,6 @@ CONSOLE = [re.sub(r"\\\n +", "", text) for text in blocks("command.md", "console
 
 
 def shell_lines():
-    """Yields the siteline commands of the pages without pipes and redirections."""
     for page in sorted([*DOCS.glob("*.md"), *DOCS.glob("internals/*.md")]):
         for block in blocks(page, "console"):
             for line in re.findall(r"^\$ siteline (.*)$", block.replace("\\\n", ""), re.MULTILINE):
@@ -147,7 +146,6 @@ def with_jq(line):
 
 
 def is_typed(shell, first):
-    """Runs the lines of a block and compares their output."""
     for line, shown in block(first):
         printed = shell.type(with_jq(line))
         if with_jq(line) == line:
@@ -173,7 +171,6 @@ start = 2026-11-01
 
 @pytest.fixture
 def feeds(shell):
-    """The feeds of two lines."""
     write_feeds(shell.folder, PAGE_FEEDS)
 
 

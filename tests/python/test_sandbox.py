@@ -70,13 +70,9 @@ def test_the_error_for_data_that_cannot_be_loaded_gives_the_reason(sandbox):
     cases = [
         (naive, "naive"),
         (pl.from_pandas(naive), "zone"),
-        (readings.drop(columns="value"), 'no column "value"'),
         (readings.assign(value="much"), "numbers"),
-        (points(sample_count=0.5), "sample_count"),
         ([1, 2], "list"),
         (infinite, "JSON"),
-        (pl.from_pandas(infinite), "JSON"),
-        (points(maximum=math.inf), "JSON"),
         (pd.concat([readings, readings[["value"]]], axis=1), "two columns"),
         (readings.set_index("timestamp"), "reset_index"),
         (readings.assign(timestamp=range(6)), "to_datetime"),
@@ -87,13 +83,8 @@ def test_the_error_for_data_that_cannot_be_loaded_gives_the_reason(sandbox):
     for frame, words in cases:
         with pytest.raises(siteline.errors.ConfigError, match=words):
             sandbox.load(frame, bucket="1m")
-    for frame, options, words in (
-        (readings, {}, "bucket"),
-        (points(), {"bucket": "5m"}, "bucket width"),
-        (points(6, machine_id=["A"] * 3 + ["B"] * 3), {"bucket": "4m"}, "multiple"),
-    ):
-        with pytest.raises(siteline.errors.ConfigError, match=words):
-            sandbox.load(frame, **options)
+    with pytest.raises(siteline.errors.ConfigError, match="bucket"):
+        sandbox.load(readings)
     with pytest.raises(TypeError, match="plant"):
         sandbox.load(points(), plant="P")
     assert len(sandbox.client().discover()["sites"]) == 2, "the plant is unchanged"
@@ -200,15 +191,14 @@ def test_invalid_faults_and_settings_are_refused(sandbox):
     def fault(**options):
         sandbox.fault(**{"on": "data", **options})
 
+    def variant(**options):
+        siteline.Sandbox(variant=Variant(**options))
+
     for call, cases, error in (
         (fault, WRONG_FAULTS, siteline.errors.ConfigError),
         (fault, WRONG_FAULT_TYPES, TypeError),
         (siteline.Sandbox, WRONG_SETTINGS, siteline.SitelineError),
-        (
-            lambda **formats: siteline.Sandbox(variant=Variant(**formats)),
-            WRONG_FORMATS,
-            siteline.errors.ConfigError,
-        ),
+        (variant, WRONG_FORMATS, siteline.errors.ConfigError),
         (siteline.Sandbox, WRONG_SETTING_TYPES, TypeError),
     ):
         for wrong, words in cases:
@@ -227,7 +217,7 @@ def test_a_port_is_that_of_the_service_and_a_taken_one_is_named():
         taken = rf"port={port} is taken on 127\.0\.0\.1: end what listens there, or leave out port="
         with pytest.raises(siteline.errors.ConfigError, match=taken):
             siteline.Sandbox(port=port)
-    # At once, although a connection to the port has just ended.
+    # The port can be used again at once.
     with siteline.Sandbox(now=NOW, port=port) as again:
         assert again.base_url == f"http://127.0.0.1:{port}"
         assert again.client().discover()["sites"]

@@ -22,10 +22,7 @@ INVALID = [
     {"ledger": ""},
     {"ca_bundle": "absent.pem"},
 ]
-WORDS = {
-    "base_url": "allow_http|user name or password",
-    "scopes": "[Ss]cope",
-}
+WORDS = {"base_url": "allow_http|user name or password", "scopes": "[Ss]cope"}
 
 
 @pytest.mark.parametrize("setting", INVALID, ids=str)
