@@ -112,7 +112,7 @@ def test_a_free_threaded_interpreter_shares_a_client_between_threads(name):
     for what in ("client", "iterator", "records"):
         with Server() as server:
             url = server.url("page" if what == "client" else "endless")
-            command = [found, "-X", "gil=0", str(scripts / "share.py"), "siteline", url, what]
+            command = [found, "-X", "gil=0", str(scripts / "share.py"), url, what]
             done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
 
