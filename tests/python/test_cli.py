@@ -8,7 +8,6 @@ import os
 import re
 import shlex
 import signal
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -17,7 +16,14 @@ import pytest
 import siteline
 import siteline.cli.coverage
 from kit import systems
-from kit.command import COMMAND, environment, run_command, run_json, run_process
+from kit.command import (
+    COMMAND,
+    run_command,
+    run_json,
+    run_process,
+    run_program,
+    start_command,
+)
 from kit.feeds_file import write_feeds
 from kit.waiting import wait_until
 from siteline.cli import main
@@ -201,13 +207,8 @@ def test_commands_import_only_what_they_need(shared_sandbox, tmp_path):
         *(["store", "check", store], ["store", "info", store], ["store", "backup", store, copy]),
         *(["coverage", store, "--json"], ["coverage", store, "--lateness"]),
     ]
-    done = subprocess.run(
-        [sys.executable, "-c", LIGHT, json.dumps([[*map(str, words)] for words in commands])],
-        env=environment(shared_sandbox.env()),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    words = json.dumps([[*map(str, words)] for words in commands])
+    done = run_program(sys.executable, "-c", LIGHT, words, env=shared_sandbox.env())
     loaded = [line for line in done.stdout.splitlines() if line.startswith("loaded")]
     ended = [f"loaded 0 {[str(word) for word in words[:2]]} []" for words in commands]
     assert loaded == ["loaded []", *ended]
@@ -220,16 +221,10 @@ FULL = "siteline: No space left on device\n"
 FILE = "siteline: /dev/stdout: is not a regular file; leave -o out for stdout\n"
 
 
-def in_shell(sandbox, line, folder=None):
-    """Run a line in which `siteline` is the command."""
-    done = subprocess.run(
-        ["/bin/sh", "-c", line.replace("siteline", shlex.join(COMMAND), 1)],
-        env=environment(sandbox.env()),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def in_shell(sandbox, line):
+    """Runs a line in which `siteline` is the command."""
+    line = line.replace("siteline", shlex.join(COMMAND), 1)
+    done = run_program("/bin/sh", "-c", line, env=sandbox.env())
     assert "Traceback" not in done.stderr, done.stderr
     return done
 
@@ -258,17 +253,10 @@ def test_an_unusable_stdout_is_reported(shared_sandbox, line, status, told):
 def test_a_closed_pipe_ends_the_command_quietly(shared_sandbox):
     reading, writing = os.pipe()
     os.close(reading)
-    try:
-        done = subprocess.run(
-            [*COMMAND, "allowance"],
-            stdout=writing,
-            stderr=subprocess.PIPE,
-            check=False,
-            env=environment(shared_sandbox.env()),
-        )
-    finally:
-        os.close(writing)
-    assert (done.returncode, done.stderr) == (141, b"")
+    process = start_command("allowance", env=shared_sandbox.env(), stdout=writing)
+    os.close(writing)
+    assert process.communicate(timeout=60) == (None, "")
+    assert process.returncode == 141
 
 
 @systems.SIGNALS
@@ -286,14 +274,8 @@ def test_ctrl_c_ends_a_command_with_130(sandbox, tmp_path, command):
     sandbox.fault(on="discovery", hang=True)
     sandbox.fault(on="data", hang=True, skip=3, times=9)
     kind, awaited = ("discovery", 1) if command == "series" else ("data", 4)
-    process = subprocess.Popen(
-        [*COMMAND, command, *arguments.get(command, ()), "--json"],
-        cwd=tmp_path,
-        env=environment(sandbox.env()),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    words = (command, *arguments.get(command, ()), "--json")
+    process = start_command(*words, env=sandbox.env(), cwd=tmp_path)
     wait_until(lambda: getattr(sandbox.stats, f"{kind}_requests") >= awaited)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from kit import agents, systems
 from kit.agents import ONE_PAGE, READER, agent_process, ask, printed, user_of
-from kit.command import COMMAND, environment, run_command, variables
+from kit.command import environment, run_command, start_command, variables
 from kit.secret_forms import found
 from kit.waiting import wait_until
 from siteline.cli import main
@@ -192,9 +192,8 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
 print("begun", flush=True)
 while True: signal.pause()
 """
-    command = [*COMMAND, "agent", "run", "--", sys.executable, "-c", script]
-    options = {"stdout": subprocess.PIPE, "text": True, "env": environment(env)}
-    with subprocess.Popen(command, **options) as process:
+    words = ("agent", "run", "--", sys.executable, "-c", script)
+    with start_command(*words, env=env) as process:
         assert process.stdout.readline() == "begun\n"
         process.terminate()
         assert process.wait(60) == 5
@@ -235,15 +234,12 @@ def test_agent_and_users_show_no_secret(sandbox, env, key, tmp_path):
     sandbox.approve(subject)
     del env["SITELINE_PRIVATE_KEY"]
     env |= {"SITELINE_SUBJECT": subject, "SITELINE_PRIVATE_KEY_FILE": str(tmp_path / "key.pem")}
-    variables = environment({**env, "SITELINE_PASSPHRASE": passphrase})
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen([*COMMAND, "agent", "-vv"], **pipes, env=variables) as process:
+    variables = {**env, "SITELINE_PASSPHRASE": passphrase}
+    with start_command("agent", "-vv", env=variables) as process:
         line = process.stdout.readline()
         agent = line.strip().partition("=")[2]
         waits = READER.replace("))\n", "), flush=True)\n") + "input()\n"
-        pipes["stdin"] = subprocess.PIPE
-        command = [sys.executable, "-c", waits]
-        with subprocess.Popen(command, **pipes, env=user_of(agent)) as user:
+        with agents.start(waits, user_of(agent), stdin=subprocess.PIPE) as user:
             assert user.stdout.readline() == "72\n"
             texts = [line, *agents.environ_of(user.pid).values()]
             user.communicate("\n", timeout=60)

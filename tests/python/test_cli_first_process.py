@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from kit import systems
-from kit.command import COMMAND, environment, run_command
+from kit.command import run_command, start_command
 from kit.feeds_file import write_feeds
 from kit.waiting import wait_until
 
@@ -27,14 +27,8 @@ def first_process_of(namespace):
 @contextlib.contextmanager
 def as_first_process(env, *words):
     """Runs a command as process 1; yields the `unshare` process and the command's outer number."""
-    with subprocess.Popen(
-        [*NAMESPACE, *COMMAND, *map(str, words)],
-        env=environment(env),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as namespace:
+    options = {"before": NAMESPACE, "stdin": subprocess.DEVNULL}
+    with start_command(*words, env=env, **options) as namespace:
         try:
             wait_until(lambda: first_process_of(namespace))
             yield namespace, first_process_of(namespace)

@@ -4,14 +4,13 @@ import contextlib
 import csv
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import siteline
 from kit import systems
-from kit.command import COMMAND, environment, run_command, run_json
+from kit.command import COMMAND, run_command, run_json, run_program, start_command
 from kit.waiting import wait_until
 
 pytestmark = pytest.mark.once
@@ -45,13 +44,7 @@ def hanging(sandbox, *arguments, after):
     """Runs a read that waits for a page after this many pages."""
     sandbox.fault(on="data", hang=True, skip=after, times=1)
     before = sandbox.stats.data_requests
-    process = subprocess.Popen(
-        [*COMMAND, "read", *arguments],
-        env=environment(sandbox.env()),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = start_command("read", *arguments, env=sandbox.env())
     try:
         wait_until(lambda: sandbox.stats.data_requests >= before + after + 1)
         yield process
@@ -193,13 +186,8 @@ os.execv(sys.argv[1], sys.argv[1:])
 def test_an_unwritable_output_costs_no_page(sandbox):
     fail_after(sandbox, PAGES - 1)
     Path("out.csv").write_text("old")
-    done = subprocess.run(
-        [sys.executable, "-c", SHORT_FILES, *COMMAND, "read", "-o", "out.csv", "--resume", *QUERY],
-        env=environment(sandbox.env()),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = (*COMMAND, "read", "-o", "out.csv", "--resume", *QUERY)
+    done = run_program(sys.executable, "-c", SHORT_FILES, *words, env=sandbox.env())
     assert done.returncode == 2, done
     assert "File too large" in done.stderr
     assert f"{PAGES} pages of this read are kept" in done.stderr

@@ -6,7 +6,6 @@ import os
 import shlex
 import signal
 import stat
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pandas as pd
 import pytest
 import siteline
 from kit import systems
-from kit.command import COMMAND, environment, run_command, run_json
+from kit.command import run_command, run_json, run_program, start_command
 from kit.interpreter import run_script
 from kit.ranges import NOW
 from siteline.cli import data_file
@@ -28,12 +27,9 @@ pytestmark = systems.SIGNALS
 @contextlib.contextmanager
 def serving(*arguments, ended_by="SIGTERM"):
     """Runs `siteline sandbox` until the block ends. Yields its document and its process."""
-    command = [*COMMAND, "sandbox", "--json", *map(str, arguments)]
     # The first line must arrive although Python buffers the output to a pipe.
-    buffered = {**environment(), "PYTHONUNBUFFERED": ""}
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=buffered
-    ) as process:
+    buffered = {"PYTHONUNBUFFERED": ""}
+    with start_command("sandbox", "--json", *arguments, env=buffered) as process:
         try:
             line = process.stdout.readline()
             assert line, process.stderr.read()
@@ -54,8 +50,7 @@ def variables_of(path):
 def in_shell(env_file, script):
     """Returns the output of a Python script in a shell that has read the file."""
     line = 'set -a; . "$1"; set +a; exec "$2" -c "$3"'
-    command = ["/bin/sh", "-c", line, "sh", str(env_file), sys.executable, script]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
+    done = run_program("/bin/sh", "-c", line, "sh", env_file, sys.executable, script)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.split()
 
@@ -140,8 +135,7 @@ def test_a_named_env_file_is_removed(tmp_path):
 
 def test_the_file_of_a_killed_sandbox_is_replaced(tmp_path):
     path = tmp_path / "sandbox.env"
-    command = [*COMMAND, "sandbox", "--env-file", str(path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment()) as process:
+    with start_command("sandbox", "--env-file", path) as process:
         process.stdout.readline()
         process.kill()
         process.communicate()

@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import textwrap
 from datetime import datetime, timedelta
@@ -11,7 +10,7 @@ from datetime import datetime, timedelta
 import pytest
 import siteline
 from kit import systems
-from kit.command import COMMAND, environment, run_command, run_json
+from kit.command import run_command, run_json, run_program, start_command
 from kit.feeds import damaged_copy, make_feed, stored_points
 from kit.ranges import NOW
 from siteline._times import iso
@@ -88,8 +87,8 @@ def killed(tmp_path):
             sandbox.client().sync(feed, store)
             os.kill(os.getpid(), signal.SIGKILL)
     """
-    command = [sys.executable, "-c", textwrap.dedent(script), path]
-    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    done = run_program(sys.executable, "-c", textwrap.dedent(script), path)
+    assert done.returncode == -signal.SIGKILL
     assert path.with_name("killed.siteline-wal").stat().st_size > 0
     return path
 
@@ -155,8 +154,7 @@ def test_progress_is_shown_on_a_terminal(plant, more):
     import pty
 
     terminal, side = pty.openpty()
-    command = [*COMMAND, "store", "check", str(plant), *filter(None, [more])]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=side, env=environment()) as one:
+    with start_command("store", "check", plant, *filter(None, [more]), stderr=side) as one:
         os.close(side)
         assert one.stdout.read()
     assert one.returncode == 0
@@ -232,13 +230,7 @@ os.setuid(65_534)
 print("as another user", file=sys.stderr)
 sys.exit(main(["store", "info", sys.argv[1]]))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script, folder / "plant.siteline"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment(),
-    )
+    done = run_program(sys.executable, "-c", script, folder / "plant.siteline")
     assert done.returncode == 2, done
     refusal = done.stderr.partition("as another user")[2]
     assert "Permission denied" in refusal

@@ -1,14 +1,13 @@
 """Without free descriptors each operation reports the limit, and works again afterwards."""
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import siteline
 from kit import systems
+from kit.command import run_program
 
 PROGRAM = Path(__file__).parent / "limited_files.py"
 OPERATIONS = {
@@ -31,15 +30,9 @@ def test_a_missing_descriptor_is_named_with_its_limit(tmp_path, key_file, operat
             f'private_key_file = "{key_file}"\n'
         )
         own = {"HOME": tmp_path, "SITELINE_CONFIG": profiles, "KEY_FILE": key_file}
-        done = subprocess.run(
-            [sys.executable, PROGRAM, tmp_path, "0,1,3,6", *operations],
-            input=json.dumps(sandbox.env()),
-            env=os.environ | {name: str(value) for name, value in own.items()},
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
+        program = (sys.executable, PROGRAM, tmp_path, "0,1,3,6", *operations)
+        env = {name: str(value) for name, value in own.items()}
+        done = run_program(*program, env=env, input=json.dumps(sandbox.env()))
     assert (done.returncode, done.stderr) == (0, "")
     before, during, after = json.loads(done.stdout)
     for name in operations:

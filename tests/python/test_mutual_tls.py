@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import socket
 import ssl
-import subprocess
 import sys
 import threading
 from contextlib import ExitStack
@@ -15,6 +13,7 @@ from contextlib import ExitStack
 import pytest
 import siteline
 from kit.certificates import Issuer
+from kit.command import run_program
 from kit.platform_service import Platform, Terminator
 from kit.tls_service import Server
 
@@ -260,19 +259,11 @@ def test_another_process_finds_the_certificate(start, issuer, tmp_path, authorit
     )
     profile.chmod(0o600)
     variables = {
-        "SITELINE_BASE_URL": service.front.url,
-        "SITELINE_CERTIFICATE_FILE": str(path),
-        "SITELINE_PASSPHRASE": SECRET.decode(),
-        "CA": str(authority.file),
-        "SITELINE_CLIENT_ID": "integration-7",
+        **{"SITELINE_BASE_URL": service.front.url, "SITELINE_CERTIFICATE_FILE": str(path)},
+        **{"SITELINE_PASSPHRASE": SECRET.decode(), "SITELINE_CLIENT_ID": "integration-7"},
+        **{"SITELINE_CONFIG": str(profile), "CA": str(authority.file)},
     }
-    ended = subprocess.run(
-        [sys.executable, "-c", CHILD],
-        input=dumped,
-        env={**os.environ, **variables, "SITELINE_CONFIG": str(profile)},
-        capture_output=True,
-        check=False,
-    )
+    ended = run_program(sys.executable, "-c", CHILD, env=variables, input=dumped, text=False)
     found = ended.stdout.decode().splitlines()
     assert found == ["CN=plant-7 {'sites': ['S1']}"] * 3, ended.stderr.decode()
 

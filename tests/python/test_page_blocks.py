@@ -7,12 +7,11 @@ by ``test_page_commands.py``.
 import os
 import re
 import shlex
-import subprocess
 
 import pytest
 import siteline
 from kit import keys, systems
-from kit.command import COMMAND, environment, run_command
+from kit.command import COMMAND, run_command, run_program
 from kit.feeds_file import write_feeds
 from kit.pages import blocks, text_of
 from siteline.cli.feeds import read_feeds
@@ -79,12 +78,10 @@ def test_the_script_of_the_sandbox_runs_a_test_of_ones_own(tmp_path):
     for name, text in programs.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
         (tmp_path / name).chmod(0o700)
-    known = {**environment(), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run(
-        # `wait` ends with the status of the sandbox, once it has ended.
-        ["/bin/sh", "-ec", f'{script}\nwait "$sandbox"\n'],
-        cwd=tmp_path, env=known, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    known = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    # `wait` ends with the status of the sandbox, once it has ended.
+    script += '\nwait "$sandbox"\n'
+    done = run_program("/bin/sh", "-ec", script, env=known, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "S1" in (tmp_path / "found.json").read_text(encoding="utf-8")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from kit import systems
-from kit.command import COMMAND, environment, run_command
+from kit.command import COMMAND, environment, run_command, run_program
 from kit.doctor import sandbox_profile
 from kit.feeds_file import FEEDS, write_feeds
 from kit.pages import DOCS, blocks
@@ -86,10 +86,7 @@ class Shell:
             words = shlex.split(line, comments=True)[1:]
             done = run_command(*words, env=self.settings, folder=self.folder, status=status)
         else:
-            done = subprocess.run(
-                ["/bin/sh", "-c", line], cwd=self.folder, env=self.variables, text=True,
-                capture_output=True, check=False,
-            )  # fmt: skip
+            done = run_program("/bin/sh", "-c", line, env=self.settings, cwd=self.folder)
         assert done.returncode == status, (line, done.returncode, done.stdout, done.stderr)
         # The page's subject is longer than the sandbox's.
         return (done.stderr + done.stdout).replace(self.subject, "subject-from-enrollment")

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import ssl
 import stat
-import subprocess
-import sys
 import urllib.parse
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,6 +13,7 @@ from pathlib import Path
 import pytest
 import siteline
 from kit import keys, systems
+from kit.interpreter import run_script
 from kit.ranges import HOURLY, NOW
 from siteline.testing import Variant
 
@@ -188,11 +186,7 @@ def test_its_clients_and_its_variables_have_the_certificate(mode, browse):
         files = [Path(variables[n]) for n in ("SITELINE_CERTIFICATE_FILE", "SSL_CERT_FILE")]
         assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in files)
         assert sandbox.env() == variables
-        command = [sys.executable, "-c", program]
-        ended = subprocess.run(
-            command, env={**os.environ, **variables}, capture_output=True, check=False
-        )
-        assert ended.stdout.strip() == b"sandbox-client", ended.stderr.decode()
+        assert run_script(program, environment=variables) == "sandbox-client"
     assert not files[0].parent.exists()
 
 
