@@ -133,10 +133,9 @@ smoke-lowest: $(VENV)/installed
 	PYTHONS=python3.11 $(BIN)/python tests/pythons.py target/wheels/*.whl --lock lowest $(PYTEST_ARGS)
 
 # Two others need something that few machines have: unreleased, free-threaded.
-ONLY ?= rust months crash torture foreign-sqlite target-kills spark
+ONLY ?= rust months crash torture foreign-sqlite target-kills spark marimo
 # Options of a single campaign: ONLY=crash ARGS="--seed 1".
 ARGS ?=
-STRESS = PYTHONPATH=tests/stress:tests/python $(BIN)/python -m
 campaigns: ## run the long tests (hours); ONLY="crash torture" chooses, ARGS passes options
 	@mkdir -p $(RESULTS)
 	@$(MAKE) --no-print-directory --keep-going $(ONLY:%=campaign-%)
@@ -151,26 +150,28 @@ campaign-months: $(VENV)/ready $(VENV)/installed
 	SITELINE_LONG=1 $(BIN)/python -m pytest tests/python/test_chain_model.py tests/python/test_values.py
 
 campaign-crash: $(VENV)/installed
-	$(STRESS) crash --minutes 10 --out $(RESULTS)/crash.md $(ARGS)
+	PYTHONPATH=tests/stress:tests/python $(BIN)/python -m crash --minutes 10 --out $(RESULTS)/crash.md $(ARGS)
 
-campaign-foreign-sqlite: $(VENV)/installed
-	$(STRESS) foreign_sqlite --minutes 10 $(ARGS)
+campaign-foreign-sqlite: $(VENV)/ready $(VENV)/installed
+	SITELINE_LONG=1 $(BIN)/python -m pytest tests/python/test_foreign_sqlite.py $(ARGS)
 
 campaign-target-kills: $(VENV)/ready $(VENV)/installed
-	$(STRESS) target_kills --target duckdb $(ARGS)
-	$(STRESS) target_kills --target postgres --restart $(ARGS)
-	$(STRESS) target_kills --target delta $(ARGS)
+	SITELINE_LONG=1 $(BIN)/python -m pytest -rP tests/python/test_target_campaign.py $(ARGS)
 
-# Compares the wheel with two other packages with a Rust core. PROFILE=release tests the wheel that users get.
-campaign-torture: $(VENV)/installed target/torture-venv/ready
-	target/torture-venv/bin/python $(ALONE) target/wheels/*.whl
-	PYTHONPATH=tests/stress target/torture-venv/bin/python -m torture --minutes 10 --out $(RESULTS)/torture.md $(ARGS)
+# PROFILE=release tests the wheel that users get.
+campaign-torture: $(VENV)/ready $(VENV)/installed
+	SITELINE_LONG=1 $(BIN)/python -m pytest --junit-xml=$(RESULTS)/torture.xml tests/python/test_torture.py $(ARGS)
 
 # Spark itself, with a Java from a wheel. `make test` runs the same tests in Sail.
 campaign-spark: $(VENV)/installed target/spark-venv/ready
 	target/spark-venv/$(SCRIPTS)/python $(ALONE) target/wheels/*.whl
 	target/spark-venv/$(SCRIPTS)/python -m pytest -p no:cacheprovider tests/python/test_spark.py \
 	tests/python/test_spark_streams.py tests/python/test_spark_dask.py tests/python/test_page_spark.py $(ARGS)
+
+# marimo is 38 MB, so `make test` does not install it. Chromium is the system's.
+campaign-marimo: $(VENV)/installed target/marimo-venv/ready
+	target/marimo-venv/$(SCRIPTS)/python $(ALONE) target/wheels/*.whl
+	target/marimo-venv/$(SCRIPTS)/python -m pytest -p no:cacheprovider tests/python/test_marimo.py $(ARGS)
 
 # Pre-releases; NIGHTLY_INDEX adds an index with builds of each night.
 campaign-unreleased: $(VENV)/installed

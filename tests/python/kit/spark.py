@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import siteline
 
+from .doctor import sandbox_profile
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -44,6 +46,12 @@ def client_by_variables(sandbox: Any, monkeypatch: Any) -> siteline.Client:
     for name, value in sandbox.env().items():
         monkeypatch.setenv(name, value)
     return siteline.Client(daily_allowance=1000)
+
+
+def write_profile(sandbox: Any, folder: Path, name: str, monkeypatch: Any) -> None:
+    """Writes a settings file with one profile of the sandbox, and selects the file."""
+    variables = sandbox_profile(sandbox, folder, name, daily_allowance=5000)
+    monkeypatch.setenv("SITELINE_CONFIG", variables["SITELINE_CONFIG"])
 
 
 @contextlib.contextmanager
