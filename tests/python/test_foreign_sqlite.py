@@ -1,53 +1,10 @@
 """Another SQLite that opens the file of an open store, in the same or another process."""
 
-import pytest
-import siteline
 from foreign_sqlite.run import run
-from foreign_sqlite.worker import look
 from kit import systems
 from kit.examples import examples
-from kit.feeds import make_feed, stored_points, true_points
 
 pytestmark = systems.LINUX
-
-
-@pytest.mark.parametrize("read_only", [False, True])
-def test_another_sqlite_between_syncs_loses_nothing(client, sandbox, tmp_path, read_only):
-    path, feed = tmp_path / "plant.siteline", make_feed()
-    with siteline.Store(path) as store:
-        for _ in range(2):
-            assert client.sync(feed, store).complete
-            points = stored_points(store)
-            for _ in range(3):
-                look(path, read_only=read_only)
-            path.read_bytes()
-            assert stored_points(store) == points
-            sandbox.clock.advance("1h")
-    with siteline.Store(path) as store:
-        store.check()
-        assert stored_points(store) == points
-        assert sorted(file.name for file in tmp_path.iterdir())[:2] == [
-            "plant.siteline",
-            "plant.siteline-lock",
-        ]
-
-
-def test_another_sqlite_during_a_sync_loses_nothing(client, sandbox, tmp_path):
-    path, seen = tmp_path / "plant.siteline", []
-
-    def progress(_):
-        for read_only in (True, False) * 3:
-            look(path, read_only=read_only)
-        seen.append(path.with_name("plant.siteline-wal").exists())
-
-    with siteline.Store(path) as store:
-        feed = make_feed(page_size=500)
-        assert client.sync(feed, store, progress=progress).complete
-        points = stored_points(store)
-        assert points == true_points(sandbox, store.coverage(feed).newest)
-    assert len(seen) > 3
-    assert all(seen)
-    siteline.Store(path).check()
 
 
 def test_two_writers_and_another_sqlite_lose_nothing(tmp_path):
