@@ -136,7 +136,6 @@ smoke-lowest: $(VENV)/installed
 ONLY ?= rust months crash torture foreign-sqlite target-kills spark
 # Options of a single campaign: ONLY=crash ARGS="--seed 1".
 ARGS ?=
-STRESS = PYTHONPATH=tests/stress:tests/python $(BIN)/python -m
 campaigns: ## run the long tests (hours); ONLY="crash torture" chooses, ARGS passes options
 	@mkdir -p $(RESULTS)
 	@$(MAKE) --no-print-directory --keep-going $(ONLY:%=campaign-%)
@@ -151,20 +150,17 @@ campaign-months: $(VENV)/ready $(VENV)/installed
 	SITELINE_LONG=1 $(BIN)/python -m pytest tests/python/test_chain_model.py tests/python/test_values.py
 
 campaign-crash: $(VENV)/installed
-	$(STRESS) crash --minutes 10 --out $(RESULTS)/crash.md $(ARGS)
+	PYTHONPATH=tests/stress:tests/python $(BIN)/python -m crash --minutes 10 --out $(RESULTS)/crash.md $(ARGS)
 
-campaign-foreign-sqlite: $(VENV)/installed
-	$(STRESS) foreign_sqlite --minutes 10 $(ARGS)
+campaign-foreign-sqlite: $(VENV)/ready $(VENV)/installed
+	SITELINE_LONG=1 $(BIN)/python -m pytest tests/python/test_foreign_sqlite.py $(ARGS)
 
 campaign-target-kills: $(VENV)/ready $(VENV)/installed
-	$(STRESS) target_kills --target duckdb $(ARGS)
-	$(STRESS) target_kills --target postgres --restart $(ARGS)
-	$(STRESS) target_kills --target delta $(ARGS)
+	SITELINE_LONG=1 $(BIN)/python -m pytest -rP tests/python/test_target_campaign.py $(ARGS)
 
-# Compares the wheel with two other packages with a Rust core. PROFILE=release tests the wheel that users get.
-campaign-torture: $(VENV)/installed target/torture-venv/ready
-	target/torture-venv/bin/python $(ALONE) target/wheels/*.whl
-	PYTHONPATH=tests/stress target/torture-venv/bin/python -m torture --minutes 10 --out $(RESULTS)/torture.md $(ARGS)
+# PROFILE=release tests the wheel that users get.
+campaign-torture: $(VENV)/ready $(VENV)/installed
+	SITELINE_LONG=1 $(BIN)/python -m pytest --junit-xml=$(RESULTS)/torture.xml tests/python/test_torture.py $(ARGS)
 
 # Spark itself, with a Java from a wheel. `make test` runs the same tests in Sail.
 campaign-spark: $(VENV)/installed target/spark-venv/ready

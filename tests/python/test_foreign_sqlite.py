@@ -1,44 +1,13 @@
 """Another SQLite that opens the file of an open store, in the same or another process."""
 
-import math
-import sqlite3
-from contextlib import closing
-
-import pytest
 import siteline
 from foreign_sqlite.run import run
+from foreign_sqlite.worker import look
 from kit import systems
+from kit.examples import examples
 from kit.feeds import make_feed, stored_points, true_points
 
 pytestmark = systems.LINUX
-
-
-def look(path, *, read_only):
-    """Opens the file with Python's SQLite, reads it and closes it."""
-    name = f"file:{path}?mode=ro" if read_only else path
-    with closing(sqlite3.connect(name, uri=read_only)) as connection:
-        connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchall()
-
-
-@pytest.mark.parametrize("read_only", [False, True])
-def test_another_sqlite_between_syncs_loses_nothing(client, sandbox, tmp_path, read_only):
-    path, feed = tmp_path / "plant.siteline", make_feed()
-    with siteline.Store(path) as store:
-        for _ in range(2):
-            assert client.sync(feed, store).complete
-            points = stored_points(store)
-            for _ in range(3):
-                look(path, read_only=read_only)
-            path.read_bytes()
-            assert stored_points(store) == points
-            sandbox.clock.advance("1h")
-    with siteline.Store(path) as store:
-        store.check()
-        assert stored_points(store) == points
-        assert sorted(file.name for file in tmp_path.iterdir())[:2] == [
-            "plant.siteline",
-            "plant.siteline-lock",
-        ]
 
 
 def test_another_sqlite_during_a_sync_loses_nothing(client, sandbox, tmp_path):
@@ -59,8 +28,8 @@ def test_another_sqlite_during_a_sync_loses_nothing(client, sandbox, tmp_path):
     siteline.Store(path).check()
 
 
-@pytest.mark.parametrize("syncs", [3, pytest.param(30, marks=pytest.mark.campaign)])
-def test_two_writers_and_another_sqlite_lose_nothing(tmp_path, syncs):
-    done = run(tmp_path, syncs, math.inf, looks=3)
+def test_two_writers_and_another_sqlite_lose_nothing(tmp_path):
+    syncs = examples(3, 1_000)
+    done = run(tmp_path, syncs, looks=3)
     assert done.syncs == 2 * syncs
     assert done.looks > 0

@@ -1,6 +1,6 @@
-"""The programs on the page of Spark, in the engine that is installed, as they stand there.
+"""The programs of docs/spark.md, unchanged, in Sail or Spark.
 
-In Sail what it has: no streams. In Spark all but the read of Delta, whose package is on no index.
+Sail has no streams. Spark cannot read Delta here, because that needs a package of no index.
 """
 
 import contextlib
@@ -20,25 +20,20 @@ pytestmark = [
     pytest.mark.sandbox(now="2026-11-08T06:00:00Z"),
     pytest.mark.skipif(not engine.IS_SPARK and not engine.IS_SAIL, reason="there is no engine"),
 ]
+FIRST, *OTHERS = blocks("spark.md", "py")
+PROGRAMS = dict(zip(("sync", "network", "stream"), OTHERS, strict=True))
 
 
 def forget(spark):
-    """Forget the clients of other tests: the session is one for all, a program reads by its own."""
+    """Removes the clients that other tests registered in the shared session."""
     with contextlib.suppress(siteline.errors.ConfigError):
         siteline.spark._driver.registered(spark).accesses.clear()
 
 
 @pytest.fixture
 def page(spark, sandbox, tmp_path, monkeypatch):
-    """The names after the first program of the page, and a way to run others with them."""
-    key = tmp_path / "plant-a.pem"
-    key.write_text(sandbox.env()["SITELINE_PRIVATE_KEY"])
-    key.chmod(0o600)
-    (tmp_path / "config.toml").write_text(
-        f'[plant-a]\nbase_url = "{sandbox.base_url}"\nsubject = "{sandbox.client().subject}"\n'
-        f'private_key_file = "{key}"\ndaily_allowance = 5000\n'
-    )
-    monkeypatch.setenv("SITELINE_CONFIG", str(tmp_path / "config.toml"))
+    """The names that the first program defines, and a function that runs another with them."""
+    engine.write_profile(sandbox, tmp_path, "plant-a", monkeypatch)
     monkeypatch.setenv("SITELINE_SANDBOX_CLOCK", sandbox.env()["SITELINE_SANDBOX_CLOCK"])
     names = {"spark": spark}
 
@@ -49,17 +44,10 @@ def page(spark, sandbox, tmp_path, monkeypatch):
         exec(program, names)
 
     forget(spark)
-    run(blocks("spark.md", "py")[0], {})
+    run(FIRST, {})
     yield names, run
     siteline.spark.register(spark, "plant-a").close()
     forget(spark)
-
-
-@pytest.fixture
-def programs():
-    """The programs after the first."""
-    _, *others = blocks("spark.md", "py")
-    return dict(zip(("sync", "network", "stream"), others, strict=True))
 
 
 def count_at_the_service(sandbox):
@@ -73,10 +61,10 @@ def test_a_week_is_planned_and_read(page, sandbox):
     assert sandbox.stats.token_requests == 1
 
 
-def test_a_table_of_delta_is_filled_and_read_without_a_request(page, programs, sandbox, tmp_path):
+def test_a_table_of_delta_is_filled_and_read_without_a_request(page, sandbox, tmp_path):
     names, run = page
     lake = tmp_path / "points"
-    filling, reading = programs["sync"].split("points = ")
+    filling, reading = PROGRAMS["sync"].split("points = ")
     run(filling, {"/lake/points": lake})
     before = sandbox.stats.data_requests
     stored = deltalake.DeltaTable(lake).to_pyarrow_table().num_rows
@@ -87,20 +75,17 @@ def test_a_table_of_delta_is_filled_and_read_without_a_request(page, programs, s
     assert sandbox.stats.data_requests == before
 
 
-def test_an_agent_on_a_network_serves_the_tasks(page, programs, sandbox, tmp_path, monkeypatch):
+def test_an_agent_on_a_network_serves_the_tasks(page, sandbox, tmp_path, monkeypatch):
     names, run = page
     authority = Authority(tmp_path / "agent")
-    certificate, begin, key = authority.chain.read_text().partition("-----BEGIN PRIVATE")
-    (tmp_path / "agent.pem").write_text(certificate)
-    (tmp_path / "agent-key.pem").write_text(begin + key)
     monkeypatch.setenv("SITELINE_AGENT_CA", str(authority.file))
     names["client"] = siteline.Client(profile="plant-a")
     run(
-        programs["network"],
+        PROGRAMS["network"],
         {
             "https://driver.example.com:8443": "https://127.0.0.1:0",
-            "agent.pem": tmp_path / "agent.pem",
-            "agent-key.pem": tmp_path / "agent-key.pem",
+            "agent.pem": authority.chain,
+            "agent-key.pem": authority.chain,
         },
     )
     before = sandbox.stats.data_requests
@@ -112,10 +97,10 @@ def test_an_agent_on_a_network_serves_the_tasks(page, programs, sandbox, tmp_pat
 
 
 @pytest.mark.skipif(not engine.IS_SPARK, reason="Sail has no streams of Python sources")
-def test_a_stream_fills_a_table(page, programs, sandbox, tmp_path):
+def test_a_stream_fills_a_table(page, sandbox, tmp_path):
     names, run = page
     run(
-        programs["stream"],
+        PROGRAMS["stream"],
         {"/lake/points": tmp_path / "points", "/lake/checkpoint": tmp_path / "checkpoint"},
     )
     [query] = names["spark"].streams.active

@@ -1,4 +1,4 @@
-"""Parts of siteline around the core use its public names only."""
+"""The packages around the core import only public names of siteline."""
 
 import ast
 from pathlib import Path
@@ -8,45 +8,30 @@ import pytest
 import siteline
 
 PACKAGE = Path(siteline.__file__).parent
-PLUGIN = Path(_siteline_pytest.__file__).parent
-SATELLITES = {
-    name: [path] if path.is_file() else sorted(path.rglob("*.py"))
+FILES = {
+    name: [path] if path.suffix else sorted(path.rglob("*.py"))
     for name in (
-        "cli",
-        "_doctor",
-        "_display",
-        "plots.py",
-        "_plots",
-        "targets",
-        "spark",
-        "dlt",
-        "mcp",
+        *("cli", "_doctor", "_display", "plots.py", "_plots", "targets", "spark", "dlt", "mcp"),
+        *("otel.py", "signers.py"),
     )
     for path in [PACKAGE / name]
-} | {name: [PACKAGE / name] for name in ("otel.py", "signers.py")}
-SATELLITES["pytest plugin"] = sorted(PLUGIN.glob("*.py"))
-# Private modules that satellites may import, and why.
-ALLOWED = {
-    "_doors": "the only access to private parts, one function for each need",
-    "_counts": "text of counts",
-    "_escape": "escapes of external text",
-    "_keywords": "errors for wrong arguments",
-    "_passphrase": "runs a password command, for keygen and signers as for a credential",
-    "_refusals": "text of errors of the system",
-    "_times": "text of times",
-    "_warn": "warnings at the line of the user's code",
+} | {"pytest plugin": sorted(Path(_siteline_pytest.__file__).parent.glob("*.py"))}
+# The only access to private parts, and functions that every package may use.
+SHARED = {
+    "_doors",
+    "_counts",
+    "_escape",
+    "_keywords",
+    "_passphrase",
+    "_refusals",
+    "_times",
+    "_warn",
 }
-# Satellites that use each other.
-TOGETHER = {"cli": ("_doctor",), "plots.py": ("_plots",), "spark": ("targets",)}
-OF_OTHERS = {
-    *("_replace", "_fields", "_asdict"),  # named tuples
-    *("_ActionsContainer", "_SubParsersAction", "_actions", "_option_string_actions"),  # argparse
-    *("_clone", "_exit"),  # dlt, os
-}
+TOGETHER = {"cli": {"_doctor"}, "plots.py": {"_plots"}, "spark": {"targets"}}
 
 
 def imports(tree):
-    """Yields the modules and names of siteline that a module imports."""
+    """Yields the parts of each imported name, such as ("siteline", "types", "Record")."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             yield from (f"{node.module}.{one.name}".split(".") for one in node.names)
@@ -54,36 +39,12 @@ def imports(tree):
             yield from (one.name.split(".") for one in node.names)
 
 
-def private_imports(satellite, tree):
-    own = (satellite, *TOGETHER.get(satellite, ()), *ALLOWED)
-    for parts in imports(tree):
-        if parts[0] != "siteline" or set(parts[1:2]) & set(own):
-            continue
-        if any(part.startswith("_") and not part.endswith("__") for part in parts[1:3]):
-            yield ".".join(parts)
-
-
-def private_attributes(trees):
-    """Yields the private attributes of other objects that no module of the satellite defines."""
-    nodes = [node for tree in trees for node in ast.walk(tree)]
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    defined = {node.name for node in nodes if isinstance(node, functions)}
-    defined |= {node.id for node in nodes if isinstance(node, ast.Name)}
-    for node in nodes:
-        if not isinstance(node, ast.Attribute) or not node.attr.startswith("_"):
-            continue
-        if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
-            defined.add(node.attr)
-    for node in nodes:
-        if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
-            name = node.attr
-            if not name.endswith("__") and name not in defined | OF_OTHERS:
-                yield ast.unparse(node)
-
-
-@pytest.mark.parametrize("satellite", SATELLITES)
-def test_satellites_use_public_names(satellite):
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in SATELLITES[satellite]]
-    assert trees
-    assert not [name for tree in trees for name in private_imports(satellite, tree)]
-    assert not list(private_attributes(trees))
+@pytest.mark.parametrize("name", FILES)
+def test_satellites_import_public_names(name):
+    assert FILES[name]
+    allowed = {name, *TOGETHER.get(name, ()), *SHARED}
+    for path in FILES[name]:
+        for top, *parts in imports(ast.parse(path.read_text(encoding="utf-8"))):
+            if top == "siteline" and not allowed & set(parts[:1]):
+                private = [one for one in parts[:2] if one.startswith("_") and one[-2:] != "__"]
+                assert not private, (path, parts)

@@ -4,7 +4,6 @@ import os
 import signal
 import sys
 
-import pyarrow as pa
 import pytest
 import siteline
 import siteline.spark
@@ -103,39 +102,8 @@ def test_a_task_that_fails_pays_again_and_is_counted(spark, sandbox, client, age
         assert sorted_rows(table) == scanned(client)
 
 
-def test_sync_fills_a_delta_table_which_the_engine_reads_without_a_request(
-    spark, sandbox, agent, store, tmp_path
-):
-    feed = siteline.Feed("site", site="S1", interval="1h", page_size=40, start=SITE["start"])
-    for wait in ("0h", "30h"):
-        sandbox.clock.advance(wait)
-        report = siteline.spark.sync(spark, feed, tmp_path / "points")
-        assert report.complete
-        assert report.pages == sandbox.client().sync(feed, store).pages
-    assert sandbox.stats.token_requests <= 4
-    before = sandbox.stats.data_requests
-    with siteline.targets.Delta(tmp_path / "points") as target:
-        stored = pa.table(target.changes("site"))
-    kept = store.read("site", unread="keep", labels=False).to_arrow()
-    assert sorted_rows(stored.select(kept.column_names)) == sorted_rows(kept) != []
-    if engine.IS_SAIL:  # Spark needs its own package for that, which is on no package index
-        frame = spark.read.format("delta").load(str(tmp_path / "points"))
-        assert frame.count() == len(kept)
-    assert sandbox.stats.data_requests == before
-
-
-def test_several_profiles_are_read_in_one_session(
-    spark, sandbox, client, agent, tmp_path, monkeypatch
-):
-    key = tmp_path / "key.pem"
-    key.write_text(sandbox.env()["SITELINE_PRIVATE_KEY"])
-    key.chmod(0o600)
-    profile = (
-        f'[plant-b]\nbase_url = "{sandbox.base_url}"\nsubject = "{client.subject}"\n'
-        f'private_key_file = "{key}"\ndaily_allowance = 500\n'
-    )
-    (tmp_path / "config.toml").write_text(profile)
-    monkeypatch.setenv("SITELINE_CONFIG", str(tmp_path / "config.toml"))
+def test_several_profiles_are_read_in_one_session(spark, sandbox, agent, tmp_path, monkeypatch):
+    engine.write_profile(sandbox, tmp_path, "plant-b", monkeypatch)
     assert siteline.spark.register(spark, "plant-b") is agent  # of the same service and subject
     assert load(spark, profile="plant-b", line="none").count() == 0
     with pytest.raises(Exception, match="plant-c"):
@@ -143,7 +111,7 @@ def test_several_profiles_are_read_in_one_session(
 
 
 def watched(spark, folder, *, is_killed):
-    """Register a source whose tasks tell their process; the first one is killed after a page."""
+    """Registers a source whose tasks note their process; the first may be killed after a page."""
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -15,19 +15,9 @@ WEEK = {"site": "S1", "start": "2026-11-01", "end": "2026-11-08", "interval": "1
 KEY = ["machine_id", "device_id", "tag_guid", "timestamp"]
 
 
-@pytest.mark.parametrize(
-    "_",
-    [
-        pytest.param(0, id="end not counted in"),
-        pytest.param(
-            0,
-            marks=pytest.mark.sandbox(late=False, variant=Variant(end_inclusive=True)),
-            id="end counted in",
-        ),
-    ],
-)
+@pytest.mark.sandbox(late=False, variant=Variant(end_inclusive=True))
 def test_a_dask_frame_reads_what_one_scan_does_in_processes_that_share_an_agent(
-    sandbox, monkeypatch, _
+    sandbox, monkeypatch
 ):
     for name, value in sandbox.env().items():
         monkeypatch.setenv(name, value)

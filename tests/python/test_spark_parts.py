@@ -5,17 +5,22 @@ import os
 import pickle
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 import siteline
+import siteline.spark
 from kit import spark as engine
 from kit.target_rows import sorted_rows
 from kit.tls_service import Authority
+from siteline.spark import _driver
 from siteline.spark._access import Access
+from siteline.spark._batches import _schema
 from siteline.spark._options import Options
 from siteline.spark._partitions import Density, measure, parts, shared
 from siteline.spark._reading import Reading, Registered
+from siteline.spark._source import SitelineDataSource
 from siteline.testing import Variant
 
 RANGE = {"start": "2026-11-01T00:00:00Z", "end": "2026-11-15T00:00:00Z"}
@@ -98,27 +103,13 @@ def test_partitions_adjoin_lie_between_buckets_and_have_ten_pages(sandbox, clien
     assert points == sorted_rows(one.scan(client).to_arrow()) != []
 
 
-@pytest.mark.parametrize(
-    "_",
-    [
-        pytest.param(
-            0,
-            marks=pytest.mark.sandbox(late=False, variant=Variant(end_inclusive=True)),
-            id="end_inclusive",
-        ),
-        pytest.param(
-            0,
-            marks=pytest.mark.sandbox(variant=Variant(order="time", timestamps="epoch_ms")),
-            id="by time",
-        ),
-        pytest.param(
-            0,
-            marks=pytest.mark.sandbox(variant=Variant(page_counts="envelopes", array="items")),
-            id="envelopes",
-        ),
-    ],
+SHAPE = Variant(
+    end_inclusive=True, order="time", timestamps="epoch_ms", page_counts="envelopes", array="items"
 )
-def test_points_are_unique_over_partitions_in_every_shape_of_the_service(client, _, reading):
+
+
+@pytest.mark.sandbox(late=False, variant=SHAPE)
+def test_points_are_unique_over_partitions_in_another_shape_of_the_service(client, reading):
     one = reading(page_size="20", by="1d")
     _, found, _ = one.planned(client)
     found = found if len(found) > 1 else parts(one.scan(client), Density(24, 1), "1d")
@@ -160,12 +151,8 @@ def test_a_task_on_another_host_uses_an_agent_over_a_network_with_its_secret(
     sandbox, client, tmp_path, monkeypatch
 ):
     authority = Authority(tmp_path / "agent")
-    text = authority.chain.read_text()
-    begin = text.index("-----BEGIN PRIVATE")
-    (tmp_path / "cert.pem").write_text(text[:begin])
-    (tmp_path / "key.pem").write_text(text[begin:])
     monkeypatch.setenv("SITELINE_AGENT_CA", str(authority.file))
-    files = {"tls_certificate": tmp_path / "cert.pem", "tls_key": tmp_path / "key.pem"}
+    files = {"tls_certificate": authority.chain, "tls_key": authority.chain}
     with siteline.Agent(client, listen="https://127.0.0.1:0", **files) as agent:
         access = Access.of(client, agent)
         assert access.is_for_all_hosts
@@ -311,3 +298,59 @@ def test_a_measurement_asks_for_no_range_that_is_too_long_and_for_no_page_twice(
     short = reading(start="2026-11-13T00:00:00Z", page_size="5")
     assert measure(client, short.scan(client), short.options.query) == ((12, 5), 3)
     assert sandbox.stats.data_requests == 3 + 2 + 1 + 3
+
+
+EMPTY = {"site": "S1", "interval": "1h", "page_size": 40, "line": "none"}
+EMPTY |= {"start": "2026-01-01T00:00:00Z", "end": "2026-06-01T00:00:00Z"}
+WEEK = {**EMPTY, "line": None, "start": "2026-11-01T00:00:00Z", "end": "2026-11-08T00:00:00Z"}
+
+
+def session(name):
+    """The attributes of a Spark session that the driver reads."""
+    return SimpleNamespace(
+        dataSource=SimpleNamespace(register=lambda source: None),
+        sparkContext=SimpleNamespace(master="local[2]"),
+        _jsparkSession=SimpleNamespace(sessionUUID=lambda: name),
+    )
+
+
+def test_a_session_is_known_by_its_name_and_not_by_its_object(client, agent):
+    siteline.spark.register(session("first"), client, agent=agent)
+    known = _driver.registered(session("first"))
+    assert list(known.accesses) == [None]
+    with pytest.raises(siteline.errors.ConfigError, match="is not registered"):
+        _driver.registered(session("second"))
+
+
+def test_a_plan_that_finds_nothing_is_not_kept_and_one_that_does_is(sandbox, client, agent):
+    spark = session("plans")
+    siteline.spark.register(spark, client, agent=agent)
+    known = _driver.registered(spark)
+    for options, kept in ((EMPTY, 0), (WEEK, 1), (WEEK, 1), ({**WEEK, "end": "2026-11-03"}, 2)):
+        siteline.spark.plan(spark, **options)
+        assert len(known.densities) == kept
+    assert sandbox.stats.data_requests == 3 + 1 + 1
+
+
+@pytest.mark.parametrize(
+    ("start", "interval"),
+    [("2026-11-20T00:00:00Z", "1d"), ("2026-11-19T23:00:00Z", "1h"), ("2026-12-01", "1h")],
+)
+def test_a_stream_may_begin_with_a_bucket_that_is_not_over_and_a_read_may_not(
+    sandbox, client, agent, start, interval
+):
+    class Source(SitelineDataSource):
+        registered = Registered({None: Access.of(client, agent)})
+
+    source = Source({"site": "S1", "start": start, "interval": interval, "pagesize": "40"})
+    kept = pickle.loads(pickle.dumps(source._fixed))
+    assert isinstance(kept, siteline.errors.QueryError)
+    with pytest.raises(siteline.errors.QueryError, match="The range is empty"):
+        source.reader(_schema(True))
+    assert sandbox.stats.data_requests == 0
+    pytest.importorskip("pyspark.sql.streaming.datasource")
+    stream = source.streamReader(_schema(True))
+    begin = stream.initialOffset()
+    assert stream.latestOffset(begin, None) == begin
+    sandbox.clock.advance("30d")
+    assert stream.latestOffset(begin, None) != begin

@@ -112,13 +112,6 @@ def test_what_is_available_now_is_fixed_when_the_run_begins(sandbox, make):
     assert stream.latestOffset(stream.initialOffset(), None)["read"] < "2026-11-20T00:00:01"
 
 
-def test_a_stream_before_its_beginning_reads_nothing(sandbox, make):
-    stream, _ = make(start="2026-12-01T00:00:00Z")
-    start = stream.initialOffset()
-    assert stream.latestOffset(start, None) == start
-    assert sandbox.stats.data_requests == 0
-
-
 def test_a_stream_has_no_end(make):
     with pytest.raises(siteline.errors.ConfigError, match="A stream has no end"):
         make(end="2026-12-01T00:00:00Z")

@@ -53,7 +53,7 @@ class Stream:
 
 
 class Killed(Exception):
-    """Ends a batch as a crash of the driver does: Spark knows of no end of it."""
+    """Ends a batch as a crash of the driver does."""
 
 
 def test_a_stream_that_is_killed_in_each_batch_has_the_truth_in_delta(
@@ -99,14 +99,3 @@ def test_a_stream_that_is_killed_in_each_batch_has_the_truth_in_delta(
     }
     assert stored.keys() <= truth.keys()
     assert sandbox.stats.token_requests <= 3  # a token lives for ten minutes
-
-
-def test_a_stream_with_an_end_or_without_an_allowance_says_so(spark, sandbox, agent, tmp_path):
-    with pytest.raises(Exception, match="A stream has no end"):
-        Stream(spark, tmp_path, end="2026-11-19T00:00:00Z").run(print)
-    few = siteline.Client(daily_allowance=2)
-    spent = siteline.spark.register(spark, few, agent=siteline.Agent(few))
-    with pytest.raises(Exception, match="allowance is used up, and the stream has not read all"):
-        Stream(spark, tmp_path).run(lambda batch, number: batch.count())
-    assert sandbox.stats.data_requests == 2
-    spent.close()

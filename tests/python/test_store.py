@@ -56,21 +56,14 @@ def test_a_store_is_a_context_manager_with_a_path(tmp_path, monkeypatch):
 
 
 def test_the_error_for_a_missing_feed_names_the_existing_ones(store):
-    calls = [
-        lambda: store.read("line-9").to_pandas(),
-        lambda: store.read("line-9").to_polars(),
-        lambda: store.read("line-9").to_arrow(),
-        lambda: len(store.read("line-9")),
-        lambda: list(store.read("line-9").records()),
+    for call in (
+        lambda: store.read("line-9"),
         lambda: store.changes("line-9", since=0),
         lambda: store.read("line-9", as_of=0),
         lambda: store.coverage("line-9"),
         lambda: store.lateness("line-9"),
-    ]
-    for call in calls:
-        with pytest.raises(siteline.errors.StoreError, match="line-9"):
-            call()
-        with pytest.raises(siteline.errors.StoreError, match=r"Its feeds: line-2\."):
+    ):
+        with pytest.raises(siteline.errors.StoreError, match=r"(?s)line-9.*Its feeds: line-2\."):
             call()
 
 
@@ -88,18 +81,6 @@ def test_a_file_that_is_not_a_store_is_an_error(tmp_path):
         os.mkfifo(tmp_path / "pipe")
         with pytest.raises(siteline.errors.StoreError, match="a device or a pipe"):
             siteline.Store(tmp_path / "pipe")
-
-
-def test_duckdb_and_pyarrow_read_the_stream_repeatedly(store, frame):
-    points = store.read("line-2")
-    for _ in range(2):
-        counted = duckdb.sql("select count(*), sum(value) from points").fetchall()
-        assert counted == [(len(frame), pytest.approx(frame["value"].sum()))]
-    machines = duckdb.sql("select machine_id, max(value) from points group by 1").fetchall()
-    assert len(machines) == frame["machine_id"].nunique()
-    reader = pa.RecordBatchReader.from_stream(points)
-    assert pa.schema(points) == reader.schema
-    assert sum(batch.num_rows for batch in reader) == len(frame)
 
 
 def test_a_range_that_is_not_settled_is_a_warning(filled):
@@ -200,29 +181,6 @@ def test_a_started_read_does_not_survive_a_fork(store):
         os._exit(seen)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
     assert sum(1 for _ in records) == len(store.read("line-2"))
-
-
-def test_a_damaged_store_is_detected_by_every_way_to_read(store, tmp_path):
-    target = tmp_path / "damaged.siteline"
-    store.backup(target)
-    octets = bytearray(target.read_bytes())
-    # Blocks fill most of the file.
-    for at in range(len(octets) // 2, len(octets), 997):
-        octets[at] ^= 0x55
-    target.write_bytes(octets)
-    ways = [
-        lambda points: points.to_pandas(),
-        lambda points: points.to_polars(),
-        lambda points: points.to_arrow(),
-        lambda points: list(points.records()),
-        lambda points: list(points._ipc()),
-    ]
-    # `len()` does not notice: it counts from the directory and reads no block.
-    for way in ways:
-        with pytest.raises(siteline.errors.StoreCorrupt), siteline.Store(target) as damaged:
-            way(damaged.read("line-2"))
-    with pytest.raises(siteline.errors.StoreCorrupt), siteline.Store(target) as damaged:
-        damaged.check()
 
 
 def test_the_zone_and_labels_of_a_store_are_those_of_its_tables(sandbox, tmp_path):

@@ -2,8 +2,6 @@
 
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 
 import duckdb
 import pyarrow as pa
@@ -36,83 +34,6 @@ def points(database, feed="line-2", table="points", where="true"):
         rows = connection.execute(sql, [feed]).fetchall()
     assert len({row[:6] for row in rows}) == len(rows), "no point twice"
     return {row[:6]: row[6:] for row in rows}
-
-
-NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
-TEXT = pa.dictionary(pa.int32(), pa.string())
-TYPES = [*[TEXT] * 5, pa.timestamp("us", "UTC"), *[pa.float64()] * 3, pa.int64()]
-SCHEMA = pa.schema(list(zip(KEY + VALUES, TYPES, strict=True)))
-
-
-class Rows:
-    """A page of rows (tag, time after noon, value), in batches of one row, without a device."""
-
-    def __init__(self, sequence, *rows, first=None, is_last=True):
-        self.sequence, self.first_sequence, self.is_last = sequence, first or sequence, is_last
-        self.is_whole = is_last and first is None
-        self.query = SimpleNamespace(start=NOON, end=NOON + timedelta(hours=1))
-        rows = [
-            {"tag_guid": tag, "timestamp": NOON + at, "value": value} for tag, at, value in rows
-        ]
-        table = pa.Table.from_pylist(rows, SCHEMA)
-        self._table = pa.Table.from_batches(table.to_batches(max_chunksize=1), SCHEMA)
-
-    def __len__(self):
-        return len(self._table)
-
-    def __arrow_c_stream__(self, requested_schema=None):
-        return self._table.__arrow_c_stream__(requested_schema)
-
-
-@pytest.fixture
-def apply(sandbox, target):
-    """Applies a page of rows of the feed "f". Returns the counts."""
-    sandbox.client().sync(make_feed(), target)
-    state = target.state("line-2")
-    return lambda *page, feed="f", **chain: target.apply(feed, Rows(*page, **chain), state)
-
-
-def values(path, column="value"):
-    with duckdb.connect(path) as connection:
-        sql = f"SELECT tag_guid, {column} FROM points WHERE feed = 'f' ORDER BY ALL"
-        return connection.execute(sql).fetchall()
-
-
-def test_of_a_point_that_a_page_has_twice_the_later_row_counts(path, apply):
-    now = timedelta(0)
-    assert apply(1, ("a", now, 1), ("b", now, 1), ("a", now, 2)) == (2, 0, 1, 0)
-    assert values(path) == [("a", 2), ("b", 1)]
-    assert apply(2, ("a", now, 7), ("b", now, 5), ("a", now, 2)) == (0, 1, 2, 0)
-    assert values(path) == [("a", 2), ("b", 5)]
-    assert values(path, "sequence") == [("a", 1), ("b", 2)]
-
-
-def test_null_ids_and_values_are_equal_and_points_outside_the_range_are_found(path, apply):
-    early, late = ("a", timedelta(days=-9), None), (None, timedelta(days=9), 1)
-    assert apply(1, early, late) == (2, 0, 0, 0)
-    assert apply(2, early, late) == (0, 0, 2, 0)
-    assert apply(3, early, (None, timedelta(days=9), None)) == (0, 1, 1, 0)
-    others = ("b", timedelta(days=-99), 1), ("b", timedelta(days=99), 1)
-    assert apply(4, *others) == (2, 0, 0, 0), "points outside the range are not withdrawn"
-    assert values(path)[0] == ("a", None)
-
-
-def test_only_a_page_that_is_not_its_whole_chain_notes_what_it_has_seen(path, apply):
-    one, two = ("a", timedelta(0), 1), ("b", timedelta(minutes=59), 1)
-    end = ("c", timedelta(hours=1), 1)
-    assert apply(1, one, two, end) == (3, 0, 0, 0)
-    assert apply(2, one, two) == (0, 0, 2, 0)
-    assert values(path, "seen") == [("a", 1), ("b", 1), ("c", 1)]
-    assert apply(3, one, first=3, is_last=False) == (0, 0, 1, 0)
-    assert apply(4, first=3) == (0, 0, 0, 1)
-    assert values(path, "(seen, sequence, withdrawn)") == [
-        ("a", (3, 1, False)),
-        ("b", (1, 4, True)),
-        ("c", (1, 1, False)),
-    ]
-    assert apply(5, one) == (0, 0, 1, 0), "withdrawn once"
-    assert apply(6, one, two) == (0, 1, 1, 0)
-    assert ("b", (6, 6, False)) in values(path, "(seen, sequence, withdrawn)")
 
 
 def test_an_exception_within_apply_leaves_everything_as_it_was(path, target, sandbox, store):

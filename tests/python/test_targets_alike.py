@@ -8,7 +8,7 @@ import siteline
 from crash.plants import Plant
 from kit.batches import with_batch
 from kit.feeds import counts, make_feed
-from kit.target_rows import points_by_key, store_points, target_changes, target_points
+from kit.target_rows import Rows, hour, points_by_key, store_points, target_changes, target_points
 from kit.threads import run_in_threads
 from target_kills.places import DRIVERS, new_place
 
@@ -51,6 +51,46 @@ def test_it_has_the_points_changes_and_counts_of_a_store(place, store, batch):
                 assert target.coverage(name).settled_through == through
                 before[name] = now, report[name].sequence
     assert min(total) > 0, "late, revised, unchanged and withdrawn points"
+
+
+@pytest.mark.parametrize("place", ["duckdb", "postgres"], indirect=True)
+def test_a_page_is_merged_by_key_and_a_chain_withdraws(place, sandbox):
+    feed = make_feed(start="2026-11-19T00:00Z", page_size=10_000)
+    [(_, states)] = sandbox.client().sync_pages([feed], {})
+    outside = [("A", -99, None), ("A", 24, 2.0)]
+    rows = [("T", 1, 5.0), ("T", 2, None), (None, 1, 1.0), ("T", 1, 6.0)]
+    with place.open() as target, target.lock("f"):
+
+        def apply(*arguments, **options):
+            page = Rows(*arguments, **options) if arguments else None
+            return target.apply("f", page, states["line-2"])
+
+        def found():
+            points = target_points(target, "f").items()
+            return {(key[4], key[5]): (row[0], flag) for key, (row, flag) in points}
+
+        def known(*flags):
+            inside = {("T", hour(1)): 6.0, ("T", hour(2)): None, (None, hour(1)): 1.0}
+            values = {("A", hour(at)): (value, False) for _, at, value in outside}
+            return values | dict(zip(inside, zip(inside.values(), flags, strict=True), strict=True))
+
+        assert apply([*outside, *rows], 1) == (5, 0, 1, 0)
+        assert apply([*outside, *rows], 2) == (0, 0, 6, 0)
+        assert target_changes(target, "f", 1) == {}, "the same points change nothing"
+        assert found() == known(False, False, False)
+        assert apply([rows[1], rows[3]], 3, is_last=False) == (0, 0, 2, 0)
+        assert apply([], 4, first=3) == (0, 0, 0, 1)
+        assert found() == known(False, False, True), "missing in the two pages of a chain"
+        assert apply([rows[2]], 5) == (0, 1, 0, 2)
+        assert apply([rows[2]], 6) == (0, 0, 1, 0), "withdrawn once"
+        assert apply() == (0, 0, 0, 0)
+        assert found() == known(True, True, False)
+        changes = target_changes(target, "f", 4)
+    assert {(key[4], key[5]): (old[1], new[1]) for key, (old, new) in changes.items()} == {
+        ("T", hour(1)): (False, True),
+        ("T", hour(2)): (False, True),
+        (None, hour(1)): (True, False),
+    }
 
 
 def test_names_are_quoted_and_an_offset_is_of_a_consumer_and_a_feed(place, sandbox):

@@ -88,8 +88,6 @@ class Postgres(_shared.SharedTarget):
         try:
             return self._apply(feed, page, state)
         except self._driver.Error as error:
-            if self._removes_index(error):
-                return self.apply(feed, page, state)
             if error.sqlstate == sql.DISK_FULL:
                 raise _refusals.full(self._place, feed) from error
             if page is None or (error.sqlstate or "")[:2] not in sql.OF_DATA:
@@ -189,17 +187,6 @@ class Postgres(_shared.SharedTarget):
                 text = f"the {name} {_refusals.cut(repr(value))} has a NUL character."
                 hint = "Read the other series in a new feed with a filter, or use another target."
                 raise _refusals.unstorable(self._place, feed, text, hint)
-
-    def _removes_index(self, error: Any) -> bool:
-        """Removes the index of older tables if a page failed because of it."""
-        if error.sqlstate != sql.TOO_LONG:
-            return False
-        with suppress(self._driver.Error), self._transaction() as cursor:
-            found = cursor.execute(sql.OLD_INDEX, (self._named("%_series"),)).fetchall()
-            for (index,) in found:
-                cursor.execute(f"DROP INDEX {index}").fetchall()
-            return bool(found)
-        return False
 
     @property
     def _place(self) -> str:

@@ -130,9 +130,7 @@ UNREADABLE = re.compile(
 )
 
 # An index over the ids in older tables. The lock of a feed makes it unnecessary.
-OLD_INDEX = """SELECT indexrelid::regclass::text FROM pg_index
-  WHERE indrelid = to_regclass($1) AND pg_get_indexdef(indexrelid, 2, true) LIKE '(ARRAY[%'"""
 MESSAGE = re.compile(r"ERROR:\s+(.*)")
-DISK_FULL, LOST, TOO_LONG, NO_CHARACTER = "53100", ("", "08", "40", "57"), "54000", "22P05"
+DISK_FULL, LOST, NO_CHARACTER = "53100", ("", "08", "40", "57"), "22P05"
 OF_DATA = ("22", "23", "54", "P0")
 """SQLSTATE classes of errors about values: types, constraints, limits and triggers."""

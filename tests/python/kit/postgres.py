@@ -12,12 +12,9 @@ import socket
 import tempfile
 import threading
 import warnings
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 
 import psutil
-import pyarrow as pa
 from siteline.targets import Postgres
 
 with warnings.catch_warnings():
@@ -134,31 +131,6 @@ class Tables:
         found = {row[:6]: row[6:] for row in rows}
         assert len(found) == len(rows), "a point is there twice"
         return found
-
-
-def hour(number):
-    return datetime(2026, 11, 20, tzinfo=UTC) + timedelta(hours=number)
-
-
-class Rows:
-    """A page with the rows (tag, hour, value) of a test."""
-
-    def __init__(self, rows, sequence, first=None, *, is_last=True):
-        self.rows, self.sequence, self.is_last = rows, sequence, is_last
-        self.first_sequence = first or sequence
-        self.is_whole = is_last and self.first_sequence == sequence
-        self.query = SimpleNamespace(start=hour(0), end=hour(24))
-
-    def __len__(self):
-        return len(self.rows)
-
-    def __arrow_c_stream__(self, requested_schema=None):
-        tags, hours, values = zip(*self.rows, strict=True) if self.rows else ((), (), ())
-        text, nulls = pa.dictionary(pa.int32(), pa.string()), [None] * len(tags)
-        columns = [pa.array(each, text) for each in (["ü"] * len(tags), *[nulls] * 3, tags)]
-        columns += [pa.array(map(hour, hours), pa.timestamp("us", "UTC"))]
-        columns += [pa.array(values, pa.float64())] * 3 + [pa.array(nulls, pa.int64())]
-        return pa.table(columns, POINT.split()).__arrow_c_stream__(requested_schema)
 
 
 class Proxy:

@@ -46,6 +46,19 @@ def client_by_variables(sandbox: Any, monkeypatch: Any) -> siteline.Client:
     return siteline.Client(daily_allowance=1000)
 
 
+def write_profile(sandbox: Any, folder: Path, name: str, monkeypatch: Any) -> None:
+    """Writes a settings file with one profile of the sandbox, and selects the file."""
+    environment, key = sandbox.env(), folder / f"{name}.pem"
+    key.write_text(environment["SITELINE_PRIVATE_KEY"], encoding="utf-8")
+    key.chmod(0o600)
+    options = {"base_url": sandbox.base_url, "subject": environment["SITELINE_SUBJECT"]}
+    options["private_key_file"] = str(key)
+    lines = [f'{option} = "{value}"' for option, value in options.items()]
+    text = "\n".join([f"[{name}]", "daily_allowance = 5000", *lines])
+    (folder / "config.toml").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("SITELINE_CONFIG", str(folder / "config.toml"))
+
+
 @contextlib.contextmanager
 def session(master: str = "local[4, 4]") -> Iterator[Any]:
     """Runs a session of the engine until the block ends. In Spark a task may fail three times."""

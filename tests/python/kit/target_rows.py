@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,6 +22,40 @@ if TYPE_CHECKING:
 IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
 KEY, VALUES = (*IDS, "timestamp"), ("value", "minimum", "maximum", "sample_count")
 KNOWN = (*VALUES, "withdrawn")
+
+
+def hour(number: float) -> datetime:
+    """Returns a time after the midnight of `Rows`."""
+    return datetime(2026, 11, 20, tzinfo=UTC) + timedelta(hours=number)
+
+
+class Rows:
+    """A page of rows (tag, hour, value) in batches of two rows."""
+
+    def __init__(
+        self, rows: list[tuple[Any, ...]], sequence: int, first: int = 0, *, is_last: bool = True
+    ) -> None:
+        self.rows, self.sequence, self.is_last = rows, sequence, is_last
+        self.first_sequence = first or sequence
+        self.is_whole = is_last and self.first_sequence == sequence
+        self.query = SimpleNamespace(start=hour(0), end=hour(24))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        tags, hours, values = zip(*self.rows, strict=True) if self.rows else ((), (), ())
+        nulls: Any = [None] * len(tags)
+        text: Any = pa.dictionary(pa.int32(), pa.string())
+        columns: list[Any] = [
+            pa.array(each, text) for each in (["ü"] * len(tags), *[nulls] * 3, tags)
+        ]
+        columns += [pa.array(list(map(hour, hours)), pa.timestamp("us", "UTC"))]
+        columns += [pa.array(values, pa.float64())] * 3 + [pa.array(nulls, pa.int64())]
+        table = pa.table(columns, [*KEY, *VALUES])
+        # Duplicates in different batches must be found too.
+        pieces: Any = pa.Table.from_batches(table.to_batches(max_chunksize=2), table.schema)
+        return pieces.__arrow_c_stream__(requested_schema)
 
 
 def target_points(target: Any, feed: str) -> dict[Key, Known]:

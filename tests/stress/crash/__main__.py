@@ -15,7 +15,6 @@ from crash.power_trials import PowerTrials
 
 
 def table(results: list[Result]) -> str:
-    """A Markdown table."""
     lines = [
         "| what goes wrong | trials | interrupted | pages committed | broken |",
         "|---|--:|--:|--:|--:|",
@@ -27,7 +26,6 @@ def table(results: list[Result]) -> str:
 
 
 def main() -> int:
-    """Run the campaigns."""
     parser = argparse.ArgumentParser(prog="crash", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10, help="time limit of the whole run")
     parser.add_argument("--kills", type=int, default=1_000, help="kills at random moments")
@@ -51,10 +49,10 @@ def main() -> int:
         results += [*wide.some_calls(options.wide_calls), wide.random_kills(options.wide_kills)]
         campaign = Campaign(Path(folder).resolve(), seed, until)
         results += [*campaign.every_call(options.step), campaign.random_kills(options.kills)]
-    text = f"{table(results)}\n\nWide plant: {wide.reached}."
+    text = f"{table(results)}\n\nWide plant: {dict(wide.reached)}."
     print(text)
     broken = [f"{result.name}: {failure}" for result in results for failure in result.broken]
-    broken += [f"wide plant: {state}" for state in wide.reached.missing()]
+    broken += [f"wide plant: no {state}" for state in wide.missing()]
     for failure in broken[:20]:
         print(failure)
     cut = [result for result in results if result.trials < result.wanted]

@@ -58,12 +58,10 @@ class TruthCache:
     """What the service would send, asked for once: the pages of a chain are slices of it."""
 
     def __init__(self, harness: Harness) -> None:
-        """Nothing is asked for yet."""
         self.harness = harness
         self.known: dict[tuple[str, int, int, int], list[tuple[Key, Values]]] = {}
 
     def __call__(self, line: str, start: int, end: int, read_at: int) -> list[tuple[Key, Values]]:
-        """The points of a range of a line at a time."""
         key = (line, start, end, read_at)
         if key not in self.known:
             table = self.harness.sandbox.expected(
@@ -82,7 +80,6 @@ class FeedPoints:
     """Follows one feed of a store from its first page to its last."""
 
     def __init__(self, feed: dict[str, Any], truth: Truth) -> None:
-        """Start with an empty store."""
         self.name: str = feed["name"]
         self.line: str = feed["line"]
         self.since = datetime.fromisoformat(feed["start"])
@@ -119,7 +116,6 @@ class FeedPoints:
         inserted: int,
         revised: int,
     ) -> None:
-        """Add the points of one page."""
         if sequence <= self.sequence:
             raise Broken(f"I8: page {sequence} of {self.name} comes after {self.sequence}")
         offset = self.offsets.get(chain, 0)
@@ -153,7 +149,6 @@ class FeedPoints:
     def compare(
         self, invariant: str, expected: dict[Key, Values], points: siteline.Table | None
     ) -> None:
-        """Compare points of the store."""
         stored = {} if points is None else rows_of(points.records(named=True))
         if stored == expected:
             return

@@ -23,7 +23,6 @@ NAME = "line-1"
 
 
 def build_shim(folder: Path) -> Path:
-    """Compile the library that makes system calls fail."""
     library = folder / "shim.so"
     compiler = os.environ.get("CC", "cc")
     command = [compiler, "-O1", "-shared", "-fPIC", "-o", str(library), str(SHIM), "-ldl"]
@@ -45,8 +44,6 @@ class Work:
 
 @dataclass
 class Outcome:
-    """The reports of a child and its exit status."""
-
     code: int
     acknowledged: int = 0
     """Pages of this run that the child reported as committed."""
@@ -63,7 +60,6 @@ class Outcome:
 
     @property
     def was_killed(self) -> bool:
-        """Whether a signal ended the child."""
         return self.code < 0
 
 
@@ -80,7 +76,6 @@ class Harness:
     environment: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Start the service."""
         self.sandbox = self.plant.start(self.seed)
         self.environment = {**os.environ, **self.sandbox.env()}
         self.data.mkdir(parents=True, exist_ok=True)
@@ -92,12 +87,10 @@ class Harness:
 
     @property
     def store(self) -> Path:
-        """The store."""
         return self.data / "plant.siteline"
 
     @property
     def ledger(self) -> Path:
-        """The ledger."""
         return self.data / "ledger.txt"
 
     def begin(
@@ -126,7 +119,6 @@ class Harness:
         )
 
     def run(self, work: Work | None = None, *, shim: Path | None = None, **crash: str) -> Outcome:
-        """Run a child to its end."""
         return self.end(self.begin(work, shim=shim, **crash))
 
     def run_and_kill(self, delay: float, work: Work | None = None) -> Outcome:
@@ -159,7 +151,6 @@ class Harness:
         return outcome
 
     def save(self) -> Path:
-        """Copy the folder."""
         copy = self.folder / "copy"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(self.data, copy)
@@ -174,13 +165,11 @@ class Harness:
             shutil.copytree(copy, self.data)
 
     def counted(self) -> int:
-        """The number of data requests in the ledger."""
         clock = siteline.testing.Clock(self.sandbox.clock.now().isoformat())
         client = self.sandbox.client(clock=clock, ledger=str(self.ledger))
         return client.allowance.used
 
     def requested(self) -> int:
-        """The number of data requests that the service received."""
         return self.sandbox.stats.data_requests
 
     def served(self) -> int:

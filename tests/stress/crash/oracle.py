@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -13,7 +14,6 @@ import siteline
 
 from crash.feed_points import Broken, FeedPoints, Truth, TruthCache, rows_of
 from crash.plants import INTERVAL, SITE
-from crash.reached import Reached, RecentRows
 
 if TYPE_CHECKING:
     from crash.harness import Harness, Outcome, Work
@@ -30,11 +30,11 @@ class Oracle:
     """Follows one store from its first page to its last."""
 
     def __init__(
-        self, harness: Harness, reached: Reached | None = None, truth: Truth | None = None
+        self, harness: Harness, reached: Counter[str] | None = None, truth: Truth | None = None
     ) -> None:
-        """Start with an empty store."""
         self.harness = harness
-        self.reached = Reached() if reached is None else reached
+        self.reached = Counter() if reached is None else reached
+        """How often the runs reached the states that they are for."""
         truth = TruthCache(harness) if truth is None else truth
         self.feeds = {feed["name"]: FeedPoints(feed, truth) for feed in harness.plant.feeds()}
         self.dropped = 0
@@ -44,17 +44,15 @@ class Oracle:
         self.requests = harness.requested()
         self.unseen = 0
         """Requests of the last run that the service may count only now."""
-        self.recent: RecentRows = set()
-        """The rows of recent points."""
+        self.recent: set[tuple[int, int]] = set()
+        """Feed and sequence number of the rows of the table `recent`."""
 
     @property
     def sequence(self) -> int:
-        """The pages of all feeds."""
         return sum(feed.sequence for feed in self.feeds.values())
 
     @contextmanager
     def file(self) -> Iterator[sqlite3.Connection]:
-        """The store's file, read without siteline."""
         connection = sqlite3.connect(f"file:{self.harness.store}?mode=ro", uri=True)
         try:
             yield connection
@@ -95,17 +93,18 @@ class Oracle:
             # One of these is the page that could not be stored, which the service has counted.
             self.dropped += self.harness.concurrency - 1
         exists = self.check_store(before, outcome.acknowledged)
-        self.reached.count_rows(recent, self.recent)
+        moved = len(recent - self.recent)
+        self.reached.update({"moves into blocks": moved > 0, "moved rows": moved})
         if exists:
             self.check_ledger()
         cost = self.check_cost(before, outcome)
         if outcome.was_killed:
-            self.reached.count_kill(self.recent, cost)
+            self.reached.update({"kills": 1, "kills with recent points": bool(self.recent)})
+            self.reached["kills of several requests"] += cost > 1
         for name in outcome.forgotten:
             if work and self.feeds[name].since < datetime.fromisoformat(work.forget[name]):
                 raise Broken(f"I1: {name} was forgotten, and its points are there")
-        self.reached.forgets += len(outcome.forgotten)
-        self.reached.compacts += outcome.compacted
+        self.reached.update(forgets=len(outcome.forgotten), compacts=outcome.compacted)
 
     def check_store(self, before: int, acknowledged: int) -> bool:
         """Check the store after so many pages. False if there is none, as none was acknowledged."""
@@ -177,7 +176,6 @@ class Oracle:
             raise Broken("two token requests share a jti")
 
     def check_settled(self, store: siteline.Store, feed: siteline.Feed, start: datetime) -> None:
-        """I7 of one feed."""
         now = self.harness.sandbox.clock.now()
         # The windows before that were forgotten.
         windows = [window for window in store.coverage(feed, now=now) if window.end > start]

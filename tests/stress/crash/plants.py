@@ -25,8 +25,6 @@ DAYS = 12
 
 @dataclass(frozen=True)
 class Plant:
-    """A plant with one feed for each line."""
-
     name: str
     lines: tuple[str, ...]
     page_size: int
@@ -44,7 +42,6 @@ class Plant:
     """Of each line. 0: those that the sandbox generates."""
 
     def feeds(self) -> list[dict[str, Any]]:
-        """The arguments of each feed."""
         return [
             {
                 "name": line.lower().replace("l", "line-"),
@@ -60,7 +57,6 @@ class Plant:
         ]
 
     def start(self, seed: int) -> siteline.Sandbox:
-        """A service that has this plant."""
         if not self.series:
             return siteline.Sandbox(seed=seed, now=START, token_rate=1_000_000)
         sandbox = siteline.Sandbox(
@@ -113,7 +109,6 @@ def loaded_points(plant: Plant, seed: int) -> pd.DataFrame:
 
 
 def _hours(generator: np.random.Generator, count: int) -> Any:
-    """Minutes: up to ten hours."""
     return generator.integers(1, 600, count)
 
 

@@ -20,8 +20,6 @@ PAGE = 4096
 
 @dataclass(frozen=True)
 class Call:
-    """One recorded call."""
-
     name: str
     """``make``, ``write``, ``cut``, ``sync``, ``unlink``, ``rename``, ``link`` or ``said``."""
     inode: int = 0
@@ -32,7 +30,6 @@ class Call:
 
 
 def calls(log: Path) -> list[Call]:
-    """The calls of a log, in their order."""
     found, text, at = [], log.read_bytes(), 0
     while at < len(text):
         end = text.index(b"\n", at)
@@ -60,7 +57,6 @@ def calls(log: Path) -> list[Call]:
 
 
 def changed(content: bytes, call: Call) -> bytes:
-    """The content of a file after a write or a cut."""
     if call.name == "cut":
         return content[: call.at].ljust(call.at, b"\0")
     before = content[: call.at].ljust(call.at, b"\0")
@@ -85,7 +81,6 @@ class Disk:
 
     @classmethod
     def of(cls, folder: Path) -> Disk:
-        """A folder whose files are durable."""
         disk = cls(folder.stat().st_ino)
         for path in folder.rglob("*"):
             if path.is_file():
@@ -95,7 +90,6 @@ class Disk:
         return disk
 
     def play(self, call: Call) -> None:
-        """Add a call."""
         if call.name == "make":
             self.files[call.inode] = len(self.contents)
             self.contents[len(self.contents)] = b""
@@ -143,7 +137,6 @@ class Disk:
 
 
 def rename(names: dict[str, int], call: Call) -> None:
-    """Change the names as a call did."""
     match call.name, call.paths:
         case "make", (path,):
             names[path] = call.inode

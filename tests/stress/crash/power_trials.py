@@ -51,11 +51,9 @@ class PowerTrials:
         self.truth = TruthCache(self.harness)
 
     def close(self) -> None:
-        """Stop the service."""
         self.harness.sandbox.close()
 
     def syncs(self) -> list[Result]:
-        """A first sync, and one of a store that was there."""
         harness = self.harness
         first = Result("power lost in a first sync", 0)
         self.sync(first)
@@ -144,7 +142,6 @@ class PowerTrials:
         return result
 
     def record(self, folder: Path, script: str, *arguments: object) -> None:
-        """Run a script, and record its calls below the folder."""
         self.log.unlink(missing_ok=True)
         crash = {"CRASH_MODE": "record", "CRASH_LOG": str(self.log), "CRASH_FOLDER": str(folder)}
         subprocess.run(

@@ -69,7 +69,7 @@ __attribute__((destructor)) static void end(void) {
 }
 
 static int below(const char *path) {
-    return path && !strncmp(path, folder, strlen(folder));
+    return path && folder && !strncmp(path, folder, strlen(folder));
 }
 
 static int watched(int descriptor) {
@@ -105,24 +105,21 @@ static int is_recording(int descriptor) {
     return log_file >= 0 && descriptor != log_file && watched(descriptor);
 }
 
-/* Makes a call under the lock, and records it if it succeeded. */
-#define RECORDED(type, call, ok, ...)                             \
+/* Makes a call under the lock. If it succeeded, records this line and so many bytes. */
+#define RECORDED(type, call, ok, bytes, length, ...)              \
     do {                                                          \
         char line[9000];                                          \
         pthread_mutex_lock(&in_order);                            \
         type result = call;                                       \
         if (ok) {                                                 \
-            int length = 0;                                       \
-            const void *bytes = NULL;                             \
-            (void)length, (void)bytes;                            \
-            __VA_ARGS__;                                          \
-            record(line, bytes, (size_t)length);                  \
+            snprintf(line, sizeof line, __VA_ARGS__);             \
+            record(line, bytes, (size_t)(length));                \
         }                                                         \
         pthread_mutex_unlock(&in_order);                          \
         return result;                                            \
     } while (0)
 
-#define LINE(...) snprintf(line, sizeof line, __VA_ARGS__)
+#define RECORDED_NAME(call, ...) RECORDED(int, call, !result, NULL, 0, __VA_ARGS__)
 
 static void die(void) {
     kill(getpid(), SIGKILL);
@@ -149,165 +146,116 @@ static int action(enum kind kind) {
     return 0;
 }
 
-#define WRITING(call, part)                                  \
-    do {                                                     \
-        int fault = watched(descriptor) ? action(WRITE) : 0; \
-        if (fault == 1) return -1;                           \
-        if (fault == 2) {                                    \
-            (void)!(part);                                   \
-            die();                                           \
-        }                                                    \
-        return call;                                         \
-    } while (0)
-
-/* A call that syncs has no part, so "torn" ends the process before it. */
-#define SYNCING(call)                                       \
-    do {                                                    \
-        int fault = watched(descriptor) ? action(SYNC) : 0; \
-        if (fault == 1) return -1;                          \
-        if (fault == 2) die();                              \
-        return call;                                        \
+/* Makes a call, or a part of it and dies, or fails. A part of 0: "torn" dies before the call. */
+#define FAULTY(kind, is_watched, call, part)          \
+    do {                                              \
+        int fault = (is_watched) ? action(kind) : 0;  \
+        if (fault == 1) return -1;                    \
+        if (fault == 2) {                             \
+            (void)!(part);                            \
+            die();                                    \
+        }                                             \
+        return call;                                  \
     } while (0)
 
 ssize_t write(int descriptor, const void *data, size_t size) {
     if (log_file >= 0 && descriptor == 1) {
-        RECORDED(ssize_t, NEXT(write)(descriptor, data, size), result > 0,
-                 bytes = data, length = (int)result, LINE("said %d\n", length));
+        RECORDED(ssize_t, NEXT(write)(descriptor, data, size), result > 0, data, result,
+                 "said %zd\n", result);
     }
     if (is_recording(descriptor)) {
-        RECORDED(ssize_t, NEXT(write)(descriptor, data, size), result > 0, bytes = data,
-                 length = (int)result,
-                 LINE("write %llu %lld %d\n", inode(descriptor),
-                      (long long)lseek(descriptor, 0, SEEK_CUR) - length, length));
+        RECORDED(ssize_t, NEXT(write)(descriptor, data, size), result > 0, data, result,
+                 "write %llu %lld %zd\n", inode(descriptor),
+                 (long long)lseek(descriptor, 0, SEEK_CUR) - result, result);
     }
-    const void *bytes = data;
-    size_t length = size;
-    WRITING(NEXT(write)(descriptor, bytes, length),
-            NEXT(write)(descriptor, bytes,
-                        before_boundary(lseek(descriptor, 0, SEEK_CUR), length)));
+    FAULTY(WRITE, watched(descriptor), NEXT(write)(descriptor, data, size),
+           NEXT(write)(descriptor, data, before_boundary(lseek(descriptor, 0, SEEK_CUR), size)));
 }
 
-ssize_t pwrite(int descriptor, const void *data, size_t size, off_t at) {
-    if (is_recording(descriptor)) {
-        RECORDED(ssize_t, NEXT(pwrite)(descriptor, data, size, at), result > 0, bytes = data,
-                 length = (int)result,
-                 LINE("write %llu %lld %d\n", inode(descriptor), (long long)at, length));
+#define DEFINE_PWRITE(name, offset)                                                              \
+    ssize_t name(int descriptor, const void *data, size_t size, offset at) {                     \
+        if (is_recording(descriptor)) {                                                          \
+            RECORDED(ssize_t, NEXT(name)(descriptor, data, size, at), result > 0, data, result,  \
+                     "write %llu %lld %zd\n", inode(descriptor), (long long)at, result);         \
+        }                                                                                        \
+        FAULTY(WRITE, watched(descriptor), NEXT(name)(descriptor, data, size, at),               \
+               NEXT(name)(descriptor, data, before_boundary(at, size), at));                     \
     }
-    const void *bytes = data;
-    size_t length = size;
-    WRITING(NEXT(pwrite)(descriptor, bytes, length, at),
-            NEXT(pwrite)(descriptor, bytes, before_boundary(at, length), at));
-}
+DEFINE_PWRITE(pwrite, off_t)
+DEFINE_PWRITE(pwrite64, off64_t)
 
-ssize_t pwrite64(int descriptor, const void *data, size_t size, off64_t at) {
-    if (is_recording(descriptor)) {
-        RECORDED(ssize_t, NEXT(pwrite64)(descriptor, data, size, at), result > 0, bytes = data,
-                 length = (int)result,
-                 LINE("write %llu %lld %d\n", inode(descriptor), (long long)at, length));
+#define DEFINE_FTRUNCATE(name, offset)                                     \
+    int name(int descriptor, offset size) {                                \
+        if (is_recording(descriptor)) {                                    \
+            RECORDED_NAME(NEXT(name)(descriptor, size), "cut %llu %lld\n", \
+                          inode(descriptor), (long long)size);             \
+        }                                                                  \
+        FAULTY(WRITE, watched(descriptor), NEXT(name)(descriptor, size), 0); \
     }
-    const void *bytes = data;
-    size_t length = size;
-    WRITING(NEXT(pwrite64)(descriptor, bytes, length, at),
-            NEXT(pwrite64)(descriptor, bytes, before_boundary(at, length), at));
-}
+DEFINE_FTRUNCATE(ftruncate, off_t)
+DEFINE_FTRUNCATE(ftruncate64, off64_t)
 
-int ftruncate(int descriptor, off_t size) {
-    if (is_recording(descriptor)) {
-        RECORDED(int, NEXT(ftruncate)(descriptor, size), !result,
-                 LINE("cut %llu %lld\n", inode(descriptor), (long long)size));
+#define DEFINE_SYNC(name)                                                                \
+    int name(int descriptor) {                                                           \
+        if (is_recording(descriptor)) {                                                  \
+            RECORDED_NAME(NEXT(name)(descriptor), "sync %llu\n", inode(descriptor));     \
+        }                                                                                \
+        FAULTY(SYNC, watched(descriptor), NEXT(name)(descriptor), 0);                    \
     }
-    WRITING(NEXT(ftruncate)(descriptor, size), 0);
-}
-
-int ftruncate64(int descriptor, off64_t size) {
-    if (is_recording(descriptor)) {
-        RECORDED(int, NEXT(ftruncate64)(descriptor, size), !result,
-                 LINE("cut %llu %lld\n", inode(descriptor), (long long)size));
-    }
-    WRITING(NEXT(ftruncate64)(descriptor, size), 0);
-}
-
-int fsync(int descriptor) {
-    if (is_recording(descriptor)) {
-        RECORDED(int, NEXT(fsync)(descriptor), !result, LINE("sync %llu\n", inode(descriptor)));
-    }
-    SYNCING(NEXT(fsync)(descriptor));
-}
-
-int fdatasync(int descriptor) {
-    if (is_recording(descriptor)) {
-        RECORDED(int, NEXT(fdatasync)(descriptor), !result, LINE("sync %llu\n", inode(descriptor)));
-    }
-    SYNCING(NEXT(fdatasync)(descriptor));
-}
+DEFINE_SYNC(fsync)
+DEFINE_SYNC(fdatasync)
 
 int unlink(const char *path) {
     if (log_file >= 0 && below(path)) {
-        RECORDED(int, NEXT(unlink)(path), !result, LINE("unlink\t%s\n", path));
+        RECORDED_NAME(NEXT(unlink)(path), "unlink\t%s\n", path);
     }
-    if (folder && below(path)) {
-        int fault = action(WRITE);
-        if (fault == 1) return -1;
-        if (fault == 2) die();
-    }
-    return NEXT(unlink)(path);
+    FAULTY(WRITE, below(path), NEXT(unlink)(path), 0);
 }
 
 int rename(const char *from, const char *to) {
     if (log_file >= 0 && below(to)) {
-        RECORDED(int, NEXT(rename)(from, to), !result, LINE("rename\t%s\t%s\n", from, to));
+        RECORDED_NAME(NEXT(rename)(from, to), "rename\t%s\t%s\n", from, to);
     }
-    if (folder && below(to)) {
-        int fault = action(WRITE);
-        if (fault == 1) return -1;
-        if (fault == 2) die();
-    }
-    return NEXT(rename)(from, to);
+    FAULTY(WRITE, below(to), NEXT(rename)(from, to), 0);
 }
 
-int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags) {
-    if (log_file >= 0 && below(to)) {
-        RECORDED(int, NEXT(renameat2)(from_folder, from, to_folder, to, flags), !result,
-                 LINE("rename\t%s\t%s\n", from, to));
+/* Calls that are only recorded. */
+#define RECORDED_ONLY(name, word, ...)                                             \
+    {                                                                              \
+        if (log_file >= 0 && below(to)) {                                          \
+            RECORDED_NAME(NEXT(name)(__VA_ARGS__), word "\t%s\t%s\n", from, to);   \
+        }                                                                          \
+        return NEXT(name)(__VA_ARGS__);                                            \
     }
-    return NEXT(renameat2)(from_folder, from, to_folder, to, flags);
-}
 
-int link(const char *from, const char *to) {
-    if (log_file >= 0 && below(to)) {
-        RECORDED(int, NEXT(link)(from, to), !result, LINE("link\t%s\t%s\n", from, to));
-    }
-    return NEXT(link)(from, to);
-}
+int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags)
+    RECORDED_ONLY(renameat2, "rename", from_folder, from, to_folder, to, flags)
 
-int linkat(int from_folder, const char *from, int to_folder, const char *to, int flags) {
-    if (log_file >= 0 && below(to)) {
-        RECORDED(int, NEXT(linkat)(from_folder, from, to_folder, to, flags), !result,
-                 LINE("link\t%s\t%s\n", from, to));
-    }
-    return NEXT(linkat)(from_folder, from, to_folder, to, flags);
-}
+int link(const char *from, const char *to) RECORDED_ONLY(link, "link", from, to)
+
+int linkat(int from_folder, const char *from, int to_folder, const char *to, int flags)
+    RECORDED_ONLY(linkat, "link", from_folder, from, to_folder, to, flags)
 
 /* A file that is made by opening it. */
 static int opened(int (*next)(const char *, int, ...), const char *path, int flags, mode_t mode) {
     unsigned long long before = inode_of(path);
-    RECORDED(int, next(path, flags, mode), result >= 0 && (!before || flags & O_TRUNC),
-             LINE(before ? "cut %llu 0\n" : "make\t%llu\t%s\n", inode(result), path));
+    RECORDED(int, next(path, flags, mode), result >= 0 && (!before || flags & O_TRUNC), NULL, 0,
+             before ? "cut %llu 0\n" : "make\t%llu\t%s\n", inode(result), path);
 }
 
-#define OPENING(name)                                                        \
-    mode_t permissions = 0;                                                  \
-    if (flags & (O_CREAT | O_TMPFILE)) {                                     \
-        va_list rest;                                                        \
-        va_start(rest, flags);                                               \
-        permissions = va_arg(rest, mode_t);                                  \
-        va_end(rest);                                                        \
-    }                                                                        \
-    if (log_file >= 0 && flags & (O_CREAT | O_TRUNC) && below(path)) {       \
-        return opened(NEXT(name), path, flags, permissions);                 \
-    }                                                                        \
-    return NEXT(name)(path, flags, permissions)
-
-int open(const char *path, int flags, ...) { OPENING(open); }
-
-int open64(const char *path, int flags, ...) { OPENING(open64); }
+#define DEFINE_OPEN(name)                                                    \
+    int name(const char *path, int flags, ...) {                             \
+        mode_t permissions = 0;                                              \
+        if (flags & (O_CREAT | O_TMPFILE)) {                                 \
+            va_list rest;                                                    \
+            va_start(rest, flags);                                           \
+            permissions = va_arg(rest, mode_t);                              \
+            va_end(rest);                                                    \
+        }                                                                    \
+        if (log_file >= 0 && flags & (O_CREAT | O_TRUNC) && below(path)) {   \
+            return opened(NEXT(name), path, flags, permissions);             \
+        }                                                                    \
+        return NEXT(name)(path, flags, permissions);                         \
+    }
+DEFINE_OPEN(open)
+DEFINE_OPEN(open64)

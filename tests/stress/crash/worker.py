@@ -25,7 +25,6 @@ def report(text: str) -> None:
 
 
 def maintain(store: siteline.Store, job: dict[str, Any]) -> None:
-    """Do what is to be done before the sync."""
     for name, before in job["forget"].items():
         store.forget(name, before)
         report(f"forgot {name}")
@@ -35,7 +34,6 @@ def maintain(store: siteline.Store, job: dict[str, Any]) -> None:
 
 
 def main() -> int:
-    """Sync once."""
     job = json.loads(sys.argv[1])
     clock = siteline.testing.Clock(job["now"])
     feeds = [siteline.Feed(**feed) for feed in job["feeds"]]

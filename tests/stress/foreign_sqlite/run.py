@@ -15,8 +15,6 @@ FEEDS = ("line-a", "line-b")
 
 
 class Outcome(NamedTuple):
-    """The numbers of syncs and of looks."""
-
     syncs: int
     looks: int
 
@@ -26,7 +24,7 @@ def _start(*arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def run(folder: Path, syncs: int, until: float, looks: int) -> Outcome:
+def run(folder: Path, syncs: int, looks: int) -> Outcome:
     """Runs the processes to their end, and compares the store with the acknowledged points.
 
     Raises:
@@ -35,7 +33,7 @@ def run(folder: Path, syncs: int, until: float, looks: int) -> Outcome:
     path, stop = folder / "plant.siteline", folder / "stop"
     siteline.Store(path).close()
     peeking = _start("peek", path, stop)
-    writers = [_start("write", path, name, syncs, until, looks) for name in FEEDS]
+    writers = [_start("write", path, name, syncs, looks) for name in FEEDS]
     printed = [writer.communicate() for writer in writers]
     stop.touch()
     looked, told = peeking.communicate()
@@ -53,7 +51,6 @@ def run(folder: Path, syncs: int, until: float, looks: int) -> Outcome:
 
 
 def _check(path: Path, points: list[int]) -> None:
-    """Verifies the file and the number of points of each feed."""
     with siteline.Store(path) as store:
         store.check()
         assert [len(store.read(name)) for name in FEEDS] == points

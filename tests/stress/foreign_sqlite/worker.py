@@ -27,8 +27,8 @@ def look(path: str, *, read_only: bool = False) -> None:
         connection.close()
 
 
-def write(path: str, name: str, syncs: int, until: float, looks: int) -> None:
-    """Syncs a feed until the number of syncs or the time is reached, and opens the file between."""
+def write(path: str, name: str, syncs: int, looks: int) -> None:
+    """Syncs a feed, and opens the file between."""
     import siteline
 
     feed = siteline.Feed(name, site="S1", line="L2", interval="5m", start="2026-11-20T00:00Z")
@@ -41,8 +41,6 @@ def write(path: str, name: str, syncs: int, until: float, looks: int) -> None:
 
     store = siteline.Store(path)
     for number in range(syncs):
-        if time.time() > until:
-            break
         if number % 20 == 19:
             store.close()
             store = siteline.Store(path)
@@ -72,7 +70,7 @@ def peek(path: str, stop: str) -> None:
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["write", path, name, syncs, until, looks]:
-            write(path, name, int(syncs), float(until), int(looks))
+        case ["write", path, name, syncs, looks]:
+            write(path, name, int(syncs), int(looks))
         case ["peek", path, stop]:
             peek(path, stop)

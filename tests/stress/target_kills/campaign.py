@@ -25,17 +25,15 @@ class Campaign:
     def __init__(
         self, kind: str, folder: Path, server: Any = None, *, restart: bool = False
     ) -> None:
-        """Set up; nothing runs yet. What a process imports, the server of processes has."""
         self.kind, self.folder, self.server = kind, folder, server
         self.ways = [None, None, self.restart] if restart else [None]
         self.done: Counter[str] = Counter()
         """The runs that ended in each way, pages, and points that were revised and withdrawn."""
         self.broken: list[str] = []
-        modules = ["siteline", DRIVERS.get(kind, "kit.file_target")]
+        modules = ["siteline", DRIVERS[kind]]
         multiprocessing.get_context("forkserver").set_forkserver_preload(modules)
 
     def restart(self) -> None:
-        """Kill the server, and start it again."""
         self.server.kill()
         self.server.start()
 

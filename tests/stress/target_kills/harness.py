@@ -76,10 +76,6 @@ class Harness:
         """Of the next run: requests under way, pages in a transaction, whether it compacts."""
 
     def advance(self, hours: int) -> None:
-        """Advance the clock, and begin a new ledger.
-
-        What is known and what is due changes at whole minutes, which no delay of a run reaches.
-        """
         self.sandbox.clock.advance(hours * 3_600 + 10 - self.sandbox.clock.now().second)
         self.now = self.sandbox.clock.now()
         self.ledger.unlink(missing_ok=True)
@@ -131,7 +127,6 @@ class Harness:
         return outcome
 
     def end(self) -> None:
-        """End the process."""
         if self.process:
             self.process.kill()
             self.process.join()

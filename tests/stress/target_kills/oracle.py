@@ -32,7 +32,6 @@ class Oracle:
     """Follows one target from its first page to its last."""
 
     def __init__(self, harness: Harness) -> None:
-        """Start with an empty target."""
         self.harness, self.sandbox = harness, harness.sandbox
         self.store = siteline.Store(harness.folder / "plant.siteline")
         self.sequences = dict.fromkeys((feed.name for feed in harness.feeds), 0)
@@ -48,7 +47,6 @@ class Oracle:
         )
 
     def requested(self) -> int:
-        """The data requests of the runs, as the service counts them."""
         return self.sandbox.stats.data_requests - self.own
 
     def advance(self, hours: int) -> None:
@@ -90,7 +88,6 @@ class Oracle:
         self.check_requests(outcome)
 
     def sequence(self, feed: siteline.Feed, state: bytes | None) -> int:
-        """The number of the newest page that a state knows of."""
         states = {} if state is None else {feed.name: state}
         with self.client() as client, client.sync_pages(feed, states) as pages:
             return pages.report[feed.name].sequence
@@ -199,7 +196,6 @@ def locked(stack: ExitStack, target: Any, feed: str) -> bool:
 
 
 def difference(name: str, found: dict[Key, Any], expected: dict[Key, Any]) -> None:
-    """Points that are not as expected."""
     if found == expected:
         return
     extra, missing = found.keys() - expected.keys(), expected.keys() - found.keys()

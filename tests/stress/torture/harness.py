@@ -8,6 +8,7 @@ import queue
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -34,8 +35,6 @@ class Report:
 
 @dataclass(frozen=True)
 class Limits:
-    """The time limits of a run, in seconds."""
-
     react: float
     """The longest time to react; a run that takes longer fails."""
     timeout: float
@@ -44,10 +43,8 @@ class Limits:
 
 @dataclass(frozen=True)
 class Harness:
-    """Runs scripts with an interpreter, for a package, within limits."""
+    """Runs scripts in new interpreters within limits."""
 
-    python: str
-    package: str
     limits: Limits
     phase: float = 0.0
     """Seconds to sleep before a wait is ended, so that it ends at a random moment."""
@@ -55,11 +52,10 @@ class Harness:
     def interpreter(self, script: str, *arguments: object, warn: bool = True) -> Interpreter:
         """Run a script with these arguments; ``warn`` makes warnings errors."""
         options = ["-X", "dev", "-W", "error"] if warn else []
-        command = [self.python, *options, str(SCRIPTS / f"{script}.py"), self.package]
+        command = [sys.executable, *options, str(SCRIPTS / f"{script}.py")]
         return Interpreter(command + [str(argument) for argument in arguments], self.limits)
 
     def wait_phase(self) -> None:
-        """Sleep for the phase of this run."""
         time.sleep(self.phase)
 
     def check_in_time(self, seconds: float) -> float:
@@ -70,10 +66,7 @@ class Harness:
 
 
 class Interpreter:
-    """A running script."""
-
     def __init__(self, command: list[str], limits: Limits) -> None:
-        """Start the script."""
         self._limits = limits
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": ""}
         self._process = subprocess.Popen(
@@ -124,7 +117,6 @@ class Interpreter:
         return Report(name, numbers.pop("at"), numbers)
 
     def send(self, line: str) -> None:
-        """Write a line to the script's standard input."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(f"{line}\n")
@@ -133,7 +125,6 @@ class Interpreter:
             raise Fault(f"the script ended before {line!r} was sent{self._stderr()}") from None
 
     def interrupt(self) -> float:
-        """Send the signal of Ctrl-C, and return the time."""
         at = time.monotonic()
         self._process.send_signal(signal.SIGINT)
         return at
@@ -160,11 +151,9 @@ class Interpreter:
         return f", status {self._process.returncode}, stderr: {''.join(self._errors)[-2000:]}"
 
     def __enter__(self) -> Self:
-        """Leaving the block ends the interpreter and its child processes."""
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Kill the process group of the interpreter."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         for thread in (self._waiter, *self._readers):

@@ -57,7 +57,6 @@ class Server:
             self._fill()
 
     def _fill(self) -> None:
-        """Fill the backlog, so that the next connection has to wait."""
         for _ in range(4):
             filler = socket.socket()
             filler.setblocking(False)
@@ -65,7 +64,6 @@ class Server:
             self._fillers.append(filler)
 
     def open(self) -> None:
-        """Start to accept connections."""
         for filler in self._fillers:
             filler.close()
         self._fillers.clear()
@@ -73,11 +71,9 @@ class Server:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def url(self, mode: str) -> str:
-        """The base URL for data requests in this mode."""
         return f"http://127.0.0.1:{self.port}/{mode}"
 
     def release(self) -> None:
-        """Send the replies that were held back."""
         self._released.set()
 
     def await_request(self, part: str, *, count: int = 1, timeout: float = 60) -> None:
@@ -113,7 +109,6 @@ class Server:
         raise TimeoutError(f"no client tried to connect within {timeout} s")
 
     def close(self) -> None:
-        """Stop, and close all connections."""
         self._ended.set()
         self._released.set()
         for filler in self._fillers:
@@ -121,11 +116,9 @@ class Server:
         self._listener.close()
 
     def __enter__(self) -> Self:
-        """Leaving the block closes the server."""
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Close."""
         self.close()
 
     def _count(self, part: str) -> int:

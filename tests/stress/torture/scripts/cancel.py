@@ -1,25 +1,28 @@
-"""Cancel an awaited request: PACKAGE URL HOW LOOP."""
+"""Cancel an awaited request: URL HOW LOOP."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Any
 
-from reader import await_parent, open_reader, report
-
-
-async def await_line() -> None:
-    """Wait for a line from the parent, in a thread."""
-    await asyncio.get_running_loop().run_in_executor(None, await_parent)
+from reader import Reader, await_parent, report
 
 
-async def cancel(reader: Any) -> None:
-    """Cancel the task."""
+async def end_when_told() -> None:
+    """Waits for a line from the parent, in a thread."""
+    await asyncio.to_thread(await_parent)
+    report("ending")
+
+
+async def fail_when_told() -> None:
+    await end_when_told()
+    raise LookupError
+
+
+async def cancel(reader: Reader) -> None:
     task = asyncio.ensure_future(reader.read_async())
     report("ready")
-    await await_line()
-    report("ending")
+    await end_when_told()
     task.cancel()
     try:
         await task
@@ -27,8 +30,8 @@ async def cancel(reader: Any) -> None:
         report("ended")
 
 
-async def wait_for(reader: Any) -> None:
-    """Run into a timeout; the connection is open, so the request is sent long before it."""
+async def wait_for(reader: Reader) -> None:
+    """Runs into a timeout. The connection is open, so the request is sent long before it."""
     await reader.ping_async()
     report("ready")
     limit = 1.0
@@ -39,18 +42,11 @@ async def wait_for(reader: Any) -> None:
         report("ended")
 
 
-async def gather(reader: Any) -> None:
-    """Fail in another awaitable of a gather, then cancel the request."""
-
-    async def fail() -> None:
-        await await_line()
-        report("ending")
-        raise LookupError
-
+async def gather(reader: Reader) -> None:
     task = asyncio.ensure_future(reader.read_async())
     report("ready")
     try:
-        await asyncio.gather(task, fail())
+        await asyncio.gather(task, fail_when_told())
     except LookupError:
         task.cancel()
         await asyncio.wait([task])
@@ -58,43 +54,28 @@ async def gather(reader: Any) -> None:
         report("ended")
 
 
-async def group(reader: Any) -> None:
-    """Fail in another task of a group, which cancels the request."""
-
-    async def fail() -> None:
-        await await_line()
-        report("ending")
-        raise LookupError
-
+async def group(reader: Reader) -> None:
     report("ready")
     try:
         async with asyncio.TaskGroup() as tasks:
             task = tasks.create_task(reader.read_async())
-            tasks.create_task(fail())
+            tasks.create_task(fail_when_told())
     except* LookupError:
         assert task.cancelled()
         report("ended")
 
 
-async def drop(reader: Any) -> None:
-    """Start a request and drop it."""
+async def drop(reader: Reader) -> None:
     pending = reader.pending()
-    if asyncio.iscoroutine(pending):
-        pending = asyncio.ensure_future(pending)
     report("ready")
-    await await_line()
-    report("ending")
+    await end_when_told()
     del pending
     report("ended")
-    await await_line()
+    await asyncio.to_thread(await_parent)
 
 
-HOW = {"cancel": cancel, "wait_for": wait_for, "gather": gather, "group": group, "drop": drop}
-
-
-async def run(reader: Any, how: str) -> None:
-    """Cancel a request, then check that the client works and no task is left."""
-    await HOW[how](reader)
+async def run(reader: Reader, how: str) -> None:
+    await globals()[how](reader)
     await reader.ping_async()
     left = asyncio.all_tasks() - {asyncio.current_task()}
     assert not left, left
@@ -102,9 +83,8 @@ async def run(reader: Any, how: str) -> None:
 
 
 def main() -> None:
-    """Run the script."""
-    package, url, how, loop = sys.argv[1:]
-    reader = open_reader(package, url)
+    url, how, loop = sys.argv[1:]
+    reader = Reader(url)
     reader.ping()
     factory = asyncio.new_event_loop
     if loop == "uvloop":

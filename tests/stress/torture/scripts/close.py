@@ -1,30 +1,28 @@
-"""Close the client while another thread waits for it: PACKAGE URL API."""
+"""Close the client while another thread waits for it: URL API."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 import threading
-from typing import Any
 
-from reader import await_parent, open_reader, report
+from reader import Reader, await_parent, report
+from siteline.errors import ClosedError
 
 
-def wait(reader: Any, api: str) -> None:
-    """Wait until the client is closed."""
+def wait(reader: Reader, api: str) -> None:
     try:
         if api == "await":
             asyncio.run(reader.read_async())
         else:
             reader.read()
-    except reader.module.errors.ClosedError:
+    except ClosedError:
         report("ended")
 
 
 def main() -> None:
-    """Run the script."""
-    package, url, api = sys.argv[1:]
-    reader = open_reader(package, url)
+    url, api = sys.argv[1:]
+    reader = Reader(url)
     waiting = threading.Thread(target=wait, args=(reader, api))
     waiting.start()
     report("ready")

@@ -1,4 +1,4 @@
-"""Exit during an operation: PACKAGE URL HOW, where HOW is ``WHAT`` or ``WHAT,END``.
+"""Exit during an operation: URL HOW, where HOW is ``WHAT`` or ``WHAT,END``.
 
 END is ``code`` for ``sys.exit(7)`` or ``raise`` for an exception; without it ``main`` returns.
 """
@@ -13,26 +13,24 @@ import threading
 import time
 from typing import Any
 
-from reader import RANGE, await_parent, open_reader, report
+from reader import RANGE, Reader, await_parent, report
 
 KEPT: list[Any] = []
 """Keeps objects alive until the interpreter ends."""
 
 
-def daemon(reader: Any) -> None:
-    """Leave daemon threads inside calls."""
+def daemon(reader: Reader) -> None:
     for _ in range(3):
         threading.Thread(target=reader.read, daemon=True).start()
 
 
-def daemon_await(reader: Any) -> None:
-    """Leave daemon threads with loops inside calls."""
+def daemon_await(reader: Reader) -> None:
     for _ in range(3):
         threading.Thread(target=asyncio.run, args=(reader.read_async(),), daemon=True).start()
 
 
-def busy(reader: Any) -> None:
-    """Leave daemon threads that make requests forever."""
+def busy(reader: Reader) -> None:
+    """Leaves daemon threads that make requests forever."""
 
     def call() -> None:
         while True:
@@ -42,8 +40,8 @@ def busy(reader: Any) -> None:
         threading.Thread(target=call, daemon=True).start()
 
 
-def busy_await(reader: Any) -> None:
-    """Leave a daemon thread whose event loop makes requests forever."""
+def busy_await(reader: Reader) -> None:
+    """Leaves a daemon thread whose event loop makes requests forever."""
 
     async def call() -> None:
         while True:
@@ -52,9 +50,7 @@ def busy_await(reader: Any) -> None:
     threading.Thread(target=asyncio.run, args=(call(),), daemon=True).start()
 
 
-def busy_records(reader: Any) -> None:
-    """Leave daemon threads that read point by point."""
-
+def busy_records(reader: Reader) -> None:
     def call() -> None:
         for _record in reader.client.scan(**RANGE).records(named=True):
             pass
@@ -63,15 +59,12 @@ def busy_records(reader: Any) -> None:
         threading.Thread(target=call, daemon=True).start()
 
 
-def iterator(reader: Any) -> None:
-    """Leave an iterator alive, in the middle of its chain."""
+def iterator(reader: Reader) -> None:
     KEPT.append(reader.client.scan(**RANGE).pages())
     next(KEPT[0])
 
 
-def iterator_await(reader: Any) -> None:
-    """Leave an asynchronous iterator alive, in the middle of its chain."""
-
+def iterator_await(reader: Reader) -> None:
     async def begin() -> None:
         KEPT.append(reader.awaitable.scan(**RANGE).pages())
         await anext(KEPT[0])
@@ -79,9 +72,7 @@ def iterator_await(reader: Any) -> None:
     asyncio.run(begin())
 
 
-def pending(reader: Any) -> None:
-    """Leave an event loop unclosed, with a request pending."""
-
+def pending(reader: Reader) -> None:
     async def begin() -> None:
         KEPT.append(reader.pending())
 
@@ -90,14 +81,13 @@ def pending(reader: Any) -> None:
     loop.run_until_complete(begin())
 
 
-def pending_closed(reader: Any) -> None:
-    """Leave a request pending, and close its event loop."""
+def pending_closed(reader: Reader) -> None:
     pending(reader)
     KEPT[0].close()
 
 
-def cancelled(reader: Any) -> None:
-    """Exit asyncio.run, which cancels a request."""
+def cancelled(reader: Reader) -> None:
+    """Exits asyncio.run, which cancels a request."""
 
     async def begin() -> None:
         KEPT.append(asyncio.ensure_future(reader.read_async()))
@@ -108,8 +98,8 @@ def cancelled(reader: Any) -> None:
     asyncio.run(begin())
 
 
-def handler(reader: Any) -> None:
-    """Leave daemon threads in a slow log handler that takes the GIL repeatedly.
+def handler(reader: Reader) -> None:
+    """Leaves daemon threads in a slow log handler that takes the GIL repeatedly.
 
     The handler must return: ``logging.shutdown`` waits for its lock.
     """
@@ -124,33 +114,28 @@ def handler(reader: Any) -> None:
     busy(reader)
 
 
-def at_exit(reader: Any) -> None:
-    """Keep the client for an exit handler."""
+def at_exit(reader: Reader) -> None:
     KEPT.append(reader)
 
 
 def use_again() -> None:
-    """Read in an exit handler, sync and async."""
     for reader in KEPT:
         reader.ping()
         asyncio.run(reader.ping_async())
-        if reader.has_pages:
-            next(reader.client.scan(**RANGE).pages())
+        next(reader.client.scan(**RANGE).pages())
 
 
-def nothing(reader: Any) -> None:
-    """Leave nothing running."""
+def nothing(reader: Reader) -> None:
     reader.read()
 
 
 def main() -> None:
-    """Run the script."""
-    package, url, how = sys.argv[1:]
+    url, how = sys.argv[1:]
     what, _, end = how.partition(",")
     if what == "atexit_before":
         atexit.register(use_again)
         what = "at_exit"
-    reader = open_reader(package, url)
+    reader = Reader(url)
     if what == "atexit_after":
         atexit.register(use_again)
         what = "at_exit"

@@ -1,4 +1,4 @@
-"""Fork after the client was used, while threads of the parent use it: PACKAGE URL THREADS TIMES."""
+"""Fork after the client was used, while threads of the parent use it: URL THREADS TIMES."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import time
 import warnings
 from typing import Any
 
-from reader import RANGE, await_parent, open_reader, report
+from reader import RANGE, Reader, await_parent, report
+from siteline.errors import ForkError
 
 CHILD_TIMEOUT = 4.0
 """Seconds after which a child counts as hung."""
 
 
-def keep_reading(reader: Any, ended: threading.Event, faults: list[BaseException]) -> None:
-    """Read until ``ended`` is set."""
+def keep_reading(reader: Reader, ended: threading.Event, faults: list[BaseException]) -> None:
     try:
         while not ended.is_set():
             reader.read()
@@ -27,21 +27,20 @@ def keep_reading(reader: Any, ended: threading.Event, faults: list[BaseException
         faults.append(error)
 
 
-def in_child(reader: Any, pages: Any, number: int) -> None:
-    """Read, sync and async; an iterator of the parent must raise ForkError."""
+def in_child(reader: Reader, pages: Any, number: int) -> None:
+    """Reads, sync and async. An iterator of the parent must raise ForkError."""
     reader.read()
     if number % 4 == 1:
         asyncio.run(reader.ping_async())
-    if pages is not None:
-        try:
-            next(pages)
-        except reader.module.errors.ForkError:
-            return
-        raise AssertionError("the parent's iterator can be used in the child")
+    try:
+        next(pages)
+    except ForkError:
+        return
+    raise AssertionError("the parent's iterator can be used in the child")
 
 
 def await_child(child: int, number: int) -> None:
-    """Wait for a child, and kill it if it hangs."""
+    """Waits for a child, and kills it if it hangs."""
     until = time.monotonic() + CHILD_TIMEOUT
     while True:
         ended, status = os.waitpid(child, os.WNOHANG)
@@ -60,18 +59,16 @@ def await_child(child: int, number: int) -> None:
 
 
 def main() -> None:
-    """Run the script."""
-    package, url, threads, times = sys.argv[1:]
+    url, threads, times = sys.argv[1:]
     # Python 3.12 warns about any fork in a process with threads.
     warnings.filterwarnings("ignore", message=".*multi-threaded.*", category=DeprecationWarning)
     # Threads are logging at the fork, as well as making requests.
     logging.getLogger("siteline").addHandler(logging.NullHandler())
     logging.getLogger("siteline").setLevel(logging.DEBUG)
-    reader = open_reader(package, url)
+    reader = Reader(url)
     reader.read()
-    pages = reader.client.scan(**RANGE).pages() if reader.has_pages else None
-    if pages is not None:
-        next(pages)
+    pages = reader.client.scan(**RANGE).pages()
+    next(pages)
     ended = threading.Event()
     faults: list[BaseException] = []
     reading = [

@@ -1,4 +1,4 @@
-"""Wait, receive Ctrl-C, and use the client again: PACKAGE URL WHERE."""
+"""Wait, receive Ctrl-C, and use the client again: URL WHERE."""
 
 from __future__ import annotations
 
@@ -6,24 +6,21 @@ import asyncio
 import signal
 import sys
 import threading
-from typing import Any
 
-from reader import RANGE, await_parent, open_reader, report
+from reader import RANGE, Reader, await_parent, report
 
 
-def read_pages(reader: Any) -> None:
-    """Read pages without end."""
+def read_pages(reader: Reader) -> None:
     for _page in reader.client.scan(**RANGE).pages():
         pass
 
 
-def await_result(reader: Any) -> None:
-    """Await under ``asyncio.run``, as a script does."""
+def await_result(reader: Reader) -> None:
     asyncio.run(reader.read_async())
 
 
-def await_at_top_level(reader: Any) -> None:
-    """Await at top level, as a notebook does: the loop stays open, and SIGINT cancels the cell."""
+def await_at_top_level(reader: Reader) -> None:
+    """Awaits as a notebook does: the loop stays open, and SIGINT cancels the cell."""
     loop = asyncio.new_event_loop()
 
     async def cell() -> None:
@@ -43,25 +40,28 @@ def await_at_top_level(reader: Any) -> None:
         loop.close()
 
 
-def wait_for_token(reader: Any) -> None:
-    """Wait for the token that another thread has requested."""
+def wait_for_token(reader: Reader) -> None:
+    """Waits for the token that another thread has requested."""
     other = threading.Thread(target=reader.ping)
     other.start()
     await_parent()
     reader.ping()
 
 
-CALLS = {"pages": read_pages, "await": await_result, "notebook": await_at_top_level}
+CALLS = {
+    "pages": read_pages,
+    "await": await_result,
+    "notebook": await_at_top_level,
+    "exchange": wait_for_token,
+}
 
 
 def main() -> None:
-    """Run the script."""
-    package, url, where = sys.argv[1:]
-    reader = open_reader(package, url)
-    call = CALLS.get(where, wait_for_token if where == "exchange" else type(reader).read)
+    url, where = sys.argv[1:]
+    reader = Reader(url)
     try:
         report("ready")
-        call(reader)
+        CALLS.get(where, Reader.read)(reader)
         report("returned")
     except KeyboardInterrupt:
         report("interrupted")

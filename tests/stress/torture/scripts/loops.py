@@ -1,4 +1,4 @@
-"""Use one client in several event loops, and close some early: PACKAGE URL HOW LOOP."""
+"""Use one client in several event loops, and close some early: URL HOW LOOP."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ import sys
 import threading
 from typing import Any
 
-from reader import await_parent, open_reader, report
+from reader import Reader, await_parent, report
 
 TIMES = 20
 
 
-async def read_some(reader: Any) -> None:
-    """Make several reads at once."""
+async def read_some(reader: Reader) -> None:
     await asyncio.gather(*(reader.read_async() for _ in range(5)))
 
 
-def close_with_a_call_pending(reader: Any, new_loop: Any) -> None:
+def close_with_a_call_pending(reader: Reader, new_loop: Any) -> None:
     """Close the loop while a request is pending; its reply arrives later."""
     kept = []
 
@@ -37,8 +36,7 @@ def close_with_a_call_pending(reader: Any, new_loop: Any) -> None:
     gc.collect()
 
 
-def close_during_replies(reader: Any, new_loop: Any) -> None:
-    """Close loops while their replies arrive."""
+def close_during_replies(reader: Reader, new_loop: Any) -> None:
     for number in range(TIMES):
         loop = new_loop()
         kept = loop.run_until_complete(start_many(reader, number * 0.0005))
@@ -47,21 +45,18 @@ def close_during_replies(reader: Any, new_loop: Any) -> None:
     gc.collect()
 
 
-async def start_many(reader: Any, seconds: float) -> list[object]:
-    """Start many requests, and return them after a while."""
+async def start_many(reader: Reader, seconds: float) -> list[Any]:
     started = [reader.pending() for _ in range(8)]
     await asyncio.sleep(seconds)
     return started
 
 
-def in_sequence(reader: Any, new_loop: Any) -> None:
-    """Run loop after loop."""
+def in_sequence(reader: Reader, new_loop: Any) -> None:
     for _ in range(TIMES):
         run(read_some(reader), new_loop)
 
 
-def concurrently(reader: Any, new_loop: Any) -> None:
-    """Run two loops in two threads."""
+def concurrently(reader: Reader, new_loop: Any) -> None:
     threads = [threading.Thread(target=in_sequence, args=(reader, new_loop)) for _ in range(2)]
     for thread in threads:
         thread.start()
@@ -84,9 +79,8 @@ HOW = {
 
 
 def main() -> None:
-    """Run the script."""
-    package, url, how, loop = sys.argv[1:]
-    reader = open_reader(package, url)
+    url, how, loop = sys.argv[1:]
+    reader = Reader(url)
     reader.ping()
     new_loop: Any = asyncio.new_event_loop
     if loop == "uvloop":

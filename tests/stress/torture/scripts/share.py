@@ -1,4 +1,4 @@
-"""Share a client, an iterator or a log handler between many threads: PACKAGE URL WHAT."""
+"""Share a client, an iterator or a log handler between many threads: URL WHAT."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import threading
 from typing import Any
 
-from reader import RANGE, open_reader, report
+from reader import RANGE, Reader, report
 
 THREADS = 64
 HANDLING_THREADS = 100
@@ -15,7 +15,7 @@ PAGES = 3_000
 
 
 def all_at_once(work: Any, threads: int = THREADS) -> None:
-    """Run ``work`` in many threads at once; raise the first exception."""
+    """Runs `work` in many threads at once; raises the first exception."""
     barrier = threading.Barrier(threads)
     faults: list[BaseException] = []
 
@@ -35,9 +35,7 @@ def all_at_once(work: Any, threads: int = THREADS) -> None:
         raise faults[0]
 
 
-def client(reader: Any) -> None:
-    """Share a client: complete reads, pages, records, discovery."""
-
+def client(reader: Reader) -> None:
     def work() -> None:
         for _ in range(3):
             assert len(reader.read()) == 1
@@ -48,8 +46,7 @@ def client(reader: Any) -> None:
     all_at_once(work)
 
 
-def iterator(reader: Any) -> None:
-    """Share an iterator: each page once."""
+def iterator(reader: Reader) -> None:
     pages = reader.client.scan(**RANGE, keep_raw=True).pages()
     lock = threading.Lock()
     seen: list[bytes] = []
@@ -64,8 +61,7 @@ def iterator(reader: Any) -> None:
     assert len(set(seen)) == len(seen)
 
 
-def records(reader: Any) -> None:
-    """Share an iterator over records."""
+def records(reader: Reader) -> None:
     shared = reader.client.scan(**RANGE).records()
 
     def work() -> None:
@@ -75,8 +71,8 @@ def records(reader: Any) -> None:
     all_at_once(work)
 
 
-def handler(reader: Any) -> None:
-    """Share a log handler that uses the client while it holds its lock."""
+def handler(reader: Reader) -> None:
+    """Shares a log handler that uses the client while it holds its lock."""
     handled = []
 
     class Requesting(logging.Handler):
@@ -92,14 +88,10 @@ def handler(reader: Any) -> None:
     assert handled
 
 
-WHAT = {"client": client, "iterator": iterator, "records": records, "handler": handler}
-
-
 def main() -> None:
-    """Run the script."""
-    package, url, what = sys.argv[1:]
-    reader = open_reader(package, url)
-    WHAT[what](reader)
+    url, what = sys.argv[1:]
+    reader = Reader(url)
+    globals()[what](reader)
     report("done")
 
 

@@ -90,15 +90,11 @@ fn points(table: &Table) -> usize {
     table.merged.points.rows()
 }
 
-/// The scan in this number of parts, with these settings.
-pub(super) fn in_parts(client: &Client, settings: ReadSettings, parts: u64) -> Scan {
-    let input = ScanInput::from(&scan(client));
-    let input = ScanInput { settings, split: Some(Cut::Parts(parts)), ..input };
-    input.scan(client).expect("a scan")
-}
-
+/// The scan in several parts, with these settings.
 fn wide_with(client: &Client, settings: ReadSettings) -> Scan {
-    in_parts(client, settings, PARTS)
+    let input = ScanInput::from(&scan(client));
+    let input = ScanInput { settings, split: Some(Cut::Parts(PARTS)), ..input };
+    input.scan(client).expect("a scan")
 }
 
 fn wide(client: &Client) -> Scan {
@@ -155,15 +151,7 @@ async fn each_site_line_and_part_is_a_chain() {
     });
     let scan = lists.with_parts(RangeForm::default(), Some(Cut::Parts(2))).expect("a scan");
     assert_eq!(scan.chains().len(), 8);
-    CollectOnce::new(scan.clone()).table().await.expect("read");
-    let read = |request: &Recorded| {
-        scan.chains().iter().position(|query| request.raw.contains(query.wire())).expect("a chain")
-    };
-    let mut chains: Vec<_> = bench.server.other_requests().iter().map(read).collect();
-    chains.sort_unstable();
-    chains.dedup();
-    assert_eq!(chains, (0..8).collect::<Vec<_>>());
-    let many = ids(&["1"; 1]).into_iter().chain((0..6_000).map(|id| format!("l{id}"))).collect();
+    let many = (0..3_000).map(|id| format!("l{id}")).collect();
     let many = scan_with(&bench.client, |input| input.line = many);
     let error = many.with_parts(RangeForm::default(), Some(Cut::Parts(2))).expect_err("too many");
     assert_eq!(error.kind(), Kind::QueryError);
@@ -372,18 +360,6 @@ async fn max_pages_limits_the_pages_of_all_chains() {
 }
 
 #[tokio::test]
-async fn p2_one_chain_continues_after_its_limit() {
-    let bench = bench(|_| None).await;
-    let input = ScanInput { settings: limited(2), ..ScanInput::from(&scan(&bench.client)) };
-    let collect = CollectOnce::new(input.scan(&bench.client).expect("a scan"));
-    for requests in [2, 4] {
-        let failure = collect.table().await.expect_err("five pages");
-        assert_eq!((failure.error.kind(), bench.sent()), (Kind::PageLimitReached, requests));
-    }
-    assert_eq!(collect.table().await.expect("one page").provenance.pages, 5);
-}
-
-#[tokio::test]
 async fn b5_chains_never_exceed_the_allowance() {
     let set = |settings: &mut ClientSettings| settings.daily_allowance = Some(5);
     let bench = Bench::of(service(|_| None).await, set);
@@ -436,32 +412,6 @@ async fn pages_follow_one_chain_at_a_time() {
         next(&limited).await.expect("read").expect("a page");
     }
     assert_eq!(next(&limited).await.expect_err("a limit").error.kind(), Kind::PageLimitReached);
-}
-
-#[tokio::test]
-async fn chains_are_read_without_tasks() {
-    let set = |settings: &mut ClientSettings| settings.spawner = Arc::new(|_| None);
-    let broken = Arc::new(AtomicBool::new(true));
-    let answer = while_set(&broken, |request| match hours(request) {
-        (0, _) => Some(Act::with_headers(403, &[], "")),
-        _ => Some(Act::hang()),
-    });
-    let bench = Bench::of(service(answer).await, set);
-    let collect = CollectOnce::new(wide(&bench.client));
-    collect.table().await.expect_err("refused, and the others hang");
-    broken.store(false, Ordering::SeqCst);
-    assert_eq!(collect.table().await.expect("read").provenance.pages, 8);
-}
-
-#[tokio::test]
-async fn r14_a_closed_client_ends_all_chains() {
-    let bench = bench(|_| Some(Act::hang())).await;
-    let collect = CollectOnce::new(wide(&bench.client));
-    let reading = tokio::spawn(async move { collect.table().await.map(drop) });
-    until(|| bench.sent() > 0).await;
-    bench.client.close();
-    let failure = reading.await.expect("no panic").expect_err("closed");
-    assert_eq!(failure.error.kind(), Kind::ClosedError);
 }
 
 #[tokio::test]

@@ -76,6 +76,13 @@ impl Folder {
     }
 }
 
+/// A folder and its new store. Binding both drops the store before the folder.
+fn new_store() -> (Folder, Store) {
+    let folder = Folder::new();
+    let store = folder.store();
+    (folder, store)
+}
+
 impl Drop for Folder {
     fn drop(&mut self) {
         let _gone = std::fs::remove_dir_all(&self.0);

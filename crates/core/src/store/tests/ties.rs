@@ -128,8 +128,7 @@ fn a_log_set_aside_belongs_to_its_renamed_file() {
 #[test]
 fn a_file_replaced_under_an_open_store_stays_whole() {
     for in_place in [true, false] {
-        let folder = Folder::new();
-        let store = folder.store();
+        let (folder, store) = new_store();
         for sequence in 1..=3 {
             Request::filled(sequence).apply_to(&store, b"state").unwrap();
         }
@@ -151,8 +150,7 @@ fn a_file_replaced_under_an_open_store_stays_whole() {
 #[cfg(unix)]
 #[test]
 fn a_removed_log_of_an_open_store_is_saved() {
-    let folder = Folder::new();
-    let store = folder.store();
+    let (folder, store) = new_store();
     Request::filled(1).apply_to(&store, b"state").unwrap();
     for ending in ["-wal", "-shm"] {
         remove_file(beside(&folder.file(), ending)).unwrap();
@@ -168,8 +166,7 @@ fn a_removed_log_of_an_open_store_is_saved() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_log_stays_when_the_process_closes_the_file() {
-    let folder = Folder::new();
-    let store = folder.store();
+    let (folder, store) = new_store();
     Request::filled(1).apply_to(&store, b"state").unwrap();
     for ending in ["", "-wal", "-shm"] {
         drop(std::fs::File::open(beside(&folder.file(), ending)).unwrap());
@@ -190,8 +187,7 @@ fn a_log_stays_when_the_process_closes_the_file() {
 #[test]
 fn a_reader_keeps_the_log_that_it_found() {
     use std::os::unix::fs::MetadataExt as _;
-    let folder = Folder::new();
-    let store = folder.store();
+    let (folder, store) = new_store();
     Request::filled(1).apply_to(&store, b"state").unwrap();
     let inode = || beside(&folder.file(), "-wal").metadata().map(|log| log.ino()).ok();
     let before = inode();
@@ -208,8 +204,7 @@ fn a_reader_keeps_the_log_that_it_found() {
 
 #[test]
 fn a_log_is_copied_into_the_file_when_nobody_reads() {
-    let folder = Folder::new();
-    let store = folder.store();
+    let (_folder, store) = new_store();
     Request::filled(1).apply_to(&store, b"state").unwrap();
     let reader = store.read("line", all(View::Latest, Flagged::Drop)).unwrap();
     let copied =
