@@ -109,7 +109,7 @@ mod tests {
             ("Z", Some("is not a time of day")),
             ("6:00Z", Some("is not a time of day")),
             ("06Z", Some("is not a time of day")),
-            ("06:00ZZ", Some("is not a time of day")),
+            ("06:00ZZ", Some("has an invalid offset")),
             ("23:59:60Z", Some("is not a time of day")),
             ("24:00Z", Some("is not a time of day")),
             ("06:00:00:00Z", Some("is not a time of day")),
