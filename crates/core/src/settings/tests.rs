@@ -187,7 +187,9 @@ fn the_error_for_a_missing_profile_lists_the_existing_ones() {
     assert!(
         refused(variables(&[(CONFIG, FILE), (PROFILE, "b")], Some(PROFILES))).contains("\"b\"")
     );
-    assert!(refused(variables(&[(CONFIG, "absent.toml")], None)).contains("does not exist"));
+    assert!(
+        refused(variables(&[(CONFIG, "absent.toml")], None)).contains("Correct SITELINE_CONFIG")
+    );
     assert!(refused(profile("a", &[], None)).contains("no home folder"));
 }
 
