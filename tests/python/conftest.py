@@ -18,8 +18,6 @@ from kit.ranges import NOW  # noqa: E402
 from kit.tenants import Tenant  # noqa: E402
 from kit.tls_service import Authority  # noqa: E402
 
-SHARED = Path(__file__).resolve().parents[3] / "shared"
-
 
 def pytest_collection_finish():
     """Excludes imported modules and collected tests, 260,000 objects, from garbage collection.
@@ -145,15 +143,6 @@ def key_file(key, tmp_path_factory) -> Path:
     """The private key in a file that only its owner can read."""
     path = tmp_path_factory.mktemp("key") / "key.pem"
     key.save(path)
-    return path
-
-
-@pytest.fixture
-def machine_temperature() -> Path:
-    """Real readings of a machine's sensor."""
-    path = SHARED / "data" / "machine_temperature.csv"
-    if not path.exists():
-        pytest.skip(f"there is no {path.name} next to this checkout")
     return path
 
 

@@ -23,21 +23,17 @@ class Program:
     """The operations. Their clients are created before the limit, but send no request before it."""
 
     def __init__(self, folder):
-        """Creates the clients. Only the first user can read the key."""
         self._folder = folder
         self._clients = [siteline.Client(labels=False) for _ in range(4)]
         self._awaiting = [siteline.AsyncClient(labels=False) for _ in range(4)]
 
     def read(self):
-        """Reads a day."""
         return len(self._clients[0].scan(**DAY).collect())
 
     def discover(self):
-        """Reads the discovery response."""
         return len(self._clients[0].discover())
 
     def sync(self):
-        """Syncs and checks the store. The check starts its own thread."""
         feed = siteline.Feed("plant", site="S1", interval="1h", start="2026-11-18")
         with siteline.Store(os.path.join(self._folder, f"{time.monotonic_ns()}.siteline")) as store:
             report = self._clients[0].sync(feed, store)
@@ -45,7 +41,6 @@ class Program:
             return len(report.to_dict())
 
     def asyncio(self):
-        """Reads a day in asyncio and converts it. The conversion uses its own thread."""
 
         async def converted():
             frame = await self._awaiting[0].scan(**DAY).to_arrow()
@@ -54,12 +49,10 @@ class Program:
         return asyncio.run(converted())
 
     def sandbox(self):
-        """Starts a sandbox and reads from it."""
         with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox, sandbox.client() as client:
             return len(client.scan(**DAY).collect())
 
     def service(self):
-        """Makes several calls concurrently. Each call signs on its own thread."""
 
         async def together():
             reads = [client.scan(**DAY).collect() for client in self._awaiting]

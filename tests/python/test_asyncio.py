@@ -3,12 +3,10 @@
 import asyncio
 import contextvars
 import gc
-import os
 import threading
 
 import pytest
 import siteline
-from kit import systems
 from kit.logs import handling
 from kit.ranges import HOURLY
 from kit.reading import count_points
@@ -58,20 +56,6 @@ def test_a_task_without_references_is_not_collected_while_it_waits(sandbox):
     assert asyncio.run(begin()) == ["sites", "subject"]
 
 
-def test_a_log_handler_that_raises_stop_iteration_leaves_no_task_waiting(sandbox):
-    def stop(record):
-        raise StopIteration
-
-    async def ask():
-        async with sandbox.async_client() as client:
-            return await asyncio.wait_for(client.discover(), 60)
-
-    stops = pytest.raises(RuntimeError, match="StopIteration")
-    with handling(stop, "siteline.http"), stops as caught:
-        asyncio.run(ask())
-    assert isinstance(caught.value.__cause__, StopIteration)
-
-
 def test_log_handlers_run_on_the_callers_loop(sandbox):
     """They also run while the call waits. They have the context variables of the call."""
     request, seen = contextvars.ContextVar("request"), []
@@ -100,33 +84,3 @@ def test_log_handlers_run_on_the_callers_loop(sandbox):
     asyncio.run(main())
     assert {thread for _, thread in seen} == {threading.get_ident()}
     assert {name for name, _ in seen} == {"first", "second"}
-
-
-@systems.FORK
-def test_a_child_that_is_forked_while_a_result_is_delivered_has_its_own_results(sandbox):
-    codes = []
-
-    async def ask():
-        async with sandbox.async_client() as client:
-            return await asyncio.wait_for(client.discover(), 60)
-
-    def in_child():
-        code = 1
-        try:
-            code = 0 if asyncio.run(ask()).raw else 2
-        finally:
-            os._exit(code)
-
-    class Forking(asyncio.SelectorEventLoop):
-        def call_soon_threadsafe(self, *arguments, **options):
-            if not codes:
-                codes.append(None)
-                child = os.fork()
-                if child == 0:
-                    in_child()
-                codes[0] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-            return super().call_soon_threadsafe(*arguments, **options)
-
-    with asyncio.Runner(loop_factory=Forking) as runner:
-        assert runner.run(ask()).raw
-    assert codes == [0]

@@ -1,15 +1,10 @@
 """Reads of several sites, lines or parts of a range give one table. Each is a chain of requests."""
 
 import pickle
-import signal
-import threading
 
 import pytest
 import siteline
-from kit import systems
-from kit.interpreter import FORK_WITH_THREADS, run_script
-from kit.ranges import NOW, SIX_HOURS
-from kit.waiting import wait_until
+from kit.ranges import SIX_HOURS
 from pandas.testing import assert_frame_equal
 
 LINES = {**SIX_HOURS, "line": ["L1", "L2"]}
@@ -104,16 +99,6 @@ def test_scans_pickle_with_their_chains(sandbox, monkeypatch):
 # Requests
 
 
-def test_the_plan_has_each_chain(client):
-    scan = client.scan(**LINES)
-    assert [task.pages for task in client.plan(scan).tasks] == [None, None]
-    scan.collect()
-    assert client.plan(client.scan(**LINES)).pages == PAGES
-    assert client.plan(client.scan(**LINES, split=2)).pages == PAGES
-    assert client.plan(scan).pages == 0
-    assert len(client.plan(client.scan(**LINES, split=3)).tasks) == 6
-
-
 # After a failure
 
 
@@ -140,50 +125,3 @@ def test_another_process_continues_all_chains(sandbox, line, read):
     assert_frame_equal(table.to_pandas(), client.read(**SIX_HOURS).to_pandas())
     bare = client.scan(**{**LINES, "line": line}).resume(bookmark).collect()
     assert (bare.report.pages, bare.report.resumed_after_pages) == (4 - read, read)
-
-
-@systems.FORK
-@pytest.mark.parametrize("line", [["L1"], ["L1", "L2"]])
-def test_a_forked_child_does_not_continue_a_read(line):
-    script = f"""
-        import os, siteline
-        sandbox = siteline.Sandbox(now="{NOW}")
-        children = []
-
-        def fork(progress):
-            if not children:
-                children.append(os.fork())
-
-        scan = sandbox.client().scan(**{SIX_HOURS!r} | {{"line": {line!r}}}, progress=fork)
-        try:
-            print(len(scan.collect()))
-        except siteline.errors.ForkError as error:
-            assert children == [0] and "collect()" in error.hint
-            os._exit(3)
-        _, status = os.waitpid(children[0], 0)
-        print(os.waitstatus_to_exitcode(status), sandbox.stats.data_requests)
-    """
-    chains = len(line)
-    assert run_script(script, *FORK_WITH_THREADS) == f"{36 * chains}\n3 {2 * chains}"
-
-
-def test_an_interrupt_keeps_the_pages_of_each_chain(sandbox):
-    client = sandbox.client()
-    sandbox.fault(on="data", hang=True, skip=2, times=99)
-    scan = client.scan(**LINES)
-    main = threading.main_thread().ident
-
-    def interrupt():
-        # Two pages of one or both chains have arrived. The call waits for the others.
-        wait_until(lambda: scan.report.pages == 2)
-        signal.pthread_kill(main, signal.SIGINT)
-
-    helper = threading.Thread(target=interrupt)
-    helper.start()
-    with pytest.raises(KeyboardInterrupt):
-        scan.collect()
-    helper.join()
-    sandbox.clear_faults()
-    assert len(scan.collect()) == 72
-    # Four pages, and at most the two requests that were in flight.
-    assert client.allowance.used <= 6

@@ -80,27 +80,6 @@ def test_a_cancelled_task_does_not_wait_for_its_frame(sandbox):
     assert went_on == [True, True], "the cancelled task was done before its frame"
 
 
-def test_the_loop_ends_without_waiting_for_a_frame_that_nobody_awaits(sandbox):
-    begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
-
-    def on_call():
-        begun.set()
-        if go_on.wait(60):
-            ended.set()
-
-    async def read():
-        async with sandbox.async_client() as client:
-            task = asyncio.create_task(client.scan(**SIX_HOURS).to_pandas())
-            while not begun.is_set():
-                await asyncio.sleep(0)
-            task.cancel()
-
-    with watch(on_call):
-        asyncio.run(read())
-        go_on.set()
-        assert ended.wait(60), "the loop waited for the frame"
-
-
 def test_a_frame_is_made_although_every_thread_of_the_loops_executor_waits_for_one(sandbox):
     async def read():
         loop = asyncio.get_running_loop()

@@ -8,7 +8,6 @@ import siteline
 from kit.feeds import make_feed
 from kit.markup import drawn
 
-UTC = UTC
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 

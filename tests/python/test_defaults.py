@@ -32,20 +32,6 @@ def test_every_parameter_of_a_client_is_documented(client, key):
     assert client(**given).base_url == URL
 
 
-def test_the_methods_of_both_clients_have_the_same_signatures():
-    for name in ("scan", "read", "sync", "sync_pages", "plan", "series", "discover"):
-        signature, other = (
-            inspect.signature(getattr(one, name)) for one in (siteline.AsyncClient, siteline.Client)
-        )
-        assert signature.parameters == other.parameters, name
-        assert "**" not in str(signature)
-        given = {one for one in signature.parameters if one not in ("self", "shape")}
-        assert given <= documented(getattr(siteline.Client, name)) or name == "read"
-    parameters = inspect.signature(siteline.Client.scan).parameters
-    assert parameters["start"].default is inspect.Parameter.empty
-    assert parameters == inspect.signature(siteline.Client.read).parameters
-
-
 FROM_ONE = {
     "Http": "tries connect_timeout response_timeout idle_timeout max_connections max_body_bytes",
     "client": "daily_allowance",

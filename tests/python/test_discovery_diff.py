@@ -42,6 +42,7 @@ def test_order_does_not_count():
     found = differences(one, other)
     assert found.removed == [{"path": "/list/id=1/of/-", "value": "y"}]
     assert found.added == [{"path": "/list/id=1/of/-", "value": "x"}]
+    assert repr(found) == "<DiscoveryDiff 1 added, 1 removed, 0 changed>"
     # A removed item is listed once, at its highest level.
     removed = differences(plant(L1), {"sites": []}).removed
     assert [entry["path"] for entry in removed] == ["/sites/siteId=S1"]

@@ -163,20 +163,6 @@ def test_time_after_the_read_is_no_gap(sandbox):
     assert days["unread"].tolist() == [0, 24, 24] * 6
 
 
-def test_points_off_the_grid_have_no_known_gaps(sandbox):
-    point = {"timestamp": "2026-11-05T00:07:00Z", "value": 1.0, "minimum": 1, "maximum": 1}
-    series = dict.fromkeys(("siteId", "lineId", "machineId", "deviceId", "tagGuid"), "x")
-    body = {"series": [{**series, "points": [{**point, "sampleCount": 1}]}], "nextCursor": None}
-    sandbox.fault(on="data", status=200, body=json.dumps(body))
-    table = sandbox.client(labels=False).scan(site="S1", **RANGE).collect()
-    assert table.report.off_grid == 1
-    for convert in (lambda: table.with_gaps().to_pandas(), table.completeness):
-        with pytest.raises(
-            QueryError, match="00:07:00Z is at no multiple of the interval of 600 s"
-        ):
-            convert()
-
-
 def test_a_store_has_no_rows_for_what_was_never_read(store):
     points = store.read("l1", "2026-11-18", "2026-11-19", labels=False)
     frame = points.with_gaps().to_pandas()
@@ -219,10 +205,6 @@ def test_days_keep_to_a_local_clock_and_may_be_asked_for_in_part(client):
     assert one["unread"].tolist() == [0, 6]
     assert one["share"].iloc[1] <= 18 / 24
     assert str(one["timestamp"].iloc[0]) == "2026-10-25 00:00:00+02:00"
-    day = client.scan(start="2026-11-02T05:00Z", end="2026-11-03T05:00Z", **whole)
-    shifts = day.collect().completeness("8h", tz="Europe/Berlin", origin="06:00")
-    assert shifts.to_pandas()["expected"].unique().tolist() == [8]
-    assert repr(shifts).endswith("6 series, 8h in Europe/Berlin>")
     with pytest.raises(QueryError, match="overlaps two larger"):
         table.completeness("1d", tz="Asia/Kolkata")
     with pytest.raises(QueryError, match="every= is 0"):

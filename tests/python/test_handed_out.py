@@ -1,9 +1,7 @@
 """A client that a sandbox handed out keeps it serving, and no longer than it exists itself."""
 
 import asyncio
-import copy
 import gc
-import pickle
 import socket
 from urllib.parse import urlsplit
 
@@ -97,17 +95,6 @@ def test_close_and_the_end_of_a_with_block_stop_it_although_clients_exist():
         client.discover()
 
 
-def test_such_a_client_is_not_pickled_and_the_attempt_keeps_nothing():
-    client = siteline.Sandbox().client()
-    address = client.base_url
-    with pytest.raises(TypeError, match="clock exists only in this process"):
-        pickle.dumps(client)
-    assert copy.copy(client) is copy.deepcopy(client) is client
-    del client
-    gc.collect()  # the traceback of the refusal
-    assert not is_served(address)
-
-
 @systems.FORK
 def test_a_forked_child_that_drops_its_client_does_not_stop_the_parents_sandbox():
     script = f"""
@@ -123,15 +110,3 @@ def test_a_forked_child_that_drops_its_client_does_not_stop_the_parents_sandbox(
         print(os.waitstatus_to_exitcode(status), client.discover() is not None)
     """
     assert run_script(script, *FORK_WITH_THREADS) == "0 True"
-
-
-def test_a_script_that_ends_with_such_a_client_ends_cleanly():
-    script = f"""
-        import siteline
-        client = siteline.Sandbox(now="{NOW}").client()
-        pages = client.scan(**{SIX_HOURS!r}).pages()
-        print(len(next(pages)))
-        cycle = [client]
-        cycle.append(cycle)
-    """
-    assert run_script(script, "-X", "dev", "-W", "error") == "30"

@@ -1,7 +1,6 @@
 """The automatic page size, and what the error of a read says about the pages that it kept."""
 
 import asyncio
-import datetime
 import pickle
 import traceback
 
@@ -42,23 +41,6 @@ def test_a_service_may_refuse_the_automatic_size(tmp_path):
         synced = client.sync(make_feed(), store)
         assert synced.complete
         assert synced.requests == synced.pages
-
-
-def test_a_sync_finds_that_the_size_is_refused(tmp_path):
-    variant = Variant(max_page_size=500)
-    with siteline.Sandbox(seed=5, now=NOW, variant=variant) as sandbox:
-        client = sandbox.client(labels=False)
-        report = client.sync(make_feed(), siteline.Store(tmp_path / "plant.siteline"))
-        assert report.complete
-        assert client.allowance.used == report.pages + 1
-
-
-def test_a_plan_counts_pages_of_the_automatic_size(client):
-    client.read(**{**DAY, "end": "2026-11-01T06:00Z"})
-    assert client.plan(client.scan(**DAY)).pages == 1
-    month = {**DAY, "start": "2026-10-01T00:00Z"}
-    pages = client.plan(client.scan(**month)).pages
-    assert pages == client.read(**month).report.pages > 1
 
 
 def test_a_failed_read_says_what_it_kept(sandbox, client):
@@ -213,15 +195,3 @@ def test_a_failed_sync_says_what_is_stored(sandbox, client, store):
     assert (
         caught.value.kept == "2 pages (60 points) are stored: the next sync continues after them."
     )
-
-
-def test_pages_wait_a_second_for_names(sandbox):
-    sandbox.fault(on="discovery", hang=True)
-    with pytest.warns(siteline.SitelineWarning, match="discovery failed: no reply arrived"):
-        assert len(list(sandbox.client().scan(**QUERY).pages())) == 3
-
-
-def test_the_store_of_a_sandbox_has_its_time(sandbox, client, store):
-    client.sync(make_feed(), store)
-    behind = store.coverage("line-2").now - sandbox.clock.now()
-    assert datetime.timedelta() <= behind < datetime.timedelta(minutes=5)

@@ -5,7 +5,7 @@ import siteline
 from siteline.errors import QueryError
 
 pd = pytest.importorskip("pandas")
-pl = pytest.importorskip("polars")
+pytest.importorskip("polars")
 pytest.importorskip("pyarrow")
 
 NOW = "2026-11-20T00:00:00Z"
@@ -104,16 +104,6 @@ def test_equal_labels_use_the_next_depth(table, series, expected):
     # A pivoted table has a column of this name.
     pivot = table.pivot().to_polars(labels=reserved)
     assert pivot.columns[:2] == ["timestamp", f"{next(iter(expected))[3]} / timestamp"]
-
-
-def test_polars_and_arrow_have_the_same_labels(table):
-    wanted = table.to_pandas(labels="machine")["label"].tolist()
-    polars = table.to_polars(labels="machine")
-    assert polars.columns[5] == "label"
-    assert polars["label"].cast(pl.String).to_list() == wanted
-    arrow = table.to_arrow(labels="machine", tz="Europe/Berlin")
-    assert arrow["label"].to_pylist() == wanted
-    assert not arrow.schema.field("label").nullable
 
 
 def test_labels_of_the_read_are_in_every_derived_table(client, series, expected):

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from datetime import UTC, timedelta, timezone
 from datetime import time as time_of_day
-from pathlib import Path
 
 import pytest
 import siteline
@@ -122,52 +121,6 @@ def test_a_damaged_ledger_is_an_error_and_nothing_is_sent(sandbox, path):
 
 def loopback(sandbox, **options):
     return sandbox.client(**options).scan(**DAY, page_size=10_000).collect()
-
-
-def state_files():
-    folder = Path(os.environ["XDG_STATE_HOME"]) / "siteline"
-    return sorted(folder.glob("ledger-*.txt")) if folder.exists() else []
-
-
-@pytest.fixture
-def away(monkeypatch, tmp_path):
-    """Makes clients of a host that is not loopback; every connection fails."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    key = private_key()
-
-    def client(**options):
-        options = {"http": siteline.types.Http(tries=1, allow_http=True), **options}
-        return siteline.Client(
-            "http://customer.example.invalid",
-            credential=siteline.Credential("subject", key),
-            proxy="http://127.0.0.1:9",
-            **options,
-        )
-
-    return client
-
-
-def ask(client):
-    with pytest.raises(siteline.SitelineError):
-        client.discover()
-
-
-@systems.XDG
-def test_an_allowance_that_no_file_can_keep_is_an_error_unless_memory_is_named(away, tmp_path):
-    (tmp_path / "state").write_text("in the way")
-    with pytest.raises(
-        siteline.errors.ConfigError, match="daily_allowance= cannot be kept"
-    ) as caught:
-        away(daily_allowance=25)
-    assert str(tmp_path / "state" / "siteline") in str(caught.value)
-    assert 'ledger="memory"' in caught.value.hint
-    assert "SITELINE_LEDGER" in caught.value.hint
-    client = away(daily_allowance=25, ledger="memory")
-    ask(client)
-    assert client.allowance.left == 25
-    (tmp_path / "state").unlink()
-    away(daily_allowance=25)
-    assert len(state_files()) == 1, "it is created immediately"
 
 
 def test_a_ledger_in_memory_is_named_by_keyword_variable_profile_and_pickle(

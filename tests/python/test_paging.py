@@ -115,26 +115,6 @@ def test_every_failure_in_the_middle_of_a_chain_carries_a_bookmark_and_a_partial
         check_that_it_resumes(sandbox, caught.value, complete)
 
 
-def test_limits_of_the_client_carry_a_bookmark_and_a_partial_table(sandbox):
-    complete = sandbox.client(labels=False).scan(**DAY, page_size=1_000).to_pandas()
-    client = sandbox.client(daily_allowance=2)
-    with pytest.raises(siteline.errors.AllowanceExhausted) as caught:
-        client.scan(**DAY, page_size=1_000).collect()
-    check_that_it_resumes(sandbox, caught.value, complete)
-    # The pauses between attempts move the sandbox's clock past the deadline.
-    sandbox.fault(on="data", skip=2, times=1, status=429, retry_after="50")
-    with pytest.raises(siteline.errors.DeadlineExceeded) as caught:
-        sandbox.client(labels=False).scan(**DAY, page_size=1_000, deadline="20s").collect()
-    check_that_it_resumes(sandbox, caught.value, complete)
-    client = sandbox.client(labels=False)
-    pages = client.scan(**DAY, page_size=1_000).pages()
-    bookmark = next(pages).bookmark
-    client.close()
-    with pytest.raises(siteline.errors.ClosedError) as caught:
-        next(pages)
-    assert caught.value.bookmark == bookmark
-
-
 def check_that_it_resumes(sandbox, error, complete):
     assert len(error.partial) == 2_000, error
     bookmark = pickle.loads(pickle.dumps(error.bookmark))
@@ -144,15 +124,6 @@ def check_that_it_resumes(sandbox, error, complete):
     resumed = resumed.resume(bookmark, onto=error.partial)
     assert resumed.to_pandas().equals(complete)
     assert resumed.collect().report.resumed_after_pages == 0
-
-
-def test_threads_that_collect_at_the_same_time_share_one_read(sandbox):
-    client = sandbox.client(labels=False)
-    scan = client.scan(**DAY, page_size=500)
-    tables = run_in_threads(8, scan.collect)
-    assert len(tables) == 8
-    assert all(table is tables[0] for table in tables)
-    assert client.allowance.used == tables[0].report.pages
 
 
 def test_a_record_iterator_shared_by_eight_threads_returns_each_point_once(sandbox):

@@ -38,17 +38,6 @@ def test_the_frame_and_the_report_are_the_same(table):
     assert copy.deepcopy(table) is table
 
 
-def test_what_is_made_of_it_is_the_same(table):
-    again = repickled(table)
-    for make in (
-        lambda table: table.pivot("maximum").to_pandas(),
-        lambda table: table.resample("1h", "mean").to_pandas(),
-        lambda table: table.completeness().to_pandas(),
-        lambda table: table.with_gaps().to_pandas(labels={}),
-    ):
-        pd.testing.assert_frame_equal(make(again), make(table))
-
-
 def test_empty_tables_and_the_truth_are_kept_too(sandbox):
     empty = sandbox.client(labels=False).scan(**{**RANGE, "site": "S9"}).collect()
     pd.testing.assert_frame_equal(repickled(empty).to_pandas(), empty.to_pandas())

@@ -84,24 +84,6 @@ def test_every_way_to_read_in_asyncio_reports_after_each_page(sandbox, way):
     assert threads == {threading.get_ident()}, "called in the event loop's thread"
 
 
-def expected_pages(reported):
-    return [(now.pages, now.pages_expected) for now in reported]
-
-
-def test_a_sync_knows_its_pages_where_its_plan_does(sandbox, store):
-    client, reported = sandbox.client(), []
-    feed = siteline.Feed(
-        "line-2", site="S1", line="L2", interval="1h", start="2026-11-17", page_size=40
-    )
-    client.sync(feed, store, until="2026-11-19", progress=reported.append)
-    assert reported[0].pages_expected is None, "nothing was read before"
-    planned = client.plan(feed, store, until="2026-11-20").pages
-    reported.clear()
-    client.sync(feed, store, until="2026-11-20", progress=reported.append)
-    assert planned > 1
-    assert expected_pages(reported) == [(page, planned) for page in range(1, planned + 1)]
-
-
 @pytest.mark.parametrize("stop", [Stop, KeyboardInterrupt])
 def test_an_exception_in_the_callback_ends_the_read_which_then_continues(sandbox, stop):
     reported = []
@@ -185,15 +167,6 @@ def test_true_shows_a_line_in_a_terminal_without_tqdm(sandbox, monkeypatch, way)
         "S1: 60 points, 2 pages, 98 requests left today",
         "S1: 100%, 72 points, 3 pages, 97 requests left today\n",
     ]
-
-
-def test_the_line_is_ended_when_the_read_fails(sandbox, monkeypatch):
-    without_tqdm(monkeypatch)
-    shown = terminal(monkeypatch)
-    sandbox.fault(on="data", status=503, skip=1, times=4)
-    with pytest.raises(siteline.errors.ServiceUnavailable):
-        sandbox.client().scan(**SIX_HOURS, progress=True).collect()
-    assert shown.getvalue() == "\rS1: 30 points, 1 page\n"
 
 
 def test_true_shows_in_a_notebook(monkeypatch):

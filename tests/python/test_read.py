@@ -23,20 +23,6 @@ def test_a_read_is_a_collected_scan(sandbox):
     assert asyncio.run(main()).to_pandas().equals(table.to_pandas())
 
 
-@pytest.mark.parametrize("stop", [KeyboardInterrupt, RuntimeError])
-def test_the_scan_of_an_interrupted_read_continues(sandbox, stop):
-    client = sandbox.client()
-
-    def interrupt(progress):
-        if progress.pages == 2 and not progress.done:
-            raise stop
-
-    with pytest.raises(stop) as caught:
-        client.read(**SIX_HOURS, progress=interrupt)
-    assert len(caught.value.scan.collect()) == 72
-    assert client.allowance.used == 3
-
-
 def test_a_call_sends_nothing_before_it_is_used(sandbox):
     handle = sandbox.client()._handle
 

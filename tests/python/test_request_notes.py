@@ -3,17 +3,14 @@
 import asyncio
 import contextvars
 import gc
-import signal
 import threading
 from collections import Counter
 
 import pytest
 import siteline
-from kit import systems
 from kit.feeds import make_feed, stored_points, true_points
 from kit.keys import private_key
 from kit.ranges import SIX_HOURS
-from kit.threads import run_in_threads
 from kit.waiting import wait_until
 from torture.server import Server
 
@@ -102,15 +99,7 @@ def client_of(server, mode, on_request, **options):
     )
 
 
-READS = {
-    "collect": lambda client, scan: scan.collect(),
-    "pandas": lambda client, scan: scan.to_pandas(),
-    "head": lambda client, scan: scan.head(1_000_000),
-}
-
-
-@pytest.mark.parametrize(("read", "in_thread"), [("collect", False), ("head", True)])
-def test_requests_are_told_while_the_read_goes_on(read, in_thread):
+def test_requests_are_told_while_the_read_goes_on():
     """The third page never comes: only the callable, at the second page, ends the read."""
     notes = []
 
@@ -121,13 +110,8 @@ def test_requests_are_told_while_the_read_goes_on(read, in_thread):
 
     with Server() as server:
         client = client_of(server, "two", on_request)
-        scan = client.scan(site="S1", start=None)
-
-        def work():
-            with pytest.raises(Stop):
-                READS[read](client, scan)
-
-        run_in_threads(1, work) if in_thread else work()
+        with pytest.raises(Stop):
+            client.scan(site="S1", start=None).collect()
         assert brief(notes[:3]) == [("token", 200, None), *[("data", 200, None)] * 2]
 
 
@@ -143,22 +127,6 @@ def test_closing_the_client_tells_what_is_left():
         server.await_close()
         wait_until(lambda: client.close() or len(notes) == 4)
     assert brief(notes)[3:] == [("data", None, "abandoned")]
-
-
-@systems.SIGNALS
-def test_a_request_that_ctrl_c_ended_is_told_before_the_interrupt_is_raised():
-    notes = []
-    with Server() as server:
-        client = client_of(server, "silent", notes.append)
-        threading.Thread(target=lambda: interrupt(server), daemon=True).start()
-        with pytest.raises(KeyboardInterrupt):
-            client.scan(site="S1", start=None).collect()
-    assert brief(notes) == [("token", 200, None), ("data", None, "abandoned")]
-
-
-def interrupt(server):
-    server.await_request("/data")
-    signal.raise_signal(signal.SIGINT)
 
 
 ASYNC_WAYS = {
@@ -213,20 +181,7 @@ def test_what_the_callable_raises_ends_the_read_which_then_goes_on(sandbox, stop
     assert counted(notes) == served(sandbox), "none was told twice"
 
 
-def sync_now(sandbox, feed, store, on_request):
-    sandbox.client(labels=False, on_request=on_request).sync(feed, store, concurrency=1)
-
-
-def sync_in_asyncio(sandbox, feed, store, on_request):
-    async def main():
-        async with sandbox.async_client(labels=False, on_request=on_request) as client:
-            await client.sync(feed, store, concurrency=1)
-
-    asyncio.run(main())
-
-
-@pytest.mark.parametrize("sync", [sync_now, sync_in_asyncio])
-def test_what_the_callable_raises_ends_a_sync_that_has_applied_its_page(sandbox, tmp_path, sync):
+def test_what_the_callable_raises_ends_a_sync_that_has_applied_its_page(sandbox, tmp_path):
     store = siteline.Store(tmp_path / "plant.siteline", labels=False)
     notes = []
 
@@ -235,11 +190,11 @@ def test_what_the_callable_raises_ends_a_sync_that_has_applied_its_page(sandbox,
         if len(notes) == 3:
             raise Stop
 
-    feed = make_feed(page_size=500)
+    feed, client = make_feed(page_size=500), sandbox.client(labels=False, on_request=on_request)
     with pytest.raises(Stop):
-        sync(sandbox, feed, store, on_request)
+        client.sync(feed, store, concurrency=1)
     assert len(store.read("line-2", unread="keep").to_pandas()) == 1_000
-    sync(sandbox, feed, store, on_request)
+    client.sync(feed, store, concurrency=1)
     assert stored_points(store) == true_points(sandbox, store.coverage("line-2").read_through)
     assert counted(notes) == served(sandbox)
     assert {note.feed for note in notes if note.kind == "data"} == {"line-2"}

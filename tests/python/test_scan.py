@@ -62,14 +62,6 @@ def test_head_reads_as_many_pages_as_it_needs(client, sandbox):
     assert sandbox.stats.data_requests == 6
 
 
-def test_head_of_several_chains_reads_the_first(client, sandbox):
-    scan = client.scan(**{**PAGES, "site": "S1"}, split="6h")
-    assert {row["timestamp"].hour // 6 for row in scan.head(50).records()} == {0}
-    assert sandbox.stats.data_requests == 1
-    assert len(scan.head(120)) == 120
-    assert len(scan.collect()) == 288
-
-
 def test_async_head_is_kept_too(sandbox):
     async def read():
         async with sandbox.async_client() as client:

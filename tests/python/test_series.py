@@ -10,7 +10,7 @@ import siteline
 from siteline import SitelineWarning
 from siteline.errors import QueryError, StoreError
 from siteline.shapes import DiscoveryShape, Shape
-from siteline.types import Discovery, SeriesIds
+from siteline.types import SeriesIds
 
 IDS = ("S1", "L1", "M1", "D11")
 RANGE = {"start": "2026-11-01", "end": "2026-11-02", "interval": "1h"}
@@ -226,12 +226,12 @@ def test_text_ids_and_names_find_series(sandbox, of):
     assert len(series.find(line=5)) == len(series.find(line=[5, 6])) == 0
     with pytest.raises(QueryError, match="line= is an id or a list of ids; this is a float"):
         series.find(line=5.5)
-
-
-def test_numbers_find_series_with_such_ids(of):
     table = of({"resources": [{**FLAT, "lineId": 5}, {**FLAT, "lineId": 6, "tagGuid": "t2"}]})
     assert [row["line_id"] for row in table.find(line=5).records()] == ["5"]
     assert len(table.find(line=[5, "6"])) == 2
+    again = pickle.loads(pickle.dumps(table))
+    assert (rows(again), again.report, again.columns) == (rows(table), table.report, table.columns)
+    assert rows(again.find(line=5)) == rows(table)[:1]
 
 
 def test_series_of_data_where_discovery_lists_none(sandbox):
@@ -354,32 +354,3 @@ def test_series_refuse_what_needs_points(sandbox, method):
     arguments = ("1d", "mean") if method == "resample" else ()
     with pytest.raises(QueryError, match=r"\(\) does not fit: this table lists series"):
         getattr(sandbox.client().series(), method)(*arguments)
-
-
-def test_series_are_written_and_pickled(sandbox, of, tmp_path):
-    series = of(tree({**SPEED, "digits": 2}, {"tagGuid": "t2"}))
-    series.to_csv(tmp_path / "series.csv")
-    lines = (tmp_path / "series.csv").read_text().splitlines()
-    assert lines[0].split(",") == series.columns
-    assert lines[1].split(",")[5] == "Press / D11 / speed [1/min]"
-    again = pickle.loads(pickle.dumps(series))
-    assert rows(again) == rows(series)
-    assert again.report == series.report
-    assert rows(again.find("speed")) == rows(series)[:1]
-    assert again.columns == series.columns
-    empty = series.find("nothing")
-    assert pickle.loads(pickle.dumps(empty)).columns == series.columns
-
-
-def test_a_difference_says_what_has_come_or_gone(sandbox):
-    client = sandbox.client()
-    before = client.discover()
-    assert not before.diff(client.discover())
-    body = {**before, "sites": [*before["sites"][1:], {"siteId": "S9"}]}
-    after = Discovery(json.dumps(body).encode())
-    difference = after.diff(before)
-    assert difference
-    assert [entry["path"] for entry in difference.removed] == ["/sites/siteId=S1"]
-    assert [entry["path"] for entry in difference.added] == ["/sites/siteId=S9"]
-    assert repr(difference) == "<DiscoveryDiff 1 added, 1 removed, 0 changed>"
-    assert before.diff(dict(before)) == after.diff(body)

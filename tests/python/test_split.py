@@ -1,12 +1,10 @@
 """Parts of a scan, and several scans at once: the same points, also after failures."""
 
-import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import siteline
 from kit.ranges import HOURLY
-from kit.waiting import wait_until_async
 from siteline.testing import Variant
 
 
@@ -32,32 +30,6 @@ def test_parts_read_at_once_equal_the_complete_scan(end_inclusive, order):
 
 
 # asyncio
-
-
-@pytest.mark.parametrize("reported", [None, []])
-def test_cancelled_and_failed_tasks_continue(sandbox, reported):
-    callback = None if reported is None else reported.append
-
-    async def cancelled(part):
-        with pytest.raises(asyncio.CancelledError) as caught:
-            await part.collect()
-        assert caught.value.scan is part
-
-    async def read():
-        async with sandbox.async_client() as client:
-            parts = client.scan(**HOURLY, page_size=20, progress=callback).split(4)
-            sandbox.fault(on="data", skip=4, times=99, hang=True)
-            tasks = [asyncio.ensure_future(cancelled(part)) for part in parts]
-            await wait_until_async(lambda: sandbox.stats.data_requests > 4)
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks)
-            sandbox.clear_faults()
-            return await asyncio.gather(*[part.collect() for part in parts])
-
-    assert sum(map(len, asyncio.run(read()))) == len(sandbox.expected(**HOURLY))
-    if reported is not None:
-        assert sum(now.done for now in reported) == 4
 
 
 # Planning

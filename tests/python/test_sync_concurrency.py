@@ -5,7 +5,6 @@ import signal
 import threading
 
 import pytest
-import siteline
 from kit import systems
 from kit.feeds import make_feed, stored_points, true_points
 from kit.memory_store import LockedStore
@@ -34,18 +33,6 @@ def check(sandbox, store, report):
     truth = true_points(sandbox, report[NAMES[0]].read_through, start="2026-11-18T00:00Z")
     assert truth
     assert all(stored_points(store, name) == truth for name in NAMES)
-
-
-def test_the_report_and_the_points_are_those_of_one_request_at_a_time(sandbox, store, tmp_path):
-    reported = []
-    report = sandbox.client().sync(feeds(), store, concurrency=8, progress=reported.append)
-    check(sandbox, store, report)
-    assert [now.pages for now in reported] == list(range(1, report.pages + 1))
-    assert [now.done for now in reported] == [False] * (report.pages - 1) + [True]
-    other = siteline.Store(tmp_path / "other.siteline")
-    alone = sandbox.client().sync(feeds(), other)
-    assert {**report.to_dict(), "allowance": None} == {**alone.to_dict(), "allowance": None}
-    assert [one.name for one in report.feeds] == NAMES
 
 
 def test_a_target_of_ones_own_applies_one_page_at_a_time(sandbox):

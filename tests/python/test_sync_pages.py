@@ -92,15 +92,6 @@ def test_the_states_that_are_given_are_not_changed(sandbox):
     assert (page.first_sequence, second.first_sequence) == (1, 1)
 
 
-def test_a_state_without_a_page_is_handed_over_too(sandbox):
-    pulled, client, feed = Pulled(), sandbox.client(), make_feed(page_size=300)
-    sandbox.fault(on="data", nth=3, forget_cursors=True)
-    report = pulled.pull(client, feed).report
-    assert report.complete
-    assert None in pulled.sizes, "the chain began again"
-    assert pulled.points() == true_points(sandbox, report.read_through)
-
-
 @pytest.mark.parametrize("way", ["on_request", "progress"])
 def test_who_owns_the_iterator_and_is_told_is_collected(sandbox, way):
     class Job:

@@ -40,14 +40,26 @@ def test_zones_are_names_or_objects(table, client, zone, same):
         frame["timestamp"].iloc[0].utcoffset()
         == frame["timestamp"].iloc[0].astimezone(zone).utcoffset()
     )
+    utc = table.to_pandas()
+    assert frame["timestamp"].dt.tz_convert("UTC").equals(utc["timestamp"])
+    assert frame.drop(columns="timestamp").equals(utc.drop(columns="timestamp"))
     assert table.to_polars(tz=zone).schema["timestamp"] == pl.Datetime("us", same)
+    arrow = table.to_arrow(tz=zone)
+    assert arrow["timestamp"].type.tz == same
+    assert arrow["timestamp"].to_pylist() == table.to_arrow()["timestamp"].to_pylist()
+    for made in (table.pivot(), table.resample("2h", "mean", tz="Asia/Tokyo", partial="keep")):
+        assert made.to_polars(tz=zone).schema["timestamp"] == pl.Datetime("us", same)
     assert client.read(**RANGE, tz=zone).resample("1d", "mean").to_pandas().shape[0] > 0
 
 
-def test_offsets_of_half_hours_are_refused(table):
-    with pytest.raises(QueryError, match="is no time zone") as refused:
-        table.to_pandas(tz=timezone(timedelta(hours=5, minutes=30)))
+@pytest.mark.parametrize("tz", ["Berlin", "", 7, timezone(timedelta(hours=5, minutes=30))])
+def test_what_is_no_zone_is_refused(client, table, tz):
+    scan = client.scan(**RANGE)
+    for way in (scan.to_pandas, scan.to_polars, scan.to_arrow, table.to_pandas):
+        with pytest.raises(QueryError, match="is no time zone") as refused:
+            way(tz=tz)
     assert "an offset of whole hours" in refused.value.hint
+    assert scan.report.pages == 0, "nothing is read"
 
 
 def test_a_page_is_pickled_without_its_cursor(client):

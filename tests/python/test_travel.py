@@ -11,7 +11,6 @@ from concurrent.futures import ProcessPoolExecutor
 import pyarrow as pa
 import pytest
 import siteline
-from kit.interpreter import run_script
 from kit.keys import other_private_key
 
 PASSPHRASE = "correct horse battery"
@@ -121,23 +120,6 @@ def test_to_load_a_pickle_runs_no_command(sandbox, subject, locked_file, command
     assert len(scan.collect()) > 0
     # At most once for the client and once for the scan's client.
     assert mark.read_text().split() in (["once"], ["once"] * 2)
-
-
-def test_no_module_is_imported_when_a_pickled_credential_is_first_used(
-    sandbox, subject, locked_file, command
-):
-    # A signal handler that calls siteline meanwhile would see an incomplete module.
-    credential = siteline.Credential(subject, locked_file, password_command=command)
-    client = siteline.Client(sandbox.base_url, credential=credential)
-    pickled = base64.b64encode(pickle.dumps(client))
-    printed = run_script(f"""
-    import base64, pickle, sys
-    client = pickle.loads(base64.b64decode({pickled!r}))
-    known = set(sys.modules)
-    print(sorted(client.discover()))
-    print(sorted(name for name in set(sys.modules) - known if name.startswith("siteline")))
-    """)
-    assert printed.splitlines() == ["['sites', 'subject']", "[]"]
 
 
 def test_what_fails_when_a_pickled_credential_is_first_used_is_told_as_it_is(

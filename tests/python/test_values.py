@@ -126,17 +126,6 @@ def test_a_violation_of_the_interface_names_its_path(serve):
         assert path in str(caught.value)
 
 
-def test_the_array_is_detected_or_named_by_a_shape(serve):
-    body = page([1.0])
-    body["meters"] = body.pop("series")
-    assert serve(body).report.arrays == ("meters",)
-    body["sensors"] = body["meters"]
-    with pytest.raises(siteline.errors.ProtocolError, match=r"(?s)meters.*sensors"):
-        serve(body)
-    shape = siteline.shapes.Shape(array="sensors")
-    assert serve(body, shape=shape).report.arrays == ("sensors",)
-
-
 def test_unknown_members_are_kept_on_request(serve):
     body = page([1.0, 2.0])
     body["series"][0]["unit"] = "°C"

@@ -140,27 +140,6 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_as_equal_as_the_grid_allows() {
-        let grid = Grid { start: 0, end: 10 * 60, width: 60 };
-        let parts = grid.cut(Cut::Parts(3)).unwrap();
-        assert_eq!(parts, [(0, 180), (180, 360), (360, 600)]);
-        assert_eq!(grid.cut(Cut::Parts(1)).unwrap(), [(0, 600)]);
-        assert_eq!(grid.cut(Cut::Parts(10)).unwrap()[9], (540, 600));
-        // The grid starts with the range, and its last bucket may be shorter.
-        let uneven = Grid { start: 7, end: 7 + 150, width: 60 };
-        assert_eq!(uneven.cut(Cut::Parts(3)).unwrap(), [(7, 67), (67, 127), (127, 157)]);
-    }
-
-    #[test]
-    fn with_a_length_the_last_part_is_the_rest() {
-        let grid = Grid { start: 0, end: 2 * DAY + 3_600, width: 3_600 };
-        let day = Cut::Length(Duration::from_secs(86_400));
-        assert_eq!(grid.cut(day).unwrap(), [(0, DAY), (DAY, 2 * DAY), (2 * DAY, 2 * DAY + 3_600)]);
-        let long = Cut::Length(Duration::from_secs(30 * 86_400));
-        assert_eq!(grid.cut(long).unwrap(), [(grid.start, grid.end)]);
-    }
-
-    #[test]
     fn a_split_of_a_bucket_and_an_empty_part_are_refused() {
         let grid = Grid { start: 0, end: 600, width: 60 };
         assert!(refused(grid, Cut::Parts(0)).contains("1 or more"));

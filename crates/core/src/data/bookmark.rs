@@ -380,17 +380,9 @@ mod tests {
 
     #[test]
     fn p12_a_bookmark_round_trips_through_bytes_and_text() {
-        let made = bookmark(3);
-        let read = Bookmark::from_text(&format!(" {}\n", made.to_text())).unwrap();
-        assert_eq!(read, made);
-        assert_eq!(read.marks[0].cursor, made.marks[0].cursor);
-        assert_eq!(read.pages(), 7);
-        let Owner { origin, query, .. } = made.owner;
-        assert!(read.check(origin, query).is_ok());
-    }
-
-    #[test]
-    fn p12_a_bookmark_of_several_chains_round_trips() {
+        let one = bookmark(3);
+        let read = Bookmark::from_text(&format!(" {}\n", one.to_text())).unwrap();
+        assert_eq!((&read, read.owner, read.pages()), (&one, one.owner, 7));
         let made = of_scan();
         let read = Bookmark::from_bytes(&made.to_bytes()).unwrap();
         assert_eq!((&read, read.owner, read.pages()), (&made, made.owner, 19));
@@ -403,33 +395,16 @@ mod tests {
     #[test]
     fn p12_every_flipped_bit_is_detected() {
         for bytes in [bookmark(3).to_bytes(), of_scan().to_bytes()] {
-            flip_each_bit(&bytes);
+            for bit in 0..bytes.len() * 8 {
+                let mut edited = bytes.clone();
+                edited[bit / 8] ^= 1 << (bit % 8);
+                let error = Bookmark::from_bytes(&edited).unwrap_err();
+                assert_eq!(error.kind(), Kind::BookmarkError, "{bit}");
+            }
+            for length in 0..bytes.len() {
+                assert!(Bookmark::from_bytes(&bytes[..length]).is_err(), "{length}");
+            }
         }
-    }
-
-    fn flip_each_bit(bytes: &[u8]) {
-        for bit in 0..bytes.len() * 8 {
-            let mut edited = bytes.to_vec();
-            edited[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(
-                Bookmark::from_bytes(&edited).unwrap_err().kind(),
-                Kind::BookmarkError,
-                "{bit}"
-            );
-        }
-        for length in 0..bytes.len() {
-            assert!(Bookmark::from_bytes(&bytes[..length]).is_err(), "{length}");
-        }
-    }
-
-    #[test]
-    fn p12_another_query_and_another_host_give_different_errors() {
-        let made = bookmark(0);
-        let Owner { origin, query: own, .. } = made.owner;
-        let other = made.check(origin, query("S2").fingerprint()).unwrap_err();
-        assert!(other.to_string().contains("another query"), "{other}");
-        let other = made.check(origin_fingerprint("https://b.example subject"), own).unwrap_err();
-        assert!(other.to_string().contains("another host or subject"), "{other}");
     }
 
     /// Appends the correct seal.

@@ -118,20 +118,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reports_of_pages_are_summed() {
-        let mut one = PageReport { points: 3, series: 2, off_grid: 1, ..PageReport::default() };
-        let mut two = PageReport { points: 4, series: 1, repeated: 5, ..PageReport::default() };
-        two.note_unknown(|| "meta".to_owned());
-        two.timestamp_forms.insert(TimestampForm::Iso);
-        one.merge(&two);
-        assert_eq!((one.points, one.series, one.off_grid, one.repeated), (7, 2, 1, 5));
-        let written = serde_json::to_value(&one).unwrap();
-        assert_eq!(written["points"], 7);
-        assert_eq!(written["unknown_members"], serde_json::json!(["meta"]));
-        assert_eq!(written["timestamp_forms"], serde_json::json!(["iso"]));
-    }
-
-    #[test]
     fn j18_the_list_of_unknown_members_is_bounded() {
         let mut report = PageReport::default();
         for n in (0..UNKNOWN_LISTED).chain(0..UNKNOWN_LISTED) {

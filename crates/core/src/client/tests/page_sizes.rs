@@ -201,16 +201,3 @@ async fn a_ledger_that_is_left_has_its_name() {
     let name = settings.unused_ledger_file.clone().expect("a name");
     assert_eq!(name.to_str(), Some(&*settings.integration().file_name()));
 }
-
-#[cfg(unix)]
-#[tokio::test]
-async fn a_pipe_is_not_opened() {
-    let ledger = ledger();
-    let pipe = crate::files::beside(&ledger, ".page-size");
-    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
-    let client = bench(vec![], Some(ledger)).await.client;
-    let (sender, size) = std::sync::mpsc::channel();
-    std::thread::spawn(move || sender.send(client.page_sizes().automatic(client.now())));
-    assert_eq!(size.recv_timeout(Duration::from_secs(60)), Ok(Some(10_000)), "it waits");
-    std::fs::remove_file(pipe).expect("removed");
-}

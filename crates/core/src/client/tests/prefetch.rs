@@ -1,17 +1,12 @@
 //! Prefetched pages: requested after the previous page was taken, or before it is decoded.
 
-use std::cell::{Cell, RefCell};
 use std::sync::atomic::AtomicUsize;
 use std::task::{Context, Poll, Waker};
 
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use tokio::task::AbortHandle;
 
-use super::chains::in_parts;
 use super::reads::{body, next, page, scan};
 use super::*;
-use crate::client::ReadSettings;
 use crate::client::collect::{CollectOnce, Step};
 use crate::client::page_request::Prefetch;
 use crate::client::page_stream::PageStream;
@@ -83,6 +78,9 @@ async fn r16_prefetching_starts_after_the_second_page() {
             stream.prefetch();
             a_while().await;
         }
+        if number >= 2 {
+            until(|| stream.has_finished_prefetch()).await;
+        }
         assert_eq!(stream.has_finished_prefetch(), number >= 2);
         assert_eq!(bench.sent(), usize::try_from(number).expect("small") + usize::from(number > 1));
     }
@@ -147,35 +145,6 @@ async fn p9_r5_the_last_cancelled_caller_ends_the_request() {
 }
 
 #[tokio::test]
-async fn a_dropped_caller_ends_an_unfinished_prefetch() {
-    let bench = Bench::new(many_pages(4)).await;
-    let stream = stream_after_two(&bench).await;
-    stream.prefetch();
-    drop(stream.read_next());
-    assert!(!stream.has_prefetched());
-    assert_eq!(next(&stream).await.expect("read").expect("a page").sequence, 3);
-    assert_eq!(bench.sent(), 3, "it was dropped before it was sent");
-    stream.prefetch();
-    until(|| stream.has_finished_prefetch()).await;
-    drop(stream.read_next());
-    assert_eq!(next(&stream).await.expect("read").expect("a page").sequence, 4);
-    assert_eq!(bench.sent(), 4);
-}
-
-#[tokio::test]
-async fn a_page_with_a_waiting_caller_is_not_prefetched() {
-    let mut script = many_pages(3);
-    script[2] = Act::hang();
-    let bench = Bench::new(script).await;
-    let stream = stream_after_two(&bench).await;
-    let waiting = tokio::spawn(stream.read_next());
-    until(|| bench.sent() == 3).await;
-    stream.prefetch();
-    assert!(!stream.has_prefetched());
-    waiting.abort();
-}
-
-#[tokio::test]
 async fn p9_dropping_a_stream_ends_its_request() {
     let mut script = many_pages(3);
     script[2] = Act::hang();
@@ -237,36 +206,6 @@ async fn the_page_after_a_small_one_is_not_prefetched() {
     assert_eq!(bench.sent(), 1);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn the_next_page_is_requested_before_decoding() {
-    let script = [Some("a"), Some("b"), None];
-    let script = (0..).zip(script).map(|(minute, cursor)| large(&body(minute, cursor)));
-    let bench = Bench::new(script.collect()).await;
-    let (collect, client) = (CollectOnce::new(scan(&bench)), bench.client.clone());
-    // With one worker thread, a task that does not run now starts later.
-    let steps = async move {
-        step(&collect).await;
-        let after_one = client.data_requests();
-        step(&collect).await;
-        (after_one, client.data_requests())
-    };
-    assert_eq!(tokio::spawn(steps).await.expect("no panic"), (2, 3));
-}
-
-#[tokio::test]
-async fn a_stopped_prefetch_is_requested_again() {
-    let script = vec![large(&body(0, Some("a"))), Act::hang(), page(1, None)];
-    let bench = Bench::new(script).await;
-    let collect = CollectOnce::new(scan(&bench));
-    assert!(matches!(step(&collect).await, Step::Page(_)));
-    until(|| bench.sent() == 2).await;
-    assert!(collect.has_prefetched());
-    collect.stop_prefetch();
-    assert!(!collect.has_prefetched());
-    assert_eq!(points(&collect.table().await.expect("a complete table")), 2);
-    assert_eq!(bench.sent(), 3);
-}
-
 #[tokio::test]
 async fn a_rejected_large_page_loses_no_page() {
     let wrong = body(1, Some("b")).replace("\"value\":1", "\"value\":[]");
@@ -284,39 +223,19 @@ async fn a_rejected_large_page_loses_no_page() {
 #[tokio::test]
 async fn stopping_or_dropping_a_collect_ends_its_request() {
     for is_stopped in [true, false] {
-        let script = vec![large(&body(0, Some("a"))), Act::hang()];
+        let script = vec![large(&body(0, Some("a"))), Act::hang(), page(1, None)];
         let (bench, running) = counted(script).await;
         let collect = CollectOnce::new(scan(&bench));
         step(&collect).await;
-        assert_eq!(running.load(Ordering::SeqCst), 1);
+        until(|| bench.sent() == 2).await;
         if is_stopped {
             collect.stop_prefetch();
+            assert_eq!(points(&collect.table().await.expect("requested again")), 2);
         } else {
             drop(collect);
         }
         until(|| running.load(Ordering::SeqCst) == 0).await;
     }
-}
-
-#[tokio::test]
-async fn r5_a_cancelled_step_loses_no_page() {
-    let script = vec![large(&body(0, Some("a"))), large(&body(1, Some("b"))), Act::hang()];
-    let (bench, running) = counted(script).await;
-    let collect = Arc::new(CollectOnce::new(scan(&bench)));
-    step(&collect).await;
-    step(&collect).await;
-    until(|| bench.sent() == 3).await;
-    let waiting = {
-        let collect = Arc::clone(&collect);
-        tokio::spawn(async move { drop(collect.step(Deadline::NEVER).await) })
-    };
-    a_while().await;
-    assert_eq!(running.load(Ordering::SeqCst), 1);
-    waiting.abort();
-    waiting.await.expect_err("aborted");
-    until(|| running.load(Ordering::SeqCst) == 0).await;
-    let partial = collect.partial().expect("merged");
-    assert_eq!(partial.bookmark.map(|bookmark| bookmark.pages()), Some(2));
 }
 
 #[tokio::test]
@@ -350,33 +269,6 @@ async fn pages_without_retries_refill_the_retry_quota() {
         CollectOnce::new(scan(&bench)).table().await.expect("all retries");
         assert_eq!(bench.client.data_requests(), 151 + 13);
     }
-}
-
-#[tokio::test]
-async fn a_caller_continues_a_request_without_its_task() {
-    #[expect(clippy::unnecessary_wraps, reason = "a `Spawner`")]
-    fn lose(task: BoxFuture<'static, ()>) -> Option<AbortHandle> {
-        drop(task);
-        Some(tokio::spawn(async {}).abort_handle())
-    }
-    let script = vec![large(&body(0, Some("a"))), page(1, None)];
-    let bench = Bench::with(vec![], script, |settings| settings.spawner = Arc::new(lose)).await;
-    let collect = CollectOnce::new(scan(&bench));
-    step(&collect).await;
-    assert!(collect.has_prefetched());
-    assert!(matches!(step(&collect).await, Step::Page(_)));
-    assert_eq!(bench.sent(), 2);
-}
-
-#[tokio::test]
-async fn a_truncated_prefetch_is_retried_in_the_step() {
-    let cut = Act::json(200, "{\"value\": [");
-    let script = vec![large(&body(0, Some("a"))), cut, page(1, None)];
-    let bench = Bench::new(script).await;
-    let collect = CollectOnce::new(scan(&bench));
-    step(&collect).await;
-    assert!(matches!(step(&collect).await, Step::Page(_)));
-    assert_eq!(bench.sent(), 3);
 }
 
 #[tokio::test]
@@ -427,45 +319,4 @@ async fn a_prefetched_body_is_kept_for_its_caller() {
     assert!(stream.has_prefetched(), "its body has arrived");
     assert_eq!(next(&stream).await.expect("read").map(|page| page.sequence), Some(2));
     assert_eq!(bench.sent(), 2);
-}
-
-#[tokio::test]
-async fn when_the_allowance_ends_pages_in_flight_are_read() {
-    thread_local! {
-        static STARTED: Cell<u32> = const { Cell::new(0) };
-        static ANOTHER: RefCell<Option<BoxFuture<'static, ()>>> = const { RefCell::new(None) };
-    }
-    fn poll_once(task: &mut BoxFuture<'static, ()>) {
-        assert!(task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-    }
-    /// Polls each task at once. The third task is the prefetch of the first chain. The other caller
-    /// of the second chain then gives up, so that its waiting step continues.
-    #[expect(clippy::unnecessary_wraps, reason = "a `Spawner`")]
-    fn poll_first(mut task: BoxFuture<'static, ()>) -> Option<AbortHandle> {
-        poll_once(&mut task);
-        if STARTED.replace(STARTED.get() + 1) == 2 {
-            drop(ANOTHER.take());
-        }
-        Some(tokio::spawn(task).abort_handle())
-    }
-    let script = vec![Act::hang(), large(&body(0, Some("a"))), page(1, Some("b"))];
-    let set = |settings: &mut ClientSettings| {
-        settings.spawner = Arc::new(poll_first);
-        settings.daily_allowance = Some(3);
-    };
-    let bench = Bench::with(vec![], script, set).await;
-    let collect = CollectOnce::new(in_parts(&bench.client, ReadSettings::default(), 2));
-    let other = Arc::clone(&collect.chains()[1]);
-    let mut another = async move { drop(other.step(Deadline::NEVER).await) }.boxed();
-    while bench.server.other_requests().is_empty() {
-        poll_once(&mut another);
-        tokio::task::yield_now().await;
-    }
-    ANOTHER.set(Some(another));
-
-    let failure = collect.table().await.expect_err("only three requests");
-    assert_eq!(failure.error.kind(), Kind::AllowanceExhausted);
-    assert_eq!(bench.sent(), 3);
-    let pages = failure.partial.as_ref().map(|table| table.provenance.pages);
-    assert_eq!(pages, Some(2), "two pages of the first chain");
 }

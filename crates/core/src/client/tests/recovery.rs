@@ -134,15 +134,6 @@ async fn d6_revoked_tokens_lose_no_page() {
 }
 
 #[tokio::test]
-async fn d7_the_successor_of_a_young_token_waits() {
-    let bench = Bench::new(vec![refused()]).await;
-    bench.get().await.expect("a page");
-    assert_eq!(bench.server.token_requests().len(), 2);
-    assert_eq!(bench.sent(), 2);
-    assert_eq!(bench.clock().monotonic(), Duration::from_secs(1));
-}
-
-#[tokio::test]
 async fn d7_a_second_refusal_is_final_for_a_young_token_too() {
     let bench = Bench::new(vec![refused(); 8]).await;
     let error = bench.error().await;

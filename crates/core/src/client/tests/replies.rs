@@ -4,41 +4,6 @@ use super::*;
 use crate::http::test_server::EMPTY_PAGE;
 
 #[tokio::test]
-async fn h5_h6_h7_h8_a_lost_reply_is_retried() {
-    let half = r#"{"nextCursor":null,"series":[{"siteId":"#;
-    let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"a\":\r\n";
-    for act in [
-        Act::close(),
-        Act::reset(),
-        Act::ReplyAndClose(b"HTTP/1.1 20".to_vec()),
-        Act::ReplyAndClose(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{".to_vec()),
-        Act::ReplyAndClose(chunked.as_bytes().to_vec()),
-        Act::ReplyAndClose(format!("HTTP/1.1 200 OK\r\n\r\n{half}").into_bytes()),
-        Act::json(200, half),
-    ] {
-        let bench = Bench::new(vec![act]).await;
-        bench.get().await.expect("a page at the second try");
-        assert_eq!(bench.used(), 2);
-    }
-}
-
-#[tokio::test]
-async fn h8_a_repeatedly_truncated_body_is_an_error() {
-    let half = Act::ReplyAndClose(b"HTTP/1.1 200 OK\r\n\r\n{\"series\":[{\"points\":[{}".to_vec());
-    let bench = Bench::new(vec![half; 8]).await;
-    let error = bench.error().await;
-    assert_eq!((error.kind(), error.context().attempts.len()), (Kind::TruncatedBody, 4));
-}
-
-#[tokio::test]
-async fn h9_broken_framing_is_retried_once() {
-    let broken = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}".to_vec();
-    let bench = Bench::new(vec![Act::ReplyAndClose(broken); 8]).await;
-    let error = bench.error().await;
-    assert_eq!((error.kind(), bench.sent()), (Kind::ProtocolError, 2));
-}
-
-#[tokio::test]
 async fn h17_an_undefined_status_is_a_protocol_error() {
     for status in [201, 202, 204, 206, 304, 999, 101] {
         let reply = format!("HTTP/1.1 {status} Odd\r\n\r\n").into_bytes();

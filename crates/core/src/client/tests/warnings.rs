@@ -8,8 +8,7 @@ use super::*;
 use crate::auth::test_harness::warnings;
 use crate::clock::{Clock, ServiceTime};
 use crate::http::{
-    BaseUrl, Call, Integration, Ledger as _, LocalLedger, Policy, Request, RetryQuota, Terms,
-    Transport, TransportSettings,
+    BaseUrl, Integration, Ledger as _, LocalLedger, Request, Terms, Transport, TransportSettings,
 };
 
 #[test]
@@ -31,17 +30,6 @@ fn counting_in_memory_warns_once_per_path() {
         let (path, remedy) = (path.display().to_string(), "ledger=");
         assert!(told.iter().all(|text| text.contains(&path) && text.contains(remedy)), "{told:?}");
     }
-}
-
-#[tokio::test]
-async fn no_wait_before_an_attempt_is_a_warning() {
-    let (clock, policy, quota) = (noon(), Policy::data(), RetryQuota::new());
-    let unavailable =
-        || Error::new(Kind::ServiceUnavailable, "down").with(|context| context.status = Some(503));
-    drop(warnings());
-    let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
-    while call.pause_after(unavailable()).await.is_ok() {}
-    assert_eq!(warnings(), [""; 0]);
 }
 
 /// Sends three requests at this local time. The replies have this `Date`.

@@ -101,24 +101,6 @@ proptest! {
 }
 
 #[test]
-fn a_repeated_series_is_recognised_with_its_unknown_members() {
-    let body = page(&[([3; 5], 6, vec![1, 2]), ([3, 3, 3, 3, 4], 7, vec![1])]);
-    let mut earlier = EarlierPages::default();
-    let first = decode_after(body.as_bytes(), &settings(), &mut earlier).unwrap();
-    assert!(earlier.series.expected(&body.as_bytes()[body.find("{\"site").unwrap()..]).is_none());
-    // The first series is only expected after the last one from the second page on.
-    for _ in 0..2 {
-        let next = decode_after(body.as_bytes(), &settings(), &mut earlier).unwrap();
-        assert_eq!(next.report, first.report);
-        assert!(next.points.series[0].is_shared_with(&first.points.series[0]));
-    }
-    let start = body.find("{\"site").unwrap();
-    assert!(earlier.series.expected(&body.as_bytes()[start..]).is_some());
-    let unknown: Vec<&str> = first.report.unknown_members.iter().map(String::as_str).collect();
-    assert_eq!(unknown, ["series[].of", "series[].unit"]);
-}
-
-#[test]
 fn the_number_of_stored_series_and_texts_is_bounded() {
     let mut earlier = EarlierPages::default();
     let mut read = |first: u32, count: u32, site: &str| {

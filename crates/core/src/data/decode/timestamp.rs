@@ -286,15 +286,6 @@ mod tests {
     }
 
     #[test]
-    fn j11_a_leap_second_is_read_and_flagged() {
-        for text in ["2016-12-31T23:59:60Z", "2017-01-01T00:59:60.5+01:00"] {
-            let leap = iso(text).unwrap();
-            assert_eq!(leap.microseconds, expected("2016-12-31T23:59:59.999999Z"));
-            assert!(leap.leap_second);
-        }
-    }
-
-    #[test]
     fn j11_text_without_a_zone_or_not_iso_is_refused() {
         assert_eq!(iso("2026-11-01T00:00:00"), Err(IsoFault::NoZone));
         assert_eq!(iso("2026-11-01T00:00"), Err(IsoFault::NoZone));
@@ -378,14 +369,6 @@ mod tests {
         ) {
             let text = Timestamp::from_microsecond(microseconds).unwrap().to_string();
             prop_assert_eq!(iso(&text).unwrap().microseconds, microseconds);
-        }
-
-        #[test]
-        fn j21_arbitrary_text_causes_no_panic(text in any::<Vec<u8>>(), tail in "[0-9:TZ.+-]{0,40}") {
-            let mut memo = DateMemo::default();
-            let _ = parse_iso(&text, &mut memo);
-            let _ = parse_iso(tail.as_bytes(), &mut memo);
-            let _ = parse_iso(format!("2026-11-01T{tail}").as_bytes(), &mut memo);
         }
     }
 }

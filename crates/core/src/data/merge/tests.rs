@@ -129,6 +129,8 @@ fn without_pages_the_table_is_empty_with_all_columns() {
 fn a_page_with_other_columns_is_refused() {
     let mut merger = Merger::new(&[]);
     assert_eq!(merger.push(&page(1, &[])).unwrap_err().kind(), Kind::InternalError);
+    let table = merged([&page(1, &[])]);
+    assert_eq!(merger.push_merged(&table).unwrap_err().kind(), Kind::InternalError);
     assert_eq!((merger.pages(), merger.next_sequence()), (0, 1));
 }
 
@@ -172,51 +174,6 @@ fn long_columns_are_equal_in_any_page_order() {
 }
 
 #[test]
-fn overlapping_tables_are_merged_and_the_later_wins() {
-    let parts = [
-        page(1, &[(0, 0, None, None), (1, 0, Some(1.0), None), (1, 1, Some(1.5), None)]),
-        page(1, &[(1, 1, Some(1.5), None), (1, 2, Some(2.0), None), (2, 2, Some(9.0), None)]),
-        page(1, &[(1, 2, Some(2.5), None), (1, 3, Some(3.0), None)]),
-    ];
-    let mut merger = Merger::new(&extra());
-    for part in &parts {
-        merger.push_merged(&merged([part])).unwrap();
-    }
-    let table = merger.finish().unwrap();
-    let values: Vec<f64> =
-        rows(&table).iter().filter_map(|row| row.2).map(f64::from_bits).collect();
-    assert_eq!(values, [1.0, 1.5, 2.5, 3.0, 9.0]);
-    let report = &table.report;
-    assert_eq!((report.pages, report.points_read, report.points), (3, 8, 6));
-    assert_eq!((report.series, report.repeated, report.revised), (3, 1, 1));
-    assert!(Merger::new(&[]).push_merged(&table).is_err(), "other columns");
-}
-
-#[test]
-fn overlapping_envelopes_of_a_page_give_each_point_once() {
-    // A new envelope begins at the minutes 0, 3, 6. Its points may repeat earlier ones.
-    for (minutes, repeated) in [
-        (vec![1, 2, 3, 4, 6], 0),
-        (vec![1, 3, 3, 4], 1),
-        (vec![2, 3, 4, 5, 3, 4], 2),
-        (vec![4, 5, 3, 4], 1),
-        (vec![6, 7, 0, 1], 0),
-    ] {
-        let points: Vec<Point> =
-            minutes.iter().map(|minute| (1, *minute, Some(1.0), None)).collect();
-        let page = page(1, &points);
-        assert!(page.points.envelopes.len() > 1, "{minutes:?}");
-        let table = merged([&page]);
-        let mut expected = minutes.clone();
-        expected.sort_unstable();
-        expected.dedup();
-        let read: Vec<i64> = rows(&table).into_iter().map(|row| row.1).collect();
-        assert_eq!(read, expected);
-        assert_eq!((table.report.repeated, table.report.revised), (repeated, 0), "{minutes:?}");
-    }
-}
-
-#[test]
 fn p11_overlapping_pages_before_1970_give_each_point_once() {
     let pages = [long_page(1, &[1], -20, 20), long_page(2, &[1], -25, 10)];
     let whole = long_page(1, &[1], -25, 25).points.batch().unwrap();
@@ -252,18 +209,6 @@ fn a_table_is_newer_than_all_earlier_pages() {
     // A late page with a lower number is older than all of them.
     merger.push(&value(4, 4.0)).unwrap();
     assert_eq!((known(&merger), merger.pages()), ((7.0, 3), 4));
-}
-
-#[test]
-fn consecutive_rows_are_copied_at_once() {
-    let mut merger = Merger::new(&[]);
-    for page in [long_page(1, &[1], 0, 100), long_page(2, &[1], 90, 100)] {
-        merger.push(&page).unwrap();
-    }
-    let (runs, mut plan) = (&merger.runs, Vec::new());
-    resolve(runs, (&merger.columns, &merger.pages), &mut plan, &mut MergeReport::default());
-    let copied: Vec<_> = plan.into_iter().map(|copy| (copy.page, copy.on_page())).collect();
-    assert_eq!(copied, [(0, 0..90), (1, 0..100)]);
 }
 
 fn any_points() -> impl Strategy<Value = Vec<Point>> {

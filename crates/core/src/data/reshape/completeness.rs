@@ -169,16 +169,6 @@ mod tests {
     }
 
     #[test]
-    fn unread_and_not_requested_buckets_are_not_missing() {
-        // Requested from 06:00 to the next noon. Three hours are unread, and one of them has a
-        // point.
-        let asked = expected((6, 36), &[(6, 30), (33, 36)]);
-        let hours: Vec<i64> = (6..20).chain([31, 35, 40]).collect();
-        let found = completeness(&points(&hours), &asked, &mut days("UTC"), &[]).expect("rows");
-        assert_eq!(counts(&found), [[14, 4, 6, 24], [1, 8, 15, 24]]);
-    }
-
-    #[test]
     fn a_local_day_expects_as_many_hours_as_it_has() {
         // 2026-10-25T00:00+02:00 to the next midnight.
         let start = 1_792_879_200 / 3_600;

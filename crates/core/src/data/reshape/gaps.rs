@@ -124,18 +124,6 @@ mod tests {
     }
 
     #[test]
-    fn missing_buckets_are_rows_of_nulls() {
-        let points = points(&[("a", 10), ("a", 30), ("b", 60)]);
-        let filled = with_gaps(&points, &expected(10, &[(5, 35), (60, 61)])).expect("rows");
-        let a = [(10, Some(10)), (20, None), (30, Some(30)), (60, None)];
-        let b = [(10, None), (20, None), (30, None), (60, Some(60))];
-        let of = |tag: &str, rows: [(i64, Option<i64>); 4]| {
-            rows.map(|(second, count)| (tag.to_owned(), second, count))
-        };
-        assert_eq!(rows(&filled), [of("a", a), of("b", b)].concat());
-    }
-
-    #[test]
     fn points_off_the_grid_and_too_many_rows_are_refused() {
         let error = with_gaps(&points(&[("a", 15)]), &expected(10, &[(0, 50)])).expect_err("off");
         assert!(error.to_string().contains("at no multiple of the interval of 10 s"), "{error}");

@@ -109,8 +109,7 @@ fn s18_the_files_beside_a_shared_store_get_its_group() {
 #[cfg(unix)]
 #[test]
 fn s18_a_link_beside_a_store_is_not_followed() {
-    let folder = Folder::new();
-    let store = folder.store();
+    let (folder, store) = new_store();
     let victim = folder.0.join("victim");
     std::fs::write(&victim, "mine").unwrap();
     std::fs::set_permissions(&victim, PermissionsExt::from_mode(0o600)).unwrap();
@@ -164,9 +163,7 @@ fn each_feed_has_a_lock_file() {
 
 #[test]
 fn s19_reading_a_closed_store_creates_no_file() {
-    let folder = Folder::new();
-    let store = folder.store();
-    Request::filled(1).apply_to(&store, b"1").unwrap();
+    let (folder, store) = filled_store(1);
     drop(store);
     let reader = read_only(&folder).unwrap();
     assert_eq!(latest(&reader).len(), 900);
@@ -180,9 +177,7 @@ fn s19_reading_a_closed_store_creates_no_file() {
 
 #[test]
 fn s19_a_read_only_store_follows_a_writer() {
-    let folder = Folder::new();
-    let store = folder.store();
-    Request::filled(1).apply_to(&store, b"1").unwrap();
+    let (folder, store) = filled_store(1);
     let reader = read_only(&folder).unwrap();
     let before = folder.names();
     let mut open = reader.read("line", all(View::Latest, Flagged::Drop)).unwrap();
@@ -202,9 +197,7 @@ fn s19_a_read_only_store_follows_a_writer() {
 
 #[test]
 fn s19_a_read_without_a_log_notices_a_writer() {
-    let folder = Folder::new();
-    let store = folder.store();
-    Request::filled(1).apply_to(&store, b"1").unwrap();
+    let (folder, store) = filled_store(1);
     drop(store);
     let reader = read_only(&folder).unwrap();
     let mut open = reader.read("line", all(View::Latest, Flagged::Drop)).unwrap();
@@ -249,9 +242,7 @@ fn s19_a_read_only_store_refuses_to_write() {
 
 #[test]
 fn s19_a_log_without_its_shared_memory_is_not_ignored() {
-    let (folder, copy) = (Folder::new(), Folder::new());
-    let store = folder.store();
-    Request::filled(1).apply_to(&store, b"1").unwrap();
+    let ((folder, _store), copy) = (filled_store(1), Folder::new());
     for ending in ["", "-wal"] {
         std::fs::copy(beside(&folder.file(), ending), beside(&copy.file(), ending)).unwrap();
     }
@@ -264,9 +255,7 @@ fn s19_a_log_without_its_shared_memory_is_not_ignored() {
 
 #[test]
 fn s19_an_empty_log_without_its_shared_memory_lacks_nothing() {
-    let folder = Folder::new();
-    let store = folder.store();
-    Request::filled(1).apply_to(&store, b"1").unwrap();
+    let (folder, store) = filled_store(1);
     drop(store);
     std::fs::write(beside(&folder.file(), "-wal"), "").unwrap();
     assert_eq!(latest(&read_only(&folder).unwrap()).len(), 900);
@@ -291,15 +280,6 @@ fn s19_the_log_of_a_shared_store_stays() {
     Request::filled(2).apply_to(&store, b"2").unwrap();
     assert_eq!(latest(&reader)[0].2, Some(value(2).to_bits()));
     assert_eq!(folder.names(), ["", "-shm", "-wal"]);
-}
-
-#[test]
-fn s5_special_names_of_sqlite_are_refused() {
-    let folder = Folder::new();
-    for name in [":memory:", "file:plant?mode=memory"] {
-        assert_error(Store::open(&folder.0.join(name)), Kind::StoreError, name);
-    }
-    assert_eq!(folder.names(), Vec::<String>::new());
 }
 
 #[cfg(target_os = "linux")]

@@ -89,8 +89,7 @@ proptest! {
         start in -40..40_i64, length in 1..400_i64, step in 1..90_i64,
         chains in prop::collection::vec((-50..400_i64, 1..400_i64), 0..6),
     ) {
-        let folder = Folder::new();
-        let store = folder.store();
+        let (_folder, store) = new_store();
         let points: Vec<Point> =
             (0..length).map(|index| (1, start + index * step, Some(1.0))).collect();
         let most = points[points.len() - 1].1;
@@ -116,8 +115,7 @@ fn lengths(folder: &Folder) -> BTreeMap<i64, i64> {
 
 #[test]
 fn s10_lateness_needs_only_the_page_log() {
-    let folder = Folder::new();
-    let store = folder.store();
+    let (folder, store) = new_store();
     let points = |minutes: std::ops::Range<i64>, value| -> Vec<Point> {
         (0..9).flat_map(|s| minutes.clone().map(move |m| (s, m, Some(value)))).collect()
     };
@@ -135,23 +133,6 @@ fn s10_lateness_needs_only_the_page_log() {
     assert_eq!(lengths[&4], 1, "it brought nothing new");
     folder.execute("DELETE FROM contents; DELETE FROM shelves");
     assert_eq!(store.delays("line", MINUTE).unwrap(), delays);
-}
-
-#[test]
-fn s11_a_late_page_changes_later_arrivals() {
-    let folder = Folder::new();
-    let store = folder.store();
-    Request::whole(1, 0, 9, &[(1, 1, Some(1.0)), (2, 1, None)]).apply_to(&store, b"").unwrap();
-    Request::whole(5, 0, 9, &[(1, 1, Some(1.0)), (2, 1, Some(2.0))]).apply_to(&store, b"").unwrap();
-    let sums = |store: &Store| {
-        let delays = store.delays("line", MINUTE).unwrap();
-        (delays.points.values().sum::<u64>(), delays.revisions.values().sum::<u64>())
-    };
-    assert_eq!(sums(&store), (2, 1));
-    // Page 5 brought no value of its own. Now it replaces the value of page 3.
-    Request::whole(3, 0, 9, &[(1, 1, Some(2.0)), (2, 1, Some(2.0))]).apply_to(&store, b"").unwrap();
-    assert_eq!(sums(&store), (2, 3));
-    assert_agree(&store);
 }
 
 proptest! {

@@ -159,52 +159,11 @@ fn a_block_on_the_grid_is_small() {
 }
 
 #[test]
-fn nulls_are_decoded_as_nulls() {
-    for nulls in 0..16_u8 {
-        let is_null = |bit: u8| (nulls >> bit) & 1 == 1;
-        let numbers = [0, 1, 2].map(|bit| (!is_null(bit)).then(|| f64::from(bit) - 1.0));
-        let count = (!is_null(3)).then_some(0);
-        let row = point(60, 1, Values::new(numbers, count));
-        let read = decode(&encode(&[row])).expect("a block")[0].values;
-        assert_eq!((read.numbers(), read.count()), (numbers, count));
-    }
-}
-
-#[test]
-fn counts_take_no_more_bytes_than_one_by_one() {
-    // 100 counts. `changes` of them differ from the one before.
-    let size = |changes: i64| {
-        let row = |n: i64| point(n * 60, 1, Values::new([None; 3], Some(n.min(changes) % 2)));
-        let rows: Vec<PointVersion> = (0..100).map(row).collect();
-        let bytes = encode(&rows);
-        assert_eq!(decode(&bytes), Some(rows));
-        bytes.len()
-    };
-    for changes in [50, 60, 90] {
-        assert_eq!(size(changes), size(99), "{changes}");
-    }
-    for changes in [0, 10, 40] {
-        assert!(size(changes) < size(99), "{changes}");
-    }
-}
-
-#[test]
 fn the_times_of_a_block_are_read_from_its_bytes() {
     let row = |timestamp| point(timestamp, 1, Values::new([Some(1.0), None, None], None));
     let bytes = encode(&[row(-60), row(7), row(8)]);
     assert_eq!(crate::store::block_times(&bytes), Some(vec![-60, 7, 8]));
     assert_eq!(crate::store::block_times(&bytes[1..]), None);
-}
-
-#[test]
-fn s7_a_number_of_more_than_64_bits_is_refused() {
-    for (last, number) in [(0, Some(0)), (1, Some(1 << 63)), (2, None), (3, None), (0x7F, None)] {
-        let bytes = [&[0x80; 9][..], &[last]].concat();
-        assert_eq!(Source(&bytes).number(), number, "{last}");
-    }
-    let most = [&[0xFF; 9][..], &[1]].concat();
-    assert_eq!(Source(&most).number(), Some(u64::MAX));
-    assert_eq!(Source(&[0xFF; 11]).number(), None);
 }
 
 #[test]
@@ -233,43 +192,6 @@ fn s7_a_forged_block_has_limited_rows() {
     assert_eq!(decode(&forged_block(0)), None);
     for rows in [1 << 21, 1 << 40, 1 << 60, u64::MAX] {
         assert_eq!(decode(&forged_block(rows)), None, "{rows}");
-    }
-}
-
-#[test]
-fn s7_a_forged_mark_of_a_row_is_refused() {
-    let absent = |mark: i64| {
-        let mut sink = Sink(vec![1]);
-        sink.number(1);
-        for number in [60, 7, mark] {
-            sink.signed(number);
-            sink.number(1);
-        }
-        // One count, three numbers.
-        sink.0.push(1);
-        sink.signed(5);
-        sink.0.extend([0; 24]);
-        Some(decode(&sink.0)?[0].absent)
-    };
-    for (mark, expected) in [
-        (0, Some(false)),
-        (0b1_0000, Some(true)),
-        (0b10_0000, None),
-        (0b11_0000, None),
-        (-1, None),
-        (256, None),
-    ] {
-        assert_eq!(absent(mark), expected, "{mark}");
-    }
-}
-
-#[test]
-fn s7_a_forged_block_out_of_order_is_refused() {
-    let row = |timestamp, version| point(timestamp, version, Values::default());
-    let rows = [row(60, 1), row(60, 2), row(120, 1)];
-    assert_eq!(decode(&encode(&rows)).map(|rows| rows.len()), Some(3));
-    for rows in [[row(120, 1), row(60, 1)], [row(60, 2), row(60, 1)], [row(60, 1), row(60, 1)]] {
-        assert_eq!(decode(&encode(&rows)), None);
     }
 }
 
@@ -318,40 +240,4 @@ fn s7_a_forged_group_has_limited_series() {
     assert_eq!(group(7), Some(()));
     assert_eq!(group((1 << 20) + 1), None);
     assert_eq!(group(u64::MAX), None);
-}
-
-#[test]
-fn s7_forged_seen_points_are_refused() {
-    let runs = |runs: &[(i64, u64)]| {
-        let mut sink = Sink::default();
-        // One group of one series.
-        for number in [1, 1] {
-            sink.number(number);
-        }
-        sink.steps([7].into_iter());
-        sink.number(runs.iter().map(|(_, length)| length).sum());
-        for (step, length) in runs {
-            sink.signed(*step);
-            sink.number(*length);
-        }
-        let mut seen = SeenPoints::default();
-        seen.add(&sink.0).map(|()| seen.sorted())
-    };
-    let run = |step, length| runs(&[(step, length)]);
-    assert!(run(60, 1_000).is_some_and(|seen| seen.finder(7).holds(600)));
-    assert!(runs(&[(60, 3), (5, 2)]).is_some_and(|seen| seen.finder(7).holds(190)));
-    assert!(run(0, 2).is_none());
-    assert!(
-        [&[] as &[u8], &[1], &[1, 0]]
-            .iter()
-            .all(|bytes| SeenPoints::default().add(bytes).is_none())
-    );
-    assert!(runs(&[(60, 2), (0, 2), (60, 1), (0, 2)]).is_none());
-    // Other runs are wrong, but they do not fill the memory or panic.
-    for (step, length) in [(-1, u64::MAX), (-60, 2), (60, 1 << 60), (i64::MIN, 3), (1, u64::MAX)] {
-        let seen = run(step, length).expect("a run");
-        for timestamp in [i64::MIN, -1, 0, i64::MAX] {
-            seen.finder(7).holds(timestamp);
-        }
-    }
 }

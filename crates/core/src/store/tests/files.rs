@@ -156,8 +156,7 @@ fn s7_a_damaged_header_is_still_a_store() {
 
 #[test]
 fn a_backup_beside_a_writer_is_consistent() {
-    let folder = Folder::new();
-    let store = folder.store();
+    let (folder, store) = new_store();
     Request::filled(1).apply_to(&store, b"1").unwrap();
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
@@ -201,8 +200,7 @@ fn a_backup_does_not_replace_a_dangling_link() {
 fn a_failed_open_keeps_the_locks_of_others() {
     use nix::fcntl::{FcntlArg, fcntl};
     use nix::libc;
-    let folder = Folder::new();
-    let store = folder.store();
+    let (folder, store) = new_store();
     store.apply("line", None, b"").unwrap();
     // Closing it would release the locks of this process too.
     let probe = std::mem::ManuallyDrop::new(std::fs::File::open(folder.file()).unwrap());

@@ -32,48 +32,13 @@ fn s5_a_file_under_another_writer_is_busy() {
 }
 
 #[test]
-fn an_uncommitted_page_leaves_nothing_behind() {
-    let folder = Folder::new();
-    let store = folder.store();
-    Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"1").unwrap();
-    // The last statement of a page fails: its new series and points must be rolled back with it.
-    folder.execute(
-        "CREATE TRIGGER stop BEFORE INSERT ON states BEGIN SELECT RAISE(ABORT, 'no'); END",
-    );
-    let request = Request::whole(2, 0, 9, &[(1, 1, Some(2.0)), (2, 600, Some(1.0))]);
-    for _ in 0..2 {
-        request.apply_to(&store, b"2").unwrap_err();
-        assert_eq!(store.state("line").unwrap().as_deref(), Some(&b"1"[..]));
-        assert_eq!(latest(&store), [(1, 1, Some(1.0_f64.to_bits()), None)]);
-    }
-    folder.execute("DROP TRIGGER stop");
-    let applied = request.apply_to(&store, b"2").unwrap();
-    assert_eq!((applied.inserted, applied.revised), (1, 1));
-    store.check(&Watch::default()).unwrap();
-    assert_eq!(latest(&store).len(), 2);
-}
-
-#[test]
 fn the_log_of_an_open_store_stays_short() {
-    let folder = Folder::new();
-    let store = folder.store();
+    let (folder, store) = new_store();
     for state in 0..24_u8 {
         store.apply("line", None, &vec![state; 1 << 20]).unwrap();
     }
     let log = crate::files::beside(&folder.file(), "-wal").metadata().unwrap().len();
     assert!(log < 12 << 20, "24 MiB were written: {log}");
-}
-
-#[test]
-fn a_connection_caches_some_megabytes() {
-    let folder = Folder::new();
-    let link = folder.store().connect().unwrap();
-    let connection = link.connection().unwrap();
-    let number =
-        |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
-    let (cache, page) = (number("cache_size"), number("page_size"));
-    let bytes = if cache < 0 { -cache << 10 } else { cache * page };
-    assert!((1 << 20..=16 << 20).contains(&bytes), "{cache} {page}");
 }
 
 #[test]
@@ -99,26 +64,8 @@ fn eight_threads_may_create_one_store_at_once() {
 }
 
 #[test]
-fn threads_share_a_store() {
-    let folder = Folder::new();
-    let store = &folder.store();
-    std::thread::scope(|scope| {
-        for feed in 0..4 {
-            scope.spawn(move || {
-                for state in 0..10_u8 {
-                    store.apply(&format!("feed {feed}"), None, &[state]).unwrap();
-                }
-            });
-        }
-    });
-    assert_eq!(store.feeds().unwrap().len(), 4);
-    assert_eq!(store.state("feed 3").unwrap(), Some(vec![9]));
-}
-
-#[test]
 fn after_close_calls_are_refused_and_readers_continue() {
-    let folder = Folder::new();
-    let store = folder.store();
+    let (_folder, store) = new_store();
     Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"").unwrap();
     let mut reader = store.read("line", all(View::Latest, Flagged::Keep)).unwrap();
     store.close();
@@ -137,8 +84,7 @@ fn after_close_calls_are_refused_and_readers_continue() {
 
 #[test]
 fn r12_a_forked_child_writes_with_its_own_connection() {
-    let folder = Folder::new();
-    let store = folder.store();
+    let (_folder, store) = new_store();
     Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"parent").unwrap();
     let mut reader = store.read("line", all(View::Latest, Flagged::Keep)).unwrap();
     let lock = store.lock("line").unwrap();
@@ -159,8 +105,7 @@ fn r12_a_forked_child_writes_with_its_own_connection() {
 
 #[test]
 fn another_page_with_a_used_number_is_refused() {
-    let folder = Folder::new();
-    let store = folder.store();
+    let (_folder, store) = new_store();
     let one = Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]);
     one.apply_to(&store, b"one").unwrap();
     for other in [
@@ -177,8 +122,7 @@ fn another_page_with_a_used_number_is_refused() {
 #[test]
 fn an_abandoned_chain_flags_nothing() {
     use super::super::seen_log::ABANDONED;
-    let folder = Folder::new();
-    let store = folder.store();
+    let (folder, store) = new_store();
     let seen_rows = || folder.number("SELECT COUNT(*) FROM seen");
     let begun = Request { is_last: false, ..Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]) };
     begun.apply_to(&store, b"").unwrap();
@@ -196,21 +140,4 @@ fn an_abandoned_chain_flags_nothing() {
     let ends = Request { first: 1, ..Request::whole(3 * ABANDONED, 0, 9, &[(1, 2, None)]) };
     assert_eq!(ends.apply_to(&store, b"").unwrap().flagged, 0, "its points were deleted");
     assert_eq!(latest(&store).len(), 3);
-}
-
-#[test]
-fn the_first_page_with_points_sets_the_span() {
-    let folder = Folder::new();
-    let store = folder.store();
-    let apply = |sequence, points: &[Point]| {
-        let request = Request::whole(sequence, 0, 2_000, points);
-        request.apply_page(&store, page(sequence, true, points), b"", 9, None).unwrap();
-    };
-    apply(1, &[]);
-    assert!(latest(&store).is_empty());
-    let points: Vec<Point> = (0..2_000).map(|minute| (1, minute, Some(1.0))).collect();
-    apply(2, &points);
-    assert_eq!(latest(&store).len(), 2_000);
-    assert_eq!(folder.number("SELECT COUNT(*) FROM contents"), 16, "128 minutes each");
-    store.check(&Watch::default()).unwrap();
 }

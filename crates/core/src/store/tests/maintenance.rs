@@ -191,8 +191,7 @@ fn compacting_keeps_the_newest_versions_alone() {
 
 #[test]
 fn pages_with_only_forgotten_points_are_deleted() {
-    let folder = Folder::new();
-    let store = folder.store();
+    let (folder, store) = new_store();
     for (sequence, start) in [(1, 0), (2, 10), (3, 20)] {
         let points = [(1, start, Some(1.0)), (1, start + 10, Some(1.0))];
         Request::whole(sequence, start, start + 10, &points).apply_to(&store, b"").unwrap();
@@ -202,21 +201,6 @@ fn pages_with_only_forgotten_points_are_deleted() {
     assert_eq!(folder.number("SELECT COUNT(*) FROM pages"), 2);
     assert_eq!(latest(&store).len(), 2);
     store.check(&Watch::default()).unwrap();
-}
-
-#[test]
-fn forgotten_points_do_not_return() {
-    let folder = Folder::new();
-    let store = folder.store();
-    Request::whole(2, 0, 9, &[(1, 1, Some(1.0)), (1, 5, Some(1.0))]).apply_to(&store, b"").unwrap();
-    store.forget("line", 4 * MINUTE, b"", &Watch::default()).unwrap();
-    let applied = Request::whole(3, 0, 9, &[(1, 1, Some(2.0)), (1, 5, Some(2.0))])
-        .apply_to(&store, b"")
-        .unwrap();
-    assert_eq!((applied.inserted, applied.revised, applied.flagged), (0, 1, 0));
-    assert_eq!(latest(&store), [(1, 5, Some(2.0_f64.to_bits()), None)]);
-    let late = Request::whole(1, 0, 9, &[(1, 6, Some(2.0))]);
-    assert_error(late.apply_to(&store, b""), Kind::StoreError, "arrived too late");
 }
 
 #[test]

@@ -244,23 +244,8 @@ proptest! {
 }
 
 #[test]
-fn s11_a_confirmed_value_wins_over_an_older_page() {
-    let folder = Folder::new();
-    let store = folder.store();
-    Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"").unwrap();
-    Request::whole(5, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"").unwrap();
-    let late = Request::whole(3, 0, 9, &[(1, 1, Some(2.0))]);
-    assert_eq!(late.apply_to(&store, b"").unwrap().unchanged, 1);
-    let value = |view| read(&store, all(view, Flagged::Keep)).unwrap()[0].2;
-    assert_eq!(value(View::Latest), Some(1.0_f64.to_bits()));
-    assert_eq!(value(View::AsOf(4)), Some(2.0_f64.to_bits()));
-    assert_eq!(store.sequence("line").unwrap(), 5);
-}
-
-#[test]
 fn s11_a_page_without_seen_points_is_refused() {
-    let folder = Folder::new();
-    let store = folder.store();
+    let (_folder, store) = new_store();
     let newest = super::super::seen_log::KEPT + 20;
     for sequence in (2..20).chain(newest..newest + 64) {
         Request::whole(sequence, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"").unwrap();

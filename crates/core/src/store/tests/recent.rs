@@ -20,113 +20,40 @@ fn wide(sequence: u64, series: u8, minute: i64) -> Request {
 
 #[test]
 fn recent_points_move_when_a_stretch_has_many() {
-    let folder = Folder::new();
-    let (store, mut model) = (folder.store_with(EAGER), Model::default());
-    // Blocks begin at minutes 0 and 128.
-    for (sequence, minute, expected) in [
-        (1, 126, (1, 0)),
-        (2, 127, (2, 0)),
+    // Series and minute of each page, then the rows and blocks. Blocks begin at minutes 0 and 128.
+    let dense = vec![
+        (3, 126, (1, 0)),
+        (3, 127, (2, 0)),
         // The previous stretch has two points of each series, and this page does not touch it.
         (3, 128, (1, 3)),
-        (4, 129, (2, 3)),
+        (3, 129, (2, 3)),
         // Two points of each series again, but this page touches the stretch.
-        (5, 130, (3, 3)),
-        (6, 0, (1, 6)),
-    ] {
-        let request = wide(sequence, 3, minute);
-        let applied = request.apply_to(&store, b"").unwrap();
-        assert_eq!((applied.inserted, applied.revised), (3, 0));
-        model.add(&request);
-        assert_eq!(rows_and_blocks(&folder), expected, "{sequence}");
-        model.assert_agrees(&store);
-    }
-    drop(store);
-    model.assert_agrees(&folder.store());
-}
-
-#[test]
-fn few_series_or_many_points_go_into_blocks() {
-    let folder = Folder::new();
-    let store = folder.store_with(RecentLimits { many: 3, ..EAGER });
-    wide(1, 2, 1).apply_to(&store, b"").unwrap();
-    assert_eq!(rows_and_blocks(&folder), (0, 2));
-    let points: Vec<Point> = (0..3).flat_map(|s| (1..5).map(move |m| (s, m, None))).collect();
-    Request::whole(2, 0, 9, &points).apply_to(&store, b"").unwrap();
-    assert_eq!(rows_and_blocks(&folder), (0, 3));
-    // The page has many points of one series and a few of the others.
-    let points: Vec<Point> = (5..9).map(|m| (0, m, None)).collect();
-    let points = [points, (1..5).map(|s| (s, 5, Some(1.0))).collect()].concat();
-    Request::whole(3, 5, 9, &points).apply_to(&store, b"").unwrap();
-    assert_eq!(rows_and_blocks(&folder), (1, 3));
-    assert_eq!(latest(&store).len(), 3 * 4 + 4 + 4);
-    store.check(&Watch::default()).unwrap();
-}
-
-#[test]
-fn a_page_without_changes_writes_no_points() {
-    let folder = Folder::new();
-    let store = folder.store_with(EAGER);
-    wide(1, 3, 1).apply_to(&store, b"").unwrap();
-    let again = Request { sequence: 2, ..wide(1, 3, 1) };
-    let applied = again.apply_to(&store, b"").unwrap();
-    assert_eq!((applied.inserted, applied.unchanged), (0, 3));
-    assert_eq!(rows_and_blocks(&folder), (1, 0));
-}
-
-#[test]
-fn too_many_recent_points_move_other_stretches() {
-    let folder = Folder::new();
-    let limits = RecentLimits { dense: 100, most: 10, ..EAGER };
-    let (store, mut model) = (folder.store_with(limits), Model::default());
-    for (sequence, series, minute, expected) in [
-        (1, 3, 1, (1, 0)),
-        (2, 3, 200, (2, 0)),
-        (3, 3, 300, (3, 0)),
-        (4, 3, 400, (1, 9)),
+        (3, 130, (3, 3)),
+        (3, 0, (1, 6)),
+    ];
+    let most = vec![
+        (3, 1, (1, 0)),
+        (3, 200, (2, 0)),
+        (3, 300, (3, 0)),
+        (3, 400, (1, 9)),
         // The touched stretch has thirteen points, so all stretches move.
-        (5, 10, 401, (0, 19)),
-    ] {
-        let request = wide(sequence, series, minute);
-        request.apply_to(&store, b"").unwrap();
-        model.add(&request);
-        assert_eq!(rows_and_blocks(&folder), expected, "{sequence}");
+        (10, 401, (0, 19)),
+    ];
+    let few = RecentLimits { dense: 100, most: 10, ..EAGER };
+    for (limits, pages) in [(EAGER, dense), (few, most)] {
+        let folder = Folder::new();
+        let (store, mut model) = (folder.store_with(limits), Model::default());
+        for (sequence, (series, minute, expected)) in (1..).zip(pages) {
+            let request = wide(sequence, series, minute);
+            let applied = request.apply_to(&store, b"").unwrap();
+            assert_eq!((applied.inserted, applied.revised), (series.into(), 0));
+            model.add(&request);
+            assert_eq!(rows_and_blocks(&folder), expected, "{sequence}");
+            model.assert_agrees(&store);
+        }
+        drop(store);
+        model.assert_agrees(&folder.store());
     }
-    model.assert_agrees(&store);
-}
-
-#[test]
-fn s11_a_late_page_moves_all_recent_points_first() {
-    let folder = Folder::new();
-    let (store, mut model) = (folder.store_with(EAGER), Model::default());
-    for request in [wide(1, 3, 1), wide(4, 3, 2), wide(3, 3, 2), wide(5, 3, 2)] {
-        request.apply_to(&store, b"").unwrap();
-        model.add(&request);
-        model.assert_agrees(&store);
-    }
-    assert_eq!(rows_and_blocks(&folder), (1, 3));
-}
-
-#[test]
-fn a_written_block_may_have_recent_points() {
-    let folder = Folder::new();
-    let (store, mut model) = (folder.store_with(EAGER), Model::default());
-    let much: Vec<Point> = (0..6).map(|minute| (0, minute, Some(7.0))).collect();
-    for request in [
-        wide(1, 3, 1),
-        // All of series 0 goes into its block. The row of the first page is unchanged.
-        Request { is_last: false, ..Request::whole(2, 0, 9, &much) },
-        // From here on absent: points in a block, recent points, and points in both.
-        Request::whole(3, 0, 9, &[(0, 0, Some(7.0))]),
-        wide(4, 3, 1),
-        wide(5, 3, 200),
-        wide(6, 3, 201),
-    ] {
-        request.apply_to(&store, b"").unwrap();
-        model.add(&request);
-        model.assert_agrees(&store);
-    }
-    drop(store);
-    model.assert_agrees(&folder.store());
 }
 
 #[test]
@@ -137,10 +64,11 @@ fn a_failed_page_moves_no_recent_points() {
         request.apply_to(&store, b"before").unwrap();
         model.add(&request);
     }
-    let moves = wide(3, 3, 200);
-    for statement in
-        ["INSERT ON recent", "DELETE ON recent", "INSERT ON contents", "INSERT ON pages"]
-    {
+    // The page has a new series.
+    let moves = wide(3, 4, 200);
+    let tables = ["recent", "contents", "series", "pages", "states"];
+    let statements = tables.map(|table| format!("INSERT ON {table}"));
+    for statement in statements.iter().map(String::as_str).chain(["DELETE ON recent"]) {
         folder.execute(&format!(
             "CREATE TRIGGER stop BEFORE {statement} BEGIN SELECT RAISE(ABORT, 'no'); END"
         ));
@@ -155,51 +83,6 @@ fn a_failed_page_moves_no_recent_points() {
     model.add(&moves);
     model.assert_agrees(&store);
     assert_eq!(rows_and_blocks(&folder), (1, 3));
-}
-
-#[test]
-fn a_kill_leaves_complete_pages_only() {
-    let (folder, copy) = (Folder::new(), Folder::new());
-    let store = folder.store_with(EAGER);
-    let state = |store: &Store| {
-        let views = [View::Latest, View::AsOf(3), View::ChangedSince(3)];
-        let views = views.map(|view| read(store, all(view, Flagged::Keep)).unwrap());
-        (store.state("line").unwrap(), store.sequence("line").unwrap(), views)
-    };
-    let pages: Vec<Request> = [1, 2, 200, 201, 3, 300, 202]
-        .iter()
-        .zip(1..)
-        .map(|(minute, sequence)| wide(sequence, 5, *minute))
-        .collect();
-    store.apply("line", None, b"").unwrap();
-    // The file has no page yet. The log has all pages.
-    let main = std::fs::read(folder.file()).unwrap();
-    let mut past = Vec::new();
-    for page in &pages {
-        page.apply_to(&store, &page.sequence.to_le_bytes()).unwrap();
-        past.push(state(&store));
-    }
-    let log = std::fs::read(crate::files::beside(&folder.file(), "-wal")).unwrap();
-    let (mut seen, frame) = (vec![0; pages.len() + 1], 4_096 + 24);
-    // Complete and incomplete writes.
-    for length in (0..log.len() / frame).flat_map(|n| [32 + n * frame, 32 + n * frame + 1_000]) {
-        let _gone = std::fs::remove_file(crate::files::beside(&copy.file(), "-shm"));
-        std::fs::write(copy.file(), &main).unwrap();
-        std::fs::write(crate::files::beside(&copy.file(), "-wal"), &log[..length]).unwrap();
-        let store = Store { limits: EAGER, ..Store::open(&copy.file()).unwrap() };
-        let done = usize::try_from(store.sequence("line").unwrap()).unwrap();
-        seen[done] += 1;
-        store.check(&Watch::default()).unwrap();
-        if done > 0 {
-            assert_eq!(state(&store), past[done - 1], "{length}");
-        }
-        // The next sync continues from there.
-        for page in &pages[done..] {
-            page.apply_to(&store, &page.sequence.to_le_bytes()).unwrap();
-        }
-        assert_eq!(state(&store), past[pages.len() - 1], "{length}");
-    }
-    assert!(seen[1..pages.len()].iter().all(|count| *count > 1), "{seen:?}");
 }
 
 #[test]

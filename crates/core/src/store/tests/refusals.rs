@@ -24,8 +24,7 @@ fn a_store_is_shared_under_one_of_two_names() {
 #[cfg(unix)]
 #[test]
 fn s18_an_access_error_names_owner_and_remedy() {
-    let folder = Folder::new();
-    let store = folder.store();
+    let (folder, store) = new_store();
     let (path, above, log) = (store.path(), folder.0.as_path(), beside(store.path(), "-wal"));
     let log = log.as_path();
     let advice =
@@ -52,8 +51,7 @@ fn s18_an_access_error_names_owner_and_remedy() {
 #[cfg(windows)]
 #[test]
 fn an_access_error_names_the_remedy() {
-    let folder = Folder::new();
-    let store = folder.store();
+    let (folder, store) = new_store();
     let log = beside(store.path(), "-wal");
     for file in [store.path(), log.as_path(), folder.0.as_path()] {
         let error = denied(store.path(), "it may not", file, ErrorKind::PermissionDenied.into());
