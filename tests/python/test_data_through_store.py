@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import multiprocessing
 import pickle
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import duckdb
 import pytest
@@ -94,28 +94,6 @@ def test_a_point_that_the_service_withdrew_is_not_given(sandbox, store, client):
     assert len(before) - len(after) == 1
     assert rows_by_key(after) == truth(sandbox, "2026-11-19", "2026-11-19T12:00Z")
     assert len(store.read(OWN, "2026-11-19", "2026-11-19T12:00Z")) == len(before), "flagged"
-
-
-def test_one_scan_reads_nothing_twice_though_it_is_not_settled(sandbox, store):
-    """Nine provisional days, in several chains: each call goes on where the last one stopped."""
-    client = sandbox.client()
-    feed = make_feed(start="2026-11-10", lateness="30d", page_size=500)
-    client.sync(feed, store, until="2026-11-10T00:05Z")
-    scan = client.scan(**LINE, start="2026-11-10", end="2026-11-19", max_pages=3, store=store)
-    table, calls = None, 0
-    while table is None:
-        calls += 1
-        assert calls < 12
-        sandbox.clock.advance("1h")
-        with contextlib.suppress(siteline.errors.PageLimitReached):
-            table = scan.collect()
-    assert rows_by_key(table) == truth(sandbox, "2026-11-10", "2026-11-19")
-    chains = 12
-    assert sandbox.stats.data_requests <= -(-len(table) // 500) + chains
-    assert share(table)[1:] == ([], times((10, 19)))
-    # The oldest of these points are as old as the first call.
-    read_at = datetime.fromisoformat(table.to_pandas().attrs["siteline"]["read_at"])
-    assert sandbox.clock.now() - read_at >= (calls - 1) * timedelta(hours=1)
 
 
 def test_a_store_that_is_read_only_gives_what_it_has_settled(client, store, read):

@@ -13,7 +13,7 @@ import pytest
 import siteline
 from crash.harness import build_shim
 from kit import systems
-from kit.feeds import make_feed, stored_points
+from kit.feeds import make_feed, rows_by_key, stored_points
 from kit.markup import drawn
 from kit.ranges import NOW
 
@@ -94,8 +94,8 @@ def test_the_coverage_shows_what_was_forgotten(plant):
 def test_a_past_that_is_not_kept_is_refused_and_the_rest_of_it_given(plant):
     _, _, store, reports = plant
     first, last = reports[0], reports[-1]
-    as_of = stored_points_of(store.read("line-2", LATE, as_of=first))
-    changes = stored_points_of(store.changes("line-2", first, LATE))
+    as_of = rows_by_key(store.read("line-2", LATE, as_of=first))
+    changes = rows_by_key(store.changes("line-2", first, LATE))
     assert changes
     store.forget("line-2", before=BEFORE)
     for call in (
@@ -108,16 +108,10 @@ def test_a_past_that_is_not_kept_is_refused_and_the_rest_of_it_given(plant):
             siteline.errors.QueryError, match=r"before 2026-11-17T00:00:00Z, the store keeps"
         ):
             call()
-    assert stored_points_of(store.read("line-2", LATE, as_of=first)) == as_of
-    assert stored_points_of(store.changes("line-2", first, LATE)) == changes
+    assert rows_by_key(store.read("line-2", LATE, as_of=first)) == as_of
+    assert rows_by_key(store.changes("line-2", first, LATE)) == changes
     assert len(store.changes("line-2", since=last)) == 0
-    assert stored_points_of(store.read("line-2", as_of=last)) == stored_points(store)
-
-
-def stored_points_of(points):
-    """A dict of points, with how they changed."""
-    rows = [tuple(row.values()) for row in points.records()]
-    return {row[:6]: row[6:] for row in rows}
+    assert rows_by_key(store.read("line-2", as_of=last)) == stored_points(store)
 
 
 def test_what_cannot_be_forgotten_is_refused(plant, tmp_path):

@@ -118,22 +118,6 @@ def test_an_arrow_stream_that_is_not_read_to_its_end_is_released_once(sandbox):
     assert len(pa.table(scan)) == complete
 
 
-def test_a_capsule_that_was_consumed_is_not_consumed_again(sandbox):
-    table = sandbox.client(labels=False).scan(**HOURLY).collect()
-
-    class Given:
-        def __init__(self):
-            self.capsule = table.__arrow_c_stream__()
-
-        def __arrow_c_stream__(self, requested_schema=None):
-            return self.capsule
-
-    given = Given()
-    assert len(pa.table(given)) == len(table)
-    with pytest.raises(pa.ArrowInvalid):
-        pa.table(given)
-
-
 @pytest.mark.parametrize("kept", ["scan", "pages", "records"])
 def test_a_progress_callback_that_owns_its_scan_is_collected(sandbox, kept):
     class Job:

@@ -145,6 +145,7 @@ def test_a_filter_that_the_service_ignores_changes_nothing(sandbox):
     [
         ({"tag": "temprature"}, "no series of tag \"temprature\".*Nearest: 'temperature'.*No page"),
         ({"machine": "M1", "device": "D31"}, "machine M1, device D31, all of them together"),
+        ({"line": "L2", "machine": "M1"}, "line L2, machine M1, all of them together"),
         ({"series": [("S1", "L1", "M1", "D11", "none")]}, 'series "S1 / L1 / M1 / D11 / none"'),
     ],
 )
@@ -202,29 +203,6 @@ def test_a_name_without_an_id_is_not_sent(sandbox):
     sandbox.fault(on="discovery", status=200, body=json.dumps({"series": series}))
     read(sandbox.client(), machine=["Press", "Oven"])
     assert not any("machineId" in query for query in queries(sandbox))
-
-
-def test_series_and_names_are_combined_with_filter_names(service):
-    client = service.client(labels="machine", filter_names=NAMES)
-    series = client.series().find("temperature")
-    table = read(client, series=series, tag="temperature", machine="M1")
-    assert {row[2] for row in rows(table)} == {"M1"}
-    assert "machineId=M1" in queries(service)[-1]
-    ids_only = service.client(labels=False, filter_names=NAMES)
-    with pytest.raises(QueryError, match="No series of series= matches"):
-        ids_only.scan(**HOUR, series=series, tag="temperature")
-
-
-def test_a_machine_of_another_line_costs_no_page(service):
-    client = plain(service.client)
-    used = client.allowance.used
-    for place in ({"line": "L2"}, {"site": "S1", "line": "L2"}):
-        with pytest.raises(QueryError, match="line L2, machine M1, all of them together"):
-            client.read(**HOUR, machine="M1", **place)
-    assert client.allowance.used == used
-    # A place that discovery does not list may have points.
-    table = read(client, machine="M1", site="S9")
-    assert (len(table), table.report.not_listed) == (0, ('site "S9"',))
 
 
 @pytest.mark.parametrize("form", ["table", "pandas", "polars", "arrow", "stream", "ids", "one"])
