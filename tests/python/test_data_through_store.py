@@ -1,4 +1,4 @@
-"""`client.scan(..., store=store)`: what is settled comes from it, the rest is read and kept."""
+"""`client.scan(..., store=store)` reads settled data from the store and stores the rest."""
 
 import asyncio
 import contextlib
@@ -70,11 +70,11 @@ def test_the_feed_that_a_sync_keeps_gives_and_reads_its_part(sandbox, client, st
     table = read("2026-11-13", "2026-11-15")
     assert share(table) == ("line-2", times((13, 15)), [])
     assert client.allowance.used == spent
-    # What is provisional is read by that feed, and counts for its next sync.
+    # That feed reads the provisional data too, and its next sync uses it.
     newest = read("2026-11-18", "2026-11-19T23:55Z")
     assert share(newest)[:2] == ("line-2", times((18, 19)))
     assert list(store.feeds) == ["line-2"]
-    # What lies before its beginning needs a feed that begins earlier.
+    # Data before its start needs a feed that starts earlier.
     table = read("2026-11-10", "2026-11-14")
     assert share(table) == ("line-2", times((12, 14)), [])
     assert share(table, 1) == (OWN, [], times((10, 12)))

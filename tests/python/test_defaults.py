@@ -5,7 +5,6 @@ import pickle
 import re
 import socket
 import traceback
-from datetime import timedelta
 
 import pytest
 import siteline
@@ -81,23 +80,6 @@ def test_tries_apply_to_the_token_and_the_error_names_the_port(key, tries):
             client.discover()
     assert caught.value.message == f"no connection to {address}: connection refused"
     assert [one.outcome for one in caught.value.attempts] == ["not connected"] * tries
-
-
-def test_timeouts_deadlines_and_pauses_apply_to_the_token(sandbox):
-    sandbox.fault(on="token", hang=True, times=2)
-    with pytest.raises(siteline.errors.TransportTimeout) as caught:
-        sandbox.client(http=siteline.types.Http(tries=1, response_timeout=0.01)).discover()
-    assert caught.value.phase == "response"
-    assert len(caught.value.attempts) == 1
-    sandbox.clock.advance("1m")  # the error is remembered for half a minute
-    with pytest.raises(siteline.errors.DeadlineExceeded):
-        sandbox.client().scan(**SIX_HOURS, deadline=0.01).collect()
-    sandbox.clear_faults()
-    sandbox.clock.advance("1m")
-    sandbox.fault(on="token", status=429, retry_after=50)
-    with pytest.raises(siteline.errors.RateLimited) as limited:
-        sandbox.client(http=siteline.types.Http(max_retry_after="10s")).discover()
-    assert limited.value.retry_at - sandbox.clock.now() == timedelta(seconds=50)
 
 
 def test_the_hint_of_a_refused_assertion_is_shown_once(sandbox):

@@ -1,4 +1,4 @@
-"""The automatic page size, and what the error of a read says about the pages that it kept."""
+"""The automatic page size, and the pages that an error names as kept."""
 
 import asyncio
 import pickle

@@ -48,9 +48,7 @@ def holder(path, environment, rest):
     return process
 
 
-def test_feeds_of_one_store_sync_side_by_side_and_the_same_feed_does_not(
-    sandbox, tmp_path, environment
-):
+def test_only_the_same_feed_is_locked(sandbox, tmp_path, environment):
     path = tmp_path / "plant.siteline"
     client = sandbox.client()
     with holder(path, environment, "pass") as process:

@@ -105,7 +105,7 @@ def test_a_progress_argument_that_is_not_callable_is_refused_before_any_request(
 
 
 class Terminal(io.StringIO):
-    """A stream whose isatty() is true."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self):
         return True

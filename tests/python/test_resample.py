@@ -1,4 +1,4 @@
-"""Larger buckets equal those of pandas, also in local days. Partial buckets are marked."""
+"""Larger buckets equal the buckets of pandas, also in local days. Partial buckets are marked."""
 
 import datetime
 import pickle
@@ -135,18 +135,6 @@ def test_arrow_and_polars_have_the_same_rows_in_the_zone(table):
     assert frame.attrs["siteline"] == {**attributes, "tz": "Europe/Berlin"}
     again = pickle.loads(pickle.dumps(days))
     pd.testing.assert_frame_equal(again.to_pandas(), frame)
-
-
-def test_no_points_are_no_rows_with_the_same_types(shared_sandbox, table):
-    empty = (
-        shared_sandbox.client(labels=False)
-        .scan(**DST | {"filters": {"machineId": "none"}})
-        .collect()
-    )
-    made = empty.resample("1d", "mean", tz="Europe/Berlin")
-    full = table.resample("1d", "mean", tz="Europe/Berlin")
-    assert (made.to_pandas().dtypes == full.to_pandas().dtypes).all()
-    assert len(made.to_pandas()) == 0
 
 
 def test_partial_periods_have_no_value(shared_sandbox):

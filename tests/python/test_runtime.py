@@ -70,7 +70,7 @@ def test_a_subinterpreter_refuses_the_import_and_the_main_one_works():
         print(sandbox.client().discover() is not None)
     """)
         refused, works = printed.split("\n")
-        # CPython's own check comes first for isolated interpreters, since 3.12.
+        # Since 3.12, CPython checks isolated interpreters before siteline does.
         assert refused.startswith(REFUSED) or "does not support loading in subinter" in refused
         assert works == "True"
 

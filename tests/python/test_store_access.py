@@ -1,4 +1,4 @@
-"""Who may use a store: other users, root, read-only use, and what an opening leaves behind."""
+"""Access to a store: other users, root, file modes, special names and waits."""
 
 import stat
 import threading
@@ -29,7 +29,7 @@ def test_what_root_makes_beside_a_store_belongs_to_its_owner():
         known = [file.stat() for file in folder.iterdir()]
         return [(file.st_uid, file.st_gid, oct(file.st_mode & 0o777)) for file in known]
 
-    # A new store belongs to whom its folder belongs to; the lock, the log and the copy to the same.
+    # A new store, its lock, its log and its copy belong to the owner of the folder.
     store = Store(path)
     with siteline.Sandbox() as sandbox:
         since = sandbox.clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
@@ -79,7 +79,7 @@ def test_a_home_folder_is_expanded_and_names_of_sqlite_make_no_file(tmp_path, mo
 
 @pytest.fixture
 def held_run(client, store):
-    """A run that has read a page and holds its feed until it is told to go on."""
+    """A run that has read a page and holds its feed until the test calls `go_on()`."""
     holding, release = threading.Event(), threading.Event()
 
     def hold(progress):
