@@ -104,6 +104,7 @@ _RENAMED = {
 # Parameters that accept a private key.
 _KEYS = ("private_key", "source", "key", "certificate", "self", "frame", "body", "raw")
 _SHORTEST_KEY = 16
+_MAY_HAVE_KEY = (str, bytes, bytearray, dict, list, tuple)
 _LONGEST_KEY = 1 << 16
 # The exceptions of a call with an unusable value.
 _MISTAKES = (TypeError, AttributeError, ValueError, OverflowError)
@@ -215,8 +216,8 @@ def _explained_with(function: Any, others: Mapping[str, str], *, is_strict: bool
     ]
 
     def refused(args: tuple[Any, ...], keywords: dict[str, Any]) -> Exception | None:
-        for parameter, value in (*zip(names, args, strict=False), *keywords.items()):
-            if parameter not in _KEYS and _has_key(value):
+        for parameter, value in _given(names, args, keywords):
+            if isinstance(value, _MAY_HAVE_KEY) and parameter not in _KEYS and _has_key(value):
                 return CredentialError(
                     f"{parameter}= of {shown(args)}() contains a private key. Nothing was done "
                     "with it.",

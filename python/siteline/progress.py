@@ -141,6 +141,8 @@ def _pages(progress: Progress) -> str:
 
 
 def _in_notebook() -> bool:
+    if (marimo := sys.modules.get("marimo")) is not None and marimo.running_in_notebook():
+        return True
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     # IPython in a terminal has no kernel.

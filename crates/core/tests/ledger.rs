@@ -132,24 +132,6 @@ async fn b8_the_day_of_a_request_is_the_services_day() {
     assert_eq!(state.resets_at, "2026-11-21T00:00:00Z".parse().expect("a timestamp"));
 }
 
-#[tokio::test]
-async fn b11_a_pause_that_one_client_was_sent_holds_for_another() {
-    let harness = Harness::new("b11", "2026-11-20T12:00:00Z");
-    let clock = || harness.sandbox.clock().clone();
-    let headers = vec![("Retry-After".to_owned(), "7200".to_owned())];
-    let effect = Effect::Reply { status: 429, headers, body: bytes::Bytes::new() };
-    harness.sandbox.fault(Fault { on: Endpoint::Data, when: When::Nth(1), effect });
-    let error = page(&harness.client(clock())).await.expect_err("refused");
-    assert_eq!(error.kind(), Kind::AllowanceExhausted);
-    let other = harness.client(clock());
-    harness.sandbox.clock().advance(Duration::from_secs(7_199));
-    assert_eq!(page(&other).await.expect_err("not yet").kind(), Kind::AllowanceExhausted);
-    assert_eq!(harness.sandbox.stats().data_requests, 1);
-    harness.sandbox.clock().advance(Duration::from_secs(1));
-    page(&other).await.expect("a page");
-    assert_eq!(used(&harness.client(clock())), 1, "in the day that began then");
-}
-
 const LIMIT: Option<u64> = Some(25);
 
 /// Reads pages until the allowance is used up, and returns that error.
@@ -192,18 +174,6 @@ async fn b14_a_clock_that_is_stepped_gets_no_second_allowance() {
         spend(&client).await;
         assert_eq!(harness.served(), 50, "{name}");
     }
-}
-
-#[tokio::test]
-async fn b15_one_reply_with_a_date_hours_ahead_gets_no_second_allowance() {
-    let harness = Harness::new("b15", "2026-11-20T12:00:00Z");
-    let client = harness.limited(harness.machine("2026-11-20T12:00:00Z"), LIMIT);
-    pages(&client, 20).await;
-    harness.date(Endpoint::Data, 1, Some("Sat, 21 Nov 2026 01:00:00 GMT"));
-    let error = spend(&client).await;
-    assert_eq!(harness.served(), 25);
-    let midnight = "2026-11-21T00:00:00Z".parse().expect("a time");
-    assert_eq!(error.context().retry_at, Some(midnight));
 }
 
 #[tokio::test]
@@ -268,48 +238,4 @@ async fn b18_where_no_reply_has_a_date_one_request_asks() {
     spend(&client).await;
     // The one that was refused may be of the new day too.
     assert_eq!(harness.served(), 26 + 24);
-}
-
-#[tokio::test]
-async fn b14_a_machine_that_was_paused_with_its_clocks_learns_the_day_from_a_token() {
-    let harness = Harness::new("b14-paused", "2026-11-20T12:00:00Z");
-    let machine = harness.machine("2026-11-20T12:00:00Z");
-    let client = harness.limited(machine.clone(), LIMIT);
-    spend(&client).await;
-    harness.advance(2);
-    // The host of a virtual machine slept for a night, and then set the machine's clock.
-    for clock in [harness.sandbox.clock(), &machine] {
-        clock.step(SignedDuration::from_hours(16));
-    }
-    let tokens = harness.sandbox.stats().token_requests;
-    pages(&client, 20).await;
-    let asked = harness.sandbox.stats().token_requests - tokens;
-    assert_eq!((harness.served(), asked), (45, 2));
-    spend(&client).await;
-    assert_eq!(harness.served(), 50);
-    // If the clock was set by mistake, one call an hour requests a token.
-    machine.step(SignedDuration::from_hours(24));
-    let tokens = harness.sandbox.stats().token_requests;
-    for minutes in [59, 0, 0, 2, 0, 0] {
-        harness.sandbox.clock().advance(Duration::from_secs(60 * minutes));
-        spend(&client).await;
-    }
-    let asked = harness.sandbox.stats().token_requests - tokens;
-    assert!((1..=2).contains(&asked), "one is refused for its time: {asked}");
-    assert_eq!(harness.served(), 50);
-}
-
-#[tokio::test]
-async fn b16_replies_that_are_cut_after_their_headers_show_the_day_too() {
-    let harness = Harness::new("b16-cut", "2026-11-20T23:58:00Z");
-    let client = harness.limited(harness.machine("2026-11-20T23:58:00Z"), LIMIT);
-    pages(&client, 20).await;
-    // The service's clock is set by three minutes, and its next two replies break off.
-    harness.sandbox.clock().step(SignedDuration::from_mins(3));
-    let when = When::Times { count: 2, skip: 0 };
-    let effect = Effect::Cut { after: 9 };
-    harness.sandbox.fault(Fault { on: Endpoint::Data, when, effect });
-    pages(&client, 1).await;
-    let by_day = harness.sandbox.stats().data_requests_by_day;
-    assert_eq!((by_day[&date(2026, 11, 21)], used(&client)), (3, 3));
 }

@@ -59,15 +59,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_opens_only_for_its_own_query() {
-        let seal = CursorSeal::new().expect("a seal");
-        let cursor = seal.seal(42, b"one query").expect("a cursor");
-        assert_eq!(seal.open(&cursor, b"one query"), Some(42));
-        assert_eq!(seal.open(&cursor, b"another"), None);
-        assert_eq!(CursorSeal::new().expect("a seal").open(&cursor, b"one query"), None);
-    }
-
-    #[test]
     fn no_two_cursors_are_the_same_and_all_need_encoding() {
         let seal = CursorSeal::new().expect("a seal");
         let cursors: std::collections::HashSet<_> =

@@ -446,10 +446,4 @@ mod tests {
         assert_eq!(found.unread, unread.into_iter().collect());
         assert_eq!((found.newest, found.settled), (Some(instant(40)), None));
     }
-
-    #[test]
-    fn unread_choices_display_as_words() {
-        let words = [Unread::Error, Unread::Warn, Unread::Keep].map(|unread| unread.to_string());
-        assert_eq!(words, ["error", "warn", "keep"]);
-    }
 }

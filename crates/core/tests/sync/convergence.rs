@@ -192,32 +192,19 @@ async fn converges(seed: u64) {
     assert!(ours >= theirs && ours <= theirs + dropped, "{ours} {theirs} {dropped}");
 }
 
-/// Runs fifty of the two hundred seeds.
-fn fifty(first: u64) {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    for seed in first..first + u64::from(trials(50)) {
-        eprintln!("seed {seed}");
-        runtime.block_on(converges(seed));
-    }
-}
-
 #[test]
-fn p10_a_store_equals_the_truth_seeds_0_to_49() {
-    fifty(0);
-}
-
-#[test]
-fn p10_a_store_equals_the_truth_seeds_50_to_99() {
-    fifty(50);
-}
-
-#[test]
-fn p10_a_store_equals_the_truth_seeds_100_to_149() {
-    fifty(100);
-}
-
-#[test]
-fn p10_a_store_equals_the_truth_seeds_150_to_199() {
-    fifty(150);
+fn p10_a_store_equals_the_truth() {
+    let fifty = |first: u64| {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        for seed in first..first + u64::from(trials(50)) {
+            eprintln!("seed {seed}");
+            runtime.block_on(converges(seed));
+        }
+    };
+    std::thread::scope(|scope| {
+        for first in [0, 50, 100, 150] {
+            scope.spawn(move || fifty(first));
+        }
+    });
 }

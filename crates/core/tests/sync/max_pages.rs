@@ -25,8 +25,11 @@ async fn limited_runs_read_no_page_twice() {
     let mut whole = plant(1, 1, None);
     whole.settings.max_pages = None;
     let whole = whole.sync().await.expect("a sync");
-    assert!(whole.complete && whole.ended_by.is_none() && whole.pages() > 30);
-    for (max_pages, concurrency) in [(1, 1), (3, 1), (1, 8), (3, 2), (7, 8), (30, 3)] {
+    let pages = whole.pages();
+    assert!(whole.complete && whole.ended_by.is_none() && pages > 30);
+    let few = [(1, 1), (3, 1), (1, 8), (3, 2), (7, 8), (30, 3)];
+    let exact = [(pages - 1, 1), (pages - 1, 8), (pages, 1), (pages, 8)];
+    for (max_pages, concurrency) in few.into_iter().chain(exact) {
         let harness = plant(max_pages, concurrency, None);
         let mut paid = 0;
         loop {
@@ -42,24 +45,10 @@ async fn limited_runs_read_no_page_twice() {
             left_by_its_limit(&report);
             assert_eq!(read, max_pages);
         }
-        assert_eq!(paid, whole.pages(), "{max_pages}, concurrency {concurrency}");
+        assert_eq!(paid, pages, "{max_pages}, concurrency {concurrency}");
         let end = at("2026-11-01T17:50:00Z");
         assert_eq!(harness.stored(end), harness.truth(end, AsOf::Now));
         harness.check_ledger();
-    }
-}
-
-#[tokio::test]
-async fn an_exact_page_limit_completes_the_run() {
-    let mut harness = plant(1, 8, None);
-    harness.settings.max_pages = None;
-    let pages = harness.sync().await.expect("a sync").pages();
-    for concurrency in [1, 8] {
-        let report = plant(pages, concurrency, None).sync().await.expect("a sync");
-        assert!(report.complete && report.ended_by.is_none() && report.tasks.is_empty());
-        let report = plant(pages - 1, concurrency, None).sync().await.expect("a sync");
-        left_by_its_limit(&report);
-        assert_eq!(report.pages(), pages - 1);
     }
 }
 
@@ -100,6 +89,7 @@ async fn expected_progress_respects_the_page_limit() {
     let run = harness.begin().expect("a run");
     let mut expected = Vec::new();
     while run.fetch().await.expect("a page") {
+        assert_eq!(run.progress().pages_expected, Some(3), "includes the pending page");
         let progress = run.apply().expect("space");
         expected.push((progress.pages_expected, progress.done));
     }

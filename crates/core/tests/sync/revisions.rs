@@ -4,7 +4,7 @@ use siteline_core::sync::{Feed, FeedInput, WindowState};
 use siteline_sandbox::{AsOf, Identity, Options, Point};
 
 use crate::campaign::trials;
-use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, seconds};
+use crate::harness::{HOUR, Harness, MINUTE, at, input, seconds};
 
 fn point(timestamp: &str, value: f64) -> Point {
     let value = Some(value);
@@ -103,29 +103,6 @@ async fn p10_points_moving_between_pages_become_correct() {
         harness.settle().await;
         harness.check_ledger();
     }
-}
-
-#[tokio::test]
-async fn a_window_passes_through_all_states() {
-    let mut harness = Harness::new(Options::default(), input());
-    let first = at("2026-11-01T06:00:00Z");
-    let state = |harness: &Harness| {
-        let windows = harness.windows();
-        windows.iter().find(|window| window.start == first).map(|window| window.state)
-    };
-    harness.settings.until = Some(first);
-    harness.sync().await.expect("a sync");
-    assert_eq!(state(&harness), Some(WindowState::Unread));
-    harness.settings.until = None;
-    let report = harness.sync().await.expect("a sync");
-    assert_eq!(report.feeds[0].settled_through, None);
-    assert_eq!(state(&harness), Some(WindowState::Provisional));
-    harness.advance(2 * DAY);
-    assert_eq!(state(&harness), Some(WindowState::Due));
-    let report = harness.sync().await.expect("a sync");
-    assert_eq!(state(&harness), Some(WindowState::Settled));
-    assert_eq!(report.feeds[0].settled_through, Some(at("2026-11-01T18:00:00Z")));
-    assert!(report.complete);
 }
 
 #[tokio::test]

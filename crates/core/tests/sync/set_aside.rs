@@ -106,24 +106,6 @@ async fn p13_after_a_day_a_range_is_tried_again() {
 }
 
 #[tokio::test]
-async fn p13_p6_rejected_or_repeated_cursors_pause_their_range() {
-    for (effect, kind) in
-        [(Effect::ForgetCursors, Kind::CursorRejected), (Effect::CycleCursors(1), Kind::CursorLoop)]
-    {
-        let harness = two_days();
-        let when = When::Times { count: 6, skip: 0 };
-        harness.sandbox.fault(on_data(when, effect));
-        // If cursors are forgotten, only every second request has one.
-        let error = harness.sync().await.expect_err("one window cannot be read");
-        assert_eq!(error.kind(), kind);
-        let (before, report) = (harness.requests(), harness.sync().await.expect("a sync"));
-        assert_eq!((harness.requests(), only(&report).error.clone()), (before, kind.to_string()));
-        harness.advance(DAY);
-        assert!(harness.sync().await.expect("a sync").complete && harness.equals_truth());
-    }
-}
-
-#[tokio::test]
 async fn p14_an_endless_chain_costs_once_a_day() {
     let mut harness = two_days();
     // Each page is empty and has a new cursor.

@@ -5,9 +5,9 @@ use siteline_base::clock::Clock;
 use siteline_core::Kind;
 use siteline_core::client::ClientSettings;
 use siteline_core::sync::{Feed, FeedInput, Why};
-use siteline_sandbox::{AsOf, Endpoint, Options, When};
+use siteline_sandbox::{Endpoint, Options, When};
 
-use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, on_data, reply};
+use crate::harness::{DAY, HOUR, Harness, at, input, on_data, reply};
 
 fn limited(limit: u64) -> Harness {
     with(Options { lateness: false, ..Options::default() }, |settings| {
@@ -18,19 +18,6 @@ fn limited(limit: u64) -> Harness {
 fn with(options: Options, change: impl FnOnce(&mut ClientSettings)) -> Harness {
     let clock = Clock::frozen_at(at("2026-11-01T18:00:00Z"));
     Harness::with(options, input(), clock.clone(), clock, change)
-}
-
-#[tokio::test]
-async fn no_request_is_made_without_a_new_bucket() {
-    let harness = limited(1_000);
-    assert!(harness.sync().await.expect("a sync").complete);
-    for pause in [0, MINUTE, MINUTE] {
-        harness.advance(pause);
-        let report = harness.sync().await.expect("a sync");
-        assert_eq!((report.requests, report.complete), (0, true), "no poll of the newest bucket");
-    }
-    harness.advance(10 * MINUTE);
-    assert_eq!(harness.sync().await.expect("a sync").requests, 1);
 }
 
 #[tokio::test]
@@ -126,25 +113,6 @@ async fn filling_reserves_pages_for_due_windows() {
 }
 
 #[tokio::test]
-async fn fresh_data_is_read_before_filling() {
-    let mut harness = limited(21);
-    let since = at("2026-10-01T00:00:00Z");
-    harness.feed = Feed::new(FeedInput { since, ..input() }).expect("a feed");
-    let mut unfinished = 0;
-    for day in 1..=6 {
-        let report = harness.sync().await.expect("it returns");
-        assert!(!report.complete);
-        let read = report.feeds[0].newest.map(Timestamp::as_second);
-        assert_eq!(read, Some(at("2026-11-01T17:50:00Z").as_second() + (day - 1) * 86_400));
-        unfinished += harness.state_chains();
-        harness.advance(DAY);
-    }
-    assert!(unfinished > 0, "no run ended in the middle of a chain");
-    assert_eq!(harness.sandbox.stats().replies(Endpoint::Data, 429), 0);
-    harness.check_ledger();
-}
-
-#[tokio::test]
 async fn a_retry_within_the_reserve_defers_its_chain() {
     let harness = limited(24);
     harness.sync().await.expect("a sync");
@@ -165,26 +133,4 @@ async fn a_retry_within_the_reserve_defers_its_chain() {
     let again = harness.sync().await.expect("a sync");
     assert_eq!(again.feeds[0].newest, Some(at("2026-11-03T04:50:00Z")), "{again:?}");
     harness.check_ledger();
-}
-
-#[tokio::test]
-async fn requested_then_fresh_then_due_ranges() {
-    let mut harness = limited(1_000);
-    harness.settings.until = Some(at("2026-11-01T09:00:00Z"));
-    harness.sync().await.expect("a sync");
-    harness.settings.until = None;
-    harness.advance(3 * DAY);
-    harness.settings.reread = vec![(at("2026-11-01T02:00:00Z"), at("2026-11-01T03:00:00Z"))];
-    let before = harness.sandbox.stats().log.len();
-    assert!(harness.sync().await.expect("a sync").complete);
-    let stats = harness.sandbox.stats();
-    let begun: Vec<String> = stats.log[before..]
-        .iter()
-        .filter(|one| one.path.ends_with("/data") && !one.query.contains("cursor"))
-        .map(|one| one.query.split("from=").nth(1).expect("a start")[..13].to_owned())
-        .collect();
-    assert_eq!(begun[..2], ["2026-11-01T02", "2026-11-04T12"], "{begun:?}");
-    assert_eq!(begun[2], "2026-11-01T00", "settling, without the reread range");
-    let end = at("2026-11-04T17:50:00Z");
-    assert!(harness.stored(end) == harness.truth(end, AsOf::Now));
 }

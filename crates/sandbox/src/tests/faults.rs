@@ -151,5 +151,7 @@ fn tokens_become_invalid_and_scopes_are_reduced() {
     let caller = with_fault(Endpoint::Token, Effect::Grant(vec!["customer.data.read".into()]));
     let body = caller.exchange(&caller.header(), &caller.claims()).json();
     assert_eq!(body["scope"], "customer.data.read");
-    assert_eq!(caller.get(DISCOVERY, body["access_token"].as_str().expect("text")).status, 403);
+    let reply = caller.get(DISCOVERY, body["access_token"].as_str().expect("text"));
+    assert_eq!(reply.status, 403);
+    assert!(reply.headers["www-authenticate"].contains("insufficient_scope"));
 }

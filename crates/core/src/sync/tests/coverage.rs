@@ -1,6 +1,6 @@
 //! The coverage of a feed: how it is thinned, and the effect of late changes.
 
-use super::super::coverage::{Coverage, WindowState};
+use super::super::coverage::Coverage;
 use super::*;
 
 /// Covers ranges of hours in this order, each with the hour of its read.
@@ -88,35 +88,4 @@ fn only_unsettled_neighbours_in_a_window_are_joined() {
         coverage.thin(&feed);
         assert_eq!(in_hours(&coverage), thinned, "{why}");
     }
-}
-
-#[test]
-fn coverage_is_thinned_above_a_thousand_ranges() {
-    let mut state = state(|_| {});
-    for number in 1..=1_000 {
-        let range = Range::new(SINCE + (number - 1) * MINUTE, SINCE + number * MINUTE);
-        let began = SINCE + DAY + number;
-        state.cover(&UnfinishedChain { began: Some(began), ..chain_of(range) }, 1);
-        assert_eq!(i64::try_from(state.coverage.len()), Ok(number), "each has its own time");
-    }
-    let range = Range::new(SINCE + 1_000 * MINUTE, SINCE + 1_001 * MINUTE);
-    let before = state.coverage.covered();
-    state.cover(&UnfinishedChain { began: Some(SINCE + DAY), ..chain_of(range) }, 1);
-    assert_eq!(state.coverage.len(), 1);
-    assert_eq!(state.coverage.covered(), before.with(&range.into()));
-}
-
-fn chain_of(range: Range) -> UnfinishedChain {
-    UnfinishedChain { pages: 1, points: 1, ..UnfinishedChain::new(range, Why::Recent, 0) }
-}
-
-#[test]
-fn states_and_classes_display_as_one_word() {
-    let states =
-        [WindowState::Unread, WindowState::Provisional, WindowState::Due, WindowState::Settled];
-    let words = ["unread", "provisional", "due", "settled"];
-    assert_eq!(states.map(|state| state.to_string()), words);
-    let classes = [Why::Resume, Why::Reread, Why::Recent, Why::Settle, Why::Audit, Why::Backfill];
-    let words = ["resume", "reread", "recent", "settle", "audit", "backfill"];
-    assert_eq!(classes.map(|why| why.to_string()), words);
 }

@@ -43,17 +43,11 @@ fn nothing_is_planned_without_a_new_bucket() {
 }
 
 #[test]
-fn fresh_data_overlaps_the_newest_read() {
+fn the_last_window_is_fresh_with_an_overlap() {
     let mut state = hourly();
     covered(&mut state, 0, 10, 10);
     let steps = planned(&state, SINCE + 12 * HOUR, &Ranges::none());
     assert_eq!(in_hours(&steps), [(Why::Recent, 9, 12)]);
-}
-
-#[test]
-fn only_the_last_window_is_fresh() {
-    let mut state = hourly();
-    covered(&mut state, 0, 10, 10);
     let steps = planned(&state, SINCE + 21 * HOUR, &Ranges::none());
     let expected = [
         (Why::Recent, 9, 10),

@@ -250,17 +250,6 @@ fn bounded(state: FeedState, pages: u64) -> RunState {
 }
 
 #[test]
-fn max_pages_counts_answered_and_pending_requests() {
-    let mut run = bounded(state(|_| {}), 3);
-    assert!(run.may_ask(0) && run.may_ask(2) && !run.may_ask(3));
-    run.answered = 2;
-    assert!(run.may_ask(0) && !run.may_ask(1));
-    run.answered = 3;
-    assert!(!run.may_ask(0));
-    assert!(run_of_state(state(|_| {}), SINCE).may_ask(usize::MAX), "without a limit");
-}
-
-#[test]
 fn a_page_limit_ends_the_run() {
     let mut run = bounded(state(|_| {}), 3);
     run.answered = 2;
@@ -279,21 +268,6 @@ fn a_page_limit_ends_the_run() {
     run.answered = 3;
     run.skip(0, days(0, 9), Error::new(Kind::RequestRejected, "refused"));
     assert_eq!(run.ended_by(&some_left()), reserved);
-}
-
-#[test]
-fn expected_pages_respect_the_page_limit() {
-    let mut run = bounded(state(|_| {}), 3);
-    assert_eq!(run.still_allowed(), 3);
-    run.answered = 1;
-    run.write(pending(begun(Why::Backfill), false, true));
-    assert_eq!(run.still_allowed(), 3, "includes the pending page");
-    run.pending.clear();
-    assert_eq!(run.still_allowed(), 2);
-    assert!(!run.expected_pages().1, "it is not over");
-    run.answered = 3;
-    assert_eq!((run.still_allowed(), run.expected_pages().1), (0, true));
-    assert_eq!(run_of_state(state(|_| {}), SINCE).still_allowed(), u64::MAX);
 }
 
 #[test]

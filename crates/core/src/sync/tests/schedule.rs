@@ -112,17 +112,6 @@ fn a_resumed_fill_leaves_pages_for_urgent_chains() {
 }
 
 #[test]
-fn a_rejected_chain_is_planned_again_first() {
-    let mut run = run((0..2).map(named).collect());
-    let step = next(&mut run, None).expect("a step");
-    run.write(PendingWrite::TooLong { feed: step.feed, range: step.range });
-    run.chain_over(step.feed);
-    assert_eq!(begun(&mut run), []);
-    applied(&mut run);
-    assert_eq!(begun(&mut run), [(Why::Recent, 0), (Why::Recent, 1)]);
-}
-
-#[test]
 fn a_used_up_allowance_starts_no_chain() {
     let mut run = run((0..3).map(named).collect());
     begun(&mut run);
@@ -155,29 +144,6 @@ fn expected_pages_include_planned_and_pending_pages() {
     assert_eq!(run.expected_pages(), (Some(1), false));
     read(&mut run, 1);
     assert_eq!(run.expected_pages(), (Some(0), true));
-}
-
-#[test]
-fn the_reserve_covers_the_current_feeds() {
-    let mut states: Vec<FeedState> = (0..2).map(named).collect();
-    for state in &mut states {
-        // Their windows become due today, after a lateness of one day.
-        state.coverage.cover(Range::new(SINCE - DAY, SINCE), SINCE);
-    }
-    let mut run = run(states);
-    let now = run.now.as_second();
-    let reserved = |run: &mut RunState| {
-        let step = next(run, Some(99)).expect("a step");
-        let spending = Arc::clone(&run.under_way[&step.feed].spending);
-        let states = (0..2).map(|feed| run.state(feed));
-        let expected = super::super::plan::reserve(states, now, &allowance(Some(99), SINCE + DAY));
-        assert_eq!(spending.must_remain_after_retries.load(Ordering::Relaxed), expected);
-        read(run, step.feed);
-        expected
-    };
-    let first = reserved(&mut run);
-    let others: Vec<u64> = (0..4).map(|_| reserved(&mut run)).collect();
-    assert!(others.iter().any(|pages| *pages != first) || first == 0, "{first} {others:?}");
 }
 
 #[test]

@@ -75,49 +75,47 @@ fn a_single_read_accepts_unsettled_data() {
 }
 
 #[test]
-fn a_feed_reads_only_its_unsettled_ranges() {
-    let states = [known("mine", 0, Some((1, 3)))];
-    let shares = given(&states, days(2, 6)).expect("shares");
-    assert_eq!(in_days(&shares), [("mine".to_owned(), vec![(2, 3)], vec![(3, 6)])]);
-    assert!(!shares[0].is_redefined);
-    let shares = given(&states, days(1, 3)).expect("shares");
-    assert_eq!(in_days(&shares), [("mine".to_owned(), vec![(1, 3)], vec![])]);
-}
-
-#[test]
-fn settled_ranges_are_read_by_no_feed() {
-    let states = [
+fn feeds_share_the_requested_days() {
+    let mine = || vec![known("mine", 0, Some((1, 3)))];
+    let several = vec![
         known(OWN, 0, Some((0, 4))),
         known("late", 4, Some((4, 6))),
         known("more", 4, Some((4, 8))),
     ];
-    let expected =
-        [("more".to_owned(), vec![(4, 8)], vec![(8, 9)]), (OWN.to_owned(), vec![(0, 4)], vec![])];
-    assert_eq!(in_days(&given(&states, days(0, 9)).expect("shares")), expected);
-}
-
-#[test]
-fn a_feed_for_reads_covers_earlier_ranges() {
-    let states = [known("late", 4, Some((5, 6)))];
-    let expected = [
-        ("late".to_owned(), vec![(5, 6)], vec![(4, 5), (6, 7)]),
-        (OWN.to_owned(), vec![], vec![(2, 4)]),
+    // The third day is a gap within the feed.
+    let gap = || {
+        let mut state = known("mine", 0, Some((0, 3)));
+        state.1.coverage.cover(day(4), day(9).start);
+        vec![state]
+    };
+    type Share<'a> = (&'a str, Days, Days);
+    let cases: [(_, _, Vec<Share<'_>>); 6] = [
+        (mine(), days(2, 6), vec![("mine", vec![(2, 3)], vec![(3, 6)])]),
+        (mine(), days(1, 3), vec![("mine", vec![(1, 3)], vec![])]),
+        // No feed reads what another has settled.
+        (
+            several,
+            days(0, 9),
+            vec![("more", vec![(4, 8)], vec![(8, 9)]), (OWN, vec![(0, 4)], vec![])],
+        ),
+        // The feed for reads covers the days before another feed begins.
+        (
+            vec![known("late", 4, Some((5, 6)))],
+            days(2, 7),
+            vec![("late", vec![(5, 6)], vec![(4, 5), (6, 7)]), (OWN, vec![], vec![(2, 4)])],
+        ),
+        // A feed reads its gap and adjoining days. Days further on would be a new gap.
+        (gap(), days(2, 6), vec![("mine", vec![(2, 3), (4, 5)], vec![(3, 4), (5, 6)])]),
+        (gap(), days(6, 8), vec![(OWN, vec![], vec![(6, 8)])]),
     ];
-    assert_eq!(in_days(&given(&states, days(2, 7)).expect("shares")), expected);
-}
-
-#[test]
-fn a_feed_reads_gaps_and_adjoining_ranges() {
-    let mut states = [known("mine", 0, Some((0, 3)))];
-    states[0].1.coverage.cover(day(4), day(9).start);
-    // The third day is an existing gap. A range after the fifth day would be a new one.
-    let expected = [
-        ("mine".to_owned(), vec![(2, 3), (4, 5)], vec![(3, 4), (5, 6)]),
-        (OWN.to_owned(), vec![], vec![]),
-    ];
-    assert_eq!(in_days(&given(&states, days(2, 6)).expect("shares")), expected[..1]);
-    let apart = given(&states, days(6, 8)).expect("shares");
-    assert_eq!(in_days(&apart), [(OWN.to_owned(), vec![], vec![(6, 8)])]);
+    for (states, range, expected) in cases {
+        let shares = given(&states, range).expect("shares");
+        let expected = expected
+            .into_iter()
+            .map(|(name, settled, missing)| (name.to_owned(), settled, missing));
+        assert_eq!(in_days(&shares), expected.collect::<Vec<_>>());
+        assert!(shares.iter().all(|share| !share.is_redefined));
+    }
 }
 
 #[test]

@@ -162,7 +162,7 @@ proptest! {
     #[test]
     fn s9_a_wrong_clock_leaves_no_gap(
         mut state in any_state(),
-        wrong in prop_oneof![Just(-DAY), Just(DAY), -DAY..DAY],
+        wrong in prop_oneof![Just(-DAY), Just(DAY), -DAY..DAY, DAY..30 * DAY],
         pauses in proptest::collection::vec(1..DAY, 2..8),
         wrong_run in 0..8_usize,
     ) {
@@ -207,16 +207,5 @@ proptest! {
             let instant = Range::new(at, at + 1);
             prop_assert_eq!(state.coverage.settled(&feed).contains(instant), settles, "{}", at);
         }
-    }
-
-    #[test]
-    fn a_run_never_covers_the_future(
-        mut state in any_state(),
-        ahead in 0..30 * DAY,
-    ) {
-        let now = SINCE + 2 * DAY;
-        run(&mut state, now);
-        run_of(&mut state, now + ahead, now);
-        prop_assert_eq!(state.coverage.covered(), Ranges::from(to_horizon(&state, now)));
     }
 }
