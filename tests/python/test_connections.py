@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import siteline
+from kit import systems
 from kit.tls_service import HOST, SELF, Proxy, Server, Socks, TlsRelay, unused_port
 from siteline.types import Http
 
@@ -186,6 +187,21 @@ def test_the_argument_takes_precedence_over_the_environment(service, authority, 
         with client_of(service, f"https://{HOST}", **options) as client:
             client.discover()
         assert proxy.heads
+
+
+@systems.XDG
+def test_an_agents_client_remembers_a_refused_page_size(service, authority, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    query = {"start": "-2h", "end": "-1h", "interval": "1h", "labels": False}
+    service.tenant.fault(on="data", nth=1, status=400)
+    with Proxy(service.port) as proxy:
+        way = {"ca_bundle": authority.pem, "proxy": f"http://127.0.0.1:{proxy.port}"}
+        url = f"https://{HOST}"
+        with client_of(service, url, **way) as owner, siteline.Agent(owner) as agent:
+            for requests in (2, 3):
+                with siteline.Client(url, agent=agent.address, **way) as client:
+                    assert client.read(**query).report.page_size_reason == "refused"
+                assert service.tenant.requests() == requests
 
 
 @pytest.mark.parametrize(

@@ -241,3 +241,17 @@ def test_times_of_a_sandbox_count_from_its_clock(sandbox):
     assert clock.now() < siteline.testing.Clock().now()
     with siteline.Sandbox(now="-1d") as other:
         assert other.clock.now() < siteline.testing.Clock().now()
+
+
+def test_the_first_day_needs_no_local_time(sandbox, tmp_path):
+    first = '{"timestamp": "0001-01-01T00:00:00Z", "value": 1.5}'
+    ids = '"siteId": "S1", "lineId": "L1", "machineId": "M1", "deviceId": "D1", "tagGuid": "T1"'
+    body = f'{{"series": [{{{ids}, "points": [{first}]}}], "nextCursor": null}}'
+    sandbox.fault(on="data", nth=1, body=body.encode())
+    table = sandbox.client(tz="America/New_York").read(start="-1h", labels=False)
+    table.to_csv(tmp_path / "first.csv")
+    assert "0001-01-01T00:00:00Z,1.5," in (tmp_path / "first.csv").read_text()
+    assert "1-01-01 00:00" in table._repr_html_()
+    for start in ("0001-01-01T00:00Z", datetime.min, "-2000000d"):
+        with pytest.raises(siteline.errors.QueryError, match="from 0001-01-02"):
+            siteline.Feed("line-2", start=start)

@@ -228,6 +228,10 @@ def test_series_take_tables_frames_and_ids(shared_sandbox, form):
         (lambda client: client.series().find("none"), "series= is empty"),
         (lambda client: read(client), "series= is a table of points"),
         (lambda client: pd.DataFrame({"tag_guid": ["t"]}), "has no column site_id, line_id"),
+        (
+            lambda client: pd.DataFrame([[""] * 6], columns=[*_COLUMNS, "tag_guid"]),
+            "several columns",
+        ),
         (lambda client: client.scan(**HOUR), "series= is a table of series, a DataFrame"),
         (lambda client: pl.DataFrame({"tag_guid": ["t"]}), "has no column site_id, line_id"),
         (lambda client: pl.DataFrame({key: [0.5] for key in _COLUMNS}), "site_id.* holds Float64"),
