@@ -98,24 +98,15 @@ class FeedPoints:
         if known[0] > (self.since - EPOCH) // timedelta(microseconds=1):
             self.forget(when(known[0]))
         for page in store.execute(PAGES, (self.name, self.sequence)).fetchall():
-            self.add_page(*page)
+            self.add_page(page)
 
     def forget(self, before: datetime) -> None:
         """Removes the points before a time; later pages do not return them."""
         self.since = before
         self.points = {key: row for key, row in self.points.items() if key[5] >= before}
 
-    def add_page(
-        self,
-        sequence: int,
-        chain: int,
-        start: int,
-        end: int,
-        read_at: int,
-        count: int,
-        inserted: int,
-        revised: int,
-    ) -> None:
+    def add_page(self, row: tuple[int, ...]) -> None:
+        sequence, chain, start, end, read_at, count, inserted, revised = row
         if sequence <= self.sequence:
             raise Broken(f"I8: page {sequence} of {self.name} comes after {self.sequence}")
         offset = self.offsets.get(chain, 0)

@@ -106,10 +106,8 @@ class Oracle:
             report = client.sync(feed, self.store, max_pages=new or None)
         self.own += report.requests
         self.own_pages += report.pages
-        self.revised, self.withdrawn = (
-            self.revised + report.revised,
-            self.withdrawn + report.withdrawn,
-        )
+        self.revised += report.revised
+        self.withdrawn += report.withdrawn
         if report.pages != new or (outcome.done and not report.complete):
             raise Broken(f"{feed.name}: {new} pages, and not {report.pages}, or unread: {report}")
         return report
