@@ -47,18 +47,6 @@ async fn b5_no_request_without_a_remaining_allowance() {
 }
 
 #[tokio::test]
-async fn the_services_own_allowance_ends_a_run() {
-    let harness = with(Options { daily_allowance: Some(5), ..Options::default() }, |_| {});
-    let report = harness.sync().await.expect("it returns");
-    assert!(!report.complete);
-    assert_eq!((report.pages(), report.requests), (5, 6), "the sixth was refused");
-    assert_eq!(report.resumes_at.map(Timestamp::as_second), Some(1_793_577_600));
-    assert_eq!(harness.sync().await.expect("it returns").requests, 0);
-    harness.advance(6 * HOUR + 1);
-    assert_eq!(harness.sync().await.expect("it returns").pages(), 5);
-}
-
-#[tokio::test]
 async fn b13_a_plan_makes_no_request() {
     let harness = limited(1_000);
     let plan = harness.plan();
