@@ -133,7 +133,7 @@ smoke-lowest: $(VENV)/installed
 	PYTHONS=python3.11 $(BIN)/python tests/pythons.py target/wheels/*.whl --lock lowest $(PYTEST_ARGS)
 
 # Two others need something that few machines have: unreleased, free-threaded.
-ONLY ?= rust months crash torture foreign-sqlite target-kills spark
+ONLY ?= rust months crash torture foreign-sqlite target-kills spark marimo
 # Options of a single campaign: ONLY=crash ARGS="--seed 1".
 ARGS ?=
 campaigns: ## run the long tests (hours); ONLY="crash torture" chooses, ARGS passes options
@@ -167,6 +167,11 @@ campaign-spark: $(VENV)/installed target/spark-venv/ready
 	target/spark-venv/$(SCRIPTS)/python $(ALONE) target/wheels/*.whl
 	target/spark-venv/$(SCRIPTS)/python -m pytest -p no:cacheprovider tests/python/test_spark.py \
 	tests/python/test_spark_streams.py tests/python/test_spark_dask.py tests/python/test_page_spark.py $(ARGS)
+
+# marimo is 38 MB, so `make test` does not install it. Chromium is the system's.
+campaign-marimo: $(VENV)/installed target/marimo-venv/ready
+	target/marimo-venv/$(SCRIPTS)/python $(ALONE) target/wheels/*.whl
+	target/marimo-venv/$(SCRIPTS)/python -m pytest -p no:cacheprovider tests/python/test_marimo.py $(ARGS)
 
 # Pre-releases; NIGHTLY_INDEX adds an index with builds of each night.
 campaign-unreleased: $(VENV)/installed

@@ -5,7 +5,8 @@
 
 The constructor requests the public key. A key that cannot make RS256 signatures is refused there.
 Each assertion, about one in ten minutes, is one signature of the vault. An exception of the vault's
-package is the ``__cause__`` of a :class:`CredentialError`.
+package is the ``__cause__`` of a :class:`CredentialError`. A signer cannot be pickled: each process
+makes its own.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from siteline import _passphrase
+from siteline._handles import OfThisProcess
 from siteline._keywords import explained
 from siteline.errors import CredentialError
 
@@ -26,15 +28,17 @@ if TYPE_CHECKING:
 
 __all__ = ["AwsKms", "AzureKeyVault", "GoogleKms", "Pkcs11"]
 
+_INSTEAD = "make the signer in the process that uses it"
 _RS256 = "RSASSA_PKCS1_V1_5_SHA_256"
 _SECONDS = 10
 """Time limit of a request: the time limit of an async signer is 15 seconds."""
 
 
-class _Asynchronous:
+class _Asynchronous(OfThisProcess):
     """Signs in a thread, so that the event loop can run meanwhile."""
 
     __slots__ = ("_signer",)
+    _instead = _INSTEAD
 
     def __init__(self, signer: _Signer) -> None:
         self._signer = signer
@@ -49,10 +53,11 @@ class _Asynchronous:
         return await asyncio.to_thread(self._signer, data)
 
 
-class _Signer:
+class _Signer(OfThisProcess):
     """A key in a vault. A call with the bytes to sign returns the RS256 signature."""
 
     __slots__ = ("_numbers", "_sign")
+    _instead = _INSTEAD
 
     def _open(self, read: Callable[[], tuple[bytes, bytes, Callable[[bytes], Any]]]) -> None:
         with _reported(type(self).__name__):
@@ -80,7 +85,11 @@ class _Signer:
 
     def __call__(self, data: bytes) -> bytes:
         """Return the signature of ``data``."""
-        return bytes(self._sign(data))
+        try:
+            return bytes(self._sign(data))
+        except StopIteration as error:
+            # asyncio cannot store a StopIteration in a future, and would wait forever.
+            raise RuntimeError("The vault's package raised StopIteration.") from error
 
     def __repr__(self) -> str:
         """Show the thumbprint, which is public."""

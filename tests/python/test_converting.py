@@ -8,8 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 import siteline
-from kit.interpreter import run_script
-from kit.ranges import NOW, SIX_HOURS
+from kit.ranges import SIX_HOURS
 from kit.waiting import wait_until
 from siteline import frames
 
@@ -105,20 +104,3 @@ def test_a_frame_is_made_in_the_callers_context(sandbox):
     with watch(lambda: seen.append(request.get())):
         asyncio.run(read())
     assert seen == ["mine"]
-
-
-def test_frames_are_made_while_the_interpreter_ends():
-    script = f"""
-        import asyncio, atexit, pandas, siteline
-
-        async def read():
-            with siteline.Sandbox(now="{NOW}") as sandbox:
-                async with sandbox.async_client() as client:
-                    return len(await client.scan(**{SIX_HOURS!r}).to_pandas())
-
-        def at_exit():
-            print(asyncio.new_event_loop().run_until_complete(read()))
-
-        atexit.register(at_exit)
-    """
-    assert run_script(script) == "72"

@@ -23,6 +23,8 @@ def test_parameters_that_are_not_set_are_not_sent():
 
 
 def test_the_user_agent_names_siteline_and_the_application():
+    with pytest.raises(siteline.errors.ConfigError, match="application"):
+        siteline.types.Http(application="a\r\nX-Forged: b")
     with siteline.Sandbox(now=NOW, record_wire=True) as sandbox:
         sandbox.client(http=siteline.types.Http(application="plant-report/2.1")).discover()
         agents = [

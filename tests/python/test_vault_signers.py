@@ -1,10 +1,12 @@
 """The signers of vaults, with the vendors' own packages against local stand-ins."""
 
 import asyncio
+import copy
 import hashlib
 import importlib
 import io
 import json
+import pickle
 import re
 import subprocess
 import sys
@@ -318,6 +320,31 @@ def test_a_failing_vault_sends_nothing(azure, sandbox):
         client.discover()
     assert "not permitted" in str(caught.value.__cause__)
     assert sandbox.stats.token_requests == 0
+
+
+@pytest.mark.parametrize("mode", ["plain", "asynchronous"])
+def test_a_stop_iteration_ends_the_read(mode, aws, sandbox, monkeypatch):
+    signer = aws()
+    monkeypatch.setattr(signer, "_sign", lambda data: next(iter(())))
+    sign = signer if mode == "plain" else signer.asynchronous
+    credential = siteline.Credential(sandbox.enroll(signer.public_jwk), signer=sign)
+
+    async def discover():
+        options = {"credential": credential, "clock": sandbox.clock}
+        async with siteline.AsyncClient(sandbox.base_url, **options) as client:
+            return await asyncio.wait_for(client.discover(), 10)
+
+    with pytest.raises(CredentialError, match="nothing was sent") as caught:
+        asyncio.run(discover())
+    assert isinstance(caught.value.__cause__.__cause__, StopIteration)
+
+
+def test_a_signer_cannot_be_pickled(aws):
+    signer = aws()
+    for one in (signer, signer.asynchronous):
+        with pytest.raises(TypeError, match="make the signer in the process that uses it"):
+            pickle.dumps(one)
+        assert copy.deepcopy(one) is one
 
 
 def test_two_keys_of_one_token_sign(pkcs11):
