@@ -6,7 +6,7 @@ use siteline_core::sync::{FeedInput, FeedState, ReadSpec};
 use siteline_core::{Error, Kind};
 use siteline_sandbox::{AsOf, Options};
 
-use crate::harness::{HOUR, Harness, MINUTE, at, input, seconds};
+use crate::harness::{HOUR, Harness, MINUTE, at, input};
 
 #[tokio::test]
 async fn s9_a_page_rejected_for_skew_is_retried() {

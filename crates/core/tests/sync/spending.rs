@@ -1,6 +1,5 @@
 //! The requests that a run spends and reserves, and their order.
 
-use jiff::Timestamp;
 use siteline_base::clock::Clock;
 use siteline_core::Kind;
 use siteline_core::client::ClientSettings;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::client::{
     BOTH, Caller, DATA, DISCOVERY, Response, TOKEN, encode, form, public_jwk, sign, target, with,
