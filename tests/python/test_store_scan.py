@@ -212,10 +212,7 @@ def test_the_blocks_that_points_would_read_are_read_and_no_others(blocks_read, t
 
 def test_the_first_points_cost_one_block_and_what_cannot_be_costs_none(blocks_read):
     assert len(blocks_read(lambda store: store.read("line-2").lazy().head(3).collect())) == 1
-    none = [
-        {"tag_guid": "sped"},
-        {"machine_id": "M7", "site_id": "S1", "value": 3.0},
-    ]
+    none = [{"tag_guid": "sped"}, {"machine_id": "M7", "site_id": "S1", "value": 3.0}]
     for query in none:
         assert not blocks_read(
             lambda store, query=query: store.read("line-2").lazy().filter(**query).collect()
