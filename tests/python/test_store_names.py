@@ -1,4 +1,4 @@
-"""The names that a sync keeps in a store, and what a store's tables show of withdrawn points."""
+"""The names that a sync stores, and withdrawn points in the tables of a store."""
 
 import sqlite3
 import warnings
@@ -104,7 +104,10 @@ def test_a_sync_waits_for_names_until_its_deadline(sandbox, store, feed):
     client.sync(feed, store)
     sandbox.clock.advance("2d")
     sandbox.fault(on="discovery", hang=True)
-    assert client.sync(feed, store, deadline="2s").complete
+    before = sandbox.stats.discovery_requests
+    # Nothing is read: only the names have to wait.
+    assert client.sync(feed, store, until="2026-11-18T06:00Z", deadline="1s").requests == 0
+    assert sandbox.stats.discovery_requests == before + 1
 
 
 def test_damaged_names_are_noticed(sandbox, store, feed):
@@ -133,7 +136,9 @@ def test_withdrawn_points_are_marked(sandbox, store, feed):
     assert str(frame["withdrawn"].dtype) == "bool"
     assert frame[frame["withdrawn"]]["timestamp"].tolist() == [gone["timestamp"]]
     assert table.report.withdrawn == 1
+    assert [row["withdrawn"] for row in table.records()] == frame["withdrawn"].tolist()
     assert repr(table).endswith("; 1 withdrawn>")
+    assert repr(table.find("none")).endswith("Z, 0 of 1 series; completely read>")
     assert "1 withdrawn" in table._repr_html_()
     assert table.to_polars()["withdrawn"].sum() == table.to_arrow()["withdrawn"].to_pylist().count(
         True

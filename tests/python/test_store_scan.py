@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.feeds import make_feed
 from kit.ranges import NOW
+from siteline import _lazy
 
 IDS = ["site_id", "line_id", "machine_id", "device_id", "tag_guid"]
 SINCE, NOON = datetime(2026, 11, 15, tzinfo=UTC), datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -63,7 +64,7 @@ def frame(store):
 
 @pytest.fixture
 def blocks_read(store, tmp_path):
-    """Tell which blocks of a store a query reads: those whose damage it notices."""
+    """Returns a function that finds the blocks of a store that a query reads."""
     copy = tmp_path / "copy.siteline"
     store.backup(copy)
 
@@ -86,7 +87,7 @@ def blocks_read(store, tmp_path):
         return False
 
     def read_of(some, query):
-        """Those that are read: none where it does not notice that all of these are damaged."""
+        """Returns the blocks of `some` that the query reads. It fails on a damaged block."""
         write(dict.fromkeys(some, b""))
         is_one_read = fails(query)
         write({block: blocks[block] for block in some})
@@ -123,7 +124,7 @@ def test_the_first_points_are_those_of_the_whole(lazy, frame, size):
 
 
 def times():
-    """Instants around those of the points, as polars and people write them."""
+    """Instants near the timestamps of points, as polars and people write them."""
     steps = st.integers(-2, 5 * 288 + 2).map(lambda n: SINCE + n * HOUR / 12)
     near = st.builds(
         lambda time, by: time + by * MICROSECOND, steps, st.sampled_from([0, 0, 1, -1])
@@ -144,7 +145,7 @@ def text(value):
 
 
 def predicates(frame):
-    """Conditions of one column, and what is made of them."""
+    """Conditions of one column, and combinations of them."""
     ids = st.sampled_from(IDS).flatmap(
         lambda name: st.tuples(
             st.just(pl.col(name)), st.sampled_from([*frame[name].unique(), "none", ""]).map(text)
@@ -211,10 +212,7 @@ def test_the_blocks_that_points_would_read_are_read_and_no_others(blocks_read, t
 
 def test_the_first_points_cost_one_block_and_what_cannot_be_costs_none(blocks_read):
     assert len(blocks_read(lambda store: store.read("line-2").lazy().head(3).collect())) == 1
-    none = [
-        {"tag_guid": "sped"},
-        {"machine_id": "M7", "site_id": "S1", "value": 3.0},
-    ]
+    none = [{"tag_guid": "sped"}, {"machine_id": "M7", "site_id": "S1", "value": 3.0}]
     for query in none:
         assert not blocks_read(
             lambda store, query=query: store.read("line-2").lazy().filter(**query).collect()
@@ -267,3 +265,19 @@ def test_what_a_filter_asks_for_must_have_been_read(tmp_path):
             store.read("line-2", withdrawn="some").lazy()
     with pytest.raises(FAILURES, match="closed"):
         lazy.collect()
+
+
+def test_a_lazy_read_keeps_its_state_while_another_writes(sandbox, client, tmp_path):
+    path = tmp_path / "plant.siteline"
+    with siteline.Store(path) as store:
+        client.sync(make_feed(), store)
+        before = store.read("line-2", labels=False).to_polars()
+        read = _lazy.Source(store.read("line-2")._handle, ("UTC", None, None))(
+            None, pl.col("tag_guid").is_not_null(), None, 100
+        )
+        first = next(read)
+        sandbox.clock.advance("1d")
+        with siteline.Store(path) as other:
+            client.sync(make_feed(), other)
+        assert pl.concat([first, *read]).equals(before)
+        assert store.read("line-2").lazy().collect().height > before.height

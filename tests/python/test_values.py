@@ -1,4 +1,4 @@
-"""Values equal those of Python's json bit by bit, over a real socket.
+"""Values equal the values of Python's json bit by bit, over a real socket.
 
 Rust tests cover numbers, timestamps and layouts in detail. These tests show that nothing is lost
 on the way to Python.
@@ -22,7 +22,7 @@ IDENTITY = {"siteId": "S1", "lineId": "L1", "machineId": "M1", "deviceId": "D1",
 
 @pytest.fixture(scope="module")
 def serve(shared_sandbox):
-    """Read one page whose body is the given bytes, or the given value as JSON."""
+    """Reads one page. Its body is the given bytes, or the given value as JSON."""
     client = shared_sandbox.client()
     headers = {"Content-Type": "application/json"}
 
@@ -116,10 +116,7 @@ def test_a_violation_of_the_interface_names_its_path(serve):
     wrong = page([1.0, math.nan])
     missing = page([1.0, 2.0])
     del missing["series"][0]["tagGuid"]
-    for body, path in (
-        (wrong, "$.series[0].points[1].value"),
-        (missing, "$.series[0].tagGuid"),
-    ):
+    for body, path in ((wrong, "$.series[0].points[1].value"), (missing, "$.series[0].tagGuid")):
         with pytest.raises(siteline.errors.ProtocolError) as caught:
             serve(body)
         assert caught.value.path == path
