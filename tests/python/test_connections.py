@@ -125,7 +125,7 @@ told()
 """
 
 
-def test_without_a_certificate_store_certifi_is_used_or_the_error_has_a_hint(
+def test_without_a_certificate_store_certifi_is_used(
     service, authority, storeless, tmp_path, key_file
 ):
     package = tmp_path / "certifi"
@@ -207,9 +207,7 @@ def test_an_agents_client_remembers_a_refused_page_size(service, authority, monk
 @pytest.mark.parametrize(
     ("why", "by"), [("407", "argument"), ("403", "environment"), ("connection refused", "argument")]
 )
-def test_a_proxy_that_refuses_or_is_down_is_a_proxy_error_without_its_password(
-    service, authority, monkeypatch, caplog, why, by
-):
+def test_a_failing_proxy_error_has_no_password(service, authority, monkeypatch, caplog, why, by):
     caplog.set_level(logging.DEBUG)
     answer = f"HTTP/1.1 {why} No\r\nContent-Length: 0\r\n\r\n".encode()
     with Proxy(service.port, answer) as proxy:

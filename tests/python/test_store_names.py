@@ -1,4 +1,4 @@
-"""The names that a sync keeps in a store, and what a store's tables show of withdrawn points."""
+"""The names that a sync stores, and withdrawn points in the tables of a store."""
 
 import sqlite3
 import warnings

@@ -52,19 +52,6 @@ def is_read(store, start, end):
     )
 
 
-def test_the_sync_left_days_unread_half_read_and_read(partial):
-    _, store, report = partial
-    done = report["line-2"]
-    assert done.newest == NEWEST
-    assert done.read_through == report.read_through == datetime(2026, 11, 16, tzinfo=UTC)
-    coverage = store.coverage("line-2", now=NEWEST + HOURS)
-    assert (coverage.newest, coverage.read_through) == (NEWEST, done.read_through)
-    states = [is_read(store, *day(number)) for number in (15, 16, 17, 18)]
-    assert states == [True, False, False, False]
-    assert "read through 2026-11-16 00:00, with gaps up to 2026-11-19 23:55" in repr(coverage)
-    assert "with gaps up to 2026-11-19 23:55" in str(report)
-
-
 def test_no_named_range_gives_fewer_points_than_the_service_has(partial):
     sandbox, store, _ = partial
     true = true_points(sandbox, NEWEST)
