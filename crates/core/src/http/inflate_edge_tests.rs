@@ -1,6 +1,5 @@
 //! Bodies at the cap, bodies in chunks, and their memory.
 
-use super::tests::noise;
 use super::*;
 use crate::http::test_server::gzip;
 

@@ -1,5 +1,3 @@
-use std::collections::HashSet;
-
 use serde_json::{Map, Value, json};
 
 use super::super::tests::{KEY, credential, finished, verified_claims};
