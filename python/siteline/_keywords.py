@@ -455,6 +455,11 @@ def _explained(function: str, name: str, known: Iterable[str], others: Mapping[s
             "a feed reads all series of its site and line. store.read(feed, machine=...) selects, "
             'and filters={"machineId": ["M1"]} is sent if your service has such a filter'
         )
+    elif "lateness" in known and plain in ("tz", *_NAMES["tz"]):
+        instead = (
+            "times of feeds are UTC, so that a window is the same for everybody. For a local day "
+            'write its offset: start="2026-11-01T00:00+01:00"'
+        )
     elif function == "series":
         instead = "select rows of its table: series().find(...)"
     elif function == "plan" and (name in _NAMES or name in ("series", "filters")):

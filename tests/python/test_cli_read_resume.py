@@ -217,14 +217,18 @@ def test_other_files_are_no_spools(sandbox):
 @pytest.mark.parametrize("damage", ["siteline-read.spool", "query.json", None])
 def test_restart_replaces_a_damaged_spool(sandbox, damage):
     fail_after(sandbox, 3)
-    if damage:
-        Path(SPOOL, damage).write_bytes(b"SQLite format 3\0" + bytes(4080))
-    else:
+    contents = [b"SQLite format 3\0" + bytes(4080), b"garbage"] if damage else [b""]
+    if not damage:
         os.rename(Path(SPOOL, "query.json"), Path(SPOOL, "query.json-new-1a2b"))
-    kept = sorted(os.listdir(SPOOL))
-    for more in (["--resume"],) if damage == "siteline-read.spool" else (["--resume"], []):
-        done = read(sandbox, *more, *QUERY, status=7)
-        assert f"--restart removes {SPOOL} and reads again." in done.stderr
+    kept, is_store = sorted(os.listdir(SPOOL)), damage == "siteline-read.spool"
+    for content in contents:
+        if damage:
+            Path(SPOOL, damage).write_bytes(content)
+        status = 2 if is_store and content == b"garbage" else 7
+        done = read(sandbox, "--resume", *QUERY, status=status)
+        assert f"  --restart removes {SPOOL} and reads again." in done.stderr
+        done = read(sandbox, *QUERY, status=2 if is_store else 7)
+        assert "\n  --restart " in done.stderr
     assert sorted(os.listdir(SPOOL)) == kept
     read(sandbox, "--restart", *QUERY)
     assert is_complete(sandbox)

@@ -89,6 +89,7 @@ def test_none_for_a_text_is_explained(sandbox, client, store, key):
         (lambda c, t, s: s.forget("line-2"), "forget() needs before="),
         (lambda c, t, s: siteline.Feed("line-2", since="2026-11-01"), "write start="),
         (lambda c, t, s: siteline.Feed("line-2"), "Feed() needs start="),
+        (lambda c, t, s: siteline.Feed("line-2", start="2026-11-01", tz="UTC"), "T00:00+01:00"),
         (lambda c, t, s: siteline.Feed("line-2", start="-1d", tag="T1"), "store.read(feed, "),
         (lambda c, t, s: siteline.Client(URL, subject="s"), "Credential(..., subject=...)"),
         (lambda c, t, s: siteline.AsyncClient(URL, typ=True), "Credential(..., typ=...)"),

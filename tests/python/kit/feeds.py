@@ -17,7 +17,7 @@ def make_feed(name="line-2", **options):
 def rows_by_key(table):
     """Returns the points as a dict: ids and timestamp -> the four numbers."""
     rows = map(tuple, map(dict.values, table.records()))
-    return {row[:6]: row[6:] for row in rows}
+    return {row[:6]: row[6:10] for row in rows}
 
 
 def counts(report):
