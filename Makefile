@@ -134,7 +134,7 @@ smoke-lowest: $(VENV)/installed
 
 # Two others need something that few machines have: unreleased, free-threaded.
 ONLY ?= rust months crash torture foreign-sqlite target-kills spark marimo
-# Options of a single campaign: ONLY=crash ARGS="--seed 1".
+# Options of a single campaign: ONLY=crash ARGS="-k power".
 ARGS ?=
 campaigns: ## run the long tests (hours); ONLY="crash torture" chooses, ARGS passes options
 	@mkdir -p $(RESULTS)
@@ -149,8 +149,9 @@ campaign-months: $(VENV)/ready $(VENV)/installed
 	$(BIN)/python -m pytest -m campaign --numprocesses=$(WORKERS) --dist=loadfile $(ARGS)
 	SITELINE_LONG=1 $(BIN)/python -m pytest tests/python/test_chain_model.py tests/python/test_values.py
 
-campaign-crash: $(VENV)/installed
-	PYTHONPATH=tests/stress:tests/python $(BIN)/python -m crash --minutes 10 --out $(RESULTS)/crash.md $(ARGS)
+# Prints its seed. CRASH_SEED=1 chooses one.
+campaign-crash: $(VENV)/ready $(VENV)/installed
+	SITELINE_LONG=1 $(BIN)/python -m pytest -rP tests/python/test_crash.py $(ARGS)
 
 campaign-foreign-sqlite: $(VENV)/ready $(VENV)/installed
 	SITELINE_LONG=1 $(BIN)/python -m pytest tests/python/test_foreign_sqlite.py $(ARGS)

@@ -126,9 +126,9 @@ def restore(backup: str, store: str, progress: Any) -> bool:
     from os.path import basename
 
     from siteline._core import _restore
-    from siteline.store import reported
+    from siteline.progress import of_long_work
 
-    with reported(f"restore {basename(store)}", progress) as report:
+    with of_long_work(f"restore {basename(store)}", progress) as report:
         return _restore(backup, store, report)
 
 

@@ -104,6 +104,7 @@ _RENAMED = {
 # Parameters that accept a private key.
 _KEYS = ("private_key", "source", "key", "certificate", "self", "frame", "body", "raw")
 _SHORTEST_KEY = 16
+_MAY_HAVE_KEY = (str, bytes, bytearray, dict, list, tuple)
 _LONGEST_KEY = 1 << 16
 # The exceptions of a call with an unusable value.
 _MISTAKES = (TypeError, AttributeError, ValueError, OverflowError)
@@ -215,8 +216,8 @@ def _explained_with(function: Any, others: Mapping[str, str], *, is_strict: bool
     ]
 
     def refused(args: tuple[Any, ...], keywords: dict[str, Any]) -> Exception | None:
-        for parameter, value in (*zip(names, args, strict=False), *keywords.items()):
-            if parameter not in _KEYS and _has_key(value):
+        for parameter, value in _given(names, args, keywords):
+            if isinstance(value, _MAY_HAVE_KEY) and parameter not in _KEYS and _has_key(value):
                 return CredentialError(
                     f"{parameter}= of {shown(args)}() contains a private key. Nothing was done "
                     "with it.",
@@ -453,6 +454,11 @@ def _explained(function: str, name: str, known: Iterable[str], others: Mapping[s
         instead = (
             "a feed reads all series of its site and line. store.read(feed, machine=...) selects, "
             'and filters={"machineId": ["M1"]} is sent if your service has such a filter'
+        )
+    elif "lateness" in known and plain in ("tz", *_NAMES["tz"]):
+        instead = (
+            "times of feeds are UTC, so that a window is the same for everybody. For a local day "
+            'write its offset: start="2026-11-01T00:00+01:00"'
         )
     elif function == "series":
         instead = "select rows of its table: series().find(...)"

@@ -30,11 +30,12 @@ else:
             raise renamed(self, name)
 
         def __setattr__(self, name: str, value: object) -> None:
-            member, kind = getattr(type(self), name, None), type(self).__name__
+            member = getattr(type(self), name, None)
             if member is None:
                 raise renamed(self, name)
             is_slot = isinstance(member, MemberDescriptorType)
             # Python looks up names such as __enter__ only in the class.
             if not is_slot and (not callable(member) or name.startswith("__")):
+                kind = type(self).__name__
                 raise AttributeError(f"attribute {name!r} of {kind!r} objects is read-only")
             object.__setattr__(self, name, value)

@@ -164,6 +164,8 @@ def _rows(given: Any) -> Iterable[Any]:
         if missing := [name for name in _COLUMNS if name not in names]:
             hint = f"It has the columns {', '.join(map(str, names[:20]))}."
             raise QueryError(f"series= has no column {', '.join(missing)}.", hint=hint)
+        if twice := [name for name in _COLUMNS if names.count(name) > 1]:
+            raise QueryError(f"series= has several columns {', '.join(twice)}.")
         columns = found[1] if found else [list(given[name]) for name in _COLUMNS]
         return zip(*columns, strict=True)
     items = _items(given)

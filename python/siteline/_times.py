@@ -28,6 +28,14 @@ def zone_of(name: str) -> tzinfo:
     return UTC if name == "UTC" else ZoneInfo(name)
 
 
+def in_zone(at: datetime, zone: tzinfo) -> datetime:
+    """Convert a time; one whose local year is not 1 to 9999 stays as it is."""
+    try:
+        return at.astimezone(zone)
+    except OverflowError:
+        return at
+
+
 def local_microseconds(at: Any, zone: str) -> int:
     """Return the microseconds of a zone's clock from 1970 to a date, a time or a time of day.
 

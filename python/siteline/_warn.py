@@ -16,6 +16,8 @@ __all__: list[str] = []
 
 def warn(texts: Iterable[str]) -> None:
     """Warn once for each text, at the innermost line that is not siteline's own."""
+    if not (texts := list(texts)):
+        return
     level = 1
     frame = sys._getframe()
     while frame.f_back is not None and _is_own(frame.f_globals.get("__name__")):

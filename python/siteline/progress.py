@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from siteline._counts import counted
@@ -17,7 +18,7 @@ from siteline._records.store import StoreProgress
 from siteline.errors import QueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 __all__: list[str] = []
 
@@ -54,31 +55,21 @@ def reporter(progress: Callable[[Progress], object] | bool, title: str) -> Any:
 
 def finish(callback: Any) -> None:
     """Close a bar of siteline, which stays visible; do nothing for a user's callable."""
-    if isinstance(callback, _StoreReport):
-        callback = callback.callback
     if isinstance(callback, (_Bar, _Line)):
         callback.close()
 
 
-def store_reporter(progress: Any, title: str) -> Any:
-    """Return the core's callback for long work; ``None`` to report nothing."""
-    progress = checked(progress)
-    is_shown = _in_notebook() or _is_terminal(sys.stderr)
-    if progress is None or (progress is True and not is_shown):
-        return None
-    return _StoreReport(_Line(title) if progress is True else progress)
-
-
-class _StoreReport:
-    """Makes the object that a callable gets."""
-
-    __slots__ = ("callback",)
-
-    def __init__(self, callback: Callable[[StoreProgress], object]) -> None:
-        self.callback: Callable[[StoreProgress], object] = callback
-
-    def __call__(self, done: int, total: int, finished: bool) -> None:
-        self.callback(StoreProgress(done, total, finished))
+@contextmanager
+def of_long_work(title: str, progress: Any) -> Iterator[Any]:
+    """Yield the function that the core calls with the progress of long work, or ``None``."""
+    callback = _Line(title) if (progress := checked(progress)) is True else progress
+    if callback is None or (progress is True and not (_in_notebook() or _is_terminal(sys.stderr))):
+        yield None
+        return
+    try:
+        yield lambda done, total, finished: callback(StoreProgress(done, total, finished))
+    finally:
+        finish(callback)
 
 
 class _Bar:

@@ -23,7 +23,7 @@ from siteline.progress import finish, reporter
 from siteline.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection
     from datetime import timedelta
 
     import pandas as pd
@@ -127,18 +127,21 @@ class ScanBase(Itself, WithHtml):
 
     def _unlisted(self, already: Collection[str] = ()) -> list[str]:
         """Warn about ids of the query that discovery does not list, and return them."""
+        if self._labels is False:
+            return []
         frame = self._handle.empty()
-        listed = frame.report()["not_listed"] if self._labels is not False else ()
-        if new := [one for one in listed if one not in already]:
+        if new := [one for one in frame.report()["not_listed"] if one not in already]:
             warn([_selection.unlisted(new, self._table(frame)._known_names()[0])])
         return new
 
-    def _findings(self, report: Mapping[str, Any]) -> Iterator[str]:
-        """Return the warning about points that were paid in vain."""
-        if report["filtered"] and (self._store is None or _reads_once(self._store)):
-            yield _selection.paid(
-                report["filtered"], report["points_read"], *self._handle.selection
-            )
+    def _warn_of_unselected(self, frame: Frame) -> None:
+        """Warn about points that were paid in vain."""
+        selection = self._handle.selection
+        if selection is None or not (self._store is None or _reads_once(self._store)):
+            return
+        report = frame.report()
+        if report["filtered"]:
+            warn([_selection.paid(report["filtered"], report["points_read"], *selection)])
 
     def _so_far(self) -> Table:
         partial = self.partial
@@ -175,8 +178,10 @@ class ScanBase(Itself, WithHtml):
             else:
                 frame = yield from self._stepping(reading, callback, n)
         self._unlisted(warned)
-        warn([] if n is not None else self._findings(frame.report()))
-        return self._table(frame) if n is not None else self._keep(frame)
+        if n is not None:
+            return self._table(frame)
+        self._warn_of_unselected(frame)
+        return self._keep(frame)
 
     def _stepping(self, reading: _core._Reading, callback: Any, n: int | None) -> Steps:
         """Read page by page. An exception of the callback keeps the pages."""

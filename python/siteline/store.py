@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from siteline import _labels, _selection, _series
@@ -19,7 +18,8 @@ from siteline.feed import Feed
 from siteline.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from datetime import date, datetime, tzinfo
     from os import PathLike
     from pathlib import Path
@@ -49,7 +49,8 @@ class Store(Itself, WithHtml, Closing):
 
     Args:
         path: The file. It is made if there is none, and must be on a local disk.
-        tz: The zone of dates and of times without an offset, and of timestamps in its tables.
+        tz: The zone of dates and of times without an offset, and of timestamps in its tables. It is
+            not the zone of the client that syncs.
         labels: The names of series in its tables: see ``client.scan()``. A sync keeps the names
             that discovery lists in the file, with at most one request a day, so they need no
             client. ``False`` for no labels and no such request.
@@ -135,12 +136,13 @@ class Store(Itself, WithHtml, Closing):
         Args:
             feed: The feed or its name.
             start, end: The range, half-open. Relative times (``"-7d"``) count from the newest
-                instant that was read. Without a range, all that was read is returned, with one
+                instant that was read; all other relative times of a store from the service's time.
+                Without a range, all that was read is returned, with one
                 warning if parts of it are unread.
             site, line, machine, device, tag: Only series with this id, or one of these. Of a
                 machine, device or tag also an exact name, if the store keeps names.
             series: Only these series: tuples of the five ids.
-            final: Only settled points, with one warning if a part of the range is not settled.
+            final: Only settled points, with one warning if a part of a named range is not settled.
             as_of: The points as they were at a sync (its report), a page number or a time.
             withdrawn: Handling of points that a later complete read of their range did not
                 bring: ``"keep"``, ``"drop"`` or ``"only"`` these. By default ``"drop"`` with
@@ -191,7 +193,8 @@ class Store(Itself, WithHtml, Closing):
         warning, because the next changes begin after them.
 
         Args:
-            since: The report of that sync, a page number (0 for everything), or a time.
+            since: The report of that sync, a page number (0 for everything), or a time, such as
+                ``"-1d"``: what arrived in the last day.
             feed, start, end, site, line, machine, device, tag, series, unread, tz, labels: As of
                 ``read()``.
 
@@ -449,7 +452,7 @@ class Store(Itself, WithHtml, Closing):
         Raises:
             QueryError: for a report of another store.
         """
-        if not hasattr(given, "_of_feed"):
+        if isinstance(given, type) or not hasattr(given, "_of_feed"):
             return given
         report = given._of_feed(feed)
         if report._store != self._handle.id():
@@ -459,11 +462,10 @@ class Store(Itself, WithHtml, Closing):
             )
         return report.sequence
 
-    @contextmanager
-    def _reported(self, what: str, progress: Any) -> Iterator[Any]:
-        """Yield the function that the core calls with the progress of long work."""
-        with reported(f"{what} {self.path.name}", progress) as report:
-            yield report
+    def _reported(self, what: str, progress: Any) -> AbstractContextManager[Any]:
+        from siteline.progress import of_long_work
+
+        return of_long_work(f"{what} {self.path.name}", progress)
 
     def _overview(self) -> list[dict[str, Any]]:
         """Return how far each feed has been read, for the HTML view and the command."""
@@ -488,18 +490,6 @@ class Store(Itself, WithHtml, Closing):
             return object.__repr__(self)
         only = ", read only" if self._handle.read_only else ""
         return f"<Store {escaped(str(self.path))}{only}>"
-
-
-@contextmanager
-def reported(title: str, progress: Any) -> Iterator[Any]:
-    """Yield the function that the core calls with the progress of long work, or ``None``."""
-    from siteline.progress import finish, store_reporter
-
-    report = store_reporter(progress, title)
-    try:
-        yield report
-    finally:
-        finish(report)
 
 
 def _opened(kind: type[Store], settings: Mapping[str, Any]) -> Store:

@@ -324,13 +324,13 @@ class Table(Itself, WithHtml):
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         """Yield the rows as the frames have them, with times in the zone of the table."""
-        from siteline._times import zone_of
+        from siteline._times import in_zone, zone_of
 
         zone, shown = zone_of(self._tz), self._shown(None)
         for row in self._dicts(shown):
             for name, one in row.items():
                 if hasattr(one, "astimezone"):
-                    row[name] = one.astimezone(zone)
+                    row[name] = in_zone(one, zone)
             yield row
 
     def _dicts(self, shown: dict[Ids, str] | None) -> Iterator[dict[str, Any]]:
@@ -347,7 +347,7 @@ class Table(Itself, WithHtml):
         """Return an iterator over the rows as dicts, with times in UTC. Only series have labels.
 
         Args:
-            named: Points as ``Record`` tuples of the ten columns.
+            named: Points as ``Record`` tuples of the ten columns, without ``withdrawn``.
         """
         if self.kind in ("points", "changes"):
             return RecordIterator(self._handle.records(), named)
@@ -494,9 +494,9 @@ class Table(Itself, WithHtml):
             agg: How ``value`` is combined, because the service does not document it. ``"mean"``
                 is weighted by ``sample_count``. If a value of a period has no ``sample_count``,
                 the mean of that period is unweighted, with one warning. ``"sum"``, ``"first"`` and
-                ``"last"`` use the values as they are. ``"increase"`` is for counters, which have
-                no useful sum: the rise of ``maximum`` since the bucket before. A fall is a reset
-                to zero. The first bucket of a series, or after unread time, counts from its
+                ``"last"`` use the values as they are. ``"increase"`` is for counters, whose
+                sum has no meaning: the rise of ``maximum`` since the bucket before. A fall is a
+                reset to zero. The first bucket of a series, or after unread time, counts from its
                 ``minimum``.
             partial: ``"null"`` sets ``value``, ``minimum``, ``maximum`` and ``sample_count`` of
                 partial periods to null, with one warning. ``"keep"`` keeps the numbers of the part
@@ -648,8 +648,9 @@ class Table(Itself, WithHtml):
         if (selection := frame.selection()) and not frame.is_in_memory:
             what, read, _ = selection
             what = f"changes of {what}" if self.kind == "changes" else what
-            none = "" if self._searched is None else f"; {self._series_count()}"
-            return f"<{name} {what}; {read}{none}{_withdrawn(self)}>"
+            if self._searched is not None:
+                what = what.replace(", 0 of the series", f", {self._series_count()}")
+            return f"<{name} {what}; {read}{_withdrawn(self)}>"
         series = self._series_count()
         if self.kind == "series":
             return f"<{name} {series}>"

@@ -3,13 +3,10 @@
 use std::task::Poll;
 use std::time::Duration;
 
-use arrow_schema::DataType;
-
 use crate::client::PyClient;
 use crate::client::records::{ProgressCallback, PyBookmark, finish};
 use crate::client::scan::settle;
 use crate::convert::rows::{Times, rows};
-use crate::frame::rows::WITHDRAWN;
 use crate::frame::shown::Shown;
 use crate::frame::stored::BatchStream;
 use crate::frame::{Frame, PageSource};
@@ -122,9 +119,7 @@ impl Points {
     /// Takes points from the source. Returns false after the last, and `None` if none have arrived.
     fn pull(&self, py: Python<'_>) -> PyResult<Option<bool>> {
         let batch = match &self.source {
-            Source::Frame(batches) => {
-                step(py, || batches.lock().next_batch(FRAMED))?.or_raise()?.map(unmarked)
-            }
+            Source::Frame(batches) => step(py, || batches.lock().next_batch(FRAMED))?.or_raise()?,
             Source::Chain(reader) => match reader.stream.take_page() {
                 Poll::Ready(Some(page)) => {
                     reader.prefetch(py);
@@ -232,17 +227,6 @@ impl Points {
         visit.call(&reader.client)?;
         visit.call(reader.callback.as_ref().map(|callback| &callback.0))
     }
-}
-
-/// Records do not contain the withdrawn mark.
-fn unmarked(mut batch: RecordBatch) -> RecordBatch {
-    let schema = batch.schema();
-    let mark = schema.fields().iter().position(|field| field.name() == WITHDRAWN);
-    if let Some(place) = mark.filter(|place| *schema.field(*place).data_type() == DataType::Boolean)
-    {
-        batch.remove_column(place);
-    }
-    batch
 }
 
 #[pymethods]

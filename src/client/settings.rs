@@ -248,7 +248,8 @@ pub(crate) fn check_http(fields: &Bound<'_, PyDict>) -> PyResult<()> {
     let (mut transport, mut retry) = (TransportSettings::default(), Policy::data());
     fields.iter().try_for_each(|(name, given)| {
         set_http((&mut transport, &mut retry), name.extract()?, &given)
-    })
+    })?;
+    guarded(|| transport.check().or_raise())
 }
 
 fn set_bundle<'py>(trust: &mut Trust, given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {

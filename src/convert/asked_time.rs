@@ -35,7 +35,7 @@ pub(crate) fn instant_before(
     now: impl FnOnce() -> PyResult<Timestamp>,
 ) -> PyResult<Timestamp> {
     match asked_time(value, name, zone)? {
-        AskedTime::At(at) => Ok(at),
+        AskedTime::At(at) => AskedTime::At(at).resolve(at, None).or_raise(),
         before @ AskedTime::Before(_) => before.resolve(now()?, None).or_raise(),
     }
 }

@@ -74,7 +74,7 @@ impl StoreHandle {
     ) -> PyResult<WithFeed<'py>> {
         let zone = clock_of(Some(tz))?;
         let now = now
-            .map(|now| instant_before(&now, "now", zone.as_ref(), || self.newest(py, feed.0)))
+            .map(|now| instant_before(&now, "now", zone.as_ref(), || self.service_time(py, feed.0)))
             .transpose()?;
         let coverage = self.work(py, |store| FeedCoverage::read(store, feed.0, now))?;
         with_feed(py, &coverage.feed, &coverage)

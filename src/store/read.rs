@@ -9,13 +9,18 @@ use crate::prelude::*;
 use crate::store::StoreHandle;
 use siteline_core::data::{AskedRange, AskedTime};
 use siteline_core::store::{Choice as _, Flagged, SeriesFilter, SeriesIds, View};
-use siteline_core::sync::{ReadSpec, Unread, fixed_range, read_state};
+use siteline_core::sync::{ReadSpec, Unread, fixed_range, read_state, service_time};
 
 /// The ids of the five levels, and of whole series.
 type Picked = ([Option<Vec<String>>; 5], Option<Vec<SeriesIds>>);
 
 impl StoreHandle {
-    /// The newest read instant of a feed. Relative times count from it.
+    /// The service's time. `as_of=`, `since=` and `now=` count from it.
+    pub(crate) fn service_time(&self, py: Python<'_>, feed: &str) -> PyResult<Timestamp> {
+        self.work(py, |store| Ok(service_time(&read_state(store, feed)?)))
+    }
+
+    /// The newest read instant of a feed. Ranges of points count from it.
     pub(crate) fn newest(&self, py: Python<'_>, feed: &str) -> PyResult<Timestamp> {
         let now = AskedRange { start: Some(AskedTime::Before(Duration::ZERO)), end: None };
         let (newest, _) = self.work(py, |store| fixed_range(store, feed, now, View::Latest))?;
@@ -49,13 +54,10 @@ impl StoreHandle {
         if !given.is_instance_of::<PyString>() && !given.hasattr("isoformat")? {
             return Err(refused(" is a siteline.types.SyncReport, a page number, or a time."));
         }
-        // A relative time counts from the newest page, and is rounded down to a second.
-        let newest = || {
-            let times = self.work(py, |store| store.page_times(feed))?;
-            let newest = times.last().map_or(0, |at| at.saturating_add(999_999));
-            Ok(Timestamp::from_microsecond(newest).unwrap_or_default())
-        };
-        let at = instant_before(given, name, clock_of(Some(tz))?.as_ref(), newest)?;
+        // A relative time is rounded down to a second: "now" includes the pages of this second.
+        let end_of_second = Duration::from_micros(999_999);
+        let now = || self.service_time(py, feed).map(|now| now + end_of_second);
+        let at = instant_before(given, name, clock_of(Some(tz))?.as_ref(), now)?;
         self.work(py, |store| {
             read_state(store, feed)?;
             store.sequence_at(feed, at)

@@ -30,9 +30,6 @@ class Program:
     def read(self):
         return len(self._clients[0].scan(**DAY).collect())
 
-    def discover(self):
-        return len(self._clients[0].discover())
-
     def sync(self):
         feed = siteline.Feed("plant", site="S1", interval="1h", start="2026-11-18")
         with siteline.Store(os.path.join(self._folder, f"{time.monotonic_ns()}.siteline")) as store:

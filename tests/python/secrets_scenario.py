@@ -34,13 +34,8 @@ def failing(action):
         action()
     except BaseException as error:
         show(error)
-        print(
-            "".join(
-                traceback.TracebackException.from_exception(
-                    error, capture_locals=True, compact=False
-                ).format()
-            )
-        )
+        options = {"capture_locals": True, "compact": False}
+        print(*traceback.TracebackException.from_exception(error, **options).format(), sep="")
         print(vars(error), error.args, repr(error))
         for name in ("bookmark", "partial", "attempts"):
             show(getattr(error, name, None))
@@ -54,9 +49,8 @@ PROXY = f"http://user:{PROXY_PASSWORD}@127.0.0.1:9"
 
 def through_proxy(base_url):
     credential = siteline.Credential("subject", folder / "key.pem", passphrase=PASSPHRASE)
-    return siteline.Client(
-        base_url, credential=credential, proxy=PROXY, http=siteline.types.Http(tries=1)
-    )
+    http = siteline.types.Http(tries=1)
+    return siteline.Client(base_url, credential=credential, proxy=PROXY, http=http)
 
 
 def settings(base_url):
@@ -69,14 +63,8 @@ def settings(base_url):
 
 
 def scan_of(client):
-    return client.scan(
-        site="S1",
-        start="2026-11-01T00:00Z",
-        end="2026-11-01T06:00Z",
-        interval="1h",
-        page_size=20,
-        progress=show,
-    )
+    day = {"start": "2026-11-01T00:00Z", "end": "2026-11-01T06:00Z", "interval": "1h"}
+    return client.scan(site="S1", **day, page_size=20, progress=show)
 
 
 def reads(client):
@@ -118,12 +106,10 @@ def failures(sandbox, client):
 
 
 def keep(name, thing):
-    """Put what is stored or sent elsewhere where the test searches it."""
     (folder / "kept" / name).write_bytes(thing if isinstance(thing, bytes) else pickle.dumps(thing))
 
 
 def stored(sandbox):
-    """A store with a chain that has not ended, while it is open; and the ledger."""
     ledger, path = folder / "plant.ledger", folder / "plant.siteline"
     feed = siteline.Feed("line", site="S1", interval="1h", start="2026-11-01", page_size=5)
     with sandbox.client(ledger=ledger) as client, siteline.Store(path) as store:
@@ -137,7 +123,6 @@ def stored(sandbox):
 
 
 def pickled(sandbox, client):
-    """All that is pickled; of what holds a cursor, under another name."""
     credential = siteline.Credential("subject", folder / "key.pem", password_command=COMMAND)
     scan = scan_of(siteline.Client(sandbox.base_url, credential=credential))
     for name, thing in {
@@ -153,7 +138,6 @@ def pickled(sandbox, client):
 
 
 def panics():
-    """What a panic of the core prints; a debug build alone can be made to panic."""
     if hasattr(siteline._core, "_panic"):
         for at in ("call", "work"):
             failing(lambda at=at: siteline._core._panic(at))
@@ -161,7 +145,6 @@ def panics():
 
 
 def encrypted(sandbox, path):
-    """The same certificate as PKCS#12, and then one that its command does not open."""
     certificate = x509.load_pem_x509_certificate(path.read_bytes())
     key = serialization.load_pem_private_key(path.read_bytes(), None)
     locked, opener = path.with_suffix(".p12"), path.with_suffix(".opener")
@@ -187,7 +170,6 @@ def encrypted(sandbox, path):
 
 
 def with_certificates(mode):
-    """The secrets of mutual TLS: the key, and the token that is bound to the certificate."""
     with siteline.Sandbox(now="2026-11-20T00:00Z", mutual_tls=mode, record_wire=True) as sandbox:
         client_id = "plant-7" if mode == "token" else None
         KEYS.append(sandbox.certificate("plant-7").decode())

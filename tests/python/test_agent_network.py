@@ -4,29 +4,16 @@ import base64
 import http.client
 import os
 import ssl
-import subprocess
 
 import pytest
 import siteline
 from kit import systems
-from kit.agents import ONE_PAGE, ask, lease, printed, user_of
+from kit.agents import ONE_PAGE, agent_process, ask, lease, printed, user_of
 from kit.certificates import Issuer
-from kit.command import COMMAND, environment, run_command
+from kit.command import run_command
 from kit.ranges import SIX_HOURS
-from kit.tls_service import Authority
 
 pytestmark = [pytest.mark.once]
-
-
-@pytest.fixture
-def service(tmp_path):
-    """The authority of the agent's certificate, and the files of that."""
-    authority = Authority(tmp_path / "agent")
-    text = authority.chain.read_text()
-    begin = text.index("-----BEGIN PRIVATE")
-    (tmp_path / "cert.pem").write_text(text[:begin])
-    (tmp_path / "key.pem").write_text(text[begin:])
-    return authority
 
 
 @pytest.fixture
@@ -43,38 +30,32 @@ def client_files(tmp_path):
     return files
 
 
-def listening(client, tmp_path, **options):
-    return siteline.Agent(
-        client,
-        listen="https://127.0.0.1:0",
-        tls_certificate=tmp_path / "cert.pem",
-        tls_key=tmp_path / "key.pem",
-        **options,
-    )
+def listening(client, authority, **options):
+    options |= {"tls_certificate": authority.chain, "tls_key": authority.chain}
+    return siteline.Agent(client, listen="https://127.0.0.1:0", **options)
 
 
 def test_clients_with_a_certificate_of_the_authority_are_served_and_no_others(
-    sandbox, client, service, client_files, tmp_path, monkeypatch
+    sandbox, client, authority, client_files, tmp_path, monkeypatch
 ):
-    with listening(client, tmp_path, client_authority=tmp_path / "clients.pem") as agent:
+    with listening(client, authority, client_authority=tmp_path / "clients.pem") as agent:
         assert list(agent.env()) == ["SITELINE_AGENT"]
 
-        def read(identity, ca=service.file):
+        def read(identity, ca=authority.file):
+            options = {"agent": agent.address, "clock": sandbox.clock}
             with monkeypatch.context() as patch:
                 if ca:
                     patch.setenv("SITELINE_AGENT_CA", str(ca))
                 if identity:
                     patch.setenv("SITELINE_AGENT_CERTIFICATE_FILE", str(identity[0]))
                     patch.setenv("SITELINE_AGENT_KEY_FILE", str(identity[1]))
-                with siteline.Client(
-                    sandbox.base_url, agent=agent.address, clock=sandbox.clock
-                ) as one:
+                with siteline.Client(sandbox.base_url, **options) as one:
                     return len(one.scan(**SIX_HOURS).collect())
 
         assert read(client_files[0]) == 72
         for identity, ca in (
-            (None, service.file),
-            (client_files[1], service.file),
+            (None, authority.file),
+            (client_files[1], authority.file),
             (client_files[0], None),
         ):
             with pytest.raises((siteline.errors.TlsError, siteline.errors.AgentUnavailable)):
@@ -87,22 +68,20 @@ def test_clients_with_a_certificate_of_the_authority_are_served_and_no_others(
 
 
 def test_clients_without_certificates_tell_a_secret(
-    sandbox, client, service, tmp_path, monkeypatch
+    sandbox, client, authority, tmp_path, monkeypatch
 ):
-    with listening(client, tmp_path) as agent:
+    with listening(client, authority) as agent:
         variables = agent.env()
         secret = variables["SITELINE_AGENT_SECRET"]
         assert len(base64.urlsafe_b64decode(secret + "=")) == 32
         assert secret not in repr(agent) + str(agent.state) + agent.address
-        context = ssl.create_default_context(cafile=service.file)
+        context = ssl.create_default_context(cafile=authority.file)
         port = int(agent.address.split("#")[0].rsplit(":", 1)[1])
 
         def told(*headers):
-            connection = http.client.HTTPSConnection("127.0.0.1", port, context=context)
+            to = {"connection": http.client.HTTPSConnection("127.0.0.1", port, context=context)}
             wanted = lease(agent.address, scopes="customer.data.read")
-            return ask(
-                agent.address, "/v1/token", wanted, headers=dict(headers), connection=connection
-            )
+            return ask(agent.address, "/v1/token", wanted, headers=dict(headers), **to)
 
         name = "siteline-agent-secret"
         for headers in ([], [(name, "")], [(name, secret[:-1])], [(name, secret + "=")]):
@@ -111,7 +90,7 @@ def test_clients_without_certificates_tell_a_secret(
         assert sandbox.stats.token_requests == 0
         assert told((name, secret))[0] == 200
         assert told((name, secret), ("Host", "localhost:1"))[0] == 409
-        monkeypatch.setenv("SITELINE_AGENT_CA", str(service.file))
+        monkeypatch.setenv("SITELINE_AGENT_CA", str(authority.file))
         with pytest.raises(siteline.errors.ConfigError, match="SITELINE_AGENT_SECRET") as caught:
             siteline.Client(sandbox.base_url, agent=agent.address).discover()
         assert secret not in str(caught.value)
@@ -120,33 +99,20 @@ def test_clients_without_certificates_tell_a_secret(
             assert len(one.scan(**SIX_HOURS).collect()) == 72
     monkeypatch.setenv("SITELINE_AGENT_SECRET", "short")
     with pytest.raises(siteline.errors.ConfigError, match="256 bits"):
-        listening(client, tmp_path)
+        listening(client, authority)
 
 
 @systems.SIGNALS
 @pytest.mark.sandbox(now=None)
-def test_the_command_serves_other_machines(sandbox, service, tmp_path):
+def test_the_command_serves_other_machines(sandbox, authority, tmp_path):
     secret = base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip("=")
-    options = [
-        "--listen",
-        "https://127.0.0.1:0",
-        "--tls-cert",
-        tmp_path / "cert.pem",
-        "--tls-key",
-        tmp_path / "key.pem",
-        "--name",
-        "localhost",
-    ]
+    options = ["--listen", "https://127.0.0.1:0", "--name", "localhost"]
+    options += ["--tls-cert", authority.chain, "--tls-key", authority.chain]
     refused = run_command("agent", *options, env=sandbox.env(), status=2)
     assert "--client-ca" in refused.stderr
-    env = environment({**sandbox.env(), "SITELINE_AGENT_SECRET": secret})
-    with subprocess.Popen(
-        [*COMMAND, "agent", *map(str, options)], stdout=subprocess.PIPE, text=True, env=env
-    ) as process:
-        agent = process.stdout.readline().strip().partition("=")[2]
+    told = {"SITELINE_AGENT_SECRET": secret}
+    with agent_process({**sandbox.env(), **told}, *options) as (agent, _):
         assert agent.startswith("https://localhost:")
-        told = {"SITELINE_AGENT_SECRET": secret, "SITELINE_AGENT_CA": str(service.file)}
+        told["SITELINE_AGENT_CA"] = str(authority.file)
         assert printed(ONE_PAGE, user_of(agent, **told)) == "72"
-        process.terminate()
-        assert process.wait(60) == 0
     assert sandbox.stats.token_requests == 1

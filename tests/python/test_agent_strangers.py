@@ -18,11 +18,11 @@ STRANGER = 65_534
 
 
 @pytest.fixture
-def agent(client):
+def agent(client, request):
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o711)
         listen = f"unix:{folder}/agent.sock"
-        with siteline.Agent(client, listen=listen, allow_uids=[STRANGER - 1]) as agent:
+        with siteline.Agent(client, listen=listen, allow_uids=[request.param]) as agent:
             yield agent
 
 
@@ -32,7 +32,7 @@ def of_a_stranger(script, agent):
     The modules are imported first, because the other user may not read them.
     """
     head = f"""
-        import contextlib, json, logging, os, socket, siteline, siteline.errors
+        import json, logging, os, socket, siteline, siteline.errors
         for name in siteline.__all__:
             getattr(siteline, name)
         os.setuid({STRANGER})
@@ -51,6 +51,7 @@ def of_a_stranger(script, agent):
 
 
 @systems.ROOT
+@pytest.mark.parametrize("agent", [STRANGER - 1], indirect=True)
 def test_a_stranger_is_refused_before_anything_is_read(agent):
     script = f"""
         told = []
@@ -59,43 +60,26 @@ def test_a_stranger_is_refused_before_anything_is_read(agent):
             while more := s.recv(4096):
                 answer += more
             told.append(answer.decode())
-        head = "POST /v1/page HTTP/1.1\\r\\nhost: siteline-agent\\r\\nsiteline-agent: 1\\r\\n"
-        sent = 0
-        for _ in range(5):
-            s = connect()
-            with contextlib.suppress(OSError):
-                s.sendall(f"{{head}}content-length: 1000000\\r\\n\\r\\n".encode())
-                for _ in range(100):
-                    sent += s.send(b" " * 10_000)
-        reasons = []
-        for _ in range(3):
-            try:
-                siteline.Client({agent.address.split("#")[1]!r}, agent={agent.address!r}).discover()
-            except siteline.errors.ConfigError as error:
-                reasons.append(str(error))
-        print(json.dumps([len(told), sorted(set(told)), sent, reasons]))
+        try:
+            siteline.Client({agent.address.split("#")[1]!r}, agent={agent.address!r}).discover()
+        except siteline.errors.ConfigError as error:
+            print(json.dumps([len(told), sorted(set(told)), str(error)]))
     """
-    count, [told], sent, reasons = of_a_stranger(script, agent)
+    count, [told], reason = of_a_stranger(script, agent)
     head, _, body = told.partition("\r\n\r\n")
     assert (count, head.split()[1]) == (60, "409")
     assert "--allow-uid" in json.loads(body)["error"]["message"]
-    # The socket buffers accept some bytes, even if the agent reads none.
-    assert sent < 5 * 500_000
-    assert len(reasons) == 3
-    assert all("--allow-uid" in reason for reason in reasons)
+    assert "--allow-uid" in reason
     assert ask(agent.address, "/v1/state")[0] == 200
 
 
 @systems.ROOT
-def test_a_user_who_is_allowed_is_served(client):
-    with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o711)
-        listen = f"unix:{folder}/agent.sock"
-        with siteline.Agent(client, listen=listen, allow_uids=[STRANGER]) as agent:
-            script = """
-                s = connect()
-                head = ["GET /v1/state HTTP/1.1", "host: siteline-agent", "siteline-agent: 1"]
-                s.sendall("\\r\\n".join([*head, "", ""]).encode())
-                print(json.dumps(s.recv(12).decode()))
-            """
-            assert of_a_stranger(script, agent) == "HTTP/1.1 200"
+@pytest.mark.parametrize("agent", [STRANGER], indirect=True)
+def test_a_user_who_is_allowed_is_served(agent):
+    script = """
+        s = connect()
+        head = ["GET /v1/state HTTP/1.1", "host: siteline-agent", "siteline-agent: 1"]
+        s.sendall("\\r\\n".join([*head, "", ""]).encode())
+        print(json.dumps(s.recv(12).decode()))
+    """
+    assert of_a_stranger(script, agent) == "HTTP/1.1 200"

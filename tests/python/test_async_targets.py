@@ -7,7 +7,7 @@ import threading
 import pytest
 import siteline
 from kit.feeds import make_feed, true_points
-from kit.memory_store import MemoryStore
+from kit.memory_store import LockedStore, MemoryStore
 
 
 class AsyncMemoryStore(MemoryStore):
@@ -46,6 +46,12 @@ def run_sync(sandbox, store, feed, **options):
     return asyncio.run(main())
 
 
+def assert_next_sync_completes(sandbox, target, feed):
+    report = run_sync(sandbox, target, feed)
+    assert report.complete
+    assert target.points() == true_points(sandbox, report.read_through)
+
+
 def test_its_methods_are_called_in_order_one_at_a_time_without_blocking_the_loop(sandbox):
     target, ticks, reported = AsyncMemoryStore(), [], []
 
@@ -74,30 +80,21 @@ class Trouble(Exception):
     """An exception of the user's code."""
 
 
-@pytest.mark.parametrize("at", ["state", "apply"])
+@pytest.mark.parametrize(("method", "pages"), [("state", 0), ("apply", 2)])
 @pytest.mark.parametrize("raised", [Trouble("the database went away"), asyncio.CancelledError()])
-def test_its_exceptions_are_raised_unchanged_and_the_next_sync_continues(sandbox, raised, at):
-    class Failing(AsyncMemoryStore):
-        async def work(self, name):
-            if name == at and len(self.pages) == (2 if at == "apply" else 0) and failing:
-                failing.clear()
-                raise raised
+def test_its_exceptions_are_raised_and_the_next_sync_continues(sandbox, raised, method, pages):
+    async def fail(name):
+        if name == method and len(target.pages) == pages:
+            del target.work
+            raise raised
 
-    failing, target, feed = [True], Failing(), make_feed(page_size=700)
-
-    async def main():
-        async with sandbox.async_client() as client:
-            with pytest.raises(type(raised)) as caught:
-                await client.sync(feed, target)
-            if isinstance(raised, Trouble):
-                assert caught.value is raised
-            applied = len(target.pages)
-            assert applied == (2 if at == "apply" else 0)
-            return await client.sync(feed, target)
-
-    report = asyncio.run(main())
-    assert report.complete
-    assert target.points() == true_points(sandbox, report.read_through)
+    target, feed = AsyncMemoryStore(), make_feed(page_size=700)
+    target.work = fail
+    with pytest.raises(type(raised)) as caught:
+        run_sync(sandbox, target, feed)
+    assert caught.value is raised or isinstance(raised, asyncio.CancelledError)
+    assert len(target.pages) == pages
+    assert_next_sync_completes(sandbox, target, feed)
 
 
 def test_a_cancelled_sync_waits_for_apply(sandbox):
@@ -125,12 +122,10 @@ def test_a_cancelled_sync_waits_for_apply(sandbox):
             assert target.calls[-1] == "-apply"
             assert "CancelledError" not in target.calls
             assert len(target.pages) == 2
-            return await client.sync(feed, target)
 
-    report = asyncio.run(main())
-    assert report.complete
+    asyncio.run(main())
+    assert_next_sync_completes(sandbox, target, feed)
     assert [number for number, _, _ in target.pages][:3] == [1, 2, 3]
-    assert target.points() == true_points(sandbox, report.read_through)
 
 
 def test_when_the_loop_ends_apply_is_cancelled_and_the_page_is_not_stored(sandbox):
@@ -154,23 +149,21 @@ def test_when_the_loop_ends_apply_is_cancelled_and_the_page_is_not_stored(sandbo
     assert target.calls[-2:] == ["CancelledError", "-apply"]
     assert len(target.pages) == 2
     del target.work
-    report = run_sync(sandbox, target, feed)
-    assert report.complete
-    assert target.points() == true_points(sandbox, report.read_through)
+    assert_next_sync_completes(sandbox, target, feed)
+
+
+TWO = [make_feed(), make_feed("line-1", line="L1")]
 
 
 class Locked(AsyncMemoryStore):
     """Records when feeds are locked and unlocked."""
 
-    def __init__(self, way="generator"):
+    def __init__(self):
         super().__init__()
-        self.locks, self.way = [], way
-
-    def lock(self, feed):
-        return getattr(self, self.way)(feed)
+        self.locks = []
 
     @contextlib.asynccontextmanager
-    async def generator(self, feed):
+    async def lock(self, feed):
         self.locks.append(f"+{feed}")
         try:
             await asyncio.sleep(0)
@@ -179,50 +172,45 @@ class Locked(AsyncMemoryStore):
             await asyncio.sleep(0)
             self.locks.append(f"-{feed}")
 
-    async def coroutine(self, feed):
+
+class LockedLater(Locked):
+    async def lock(self, feed):
         await asyncio.sleep(0)
-        return self.generator(feed)
-
-    @contextlib.contextmanager
-    def plain(self, feed):
-        self.locks.append(f"+{feed}")
-        yield
-        self.locks.append(f"-{feed}")
+        return super().lock(feed)
 
 
-@pytest.mark.parametrize("way", ["generator", "coroutine", "plain"])
-def test_an_async_lock_is_entered_for_the_sync_and_exited_before_it_ends(sandbox, way):
-    target = Locked(way)
-    two = [make_feed(), make_feed("line-1", line="L1")]
-    seen = []
+def run_blocking(sandbox, store, feed, **options):
+    return sandbox.client().sync(feed, store, **options)
 
-    async def main():
-        async with sandbox.async_client() as client:
-            await client.sync(two, target, progress=lambda _: seen.append(list(target.locks)))
-            assert sorted(target.locks) == ["+line-1", "+line-2", "-line-1", "-line-2"]
-            sandbox.clock.advance("1h")
-            sandbox.fault(on="data", status=400, error="invalid_request", times=9)
-            with pytest.raises(siteline.errors.RequestRejected):
-                await client.sync(two, target)
-            assert len(target.locks) == 8
-            assert not set(target.locks[-2:]) & {"+line-1", "+line-2"}
 
-    asyncio.run(main())
+@pytest.mark.parametrize(
+    ("run", "kind"),
+    [(run_blocking, LockedStore), *((run_sync, one) for one in (LockedStore, Locked, LockedLater))],
+)
+def test_a_lock_is_held_during_the_sync_and_always_released(sandbox, run, kind):
+    target, seen = kind(), []
+    run(sandbox, target, TWO, progress=lambda _: seen.append(list(target.locks)))
+    assert sorted(target.locks) == ["+line-1", "+line-2", "-line-1", "-line-2"]
+    sandbox.clock.advance("1h")
+    sandbox.fault(on="data", status=400, error="invalid_request", times=9)
+    with pytest.raises(siteline.errors.RequestRejected):
+        run(sandbox, target, TWO)
+    assert len(target.locks) == 8
+    assert not set(target.locks[-2:]) & {"+line-1", "+line-2"}
     assert all(one == ["+line-1", "+line-2"] for one in seen)
     assert seen
 
 
 def test_a_sync_that_waits_for_a_lock_can_be_cancelled_and_releases_its_other_locks(sandbox):
     target = Locked()
-    two = [make_feed(), make_feed("line-1", line="L1")]
 
     async def main():
         held_elsewhere = asyncio.Lock()
         await held_elsewhere.acquire()
-        free = target.generator
-        target.generator = lambda feed: held_elsewhere if feed == "line-2" else free(feed)
+        free = target.lock
+        target.lock = lambda feed: held_elsewhere if feed == "line-2" else free(feed)
         async with sandbox.async_client() as client:
-            task = asyncio.create_task(client.sync(two, target))
+            task = asyncio.create_task(client.sync(TWO, target))
             while target.locks != ["+line-1"]:
                 await asyncio.sleep(0)
             task.cancel()
@@ -233,7 +221,7 @@ def test_a_sync_that_waits_for_a_lock_can_be_cancelled_and_releases_its_other_lo
             for _ in range(20):
                 await asyncio.sleep(0)
             assert not held_elsewhere.locked()
-            return await client.sync(two, target)
+            return await client.sync(TWO, target)
 
     assert asyncio.run(main()).complete
 

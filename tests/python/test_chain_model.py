@@ -1,8 +1,8 @@
 """A state machine drives a client and the sandbox, and compares them with a model.
 
 Faults, clocks and page sizes are random. The model is a list: the points of the query, and how many
-of them were read. What is returned is exactly what the model says, or a typed error with a bookmark
-from which the rest can be read; never less, never twice.
+of them were read. A read returns exactly the points of the model, or raises a typed error with a
+bookmark that continues it. No point is missing and none is returned twice.
 """
 
 import pytest
@@ -139,7 +139,7 @@ class Chain(RuleBasedStateMachine):
 
     @rule()
     def resume_onto_what_was_read(self):
-        """A table of the rest, merged with what was read."""
+        """Reads the rest and merges it with the partial table."""
         if self.error is None:
             return
         bookmark, partial = self.error.bookmark, self.error.partial
@@ -167,14 +167,14 @@ class Chain(RuleBasedStateMachine):
         self.compare(rows(table), len(self.model))
 
     def compare(self, found, count):
-        """So many points of the model, none twice."""
+        """The points are this number of points of the model, none twice."""
         assert len(found) == count == len(set(found))
         if self.in_order:
             assert found == self.model[:count]
         assert set(found) <= set(self.model)
 
     def fail(self, error):
-        """An error: what the bookmark leaves out has been read."""
+        """An error: the points before its bookmark have been read."""
         self.pages, self.error = None, error
         if isinstance(error, siteline.errors.CursorRejected):
             # The service has forgotten the position: only a new chain helps.

@@ -8,18 +8,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from kit import systems
-from kit.agents import (
-    ONE_PAGE,
-    READER,
-    agent_process,
-    ask,
-    environ_of,
-    printed,
-    start,
-    user_of,
-)
-from kit.command import COMMAND, environment, run_command, variables
+from kit import agents, systems
+from kit.agents import ONE_PAGE, READER, agent_process, ask, printed, user_of
+from kit.command import environment, run_command, start_command, variables
 from kit.secret_forms import found
 from kit.waiting import wait_until
 from siteline.cli import main
@@ -57,20 +48,18 @@ def read():
         scan = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
                            interval="1h", page_size=30)
         assert len(scan.collect()) == 72
-running, failed, left = 0, 0, {number}
-while left or running:
-    if left and running < {number} // 10:
-        if os.fork() == 0:
-            status = 1
-            try:
-                read()
-                status = 0
-            finally:
-                os._exit(status)
-        left, running = left - 1, running + 1
-        continue
-    failed += os.wait()[1] != 0
-    running -= 1
+def forked():
+    if (child := os.fork()) == 0:
+        try:
+            read()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return child
+failed = 0
+for _ in range(10):
+    for child in [forked() for _ in range({number} // 10)]:
+        failed += os.waitpid(child, 0)[1] != 0
 print(failed)
 """
 
@@ -105,7 +94,7 @@ def test_clients_survive_a_killed_agent(sandbox, env, tmp_path, kills):
     for _ in range(kills):
         with agent_process(env, ended_by="kill") as (agent, _process):
             signal_all(signal.SIGCONT)
-            readers = readers or [start(reader, user_of(agent)) for _ in range(3)]
+            readers = readers or [agents.start(reader, user_of(agent)) for _ in range(3)]
             before = sandbox.stats.data_requests
             wait_until(lambda: sandbox.stats.data_requests > before + 20)  # noqa: B023
             # A busy machine may start the next agent later than the readers would try.
@@ -124,7 +113,7 @@ def test_clients_survive_a_killed_agent(sandbox, env, tmp_path, kills):
 def test_a_killed_client_costs_the_pages_under_way(sandbox, env):
     endless = READER.replace("print(len(scan.collect()))", "while True: list(scan.pages())")
     with agent_process(env) as (agent, _process):
-        reader = start(endless, user_of(agent))
+        reader = agents.start(endless, user_of(agent))
         wait_until(lambda: sandbox.stats.data_requests > 40)
         reader.kill()
         reader.communicate()
@@ -203,10 +192,8 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
 print("begun", flush=True)
 while True: signal.pause()
 """
-    command = [*COMMAND, "agent", "run", "--", sys.executable, "-c", script]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env=environment(env)
-    ) as process:
+    words = ("agent", "run", "--", sys.executable, "-c", script)
+    with start_command(*words, env=env) as process:
         assert process.stdout.readline() == "begun\n"
         process.terminate()
         assert process.wait(60) == 5
@@ -227,9 +214,8 @@ os.execv(sys.executable, [sys.executable, "-m", "siteline", "agent", "--listen",
 """
     path = f"{folder}/systemd.sock"
     command = [sys.executable, "-c", script, path]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env=environment(env)
-    ) as process:
+    options = {"stdout": subprocess.PIPE, "text": True, "env": environment(env)}
+    with subprocess.Popen(command, **options) as process:
         line = process.stdout.readline()
         assert line.startswith(f"SITELINE_AGENT=unix:{path}#{sandbox.base_url}#")
         # A unit's user writes only the place.
@@ -248,25 +234,14 @@ def test_agent_and_users_show_no_secret(sandbox, env, key, tmp_path):
     sandbox.approve(subject)
     del env["SITELINE_PRIVATE_KEY"]
     env |= {"SITELINE_SUBJECT": subject, "SITELINE_PRIVATE_KEY_FILE": str(tmp_path / "key.pem")}
-    with subprocess.Popen(
-        [*COMMAND, "agent", "-vv"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment({**env, "SITELINE_PASSPHRASE": passphrase}),
-    ) as process:
+    variables = {**env, "SITELINE_PASSPHRASE": passphrase}
+    with start_command("agent", "-vv", env=variables) as process:
         line = process.stdout.readline()
         agent = line.strip().partition("=")[2]
         waits = READER.replace("))\n", "), flush=True)\n") + "input()\n"
-        with subprocess.Popen(
-            [sys.executable, "-c", waits],
-            env=user_of(agent),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        ) as user:
+        with agents.start(waits, user_of(agent), stdin=subprocess.PIPE) as user:
             assert user.stdout.readline() == "72\n"
-            texts = [line, *environ_of(user.pid).values()]
+            texts = [line, *agents.environ_of(user.pid).values()]
             user.communicate("\n", timeout=60)
         texts += [str(ask(agent, "/v1/state")), str(ask(agent, "/v1/elsewhere"))]
         process.terminate()

@@ -1,7 +1,5 @@
 """`siteline changes`: the changes of a store, and the start of the next changes."""
 
-import csv
-import io
 import json
 import os
 
@@ -31,24 +29,6 @@ def known(path, since, *range_):
     with siteline.Store(path, read_only=True) as store:
         rows = list(store.changes("line-2", since, *range_).records())
     return [{**row, "timestamp": row["timestamp"].strftime("%Y-%m-%dT%H:%M:%SZ")} for row in rows]
-
-
-@pytest.mark.parametrize("name", ["out.csv", "out.parquet", "out.arrow"])
-def test_each_format_has_the_changes(path, tmp_path, name):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    out, expected = tmp_path / name, known(path, 0)
-    if name == "out.csv":
-        done = run_command("changes", path, "line-2", "--since", "0")
-        rows = list(csv.DictReader(io.StringIO(done.stdout)))
-        assert done.stderr == ""
-    else:
-        run_command("changes", path, "line-2", "--since", "0", "-o", out)
-        table = pq.read_table(out) if name == "out.parquet" else pa.ipc.open_stream(out).read_all()
-        rows = table.to_pylist()
-    assert [row["change"] for row in rows] == [row["change"] for row in expected]
-    assert [float(row["value"]) for row in rows] == [row["value"] for row in expected]
 
 
 def test_the_next_changes_follow(shared_sandbox, path, tmp_path):

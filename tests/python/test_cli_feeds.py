@@ -39,20 +39,10 @@ def test_each_table_is_a_feed_with_the_defaults_that_it_does_not_replace(tmp_pat
     )
     assert file.profile == "plant-a"
     first, second = file.feeds
-    assert first == siteline.Feed(
-        "line-2",
-        site="S1",
-        line="L2",
-        interval="5m",
-        start="2026-01-01",
-        filters={"machineId": ["M7", "M8"], "tag": 7},
-        page_size=500,
-        settle_lag="10m",
-        overlap="2h",
-        lateness="2d",
-        window="6h",
-        audit_pages=4,
-    )
+    expected = {"site": "S1", "line": "L2", "interval": "5m", "start": "2026-01-01"}
+    expected |= {"filters": {"machineId": ["M7", "M8"], "tag": 7}, "page_size": 500}
+    expected |= {"settle_lag": "10m", "overlap": "2h", "lateness": "2d", "window": "6h"}
+    assert first == siteline.Feed("line-2", **expected, audit_pages=4)
     assert (second.name, second.start) == ("Line 1", datetime(2026, 2, 1, tzinfo=UTC))
     assert second.filters == {"machineId": ("M1",)}
     assert second.interval == timedelta(minutes=1)

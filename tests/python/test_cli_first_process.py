@@ -8,14 +8,12 @@ from pathlib import Path
 
 import pytest
 from kit import systems
-from kit.command import COMMAND, environment, run_command
+from kit.command import run_command, start_command
 from kit.feeds_file import write_feeds
 from kit.waiting import wait_until
 
 pytestmark = [systems.PROC, systems.ROOT]
 
-QUERY = ["--site", "S1", "--interval", "1h", "--start", "2026-11-01", "--end", "2026-11-03"]
-QUERY += ["--page-size", "100"]
 NAMESPACE = ["unshare", "--pid", "--fork", "--kill-child"]
 
 
@@ -29,14 +27,8 @@ def first_process_of(namespace):
 @contextlib.contextmanager
 def as_first_process(env, *words):
     """Runs a command as process 1; yields the `unshare` process and the command's outer number."""
-    with subprocess.Popen(
-        [*NAMESPACE, *COMMAND, *map(str, words)],
-        env=environment(env),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as namespace:
+    options = {"before": NAMESPACE, "stdin": subprocess.DEVNULL}
+    with start_command(*words, env=env, **options) as namespace:
         try:
             wait_until(lambda: first_process_of(namespace))
             yield namespace, first_process_of(namespace)
@@ -66,17 +58,6 @@ def test_signals_end_a_sync(sandbox, tmp_path, name, status):
     # The applied pages are kept, and the next run continues.
     run_command("store", "check", store)
     run_command("sync", feeds, store, env=sandbox.env())
-
-
-def test_sigterm_ends_a_read_without_leftovers(sandbox, tmp_path):
-    env = {**sandbox.env(), "TMPDIR": str(tmp_path)}
-    sandbox.fault(on="data", hang=True, skip=2, times=1)
-    with as_first_process(env, "read", *QUERY) as (namespace, process):
-        wait_until(lambda: sandbox.stats.data_requests >= 3)
-        os.kill(process, signal.SIGTERM)
-        namespace.communicate(timeout=60)
-    assert namespace.returncode == 143
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("word", ["sandbox", "agent"])

@@ -7,7 +7,7 @@ import sys
 import pytest
 import siteline
 from kit import systems
-from kit.command import COMMAND, environment, run_command, run_json, run_process
+from kit.command import COMMAND, environment, run_command, run_json, run_process, run_program
 
 PASSPHRASE = "correct horse"
 SMALL = ("--bits", "2048")
@@ -26,7 +26,7 @@ def made(monkeypatch, key):
 
 
 def opens(path, passphrase=PASSPHRASE):
-    """Check that the passphrase opens the key, and that nothing else does."""
+    """Checks that only the passphrase opens the key."""
     siteline.PrivateKey.load(path, passphrase=passphrase)
     with pytest.raises(siteline.errors.CredentialError, match="encrypted"):
         siteline.PrivateKey.load(path)
@@ -160,15 +160,9 @@ def test_a_terminal_asks_twice_for_the_passphrase(tmp_path):
 
 @systems.SIGNALS
 def test_a_pipe_is_no_terminal(tmp_path):
-    done = subprocess.run(
-        [*COMMAND, "keygen", tmp_path / "key.pem", *SMALL, "--encrypt"],
-        input=f"{PASSPHRASE}\n{PASSPHRASE}\n",
-        capture_output=True,
-        text=True,
-        check=False,
-        start_new_session=True,
-        env=environment(),
-    )
+    words = (*COMMAND, "keygen", tmp_path / "key.pem", *SMALL, "--encrypt")
+    typed = f"{PASSPHRASE}\n{PASSPHRASE}\n"
+    done = run_program(*words, input=typed, start_new_session=True)
     assert done.returncode == 2
     assert "--passphrase-file" in done.stderr
     assert not (tmp_path / "key.pem").exists()

@@ -4,13 +4,12 @@ import os
 import re
 import signal
 import stat
-import subprocess
 import time
 
 import pytest
 import siteline
 from kit import systems
-from kit.command import COMMAND, environment, run_command, run_json
+from kit.command import run_command, run_json, start_command
 from kit.feeds_file import write_feeds
 from kit.waiting import wait_until
 from siteline.cli.metrics import MetricsFile, RunFacts
@@ -34,7 +33,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def sync(sandbox, feeds, tmp_path, path):
-    """Run a sync with metrics; returns the finished command."""
+    """Returns a function that runs a sync with metrics."""
 
     def sync(*more, store="plant", env=None, **options):
         words = ("sync", feeds, tmp_path / store, "--metrics", path, *more)
@@ -205,10 +204,8 @@ def test_only_metrics_are_replaced(sandbox, feeds, tmp_path):
 @systems.SIGNALS
 def test_ctrl_c_is_recorded(sandbox, feeds, tmp_path, path):
     sandbox.fault(on="data", skip=2, times=99, hang=True)
-    process = subprocess.Popen(
-        [*COMMAND, "sync", feeds, tmp_path / "plant", "--metrics", path, "--concurrency=1"],
-        env=environment(sandbox.env()), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    words = ("sync", feeds, tmp_path / "plant", "--metrics", path, "--concurrency=1")
+    process = start_command(*words, env=sandbox.env())
     wait_until(lambda: sandbox.stats.data_requests >= 3)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)

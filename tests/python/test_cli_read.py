@@ -9,6 +9,7 @@ import pytest
 import siteline
 from kit import systems
 from kit.command import run_command, run_json, run_process
+from kit.doctor import sandbox_profile
 from siteline.types import Record
 
 RANGE = {"site": "S1", "line": "L2", "start": "2026-11-01T00:00Z", "end": "2026-11-08T00:00Z"}
@@ -111,18 +112,6 @@ def test_missing_numbers_and_odd_ids(sandbox, tmp_path, name):
     assert rows_of(path) == truth
 
 
-@pytest.mark.sandbox(now="2030-01-20T00:00:00Z")
-def test_a_range_over_two_windows_is_one_chain(sandbox, tmp_path):
-    # Windows of ten years meet on 17 December 2029.
-    days = {"start": "2029-12-10", "end": "2029-12-24"}
-    query = [*QUERY, *(part for name, day in days.items() for part in (f"--{name}", day))]
-    document = run_json("read", "-o", tmp_path / "out.csv", *query, env=sandbox.env())
-    scan = sandbox.client().scan(**{**RANGE, **days}, interval="1h", page_size=100)
-    assert document["pages"] == scan.collect().report.pages
-    queries = {entry.query.split("&cursor")[0] for entry in sandbox.stats.log}
-    assert len(queries - {""}) == 1
-
-
 @pytest.mark.parametrize("more", [[], ["-o", "-"]])
 def test_stdout_has_only_the_rows(shared_sandbox, more):
     words = ("read", "--format", "jsonl", "--labels", "none", *QUERY, *more)
@@ -143,29 +132,21 @@ def test_unmerged_keeps_the_order_of_pages(sandbox, tmp_path):
     assert os.listdir(tmp_path) == ["out.csv"]
 
 
-def test_a_warning_names_the_profile_setting(sandbox):
-    told = run_command("read", *QUERY, "--machine", "M3", env=sandbox.env()).stderr
-    assert "state how in [NAME.filter_names] of a profile." in told
-
-
 def test_names_select_series(sandbox, tmp_path):
     # The client knows the names of the parameters, so that only matching pages are paid for.
-    env = {**sandbox.env(), "SITELINE_CONFIG": str(tmp_path / "config.toml")}
-    key = tmp_path / "key.pem"
-    key.write_text(env.pop("SITELINE_PRIVATE_KEY"), encoding="utf-8")
-    key.chmod(0o600)
-    (tmp_path / "config.toml").write_text(
-        f'[plant]\nbase_url = "{env.pop("SITELINE_BASE_URL")}"\n'
-        f'subject = "{env.pop("SITELINE_SUBJECT")}"\nprivate_key_file = "{key}"\n'
-        '[plant.filter_names]\nmachine = "machineId"\n',
-        encoding="utf-8",
-    )
+    env = sandbox_profile(sandbox, tmp_path, "plant")
+    with (tmp_path / "config.toml").open("a") as file:
+        file.write('[plant.filter_names]\nmachine = "machineId"\n')
+    told = run_command("read", *QUERY, "--machine", "M3", env=sandbox.env()).stderr
+    assert "state how in [NAME.filter_names] of a profile." in told
+    before = len(sandbox.stats.log)
     words = ("--profile", "plant", *QUERY, "--machine", "M3", "--machine", "M4", "--tag", "speed")
     path = tmp_path / "out.csv"
     document = run_json("read", "-o", path, *words, env=env)
     truth = sandbox.client().read(**RANGE, interval="1h", machine=["M3", "M4"], tag="speed")
     assert rows_of(path) == with_texts(truth.records())
-    data = [entry.query for entry in sandbox.stats.log if entry.query][: document["pages"]]
+    log = sandbox.stats.log[before:]
+    data = [entry.query for entry in log if entry.query][: document["pages"]]
     assert all("machineId=M3" in query or "machineId=M4" in query for query in data)
 
 
@@ -183,13 +164,6 @@ def test_find_selects_series(shared_sandbox):
     assert "Nearest: 'speed'." in wrong
     assert "siteline series lists all" in wrong
     assert shared_sandbox.stats.data_requests == before
-
-
-def test_several_lines_are_one_table(shared_sandbox, tmp_path):
-    words = ("read", *QUERY, "--line", "L1", "-o", tmp_path / "out.csv")
-    run_command(*words, env=shared_sandbox.env())
-    truth = shared_sandbox.client().read(**{**RANGE, "line": ["L1", "L2"]}, interval="1h")
-    assert rows_of(tmp_path / "out.csv") == with_texts(truth.records())
 
 
 def test_shapes_are_those_of_tables(shared_sandbox):
@@ -257,12 +231,6 @@ def test_a_refused_request_is_reported_once(shared_sandbox, tmp_path):
     assert message.endswith('unknown parameter "colour"')
     assert kept == "  No page was read."
     assert os.listdir(tmp_path) == []
-
-
-def test_relative_times_are_values(shared_sandbox, tmp_path):
-    words = ("read", "-o", tmp_path / "out.csv", *QUERY[:4], "--interval", "1h")
-    document = run_json(*words, "--start", "-2d", "--end", "-1d", env=shared_sandbox.env())
-    assert (document["start"], document["end"]) == ("2026-11-18T00:00:00Z", "2026-11-19T00:00:00Z")
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,13 @@ import contextlib
 import csv
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import siteline
 from kit import systems
-from kit.command import COMMAND, environment, run_command, run_json
+from kit.command import COMMAND, run_command, run_json, run_program, start_command
 from kit.waiting import wait_until
 
 pytestmark = pytest.mark.once
@@ -42,16 +41,10 @@ def is_complete(sandbox, path="out.csv", **options):
 
 @contextlib.contextmanager
 def hanging(sandbox, *arguments, after):
-    """A read that waits for a page after this many pages."""
+    """Runs a read that waits for a page after this many pages."""
     sandbox.fault(on="data", hang=True, skip=after, times=1)
     before = sandbox.stats.data_requests
-    process = subprocess.Popen(
-        [*COMMAND, "read", *arguments],
-        env=environment(sandbox.env()),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = start_command("read", *arguments, env=sandbox.env())
     try:
         wait_until(lambda: sandbox.stats.data_requests >= before + after + 1)
         yield process
@@ -62,7 +55,7 @@ def hanging(sandbox, *arguments, after):
 
 
 def read(sandbox, *arguments, how=run_command, output="out.csv", **options):
-    """Run a read in this process; returns the finished command, or its document."""
+    """Runs a read in this process."""
     to = () if output is None else ("-o", output)
     return how("read", *to, *arguments, env=sandbox.env(), **options)
 
@@ -76,11 +69,15 @@ def fail_after(sandbox, pages, *arguments, **options):
 
 
 @systems.SIGNALS
-@pytest.mark.parametrize("end", [signal.SIGTERM, getattr(signal, "SIGKILL", None)])
-def test_a_killed_read_can_be_resumed(sandbox, end):
+@pytest.mark.parametrize("end", ["SIGTERM", "SIGKILL", "SIGINT"])
+def test_an_ended_read_can_be_resumed(sandbox, end):
     with hanging(sandbox, "-o", "out.csv", *QUERY, after=4) as process:
-        process.send_signal(end)
+        process.send_signal(getattr(signal, end))
         process.wait()
+        told = process.stderr.read()
+    if end == "SIGINT":
+        assert process.returncode == 130
+        assert f"are kept in {SPOOL}. The same command with --resume continues." in told
     assert os.listdir() == [SPOOL]
     document = read(sandbox, "--resume", *QUERY, how=run_json)
     # The kill may happen before the fourth page is stored.
@@ -89,17 +86,6 @@ def test_a_killed_read_can_be_resumed(sandbox, end):
     assert document["pages"] == PAGES - kept
     assert sandbox.stats.data_requests == 5 + PAGES - kept
     assert is_complete(sandbox)
-
-
-@systems.SIGNALS
-def test_an_interrupted_read_says_what_is_kept(sandbox):
-    with hanging(sandbox, "-o", "out.csv", *QUERY, after=4) as process:
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
-        told = process.stderr.read()
-    assert f"of this read are kept in {SPOOL}. The same command with --resume continues." in told
-    rest = read(sandbox, "--resume", how=run_json)
-    assert rest["pages"] + rest["resumed_after_pages"] == PAGES
 
 
 @systems.MODES
@@ -158,9 +144,10 @@ def test_another_query_is_not_resumed(sandbox, key):
     assert sandbox.stats.requests == before
 
 
-def test_relative_times_stay_the_same(sandbox):
+def test_a_page_limit_and_relative_times(sandbox):
     query = [*QUERY[:4], "--start", "-7d", *QUERY[8:]]
-    fail_after(sandbox, 2, *query)
+    told = read(sandbox, *query, "--max-pages", "2", status=6).stderr
+    assert f"2 pages of this read are kept in {SPOOL}." in told
     sandbox.clock.advance("3h")
     document = read(sandbox, "--resume", *query, how=run_json)
     assert (document["start"], document["end"]) == ("2026-11-13T00:00:00Z", "2026-11-19T23:00:00Z")
@@ -187,13 +174,6 @@ def test_a_spent_allowance_goes_on_next_day(sandbox):
     assert [("cursor=" in entry.query) for entry in log] == [False, *[True] * (PAGES - 1)]
 
 
-def test_a_page_limit_keeps_the_pages(sandbox):
-    told = read(sandbox, *QUERY, "--max-pages", "4", status=6).stderr
-    assert f"4 pages of this read are kept in {SPOOL}." in told
-    document = read(sandbox, *QUERY, "--resume", how=run_json)
-    assert (document["resumed_after_pages"], document["pages"]) == (4, PAGES - 4)
-
-
 # Runs a command that may write no file longer than some bytes.
 SHORT_FILES = """
 import os, resource, sys
@@ -206,13 +186,8 @@ os.execv(sys.argv[1], sys.argv[1:])
 def test_an_unwritable_output_costs_no_page(sandbox):
     fail_after(sandbox, PAGES - 1)
     Path("out.csv").write_text("old")
-    done = subprocess.run(
-        [sys.executable, "-c", SHORT_FILES, *COMMAND, "read", "-o", "out.csv", "--resume", *QUERY],
-        env=environment(sandbox.env()),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = (*COMMAND, "read", "-o", "out.csv", "--resume", *QUERY)
+    done = run_program(sys.executable, "-c", SHORT_FILES, *words, env=sandbox.env())
     assert done.returncode == 2, done
     assert "File too large" in done.stderr
     assert f"{PAGES} pages of this read are kept" in done.stderr
@@ -239,24 +214,21 @@ def test_other_files_are_no_spools(sandbox):
     assert Path("folder/mine.txt").read_text() == "mine"
 
 
-@pytest.mark.parametrize("name", ["siteline-read.spool", "query.json"])
-def test_restart_replaces_a_damaged_spool(sandbox, name):
+@pytest.mark.parametrize("damage", ["siteline-read.spool", "query.json", None])
+def test_restart_replaces_a_damaged_spool(sandbox, damage):
     fail_after(sandbox, 3)
-    Path(SPOOL, name).write_bytes(b"SQLite format 3\0" + bytes(4080))
-    for more in (["--resume"], []) if name == "query.json" else (["--resume"],):
-        done = read(sandbox, *more, *QUERY, status=7)
-        assert f"--restart removes {SPOOL} and reads again." in done.stderr
-    read(sandbox, "--restart", *QUERY)
-    assert is_complete(sandbox)
-    assert os.listdir() == ["out.csv"]
-
-
-def test_pages_without_their_query_are_not_removed(sandbox):
-    fail_after(sandbox, 3)
-    os.rename(Path(SPOOL, "query.json"), Path(SPOOL, "query.json-new-1a2b"))
-    kept = sorted(os.listdir(SPOOL))
-    for more in (["--resume"], []):
-        assert "--restart removes" in read(sandbox, *more, *QUERY, status=7).stderr
+    contents = [b"SQLite format 3\0" + bytes(4080), b"garbage"] if damage else [b""]
+    if not damage:
+        os.rename(Path(SPOOL, "query.json"), Path(SPOOL, "query.json-new-1a2b"))
+    kept, is_store = sorted(os.listdir(SPOOL)), damage == "siteline-read.spool"
+    for content in contents:
+        if damage:
+            Path(SPOOL, damage).write_bytes(content)
+        status = 2 if is_store and content == b"garbage" else 7
+        done = read(sandbox, "--resume", *QUERY, status=status)
+        assert f"  --restart removes {SPOOL} and reads again." in done.stderr
+        done = read(sandbox, *QUERY, status=2 if is_store else 7)
+        assert "\n  --restart " in done.stderr
     assert sorted(os.listdir(SPOOL)) == kept
     read(sandbox, "--restart", *QUERY)
     assert is_complete(sandbox)
@@ -306,13 +278,13 @@ def test_stdout_needs_a_named_spool(sandbox):
     assert os.listdir() == ["out.csv"]
 
 
-@pytest.mark.parametrize("option", ["--restart", "--resume"])
-def test_a_second_read_changes_no_spool(sandbox, option):
+def test_a_second_read_changes_no_spool(sandbox):
     pytest.importorskip("fcntl")
     with hanging(sandbox, *QUERY, "-o", "out.csv", after=4):
         kept = {path.name: path.stat().st_ino for path in Path(SPOOL).iterdir()}
-        done = read(sandbox, *QUERY, option, status=75)
-        assert "Another run of siteline read uses" in done.stderr
-        assert {path.name: path.stat().st_ino for path in Path(SPOOL).iterdir()} == kept
+        for option in ("--restart", "--resume"):
+            done = read(sandbox, *QUERY, option, status=75)
+            assert "Another run of siteline read uses" in done.stderr
+            assert {path.name: path.stat().st_ino for path in Path(SPOOL).iterdir()} == kept
     read(sandbox, *QUERY, "--resume")
     assert is_complete(sandbox)

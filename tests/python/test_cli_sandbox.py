@@ -6,7 +6,6 @@ import os
 import shlex
 import signal
 import stat
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,10 +13,9 @@ import pandas as pd
 import pytest
 import siteline
 from kit import systems
-from kit.command import COMMAND, environment, run_command, run_json
+from kit.command import run_command, run_json, run_program, start_command
 from kit.interpreter import run_script
 from kit.ranges import NOW
-from kit.tls_service import unused_port
 from siteline.cli import data_file
 
 PACKAGES = ("polars", "pandas")
@@ -28,13 +26,10 @@ pytestmark = systems.SIGNALS
 
 @contextlib.contextmanager
 def serving(*arguments, ended_by="SIGTERM"):
-    """Run it until the block ends; its document, and the process, which must end well."""
-    command = [*COMMAND, "sandbox", "--json", *map(str, arguments)]
+    """Runs `siteline sandbox` until the block ends. Yields its document and its process."""
     # The first line must arrive although Python buffers the output to a pipe.
-    buffered = {**environment(), "PYTHONUNBUFFERED": ""}
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=buffered
-    ) as process:
+    buffered = {"PYTHONUNBUFFERED": ""}
+    with start_command("sandbox", "--json", *arguments, env=buffered) as process:
         try:
             line = process.stdout.readline()
             assert line, process.stderr.read()
@@ -47,24 +42,22 @@ def serving(*arguments, ended_by="SIGTERM"):
 
 
 def variables_of(path):
-    """The variables of an env file, each on a line, as other programs read such a file."""
     lines = [line for line in Path(path).read_text().splitlines() if not line.startswith("#")]
     pairs = [line.partition("=") for line in lines]
     return {name: "".join(shlex.split(value)) for name, _, value in pairs}
 
 
 def in_shell(env_file, script):
-    """The output of a Python script in a shell that has read the file."""
+    """Returns the output of a Python script in a shell that has read the file."""
     line = 'set -a; . "$1"; set +a; exec "$2" -c "$3"'
-    command = ["/bin/sh", "-c", line, "sh", str(env_file), sys.executable, script]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
+    done = run_program("/bin/sh", "-c", line, "sh", env_file, sys.executable, script)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.split()
 
 
 @pytest.mark.parametrize("signals", [100, pytest.param(1_000, marks=pytest.mark.campaign)])
 def test_a_signal_always_ends_the_wait(signals):
-    # An event of threading, set in a handler, would hang in one of some hundred.
+    # A `threading.Event` that a handler sets hangs in about one of a hundred runs.
     script = f"""
         import os, random, signal, threading, time
         from siteline.cli.stopping import Stop
@@ -91,10 +84,9 @@ def test_the_env_file_connects_a_shell():
 import siteline
 client = siteline.Client()
 print(client.base_url, client.allowance.resets_at.date())
-scan = client.scan(site="S1", start="2026-11-01", end="2026-11-02", interval="1h")
-print(next(scan.records())["value"])
+day = {"site": "S1", "start": "2026-11-01", "end": "2026-11-02"}
+print(next(client.scan(**day, interval="1h").records())["value"])
 try:
-    day = {"site": "S1", "start": "2026-11-01", "end": "2026-11-02"}
     client.scan(**day, interval="5m", page_size=1_000).collect()
 except siteline.errors.AllowanceExhausted as error:
     print(error.retry_at.date())
@@ -143,8 +135,7 @@ def test_a_named_env_file_is_removed(tmp_path):
 
 def test_the_file_of_a_killed_sandbox_is_replaced(tmp_path):
     path = tmp_path / "sandbox.env"
-    command = [*COMMAND, "sandbox", "--env-file", str(path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment()) as process:
+    with start_command("sandbox", "--env-file", path) as process:
         process.stdout.readline()
         process.kill()
         process.communicate()
@@ -167,21 +158,6 @@ def test_no_other_file_is_replaced(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["link", "profile"]
 
 
-def test_a_closed_pipe_leaves_nothing(tmp_path):
-    reading, writing = os.pipe()
-    os.close(reading)
-    done = subprocess.run(
-        [*COMMAND, "sandbox", "--env-file", str(tmp_path / "env")],
-        stdout=writing,
-        stderr=subprocess.PIPE,
-        check=False,
-        env=environment(),
-    )
-    os.close(writing)
-    assert (done.returncode, done.stderr) == (141, b"")
-    assert os.listdir(tmp_path) == []
-
-
 def test_a_second_key_can_be_enrolled(key, tmp_path):
     jwk, mine = tmp_path / "mine.jwk", tmp_path / "mine.pem"
     jwk.write_text(json.dumps({"public_jwk": key.public_jwk}))
@@ -195,13 +171,6 @@ def test_a_second_key_can_be_enrolled(key, tmp_path):
         assert run_json("doctor", env=env)["subject"] == subject
     jwk.write_text("[]")
     assert "not a JWK" in run_command("sandbox", "--enroll", jwk, status=2).stderr
-
-
-def test_a_port_can_be_chosen():
-    port = str(unused_port())
-    with serving("--port", port) as (document, _):
-        assert document["base_url"] == f"http://127.0.0.1:{port}"
-        assert port in run_command("sandbox", "--port", port, status=2).stderr
 
 
 READINGS = """timestamp,value,machine_id
@@ -263,10 +232,7 @@ def test_each_package_reads_each_file(shared_sandbox, readings, monkeypatch, pac
     frame = pd.read_csv(readings, dtype={"machine_id": "str"}, parse_dates=["timestamp"])
     frame["timestamp"] = frame["timestamp"].dt.tz_localize(zone)
     path = readings.with_suffix(f".{kind}")
-    if kind == "csv":
-        frame.to_csv(path, index=False)
-    else:
-        frame.to_parquet(path)
+    getattr(frame, f"to_{kind}")(path, index=False)
     monkeypatch.setattr(data_file, "_reader", lambda: getattr(data_file, f"_{package}"))
     table = data_file.read_table(str(path), utc=True)
     assert type(table).__module__.partition(".")[0] == package

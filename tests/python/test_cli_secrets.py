@@ -1,4 +1,4 @@
-"""Nothing that the command prints or writes beside its output has a secret, at ``-vv`` either."""
+"""The output of the command contains no secret, also with ``-vv``."""
 
 import base64
 import json
@@ -111,17 +111,15 @@ def _diagnoses(sandbox, outputs, env, folder):
     (folder / "jwk.json").write_text(json.dumps(jwk))
     yield from outputs("doctor", "--enrolled-jwk", "jwk.json")
     yield from outputs("doctor", "--offline")
-    for on, status in (("token", 3), ("discovery", 3), ("data", 4)):
+    for on, status in (("token", 401), ("discovery", 401), ("data", 503)):
         body = '{"error": "invalid_client", "error_description": "no"}'
         env["SITELINE_SUBJECT"] = sandbox.enroll(jwk)
-        sandbox.fault(on=on, times=2, status=401 if status == 3 else 503, body=body)
-        yield from outputs("doctor", status=status)
+        sandbox.fault(on=on, times=2, status=status, body=body)
+        yield from outputs("doctor", status=3 if status == 401 else 4)
         sandbox.clear_faults()
-    credential = siteline.Credential(
-        env["SITELINE_SUBJECT"], folder / "key.pem", passphrase=PASSPHRASE
-    )
-    options = {"credential": credential, "clock": sandbox.clock}
-    client = siteline.Client(sandbox.base_url, **options)
+    file, subject = folder / "key.pem", env["SITELINE_SUBJECT"]
+    credential = siteline.Credential(subject, file, passphrase=PASSPHRASE)
+    client = siteline.Client(sandbox.base_url, credential=credential, clock=sandbox.clock)
     diagnosis = siteline.doctor(client, enrolled_jwk=jwk)
     assert diagnosis.ok, diagnosis
     yield from (str(diagnosis), repr(diagnosis), diagnosis._repr_html_())
@@ -132,12 +130,6 @@ def _diagnoses(sandbox, outputs, env, folder):
 def test_no_output_of_a_command_has_a_secret(printed):
     text, secrets = printed
     assert [one[:12] for one in secrets if found(one, text)] == []
-
-
-def test_the_search_would_find_them(printed):
-    text, secrets = printed
-    for one in secrets:
-        assert found(one, text + one)
 
 
 def test_no_secret_is_taken_as_an_argument():

@@ -178,17 +178,10 @@ def test_a_damaged_memory_is_a_warning(series, state, damage):
 
 
 def test_an_unwritable_memory_is_a_warning(series, state):
-    # Below a file there is no folder, not even for root.
+    # Nobody can make a folder inside a file, not even root.
     state.write_text("")
     for arguments in ((), ("--diff",)):
         done = series(plant(SPEED), *arguments, "--json", how=run_command)
         assert json.loads(done.stdout)["exit"] == 0
         assert "cannot be written" in done.stderr
     assert state.read_text() == ""
-
-
-def test_unknown_forms_are_not_compared(series, state):
-    odd = {"things": [1, 2]}
-    done = series(odd, how=run_command)
-    assert done.stdout == "Discovery lists no series. siteline series --raw prints its body.\n"
-    assert not (state / "siteline").exists() or not [*(state / "siteline").glob("series-*")]

@@ -6,21 +6,12 @@ from pathlib import Path
 
 import pytest
 from kit.command import run_command
-from siteline.cli.parser import complete_parser
 from siteline.cli.wording import hint_in_shell
 
 ROOT = Path(__file__).parents[2]
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 CALL = re.compile(r"\w\([^()]*[=.][^()]*\)|\w\(\)|\bscan\.\w|\berror\.\w|\b[a-z_]+=(?=[ ,.;:)]|$)")
-OPTIONS = {
-    "--page-size",
-    "--labels",
-    "--max-pages",
-    "--deadline",
-    "--interval",
-    "--start",
-    "--filter",
-}
+OPTIONS = {"--page-size", "--labels", "--max-pages", "--deadline", "--interval", "--filter"}
 URL = "https://a.example/?start=1&page_size=2"
 
 
@@ -59,17 +50,11 @@ def test_no_hint_has_a_python_call():
         ("max_pages=4 was reached", "--max-pages 4 was reached"),
         ("allow_http=True, filters=", "allow_http=True, --filter"),
         (URL, URL),
+        ('start=A/w.csv is a folder: start="A/B".', 'start=A/w.csv is a folder: --start "A/B".'),
     ],
 )
 def test_hints_are_written_for_the_shell(text, printed):
     assert hint_in_shell(text, OPTIONS) == printed
-
-
-def test_each_command_knows_its_options():
-    known = complete_parser().parse_args(["read", "--start", "-7d"]).known
-    names = {name for action in known for name in action.option_strings}
-    assert {"--page-size", "--resume", "--profile"} <= names
-    assert "--until" not in names
 
 
 def test_a_hint_of_several_lines_is_readable(sandbox, key, tmp_path):

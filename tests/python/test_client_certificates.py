@@ -107,9 +107,8 @@ def test_an_async_client_presents_the_certificate(platform, put, mode):
             sandbox.clock.advance("2h")
             assert (await client.discover())["subject"] == "plant-7"
             sandbox.unregister("plant-7")
-            with pytest.raises(
-                siteline.errors.AuthenticationError, match="client certificate"
-            ) as caught:
+            refused = siteline.errors.AuthenticationError
+            with pytest.raises(refused, match="client certificate") as caught:
                 await client.discover()
             assert len(caught.value.attempts) == (2 if mode == "token" else 1)
 

@@ -1,4 +1,4 @@
-"""What `collect()` has read is given from memory; a new chain is started where it is asked for."""
+"""`records()` after `collect()` costs no request. `pages()` starts a new chain."""
 
 import pytest
 import siteline

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import siteline
+from kit import systems
 from kit.tls_service import HOST, SELF, Proxy, Server, Socks, TlsRelay, unused_port
 from siteline.types import Http
 
@@ -124,7 +125,7 @@ told()
 """
 
 
-def test_without_a_certificate_store_certifi_is_used_or_the_error_has_a_hint(
+def test_without_a_certificate_store_certifi_is_used(
     service, authority, storeless, tmp_path, key_file
 ):
     package = tmp_path / "certifi"
@@ -188,12 +189,25 @@ def test_the_argument_takes_precedence_over_the_environment(service, authority, 
         assert proxy.heads
 
 
+@systems.XDG
+def test_an_agents_client_remembers_a_refused_page_size(service, authority, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    query = {"start": "-2h", "end": "-1h", "interval": "1h", "labels": False}
+    service.tenant.fault(on="data", nth=1, status=400)
+    with Proxy(service.port) as proxy:
+        way = {"ca_bundle": authority.pem, "proxy": f"http://127.0.0.1:{proxy.port}"}
+        url = f"https://{HOST}"
+        with client_of(service, url, **way) as owner, siteline.Agent(owner) as agent:
+            for requests in (2, 3):
+                with siteline.Client(url, agent=agent.address, **way) as client:
+                    assert client.read(**query).report.page_size_reason == "refused"
+                assert service.tenant.requests() == requests
+
+
 @pytest.mark.parametrize(
     ("why", "by"), [("407", "argument"), ("403", "environment"), ("connection refused", "argument")]
 )
-def test_a_proxy_that_refuses_or_is_down_is_a_proxy_error_without_its_password(
-    service, authority, monkeypatch, caplog, why, by
-):
+def test_a_failing_proxy_error_has_no_password(service, authority, monkeypatch, caplog, why, by):
     caplog.set_level(logging.DEBUG)
     answer = f"HTTP/1.1 {why} No\r\nContent-Length: 0\r\n\r\n".encode()
     with Proxy(service.port, answer) as proxy:

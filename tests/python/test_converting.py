@@ -8,8 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 import siteline
-from kit.interpreter import run_script
-from kit.ranges import NOW, SIX_HOURS
+from kit.ranges import SIX_HOURS
 from kit.waiting import wait_until
 from siteline import frames
 
@@ -34,10 +33,11 @@ def watch(on_call):
         threading.setprofile(None)
 
 
-def test_a_frame_is_made_on_another_thread_than_the_loops(sandbox):
-    threads = []
+def test_a_frame_is_made_on_another_thread_in_the_callers_context(sandbox):
+    request, seen = contextvars.ContextVar("request", default="none"), []
 
     async def read():
+        request.set("mine")
         async with sandbox.async_client() as client:
             scan = client.scan(**SIX_HOURS)
             for way in WAYS:
@@ -45,9 +45,10 @@ def test_a_frame_is_made_on_another_thread_than_the_loops(sandbox):
             with pytest.raises(siteline.errors.QueryError, match="ids='texts' is unknown"):
                 await scan.to_pandas(ids="texts")
 
-    with watch(lambda: threads.append(threading.get_ident())):
+    with watch(lambda: seen.append((threading.get_ident(), request.get()))):
         asyncio.run(read())
-    assert len(threads) == 3
+    threads, values = zip(*seen, strict=True)
+    assert values == ("mine",) * 3
     assert threading.get_ident() not in threads
 
 
@@ -91,34 +92,3 @@ def test_a_frame_is_made_although_every_thread_of_the_loops_executor_waits_for_o
             return set(await asyncio.gather(*waiting))
 
     assert asyncio.run(read()) == {72}
-
-
-def test_a_frame_is_made_in_the_callers_context(sandbox):
-    request = contextvars.ContextVar("request", default="none")
-    seen = []
-
-    async def read():
-        request.set("mine")
-        async with sandbox.async_client() as client:
-            await client.scan(**SIX_HOURS).to_pandas()
-
-    with watch(lambda: seen.append(request.get())):
-        asyncio.run(read())
-    assert seen == ["mine"]
-
-
-def test_frames_are_made_while_the_interpreter_ends():
-    script = f"""
-        import asyncio, atexit, pandas, siteline
-
-        async def read():
-            with siteline.Sandbox(now="{NOW}") as sandbox:
-                async with sandbox.async_client() as client:
-                    return len(await client.scan(**{SIX_HOURS!r}).to_pandas())
-
-        def at_exit():
-            print(asyncio.new_event_loop().run_until_complete(read()))
-
-        atexit.register(at_exit)
-    """
-    assert run_script(script) == "72"

@@ -3,7 +3,6 @@
 import pickle
 from datetime import UTC, datetime, timedelta
 
-import pandas as pd
 import siteline
 from kit.feeds import make_feed
 from kit.markup import drawn
@@ -99,18 +98,3 @@ def test_to_pandas_gives_a_row_for_each_window():
     assert frame["empty"].sum() == 2
     assert frame["empty"].isna().sum() == 2
     assert str(frame["read_at"].dtype) == "datetime64[us, UTC]"
-
-
-def test_read_and_empty_is_not_the_same_as_never_read(sandbox, tmp_path):
-    times = pd.date_range("2026-11-18", periods=12, freq="1h", tz="UTC")
-    sandbox.load(
-        pd.DataFrame({"timestamp": times, "value": 1.0, "sample_count": 1}), bucket="1h", line="L7"
-    )
-    with siteline.Store(tmp_path / "s.siteline") as store:
-        feed = siteline.Feed("line-7", line="L7", interval="1h", start="2026-11-17T00:00Z")
-        sandbox.client().sync(feed, store)
-        coverage = store.coverage(feed, now="2026-11-20T12:00Z")
-        assert [one.empty for one in coverage][:3] == [True, False, True]
-        assert coverage[-1].empty is None
-        assert coverage[-1].state == "unread"
-        assert "▁" in repr(coverage)

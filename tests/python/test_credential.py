@@ -133,13 +133,8 @@ def test_a_pickle_keeps_settings_and_subclass(key_file):
     loaded = pickle.loads(pickle.dumps(plant))
     assert type(loaded) is Plant
     assert (loaded.subject, loaded.public_jwk) == (plant.subject, plant.public_jwk)
-    assert loaded._handle.facts()[3] == plant._handle.facts()[3]
-    assert plant._handle.facts()[3] == (
-        "https://a",
-        timedelta(minutes=1),
-        timedelta(seconds=5),
-        True,
-    )
+    settings = ("https://a", timedelta(minutes=1), timedelta(seconds=5), True)
+    assert loaded._handle.facts()[3] == plant._handle.facts()[3] == settings
     certificate = Certificate(KEYS / "certificate.pem", key=key_file)
     loaded = pickle.loads(pickle.dumps(certificate))
     assert type(loaded) is Certificate
@@ -171,10 +166,8 @@ def test_documented_password_commands_work(tmp_path, monkeypatch):
     assert [command[0] for command in commands] == list(PASSPHRASE_PROGRAMS)
     for name, usage in PASSPHRASE_PROGRAMS.items():
         check = f"re.fullmatch({usage!r}, ' '.join(sys.argv[1:]))"
-        script = (
-            f"#!{sys.executable}\nimport re, sys\nprint({PASSPHRASE!r} if {check} else 'wrong')\n"
-        )
-        (tmp_path / name).write_text(script + "print('a second line')\n")
+        script = f"import re, sys\nprint({PASSPHRASE!r} if {check} else 'wrong')\n"
+        (tmp_path / name).write_text(f"#!{sys.executable}\n{script}")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     for command in commands:

@@ -1,10 +1,10 @@
-"""`client.scan(..., store=store)`: what is settled comes from it, the rest is read and kept."""
+"""`client.scan(..., store=store)` reads settled data from the store and stores the rest."""
 
 import asyncio
 import contextlib
 import multiprocessing
 import pickle
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import duckdb
 import pytest
@@ -70,11 +70,11 @@ def test_the_feed_that_a_sync_keeps_gives_and_reads_its_part(sandbox, client, st
     table = read("2026-11-13", "2026-11-15")
     assert share(table) == ("line-2", times((13, 15)), [])
     assert client.allowance.used == spent
-    # What is provisional is read by that feed, and counts for its next sync.
+    # That feed reads the provisional data too, and its next sync uses it.
     newest = read("2026-11-18", "2026-11-19T23:55Z")
     assert share(newest)[:2] == ("line-2", times((18, 19)))
     assert list(store.feeds) == ["line-2"]
-    # What lies before its beginning needs a feed that begins earlier.
+    # Data before its start needs a feed that starts earlier.
     table = read("2026-11-10", "2026-11-14")
     assert share(table) == ("line-2", times((12, 14)), [])
     assert share(table, 1) == (OWN, [], times((10, 12)))
@@ -94,28 +94,6 @@ def test_a_point_that_the_service_withdrew_is_not_given(sandbox, store, client):
     assert len(before) - len(after) == 1
     assert rows_by_key(after) == truth(sandbox, "2026-11-19", "2026-11-19T12:00Z")
     assert len(store.read(OWN, "2026-11-19", "2026-11-19T12:00Z")) == len(before), "flagged"
-
-
-def test_one_scan_reads_nothing_twice_though_it_is_not_settled(sandbox, store):
-    """Nine provisional days, in several chains: each call goes on where the last one stopped."""
-    client = sandbox.client()
-    feed = make_feed(start="2026-11-10", lateness="30d", page_size=500)
-    client.sync(feed, store, until="2026-11-10T00:05Z")
-    scan = client.scan(**LINE, start="2026-11-10", end="2026-11-19", max_pages=3, store=store)
-    table, calls = None, 0
-    while table is None:
-        calls += 1
-        assert calls < 12
-        sandbox.clock.advance("1h")
-        with contextlib.suppress(siteline.errors.PageLimitReached):
-            table = scan.collect()
-    assert rows_by_key(table) == truth(sandbox, "2026-11-10", "2026-11-19")
-    chains = 12
-    assert sandbox.stats.data_requests <= -(-len(table) // 500) + chains
-    assert share(table)[1:] == ([], times((10, 19)))
-    # The oldest of these points are as old as the first call.
-    read_at = datetime.fromisoformat(table.to_pandas().attrs["siteline"]["read_at"])
-    assert sandbox.clock.now() - read_at >= (calls - 1) * timedelta(hours=1)
 
 
 def test_a_store_that_is_read_only_gives_what_it_has_settled(client, store, read):

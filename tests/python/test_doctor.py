@@ -3,7 +3,6 @@
 import asyncio
 import pickle
 import re
-from datetime import timedelta
 
 import pytest
 import siteline
@@ -55,14 +54,6 @@ def test_no_request_is_repeated(sandbox, on):
         assert max(new) == 1
 
 
-def test_the_client_is_left_unchanged(sandbox):
-    machine = sandbox.clock.machine(sandbox.clock.now() + timedelta(minutes=10))
-    client = sandbox.client(clock=machine)
-    assert siteline.doctor(client).first_fail.id == "clock"
-    # The client itself corrects for the clocks.
-    assert client.discover()
-
-
 def listing(folder):
     # With the folder itself: its time changes when a file is made and removed.
     stats = {path: path.stat() for path in [folder, *folder.rglob("*")]}
@@ -70,31 +61,26 @@ def listing(folder):
 
 
 @systems.MODES
+@pytest.mark.sandbox(now=None)
 @pytest.mark.parametrize("more", [(), ("--offline",)], ids=["online", "offline"])
-def test_only_the_ledger_changes(tmp_path, key, more):
-    folder = tmp_path / "plant"
+def test_only_the_ledger_changes(sandbox, tmp_path, key, more):
+    folder, ledger = tmp_path / "plant", tmp_path / "ledger.txt"
     folder.mkdir()
-    with siteline.Sandbox() as sandbox:
-        key.save(folder / "key.pem", passphrase=PASSPHRASE)
-        with siteline.Store(folder / "plant.siteline") as store:
-            sandbox.client().sync(make_feed(page_size=2_000), store)
-        env = profile(
-            folder,
-            base_url=sandbox.base_url,
-            subject=sandbox.enroll(key.public_jwk),
-            private_key_file="key.pem",
-            password_command=f"echo {PASSPHRASE}",
-            ledger=str(tmp_path / "ledger.txt"),
-            daily_allowance=100,
-        )
-        before, tokens = listing(folder), sandbox.stats.token_requests
-        checks = diagnosed(
-            *more, "--store", folder / "plant.siteline", env=env, run=run_process
-        )  # fmt: skip
-        assert listing(folder) == before
-        assert checks["store"]["status"] == checks["key"]["status"] == "ok"
-        assert sandbox.stats.token_requests - tokens == (0 if more else 1)
-    assert (tmp_path / "ledger.txt").exists() == (not more)
+    key.save(folder / "key.pem", passphrase=PASSPHRASE)
+    with siteline.Store(folder / "plant.siteline") as store:
+        sandbox.client().sync(make_feed(page_size=2_000), store)
+    env = profile(
+        folder,
+        **{"base_url": sandbox.base_url, "subject": sandbox.enroll(key.public_jwk)},
+        **{"private_key_file": "key.pem", "password_command": f"echo {PASSPHRASE}"},
+        **{"ledger": str(ledger), "daily_allowance": 100},
+    )
+    before, tokens = listing(folder), sandbox.stats.token_requests
+    checks = diagnosed(*more, "--store", folder / "plant.siteline", env=env, run=run_process)
+    assert listing(folder) == before
+    assert checks["store"]["status"] == checks["key"]["status"] == "ok"
+    assert sandbox.stats.token_requests - tokens == (0 if more else 1)
+    assert ledger.exists() == (not more)
     assert "the first request creates it" in checks["ledger"]["seen"]
 
 
@@ -104,13 +90,9 @@ def test_settings_and_file_modes_are_shown(sandbox, key, tmp_path):
     siteline.Store(tmp_path / "plant.siteline").close()
     for name in ("key.pem", "plant.siteline"):
         (tmp_path / name).chmod(0o644)
-    env = profile(
-        tmp_path,
-        base_url="https://other.example.com",
-        subject=sandbox.enroll(key.public_jwk),
-        private_key_file="key.pem",
-        settle_lag="10m",
-    )
+    members = {"base_url": "https://other.example.com", "private_key_file": "key.pem"}
+    members["subject"] = sandbox.enroll(key.public_jwk)
+    env = profile(tmp_path, **members, settle_lag="10m")
     env |= {name: sandbox.env()[name] for name in ("SITELINE_BASE_URL", "SITELINE_SANDBOX_CLOCK")}
     checks = diagnosed("--store", tmp_path / "plant.siteline", env=env)
     assert [checks[one]["status"] for one in ("settings", "key", "store")] == ["ok", "warn", "warn"]
@@ -179,12 +161,6 @@ def test_a_client_certificate_replaces_the_key(mode):
 
 
 @pytest.mark.sandbox(variant=Variant(extra_members=True, array="items", timestamps="epoch_ms"))
-def test_the_shape_of_the_page_is_shown(sandbox):
-    seen = siteline.doctor(sandbox.client())["shape"].seen
-    for words in ("array items", "timestamps epoch_milliseconds", "unknown members"):
-        assert words in seen
-
-
 def test_warnings_are_no_faults(sandbox, monkeypatch):
     from importlib import metadata
 
@@ -194,6 +170,8 @@ def test_warnings_are_no_faults(sandbox, monkeypatch):
     assert (diagnosis["discovery"].status, diagnosis["data"].status) == ("warn", "ok")
     assert diagnosis["versions"].status == "warn"
     assert re.fullmatch(r"Update to at least polars 1\.[0-9.]+\.", diagnosis["versions"].do)
+    for words in ("array items", "timestamps epoch_milliseconds", "unknown members"):
+        assert words in diagnosis["shape"].seen
 
 
 def test_a_diagnosis_prints_draws_and_pickles(sandbox):

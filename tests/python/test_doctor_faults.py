@@ -5,14 +5,13 @@ Faults between this machine and the service are in test_doctor_way.py.
 
 import datetime
 import json
-import shutil
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 import pytest
 import siteline
 from kit.doctor import diagnosed
-from kit.feeds import make_feed
+from kit.feeds import damaged_copy, make_feed
 from kit.keys import other_private_key
 
 DISCOVERY = "customer.discovery.read"
@@ -20,25 +19,18 @@ DISCOVERY = "customer.discovery.read"
 
 @pytest.fixture
 def enrolled(key, key_file, sandbox):
-    """The variables of a key that is enrolled, and their subject."""
-    env = sandbox.env()
+    """The variables of a key that is enrolled."""
+    env = {**sandbox.env(), "SITELINE_SUBJECT": sandbox.enroll(key.public_jwk)}
     del env["SITELINE_PRIVATE_KEY"]
-    subject = sandbox.enroll(key.public_jwk)
-    return {**env, "SITELINE_SUBJECT": subject, "SITELINE_PRIVATE_KEY_FILE": str(key_file)}
+    return {**env, "SITELINE_PRIVATE_KEY_FILE": str(key_file)}
 
 
-@pytest.fixture
-def other_key(tmp_path):
-    """The file of a key that is not enrolled."""
+def test_a_wrong_key_is_found(sandbox, enrolled, key, tmp_path):
     other_private_key().save(tmp_path / "other.pem")
-    return tmp_path / "other.pem"
-
-
-def test_a_wrong_key_is_found(sandbox, enrolled, other_key, key, tmp_path):
-    env = {**enrolled, "SITELINE_PRIVATE_KEY_FILE": str(other_key)}
+    env = {**enrolled, "SITELINE_PRIVATE_KEY_FILE": str(tmp_path / "other.pem")}
     checks = diagnosed(env=env, status=3, first="token")
     assert checks["token"]["error"] == "AuthenticationError"
-    assert siteline.PrivateKey(other_key).thumbprint in checks["token"]["do"]
+    assert other_private_key().thumbprint in checks["token"]["do"]
     assert checks["scopes"]["seen"] == checks["data"]["seen"] == "token failed"
     # With the enrolled key given, no token is asked for.
     (tmp_path / "jwk.json").write_text(json.dumps(key.public_jwk))
@@ -60,20 +52,18 @@ def test_a_wrong_audience_explains_the_refusal(enrolled):
 
 
 @pytest.mark.parametrize(("ahead", "words"), [(10, "ahead of"), (-10, "behind")])
-def test_a_wrong_clock_explains_the_refusal(ahead, words, key, key_file):
+def test_a_wrong_clock_explains_the_refusal(sandbox, ahead, words):
     minutes = datetime.timedelta(minutes=ahead)
-    with siteline.Sandbox(now=datetime.datetime.now(datetime.UTC) - minutes) as sandbox:
-        env = {
-            "SITELINE_BASE_URL": sandbox.base_url,
-            "SITELINE_SUBJECT": sandbox.enroll(key.public_jwk),
-            "SITELINE_PRIVATE_KEY_FILE": str(key_file),
-        }
-        checks = diagnosed(env=env, status=3, first="clock")
-        assert checks["clock"]["error"] == "ClockSkewError"
-        assert words in checks["clock"]["seen"]
-        assert checks["token"]["status"] == "skipped"
-        # It is not repeated with a corrected clock.
-        assert sandbox.stats.token_requests == 1
+    client = sandbox.client(clock=sandbox.clock.machine(sandbox.clock.now() + minutes))
+    diagnosis = siteline.doctor(client)
+    assert diagnosis.first_fail.id == "clock"
+    assert diagnosis["clock"].error == "ClockSkewError"
+    assert words in diagnosis["clock"].seen
+    assert diagnosis["token"].status == "skipped"
+    # It is not repeated with a corrected clock.
+    assert sandbox.stats.token_requests == 1
+    # The client itself corrects for the clocks.
+    assert client.discover()
 
 
 @pytest.mark.parametrize(
@@ -109,24 +99,18 @@ def test_a_missing_approval_is_named(sandbox, enrolled):
     assert sandbox.stats.token_requests == 1
 
 
-def test_a_spent_allowance_comes_before_the_network(key, key_file, tmp_path):
-    with siteline.Sandbox() as sandbox:
-        env = {
-            "SITELINE_BASE_URL": sandbox.base_url,
-            "SITELINE_SUBJECT": sandbox.enroll(key.public_jwk),
-            "SITELINE_PRIVATE_KEY_FILE": str(key_file),
-            "SITELINE_LEDGER": str(tmp_path / "ledger.txt"),
-            "SITELINE_DAILY_ALLOWANCE": "1",
-        }
-        credential = siteline.Credential(env["SITELINE_SUBJECT"], key)
-        options = {"ledger": tmp_path / "ledger.txt", "daily_allowance": 1}
-        client = siteline.Client(sandbox.base_url, credential=credential, **options)
-        next(client.scan(site="S1", start="2026-11-01", interval="1h").pages())
-        checks = diagnosed(env=env, status=5, first="allowance")
-        assert "1 of 1 used, 0 left" in checks["allowance"]["seen"]
-        assert checks["discovery"]["status"] == "ok"
-        assert checks["data"]["seen"] == "allowance failed"
-        assert sandbox.stats.data_requests == 1
+@pytest.mark.sandbox(now=None)
+def test_a_spent_allowance_comes_before_the_network(sandbox, enrolled, key, tmp_path):
+    options = {"ledger": str(tmp_path / "ledger.txt"), "daily_allowance": 1}
+    credential = siteline.Credential(enrolled["SITELINE_SUBJECT"], key)
+    client = siteline.Client(sandbox.base_url, credential=credential, **options)
+    next(client.scan(site="S1", start="2026-11-01", interval="1h").pages())
+    env = enrolled | {f"SITELINE_{name.upper()}": str(value) for name, value in options.items()}
+    checks = diagnosed(env=env, status=5, first="allowance")
+    assert "1 of 1 used, 0 left" in checks["allowance"]["seen"]
+    assert checks["discovery"]["status"] == "ok"
+    assert checks["data"]["seen"] == "allowance failed"
+    assert sandbox.stats.data_requests == 1
 
 
 def test_the_service_may_count_otherwise(sandbox, enrolled):
@@ -155,14 +139,10 @@ def test_an_unusable_ledger_stops_all_requests(sandbox, enrolled, tmp_path):
 
 
 def test_a_damaged_store_is_found(sandbox, enrolled, tmp_path):
-    path, other = tmp_path / "plant.siteline", tmp_path / "damaged.siteline"
+    path = tmp_path / "plant.siteline"
     with siteline.Store(path) as store:
         sandbox.client().sync(make_feed(page_size=2_000), store)
-    shutil.copy(path, other)
-    found = bytearray(path.read_bytes())
-    for at in range(4_096 + 2_000, len(found), 4_096):
-        found[at] ^= 1
-    other.write_bytes(found)
+    other = damaged_copy(path, tmp_path)
     arguments = ("--store", path, "--store", other)
     checks = diagnosed(*arguments, env=enrolled, status=7, first="store")
     assert checks["store"]["error"] == "StoreCorrupt"
@@ -173,10 +153,9 @@ def test_a_damaged_store_is_found(sandbox, enrolled, tmp_path):
 
 
 class Another(BaseHTTPRequestHandler):
-    """A service that is not the one: it answers everything in its own way."""
+    """A service that is not the expected one."""
 
     def answer(self):
-        """Reply as the server was told to."""
         status, body, headers = self.server.answer
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.send_response(status)
@@ -188,7 +167,7 @@ class Another(BaseHTTPRequestHandler):
     do_GET = do_POST = answer
 
     def log_message(self, *_):
-        """Nothing."""
+        pass
 
 
 PAGE = b"<html><title>Welcome</title>hunter2</html>"
@@ -204,15 +183,11 @@ PAGE = b"<html><title>Welcome</title>hunter2</html>"
     ],
     ids=["page", "not found", "json", "redirect"],
 )
-def test_another_service_is_recognised(answer, status, error, key_file):
+def test_another_service_is_recognised(answer, status, error, enrolled):
     with ThreadingHTTPServer(("127.0.0.1", 0), Another) as server:
         server.answer = answer
         Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        env = {
-            "SITELINE_BASE_URL": f"http://127.0.0.1:{server.server_address[1]}",
-            "SITELINE_SUBJECT": "integration-1",
-            "SITELINE_PRIVATE_KEY_FILE": str(key_file),
-        }
+        env = enrolled | {"SITELINE_BASE_URL": f"http://127.0.0.1:{server.server_address[1]}"}
         checks = diagnosed(env=env, status=status, first="service")
         server.shutdown()
     assert checks["service"]["error"] == error

@@ -29,16 +29,14 @@ def service(authority):
 
 @pytest.fixture
 def settings(service, key, key_file, tmp_path, authority):
-    """Make the variables of a valid profile with these members."""
+    """Returns a function that returns the variables of a valid profile with more members."""
 
     def make(**members):
         usual = {
-            "base_url": f"https://127.0.0.1:{service.port}",
+            **{"base_url": f"https://127.0.0.1:{service.port}", "ca_bundle": str(authority.file)},
             "subject": service.sandbox.enroll(key.public_jwk),
-            "private_key_file": str(key_file),
             "audience": f"{service.sandbox.base_url}/api/customer/oauth/token",
-            "ca_bundle": str(authority.file),
-            "ledger": "memory",
+            **{"private_key_file": str(key_file), "ledger": "memory"},
         }
         env = dict.fromkeys(("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"), "")
         kept = {name: value for name, value in (usual | members).items() if value is not None}

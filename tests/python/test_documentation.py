@@ -40,14 +40,13 @@ class Prompt(code.InteractiveConsole):
     """An interpreter that only parses. As at a prompt, an empty line ends an indented block."""
 
     def runcode(self, code):
-        """Runs nothing."""
+        pass
 
     def showsyntaxerror(self, *_, **__):
         raise
 
 
 def assert_can_be_pasted(block):
-    """A user can paste the block at a prompt."""
     prompt = Prompt()
     for line in [*block.splitlines(), ""]:
         more = prompt.push(line)
@@ -56,7 +55,6 @@ def assert_can_be_pasted(block):
 
 @pytest.mark.parametrize("path", WITH_BLOCKS, ids=name_of)
 def test_every_python_block_of_a_page_can_be_pasted_and_runs(path, tmp_path, monkeypatch, capsys):
-    """The blocks of a page run in one namespace, and print the output that the page shows."""
     monkeypatch.chdir(tmp_path)
     executed = Executed()
     space = {"__name__": "page", **executed.names}
@@ -99,7 +97,6 @@ def test_every_example_runs(path, capsys, monkeypatch, tmp_path):
 
 
 def assert_committed_pictures(folder):
-    """The pictures of the documentation are those that the example draws."""
     committed = sorted((ROOT / "docs/pictures").glob("*.svg"))
     assert [path.name for path in committed] == sorted(path.name for path in folder.iterdir())
     for path in committed:
@@ -121,25 +118,7 @@ NOT_PROVOKED = {
 """The statements of examples that no test executes."""
 
 
-def test_a_statement_that_is_not_reached_is_detected():
-    executed = Executed()
-    source = """
-def sign(message):
-    if message:
-        return vault.sign(message)
-
-later = lambda: 1
-try:
-    sign("")
-except ValueError:
-    print()
-"""
-    exec(executed.compiled(source, "page"), {**executed.names})
-    assert executed.missed() == ["later = lambda: 1", "print()", "return vault.sign(message)"]
-
-
 def _own(thing):
-    """The public members that a class itself defines."""
     return {name: member for name, member in vars(thing).items() if not name.startswith("_")}
 
 

@@ -1,7 +1,5 @@
 """Frames: the same dtypes for every result, and no unnecessary packages."""
 
-import warnings
-
 import duckdb
 import numpy as np
 import pandas as pd
@@ -83,17 +81,6 @@ def test_named_records_have_the_ten_columns_and_no_other():
         table = sandbox.client().scan(**QUERY, extra_columns=["quality"]).collect()
         assert "quality" in next(table.records())
         assert next(table.records(named=True))._fields == siteline.types.Record._fields
-
-
-def test_files_keep_the_provenance_of_a_frame_without_a_warning(scan, tmp_path):
-    frame = scan.to_pandas()
-    assert frame.attrs["siteline"]["read_at"] == "2026-11-20T00:00:00Z"
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        frame.to_parquet(tmp_path / "points.parquet")
-    kept = pd.read_parquet(tmp_path / "points.parquet")
-    pd.testing.assert_frame_equal(kept, frame)
-    assert kept.attrs == frame.attrs
 
 
 def test_packages_are_imported_when_used_and_errors_name_the_one_to_install(tmp_path):

@@ -18,14 +18,8 @@ NUMBERS = ["value", "minimum", "maximum", "sample_count"]
 
 
 @pytest.fixture(scope="module")
-def sandbox():
-    with siteline.Sandbox(now=NOW) as sandbox:
-        yield sandbox
-
-
-@pytest.fixture(scope="module")
-def client(sandbox):
-    return sandbox.client(labels=False)
+def client(shared_sandbox):
+    return shared_sandbox.client(labels=False)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +93,7 @@ def test_each_gap_is_one_row(table):
     assert pl.DataFrame(table.gaps())["buckets"].to_list() == frame["buckets"].tolist()
 
 
-def test_unknown_gaps_are_refused(sandbox, client, table):
+def test_unknown_gaps_are_refused(shared_sandbox, client, table):
     unknown = "Missing buckets cannot be determined"
     page = next(client.scan(site="S1", page_size=100, **RANGE).pages())
     with pytest.raises(QueryError, match=r"with_gaps\(\) does not fit: a page"):
@@ -110,15 +104,15 @@ def test_unknown_gaps_are_refused(sandbox, client, table):
     for convert in (resumed.with_gaps, resumed.gaps, resumed.completeness):
         with pytest.raises(QueryError, match=f"{unknown}: this table is only a part of its read"):
             convert()
-    sandbox.fault(on="data", status=503, skip=1, times=9)
+    shared_sandbox.fault(on="data", status=503, skip=1, times=9)
     with pytest.raises(siteline.errors.ServiceUnavailable) as failed:
         client.scan(site="S1", page_size=1_000, **RANGE).collect()
-    sandbox.clear_faults()
+    shared_sandbox.clear_faults()
     with pytest.raises(QueryError, match="only a part of its read"):
         failed.value.partial.completeness()
     with pytest.raises(QueryError, match="the points are resampled already"):
         table.resample("1d", "mean").with_gaps().to_pandas()
-    truth = sandbox.expected(site="S1", **RANGE)
+    truth = shared_sandbox.expected(site="S1", **RANGE)
     with pytest.raises(QueryError, match="no read gave this table"):
         truth.with_gaps().to_polars()
 
@@ -152,9 +146,9 @@ def test_first_rows_have_no_known_gaps(table, store):
         assert len(first.to_pandas()) == 10
 
 
-def test_time_after_the_read_is_no_gap(sandbox):
+def test_time_after_the_read_is_no_gap(shared_sandbox):
     with pytest.warns(siteline.SitelineWarning, match="is in the future"):
-        table = sandbox.client(labels=False).read(
+        table = shared_sandbox.client(labels=False).read(
             site="S1", line="L1", start="2026-11-19", end="2026-11-22", interval="1h"
         )
     # The bucket of the read itself has not ended.
@@ -227,10 +221,10 @@ def test_of_a_store_what_was_never_read_is_not_missing(store):
     assert settled.completeness("2d").to_pandas()["unread"].iloc[0] > 0
 
 
-def test_a_series_without_points_is_one_gap(sandbox):
-    sandbox.fault(on="data", status=200, body=json.dumps({"series": [], "nextCursor": None}))
-    table = sandbox.client(tz="Europe/Berlin").read(site="S1", line="L1", **RANGE)
-    sandbox.clear_faults()
+def test_a_series_without_points_is_one_gap(shared_sandbox):
+    shared_sandbox.fault(on="data", status=200, body=json.dumps({"series": [], "nextCursor": None}))
+    table = shared_sandbox.client(tz="Europe/Berlin").read(site="S1", line="L1", **RANGE)
+    shared_sandbox.clear_faults()
     assert len(table) == 0
     frame = table.gaps().to_pandas()
     assert frame["label"].astype(str).nunique() == len(frame) == 6

@@ -1,4 +1,4 @@
-"""Chains that the service does not end, and reads that go on after an error."""
+"""Chains that the service does not end, and reads that continue after an error."""
 
 import asyncio
 import pickle

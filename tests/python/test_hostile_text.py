@@ -1,9 +1,8 @@
 """External text in siteline's output cannot clear a screen or forge a line."""
 
-import csv
-import io
 import json
 import logging
+import tomllib
 import unicodedata
 import warnings
 
@@ -43,10 +42,9 @@ def check_shown(*objects):
 
 
 def check_error(error):
+    for one in (error, *vars(error).values()):
+        check(str(one) if isinstance(one, str) else repr(one))
     check(str(error))
-    check(repr(error))
-    for value in vars(error).values():
-        check(value if isinstance(value, str) else repr(value))
 
 
 def series(name=EVIL):
@@ -107,10 +105,9 @@ def test_tables_and_series_of_hostile_names(evil):
         scan = client.scan(site=EVIL, line=EVIL, filters={"tagGuid": EVIL}, interval="1h", **DAY)
         table = scan.collect()
         resources, series = client.discover(), client.series()
+        means = table.resample("2h", "mean")
         check_shown(client, scan, scan.query, table, next(scan.pages()), client.plan(scan))
-        check_shown(
-            table.resample("2h", "mean"), table.resample("2h", "mean").pivot(), table.completeness()
-        )
+        check_shown(means, means.pivot(), table.completeness())
         check_shown(resources, series, series.report, resources.diff({}))
         assert {row["tag_guid"] for row in series.records()} == {EVIL}
         assert {record["tag_guid"] for record in table.records()} == {EVIL}
@@ -223,8 +220,8 @@ def test_commands_of_hostile_names(evil, run, tmp_path):
         return run(*words, is_right=True, **more)
 
     (tmp_path / "feeds.toml").write_text(FEEDS, encoding="utf-8")
-    site = json.loads('"x\\u001b[2J\\r\\nforged\\u009b"')
-    name = json.loads('"x\\u202e\\u2028forged"')
+    [(name, feed)] = tomllib.loads(FEEDS)["feeds"].items()
+    site = feed["site"]
     evil.load(series(site))
     for more in ((), ("--json",)):
         told("series", *more)
@@ -248,39 +245,15 @@ def test_commands_of_hostile_names(evil, run, tmp_path):
 def test_commands_with_hostile_arguments(run, tmp_path):
     (tmp_path / FILE).write_text(f'["{MARKS}"]\nx = 1\n', encoding="utf-8")
     for words in (
-        [FILE],
-        ["series", f"--{FILE}"],
-        ["series", "--profile", FILE],
-        ["profile", "show", FILE],
-        ["coverage", FILE],
-        ["store", "check", FILE],
-        ["sync", FILE, f"{FILE}2"],
+        *([FILE], ["series", f"--{FILE}"], ["series", "--profile", FILE], ["coverage", FILE]),
+        *(["profile", "show", FILE], ["store", "check", FILE], ["sync", FILE, f"{FILE}2"]),
         ["sync", FILE, f"{FILE}2", "--dry-run"],
         ["read", "--site", FILE, "--interval", FILE, "--start", FILE, "--end", FILE],
         ["read", "--site", "S1", "--start", DAY["start"], "--output", f"{FILE}/{FILE}.csv"],
-        ["agent", FILE],
-        ["agent", "--listen", FILE],
-        ["sandbox", "--data", FILE],
+        *(["agent", FILE], ["agent", "--listen", FILE], ["sandbox", "--data", FILE]),
         ["doctor", "--store", FILE],
     ):
         run(*words)
     run("profile", "list", SITELINE_CONFIG=str(tmp_path / FILE))
     run("series", SITELINE_BASE_URL=FILE)
     run("series", SITELINE_PRIVATE_KEY_FILE=FILE, SITELINE_SUBJECT=FILE)
-
-
-def test_data_keeps_hostile_values_exactly(evil, run, tmp_path):
-    words = ("--site", EVIL.replace("\x00", ""), "--interval", "1h")
-    times = ("--start", DAY["start"], "--end", DAY["end"])
-    evil.load(series(EVIL.replace("\x00", "")))
-    for form in ("csv", "jsonl"):
-        shown = run("read", *words, *times, "--format", form, "-o", "-")
-        run("read", *words, *times, "--format", form, "--output", f"points.{form}")
-        kept = (tmp_path / f"points.{form}").read_bytes().decode()
-        for text in (shown, kept):
-            if form == "csv":
-                rows = list(csv.DictReader(io.StringIO(text, newline="")))
-            else:
-                rows = [json.loads(line) for line in text.split("\n")[:-1]]
-                check(text)
-            assert {row["tag_guid"] for row in rows} == {EVIL.replace("\x00", "")}

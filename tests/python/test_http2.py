@@ -1,4 +1,4 @@
-"""HTTP/2 where it is offered: one connection for all requests, and lost streams are retried."""
+"""HTTP/2: one connection for all requests, and requests of lost streams are retried."""
 
 import threading
 from collections import Counter
@@ -64,9 +64,7 @@ def test_scans_at_once_are_streams_of_one_connection(client, service, truth):
 
 
 @pytest.mark.parametrize("fault", ["refused", "gone", "cut"])
-def test_the_request_of_a_lost_stream_is_repeated_and_counted(
-    client, service, sandbox, truth, fault
-):
+def test_a_lost_stream_is_requested_again_and_counted(client, service, sandbox, truth, fault):
     before = sandbox.stats.data_requests
     service.fault[2] = fault
     # One page at a time: a second request on a connection that ends may be lost too.

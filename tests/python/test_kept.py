@@ -1,4 +1,4 @@
-"""The automatic page size, and what the error of a read says about the pages that it kept."""
+"""The automatic page size, and the pages that an error names as kept."""
 
 import asyncio
 import pickle
@@ -13,6 +13,11 @@ from siteline.testing import Variant
 QUERY = SIX_HOURS
 AUTOMATIC = {**SIX_HOURS, "page_size": None}
 KEPT = "2 pages (60 points) are kept: error.scan.collect() continues after them."
+
+
+def interrupt(progress):
+    if progress.pages == 2 and not progress.done:
+        raise KeyboardInterrupt
 
 
 @pytest.fixture
@@ -90,14 +95,11 @@ def test_a_failed_chain_of_several_is_paid_again(sandbox, client):
 
 
 def test_an_interrupted_read_has_a_note(client):
-    def interrupt(progress):
-        if progress.pages == 2 and not progress.done:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt) as caught:
         client.read(**QUERY, progress=interrupt)
     assert "".join(traceback.format_exception(caught.value)).endswith(f"\n{KEPT}\n")
     assert len(caught.value.scan.collect()) == 72
+    assert client.allowance.used == 3, "no page was requested twice"
 
 
 def test_a_cancelled_task_has_a_note(sandbox):
@@ -134,10 +136,6 @@ def test_pages_and_records_say_what_they_returned(sandbox, client):
 
 @pytest.mark.parametrize("name", ["pages", "records"])
 def test_an_interrupted_iterator_has_a_note(client, name):
-    def interrupt(progress):
-        if progress.pages == 2:
-            raise KeyboardInterrupt
-
     scan = client.scan(**QUERY, progress=interrupt)
     with pytest.raises(KeyboardInterrupt) as caught:
         list(getattr(scan, name)())
@@ -147,10 +145,6 @@ def test_an_interrupted_iterator_has_a_note(client, name):
 
 
 def test_an_interrupted_sync_has_a_note(client, store):
-    def interrupt(progress):
-        if progress.pages == 2 and not progress.done:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt) as caught:
         client.sync(make_feed(page_size=30), store, progress=interrupt)
     assert caught.value.__notes__ == [

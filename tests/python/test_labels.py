@@ -8,20 +8,13 @@ pd = pytest.importorskip("pandas")
 pytest.importorskip("polars")
 pytest.importorskip("pyarrow")
 
-NOW = "2026-11-20T00:00:00Z"
 RANGE = {"start": "2026-11-18", "end": "2026-11-19", "interval": "1h"}
 IDS = ["site_id", "line_id", "machine_id", "device_id", "tag_guid"]
 
 
 @pytest.fixture(scope="module")
-def sandbox():
-    with siteline.Sandbox(now=NOW) as sandbox:
-        yield sandbox
-
-
-@pytest.fixture(scope="module")
-def client(sandbox):
-    return sandbox.client()
+def client(shared_sandbox):
+    return shared_sandbox.client()
 
 
 @pytest.fixture(scope="module")
@@ -87,23 +80,16 @@ def test_the_word_gives_the_first_part(table, series, word, first):
 
 def test_equal_labels_use_the_next_depth(table, series, expected):
     shared = dict.fromkeys(expected, "same")
-    reserved = {
-        ids: "timestamp" if number == 0 else f"name {number}" for number, ids in enumerate(expected)
-    }
-    rows = {ids_of(one): one for one in series.records()}
-    # "name" is shared by machines, so the whole table has the device too.
-    frame = table.to_pandas(labels="name")
-    assert labels_of(frame) == {ids: label(rows[ids], 3) for ids in expected}
-    # Tags of a device have nothing above them that distinguishes them.
-    frame = table.to_pandas(labels=shared)
-    assert labels_of(frame) == {ids: " / ".join(ids) for ids in expected}
+    assert labels_of(table.to_pandas(labels=shared)) == {ids: " / ".join(ids) for ids in expected}
     assert table.to_pandas(labels=dict(list(shared.items())[:1]))["label"].nunique() == 12
-    devices = {ids: rows[ids]["name"] for ids in expected}
-    frame = table.to_pandas(labels=devices)
-    assert labels_of(frame) == {ids: f"{ids[3]} / {name}" for ids, name in devices.items()}
+    names = {ids_of(one): one["name"] for one in series.records()}
+    devices = {ids: f"{ids[3]} / {names[ids]}" for ids in expected}
+    assert labels_of(table.to_pandas(labels={ids: names[ids] for ids in expected})) == devices
     # A pivoted table has a column of this name.
-    pivot = table.pivot().to_polars(labels=reserved)
-    assert pivot.columns[:2] == ["timestamp", f"{next(iter(expected))[3]} / timestamp"]
+    reserved = {ids: f"name {number}" for number, ids in enumerate(expected)}
+    first = next(iter(expected))
+    pivot = table.pivot().to_polars(labels=reserved | {first: "timestamp"})
+    assert pivot.columns[:2] == ["timestamp", f"{first[3]} / timestamp"]
 
 
 def test_labels_of_the_read_are_in_every_derived_table(client, series, expected):
@@ -141,11 +127,11 @@ def test_changes_keep_their_column(store, series):
     assert arrow["label"].to_pylist() == frame["label"].tolist()
 
 
-def test_unknown_labels_are_refused_before_anything_is_sent(sandbox, client, table):
-    before = sandbox.stats.data_requests
+def test_unknown_labels_are_refused_before_anything_is_sent(shared_sandbox, client, table):
+    before = shared_sandbox.stats.data_requests
     for labels in ("plant", 7, lambda ids: "x"):
         with pytest.raises(QueryError, match=r"labels=.* is unknown"):
             client.scan(site="S1", labels=labels, **RANGE)
         with pytest.raises(QueryError, match=r"labels=.* is unknown"):
             table.to_pandas(labels=labels)
-    assert sandbox.stats.data_requests == before
+    assert shared_sandbox.stats.data_requests == before

@@ -1,4 +1,4 @@
-"""When points come: audits, the estimate of their delays, and what a verdict claims."""
+"""The lateness of points: the estimate of their delays, and its verdict."""
 
 import copy
 import pickle
@@ -15,7 +15,7 @@ H, D = 3_600, 86_400
 
 
 def part(count=0, late=0, quantiles=None, looked=None):
-    """What the core finds: a delay for all quantiles, or six of them."""
+    """A result of the core: a delay for all quantiles, or six delays."""
     if isinstance(quantiles, int):
         quantiles = [quantiles] * 6
     return {"count": count, "late": late, "quantiles": quantiles, "looked": looked, "curve": []}
@@ -104,7 +104,7 @@ def test_without_audits_no_verdict_says_that_the_lateness_is_long_enough(quantil
         in lateness.verdict
     )
     assert "long enough" not in str(lateness)
-    # What was seen to come late needs no audit.
+    # Points that were seen late need no audit.
     late = lateness_of(part(900, 6, 70 * H, 9 * D))
     assert late.suggested == 4 * DAY
 

@@ -123,9 +123,7 @@ def loopback(sandbox, **options):
     return sandbox.client(**options).scan(**DAY, page_size=10_000).collect()
 
 
-def test_a_ledger_in_memory_is_named_by_keyword_variable_profile_and_pickle(
-    sandbox, monkeypatch, tmp_path
-):
+def test_a_ledger_in_memory_can_be_set_everywhere(sandbox, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for name, value in {**sandbox.env(), "SITELINE_LEDGER": "memory"}.items():
         monkeypatch.setenv(name, value)

@@ -13,7 +13,7 @@ from kit import systems
 from kit.interpreter import FORK_WITH_THREADS
 
 PROGRAM = Path(__file__).parent / "limited_threads.py"
-OPERATIONS = ("read", "discover", "sync", "asyncio", "sandbox", "service")
+OPERATIONS = ("read", "sync", "asyncio", "sandbox", "service")
 USUAL = [("read", 0), ("sync", 0), ("asyncio", 0), ("sandbox", 2), ("service", 1)]
 OTHERS = [pair for pair in itertools.product(OPERATIONS, range(5)) if pair not in USUAL]
 

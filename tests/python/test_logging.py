@@ -1,16 +1,14 @@
 """The records that siteline emits to the loggers of the standard library."""
 
 import asyncio
-import json
 import logging
 import re
-from pathlib import Path
 
 import pytest
 import siteline
 from kit.logs import handling
 from kit.ranges import DAY
-from kit.reading import SIZE, count_points
+from kit.reading import count_points
 from kit.threads import run_in_threads
 
 
@@ -109,17 +107,6 @@ def test_the_records_of_a_page_are_emitted_with_it_and_in_order(sandbox, records
     assert len(replies) == logged_pages(records)[-1] == -(-taken // 50)
 
 
-def test_loggers_are_looked_up_once(sandbox, records, monkeypatch):
-    """`getLogger` acquires the lock of `logging`. Ctrl-C at the wrong moment leaves it locked."""
-    client = sandbox.client()
-    list(client.scan(**DAY, page_size=SIZE).pages())
-    before = len(records)
-    with monkeypatch.context() as patches:
-        patches.setattr(logging, "getLogger", None)
-        list(client.scan(**DAY, page_size=SIZE).pages())
-    assert len(records) > before > 0
-
-
 FIELDS = ("status", "milliseconds", "attempt", "page", "points", "feed")
 
 
@@ -164,22 +151,3 @@ def test_records_of_a_sync_have_the_feed(sandbox, store, records):
     known = [fields(one) for one in records if one.name == "siteline.sync"]
     assert known
     assert all(one == {"feed": 'line "2"'} for one in known)
-
-
-def test_the_json_formatter_of_the_documentation_writes_json(sandbox, capsys):
-    page = (Path(__file__).parents[2] / "docs/runtime.md").read_text(encoding="utf-8")
-    [block] = [
-        one for one in re.findall(r"```python\n(.*?)```", page, re.S) if "JsonFormatter" in one
-    ]
-    logger = logging.getLogger("siteline")
-    before = list(logger.handlers)
-    try:
-        exec(block, {"sandbox": sandbox, "siteline": siteline})
-    finally:
-        logger.handlers[:] = before
-        logger.setLevel(logging.NOTSET)
-    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    [last] = [line for line in lines if "page" in line]
-    assert last["logger"] == "siteline.data"
-    assert last["points"] > 0
-    assert any(line.get("status") == 200 and "logger" in line for line in lines)

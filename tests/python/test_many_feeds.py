@@ -10,7 +10,7 @@ import pytest
 import siteline
 from kit import systems
 from kit.feeds import make_feed
-from kit.interpreter import FORK_WITH_THREADS, run_script
+from kit.interpreter import FORK_WITH_THREADS
 
 pytestmark = systems.SIGNALS
 BEGIN = """
@@ -48,23 +48,7 @@ def holder(path, environment, rest):
     return process
 
 
-def test_five_hundred_feeds_need_few_open_files_and_leave_one_lock_file(tmp_path, environment):
-    rest = """
-    import resource
-    resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
-    feeds = [make_feed(f"feed {number}", start="2026-11-20T00:00Z") for number in range(500)]
-    assert client.plan(feeds, store).tasks == ()
-    report = client.sync(feeds, store, concurrency=8)
-    assert report.complete and report.requests == 0 and len(report.feeds) == 500
-    assert len(store.feeds) == 500
-    """
-    run_script(script(tmp_path / "plant.siteline", rest), environment=environment)
-    assert {path.name for path in tmp_path.iterdir()} == {"plant.siteline", "plant.siteline-lock"}
-
-
-def test_feeds_of_one_store_sync_side_by_side_and_the_same_feed_does_not(
-    sandbox, tmp_path, environment
-):
+def test_only_the_same_feed_is_locked(sandbox, tmp_path, environment):
     path = tmp_path / "plant.siteline"
     client = sandbox.client()
     with holder(path, environment, "pass") as process:

@@ -3,12 +3,9 @@
 `make lint` compiles that extension. Here a finder removes the sandbox from the usual one.
 """
 
-import os
-import subprocess
-import sys
-import textwrap
-
 import pytest
+from kit.command import run_process
+from kit.interpreter import run_script
 
 pytestmark = pytest.mark.once
 
@@ -18,7 +15,7 @@ import importlib.abc, importlib.machinery, sys
 
 class Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name not in ("siteline._core", "siteline._core"):
+        if name != "siteline._core":
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         execute = spec.loader.exec_module
@@ -36,31 +33,15 @@ sys.meta_path.insert(0, Finder())
 """
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _folder(tmp_path_factory):
-    """Puts the finder on the path of the processes."""
-    global FOLDER
-    FOLDER = tmp_path_factory.mktemp("without")
-    (FOLDER / "sitecustomize.py").write_text(WITHOUT)
+@pytest.fixture(scope="module")
+def without(tmp_path_factory):
+    """The variables of an interpreter that uses the finder."""
+    folder = tmp_path_factory.mktemp("without")
+    (folder / "sitecustomize.py").write_text(WITHOUT)
+    return {"PYTHONPATH": str(folder)}
 
 
-def run(*arguments, variables=None):
-    """Runs the interpreter without the sandbox."""
-    environment = {**os.environ, "PYTHONPATH": str(FOLDER), **(variables or {})}
-    command = [sys.executable, *arguments]
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
-
-
-def run_script(script, variables=None):
-    """Returns the output. The script must succeed."""
-    done = run("-W", "error", "-c", textwrap.dedent(script), variables=variables)
-    assert not done.stderr, done.stderr
-    return done.stdout.split()
-
-
-def test_reads_and_syncs_work(siteline_sandbox, tmp_path):
+def test_reads_and_syncs_work(siteline_sandbox, tmp_path, without):
     day = {"site": "S1", "line": "L2", "start": "2026-11-18", "end": "2026-11-19"}
     script = f"""
         import siteline
@@ -72,10 +53,11 @@ def test_reads_and_syncs_work(siteline_sandbox, tmp_path):
             print(len(store.read("line-2", {day["start"]!r}, {day["end"]!r}).to_pandas()))
     """
     points = str(len(siteline_sandbox.expected(**day, interval="1h")))
-    assert run_script(script, siteline_sandbox.env()) == [points, "True", points]
+    printed = run_script(script, environment={**siteline_sandbox.env(), **without})
+    assert printed.split() == [points, "True", points]
 
 
-def test_the_sandbox_says_why_it_is_missing():
+def test_the_sandbox_says_why_it_is_missing(without):
     script = """
         import siteline
 
@@ -96,10 +78,11 @@ def test_the_sandbox_says_why_it_is_missing():
         print(refused(lambda: siteline.Sandbox), refused(imported), refused(star))
         print("Sandbox" in dir(siteline), "Store" in dir(siteline))
     """
-    assert run_script(script) == ["refused", "refused", "None", "False", "True"]
+    printed = run_script(script, environment=without).split()
+    assert printed == ["refused", "refused", "None", "False", "True"]
 
 
-def test_the_command_says_why_there_is_no_sandbox():
-    done = run("-m", "siteline", "sandbox")
-    assert (done.returncode, done.stdout) == (2, "")
+def test_the_command_says_why_there_is_no_sandbox(without):
+    done = run_process("sandbox", env=without, status=2)
+    assert done.stdout == ""
     assert "This build of siteline has no sandbox" in done.stderr

@@ -132,12 +132,6 @@ def test_discovery_shows_its_series(sandbox):
     assert "<script" not in text
 
 
-def test_a_negative_zero_is_shown_as_zero(sandbox):
-    sandbox.load(one_series(3, value=lambda n: -0.0))
-    table = sandbox.client().read(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T01:00Z")
-    assert "-0" not in read_html(table).text.replace("2026-11-01", "")
-
-
 def one_series(points, tag="T1", value=float):
     times = pd.Timestamp("2026-11-01T00:00Z") + pd.to_timedelta(range(points), unit="min")
     frame = pd.DataFrame({"timestamp": times})

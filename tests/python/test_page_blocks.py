@@ -4,36 +4,20 @@ Python is run by ``test_documentation.py``, programs for Spark by ``test_page_sp
 by ``test_page_commands.py``.
 """
 
-import configparser
 import os
 import re
 import shlex
-import subprocess
 
 import pytest
 import siteline
 from kit import keys, systems
-from kit.command import COMMAND, environment, run_command
+from kit.command import COMMAND, run_command, run_program
 from kit.feeds_file import write_feeds
-from kit.pages import blocks, languages, text_of
+from kit.pages import blocks, text_of
 from siteline.cli.feeds import read_feeds
 from siteline.cli.parser import complete_parser
 
 pytestmark = pytest.mark.once
-
-
-def test_the_tests_know_each_block_of_the_pages():
-    found = languages()
-    run_elsewhere = {"python", "console", "text"}
-    assert {name: pages for name, pages in found.items() if name not in run_elsewhere} == {
-        "ini": {"agent.md"},
-        "json": {"integrations.md"},
-        "py": {"spark.md", "targets.md"},
-        "sh": {"command.md"},
-        "sql": {"targets.md"},
-        "toml": {"command.md", "credentials.md"},
-        "yaml": {"command.md"},
-    }
 
 
 def test_a_profile_of_a_page_is_one_that_a_client_takes(tmp_path, monkeypatch):
@@ -62,28 +46,14 @@ def test_the_feeds_of_the_page_of_the_command_are_read(tmp_path):
     ]
 
 
-def unit(text):
-    """A unit of systemd: its sections."""
-    parsed = configparser.ConfigParser(interpolation=None, delimiters="=")
-    parsed.optionxform = str
-    parsed.read_string(text)
-    return parsed
-
-
-def command_of(service):
-    """What the parser of the command reads of the unit's line."""
-    program, *words = shlex.split(service["ExecStart"])
-    assert program.rpartition("/")[2] == "siteline"
-    return complete_parser().parse_args(words)
-
-
 def test_the_units_of_the_agent_share_their_socket():
-    socket, service = map(unit, blocks("agent.md", "ini"))
-    assert command_of(service["Service"]).listen == "systemd"
-    path = socket["Socket"]["ListenStream"]
+    socket, service = blocks("agent.md", "ini")
+    [line] = re.findall(r"^ExecStart=\S*/siteline (.*)$", service, re.MULTILINE)
+    assert complete_parser().parse_args(shlex.split(line)).listen == "systemd"
+    [path] = re.findall(r"^ListenStream=(.*)$", socket, re.MULTILINE)
     [named] = re.findall(r"`Environment=SITELINE_AGENT=unix:(\S+?)#", text_of("agent.md"))
     assert named == path
-    assert socket["Socket"]["SocketMode"] == "0600"
+    assert "\nSocketMode=0600\n" in socket
 
 
 @systems.SIGNALS
@@ -108,12 +78,10 @@ def test_the_script_of_the_sandbox_runs_a_test_of_ones_own(tmp_path):
     for name, text in programs.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
         (tmp_path / name).chmod(0o700)
-    known = {**environment(), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run(
-        # `wait` ends with the status of the sandbox, once it has ended.
-        ["/bin/sh", "-ec", f'{script}\nwait "$sandbox"\n'],
-        cwd=tmp_path, env=known, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    known = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    # `wait` ends with the status of the sandbox, once it has ended.
+    script += '\nwait "$sandbox"\n'
+    done = run_program("/bin/sh", "-ec", script, env=known, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "S1" in (tmp_path / "found.json").read_text(encoding="utf-8")
 

@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 from kit import systems
-from kit.command import COMMAND, environment, run_command
+from kit.command import COMMAND, environment, run_command, run_program
+from kit.doctor import sandbox_profile
+from kit.feeds_file import FEEDS, write_feeds
 from kit.pages import DOCS, blocks
 from siteline.cli.exits import Exit
 from siteline.cli.parser import complete_parser
@@ -26,7 +28,6 @@ CONSOLE = [re.sub(r"\\\n +", "", text) for text in blocks("command.md", "console
 
 
 def shell_lines():
-    """Yields the siteline commands of the pages without pipes and redirections."""
     for page in sorted([*DOCS.glob("*.md"), *DOCS.glob("internals/*.md")]):
         for block in blocks(page, "console"):
             for line in re.findall(r"^\$ siteline (.*)$", block.replace("\\\n", ""), re.MULTILINE):
@@ -50,6 +51,7 @@ def test_every_command_of_a_page_is_one_that_siteline_takes():
 def test_each_block_of_the_page_is_typed():
     text = Path(__file__).read_text(encoding="utf-8")
     begun = re.findall(r'"(siteline [\w .:-]+|set -a)', text)
+    begun += [f"siteline {one}" for one in STORED]
     typed = tuple(f"$ {name}" for name in begun)
     assert [one for one in CONSOLE if not one.startswith(typed)] == []
     indented = re.compile(r"^ +```", re.MULTILINE)
@@ -66,30 +68,17 @@ class Shell:
             program = folder / "bin" / name
             program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
             program.chmod(0o700)
-        given = sandbox.env()
-        self.subject = given["SITELINE_SUBJECT"]
-        key = folder / "plant-a.pem"
-        key.write_text(given["SITELINE_PRIVATE_KEY"], encoding="utf-8")
-        key.chmod(0o600)
-        self.set_profile()
+        self.subject = sandbox.env()["SITELINE_SUBJECT"]
         self.settings = {
-            "COLUMNS": "80",
-            "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
-            "SITELINE_CONFIG": str(folder / "config.toml"),
-            "SITELINE_PROFILE": "plant-a",
-            "SITELINE_SANDBOX_CLOCK": given["SITELINE_SANDBOX_CLOCK"],
-            "XDG_STATE_HOME": str(folder / "state"),
+            **{"COLUMNS": "80", "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"},
+            **{"XDG_STATE_HOME": str(folder / "state"), "SITELINE_PROFILE": "plant-a"},
+            **self.set_profile(),
         }
         self.variables = environment(self.settings)
 
     def set_profile(self, daily_allowance=5000):
-        given = self.sandbox.env()
-        (self.folder / "config.toml").write_text(
-            f'[plant-a]\nbase_url = "{given["SITELINE_BASE_URL"]}"\n'
-            f'subject = "{given["SITELINE_SUBJECT"]}"\nprivate_key_file = "plant-a.pem"\n'
-            f"daily_allowance = {daily_allowance}\n",
-            encoding="utf-8",
-        )
+        more = {"daily_allowance": daily_allowance}
+        return sandbox_profile(self.sandbox, self.folder, "plant-a", **more)
 
     def type(self, line, status=0):
         """Runs a line, which must end with this status. Returns its output."""
@@ -97,10 +86,7 @@ class Shell:
             words = shlex.split(line, comments=True)[1:]
             done = run_command(*words, env=self.settings, folder=self.folder, status=status)
         else:
-            done = subprocess.run(
-                ["/bin/sh", "-c", line], cwd=self.folder, env=self.variables, text=True,
-                capture_output=True, check=False,
-            )  # fmt: skip
+            done = run_program("/bin/sh", "-c", line, env=self.settings, cwd=self.folder)
         assert done.returncode == status, (line, done.returncode, done.stdout, done.stderr)
         # The page's subject is longer than the sandbox's.
         return (done.stderr + done.stdout).replace(self.subject, "subject-from-enrollment")
@@ -157,26 +143,13 @@ def with_jq(line):
 
 
 def is_typed(shell, first):
-    """Runs the lines of a block and compares their output."""
     for line, shown in block(first):
         printed = shell.type(with_jq(line))
         if with_jq(line) == line:
             assert unprinted(shown, printed) == [], line
 
 
-PAGE_FEEDS = """
-[defaults]
-site = "S1"
-interval = "5m"
-page_size = 1_000
-start = 2026-11-10
-
-[feeds.line-1]
-line = "L1"
-
-[feeds.line-2]
-line = "L2"
-"""
+PAGE_FEEDS = FEEDS.replace("500", "1_000").replace("2026-11-17", "2026-11-10")
 STORE_FEEDS = """
 [feeds.line-2]
 site = "S1"
@@ -195,8 +168,7 @@ start = 2026-11-01
 
 @pytest.fixture
 def feeds(shell):
-    """The feeds of two lines."""
-    (shell.folder / "feeds.toml").write_text(PAGE_FEEDS, encoding="utf-8")
+    write_feeds(shell.folder, PAGE_FEEDS)
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +176,7 @@ def plant(shared_sandbox, tmp_path_factory):
     """A shell with the store of the page: one feed is complete after three syncs, one partial."""
     shell = Shell(tmp_path_factory.mktemp("plant"), shared_sandbox)
     (shell.folder / "backups").mkdir()
-    (shell.folder / "feeds.toml").write_text(STORE_FEEDS, encoding="utf-8")
+    write_feeds(shell.folder, STORE_FEEDS)
     sync = "siteline sync feeds.toml plant.siteline"
     shell.type(f"{sync} --feed line-2")
     shell.type(f"{sync} --feed line-3 --max-pages 4", Exit.INCOMPLETE)
@@ -227,8 +199,6 @@ def test_keys_and_profiles(shell, tmp_path):
     assert re.findall(r'"(\w+)":', told) == re.findall(r'"(\w+)":', shown)
     assert unprinted(said, shell.type(init)) == []
     is_typed(shell, "siteline profile list")
-    given = shell.sandbox.env()
-    (shell.folder / "plant-a.pem").write_text(given["SITELINE_PRIVATE_KEY"], encoding="utf-8")
     shell.set_profile()
     assert "L2" in shell.type(series)
 
@@ -292,14 +262,12 @@ def test_a_read_that_fails_is_resumed(shell, sandbox):
     assert unprinted(done, shell.type(resume)) == []
 
 
-@pytest.mark.parametrize(
-    "first",
-    ["siteline --help", "siteline coverage plant.siteline --now",
-     "siteline coverage plant.siteline --lateness",
-     "siteline changes", "siteline store check", "siteline store backup", "siteline store info",
-     "siteline store export",
-     "siteline store restore", "siteline allowance"],
-)  # fmt: skip
+STORED = ["--help", "coverage plant.siteline --now", "coverage plant.siteline --lateness"]
+STORED += ["changes", "allowance", *(f"store {one}" for one in ("check", "backup", "info"))]
+STORED += ["store export", "store restore"]
+
+
+@pytest.mark.parametrize("first", [f"siteline {one}" for one in STORED])
 def test_what_a_store_has(plant, first):
     if first == "siteline store restore":
         plant.type("siteline store backup plant.siteline backups/plant-2026-11-21.siteline")

@@ -10,7 +10,6 @@ import siteline
 import siteline.spark
 from kit import spark as engine
 from kit.pages import blocks
-from kit.tls_service import Authority
 from kit.waiting import wait_until
 
 deltalake = pytest.importorskip("deltalake")
@@ -75,9 +74,8 @@ def test_a_table_of_delta_is_filled_and_read_without_a_request(page, sandbox, tm
     assert sandbox.stats.data_requests == before
 
 
-def test_an_agent_on_a_network_serves_the_tasks(page, sandbox, tmp_path, monkeypatch):
+def test_an_agent_on_a_network_serves_the_tasks(page, sandbox, authority, monkeypatch):
     names, run = page
-    authority = Authority(tmp_path / "agent")
     monkeypatch.setenv("SITELINE_AGENT_CA", str(authority.file))
     names["client"] = siteline.Client(profile="plant-a")
     run(

@@ -70,36 +70,3 @@ def test_every_section_that_is_cited_has_a_heading_in_the_interface_page():
     }
     assert len(cited) > 100
     assert not {(section, path) for section, path in cited if section not in known}
-
-
-def test_every_section_of_the_fault_page_that_is_cited_exists():
-    known = re.findall(r"^## (\d)\. ", read(ROOT / "docs" / "internals/faults.md"), re.MULTILINE)
-    cited = {
-        section
-        for path in SOURCES
-        for section in re.findall(r"faults\.md\W+section (\d)", read(path))
-    }
-    assert cited
-    assert cited <= set(known)
-
-
-def test_each_place_of_the_architecture_page_exists():
-    text = read(ROOT / "docs/internals/architecture.md")
-    bridge = re.findall(r"`(bridge/\w+\.rs)`", text)
-    named = re.findall(r"`((?:crates|src|python)/[\w./]+)`", text)
-    assert len(named) > 40
-    missing = [
-        name for name in (*named, *map("src/{}".format, bridge)) if not (ROOT / name).exists()
-    ]
-    assert missing == []
-
-
-def test_a_search_for_a_behaviour_finds_its_place():
-    text = read(ROOT / "docs/internals/architecture.md").split("## Find a behaviour")[1]
-    rows = re.findall(
-        r"^\| [^|]+ \| `([^`]+)` \| `([^`]+)` \|$", text.split("\n## ")[0], re.MULTILINE
-    )
-    assert len(rows) >= 12
-    for term, place in rows:
-        head = re.match(r"(?:(?:#|//!).*\n)*(?:\"{3}[^\"]*)?", read(ROOT / place))
-        assert term in head[0], f"{place} does not begin with {term!r}"

@@ -39,7 +39,7 @@ def wrapped(value, part, instead):
 
 
 class OtherPandas:
-    """pandas with a version of its own, whose frames lack a private part."""
+    """pandas with another version. Its frames lack a private part."""
 
     def __init__(self, version=pd.__version__, part="", instead=None):
         self.__version__, self._part, self._instead = version, part, instead

@@ -1,4 +1,4 @@
-"""A table in caches: `pickle` keeps its points, its report and where it is from."""
+"""A table in caches: `pickle` keeps its points, its report and its origin."""
 
 import copy
 import pickle

@@ -22,7 +22,7 @@ def joined(ids):
 
 
 def pivoted(table, value):
-    """What pandas makes of the long frame."""
+    """Returns the long frame as pandas pivots it."""
     frame = table.to_pandas().pivot(index="timestamp", columns=IDS, values=value)
     frame.columns = [joined(ids) for ids in frame.columns]
     return frame.sort_index(axis="columns")

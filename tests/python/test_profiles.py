@@ -78,9 +78,8 @@ def as_text(command):
 
 
 def test_a_named_profile_is_read_and_keywords_win(config, members, monkeypatch):
-    write(
-        config, **{"plant-a": {**members, "daily_allowance": 7, "settle_lag": "1h", "strict": True}}
-    )
+    more = {"daily_allowance": 7, "settle_lag": "1h", "strict": True}
+    write(config, **{"plant-a": members | more})
     client = siteline.Client(profile="plant-a")
     assert sorted(client.discover()) == ["sites", "subject"]
     assert client.allowance.limit == 7
@@ -113,26 +112,12 @@ def test_every_keyword_that_a_file_can_hold_is_known_to_a_profile(config, member
         "strict": True,
         "scopes": ["customer.discovery.read"],
         "audience": f"{members['base_url']}/api/customer/oauth/token",
-        "daily_allowance": 100,
-        "allowance_resets": "06:00Z",
-        "ledger": "plant.ledger",
-        "settle_lag": "10m",
-        "assertion_lifetime": 60,
-        "clock_tolerance": 1.0,
-        "typ": False,
-        "max_retry_after": "30s",
-        "tries": 2,
-        "connect_timeout": 2,
-        "response_timeout": 20.5,
-        "idle_timeout": 10,
-        "max_connections": 8,
-        "max_body_bytes": 1_000_000,
-        "application": "plant-report/1",
-        "allow_http": False,
-        "ca_bundle": "ca.pem",
-        "proxy": "http://proxy.example.com:3128",
-        "tz": "Europe/Berlin",
-        "labels": "device",
+        **{"daily_allowance": 100, "allowance_resets": "06:00Z", "ledger": "plant.ledger"},
+        **{"assertion_lifetime": 60, "clock_tolerance": 1.0, "typ": False, "settle_lag": "10m"},
+        **{"max_retry_after": "30s", "tries": 2, "connect_timeout": 2, "response_timeout": 20.5},
+        **{"idle_timeout": 10, "max_connections": 8, "max_body_bytes": 1_000_000},
+        **{"application": "plant-report/1", "allow_http": False, "ca_bundle": "ca.pem"},
+        **{"proxy": "http://proxy.example.com:3128", "tz": "Europe/Berlin", "labels": "device"},
     }
     of_program = {"credential", "profile", "clock", "on_request", "http"}
     keywords = set(inspect.signature(siteline.Client).parameters) - of_program
@@ -162,29 +147,18 @@ def locked(key, tmp_path):
 
 def test_a_command_prints_the_passphrase(locked, prints, key):
     for line in (f"print({PASSPHRASE!r})", f"print({PASSPHRASE!r} + '\\r\\nand more')"):
-        command = prints(line)
-        assert siteline.Credential("s", locked, password_command=command).kid == key.thumbprint
-        assert (
-            siteline.Credential("s", locked, password_command=as_text(command)).kid
-            == key.thumbprint
-        )
+        for command in (prints(line), as_text(prints(line))):
+            credential = siteline.Credential("s", locked, password_command=command)
+            assert credential.kid == key.thumbprint
 
 
-@pytest.mark.parametrize(
-    ("text", "on_windows", "elsewhere"),
-    [
-        ("pass show plant", ["pass", "show", "plant"], ["pass", "show", "plant"]),
-        (
-            r'"C:\Vault 2\vault.exe" show it\a',
-            [r"C:\Vault 2\vault.exe", "show", r"it\a"],
-            [r"C:\Vault 2\vault.exe", "show", "ita"],
-        ),
-        ("vault 'a b' # ''", ["vault", "'a", "b'", "#", "''"], ["vault", "a b", "#", ""]),
-    ],
-)
-def test_on_windows_a_backslash_in_a_command_is_part_of_a_path(text, on_windows, elsewhere):
-    assert _passphrase.split(text, is_windows=True) == on_windows
-    assert _passphrase.split(text, is_windows=False) == elsewhere
+def test_on_windows_a_backslash_in_a_command_is_part_of_a_path():
+    program, text = r"C:\Vault 2\vault.exe", r'"C:\Vault 2\vault.exe" show it\a'
+    assert _passphrase.split(text, is_windows=True) == [program, "show", r"it\a"]
+    assert _passphrase.split(text, is_windows=False) == [program, "show", "ita"]
+    text = "vault 'a b' # ''"
+    assert _passphrase.split(text, is_windows=True) == ["vault", "'a", "b'", "#", "''"]
+    assert _passphrase.split(text, is_windows=False) == ["vault", "a b", "#", ""]
 
 
 def test_a_command_is_read_from_a_profile_and_from_a_variable(
@@ -234,9 +208,7 @@ def test_a_command_that_cannot_run_or_prints_no_line_is_an_error(
     with pytest.raises(siteline.errors.CredentialError, match="could not be started"):
         siteline.Credential("s", locked, password_command=[str(tmp_path / "absent")])
     endless = prints("import sys\nwhile True: sys.stdout.write('secret' * 1_000)")
-    with pytest.raises(
-        siteline.errors.CredentialError, match="printed 65,536 bytes without the end"
-    ):
+    with pytest.raises(siteline.errors.CredentialError, match="printed 65,536 bytes without the"):
         siteline.Credential("s", locked, password_command=endless)
     run = _passphrase.run
     monkeypatch.setattr(_passphrase, "run", lambda words, limit: run(words, 0.5))
@@ -278,9 +250,7 @@ def test_a_profile_that_others_may_write_to_does_not_name_a_command_unnoticed(
     mark.unlink()
     write(config, default={**members, "strict": True})
     config.chmod(0o606)
-    with pytest.raises(
-        siteline.errors.CredentialError, match=r"Other users can write to .mode 606."
-    ):
+    with pytest.raises(siteline.errors.CredentialError, match=r"can write to .mode 606."):
         siteline.Client(profile="default")
     assert not mark.exists(), "the command must not run"
     # Without a command in the file, nobody who writes to the file can choose what runs.

@@ -13,11 +13,6 @@ from kit.ranges import SIX_HOURS
 from siteline import progress
 from siteline.types import Progress
 
-
-class Stop(Exception):
-    """Raised by a callback to stop a read."""
-
-
 WAYS = {
     "collect": lambda scan: len(scan.collect()),
     "pandas": lambda scan: len(scan.to_pandas()),
@@ -84,24 +79,6 @@ def test_every_way_to_read_in_asyncio_reports_after_each_page(sandbox, way):
     assert threads == {threading.get_ident()}, "called in the event loop's thread"
 
 
-@pytest.mark.parametrize("stop", [Stop, KeyboardInterrupt])
-def test_an_exception_in_the_callback_ends_the_read_which_then_continues(sandbox, stop):
-    reported = []
-
-    def on_progress(now):
-        reported.append(now)
-        if now.pages == 2 and len(reported) == 2:
-            raise stop
-
-    scan = sandbox.client().scan(**SIX_HOURS, progress=on_progress)
-    with pytest.raises(stop):
-        scan.collect()
-    assert sandbox.stats.data_requests == 2
-    assert len(scan.collect()) == 72
-    assert sandbox.stats.data_requests == 3, "no page was requested twice"
-    assert [now.pages for now in reported] == [1, 2, 3]
-
-
 def test_the_callback_may_use_the_client_and_even_the_scan(sandbox):
     client = sandbox.client()
     inner = []
@@ -128,7 +105,7 @@ def test_a_progress_argument_that_is_not_callable_is_refused_before_any_request(
 
 
 class Terminal(io.StringIO):
-    """A stream whose isatty() is true."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self):
         return True

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import siteline
-from kit.ranges import NOW
 
 START = "2026-11-01T00:00:00Z"
 GOOD = datetime(2026, 11, 1, tzinfo=UTC)
@@ -16,9 +15,8 @@ BERLIN = ZoneInfo("Europe/Berlin")
 
 
 @pytest.fixture(scope="module")
-def client():
-    with siteline.Sandbox(now=NOW) as sandbox:
-        yield sandbox.client()
+def client(shared_sandbox):
+    return shared_sandbox.client()
 
 
 WRONG = {

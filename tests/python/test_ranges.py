@@ -1,7 +1,6 @@
-"""What a question means: a start that is left out, bounds off the grid, dates, unknown ids."""
+"""The range of a read: a missing start, bounds off the grid, dates and unknown ids."""
 
 import asyncio
-import pickle
 import warnings
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -87,24 +86,6 @@ def test_k17_the_warning_shows_the_line_of_the_user(sandbox):
         _, [warning] = caught_warnings(call)
         assert warning.filename == __file__
         assert source[warning.lineno - 1].endswith("# this line")
-
-
-def test_k17_a_feed_that_begins_within_a_bucket_warns_and_one_from_a_store_does_not(sandbox, store):
-    feed, seen = caught_warnings(
-        lambda: siteline.Feed("line-2", site="S1", interval="1h", start="2026-11-18T00:30Z")
-    )
-    assert [str(one.message) for one in seen] == [
-        'feed "line-2": start=2026-11-18T00:30:00Z is not a multiple of interval="1h" in UTC: its '
-        "first bucket begins at 2026-11-18T01:00:00Z. For a whole first bucket write "
-        'start="2026-11-18T00:00:00Z".'
-    ]
-    assert seen[0].filename == __file__
-    _, later = caught_warnings(
-        lambda: (sandbox.client().sync(feed, store), store.feeds, pickle.loads(pickle.dumps(feed)))
-    )
-    assert not later
-    _, none = caught_warnings(lambda: siteline.Feed("fits", interval="1d", start="2026-11-18"))
-    assert not none
 
 
 MIDNIGHT = datetime(2026, 11, 18, tzinfo=UTC)

@@ -66,7 +66,6 @@ def test_a_time_without_an_offset_is_local_and_any_other_an_instant(client):
         assert bounds(plain) == ("2026-11-02T00:00:00Z", "2026-11-03T00:00:00Z")
 
 
-@pytest.mark.parametrize("kind", ["client", "async_client"])
 @pytest.mark.parametrize(
     ("given", "problem", "readings"),
     [
@@ -75,25 +74,17 @@ def test_a_time_without_an_offset_is_local_and_any_other_an_instant(client):
     ],
     ids=["skipped", "twice"],
 )
-def test_a_time_that_clocks_skip_or_show_twice_is_refused_and_nothing_is_sent(
-    sandbox, tmp_path, kind, given, problem, readings
-):
-    with siteline.Store(tmp_path / "plant.siteline") as store:
-        data = getattr(sandbox, kind)().scan
-        for call in (
-            lambda: data(**LINE, start=given, tz=BERLIN),
-            lambda: data(**LINE, start="2026-01-01", end=given, tz=BERLIN),
-            lambda: store.read("line-2", given, tz=BERLIN),
-            lambda: store.read("line-2", None, given, tz=BERLIN),
-        ):
-            with pytest.raises(siteline.errors.QueryError, match=problem) as caught:
-                call()
-            for reading in readings:
-                assert f'"{str(given)[:10]}T{reading}"' in caught.value.hint
-    day = str(given)[:10]
-    first, second = (data(start=f"{day}T{one}", tz=BERLIN).query.start for one in readings)
-    assert abs(second - first) == HOUR, "the proposed times are accepted"
-    assert not sandbox.stats.log
+def test_a_skipped_or_repeated_local_time_is_refused(client, store, given, problem, readings):
+    for call in (
+        lambda: client.scan(**LINE, start=given, tz=BERLIN),
+        lambda: client.scan(**LINE, start="2026-01-01", end=given, tz=BERLIN),
+        lambda: store.read("line-2", given, tz=BERLIN),
+        lambda: store.read("line-2", None, given, tz=BERLIN),
+    ):
+        with pytest.raises(siteline.errors.QueryError, match=problem) as caught:
+            call()
+        for reading in readings:
+            assert f'"{str(given)[:10]}T{reading}"' in caught.value.hint
 
 
 @pytest.mark.parametrize("kind", ["client", "async_client"])
@@ -250,3 +241,17 @@ def test_times_of_a_sandbox_count_from_its_clock(sandbox):
     assert clock.now() < siteline.testing.Clock().now()
     with siteline.Sandbox(now="-1d") as other:
         assert other.clock.now() < siteline.testing.Clock().now()
+
+
+def test_the_first_day_needs_no_local_time(sandbox, tmp_path):
+    first = '{"timestamp": "0001-01-01T00:00:00Z", "value": 1.5}'
+    ids = '"siteId": "S1", "lineId": "L1", "machineId": "M1", "deviceId": "D1", "tagGuid": "T1"'
+    body = f'{{"series": [{{{ids}, "points": [{first}]}}], "nextCursor": null}}'
+    sandbox.fault(on="data", nth=1, body=body.encode())
+    table = sandbox.client(tz="America/New_York").read(start="-1h", labels=False)
+    table.to_csv(tmp_path / "first.csv")
+    assert "0001-01-01T00:00:00Z,1.5," in (tmp_path / "first.csv").read_text()
+    assert "1-01-01 00:00" in table._repr_html_()
+    for start in ("0001-01-01T00:00Z", datetime.min, "-2000000d"):
+        with pytest.raises(siteline.errors.QueryError, match="from 0001-01-02"):
+            siteline.Feed("line-2", start=start)

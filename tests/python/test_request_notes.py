@@ -1,4 +1,4 @@
-"""`on_request=`: each request is told once, as the service counted it, on the caller's thread."""
+"""`on_request=` is called once for each request, on the caller's thread."""
 
 import asyncio
 import contextvars
@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 import siteline
-from kit.feeds import make_feed, stored_points, true_points
+from kit.feeds import make_feed
 from kit.keys import private_key
 from kit.ranges import SIX_HOURS
 from kit.waiting import wait_until
@@ -100,7 +100,7 @@ def client_of(server, mode, on_request, **options):
 
 
 def test_requests_are_told_while_the_read_goes_on():
-    """The third page never comes: only the callable, at the second page, ends the read."""
+    """The third page never arrives. Only the callable, at the second page, ends the read."""
     notes = []
 
     def on_request(note):
@@ -179,26 +179,6 @@ def test_what_the_callable_raises_ends_the_read_which_then_goes_on(sandbox, stop
     assert len(scan.collect()) == 72
     assert sandbox.stats.data_requests == 3, "no page was requested twice"
     assert counted(notes) == served(sandbox), "none was told twice"
-
-
-def test_what_the_callable_raises_ends_a_sync_that_has_applied_its_page(sandbox, tmp_path):
-    store = siteline.Store(tmp_path / "plant.siteline", labels=False)
-    notes = []
-
-    def on_request(note):
-        notes.append(note)
-        if len(notes) == 3:
-            raise Stop
-
-    feed, client = make_feed(page_size=500), sandbox.client(labels=False, on_request=on_request)
-    with pytest.raises(Stop):
-        client.sync(feed, store, concurrency=1)
-    assert len(store.read("line-2", unread="keep").to_pandas()) == 1_000
-    client.sync(feed, store, concurrency=1)
-    assert stored_points(store) == true_points(sandbox, store.coverage("line-2").read_through)
-    assert counted(notes) == served(sandbox)
-    assert {note.feed for note in notes if note.kind == "data"} == {"line-2"}
-    assert {note.feed for note in notes if note.kind == "token"} == {None}
 
 
 def test_requests_of_a_sync_have_the_names_of_their_feeds(sandbox, store):

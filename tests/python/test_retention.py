@@ -1,11 +1,11 @@
-"""`Store.forget` and `Store.compact`: what is removed, what is kept, and what is refused."""
+"""`Store.forget` and `Store.compact`: removed points, kept points and refusals."""
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pandas as pd
 import polars as pl
@@ -13,7 +13,8 @@ import pytest
 import siteline
 from crash.harness import build_shim
 from kit import systems
-from kit.feeds import make_feed, stored_points
+from kit.feeds import make_feed, rows_by_key, stored_points
+from kit.interrupts import interrupted
 from kit.markup import drawn
 from kit.ranges import NOW
 
@@ -36,7 +37,7 @@ def plant(tmp_path):
 
 
 def since(points, start):
-    """Those of a dict of points that do not lie before a time."""
+    """Returns the points that are not before a time."""
     return {key: point for key, point in points.items() if key[5] >= pd.Timestamp(start)}
 
 
@@ -94,8 +95,8 @@ def test_the_coverage_shows_what_was_forgotten(plant):
 def test_a_past_that_is_not_kept_is_refused_and_the_rest_of_it_given(plant):
     _, _, store, reports = plant
     first, last = reports[0], reports[-1]
-    as_of = stored_points_of(store.read("line-2", LATE, as_of=first))
-    changes = stored_points_of(store.changes("line-2", first, LATE))
+    as_of = rows_by_key(store.read("line-2", LATE, as_of=first))
+    changes = rows_by_key(store.changes("line-2", first, LATE))
     assert changes
     store.forget("line-2", before=BEFORE)
     for call in (
@@ -108,16 +109,10 @@ def test_a_past_that_is_not_kept_is_refused_and_the_rest_of_it_given(plant):
             siteline.errors.QueryError, match=r"before 2026-11-17T00:00:00Z, the store keeps"
         ):
             call()
-    assert stored_points_of(store.read("line-2", LATE, as_of=first)) == as_of
-    assert stored_points_of(store.changes("line-2", first, LATE)) == changes
+    assert rows_by_key(store.read("line-2", LATE, as_of=first)) == as_of
+    assert rows_by_key(store.changes("line-2", first, LATE)) == changes
     assert len(store.changes("line-2", since=last)) == 0
-    assert stored_points_of(store.read("line-2", as_of=last)) == stored_points(store)
-
-
-def stored_points_of(points):
-    """A dict of points, with how they changed."""
-    rows = [tuple(row.values()) for row in points.records()]
-    return {row[:6]: row[6:] for row in rows}
+    assert rows_by_key(store.read("line-2", as_of=last)) == stored_points(store)
 
 
 def test_what_cannot_be_forgotten_is_refused(plant, tmp_path):
@@ -166,7 +161,7 @@ WORK = """
 
 
 def work_under(shim, store, work, **crash):
-    """Forget or compact in a process whose system calls fail; give its exit status."""
+    """Forgets or compacts in a process with failing system calls; returns its exit status."""
     environment = {**os.environ, "LD_PRELOAD": str(shim), "CRASH_FOLDER": str(store.parent)}
     environment |= {f"CRASH_{name.upper()}": str(value) for name, value in crash.items()}
     command = [sys.executable, "-c", textwrap.dedent(WORK), str(store), work]
@@ -176,9 +171,7 @@ def work_under(shim, store, work, **crash):
 @systems.PRELOAD
 @pytest.mark.parametrize("trials", [2, pytest.param(12, marks=pytest.mark.campaign)])
 @pytest.mark.parametrize("work", ["forget", "compact"])
-def test_killed_at_any_call_the_store_is_whole_and_the_next_call_does_the_rest(
-    tmp_path, work, trials
-):
+def test_a_killed_removal_leaves_a_whole_store(tmp_path, work, trials):
     shim = build_shim(tmp_path)
     original, trial = tmp_path / "plant.siteline", tmp_path / "trial" / "plant.siteline"
     trial.parent.mkdir()
@@ -246,44 +239,26 @@ def test_the_steps_of_long_work_are_reported(plant, tmp_path, capfd):
         store.check(progress=7)
 
 
-LONG = """
-    import signal, sys, siteline
-    store = siteline.Store(sys.argv[1])
-    store.check()
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    def started(progress):
-        print("working", flush=True)
-    try:
-        while True:
-            {work}
-    except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        print("interrupted", flush=True)
-    store.check()
-    print(len(store.read("line-2")), flush=True)
-"""
-
-
 @systems.SIGNALS
-@pytest.mark.parametrize(
-    "work",
-    [
-        "store.backup(sys.argv[2], progress=started); __import__('os').unlink(sys.argv[2])",
-        "store.compact(progress=started)",
-    ],
-    ids=["backup", "compact"],
-)
+@pytest.mark.parametrize("work", ["backup", "compact"])
 def test_ctrl_c_ends_long_work_on_a_store(plant, tmp_path, work):
     _, _, store, _ = plant
-    count = len(store.read("line-2"))
+    count, begun = len(store.read("line-2")), threading.Event()
     copy = tmp_path / "copies" / "copy.siteline"
     copy.parent.mkdir()
-    script = textwrap.dedent(LONG).replace("{work}", work)
-    command = [sys.executable, "-c", script, str(store.path), str(copy)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "working\n"
-        process.send_signal(signal.SIGINT)
-        rest = process.communicate(timeout=120)[0]
-    assert rest.replace("working\n", "") == f"interrupted\n{count}\n"
-    assert process.returncode == 0
+
+    def started(progress):
+        begun.set()
+
+    def repeat():
+        while True:
+            copy.unlink(missing_ok=True)
+            if work == "backup":
+                store.backup(copy, progress=started)
+            else:
+                store.compact(progress=started)
+
+    assert interrupted(repeat, when=begun.wait)
+    store.check()
+    assert len(store.read("line-2")) == count
     assert [name for name in os.listdir(copy.parent) if "part" in name] == []

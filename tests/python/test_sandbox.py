@@ -20,29 +20,18 @@ START, END = "2026-11-01T00:00:00Z", "2026-11-01T06:00:00Z"
 ORIGIN = pd.Timestamp(START)
 
 
-def minutes(count):
-    return pd.date_range(START, periods=count, freq="1min")
-
-
 def points(count=6, **columns):
     values = [float(number) for number in range(count)]
-    return pd.DataFrame(
-        {
-            "timestamp": minutes(count),
-            "value": values,
-            "minimum": values,
-            "maximum": values,
-            "sample_count": 6,
-            **columns,
-        }
-    )
+    envelope = dict.fromkeys(("value", "minimum", "maximum"), values)
+    times = pd.date_range(START, periods=count, freq="1min")
+    return pd.DataFrame({"timestamp": times, **envelope, "sample_count": 6, **columns})
 
 
 def read(sandbox, **query):
     return sandbox.client(labels=False).scan(**{"start": START, "end": END, **query}).to_pandas()
 
 
-def test_frames_of_every_library_load_equally():
+def test_frames_of_every_library_load_equally(sandbox):
     frame = points(
         site_id=["A", "A", "B", "B", None, None],
         line_id=pd.Categorical(["1", "1", "1", "2", "2", "2"]),
@@ -51,15 +40,12 @@ def test_frames_of_every_library_load_equally():
     frame["sample_count"] = pd.array([1, 2, 3, 4, 5, None], dtype="Int64")
     frame.loc[3, "value"] = math.nan
     seen = []
-    with siteline.Sandbox(now=NOW) as first:
-        first.load(frame)
-        table = first.client().scan(start=START, end=END).collect()
+    sandbox.load(frame)
+    table = sandbox.client().scan(start=START, end=END).collect()
     for given in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame), table):
-        with siteline.Sandbox(now=NOW) as other:
-            assert other.load(given) == 6
-            seen.append(other.expected().to_pandas())
-    for other in seen[1:]:
-        pd.testing.assert_frame_equal(seen[0], other)
+        assert sandbox.load(given) == 6
+        seen.append(sandbox.expected().to_pandas())
+        pd.testing.assert_frame_equal(seen[0], seen[-1])
     assert set(seen[0]["machine_id"]) == {"7"}
     assert set(seen[0]["device_id"]) == {"D1"}
     assert seen[0]["site_id"].isna().sum() == 2
@@ -84,13 +70,9 @@ def test_the_error_for_data_that_cannot_be_loaded_gives_the_reason(sandbox):
     cases = [
         (naive, "naive"),
         (pl.from_pandas(naive), "zone"),
-        (readings.drop(columns="value"), 'no column "value"'),
         (readings.assign(value="much"), "numbers"),
-        (points(sample_count=0.5), "sample_count"),
         ([1, 2], "list"),
         (infinite, "JSON"),
-        (pl.from_pandas(infinite), "JSON"),
-        (points(maximum=math.inf), "JSON"),
         (pd.concat([readings, readings[["value"]]], axis=1), "two columns"),
         (readings.set_index("timestamp"), "reset_index"),
         (readings.assign(timestamp=range(6)), "to_datetime"),
@@ -101,13 +83,8 @@ def test_the_error_for_data_that_cannot_be_loaded_gives_the_reason(sandbox):
     for frame, words in cases:
         with pytest.raises(siteline.errors.ConfigError, match=words):
             sandbox.load(frame, bucket="1m")
-    for frame, options, words in (
-        (readings, {}, "bucket"),
-        (points(), {"bucket": "5m"}, "bucket width"),
-        (points(6, machine_id=["A"] * 3 + ["B"] * 3), {"bucket": "4m"}, "multiple"),
-    ):
-        with pytest.raises(siteline.errors.ConfigError, match=words):
-            sandbox.load(frame, **options)
+    with pytest.raises(siteline.errors.ConfigError, match="bucket"):
+        sandbox.load(readings)
     with pytest.raises(TypeError, match="plant"):
         sandbox.load(points(), plant="P")
     assert len(sandbox.client().discover()["sites"]) == 2, "the plant is unchanged"
@@ -141,13 +118,9 @@ def test_name_columns_become_the_names_of_discovery(sandbox):
         [machine] = line["machines"]
         [device] = machine["devices"]
         assert [one["name"] for one in (site, line, machine)] == ["Bern", "Filling", "Press"]
-        assert device == {
-            "deviceId": "D1",
-            "tags": [
-                {"tagGuid": "T1", "name": "new", "unit": "bar"},
-                {"tagGuid": "T2", "unit": "bar"},
-            ],
-        }
+        first, second = {"tagGuid": "T1", "name": "new"}, {"tagGuid": "T2"}
+        tags = [{**first, "unit": "bar"}, {**second, "unit": "bar"}]
+        assert device == {"deviceId": "D1", "tags": tags}
     # A later load of the same series without names keeps them.
     sandbox.load(frame.drop(columns=["name", *names]))
     assert sandbox.client().discover()["sites"] == [site]
@@ -166,45 +139,30 @@ def test_faults_apply_to_any_client(sandbox):
         except urllib.error.HTTPError as error:
             return error.code, error.headers, error.read()
 
-    more = {"X-More": "yes", "Date": None}
-    sandbox.fault(on="discovery", status=418, error="teapot", retry_after=7, headers={"X-Pot": "1"})
-    sandbox.fault(on="discovery", nth=2, headers=more)
-    sandbox.fault(on="discovery", nth=3, members={"error": [1, None]}, drop=["error_description"])
-    sandbox.fault(on="discovery", nth=4, unavailable=True, retry_after=3)
-    sandbox.fault(on="discovery", nth=5, status=400, unavailable=True, headers=more)
+    more = {"X-Pot": "1", "Date": None}
+    sandbox.fault(on="discovery", status=418, error="teapot", retry_after=7, headers=more)
+    sandbox.fault(on="discovery", nth=2, members={"error": [1, None]}, drop=["error_description"])
     status, headers, body = get()
     assert (status, headers["Retry-After"], headers["X-Pot"]) == (418, "7", "1")
+    assert headers["Date"] is None
     assert json.loads(body) == {"error": "teapot"}
-    status, headers, _ = get()
-    assert (status, headers["Date"], headers["X-More"]) == (401, None, "yes")
     assert json.loads(get()[2]) == {"error": [1, None]}
-    status, headers, body = get()
-    assert (status, headers["Retry-After"]) == (503, "3")
-    assert json.loads(body) == {"error": "temporarily_unavailable"}
-    status, headers, _ = get()
-    assert (status, headers["Date"], headers["X-More"]) == (400, None, "yes")
     for body in ("text", b"text", bytearray(b"text"), memoryview(b"text")):
         sandbox.fault(on="discovery", body=body)
         assert get()[::2] == (200, b"text")
     sandbox.fault(on="discovery", every=1, status=500)
     sandbox.clear_faults()
     assert get()[0] == 401
-    assert sandbox.stats.requests["discovery"] == {200: 4, 400: 1, 401: 3, 418: 1, 503: 1}
+    assert sandbox.stats.requests["discovery"] == {200: 4, 401: 2, 418: 1}
 
 
 WRONG_FAULTS = [
     ({}, "has no effect"),
     ({"on": "nowhere", "status": 500}, 'on= is "token" or "discovery"'),
-    ({"nth": 1, "every": 2, "status": 500}, "only one of nth="),
-    ({"chance": math.nan, "status": 500}, "between 0 and 1"),
-    ({"retry_after": "soon", "unavailable": True}, "whole seconds"),
-    ({"status": 500, "times": -1}, "times=-1 is out of range"),
     ({"status": 70_000}, "status=70000 is out of range"),
-    ({"status": 500, "headers": {"A": "x\r\ny"}}, "HTTP"),
     ({"members": {"a": math.nan}}, "members= holds"),
 ]
 WRONG_FAULT_TYPES = [
-    ({"colour": "red"}, "colour"),
     ({"status": "500"}, "status"),
     ({"hang": 1}, "hang"),
     ({"drop": "scope"}, "drop"),
@@ -219,14 +177,10 @@ WRONG_SETTINGS = [
 ]
 WRONG_FORMATS = [
     ({"interval": "1.5s"}, "interval= is not a whole number of seconds."),
-    ({"array": "nextCursor"}, "array"),
-    ({"page_size": -1}, "page_size=-1 is out of range"),
     ({"order": "up"}, 'order= is "series" or "time"; this is "up".'),
 ]
 WRONG_SETTING_TYPES = [
-    ({"colour": "red"}, "colour"),
     ({"approved": 1}, "approved= is True or False"),
-    ({"late": None}, "late= is True or False"),
     ({"variant": {"array": "data"}}, "variant= is a siteline.testing.Variant; this is an object"),
     ({"tokn_rate": 5}, "'tokn_rate': write token_rate="),
     ({"array": "data"}, "variant=siteline.testing.Variant(array=...)"),
@@ -237,15 +191,14 @@ def test_invalid_faults_and_settings_are_refused(sandbox):
     def fault(**options):
         sandbox.fault(**{"on": "data", **options})
 
+    def variant(**options):
+        siteline.Sandbox(variant=Variant(**options))
+
     for call, cases, error in (
         (fault, WRONG_FAULTS, siteline.errors.ConfigError),
         (fault, WRONG_FAULT_TYPES, TypeError),
         (siteline.Sandbox, WRONG_SETTINGS, siteline.SitelineError),
-        (
-            lambda **formats: siteline.Sandbox(variant=Variant(**formats)),
-            WRONG_FORMATS,
-            siteline.errors.ConfigError,
-        ),
+        (variant, WRONG_FORMATS, siteline.errors.ConfigError),
         (siteline.Sandbox, WRONG_SETTING_TYPES, TypeError),
     ):
         for wrong, words in cases:
@@ -264,7 +217,7 @@ def test_a_port_is_that_of_the_service_and_a_taken_one_is_named():
         taken = rf"port={port} is taken on 127\.0\.0\.1: end what listens there, or leave out port="
         with pytest.raises(siteline.errors.ConfigError, match=taken):
             siteline.Sandbox(port=port)
-    # At once, although a connection to the port has just ended.
+    # The port can be used again at once.
     with siteline.Sandbox(now=NOW, port=port) as again:
         assert again.base_url == f"http://127.0.0.1:{port}"
         assert again.client().discover()["sites"]
@@ -289,13 +242,11 @@ def test_a_client_works_only_while_its_key_is_approved():
         sandbox.revoke(subject)
         with pytest.raises(siteline.errors.AuthenticationError):
             client.discover()
-        with pytest.raises(siteline.errors.ConfigError):
-            sandbox.approve("nobody")
         jwk = keys.private_key().public_jwk
         assert sandbox.enroll(jwk) != sandbox.enroll(json.dumps(jwk))
-        for wrong in ({**jwk, "d": "AQAB"}, {"kty": "EC"}, "no JSON"):
+        for wrong in (lambda: sandbox.approve("nobody"), lambda: sandbox.enroll("no JSON")):
             with pytest.raises(siteline.errors.ConfigError):
-                sandbox.enroll(wrong)
+                wrong()
 
 
 def test_a_closed_sandbox_keeps_its_stats_and_serves_no_more(sandbox):
@@ -321,24 +272,19 @@ def test_the_fixtures_take_keywords_from_a_mark(siteline_sandbox, siteline_clien
     assert siteline_sandbox.stats.requests["data"] == {200: 1, 429: 1}
 
 
-def test_subclasses_and_object_columns_of_pandas_are_loaded():
+def test_subclasses_and_object_columns_of_pandas_are_loaded(sandbox):
     class Subclass(pd.DataFrame):
         pass
 
     times = [ORIGIN.to_pydatetime(), "2026-11-01T00:01:00Z", ORIGIN + pd.Timedelta("2min")]
     frame = Subclass({"timestamp": pd.Series(times, dtype=object), "value": [1, None, 2.5]})
     frame["site_id"] = pd.Series(["A", 1, None], dtype=object)
-    with siteline.Sandbox(now=NOW) as sandbox:
-        assert sandbox.load(frame, bucket="1m") == 3
-        truth = sandbox.expected().to_pandas()
-    assert set(zip(truth["timestamp"], truth["value"], strict=True)) == {
-        (ORIGIN, 1.0),
-        (ORIGIN + pd.Timedelta("2min"), 2.5),
-    }
+    assert sandbox.load(frame, bucket="1m") == 3
+    truth = sandbox.expected().to_pandas()
+    found = dict(zip(truth["timestamp"], truth["value"], strict=True))
+    assert found == {ORIGIN: 1.0, ORIGIN + pd.Timedelta("2min"): 2.5}
     naive = frame.assign(timestamp=pd.Series([START, ORIGIN.tz_localize(None), START]))
-    with pytest.raises(
-        siteline.errors.ConfigError, match="holds a Timestamp, not a time with a zone"
-    ):
+    with pytest.raises(siteline.errors.ConfigError, match="a Timestamp, not a time with a zone"):
         sandbox.load(naive, bucket="1m")
 
 

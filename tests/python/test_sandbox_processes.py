@@ -2,17 +2,14 @@
 
 import gc
 import logging
-import os
 import pickle
-import subprocess
-import sys
-import textwrap
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import siteline
-from kit import keys, systems
+from kit import systems
+from kit.doctor import sandbox_profile
 from kit.interpreter import FORK_WITH_THREADS, run_script
 from kit.ranges import HOURLY, NOW
 
@@ -29,24 +26,9 @@ def clock_file(environment):
     return Path(environment[CLOCK].partition("#")[2])
 
 
-def start(script, *options, **environment):
-    """Starts a process that runs the script, with pipes."""
-    return subprocess.Popen(
-        [sys.executable, *options, "-c", textwrap.dedent(script)],
-        env={**os.environ, **environment},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
 @pytest.fixture
 def set_variables(monkeypatch):
-    def set_all(environment):
-        for name, value in environment.items():
-            monkeypatch.setenv(name, value)
-
-    return set_all
+    return lambda environment: [monkeypatch.setenv(*one) for one in environment.items()]
 
 
 def test_r19_unmodified_code_in_another_process_reads_a_sandbox(siteline_sandbox):
@@ -72,16 +54,11 @@ def test_r19_unmodified_code_in_this_process_has_the_clock(now, set_variables):
 
 
 def test_r19_every_way_to_make_a_client_has_the_clock(sandbox, tmp_path):
-    subject = sandbox.enroll(keys.private_key().public_jwk)
-    (tmp_path / "config.toml").write_text(
-        f'[default]\nbase_url = "{sandbox.base_url}"\nsubject = "{subject}"\n'
-        f'private_key_file = "{keys.FILE}"\n'
-    )
+    environment = sandbox_profile(sandbox, tmp_path)
     script = f"""
-        import siteline, warnings
-        warnings.simplefilter("ignore")
-        url = {sandbox.base_url!r}
-        credential = siteline.Credential({subject!r}, {str(keys.FILE)!r})
+        import siteline
+        url, key = {sandbox.base_url!r}, {str(tmp_path / "plant-a.pem")!r}
+        credential = siteline.Credential({sandbox.env()["SITELINE_SUBJECT"]!r}, key)
         for client in (
             siteline.Client(url, credential=credential),
             siteline.Client._over(siteline.AsyncClient(url, credential=credential)._handle),
@@ -89,7 +66,6 @@ def test_r19_every_way_to_make_a_client_has_the_clock(sandbox, tmp_path):
         ):
             print(len(client.scan(**{DAY}).collect()))
     """
-    environment = {CLOCK: sandbox.env()[CLOCK], "SITELINE_CONFIG": str(tmp_path / "config.toml")}
     assert run_script(script, environment=environment).split() == ["144"] * 3
 
 

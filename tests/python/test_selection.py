@@ -23,14 +23,8 @@ NAMES = {"machine": "machineId", "device": "deviceId", "tag": "tagGuid"}
 
 
 @pytest.fixture(scope="module")
-def service():
-    with siteline.Sandbox() as sandbox:
-        yield sandbox
-
-
-@pytest.fixture(scope="module")
-def listed(service):
-    return list(map(tuple, service.client(labels="machine").series()._handle.series()))
+def listed(shared_sandbox):
+    return list(map(tuple, shared_sandbox.client(labels="machine").series()._handle.series()))
 
 
 def rows(table):
@@ -66,7 +60,7 @@ def some(values):
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data(), is_sent=st.booleans(), labels=st.sampled_from(["machine", False]))
-def test_a_selection_equals_a_filter_of_everything(service, listed, data, is_sent, labels):
+def test_a_selection_equals_a_filter_of_everything(shared_sandbox, listed, data, is_sent, labels):
     chosen = data.draw(st.none() | st.lists(st.sampled_from(listed), min_size=1, max_size=4))
     texts = {
         level: data.draw(some({ids[at] for ids in listed if chosen is None or ids in chosen}))
@@ -75,12 +69,12 @@ def test_a_selection_equals_a_filter_of_everything(service, listed, data, is_sen
     line = data.draw(st.none() | st.sampled_from(["L1", "L2"]))
     expected = [
         row
-        for row in rows(service.expected(**HOUR))
+        for row in rows(shared_sandbox.expected(**HOUR))
         if (chosen is None or row[:5] in chosen)
         and line in (None, row[1])
         and all(one is None or row[LEVELS[level]] in one for level, one in texts.items())
     ]
-    client = service.client(labels=labels, filter_names=NAMES if is_sent else {})
+    client = shared_sandbox.client(labels=labels, filter_names=NAMES if is_sent else {})
     try:
         table = read(client, **texts, series=chosen, line=line)
     except QueryError:
@@ -92,15 +86,15 @@ def test_a_selection_equals_a_filter_of_everything(service, listed, data, is_sen
     assert not is_sent or report.filtered == 0 or chosen is not None
 
 
-def test_names_select_like_their_ids(service, listed):
-    client = plain(service.client)
+def test_names_select_like_their_ids(shared_sandbox, listed):
+    client = plain(shared_sandbox.client)
     by_name = read(client, tag="temperature")
     names = {row["tag_guid"] for row in client.series().records() if row["name"] == "temperature"}
     assert series_of(by_name) == sorted(ids for ids in listed if ids[4] in names)
     assert 0 < len(names) < len(listed)
-    before = service.stats.discovery_requests
+    before = shared_sandbox.stats.discovery_requests
     assert rows(read(client, tag=sorted(names))) == rows(by_name)
-    assert service.stats.discovery_requests == before, "the client knows them"
+    assert shared_sandbox.stats.discovery_requests == before, "the client knows them"
 
 
 def test_names_are_sent_as_ids_in_chains(sandbox):
@@ -145,6 +139,7 @@ def test_a_filter_that_the_service_ignores_changes_nothing(sandbox):
     [
         ({"tag": "temprature"}, "no series of tag \"temprature\".*Nearest: 'temperature'.*No page"),
         ({"machine": "M1", "device": "D31"}, "machine M1, device D31, all of them together"),
+        ({"line": "L2", "machine": "M1"}, "line L2, machine M1, all of them together"),
         ({"series": [("S1", "L1", "M1", "D11", "none")]}, 'series "S1 / L1 / M1 / D11 / none"'),
     ],
 )
@@ -167,10 +162,10 @@ def test_an_unlisted_line_is_warned_of_before_pages(sandbox):
     assert len(caught) == 1
 
 
-def test_a_series_that_is_not_listed_is_a_warning(service, listed):
+def test_a_series_that_is_not_listed_is_a_warning(shared_sandbox, listed):
     ghost = ("S1", "L1", "M1", "D11", "ghost")
     with pytest.warns(SitelineWarning, match="ghost"):
-        table = service.client().read(**HOUR, series=[ghost, listed[0]])
+        table = shared_sandbox.client().read(**HOUR, series=[ghost, listed[0]])
     assert len(table) > 0
     assert table.report.not_listed == ('series "S1 / L1 / M1 / D11 / ghost"',)
 
@@ -204,32 +199,9 @@ def test_a_name_without_an_id_is_not_sent(sandbox):
     assert not any("machineId" in query for query in queries(sandbox))
 
 
-def test_series_and_names_are_combined_with_filter_names(service):
-    client = service.client(labels="machine", filter_names=NAMES)
-    series = client.series().find("temperature")
-    table = read(client, series=series, tag="temperature", machine="M1")
-    assert {row[2] for row in rows(table)} == {"M1"}
-    assert "machineId=M1" in queries(service)[-1]
-    ids_only = service.client(labels=False, filter_names=NAMES)
-    with pytest.raises(QueryError, match="No series of series= matches"):
-        ids_only.scan(**HOUR, series=series, tag="temperature")
-
-
-def test_a_machine_of_another_line_costs_no_page(service):
-    client = plain(service.client)
-    used = client.allowance.used
-    for place in ({"line": "L2"}, {"site": "S1", "line": "L2"}):
-        with pytest.raises(QueryError, match="line L2, machine M1, all of them together"):
-            client.read(**HOUR, machine="M1", **place)
-    assert client.allowance.used == used
-    # A place that discovery does not list may have points.
-    table = read(client, machine="M1", site="S9")
-    assert (len(table), table.report.not_listed) == (0, ('site "S9"',))
-
-
 @pytest.mark.parametrize("form", ["table", "pandas", "polars", "arrow", "stream", "ids", "one"])
-def test_series_take_tables_frames_and_ids(service, form):
-    client = plain(service.client)
+def test_series_take_tables_frames_and_ids(shared_sandbox, form):
+    client = plain(shared_sandbox.client)
     series = client.series().find("temperature", line="L2")
     given = {
         "table": lambda: series,
@@ -244,7 +216,7 @@ def test_series_take_tables_frames_and_ids(service, form):
     wanted = sorted(map(tuple, series._handle.series()))
     assert series_of(table) == (wanted[:1] if form == "one" else wanted)
     assert table.query.line == ()
-    sent = queries(service)[-1]
+    sent = queries(shared_sandbox)[-1]
     assert "lineId=L2" in sent
     assert "siteId=S1" in sent
 
@@ -256,6 +228,10 @@ def test_series_take_tables_frames_and_ids(service, form):
         (lambda client: client.series().find("none"), "series= is empty"),
         (lambda client: read(client), "series= is a table of points"),
         (lambda client: pd.DataFrame({"tag_guid": ["t"]}), "has no column site_id, line_id"),
+        (
+            lambda client: pd.DataFrame([[""] * 6], columns=[*_COLUMNS, "tag_guid"]),
+            "several columns",
+        ),
         (lambda client: client.scan(**HOUR), "series= is a table of series, a DataFrame"),
         (lambda client: pl.DataFrame({"tag_guid": ["t"]}), "has no column site_id, line_id"),
         (lambda client: pl.DataFrame({key: [0.5] for key in _COLUMNS}), "site_id.* holds Float64"),
@@ -263,8 +239,8 @@ def test_series_take_tables_frames_and_ids(service, form):
         (lambda client: [("S1", "L1")], "series= is a table of series, a DataFrame"),
     ],
 )
-def test_wrong_series_are_refused(service, given, text):
-    client = plain(service.client)
+def test_wrong_series_are_refused(shared_sandbox, given, text):
+    client = plain(shared_sandbox.client)
     with pytest.raises(QueryError, match=text):
         client.scan(**HOUR, series=given(client))
 
@@ -280,16 +256,16 @@ def test_wrong_series_are_refused(service, given, text):
         ("machineId", "is a mapping of levels to parameters"),
     ],
 )
-def test_wrong_filter_names_are_refused(service, given, text):
+def test_wrong_filter_names_are_refused(shared_sandbox, given, text):
     with pytest.raises(ConfigError, match=text):
-        service.client(filter_names=given)
+        shared_sandbox.client(filter_names=given)
 
 
-def test_a_filter_that_a_level_sends_is_refused(service):
+def test_a_filter_that_a_level_sends_is_refused(shared_sandbox):
     with pytest.raises(
         QueryError, match='filters= contains "machineId", which machine= or series= also'
     ):
-        service.client().scan(**HOUR, machine="M1", filters={"machineId": "M2"})
+        shared_sandbox.client().scan(**HOUR, machine="M1", filters={"machineId": "M2"})
 
 
 def test_a_bookmark_belongs_to_its_selection(sandbox):
@@ -307,8 +283,8 @@ def test_a_bookmark_belongs_to_its_selection(sandbox):
             fresh.scan(**{**query, **other}).resume(again, onto=partial).collect()
 
 
-def test_pickled_scans_keep_the_selection(service):
-    client = plain(service.client)
+def test_pickled_scans_keep_the_selection(shared_sandbox):
+    client = plain(shared_sandbox.client)
     scan = client.scan(**HOUR, tag="temperature", machine=["M2", "M1"])
     assert str(scan.query).endswith("machine=M1 machine=M2 tag=temperature")
     query = scan.query
@@ -317,10 +293,10 @@ def test_pickled_scans_keep_the_selection(service):
     assert pickle.loads(pickle.dumps(scan.query)) == scan.query
 
 
-def test_pages_and_records_are_selected(service):
-    scan = plain(service.client).scan(**HOUR, tag="temperature", page_size=30)
+def test_pages_and_records_are_selected(shared_sandbox):
+    scan = plain(shared_sandbox.client).scan(**HOUR, tag="temperature", page_size=30)
     pages = list(scan.pages())
-    points = len(read(plain(service.client), tag="temperature"))
+    points = len(read(plain(shared_sandbox.client), tag="temperature"))
     assert sum(map(len, pages)) == len(list(scan.records())) == points
     assert sum(page.report.filtered for page in pages) > 0
 

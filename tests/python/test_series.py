@@ -16,23 +16,17 @@ IDS = ("S1", "L1", "M1", "D11")
 RANGE = {"start": "2026-11-01", "end": "2026-11-02", "interval": "1h"}
 
 
-@pytest.fixture(scope="module")
-def service():
-    with siteline.Sandbox() as sandbox:
-        yield sandbox
-
-
 @pytest.fixture
-def of(service):
+def of(shared_sandbox):
     """The table of series of a discovery response."""
 
     def read(body, **shape):
         stated = Shape(discovery=DiscoveryShape(**shape)) if shape else None
         text = body if isinstance(body, str) else json.dumps(body)
-        service.fault(on="discovery", times=1, status=200, body=text)
+        shared_sandbox.fault(on="discovery", times=1, status=200, body=text)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SitelineWarning)
-            return service.client(shape=stated).series()
+            return shared_sandbox.client(shape=stated).series()
 
     return read
 
@@ -159,17 +153,17 @@ def test_wrong_shapes_are_refused():
         Shape(discovery={"tag": "uid"})
 
 
-def test_a_stated_shape_makes_the_labels(service, monkeypatch):
-    for name, value in service.env().items():
+def test_a_stated_shape_makes_the_labels(shared_sandbox, monkeypatch):
+    for name, value in shared_sandbox.env().items():
         monkeypatch.setenv(name, value)
-    first = rows(service.client().series())[0]
+    first = rows(shared_sandbox.client().series())[0]
     resource = dict(
         zip(("siteId", "lineId", "machineId", "deviceId", "tagGuid"), ids(first), strict=True)
     )
     body = json.dumps({"resources": [{**resource, "caption": "tempo"}]})
     made = siteline.Client(shape=Shape(discovery=DiscoveryShape(name="caption")))
     client = pickle.loads(pickle.dumps(made))
-    service.fault(on="discovery", times=1, status=200, body=body)
+    shared_sandbox.fault(on="discovery", times=1, status=200, body=body)
     table = client.read(site=first["site_id"], line=first["line_id"], labels="name", **RANGE)
     assert "tempo" in set(table.to_pandas()["label"])
     assert len(table.find("tempo").series) == 1
@@ -276,17 +270,6 @@ def test_each_table_lists_its_series(sandbox, tmp_path):
         assert rows(store.series()) == rows(store.series("l2")) == rows(points.series)
         with pytest.raises(StoreError):
             store.series("l9")
-
-
-@pytest.mark.parametrize("labels", ["machine", "line", "name"])
-def test_series_of_a_table_have_its_labels(sandbox, labels):
-    client = sandbox.client()
-    table = client.read(site="S1", labels=labels, **RANGE)
-    wanted = table.to_pandas()[["tag_guid", "label"]].drop_duplicates()
-    assert table.series.to_pandas()["label"].tolist() == wanted["label"].tolist()
-    part = table.find(machine="M1")
-    assert set(part.series.to_pandas()["label"]) == set(part.to_pandas()["label"])
-    assert set(part.to_pandas()["label"]) < set(wanted["label"]), "find() keeps the labels"
 
 
 def test_an_async_client_has_the_same(sandbox):

@@ -22,17 +22,7 @@ INVALID = [
     {"ledger": ""},
     {"ca_bundle": "absent.pem"},
 ]
-WORDS = {
-    "base_url": "allow_http|user name or password",
-    "scopes": "[Ss]cope",
-}
-OF_ASSERTIONS = [
-    ({"assertion_lifetime": "6m"}, "The assertion's lifetime"),
-    ({"assertion_lifetime": 0}, "The assertion's lifetime"),
-    ({"assertion_lifetime": "soon"}, "assertion_lifetime="),
-    ({"clock_tolerance": 61}, "The assertion's tolerance"),
-    ({"audience": " https://a"}, "audience="),
-]
+WORDS = {"base_url": "allow_http|user name or password", "scopes": "[Ss]cope"}
 
 
 @pytest.mark.parametrize("setting", INVALID, ids=str)
@@ -44,12 +34,6 @@ def test_an_invalid_setting_is_a_config_error_that_names_it(key, setting):
         )
     assert type(caught.value) is siteline.errors.ConfigError
     assert "hunter2" not in str(caught.value)
-
-
-@pytest.mark.parametrize(("setting", "words"), OF_ASSERTIONS, ids=str)
-def test_an_invalid_assertion_setting_is_a_config_error(key, setting, words):
-    with pytest.raises(siteline.errors.ConfigError, match=words):
-        siteline.Credential("s", key, **setting)
 
 
 def test_addresses_on_loopback_with_a_prefix_or_allowed_are_accepted(key):

@@ -66,7 +66,7 @@ def test_in_asyncio_a_signer_runs_on_the_loop(client_of):
 
 
 def test_a_nested_call_serves_the_outer_one(sandbox, client_of):
-    """The handler waits for the token. The outer call must sign for its exchange."""
+    # The handler waits for the token. The outer call must sign for its exchange.
     vault = Vault()
     client, inner = client_of(vault), []
 
@@ -83,7 +83,7 @@ def test_a_nested_call_serves_the_outer_one(sandbox, client_of):
 
 
 def test_another_call_gets_the_token_of_an_idle_prefetch(sandbox, client_of):
-    """Nobody waits for the prefetch, so a thread of siteline signs for it."""
+    # Nobody waits for the prefetch, so a thread of siteline signs for it.
     vault = Vault()
     client = client_of(vault)
     pages = client.scan(**SIX_HOURS).pages()

@@ -19,14 +19,11 @@ pytestmark = pytest.mark.once
 SITE = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 
 
-def pages_of_the_site():
-    return {place for place in sources.places().values() if place.endswith(".md")}
-
-
 def test_every_page_stands_in_the_navigation():
     listed = re.findall(r"^ +- (?:.*: )?(\S+\.md)$", SITE, re.MULTILINE)
     assert len(listed) == len(set(listed))
-    shown = {place for place in pages_of_the_site() if not place.startswith("examples/")}
+    pages = {place for place in sources.places().values() if place.endswith(".md")}
+    shown = {place for place in pages if not place.startswith("examples/")}
     assert {place for place in listed if not place.startswith("examples/")} == shown
     assert set(listed) - shown == {"examples/index.md", "examples/recipes/index.md"}
 

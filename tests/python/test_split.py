@@ -55,9 +55,7 @@ def test_a_client_plans_by_the_pages_it_has_read(sandbox):
     assert lines[2] == "  2026-11-01 00:00 to 2026-11-01 02:00: 1 page"
     assert lines[-1] == "  … and 72 more"
     assert len(lines) == 2 + 12 + 1
-    shown = hours._repr_html_()
-    assert "72 more chains" in shown
-    assert "84 pages" in shown
+    assert "72 more chains" in hours._repr_html_()
     # A collected scan costs nothing, an unfinished one costs the rest.
     parts = week.split("1d")
     assert sum(part.collect().report.pages for part in parts[:2]) == 6
@@ -70,9 +68,6 @@ def test_a_client_plans_by_the_pages_it_has_read(sandbox):
     assert client.plan([week, client.scan(site="S2", start=None)]).pages is None
     with pytest.raises(siteline.errors.QueryError, match=r"siteline\.Scan"):
         client.plan([week, "S1"])
-    for option in (
-        {"until": HOURLY["end"]},
-        {"reread": [(HOURLY["start"], HOURLY["end"])]},
-    ):
+    for option in ({"until": HOURLY["end"]}, {"reread": [(HOURLY["start"], HOURLY["end"])]}):
         with pytest.raises(siteline.errors.QueryError, match="of feeds"):
             client.plan(week, **option)

@@ -3,7 +3,6 @@
 import copy
 import os
 import pickle
-import re
 import warnings
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -59,6 +58,7 @@ def test_the_error_for_a_missing_feed_names_the_existing_ones(store):
     for call in (
         lambda: store.read("line-9"),
         lambda: store.changes("line-9", since=0),
+        lambda: store.changes("line-9", since="-1d"),
         lambda: store.read("line-9", as_of=0),
         lambda: store.coverage("line-9"),
         lambda: store.lateness("line-9"),
@@ -67,11 +67,7 @@ def test_the_error_for_a_missing_feed_names_the_existing_ones(store):
             call()
 
 
-def test_a_file_that_is_not_a_store_is_an_error(tmp_path):
-    text = tmp_path / "notes.txt"
-    text.write_text("these are notes, not a store\n" * 100)
-    with pytest.raises(siteline.errors.StoreError, match=re.escape(str(text))):
-        siteline.Store(text)
+def test_a_path_that_is_no_store_is_an_error(tmp_path):
     with pytest.raises(siteline.errors.StoreError, match="nowhere"):
         siteline.Store(tmp_path / "nowhere" / "plant.siteline")
     for wrong, named in ((7, "int"), (None, "None"), (b"plant.siteline", "bytes")):
@@ -88,9 +84,11 @@ def test_a_range_that_is_not_settled_is_a_warning(filled):
     through, start, hour = report.settled_through, DAY[0], timedelta(hours=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for end in (None, through):
-            assert store.read("line-2", start, end, final=True).report.complete
-    for end in (through + hour, "2030-01-01"):
+        for bounds in ((), (start, through)):
+            table = store.read("line-2", *bounds, final=True)
+            assert table.report.complete
+            assert f" to {through:%Y-%m-%dT%H:%M:%SZ}>" in repr(table).partition("settled: ")[2]
+    for end in (None, through + hour, "2030-01-01"):
         with pytest.warns(siteline.SitelineWarning, match="only settled points are ret") as caught:
             table = store.read("line-2", start, end, final=True)
         assert len(caught) == 1
@@ -133,7 +131,7 @@ def test_a_report_of_another_feed_and_a_future_number_are_refused(filled):
     for call in (store.changes, lambda feed, at: store.read(feed, as_of=at)):
         for given, match in ((other, "not of the feed 'line-2'"), (10**6, "lies ahead"),
                              (-1, "sequence number"), (True, "SyncReport"),
-                             (1.5, "SyncReport")):  # fmt: skip
+                             (1.5, "SyncReport"), (type(other), "SyncReport")):  # fmt: skip
             with pytest.raises(siteline.errors.QueryError, match=match):
                 call("line-2", given)
     with pytest.raises(siteline.errors.QueryError, match="SyncReport"):
@@ -238,3 +236,18 @@ def test_coverage_is_for_the_time_of_the_service(tmp_path):
             assert abs(coverage.now - sandbox.clock.now()) < timedelta(minutes=1)
             state = siteline.types.Coverage.from_state(store.state("line-2"))
             assert abs(state.now - sandbox.clock.now()) < timedelta(minutes=1)
+
+
+def test_since_counts_from_the_time_of_the_service(sandbox, tmp_path):
+    client, feed = sandbox.client(), make_feed(interval="1h")
+    store, later = (siteline.Store(tmp_path / f"{name}.siteline") for name in ("a", "b"))
+    client.sync(feed, store)
+    sandbox.clock.advance("1d")
+    client.sync(feed, later)
+    store.apply(feed, None, later.state(feed))
+    points = len(store.read(feed))
+    for since, changed in (("-1h", 0), ("-25h", points)):
+        assert len(store.changes(feed, since=since)) == changed
+    assert len(store.read(feed, as_of="-1h")) == points
+    an_hour_ago = store.coverage(feed).now - timedelta(hours=1)
+    assert abs(store.coverage(feed, now="-1h").now - an_hour_ago) < timedelta(minutes=1)

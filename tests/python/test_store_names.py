@@ -1,4 +1,4 @@
-"""The names that a sync keeps in a store, and what a store's tables show of withdrawn points."""
+"""The names that a sync stores, and withdrawn points in the tables of a store."""
 
 import sqlite3
 import warnings
@@ -133,7 +133,9 @@ def test_withdrawn_points_are_marked(sandbox, store, feed):
     assert str(frame["withdrawn"].dtype) == "bool"
     assert frame[frame["withdrawn"]]["timestamp"].tolist() == [gone["timestamp"]]
     assert table.report.withdrawn == 1
+    assert [row["withdrawn"] for row in table.records()] == frame["withdrawn"].tolist()
     assert repr(table).endswith("; 1 withdrawn>")
+    assert repr(table.find("none")).endswith("Z, 0 of 1 series; completely read>")
     assert "1 withdrawn" in table._repr_html_()
     assert table.to_polars()["withdrawn"].sum() == table.to_arrow()["withdrawn"].to_pylist().count(
         True

@@ -63,7 +63,7 @@ def frame(store):
 
 @pytest.fixture
 def blocks_read(store, tmp_path):
-    """Tell which blocks of a store a query reads: those whose damage it notices."""
+    """Returns a function that finds the blocks of a store that a query reads."""
     copy = tmp_path / "copy.siteline"
     store.backup(copy)
 
@@ -86,7 +86,7 @@ def blocks_read(store, tmp_path):
         return False
 
     def read_of(some, query):
-        """Those that are read: none where it does not notice that all of these are damaged."""
+        """Returns the blocks of `some` that the query reads. It fails on a damaged block."""
         write(dict.fromkeys(some, b""))
         is_one_read = fails(query)
         write({block: blocks[block] for block in some})
@@ -123,7 +123,7 @@ def test_the_first_points_are_those_of_the_whole(lazy, frame, size):
 
 
 def times():
-    """Instants around those of the points, as polars and people write them."""
+    """Instants near the timestamps of points, as polars and people write them."""
     steps = st.integers(-2, 5 * 288 + 2).map(lambda n: SINCE + n * HOUR / 12)
     near = st.builds(
         lambda time, by: time + by * MICROSECOND, steps, st.sampled_from([0, 0, 1, -1])
@@ -144,7 +144,7 @@ def text(value):
 
 
 def predicates(frame):
-    """Conditions of one column, and what is made of them."""
+    """Conditions of one column, and combinations of them."""
     ids = st.sampled_from(IDS).flatmap(
         lambda name: st.tuples(
             st.just(pl.col(name)), st.sampled_from([*frame[name].unique(), "none", ""]).map(text)

@@ -1,4 +1,4 @@
-"""Frames of a store's points: those of its Arrow stream, in little more memory than a frame."""
+"""Frames of a store's points equal its Arrow stream and take little more memory than a frame."""
 
 import gc
 
@@ -22,7 +22,7 @@ FEED = siteline.Feed(
 
 
 def plant(minutes=MINUTES):
-    """Points of which some have no value, no count or no machine."""
+    """Points. Some have no value, no count or no machine."""
     rows = SERIES * minutes
     number = np.repeat(np.arange(SERIES), minutes)
     times = START + pd.to_timedelta(np.tile(np.arange(minutes), SERIES), unit="min")

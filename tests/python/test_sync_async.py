@@ -28,9 +28,7 @@ def test_a_sync_gives_the_report_and_points_of_the_blocking_client(sandbox, stor
 
 
 @pytest.mark.parametrize("moment", ["waiting", "writing", "beginning"])
-def test_a_cancelled_sync_keeps_committed_pages_and_unlocks_the_feed(
-    sandbox, store, tmp_path, moment
-):
+def test_a_cancelled_sync_keeps_pages_and_unlocks_feeds(sandbox, store, tmp_path, moment):
     async def main():
         async with sandbox.async_client() as client:
             feed = make_feed(page_size=500)

@@ -48,7 +48,7 @@ def batch_for(one):
 
 
 def short_feed():
-    """A feed whose first read is one chain."""
+    """A feed that reads one chain first."""
     return make_feed(page_size=100, start="2026-11-19T00:00Z")
 
 
@@ -116,7 +116,7 @@ def test_no_page_is_whole_while_an_older_chain_is_unfinished(sandbox, store):
     load_series(sandbox)
     client, feed, target = sandbox.client(), short_feed(), Lean()
     targets, day = (store, target), ("2026-11-19T00:00Z", "2026-11-20T00:00Z")
-    # The rest of the second run's chain is left by the third one, as it goes on past `until`.
+    # The third run leaves the rest of the second run's chain, which continues past `until`.
     part, shorter = {"max_pages": 1}, {"until": "2026-11-19T22:00Z"}
     for options in {}, {"reread": day, **part}, {"reread": day, **shorter}:
         for one in targets:
@@ -154,7 +154,7 @@ def test_what_has_arrived_is_stored_where_a_run_ends(sandbox):
     report = client.sync(feed, with_batch(target, "chain"))
     assert report.complete
     assert target.pages[-1].is_last
-    assert not target.pages[-1].is_whole, "the first pages came with an earlier run"
+    assert not target.pages[-1].is_whole, "an earlier run stored the first pages"
     assert target.points() == true_points(sandbox, report.read_through, start="2026-11-19T00:00Z")
 
 

@@ -156,30 +156,6 @@ def test_in_asyncio_it_is_the_same(sandbox):
         assert kept.points(f"line-{number}") == truth
 
 
-def test_in_asyncio_a_cancelled_wait_loses_no_page(key):
-    credential = siteline.Credential("C1", key)
-
-    async def main(server):
-        async with siteline.AsyncClient(
-            server.url("two"), credential=credential, clock=CLOCK
-        ) as client:
-            feed = make_feed(start="2026-11-15T00:00Z")
-            pages = client.sync_pages(feed)
-            numbers = [(await anext(pages))[0].sequence for _ in range(2)]
-            waiting = asyncio.create_task(anext(pages))
-            while sum("/data" in path for path in server.requests) < 3:
-                await asyncio.sleep(0)
-            waiting.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await waiting
-            pages.close()
-            return numbers
-
-    with Server() as server:
-        assert asyncio.run(main(server)) == [1, 2]
-        server.await_close()
-
-
 @pytest.mark.parametrize("states", [3, "text", [b"bytes"], {"line-2": "text"}, {"line-2": 3}])
 def test_states_that_are_none_are_refused_before_any_request(sandbox, states):
     with pytest.raises(TypeError, match="states="):

@@ -12,9 +12,8 @@ RANGE = {"site": "S1", "start": "2026-11-05", "end": "2026-11-06", "interval": "
 
 
 @pytest.fixture(scope="module")
-def client():
-    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
-        yield sandbox.client()
+def client(shared_sandbox):
+    return shared_sandbox.client()
 
 
 @pytest.fixture(scope="module")

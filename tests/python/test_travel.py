@@ -87,9 +87,7 @@ def test_a_client_works_in_a_spawned_process(client):
     assert scanned.equals(expected)
 
 
-def test_a_client_is_pickled_as_its_settings_and_the_path_of_its_key(
-    client, key_file, monkeypatch, tmp_path
-):
+def test_a_client_pickles_settings_and_key_path(client, key_file, monkeypatch, tmp_path):
     client.discover()
     monkeypatch.chdir(tmp_path)
     again = repickled(client, key_file)
@@ -122,9 +120,7 @@ def test_to_load_a_pickle_runs_no_command(sandbox, subject, locked_file, command
     assert mark.read_text().split() in (["once"], ["once"] * 2)
 
 
-def test_what_fails_when_a_pickled_credential_is_first_used_is_told_as_it_is(
-    sandbox, subject, locked_file
-):
+def test_a_pickled_credential_fails_when_it_is_used(sandbox, subject, locked_file):
     def client(command):
         credential = siteline.Credential(subject, locked_file, password_command=command)
         return siteline.Client(sandbox.base_url, credential=credential)
@@ -183,9 +179,7 @@ def refusals(subject, key, key_file, locked_file):
 
 
 @pytest.mark.parametrize("how", ["text", "bytes", "object", "passphrase", "signer"])
-def test_a_secret_passed_as_a_value_is_not_pickled_and_the_error_names_alternatives(
-    sandbox, subject, key, key_file, locked_file, how
-):
+def test_a_secret_value_is_not_pickled(sandbox, subject, key, key_file, locked_file, how):
     credential = refusals(subject, key, key_file, locked_file)[how]
     client = siteline.Client(sandbox.base_url, credential=credential)
     other = siteline.AsyncClient(sandbox.base_url, credential=credential)

@@ -1,4 +1,4 @@
-"""Values equal those of Python's json bit by bit, over a real socket.
+"""Values equal the values of Python's json bit by bit, over a real socket.
 
 Rust tests cover numbers, timestamps and layouts in detail. These tests show that nothing is lost
 on the way to Python.
@@ -22,7 +22,7 @@ IDENTITY = {"siteId": "S1", "lineId": "L1", "machineId": "M1", "deviceId": "D1",
 
 @pytest.fixture(scope="module")
 def serve(shared_sandbox):
-    """Read one page whose body is the given bytes, or the given value as JSON."""
+    """Reads one page. Its body is the given bytes, or the given value as JSON."""
     client = shared_sandbox.client()
     headers = {"Content-Type": "application/json"}
 

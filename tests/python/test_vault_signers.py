@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 import traceback
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from concurrent import futures
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +22,8 @@ import siteline
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
+from jwt.algorithms import RSAAlgorithm
+from jwt.utils import base64url_decode, base64url_encode
 from kit.keys import PEM
 from siteline import signers
 from siteline.errors import CredentialError
@@ -55,7 +56,6 @@ def aws(monkeypatch):
             arn = kms.create_key(KeySpec=spec, KeyUsage=usage)["KeyMetadata"]["Arn"]
             return signers.AwsKms(arn, **options)
 
-        make.kms = kms
         yield make
 
 
@@ -63,7 +63,8 @@ class AzureService:
     """Answers the requests of Azure's package where it would send them with `requests`."""
 
     def __init__(self):
-        self.key = {"kty": "RSA", "key_ops": ["sign"], **part_of_jwk(), "enabled": True}
+        jwk = RSAAlgorithm.to_jwk(KEY.public_key(), as_dict=True)
+        self.key = {**jwk, "key_ops": ["sign"], "enabled": True}
 
     def send(self, _, request, **options):
         import requests
@@ -73,19 +74,16 @@ class AzureService:
         body = {"error": {"code": "Unauthorized", "message": "no token"}}
         if request.headers.get("Authorization") != f"Bearer {SECRET}":
             reply.status_code = 401
-            place = (
-                'authorization="https://login.example/tenant", resource="https://vault.azure.net"'
-            )
+            place = 'authorization="https://login.example/t", resource="https://vault.azure.net"'
             reply.headers["WWW-Authenticate"] = f"Bearer {place}"
         elif "/sign" in request.url and "forbids_signing" in self.key:
-            reply.status_code, body = (
-                403,
-                {"error": {"code": "Forbidden", "message": "not permitted"}},
-            )
+            body["error"] = {"code": "Forbidden", "message": "not permitted"}
+            reply.status_code = 403
         elif "/sign" in request.url:
             asked = json.loads(request.body)
             assert asked["alg"] == "RS256"
-            body = {"kid": self.kid, "value": base64url(signature_of(decoded(asked["value"])))}
+            signature = signature_of(base64url_decode(asked["value"]))
+            body = {"kid": self.kid, "value": base64url_encode(signature).decode()}
         elif "/absent" in request.url:
             reply.status_code, body = 404, {"error": {"code": "KeyNotFound", "message": "none"}}
         else:
@@ -96,19 +94,6 @@ class AzureService:
         return reply
 
     kid = "https://plant.vault.azure.net/keys/line/0123456789abcdef"
-
-
-def base64url(data):
-    return urlsafe_b64encode(data).decode().rstrip("=")
-
-
-def decoded(text):
-    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
-
-
-def part_of_jwk():
-    numbers = KEY.public_key().public_numbers()
-    return {"n": base64url(numbers.n.to_bytes(256, "big")), "e": "AQAB"}
 
 
 @pytest.fixture
@@ -175,14 +160,6 @@ def gcp():
 LIBRARIES = ("/usr/lib/softhsm/libsofthsm2.so", "/opt/homebrew/lib/softhsm/libsofthsm2.so")
 
 
-def pkcs8(key):
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-
-
 @pytest.fixture(scope="module")
 def softhsm(tmp_path_factory):
     """The library of SoftHSM, with a token that has a key, a short one, and one for ECDSA."""
@@ -202,7 +179,8 @@ def softhsm(tmp_path_factory):
 
         run("plant", "--init-token", "--free", "--so-pin", "5678")
         for number, (name, key) in enumerate(keys.items()):
-            (folder / name).write_bytes(pkcs8(key))
+            form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+            (folder / name).write_bytes(key.private_bytes(*form, serialization.NoEncryption()))
             options = ("--token", "plant", "--id", f"0{number}")
             run(name, "--import", str(folder / name), *options)
         yield library
@@ -211,12 +189,9 @@ def softhsm(tmp_path_factory):
 @pytest.fixture
 def pkcs11(softhsm, tmp_path):
     def make(key="line", pin="1234"):
-        (tmp_path / "pin").write_text(pin)
-        command = [
-            sys.executable,
-            "-c",
-            "print(open('pin').read())".replace("pin", str(tmp_path / "pin")),
-        ]
+        file = tmp_path / "pin"
+        file.write_text(pin)
+        command = [sys.executable, "-c", f"print(open({str(file)!r}).read())"]
         return signers.Pkcs11(softhsm, token="plant", key=key, pin_command=command)
 
     yield make

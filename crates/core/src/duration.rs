@@ -101,31 +101,11 @@ mod tests {
 
     #[test]
     fn k14_an_invalid_duration_is_refused() {
-        for text in [
-            "",
-            "60",
-            "m",
-            "-1m",
-            "-PT1M",
-            "1m ago",
-            "1.5d",
-            "1m1h",
-            "1m1m",
-            "P1M",
-            "P",
-            "PT",
-            "1y",
-            "1 m x",
-            "99999999999999999999d",
-            "9999999999999999999w",
-            "P1H",
-            "PT1D",
-            "1M",
-            "1mo",
-            "1h30M",
-            "1M30s",
-            "１m",
-        ] {
+        let short = [
+            "", "60", "m", "-1m", "-PT1M", "1m ago", "1.5d", "1m1h", "1m1m", "P1M", "P", "PT",
+            "1y", "1 m x", "P1H", "PT1D", "1M", "1mo", "1h30M", "1M30s", "１m",
+        ];
+        for text in short.into_iter().chain(["99999999999999999999d", "9999999999999999999w"]) {
             assert_eq!(parse_duration(text).unwrap_err().kind(), Kind::QueryError, "{text}");
         }
     }

@@ -187,13 +187,4 @@ mod tests {
         assert_eq!(Arc::strong_count(&counted), 2, "the child's own value was dropped");
         drop(child);
     }
-
-    #[test]
-    fn after_take_the_value_is_created_again() {
-        let mut owned = Owned::empty();
-        assert!(owned.get_mut().is_none());
-        owned.get_or_init(|| 1);
-        assert_eq!((owned.take(), owned.get()), (Some(1), None));
-        assert_eq!(*owned.get_or_init(|| 2), 2);
-    }
 }

@@ -10,7 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from siteline._escape import escaped
-from siteline._times import to_microsecond, to_second, zone_of
+from siteline._times import in_zone, to_microsecond, to_second, zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -119,7 +119,7 @@ def number(value: float | None) -> str:
 
 def when(at: datetime | None, tz: str = "UTC", missing: str = NONE) -> str:
     """Write a time to the second in a zone."""
-    return missing if at is None else to_second(at.astimezone(zone_of(tz)))
+    return missing if at is None else to_second(in_zone(at, zone_of(tz)))
 
 
 def text(value: object, longest: int = _LONGEST) -> str:

@@ -40,7 +40,7 @@ class Record(NamedTuple):
 
     The fields are the columns of a table: ``site_id``, ``line_id``, ``machine_id``, ``device_id``,
     ``tag_guid``, ``timestamp``, ``value``, ``minimum``, ``maximum`` and ``sample_count``. Only the
-    dicts that ``records()`` yields also contain ``extra_columns`` and ``change``.
+    dicts that ``records()`` yields also contain ``extra_columns``, ``change`` and ``withdrawn``.
 
     >>> record = next(scan.records(named=True))
     >>> record.site_id, record.timestamp.isoformat(), record.sample_count

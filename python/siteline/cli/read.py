@@ -27,7 +27,7 @@ _ASKED = (*tables.LEVELS, "find", "filter", "start", "end", "tz", "interval", "p
 
 _WITHOUT_SPOOL = ("unmerged", "split", "store", "dry_run")
 
-_FOR_PROGRAMS = re.compile(r"collect\(\)|bookmark|store=|\bsync\b")
+_FOR_PROGRAMS = re.compile(r"collect\(\)|bookmark|store=|\bsync\b|Name another file")
 """Hints about continuing in a program, or in the store of a spool."""
 
 
@@ -267,9 +267,11 @@ def _begin(run: _Run, spool: Spool) -> None:
             query = _bounds(options, client)
         spool.begin(client, asked, {"start": iso(query.start), "end": iso(query.end)})
     elif not options.resume:
+        pages = _pages_of(spool)
+        resumes = "" if pages is None else "--resume continues it, "
         raise ConfigError(
-            f"{spool.path} has {_counted(_pages_of(spool), 'page')} of an earlier read.",
-            hint="--resume continues it, --restart drops its pages and begins.",
+            f"{spool.path} has {_counted(pages, 'page')} of an earlier read.",
+            hint=f"{resumes}--restart drops its pages and begins.",
         )
     else:
         spool.check(client, asked)
@@ -297,7 +299,7 @@ def _pages_of(spool: Spool) -> int | None:
 def _way_on(error: BaseException, spool: Spool, pages: int | None) -> str:
     """Returns the sentences about the kept pages and the next command."""
     path = escaped(spool.path)
-    if status_of(error) is Exit.DAMAGED:
+    if status_of(error) is Exit.DAMAGED or pages is None:
         return f"--restart removes {path} and reads again."
     if _has_no_cursor(error):
         return (

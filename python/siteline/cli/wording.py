@@ -42,7 +42,8 @@ _TEXTS = {
     r",? or (?:pass )?clock=sandbox\.clock": "",
 }
 _OTHER_NAMES = {"filters": "filter"}
-_KEYWORD = re.compile(r"""(?<![\w?&/'".-])([a-z][a-z_]*)=(?=(.?))""", re.DOTALL)
+# Not the start of a path, such as site=S1/week.csv.
+_KEYWORD = re.compile(r"""(?<![\w?&/'".-])([a-z][a-z_]*)=(?![^\s'"({[]*[/\\])(?=(.?))""", re.DOTALL)
 _CALL = re.compile(r"\w\(|\b(?:client|error|report|scan|table)\.[a-z]")
 _SENTENCE = re.compile(r"(?<=[.!?]) +")
 

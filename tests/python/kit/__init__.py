@@ -6,7 +6,7 @@
 | ``tenants`` | one integration of a sandbox that several tests share |
 | ``ranges`` | the time of a sandbox, and time ranges of its data |
 | ``feeds`` | a feed, and dicts of the points of a store and of the service |
-| ``reading`` | takes items from ``pages()`` and ``records()``, and counts requests |
+| ``reading`` | the iterators ``pages()`` and ``records()`` |
 | ``memory_store`` | a ``StoreTarget`` in memory |
 | ``interpreter`` | runs a script in a fresh interpreter |
 | ``threads`` | runs a function in many threads |

@@ -6,11 +6,12 @@ import contextlib
 import http.client
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
 
-from .command import COMMAND, environment
+from .command import environment, start_command
 
 READER = """
 import sys
@@ -28,10 +29,7 @@ ONE_PAGE = READER.replace("page_size=30", "page_size=100")
 @contextlib.contextmanager
 def agent_process(env, *options, ended_by="terminate"):
     """Runs `siteline agent` until the block ends. Yields its SITELINE_AGENT and its process."""
-    command = [*COMMAND, "agent", *map(str, options)]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(env)
-    ) as process:
+    with start_command("agent", *options, env=env) as process:
         try:
             line = process.stdout.readline()
             assert line.startswith("SITELINE_AGENT="), process.stderr.read()
@@ -51,15 +49,10 @@ def user_of(agent, sandbox=None, **more):
     return environment({"SITELINE_AGENT": agent, **kept, **more})
 
 
-def start(script, env):
+def start(script, env, **options):
     """Starts a process that runs the script."""
-    return subprocess.Popen(
-        [sys.executable, "-c", script],
-        env=env,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
+    return subprocess.Popen([sys.executable, "-c", script], env=env, **options)
 
 
 def printed(script, env):
@@ -105,9 +98,8 @@ def received(connection):
     while more := connection.recv(65_536):
         request += more
         head, found, body = request.partition(b"\r\n\r\n")
-        lines = [line.lower() for line in head.split(b"\r\n")]
-        [length] = [line[16:] for line in lines if line.startswith(b"content-length: ")] or [b"0"]
-        if request == b"END" or (found and len(body) >= int(length)):
+        length = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
+        if found and len(body) >= int(length[1] if length else 0):
             break
     return request
 

@@ -81,7 +81,7 @@ class Issuer:
         begins=-1,
         ends=30,
         for_clients=True,
-        uri=None,
+        names=(),
         key=None,
     ) -> Issued:
         """Issues a client certificate. `begins` and `ends` are days from now."""
@@ -95,7 +95,7 @@ class Issuer:
             begins=now() + datetime.timedelta(days=begins),
             ends=now() + datetime.timedelta(days=ends),
             usage=[usage],
-            names=[x509.UniformResourceIdentifier(uri)] if uri else [],
+            names=names,
         )
         return Issued(certificate, key, self.chain)
 

@@ -37,17 +37,20 @@ def run_command(*arguments, status=0, **options):
 
 def run_process(*arguments, status=0, env=None, folder=None, stdin=None):
     """Runs the command in its own process. Otherwise the same as `run_command`."""
-    done = subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-        cwd=folder,
-        input=stdin,
-        env=environment(env),
-    )
-    return _ended(done, status)
+    return _ended(run_program(*COMMAND, *arguments, env=env, cwd=folder, input=stdin), status)
+
+
+def run_program(*words, env=None, **options):
+    """Runs a program until it ends. `options` are those of `subprocess.run`."""
+    options = {"capture_output": True, "text": True, "timeout": 600, **options}
+    return subprocess.run([*map(str, words)], env=environment(env), check=False, **options)
+
+
+def start_command(*arguments, env=None, before=(), **options):
+    """Starts the command with pipes, and returns its process. `before` are words before it."""
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
+    words = [*before, *COMMAND, *map(str, arguments)]
+    return subprocess.Popen(words, env=environment(env), **options)
 
 
 def run_json(*arguments, run=run_command, **options):

@@ -28,9 +28,21 @@ def diagnosed(*arguments, status=0, first=None, env=None, **options) -> dict[str
     return {check["id"]: check for check in checks}
 
 
-def profile(folder: Path, **members) -> dict[str, str]:
+def profile(folder: Path, name: str = "default", **members) -> dict[str, str]:
     """Writes a profile with these members; returns the variables that select it."""
     lines = [f"{name} = {json.dumps(value)}" for name, value in members.items()]
     file = folder / "config.toml"
-    file.write_text("\n".join(["[default]", *lines, ""]))
+    file.write_text("\n".join([f"[{name}]", *lines, ""]))
     return {"SITELINE_CONFIG": str(file)}
+
+
+def sandbox_profile(sandbox, folder: Path, name: str = "default", **more) -> dict[str, str]:
+    """Writes a profile for the sandbox's own subject, with its key in a file of the folder."""
+    env, key = sandbox.env(), folder / "plant-a.pem"
+    key.write_text(env["SITELINE_PRIVATE_KEY"])
+    key.chmod(0o600)
+    members = {"base_url": sandbox.base_url, "subject": env["SITELINE_SUBJECT"]}
+    return {
+        **profile(folder, name, **members, private_key_file=key.name, **more),
+        "SITELINE_SANDBOX_CLOCK": env["SITELINE_SANDBOX_CLOCK"],
+    }

@@ -17,7 +17,7 @@ def make_feed(name="line-2", **options):
 def rows_by_key(table):
     """Returns the points as a dict: ids and timestamp -> the four numbers."""
     rows = map(tuple, map(dict.values, table.records()))
-    return {row[:6]: row[6:] for row in rows}
+    return {row[:6]: row[6:10] for row in rows}
 
 
 def counts(report):
@@ -55,3 +55,12 @@ def load_series(sandbox):
 def withdraw_point(sandbox):
     """Withdraws one point of the loaded series."""
     sandbox.withdraw("2026-11-19T08:00Z", line="L2", tag="T7")
+
+
+def damaged_copy(path, folder):
+    """Copies a store with a changed bit in each page but the first. Returns the new path."""
+    copy, content = folder / "damaged.siteline", bytearray(path.read_bytes())
+    for at in range(4_096 + 2_000, len(content), 4_096):
+        content[at] ^= 1
+    copy.write_bytes(content)
+    return copy

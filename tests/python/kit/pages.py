@@ -29,12 +29,3 @@ def python_blocks(page):
 def without_trailing_spaces(text):
     """Returns a text without spaces at the ends of its lines, as pages show it."""
     return "\n".join(map(str.rstrip, text.splitlines()))
-
-
-def languages():
-    """Returns each language of a code block, with the pages that use it."""
-    found = {}
-    for path in sorted(DOCS.rglob("*.md")):
-        for language in re.findall(r"^```(\w+)$", text_of(path), re.MULTILINE):
-            found.setdefault(language, set()).add(path.relative_to(DOCS).as_posix())
-    return found

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import siteline
 
+from .doctor import sandbox_profile
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -48,15 +50,8 @@ def client_by_variables(sandbox: Any, monkeypatch: Any) -> siteline.Client:
 
 def write_profile(sandbox: Any, folder: Path, name: str, monkeypatch: Any) -> None:
     """Writes a settings file with one profile of the sandbox, and selects the file."""
-    environment, key = sandbox.env(), folder / f"{name}.pem"
-    key.write_text(environment["SITELINE_PRIVATE_KEY"], encoding="utf-8")
-    key.chmod(0o600)
-    options = {"base_url": sandbox.base_url, "subject": environment["SITELINE_SUBJECT"]}
-    options["private_key_file"] = str(key)
-    lines = [f'{option} = "{value}"' for option, value in options.items()]
-    text = "\n".join([f"[{name}]", "daily_allowance = 5000", *lines])
-    (folder / "config.toml").write_text(text, encoding="utf-8")
-    monkeypatch.setenv("SITELINE_CONFIG", str(folder / "config.toml"))
+    variables = sandbox_profile(sandbox, folder, name, daily_allowance=5000)
+    monkeypatch.setenv("SITELINE_CONFIG", variables["SITELINE_CONFIG"])
 
 
 @contextlib.contextmanager

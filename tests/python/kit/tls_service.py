@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import ipaddress
 import random
 import select
@@ -14,11 +13,8 @@ import threading
 from typing import TYPE_CHECKING
 
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
-from .certificates import sign
+from .certificates import Issuer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,38 +27,25 @@ SELF = "0.0.0.0"
 class Authority:
     """A certificate authority, and a server certificate that it issued."""
 
-    def __init__(
-        self, folder: Path, *, names: tuple[str, ...] = (), days: tuple[int, int] = (-1, 30)
-    ) -> None:
+    def __init__(self, folder: Path, *, days: tuple[int, int] = (-1, 30)) -> None:
         """Issues the certificates.
 
         Args:
             folder: The folder for the certificate files.
-            names: The server's names, instead of all names that the tests use.
             days: Start and end of the validity, in days from now.
         """
         folder.mkdir(exist_ok=True)
-        self.names, self.days = names, days
-        key, name = ec.generate_private_key(ec.SECP256R1()), self._name("siteline test authority")
-        self.certificate = self._issue(name, key.public_key(), name, key, is_authority=True)
-        server = ec.generate_private_key(ec.SECP256R1())
-        issued = self._issue(self._name(HOST), server.public_key(), name, key, is_authority=False)
-        self.pem = self.certificate.public_bytes(serialization.Encoding.PEM)
-        self.file = folder / "ca.pem"
-        self.file.write_bytes(self.pem)
-        self.folder = folder / "certs"
+        issuer = Issuer("siteline test authority")
+        addresses = [x509.IPAddress(ipaddress.ip_address(one)) for one in ("127.0.0.1", SELF)]
+        names = [x509.DNSName(HOST), x509.DNSName("localhost"), *addresses]
+        validity = {"begins": days[0], "ends": days[1]}
+        issued = issuer.issue(HOST, for_clients=False, names=names, **validity)
+        self.pem, self.folder = issuer.pem, folder / "certs"
         self.folder.mkdir()
-        (self.folder / "ours.pem").write_bytes(self.pem)
-        chain = folder / "server.pem"
-        chain.write_bytes(
-            issued.public_bytes(serialization.Encoding.PEM)
-            + server.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            )
-        )
-        self.chain = chain
+        self.file, self.chain = folder / "ca.pem", folder / "server.pem"
+        for path in (self.file, self.folder / "ours.pem"):
+            path.write_bytes(self.pem)
+        self.chain.write_bytes(issued.pem + issued.key_pem())
         self.context = self.offering()
 
     def offering(self, *protocols: str) -> ssl.SSLContext:
@@ -72,30 +55,6 @@ class Authority:
         if protocols:
             context.set_alpn_protocols(protocols)
         return context
-
-    @staticmethod
-    def _name(text):
-        return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
-
-    def _issue(self, subject, public_key, issuer, key, *, is_authority):
-        now = datetime.datetime.now(datetime.UTC)
-        first, last = (-1, 30) if is_authority else self.days
-        names = [x509.DNSName(name) for name in self.names] or [
-            x509.DNSName(HOST),
-            x509.DNSName("localhost"),
-            x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
-            x509.IPAddress(ipaddress.ip_address(SELF)),
-        ]
-        return sign(
-            subject,
-            public_key,
-            issuer,
-            key,
-            begins=now + datetime.timedelta(days=first),
-            ends=now + datetime.timedelta(days=last),
-            is_authority=is_authority,
-            names=[] if is_authority else names,
-        )
 
 
 def pump(one: socket.socket, other: socket.socket, inspect=lambda data: None) -> None:

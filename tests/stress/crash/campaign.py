@@ -20,7 +20,6 @@ from crash.plants import NARROW, Plant
 @dataclass
 class Result:
     name: str
-    wanted: int
     trials: int = 0
     interrupted: int = 0
     """Trials in which the fault interrupted the run."""
@@ -57,10 +56,10 @@ FAILURE_MODES = (
 
 
 class Campaign:
-    """Runs all campaigns of a plant, until the time is used up."""
+    """Runs all campaigns of a plant."""
 
-    def __init__(self, folder: Path, seed: int, until: float, plant: Plant = NARROW) -> None:
-        self.folder, self.seed, self.until, self.plant = folder / plant.name, seed, until, plant
+    def __init__(self, folder: Path, seed: int, plant: Plant = NARROW) -> None:
+        self.folder, self.seed, self.plant = folder / plant.name, seed, plant
         self.folder.mkdir(exist_ok=True)
         self.random = random.Random(seed)
         self.reached: Counter[str] = Counter()
@@ -70,17 +69,11 @@ class Campaign:
         wanted = ("kills with recent points", "moves into blocks")
         return [state for state in wanted if not self.reached[state]]
 
-    def time_is_up(self) -> bool:
-        return time.monotonic() > self.until
-
-    def name(self, fault: str) -> str:
-        return fault if self.plant is NARROW else f"{fault}, {self.plant.name} plant"
-
     def random_kills(self, kills: int) -> Result:
         """Kill a run at a random moment, again and again (S1)."""
-        result = Result(self.name("SIGKILL at random moments"), kills)
+        result = Result("SIGKILL at random moments")
         number = 0
-        while result.interrupted < kills and not self.time_is_up():
+        while result.interrupted < kills:
             number += 1
             harness = Harness(self.folder / f"random-{number}", self.seed + number, self.plant)
             most = min(self.plant.kills_per_store, kills - result.interrupted)
@@ -103,7 +96,7 @@ class Campaign:
         result.pages += oracle.sequence
         self._advance(harness, oracle)
         work = self._work(oracle)
-        while kills > 0 and not self.time_is_up():
+        while kills > 0:
             before = oracle.sequence
             harness.concurrency = self.random.choice(self.plant.concurrency)
             oracle.begin(work)
@@ -164,18 +157,15 @@ class Campaign:
             try:
                 copy = self._prepare(harness)
             except Broken as broken:
-                yield Result(self.name("nothing, before the faults"), 1, 1, broken=[str(broken)])
+                yield Result("nothing, before the faults", 1, broken=[str(broken)])
                 return
             for mode in FAILURE_MODES:
                 tally = harness.folder / "tally"
                 harness.restore(copy)
                 harness.concurrency = 1
                 harness.run(shim=shim, mode="count", calls=mode.calls, tally=str(tally))
-                calls = choose(int(tally.read_text()))
-                result = Result(self.name(mode.name), len(calls))
-                for call in calls:
-                    if self.time_is_up():
-                        break
+                result = Result(mode.name)
+                for call in choose(int(tally.read_text())):
                     harness.restore(copy)
                     harness.concurrency = self.random.choice(self.plant.concurrency)
                     oracle = Oracle(harness, self.reached, truth)

@@ -55,13 +55,13 @@ class PowerTrials:
 
     def syncs(self) -> list[Result]:
         harness = self.harness
-        first = Result("power lost in a first sync", 0)
+        first = Result("power lost in a first sync")
         self.sync(first)
         harness.restore(None)
         if not harness.run().done:
             raise RuntimeError("the first sync failed")
         harness.sandbox.clock.advance("5h")
-        later = Result("power lost in a later sync", 0)
+        later = Result("power lost in a later sync")
         self.sync(later)
         return [first, later]
 
@@ -93,7 +93,7 @@ class PowerTrials:
 
     def backup(self) -> Result:
         """A backup that is reported as done is there, and equals its store."""
-        result = Result("power lost in a backup", 0)
+        result = Result("power lost in a backup")
         folder = self.folder / "backup"
         folder.mkdir()
         copy = folder / "copy.siteline"
@@ -117,7 +117,7 @@ class PowerTrials:
 
     def save(self, *, overwrite: bool) -> Result:
         """A key that is reported as saved is there; one that is replaced is there until then."""
-        result = Result(f"power lost while a key is {'replaced' if overwrite else 'saved'}", 0)
+        result = Result(f"power lost while a key is {'replaced' if overwrite else 'saved'}")
         folder = self.folder / f"keys-{overwrite}"
         folder.mkdir()
         new, saved = self.folder / "new.pem", folder / "key.pem"
@@ -164,7 +164,6 @@ class PowerTrials:
                 continue
             seen.add(digest)
             put(folder, files)
-            result.wanted += 1
             result.trials += 1
             try:
                 check(said)

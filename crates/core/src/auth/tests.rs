@@ -7,6 +7,7 @@ use jsonwebtoken::jwk::{Jwk, ThumbprintHash};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde_json::{Map, Value};
 
+use super::test_harness::{Harness, good};
 use super::*;
 
 /// One key for all tests of this module, because generating one is slow.
@@ -130,24 +131,32 @@ fn a_signature_is_accepted_only_if_it_matches_the_public_key() {
     }
 }
 
-#[test]
-#[should_panic(expected = "the vault is broken")]
-fn a_signer_that_panics_ends_the_call_as_it_does() {
-    let _ = signed(&with_vault(|_| panic!("the vault is broken")));
-}
-
-#[test]
-fn an_error_of_the_signer_is_returned_unchanged() {
-    let answer = |_: &[u8]| Err(Error::new(Kind::CredentialError, "the vault is sealed"));
-    let error = signed(&with_vault(answer)).expect_err("refused");
-    assert_eq!(error.to_string(), "the vault is sealed");
-}
-
-#[test]
-fn debug_of_a_credential_shows_only_its_subject_and_kid() {
-    let expected =
-        format!("Credential {{ subject: \"customer-7\", kid: \"{}\", .. }}", KEY.thumbprint());
-    assert_eq!(format!("{:?}", credential()), expected);
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "the test has its own runtime")]
+async fn r13_debug_texts_name_what_they_hide() {
+    let harness = Harness::new(vec![good("very-secret-token")]).await;
+    let token = harness.token().await.expect("a token");
+    let (authorization, source) = (token.authorization(), &harness.source);
+    let credential = credential();
+    let signed = assertion::make(&credential, "https://a", harness.clock.wall()).await;
+    let texts = format!(
+        "{token:?} {authorization:?} {source:?} {:?} {:?} {credential:?} {:?}",
+        *KEY,
+        key::Loaded { key: KEY.clone(), warnings: Vec::new() },
+        signed.expect("an assertion"),
+    );
+    assert!(!texts.contains("very-secret-token"), "{texts}");
+    let thumbprint = KEY.thumbprint();
+    for shown in [
+        format!("PrivateKey(RSA 2048 bits, thumbprint={thumbprint})"),
+        format!("Credential {{ subject: \"customer-7\", kid: \"{thumbprint}\", .. }}"),
+        "Assertion(jti ".to_owned(),
+    ] {
+        assert!(texts.contains(&shown), "{texts}");
+    }
+    let pem = KEY.to_pkcs8_pem(None).expect("PEM");
+    let lines = pem.lines().filter(|line| !line.starts_with("-----"));
+    assert!(lines.into_iter().all(|line| !texts.contains(line)), "{texts}");
 }
 
 #[test]

@@ -96,9 +96,9 @@ async fn t30_a_token_that_was_taken_over_ends_when_it_would_have_ended() {
 }
 
 #[tokio::test]
-async fn t24_a_token_ends_after_its_lifetime_by_either_clock() {
+async fn t24_t25_a_token_ends_after_its_lifetime_by_either_clock() {
     let hour = SignedDuration::from_hours(1);
-    // How the wall clock is set, and by how much both advance.
+    // How the wall clock is set, and by how much both advance. A suspend stops the other clock.
     for (step, advance) in [
         (-hour, 600 * SECOND),
         (-24 * 3_650 * hour, 600 * SECOND),
@@ -115,6 +115,7 @@ async fn t24_a_token_ends_after_its_lifetime_by_either_clock() {
         harness.clock.advance(advance);
         let next = harness.token().await.expect("a new one");
         assert_ne!(next.generation(), first.generation(), "{step:?} {advance:?}");
+        harness.token().await.expect("the new one");
         assert_eq!(harness.server.requests().len(), 2);
     }
 }
@@ -155,17 +156,24 @@ async fn uses_it_up(harness: &Harness, old: &AccessToken) {
 
 #[tokio::test]
 async fn t9_nothing_is_renewed_in_a_pause_not_even_in_the_last_seconds() {
-    let pause = Act::with_headers(429, &["Retry-After: 50"], "");
-    let harness = Harness::new(vec![good("old"), pause]).await;
-    let old = harness.token().await.expect("a token");
-    // A pause of 50 s, and the token has 54.
-    harness.clock.advance(546 * SECOND);
-    harness.token().await.expect("the valid one, and a renewal that fails");
-    assert_eq!(harness.server.requests().len(), 2);
-    uses_it_up(&harness, &old).await;
-    harness.clock.advance(3 * SECOND);
-    harness.token().await.expect("a new one, when the pause is over");
-    assert_eq!(harness.server.requests().len(), 3);
+    for by_another in [false, true] {
+        let pause = Act::with_headers(429, &["Retry-After: 50"], "");
+        let next = if by_another { good("new") } else { pause };
+        let harness = Harness::new(vec![good("old"), next]).await;
+        let old = harness.token().await.expect("a token");
+        // A pause of 50 s, and the token has 54.
+        harness.clock.advance(546 * SECOND);
+        if by_another {
+            harness.ledger.pause_tokens(50 * SECOND, harness.clock.moment()).expect("memory");
+        }
+        harness.token().await.expect("the valid one");
+        uses_it_up(&harness, &old).await;
+        harness.clock.advance(3 * SECOND);
+        let sent = harness.server.requests().len();
+        assert_eq!(sent, if by_another { 1 } else { 2 }, "a renewal failed");
+        harness.token().await.expect("a new one, when the pause is over");
+        assert_eq!(harness.server.requests().len(), sent + 1);
+    }
 }
 
 #[tokio::test]

@@ -9,15 +9,6 @@ use crate::http::test_server::Act;
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test]
-async fn a_second_client_of_the_same_credential_uses_the_token_of_the_first() {
-    let harness = Harness::new(vec![]).await;
-    let first = harness.token().await.expect("a token");
-    let again = harness.source_for("customer.data.read customer.discovery.read");
-    let token = again.token(&harness.exchange()).await.expect("the same");
-    assert_eq!((token.generation(), harness.server.requests().len()), (first.generation(), 1));
-}
-
-#[tokio::test]
 async fn sources_of_dropped_clients_without_a_token_are_removed() {
     let harness = Harness::new(vec![]).await;
     for number in 0..100 {
@@ -70,20 +61,6 @@ async fn t22_with_fifteen_seconds_left_a_caller_waits_for_the_one_that_renews() 
     let new = waiting.await.expect("no panic").expect("a token");
     assert_ne!(new.generation(), old.generation());
     assert_eq!(harness.server.requests().len(), 2);
-}
-
-#[tokio::test]
-async fn t22_a_token_is_renewed_from_the_moment_on_that_was_drawn() {
-    let harness = Harness::new(vec![]).await;
-    let first = harness.token().await.expect("a token");
-    let set = |at: Duration| {
-        harness.source.state.lock().token.as_mut().expect("a token").renew_at = at;
-    };
-    harness.clock.advance(500 * SECOND);
-    set(99 * SECOND);
-    assert_eq!(harness.token().await.expect("kept").generation(), first.generation());
-    set(100 * SECOND);
-    assert_ne!(harness.token().await.expect("renewed").generation(), first.generation());
 }
 
 #[tokio::test]

@@ -164,19 +164,11 @@ async fn a_skew_and_another_reason_are_remembered_for_a_minute() {
     let harness = Service { ahead: 12_000, refuses_all: true, ..HONEST }.harness().await;
     let error = harness.token().await.expect_err("refused");
     assert_eq!((error.kind(), sent(&harness)), (Kind::ClockSkewError, 2));
+    assert_eq!((error.context().attempts.len(), error.context().skew_seconds), (2, Some(-12.2)));
     harness.clock.advance(Duration::from_secs(59));
     harness.token().await.expect_err("remembered");
     assert_eq!(sent(&harness), 2);
     harness.clock.advance(Duration::from_secs(2));
     harness.token().await.expect_err("refused again");
     assert_eq!(sent(&harness), 3, "its times were corrected at once");
-}
-
-#[tokio::test]
-async fn a_diagnosis_makes_one_attempt_whatever_the_skew() {
-    for ahead in [3_000, 12_000, 60_000] {
-        let harness = Service { ahead, ..HONEST }.harness().await;
-        let error = harness.source.once(&harness.exchange()).await.expect_err("refused");
-        assert_eq!((error.kind(), sent(&harness)), (Kind::AuthenticationError, 1), "{ahead} ms");
-    }
 }

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
 use super::*;
-use crate::auth::test_harness::{DATA_SCOPE, Harness, good, warnings};
-use crate::auth::{AsyncSigner, PublicJwk, SignFuture, Signer};
+use crate::auth::test_harness::{DATA_SCOPE, Harness};
+use crate::auth::tests::KEY;
+use crate::auth::{AsyncSigner, Credential, SignFuture, Signer};
 use crate::http::Deadline;
 use crate::http::test_server::Act;
 
@@ -16,38 +17,6 @@ const SECOND: Duration = Duration::from_secs(1);
 
 fn throttled(seconds: u64) -> Act {
     Act::with_headers(429, &[&format!("Retry-After: {seconds}")], "")
-}
-
-#[tokio::test]
-async fn t9_a_pause_requested_in_reply_to_a_renewal_is_observed() {
-    let harness = Harness::new(vec![good("old"), throttled(200)]).await;
-    let old = harness.token().await.expect("a token");
-    harness.clock.advance(545 * SECOND);
-    for _ in 0..5 {
-        let token = harness.token().await.expect("the valid one");
-        assert_eq!(token.generation(), old.generation());
-        assert_eq!(harness.server.requests().len(), 2, "a request within the pause");
-        harness.clock.advance(10 * SECOND);
-    }
-    let error = harness.token().await.expect_err("no token, and the pause is not over");
-    assert_eq!(error.kind(), Kind::RateLimited);
-    assert_eq!(error.context().retry_after, Some(150 * SECOND));
-    harness.clock.advance(151 * SECOND);
-    harness.token().await.expect("a new one");
-    assert_eq!(harness.server.requests().len(), 3);
-}
-
-#[tokio::test]
-async fn t9_a_caller_waits_for_the_rest_of_a_short_pause() {
-    let harness = Harness::new(vec![good("old"), throttled(90)]).await;
-    harness.token().await.expect("a token");
-    harness.clock.advance(545 * SECOND);
-    harness.token().await.expect("the valid one");
-    harness.clock.advance(50 * SECOND);
-    harness.token().await.expect("a new one, after the rest of the pause");
-    assert_eq!(harness.server.requests().len(), 3);
-    let now = harness.clock.monotonic();
-    assert!(now >= 635 * SECOND && now <= 640 * SECOND, "{now:?}");
 }
 
 #[tokio::test]
@@ -82,46 +51,6 @@ async fn t9_all_that_share_the_ledger_observe_a_pause() {
     assert!(now >= 200 * SECOND && now <= 205 * SECOND, "{now:?}");
     let counted = harness.ledger.state(harness.clock.moment()).expect("memory").token_requests;
     assert_eq!((counted, harness.server.requests().len()), (2, 2));
-}
-
-#[tokio::test]
-async fn t9_a_caller_with_a_valid_token_does_not_wait_for_a_pause() {
-    let harness = Harness::new(vec![good("old")]).await;
-    let old = harness.token().await.expect("a token");
-    harness.clock.advance(545 * SECOND);
-    harness.ledger.pause_tokens(30 * SECOND, harness.clock.moment()).expect("memory");
-    let token = harness.token().await.expect("the valid one");
-    assert_eq!(token.generation(), old.generation());
-    assert_eq!(harness.clock.monotonic(), 545 * SECOND);
-    assert_eq!(harness.server.requests().len(), 1);
-}
-
-#[tokio::test]
-async fn t23_repeated_failures_of_a_renewal_are_logged_once() {
-    let down = Act::with_headers(503, &[], "");
-    let harness =
-        Harness::new(vec![good("old"), down.clone(), down.clone(), down.clone(), down]).await;
-    harness.token().await.expect("a token");
-    warnings();
-    harness.clock.advance(500 * SECOND);
-    for _ in 0..94 {
-        harness.clock.advance(SECOND);
-        harness.token().await.expect("the valid one");
-    }
-    assert!(harness.server.requests().len() >= 3, "more than one renewal failed");
-    let logged = warnings();
-    assert_eq!(logged.len(), 1, "{logged:?}");
-    assert!(logged[0].contains("could not be renewed"), "{logged:?}");
-}
-
-#[tokio::test]
-async fn t15_a_reply_without_a_lifetime_is_logged() {
-    let body = r#"{"access_token":"tok","token_type":"Bearer"}"#;
-    let harness = Harness::new(vec![Act::json(200, body)]).await;
-    warnings();
-    harness.token().await.expect("a token");
-    let logged = warnings();
-    assert!(logged.len() == 1 && logged[0].contains("60 s"), "{logged:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -173,34 +102,23 @@ async fn t20_t21_many_cancelled_and_failing_callers_never_repeat_an_assertion() 
 }
 
 /// A vault that answers when the test sends a message.
-struct SlowVault {
-    answers: Mutex<mpsc::Receiver<()>>,
-    key: crate::auth::PrivateKey,
-}
+struct SlowVault(Mutex<mpsc::Receiver<()>>);
 
 impl Signer for SlowVault {
     fn sign(&self, signing_input: &[u8]) -> Result<Vec<u8>> {
         // A failed test sends nothing.
-        self.answers.lock().recv_timeout(60 * SECOND).ok();
-        self.key.sign(signing_input)
+        self.0.lock().recv_timeout(60 * SECOND).ok();
+        KEY.sign(signing_input)
     }
-}
-
-fn slow(key: &crate::auth::PrivateKey) -> (mpsc::Sender<()>, crate::auth::Credential) {
-    let (answer, answers) = mpsc::channel();
-    let vault = Arc::new(SlowVault { answers: Mutex::new(answers), key: key.clone() });
-    let public: PublicJwk = key.public_jwk();
-    let credential = crate::auth::Credential::with_signer("slow", vault, public, None);
-    (answer, credential.expect("a credential").value)
 }
 
 #[tokio::test]
 async fn a_signer_that_blocks_delays_neither_the_deadline_nor_the_thread() {
     let mut harness = Harness::new(vec![]).await;
-    let key = include_bytes!("../../../../tests/keys/pkcs8.pem");
-    let key = crate::auth::PrivateKey::parse(key, None).expect("a key");
-    let (answer, credential) = slow(&key);
-    harness.credential = credential;
+    let (answer, answers) = mpsc::channel();
+    let vault = Arc::new(SlowVault(Mutex::new(answers)));
+    let credential = Credential::with_signer("slow", vault, KEY.public_jwk(), None);
+    harness.credential = credential.expect("a credential").value;
     let mut exchange = harness.exchange();
     exchange.deadline = Deadline::after(&harness.clock, Some(Duration::from_millis(20)));
     let error = harness.source.token(&exchange).await.expect_err("the vault does not answer");
@@ -215,7 +133,6 @@ async fn a_signer_that_blocks_delays_neither_the_deadline_nor_the_thread() {
 
 /// An asynchronous vault with scripted answers, which some callers cannot reach.
 struct AwaitedVault {
-    key: crate::auth::PrivateKey,
     answers: Mutex<Vec<Answer>>,
     is_reachable: AtomicBool,
 }
@@ -235,7 +152,7 @@ impl AsyncSigner for AwaitedVault {
 
     fn sign(&self, signing_input: Vec<u8>) -> SignFuture {
         let answer = self.answers.lock().pop();
-        let signature = self.key.sign(&signing_input);
+        let signature = KEY.sign(&signing_input);
         Box::pin(async move {
             match answer {
                 None => signature,
@@ -251,15 +168,11 @@ impl AsyncSigner for AwaitedVault {
 
 async fn awaited(answers: Vec<Answer>) -> (Harness, Arc<AwaitedVault>) {
     let mut harness = Harness::new(vec![]).await;
-    let key =
-        crate::auth::PrivateKey::parse(include_bytes!("../../../../tests/keys/pkcs8.pem"), None);
-    let key = key.expect("a key");
-    let public = key.public_jwk();
     let (answers, is_reachable) = (Mutex::new(answers), AtomicBool::new(true));
-    let vault = Arc::new(AwaitedVault { key, answers, is_reachable });
+    let vault = Arc::new(AwaitedVault { answers, is_reachable });
     let signer = Arc::clone(&vault) as Arc<dyn AsyncSigner>;
     let subject = harness.credential.subject().to_owned();
-    let credential = crate::auth::Credential::with_async_signer(&subject, signer, public, None);
+    let credential = Credential::with_async_signer(&subject, signer, KEY.public_jwk(), None);
     harness.credential = credential.expect("a credential").value;
     (harness, vault)
 }

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::*;
-use crate::auth::test_harness::{BOTH_SCOPES, DATA_SCOPE, Harness, good};
+use crate::auth::test_harness::{BOTH_SCOPES, DATA_SCOPE, Harness, good, warnings};
 use crate::auth::tests::verified_claims;
 use crate::error::Kind;
 use crate::fork::pretend;
@@ -98,30 +98,6 @@ async fn t2_a_correction_that_is_no_longer_right_is_removed() {
     assert_eq!(sent.len(), 2);
     assert_eq!(sent[0].assertion_part(1)["iat"], 1_793_534_520);
     assert_eq!(sent[1].assertion_part(1)["iat"], 1_793_534_400);
-}
-
-#[tokio::test]
-async fn t2_a_refusal_with_corrected_time_is_a_clock_skew_error() {
-    let date = "Sun, 01 Nov 2026 12:02:00 GMT";
-    let harness = Harness::new(vec![dated(date, REFUSED), dated(date, REFUSED)]).await;
-    let error = harness.token().await.expect_err("refused");
-    assert_eq!(error.kind(), Kind::ClockSkewError);
-    assert_eq!(error.context().skew_seconds.map(f64::round), Some(121.0));
-    assert_eq!((harness.server.requests().len(), error.context().attempts.len()), (2, 2));
-}
-
-#[tokio::test]
-async fn t2_a_small_skew_causes_no_second_attempt() {
-    let harness = Harness::new(vec![dated("Sun, 01 Nov 2026 12:00:01 GMT", REFUSED)]).await;
-    let error = harness.token().await.expect_err("refused");
-    assert_eq!((error.kind(), harness.server.requests().len()), (Kind::AuthenticationError, 1));
-    assert!(error.to_string().contains("+2 s"), "{error}");
-    // 2 s to the microsecond: the local time is half a second past its second.
-    let harness = Harness::new(vec![dated("Sun, 01 Nov 2026 12:00:02 GMT", REFUSED)]).await;
-    harness.clock.advance(Duration::from_millis(500));
-    harness.token().await.expect_err("refused");
-    let skew = harness.time.skew().map(|skew| skew.as_millis());
-    assert_eq!((skew, harness.server.requests().len()), (Some(2_000), 1));
 }
 
 #[tokio::test]
@@ -228,15 +204,6 @@ async fn t9_a_pause_beyond_a_minute_is_raised_and_observed() {
 }
 
 #[tokio::test]
-async fn t10_every_attempt_has_a_new_jti_whatever_the_outcome_of_the_last() {
-    let head = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{".to_vec();
-    let harness = Harness::new(vec![Act::reset(), Act::close(), Act::ReplyAndClose(head)]).await;
-    harness.token().await.expect("a token at the fourth try");
-    assert_eq!(harness.server.requests().len(), 4);
-    assert_all_new(&harness);
-}
-
-#[tokio::test]
 async fn t10_a_token_request_without_a_reply_is_retried_with_a_new_jti() {
     // A busy machine may need longer than a short limit to sign and to send.
     for milliseconds in [50, 500, 5_000, 50_000] {
@@ -266,16 +233,6 @@ async fn t11_a_truncated_token_reply_is_retried() {
         harness.token().await.expect("a token at the second try");
         assert_eq!(harness.server.requests().len(), 2);
         assert_all_new(&harness);
-    }
-}
-
-#[tokio::test]
-async fn t12_a_redirect_of_a_token_request_is_not_followed() {
-    for status in [302, 303, 307, 308] {
-        let act = Act::with_headers(status, &["Location: http://localhost:9/steal"], "");
-        let harness = Harness::new(vec![act]).await;
-        let error = harness.token().await.expect_err("a redirect");
-        assert_eq!((error.kind(), harness.server.requests().len()), (Kind::RedirectRefused, 1));
     }
 }
 
@@ -351,6 +308,7 @@ async fn t23_when_renewing_fails_the_valid_token_is_used_until_its_last_seconds(
     let harness =
         Harness::new(vec![good("old"), down.clone(), down.clone(), down.clone(), down]).await;
     let old = harness.token().await.expect("a token");
+    warnings();
     harness.clock.advance(Duration::from_secs(500));
     let mut asked = Vec::new();
     for _ in 0..94 {
@@ -360,37 +318,11 @@ async fn t23_when_renewing_fails_the_valid_token_is_used_until_its_last_seconds(
     }
     assert!(asked[93] <= 5, "never twice within 30 s: {asked:?}");
     assert!(asked[93] >= 3);
+    let logged = warnings();
+    assert!(logged.len() == 1 && logged[0].contains("could not be renewed"), "{logged:?}");
     // It is not used in its last five seconds. Failed renewals do not prevent a new exchange.
     harness.clock.advance(Duration::from_secs(1));
     assert_ne!(harness.token().await.expect("a new one").generation(), old.generation());
-}
-
-#[tokio::test]
-async fn t24_a_wall_clock_that_jumps_costs_one_token_request_at_most() {
-    for jump in [
-        SignedDuration::from_hours(1),
-        SignedDuration::from_hours(-1),
-        SignedDuration::from_hours(-24 * 3_650),
-    ] {
-        let harness = Harness::new(vec![]).await;
-        harness.token().await.expect("a token");
-        harness.clock.step(jump);
-        for _ in 0..10 {
-            harness.token().await.expect("a token");
-            harness.clock.advance(Duration::from_secs(1));
-        }
-        assert!(harness.server.requests().len() <= 2, "{jump:?}");
-    }
-}
-
-#[tokio::test]
-async fn t25_after_a_suspend_the_token_expires_by_the_wall_clock() {
-    let harness = Harness::new(vec![]).await;
-    let before = harness.token().await.expect("a token");
-    // The monotonic clock did not advance during the suspend.
-    harness.clock.step(SignedDuration::from_mins(20));
-    let after = harness.token().await.expect("a new token");
-    assert_ne!(before.generation(), after.generation());
 }
 
 #[tokio::test]
@@ -418,24 +350,4 @@ async fn a_forked_process_has_a_new_flight_lock() {
     // After a fork, the inherited lock is never released.
     let _child = pretend(1);
     harness.token().await.expect("a token");
-}
-
-#[tokio::test]
-async fn the_refusal_of_an_old_token_does_not_drop_a_new_one() {
-    let harness = Harness::new(vec![]).await;
-    let old = harness.token().await.expect("a token");
-    harness.source.invalidate(&old);
-    let new = harness.token().await.expect("a new one");
-    harness.source.invalidate(&old);
-    assert_eq!(harness.token().await.expect("kept").generation(), new.generation());
-    assert_eq!(harness.server.requests().len(), 2);
-}
-
-#[tokio::test]
-async fn debug_texts_never_contain_the_token() {
-    let harness = Harness::new(vec![good("very-secret-token")]).await;
-    let token = harness.token().await.expect("a token");
-    let authorization = token.authorization();
-    let texts = format!("{token:?} {:?} {authorization:?}", harness.source);
-    assert!(!texts.contains("very-secret-token"), "{texts}");
 }

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
+use super::instant::check_range;
 use super::local_time::parse_instant_in;
 use super::query::{Query, sha256};
 use crate::duration::parse_duration;
@@ -95,18 +96,20 @@ impl AskedTime {
 
     /// The instant. A relative time is rounded down to the start of a bucket, or to a whole second.
     pub fn resolve(self, now: Timestamp, interval_seconds: Option<u32>) -> Result<Timestamp> {
-        let length = match self {
-            Self::At(at) => return Ok(at),
-            Self::Before(length) => length,
+        let at = match self {
+            Self::At(at) => at,
+            Self::Before(length) => {
+                let width = i64::from(interval_seconds.unwrap_or(1).max(1));
+                i64::try_from(length.as_nanos())
+                    .ok()
+                    .and_then(|length| now.as_nanosecond().checked_sub(length.into()))
+                    .and_then(|at| i64::try_from(at.div_euclid(1_000_000_000)).ok())
+                    .and_then(|second| second.checked_sub(second.rem_euclid(width)))
+                    .and_then(|second| Timestamp::from_second(second).ok())
+                    .unwrap_or(Timestamp::MIN)
+            }
         };
-        let width = i64::from(interval_seconds.unwrap_or(1).max(1));
-        i64::try_from(length.as_nanos())
-            .ok()
-            .and_then(|length| now.as_nanosecond().checked_sub(length.into()))
-            .and_then(|at| i64::try_from(at.div_euclid(1_000_000_000)).ok())
-            .and_then(|second| second.checked_sub(second.rem_euclid(width)))
-            .and_then(|second| Timestamp::from_second(second).ok())
-            .ok_or_else(|| Error::new(Kind::QueryError, "The time is before the year 1."))
+        check_range("The time", at).map(|()| at)
     }
 }
 
@@ -190,7 +193,7 @@ mod tests {
             ("yesterday", "is not an ISO 8601 time. Use a time such as \"2026-11-01T00:00Z\""),
             ("2026-11-01T06:00", "has no time zone. Use \"2026-11-01T06:00Z\" for UTC"),
             ("-99999999999999d", "before"),
-            ("-3000000d", "before the year 1"),
+            ("-3000000d", "from 0001-01-02"),
         ] {
             assert!(at(text, None).contains(expected), "{text}: {}", at(text, None));
         }

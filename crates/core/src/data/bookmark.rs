@@ -380,17 +380,9 @@ mod tests {
 
     #[test]
     fn p12_a_bookmark_round_trips_through_bytes_and_text() {
-        let made = bookmark(3);
-        let read = Bookmark::from_text(&format!(" {}\n", made.to_text())).unwrap();
-        assert_eq!(read, made);
-        assert_eq!(read.marks[0].cursor, made.marks[0].cursor);
-        assert_eq!(read.pages(), 7);
-        let Owner { origin, query, .. } = made.owner;
-        assert!(read.check(origin, query).is_ok());
-    }
-
-    #[test]
-    fn p12_a_bookmark_of_several_chains_round_trips() {
+        let one = bookmark(3);
+        let read = Bookmark::from_text(&format!(" {}\n", one.to_text())).unwrap();
+        assert_eq!((&read, read.owner, read.pages()), (&one, one.owner, 7));
         let made = of_scan();
         let read = Bookmark::from_bytes(&made.to_bytes()).unwrap();
         assert_eq!((&read, read.owner, read.pages()), (&made, made.owner, 19));

@@ -3,13 +3,22 @@
 
 use jiff::Timestamp;
 
-use super::decode::timestamp::{DateMemo, FIRST_MICROSECOND, IsoFault, parse_iso};
+use super::decode::timestamp::{DateMemo, IsoFault, parse_iso};
 use crate::error::{Error, Kind, Result, excerpt};
 
-/// The valid range: instants of a Python `datetime` that jiff also supports. The last ones have a
-/// local time within the year 9999 in every zone.
+/// The valid range: instants that have a local time of a Python `datetime` in every zone.
 pub const OUT_OF_RANGE: &str =
-    "is out of range. Use a time from 0001-01-01T00:00:00Z to 9999-12-30T22:00:00Z.";
+    "is out of range. Use a time from 0001-01-02T00:00:00Z to 9999-12-30T22:00:00Z.";
+/// The first of these instants.
+const FIRST: Timestamp = Timestamp::constant(-62_135_510_400, 0);
+
+/// Rejects an instant before the valid range. jiff has none after it.
+pub(super) fn check_range(name: &str, at: Timestamp) -> Result<()> {
+    if at < FIRST {
+        return Err(Error::new(Kind::QueryError, format!("{name} {OUT_OF_RANGE}")));
+    }
+    Ok(())
+}
 
 /// Parses ISO 8601 with a zone: `2026-11-01T00:00Z`, `2026-11-01T02:00:00+02:00`; or a date,
 /// `2026-11-01`, which is midnight in UTC.
@@ -71,10 +80,7 @@ pub(super) fn check_bound(name: &str, bound: Timestamp) -> Result<()> {
         let message = format!("{name} {bound} is finer than a second.");
         return Err(Error::new(Kind::QueryError, message).with_hint("Round it to whole seconds."));
     }
-    if bound.as_microsecond() < FIRST_MICROSECOND {
-        return Err(Error::new(Kind::QueryError, format!("{name} {OUT_OF_RANGE}")));
-    }
-    Ok(())
+    check_range(name, bound)
 }
 
 #[cfg(test)]
@@ -101,7 +107,7 @@ mod tests {
 
     #[test]
     fn k13_the_first_and_the_last_instant_are_named() {
-        for text in ["0001-01-01T00:00:00Z", "9999-12-30T22:00:00Z"] {
+        for text in ["0001-01-02T00:00:00Z", "9999-12-30T22:00:00Z"] {
             assert!(check_bound("end", parse_instant(text).unwrap()).is_ok(), "{text}");
             assert!(OUT_OF_RANGE.contains(text));
         }

@@ -268,11 +268,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn an_excerpt_keeps_non_ascii_text() {
-        assert_eq!(excerpt("Zugriff verweigert: Schlüssel"), "Zugriff verweigert: Schlüssel");
-    }
-
     /// Uses many pieces of one secret. An earlier search for the longest piece took 18 s on such a text.
     #[test]
     fn a_text_of_pieces_of_a_secret_is_redacted() {
@@ -311,21 +306,6 @@ mod tests {
             "customer.data.read",
         ] {
             assert_eq!(less_opaque(plain, &[]), plain);
-        }
-    }
-
-    #[test]
-    fn only_the_members_that_errors_have_are_said() {
-        for (error, expected) in [
-            (r#""text""#, "text"),
-            (r#"{"title":"a","detail":"b","token":"s3cret"}"#, "a: b"),
-            (r#"[{"msg":"a","input":"s3cret"},{"message":"b"}]"#, "a: b"),
-            (r#"{"detail":[{"loc":["s3cret"],"msg":"a"}]}"#, "a"),
-            (r#"{"reason":"s3cret"}"#, ""),
-            ("17", ""),
-        ] {
-            let error: Value = serde_json::from_str(error).expect("JSON");
-            assert_eq!(descriptions(&error).join(": "), expected, "{error}");
         }
     }
 }

@@ -92,12 +92,7 @@ fn behind_links(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn folder() -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("siteline-{}", uuid::Uuid::new_v4()));
-        std::fs::create_dir(&folder).unwrap();
-        folder
-    }
+    use crate::http::test_server::TestFolder;
 
     fn names(folder: &Path) -> usize {
         folder.read_dir().unwrap().count()
@@ -105,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_file_appears_whole_or_not_at_all() {
-        let folder = folder();
+        let folder = TestFolder::new();
         let path = folder.join("out.csv");
         let mut dropped = NewFile::begin(&path, None, None, true).unwrap();
         dropped.write(b"part").unwrap();
@@ -121,7 +116,6 @@ mod tests {
         let folder_itself = NewFile::begin(&folder, None, None, true);
         assert_eq!(folder_itself.unwrap_err().kind(), ErrorKind::InvalidInput);
         assert_eq!(names(&folder), 1);
-        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[cfg(unix)]
@@ -129,7 +123,7 @@ mod tests {
     fn the_mode_and_links_are_kept_or_replaced() {
         use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-        let folder = folder();
+        let folder = TestFolder::new();
         let (path, link) = (folder.join("config"), folder.join("link"));
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         symlink("config", &link).unwrap();
@@ -140,6 +134,5 @@ mod tests {
         assert_eq!((mode(&path), link.is_symlink()), (0o664, true));
         NewFile::begin(&link, None, Some(0o600), false).unwrap().finish(true).unwrap();
         assert_eq!((mode(&path), mode(&link), link.is_symlink()), (0o664, 0o600, false));
-        std::fs::remove_dir_all(folder).unwrap();
     }
 }

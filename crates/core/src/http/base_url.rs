@@ -224,24 +224,6 @@ mod tests {
     }
 
     #[test]
-    fn k9_only_a_name_that_is_loopback_leads_to_this_machine() {
-        for (text, name) in [
-            ("http://localhost:81", Some("localhost")),
-            ("http://plant.localhost.:81", Some("plant.localhost.")),
-            ("http://127.0.0.1:81", None),
-            ("http://[::1]:81", None),
-            ("https://customer.example.com:81", None),
-            ("https://192.0.2.1:81", None),
-        ] {
-            let base = BaseUrl::parse(text, false).expect(text);
-            assert_eq!(base.loopback_name(), name);
-            let addresses = base.loopback_addresses().map(|all| all.map(|one| one.to_string()));
-            let expected = name.map(|_| ["[::1]:81", "127.0.0.1:81"].map(str::to_owned));
-            assert_eq!(addresses, expected, "{text}");
-        }
-    }
-
-    #[test]
     fn a_base_url_is_shown_as_it_is_used() {
         let base = BaseUrl::parse(" HTTPS://C.Example.com/eu/ ", false).expect("a base URL");
         assert_eq!(base.to_string(), "https://c.example.com/eu");

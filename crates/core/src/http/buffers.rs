@@ -177,12 +177,4 @@ mod tests {
         lend(&[MOST_KEPT]);
         assert_eq!(kept(&buffers), [MOST_KEPT]);
     }
-
-    #[test]
-    fn a_body_may_outlive_the_pool() {
-        let buffers = Buffers::default();
-        let body = buffers.lend(vec![b'x'; SMALLEST]);
-        drop(buffers);
-        assert!(body.iter().all(|byte| *byte == b'x'));
-    }
 }

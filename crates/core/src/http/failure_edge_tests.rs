@@ -33,53 +33,6 @@ fn message(error: &Tls) -> String {
 }
 
 #[test]
-fn h27_any_other_alert_is_a_refusal_and_any_other_failure_is_told_as_such() {
-    for (error, expected) in [
-        (Tls::AlertReceived(AlertDescription::InternalError), "it refused the handshake"),
-        (Tls::AlertReceived(AlertDescription::UnrecognisedName), "it refused the handshake"),
-        (Tls::DecryptError, "the handshake failed"),
-    ] {
-        let text = message(&error);
-        assert_eq!(text, format!("no trusted connection to customer.example.com:443: {expected}"));
-    }
-}
-
-#[test]
-fn h20_a_certificate_out_of_its_time_is_told_with_both_times() {
-    use CertificateError as Certificate;
-    // The first second of November 2026, and the one before it.
-    let (after, before) = (unix(1_793_491_200), unix(1_793_491_199));
-    for (problem, expected, hint) in [
-        (
-            Certificate::ExpiredContext { time: after, not_after: before },
-            "expired on 2026-10-31T23:59:59Z, now is 2026-11-01T00:00:00Z",
-            "must renew it",
-        ),
-        (
-            Certificate::NotValidYetContext { time: before, not_before: after },
-            "is not valid before 2026-11-01T00:00:00Z, now is 2026-10-31T23:59:59Z",
-            "check this machine's clock",
-        ),
-        (Certificate::NotValidYet, "is not valid yet", "check this machine's clock"),
-        (Certificate::BadEncoding, "is not valid", "ask the operator of the service"),
-        (
-            Certificate::ExpiredContext { time: after, not_after: unix(u64::MAX) },
-            "expired on an unknown time, now is 2026-11-01T00:00:00Z",
-            "must renew it",
-        ),
-    ] {
-        let error = from_tls(&Tls::InvalidCertificate(problem), "customer.example.com:443");
-        let text = &error.context().message;
-        assert!(text.ends_with(&format!(": its certificate {expected}")), "{text}");
-        assert!(error.to_string().contains(hint), "{error}");
-    }
-}
-
-fn unix(seconds: u64) -> UnixTime {
-    UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds))
-}
-
-#[test]
 fn h20_a_certificate_for_another_name_is_told_with_its_first_names() {
     for (names, expected) in [
         (vec!["a.example"], ": a.example"),

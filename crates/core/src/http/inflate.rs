@@ -333,9 +333,6 @@ mod tests {
             None,
             "it may be another member"
         );
-        for end in 0..body.len() {
-            assert_eq!(inflated_at_once(&body[..end], text.len()), None, "cut at {end}");
-        }
         let mut flagged = body;
         flagged[FLAGS] |= FLAG_HEADER_CHECKSUM;
         flagged.splice(10..10, [0, 0]);
@@ -404,19 +401,6 @@ mod tests {
         let checksum = body.len() - 8;
         damaged[checksum] ^= 1;
         assert_eq!(kind(Encoding::Gzip, &damaged), Kind::TruncatedBody);
-    }
-
-    #[test]
-    fn e2_a_wrong_content_encoding_is_a_protocol_error_that_names_the_header() {
-        for (encoding, body) in [
-            (Encoding::Gzip, b"{\"a\":1}".to_vec()),
-            (Encoding::Identity, gzip(b"{}")),
-            (Encoding::Gzip, gzip(&gzip(b"{}"))),
-        ] {
-            let error = inflate(encoding, &body, 1_000).expect_err("a wrong header");
-            assert_eq!(error.kind(), Kind::ProtocolError);
-            assert!(error.to_string().contains("Content-Encoding"), "{error}");
-        }
     }
 
     #[test]

@@ -340,17 +340,6 @@ mod tests {
     use super::*;
     use crate::http::{BaseUrl, TransportSettings};
 
-    #[test]
-    fn the_issuer_and_end_of_a_certificate_are_read() {
-        use rustls::pki_types::pem::PemObject as _;
-        let pem = include_bytes!("../../../../tests/keys/certificate.pem");
-        let der = CertificateDer::from_pem_slice(pem).expect("a certificate");
-        let (issuer, end) = issuer_and_end(&der).expect("readable");
-        assert!(issuer.contains("CN="), "{issuer}");
-        assert!(end > Timestamp::UNIX_EPOCH);
-        assert!(issuer_and_end(&CertificateDer::from(vec![0])).is_none());
-    }
-
     /// Connections to a service that answers every handshake with this alert.
     async fn refusing(alert: AlertDescription) -> (Transport, Connections) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");

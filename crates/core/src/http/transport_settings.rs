@@ -73,7 +73,8 @@ impl fmt::Debug for TransportSettings {
 }
 
 impl TransportSettings {
-    pub(super) fn check(&self) -> Result<()> {
+    /// Checks the name of the application, the proxy and the certificates.
+    pub fn check(&self) -> Result<()> {
         let agent = self.user_agent();
         if !agent.is_ascii() || HeaderValue::from_str(&agent).is_err() {
             return Err(Error::new(Kind::ConfigError, "application is not printable ASCII"));

@@ -188,21 +188,6 @@ mod tests {
     }
 
     #[test]
-    fn h22_h23_variables_without_a_certificate_are_a_tls_error_without_fallback() {
-        let folder = TestFolder::new();
-        for trust in [
-            Trust { file: Some(folder.join("absent.pem")), ..Trust::default() },
-            Trust { folders: vec![folder.to_path_buf()], ..Trust::default() },
-        ] {
-            let error = trust.named().expect_err("nothing there");
-            assert_eq!(error.kind(), Kind::TlsError);
-            let text = error.to_string();
-            assert!(text.contains("ca_bundle=") && text.contains("SSL_CERT_FILE"), "{text}");
-        }
-        assert!(Trust::from_variables(|_| Some("".into())).named().expect("not set").is_none());
-    }
-
-    #[test]
     fn a_bundle_without_a_certificate_is_refused() {
         let trust = Trust { ca_bundle: Some(b"nothing".to_vec()), ..Trust::default() };
         assert_eq!(trust.check().unwrap_err().kind(), Kind::ConfigError);
@@ -234,13 +219,5 @@ mod tests {
             assert!(!String::from_utf8_lossy(&kept).contains("PRIVATE"));
             assert_eq!(bundle::read(&kept).unwrap(), bundle::read(&bundle).unwrap());
         }
-    }
-
-    #[test]
-    fn an_unusable_bundle_is_named_with_its_path() {
-        let mut trust = Trust::default();
-        let error = trust.set_bundle(b"", Some(Path::new("/plant/ca.pem"))).unwrap_err();
-        assert_eq!(error.kind(), Kind::ConfigError);
-        assert_eq!(error.context().message, "ca_bundle=\"/plant/ca.pem\" is empty.");
     }
 }

@@ -225,15 +225,9 @@ impl Environment<'_> {
 mod tests {
     use super::*;
 
-    /// A folder that is absolute on this system, and the paths in it.
+    /// A folder that is absolute on this system, and the folder in it.
     const ABSOLUTE: &str = if cfg!(windows) { "C:/x" } else { "/x" };
-    const ABSOLUTE_STATE: &str = if cfg!(windows) { "C:/x/siteline" } else { "/x/siteline" };
-    const ABSOLUTE_CONFIG: &str =
-        if cfg!(windows) { "C:/x/siteline/config.toml" } else { "/x/siteline/config.toml" };
-
-    fn file(platform: Platform, pairs: &[(&str, &str)]) -> Option<PathBuf> {
-        files(platform, pairs)[0].clone()
-    }
+    const ABSOLUTE_SITELINE: &str = if cfg!(windows) { "C:/x/siteline" } else { "/x/siteline" };
 
     /// The profile file and a state file.
     fn files(platform: Platform, pairs: &[(&str, &str)]) -> [Option<PathBuf>; 2] {
@@ -244,29 +238,6 @@ mod tests {
         let environment =
             Environment { variable: &variable, read: &read, home: &|| None, platform };
         [environment.config_file(), environment.state_file("own.txt")]
-    }
-
-    #[test]
-    fn state_files_have_their_own_folder() {
-        let home = ("HOME", "/home/ada");
-        for (platform, pairs, expected) in [
-            (Platform::Unix, vec![home], "/home/ada/.local/state/siteline"),
-            (Platform::Unix, vec![home, ("XDG_STATE_HOME", ABSOLUTE)], ABSOLUTE_STATE),
-            (
-                Platform::Unix,
-                vec![home, ("XDG_STATE_HOME", "x")],
-                "/home/ada/.local/state/siteline",
-            ),
-            (Platform::MacOs, vec![home], "/home/ada/Library/Application Support/siteline"),
-            (Platform::Windows, vec![("LOCALAPPDATA", "/local")], "/local/siteline"),
-            (Platform::Windows, vec![("USERPROFILE", "/ada")], "/ada/AppData/Local/siteline"),
-        ] {
-            let found = files(platform, &pairs)[1].clone();
-            assert_eq!(found, Some(Path::new(expected).join("own.txt")), "{pairs:?}");
-        }
-        for platform in [Platform::Unix, Platform::MacOs, Platform::Windows] {
-            assert_eq!(files(platform, &[])[1], None);
-        }
     }
 
     #[test]
@@ -282,32 +253,35 @@ mod tests {
     }
 
     #[test]
-    fn each_platform_has_its_own_folder_which_the_variable_overrides() {
+    fn each_platform_has_its_own_folders_which_variables_override() {
+        use Platform::{MacOs, Unix, Windows};
         let home = ("HOME", "/home/ada");
-        for (platform, pairs, expected) in [
-            (Platform::Unix, vec![home], "/home/ada/.config/siteline/config.toml"),
-            (Platform::Unix, vec![home, ("XDG_CONFIG_HOME", ABSOLUTE)], ABSOLUTE_CONFIG),
+        let (config, state) = ("/home/ada/.config/siteline", "/home/ada/.local/state/siteline");
+        let library = "/home/ada/Library/Application Support/siteline";
+        let (roaming, local) = ("/ada/AppData/Roaming/siteline", "/ada/AppData/Local/siteline");
+        for (platform, pairs, config, state) in [
+            (Unix, vec![home], config, state),
+            (Unix, vec![home, ("XDG_CONFIG_HOME", ABSOLUTE)], ABSOLUTE_SITELINE, state),
+            (Unix, vec![home, ("XDG_STATE_HOME", ABSOLUTE)], config, ABSOLUTE_SITELINE),
+            (Unix, vec![home, ("XDG_CONFIG_HOME", "x"), ("XDG_STATE_HOME", "x")], config, state),
+            (MacOs, vec![home], library, library),
             (
-                Platform::Unix,
-                vec![home, ("XDG_CONFIG_HOME", "x")],
-                "/home/ada/.config/siteline/config.toml",
+                Windows,
+                vec![("APPDATA", "/r"), ("LOCALAPPDATA", "/l")],
+                "/r/siteline",
+                "/l/siteline",
             ),
-            (
-                Platform::MacOs,
-                vec![home],
-                "/home/ada/Library/Application Support/siteline/config.toml",
-            ),
-            (Platform::Windows, vec![("APPDATA", "/roaming")], "/roaming/siteline/config.toml"),
-            (
-                Platform::Windows,
-                vec![("USERPROFILE", "/ada")],
-                "/ada/AppData/Roaming/siteline/config.toml",
-            ),
-            (Platform::Unix, vec![home, (CONFIG, "~/plants.toml")], "/home/ada/plants.toml"),
-            (Platform::Unix, vec![(CONFIG, " plants.toml\n")], "plants.toml"),
+            (Windows, vec![("USERPROFILE", "/ada")], roaming, local),
         ] {
-            assert_eq!(file(platform, &pairs), Some(PathBuf::from(expected)), "{pairs:?}");
+            let expected =
+                [Path::new(config).join("config.toml"), Path::new(state).join("own.txt")];
+            assert_eq!(files(platform, &pairs), expected.map(Some), "{pairs:?}");
         }
-        assert_eq!(file(Platform::Unix, &[]), None);
+        let named = |pairs: &[(&str, &str)]| files(Unix, pairs)[0].clone();
+        assert_eq!(named(&[home, (CONFIG, "~/plants.toml")]), Some("/home/ada/plants.toml".into()));
+        assert_eq!(named(&[(CONFIG, " plants.toml\n")]), Some("plants.toml".into()));
+        for platform in [Unix, MacOs, Windows] {
+            assert_eq!(files(platform, &[]), [None, None]);
+        }
     }
 }

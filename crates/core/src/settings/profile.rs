@@ -101,7 +101,13 @@ impl Profile {
         let text = match (environment.read)(&file) {
             Ok(text) => text,
             Err(error) if is_absent(&error) => {
-                return if needed || environment.get(CONFIG).is_some() {
+                return if environment.get(CONFIG).is_some() {
+                    let absent = profile.absent("SITELINE_CONFIG names a file that does not exist");
+                    let hint = format!(
+                        "Correct {CONFIG}, or unset it: no file is needed if other variables have the settings."
+                    );
+                    Err(absent.with_hint(hint))?
+                } else if needed {
                     Err(profile.absent("the file does not exist"))?
                 } else {
                     Ok(profile)

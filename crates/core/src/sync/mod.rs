@@ -55,6 +55,6 @@ pub use self::run::Run;
 pub use self::settings::{Only, SyncSettings};
 pub use self::state::FeedState;
 pub use self::stored::{FeedCoverage, FeedLateness, compact, forget};
-pub use self::stored::{read_state, read_states, redefine};
+pub use self::stored::{read_state, read_states, redefine, service_time};
 pub use self::task::Why;
 pub use self::through_store::ThroughStore;

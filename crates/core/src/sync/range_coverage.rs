@@ -109,6 +109,9 @@ pub struct RangeCoverage {
     missing: UnreadPart,
     #[serde(skip)]
     is_named: bool,
+    /// The read returns settled points only.
+    #[serde(skip)]
+    is_final: bool,
     /// The read also returns the points of unfinished chains.
     #[serde(skip)]
     counts_begun: bool,
@@ -164,19 +167,17 @@ impl RangeCoverage {
             unread,
             missing,
             is_named,
+            is_final: false,
             counts_begun,
             first: instant(first),
         }
     }
 
-    /// The coverage for a read of settled points. Without an end it ends with them.
-    pub(super) fn settled_only(mut self, has_end: bool) -> Self {
+    /// The coverage for a read of settled points. Without a range it ends with them.
+    pub(super) fn settled_only(mut self) -> Self {
+        self.is_final = true;
         if let Some(settled) = self.settled.as_ref().filter(|_| self.is_named) {
             self.unsettled = self.read.with(&self.unread).without(settled);
-            if !has_end {
-                let end = settled.iter().next_back().map_or(i64::MIN, |last| last.end);
-                self.unsettled = self.unsettled.and(&Range::new(i64::MIN, end).into());
-            }
             self.complete &= self.unsettled.is_empty();
         }
         self
@@ -254,6 +255,10 @@ impl fmt::Display for RangeCoverage {
             (UnreadPart::Nothing | UnreadPart::After, _) if !self.unsettled.is_empty() => {
                 write!(f, "not settled: {}", list(&self.unsettled))
             }
+            (UnreadPart::Nothing, _) if self.is_final => match &self.settled {
+                Some(settled) if !settled.is_empty() => write!(f, "settled: {}", list(settled)),
+                _ => f.write_str("nothing is settled yet"),
+            },
             (UnreadPart::Nothing, _) => f.write_str("completely read"),
             (_, None) => f.write_str("no range has been read completely yet"),
             (UnreadPart::Everything, Some(newest)) if self.starts_at_or_after(newest) => write!(

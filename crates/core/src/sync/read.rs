@@ -216,7 +216,7 @@ impl ReadSpec {
             _ => Known::current(state),
         };
         let coverage = RangeCoverage::new((self.start, self.end), &known, self.is_log());
-        Ok(if self.settled_only { coverage.settled_only(self.end.is_some()) } else { coverage })
+        Ok(if self.settled_only { coverage.settled_only() } else { coverage })
     }
 
     /// Whether the read returns changes, which include every point that has arrived.

@@ -91,8 +91,7 @@ pub struct FeedCoverage {
 }
 
 impl FeedCoverage {
-    /// Reads the coverage at a time. The default is the service's time: the machine's clock
-    /// corrected by the skew of the last sync, or the newest read if that is later.
+    /// Reads the coverage at a time, by default at the service's time.
     pub fn read(store: &Store, feed: &str, now: Option<Timestamp>) -> Result<Self> {
         let mut coverage = Self::of_state(&read_state(store, feed)?, now);
         let range = |window: &Window| (window.start.as_microsecond(), window.end.as_microsecond());
@@ -106,14 +105,19 @@ impl FeedCoverage {
     /// The coverage of a state, without the windows' points.
     #[must_use]
     pub fn of_state(state: &FeedState, now: Option<Timestamp>) -> Self {
-        let now = now.unwrap_or_else(|| {
-            let newest = state.newest_read().unwrap_or(Timestamp::MIN);
-            let skew = SignedDuration::from_secs(state.skew);
-            let wall = Clock::system().wall();
-            wall.checked_add(skew).unwrap_or(wall).max(newest)
-        });
+        let now = now.unwrap_or_else(|| service_time(state));
         Self { feed: state.feed().clone(), now, windows: state.windows(now) }
     }
+}
+
+/// The service's time: the machine's clock corrected by the skew of the last sync, or the newest
+/// read if that is later.
+#[must_use]
+pub fn service_time(state: &FeedState) -> Timestamp {
+    let newest = state.newest_read().unwrap_or(Timestamp::MIN);
+    let skew = SignedDuration::from_secs(state.skew);
+    let wall = Clock::system().wall();
+    wall.checked_add(skew).unwrap_or(wall).max(newest)
 }
 
 #[derive(Debug, Clone, Serialize)]

@@ -1,5 +1,6 @@
 #![expect(clippy::disallowed_methods, reason = "each test has its own runtime")]
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use jiff::ToSpan as _;
@@ -9,6 +10,7 @@ use rcgen::{
 };
 
 use super::*;
+use crate::http::test_server::TestFolder;
 
 mod formats;
 
@@ -54,6 +56,41 @@ fn source(text: &str) -> CertificateSource {
     }
 }
 
+/// A file with certificate and key, removed on drop.
+struct CertificateFile(TestFolder);
+
+impl CertificateFile {
+    fn new(text: &str) -> Self {
+        let file = Self(TestFolder::new());
+        file.put(text);
+        file
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.join("plant.pem")
+    }
+
+    /// Renames a new file, which changes the stamp each time.
+    fn put(&self, text: &str) {
+        let new = self.0.join("new");
+        std::fs::write(&new, text).expect("written");
+        std::fs::rename(&new, self.path()).expect("renamed");
+    }
+
+    /// The certificate, and the time at which it becomes valid.
+    fn load(&self, change: impl FnOnce(&mut CertificateSource)) -> (MutualTls, Timestamp) {
+        let mut source = CertificateSource { certificate: Part::File(self.path()), ..source("") };
+        change(&mut source);
+        let plant = MutualTls::load(source).expect("loaded").value;
+        let (_, begins, _) = plant.details().expect("details");
+        (plant, begins)
+    }
+}
+
+async fn thumbprint(plant: &MutualTls, now: Timestamp) -> String {
+    plant.current(now).await.expect("a certificate").thumbprint().to_owned()
+}
+
 fn loaded(text: &str) -> Result<MutualTls> {
     MutualTls::load(source(text)).map(|checked| checked.value)
 }
@@ -90,22 +127,27 @@ fn m6_certificates_in_any_order_become_the_chain_of_the_key() {
 
 #[test]
 fn the_subject_is_the_name_or_an_alternative_one_or_the_thumbprint() {
-    let organised = Issued::new("plant, \"7\"", None, |params| {
-        params.distinguished_name.push(DnType::OrganizationName, "Acme");
-    });
-    assert_eq!(
-        loaded(&organised.both()).expect("loaded").subject(),
-        "O=Acme,CN=plant\\, \\\"7\\\""
-    );
-    let named = Issued::new("", None, |params| {
-        let uri = "spiffe://acme/plant".try_into().expect("a URI");
-        params.subject_alt_names = vec![SanType::URI(uri)];
-    });
-    assert_eq!(loaded(&named.both()).expect("loaded").subject(), "spiffe://acme/plant");
+    let text = |text: &str| text.try_into().expect("a name");
+    let address = SanType::IpAddress([127, 0, 0, 1].into());
+    for (name, alternatives, expected) in [
+        ("plant, \"7\"", vec![], "O=Acme,CN=plant\\, \\\"7\\\""),
+        ("", vec![SanType::URI(text("spiffe://acme/plant"))], "spiffe://acme/plant"),
+        ("", vec![address, SanType::DnsName(text("plant.example"))], "plant.example"),
+        ("", vec![SanType::Rfc822Name(text("plant@example.com"))], "plant@example.com"),
+    ] {
+        let issued = Issued::new(name, None, |params| {
+            params.subject_alt_names = alternatives;
+            if !name.is_empty() {
+                params.distinguished_name.push(DnType::OrganizationName, "Acme");
+            }
+        });
+        assert_eq!(loaded(&issued.both()).expect("loaded").subject(), expected);
+    }
     let nameless = loaded(&Issued::new("", None, |_| {}).both()).expect("loaded");
     let (thumbprint, _, _) = nameless.details().expect("details");
     assert_eq!(nameless.subject(), format!("certificate {thumbprint}"));
     assert_eq!(thumbprint.len(), 43);
+    assert_eq!(format!("{nameless:?}").find("PRIVATE"), None);
 }
 
 #[test]
@@ -150,102 +192,80 @@ async fn m3_a_certificate_is_used_within_its_time_alone() {
 #[tokio::test]
 async fn m5_files_are_read_again_when_they_change_and_only_then() {
     static ASKED: AtomicUsize = AtomicUsize::new(0);
-    let path = std::env::temp_dir().join(format!("siteline-m5-{}.pem", std::process::id()));
-    let put = |issued: &Issued| {
-        let new = path.with_extension("new");
-        std::fs::write(&new, issued.both()).expect("written");
-        std::fs::rename(&new, &path).expect("renamed");
-    };
     let [first, second] = [(), ()].map(|()| Issued::new("plant", None, |_| {}));
-    put(&first);
-    let source = CertificateSource {
-        certificate: Part::File(path.clone()),
-        passphrase: Box::new(|| {
+    let file = CertificateFile::new(&first.both());
+    let (plant, now) = file.load(|source| {
+        source.passphrase = Box::new(|| {
             ASKED.fetch_add(1, Ordering::SeqCst);
             Ok(None)
-        }),
-        ..source("")
-    };
-    let plant = MutualTls::load(source).expect("loaded").value;
-    let (_, now, _) = plant.details().expect("details");
-    let before = plant.current(now).await.expect("the first").thumbprint().to_owned();
-    plant.current(now).await.expect("the first");
+        });
+    });
+    let before = thumbprint(&plant, now).await;
+    thumbprint(&plant, now).await;
     assert_eq!(ASKED.load(Ordering::SeqCst), 1);
-    put(&second);
-    let after = plant.current(now).await.expect("the second").thumbprint().to_owned();
+    file.put(&second.both());
+    let after = thumbprint(&plant, now).await;
     assert_ne!(before, after);
     for unusable in [Some(Issued::new("another", None, |_| {})), None] {
         match unusable {
-            Some(other) => put(&other),
-            None => std::fs::remove_file(&path).expect("removed"),
+            Some(other) => file.put(&other.both()),
+            None => std::fs::remove_file(file.path()).expect("removed"),
         }
         let asked = ASKED.load(Ordering::SeqCst);
         for _ in 0..3 {
-            assert_eq!(plant.current(now).await.expect("the second").thumbprint(), after);
+            assert_eq!(thumbprint(&plant, now).await, after);
         }
         assert_eq!(ASKED.load(Ordering::SeqCst), asked + 1, "it is tried once");
         let error = plant.current(Timestamp::MAX).await.expect_err("it is over").to_string();
         assert!(error.contains("expired on") && error.contains("were replaced"), "{error}");
     }
-    put(&first);
-    assert_eq!(plant.current(now).await.expect("the first again").thumbprint(), before);
-    std::fs::remove_file(&path).expect("removed");
+    file.put(&first.both());
+    assert_eq!(thumbprint(&plant, now).await, before);
 }
 
 #[tokio::test]
 async fn m5_files_that_cannot_be_opened_for_a_while_are_tried_again() {
     static FAILS: AtomicBool = AtomicBool::new(false);
     static ASKED: AtomicUsize = AtomicUsize::new(0);
-    let path = std::env::temp_dir().join(format!("siteline-m5-again-{}.pem", std::process::id()));
     let [first, second] = [(), ()].map(|()| Issued::new("plant", None, |_| {}));
-    std::fs::write(&path, first.both()).expect("written");
-    let source = CertificateSource {
-        certificate: Part::File(path.clone()),
-        passphrase: Box::new(|| {
+    let file = CertificateFile::new(&first.both());
+    let (plant, now) = file.load(|source| {
+        source.passphrase = Box::new(|| {
             ASKED.fetch_add(1, Ordering::SeqCst);
             if FAILS.load(Ordering::SeqCst) { Err(refused("the vault is down")) } else { Ok(None) }
-        }),
-        ..source("")
-    };
-    let plant = MutualTls::load(source).expect("loaded").value;
-    let (before, now, _) = plant.details().expect("details");
-    std::fs::write(&path, second.both() + "\n").expect("written");
+        });
+    });
+    let before = thumbprint(&plant, now).await;
+    file.put(&second.both());
     FAILS.store(true, Ordering::SeqCst);
     for (after, asked) in [(0, 2), (0, 2), (59, 2), (60, 3), (119, 3), (-30, 4)] {
         let found = plant.current(now + after.seconds()).await;
-        let is_valid = after >= 0;
-        assert_eq!(found.is_ok(), is_valid, "{after}");
+        assert_eq!(found.is_ok(), after >= 0, "{after}");
         assert_eq!(ASKED.load(Ordering::SeqCst), asked, "after {after} s");
     }
     FAILS.store(false, Ordering::SeqCst);
-    let later = now + 200.seconds();
-    let found = plant.current(later).await.expect("the second").thumbprint().to_owned();
+    let found = thumbprint(&plant, now + 200.seconds()).await;
     assert_ne!(found, before);
     assert_eq!(plant.details().expect("details").0, found);
-    std::fs::remove_file(&path).expect("removed");
 }
 
 #[cfg(unix)]
 #[tokio::test]
 async fn m5_a_file_that_gets_its_mode_after_its_content_is_read_then() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let path = std::env::temp_dir().join(format!("siteline-m5-mode-{}.pem", std::process::id()));
-    let mode = |mode: u32| {
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("a mode");
-    };
+    use std::os::unix::fs::PermissionsExt;
     let [first, second] = [(), ()].map(|()| Issued::new("plant", None, |_| {}));
-    std::fs::write(&path, first.both()).expect("written");
+    let file = CertificateFile::new(&first.both());
+    let mode = |mode| {
+        std::fs::set_permissions(file.path(), PermissionsExt::from_mode(mode)).expect("a mode");
+    };
     mode(0o600);
-    let source =
-        CertificateSource { certificate: Part::File(path.clone()), strict: true, ..source("") };
-    let plant = MutualTls::load(source).expect("loaded").value;
-    let (before, now, _) = plant.details().expect("details");
+    let (plant, now) = file.load(|source| source.strict = true);
+    let before = thumbprint(&plant, now).await;
     mode(0o644);
-    std::fs::write(&path, second.both()).expect("written");
-    assert_eq!(plant.current(now).await.expect("the first").thumbprint(), before);
+    std::fs::write(file.path(), second.both()).expect("written");
+    assert_eq!(thumbprint(&plant, now).await, before);
     mode(0o600);
-    assert_ne!(plant.current(now).await.expect("the second").thumbprint(), before);
-    std::fs::remove_file(&path).expect("removed");
+    assert_ne!(thumbprint(&plant, now).await, before);
 }
 
 #[tokio::test]
@@ -253,18 +273,14 @@ async fn m5_a_chain_that_is_completed_is_presented_with_the_same_certificate() {
     let root = Issued::authority("root", None);
     let middle = Issued::authority("middle", Some(&root));
     let client = Issued::new("plant", Some(&middle), |_| {});
-    let path = std::env::temp_dir().join(format!("siteline-m5-chain-{}.pem", std::process::id()));
-    std::fs::write(&path, client.both()).expect("written");
-    let source = CertificateSource { certificate: Part::File(path.clone()), ..source("") };
-    let plant = MutualTls::load(source).expect("loaded").value;
-    let (_, now, _) = plant.details().expect("details");
+    let file = CertificateFile::new(&client.both());
+    let (plant, now) = file.load(|_| {});
     let alone = plant.current(now).await.expect("alone");
-    std::fs::write(&path, client.both() + &middle.pem).expect("written");
+    file.put(&(client.both() + &middle.pem));
     let complete = plant.current(now).await.expect("complete");
     assert_eq!((alone.chain().len(), complete.chain().len()), (1, 2));
     assert_eq!(alone.thumbprint(), complete.thumbprint());
     assert!(!alone.is_same(&complete) && complete.is_same(&complete));
-    std::fs::remove_file(&path).expect("removed");
 }
 
 #[test]
@@ -304,11 +320,4 @@ fn a_client_id_is_one_line() {
             assert_eq!(error.kind(), Kind::ConfigError);
         }
     }
-}
-
-#[test]
-fn no_text_shows_the_key() {
-    let issued = Issued::new("plant", None, |_| {});
-    let plant = loaded(&issued.both()).expect("loaded");
-    assert_eq!(format!("{plant:?}"), "MutualTls { subject: \"CN=plant\", client_id: None, .. }");
 }

@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use tokio::task::AbortHandle;
 use tokio::task::yield_now;
 
+use super::until;
 use crate::client::background_call::{BackgroundCall, Handover};
 use crate::fork::pretend;
 
@@ -29,9 +30,7 @@ fn poll_once<T>(outcome: &mut (impl Future<Output = T> + Unpin)) -> Poll<T> {
 async fn the_result_of_a_finished_task_is_available_at_once() {
     let call = start(async { 1 });
     assert!(call.finished().is_none());
-    while !call.is_finished() {
-        yield_now().await;
-    }
+    until(|| call.is_finished()).await;
     assert!(call.is_ready());
     assert_eq!((call.finished(), call.finished(), call.outcome().await), (Some(1), None, None));
 }
@@ -45,9 +44,7 @@ async fn a_call_waits_for_a_caller_at_the_handover() {
         tokio::task::id()
     };
     let call = BackgroundCall::start(&spawn, handover, call).expect("a task");
-    while !call.is_ready() {
-        yield_now().await;
-    }
+    until(|| call.is_ready()).await;
     assert!(!call.is_finished() && call.finished().is_none());
     let (own, driven_by) =
         tokio::spawn(async move { (tokio::task::id(), call.outcome().await) }).await.expect("ran");
@@ -64,9 +61,7 @@ async fn the_next_caller_continues_a_cancelled_call() {
         receiver.await.expect("sent")
     };
     let call = BackgroundCall::start(&spawn, handover, call).expect("a task");
-    while !call.is_ready() {
-        yield_now().await;
-    }
+    until(|| call.is_ready()).await;
     let mut first = Box::pin(call.outcome());
     assert!(poll_once(&mut first).is_pending());
     drop(first);

@@ -2,8 +2,6 @@
 
 use std::sync::atomic::AtomicBool;
 
-use futures_util::FutureExt as _;
-
 use super::reads::next;
 use super::*;
 use crate::client::collect::{CollectOnce, Pace, Step};
@@ -77,13 +75,15 @@ async fn bench(answer: impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static
     Bench::of(service(answer).await, |_| {})
 }
 
-/// Uses these replies while the flag is set.
-fn while_set(
-    flag: &Arc<AtomicBool>,
+/// A service that uses these replies while the flag is set.
+async fn broken(
     answer: impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static,
-) -> impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static {
-    let flag = Arc::clone(flag);
-    move |request| flag.load(Ordering::SeqCst).then(|| answer(request)).flatten()
+) -> (Bench, Arc<AtomicBool>) {
+    let flag = Arc::new(AtomicBool::new(true));
+    let is_set = Arc::clone(&flag);
+    let answer =
+        move |request: &Recorded| is_set.load(Ordering::SeqCst).then(|| answer(request)).flatten();
+    (bench(answer).await, flag)
 }
 
 fn points(table: &Table) -> usize {
@@ -151,7 +151,7 @@ async fn each_site_line_and_part_is_a_chain() {
     });
     let scan = lists.with_parts(RangeForm::default(), Some(Cut::Parts(2))).expect("a scan");
     assert_eq!(scan.chains().len(), 8);
-    let many = (0..3_000).map(|id| format!("l{id}")).collect();
+    let many = (0..5_001).map(|id| format!("l{id}")).collect();
     let many = scan_with(&bench.client, |input| input.line = many);
     let error = many.with_parts(RangeForm::default(), Some(Cut::Parts(2))).expect_err("too many");
     assert_eq!(error.kind(), Kind::QueryError);
@@ -190,28 +190,6 @@ async fn the_first_pages_belong_to_the_first_chain() {
 }
 
 #[tokio::test]
-async fn after_an_error_each_chain_continues() {
-    let broken = Arc::new(AtomicBool::new(true));
-    let answer = while_set(&broken, |request| match (hours(request).0, is_later(request)) {
-        (1, true) => Some(Act::json(403, r#"{"error":"bad"}"#)),
-        (_, true) => Some(Act::hang()),
-        _ => None,
-    });
-    let bench = bench(answer).await;
-    let one = ReadSettings { concurrency: Some(2), ..ReadSettings::default() };
-    let collect = CollectOnce::new(wide_with(&bench.client, one));
-    let failure = collect.table().await.expect_err("part 1");
-    assert_eq!(failure.error.kind(), Kind::ScopeError);
-    assert_eq!(failure.bookmark.as_ref().map(Bookmark::pages), Some(2));
-    assert_eq!(failure.partial.as_deref().map(points), Some(2));
-    broken.store(false, Ordering::SeqCst);
-    let before = bench.sent();
-    let table = collect.table().await.expect("the rest");
-    assert_eq!(bench.sent() - before, 6, "no page is read again");
-    assert_eq!((points(&table), table.provenance.pages), (5, 8));
-}
-
-#[tokio::test]
 async fn a_pause_holds_for_all_chains() {
     let bench = bench(|_| None).await;
     let scans = wide(&bench.client).chain_scans(None);
@@ -224,13 +202,12 @@ async fn a_pause_holds_for_all_chains() {
 
 #[tokio::test]
 async fn another_process_continues_all_chains() {
-    let broken = Arc::new(AtomicBool::new(true));
     // Part 0 is complete, part 1 has read one page, the others have not begun.
-    let answer = while_set(&broken, |request| {
+    let (bench, broken) = broken(|request| {
         let fails = hours(request).0 == 1 && is_later(request);
         fails.then(|| Act::json(403, r#"{"error":"bad"}"#))
-    });
-    let bench = bench(answer).await;
+    })
+    .await;
     let one = ReadSettings { concurrency: Some(1), ..ReadSettings::default() };
     let failure = CollectOnce::new(wide_with(&bench.client, one)).table().await;
     let (bookmark, onto) = carried(failure.expect_err("part 1"));
@@ -248,15 +225,8 @@ async fn another_process_continues_all_chains() {
     assert_same(&table, &single);
 
     let bare = wide(&bench.client).resume(bookmark.clone(), None).expect("its own");
-    let table = CollectOnce::new(bare.clone()).table().await.expect("the rest");
+    let table = CollectOnce::new(bare).table().await.expect("the rest");
     assert_eq!((table.provenance.pages, table.provenance.resumed_after_pages), (5, 3));
-    let pages = bare.pages().expect("chains");
-    let mut read = 0;
-    while let Some(page) = next(&pages).await.expect("read") {
-        read += 1;
-        assert_eq!(page.bookmark.map(|bookmark| bookmark.pages()), (read < 5).then_some(3 + read));
-    }
-    assert_eq!(read, 5);
 
     let refused = |scan: &Scan, onto| scan.resume(bookmark.clone(), onto).expect_err("refused");
     assert_eq!(refused(&scan(&bench.client), None).kind(), Kind::BookmarkError);
@@ -268,12 +238,11 @@ async fn another_process_continues_all_chains() {
 
 #[tokio::test]
 async fn a_failed_resumption_has_the_pages_of_both() {
-    let broken = Arc::new(AtomicBool::new(true));
-    let answer = while_set(&broken, |request| {
+    let (bench, broken) = broken(|request| {
         let fails = matches!((hours(request).0, is_later(request)), (1, true) | (2, false));
         fails.then(|| Act::json(403, r#"{"error":"bad"}"#))
-    });
-    let bench = bench(answer).await;
+    })
+    .await;
     let one = ReadSettings { concurrency: Some(1), ..ReadSettings::default() };
     let scan = wide_with(&bench.client, one);
     let failure = CollectOnce::new(scan.clone()).table().await.expect_err("part 1");
@@ -290,12 +259,11 @@ async fn a_failed_resumption_has_the_pages_of_both() {
 
 #[tokio::test]
 async fn p6_only_the_chain_with_a_rejected_cursor_restarts() {
-    let broken = Arc::new(AtomicBool::new(true));
-    let answer = while_set(&broken, |request| {
+    let (bench, broken) = broken(|request| {
         let fails = hours(request).0 == 1 && is_later(request);
         fails.then(|| Act::json(400, r#"{"error":"bad"}"#))
-    });
-    let bench = bench(answer).await;
+    })
+    .await;
     let one = ReadSettings { concurrency: Some(1), ..ReadSettings::default() };
     let collect = CollectOnce::new(wide_with(&bench.client, one));
     let failure = collect.table().await.expect_err("part 1");
@@ -311,9 +279,7 @@ async fn p6_only_the_chain_with_a_rejected_cursor_restarts() {
 
 #[tokio::test]
 async fn a_cancelled_read_keeps_the_pages_of_each_chain() {
-    let broken = Arc::new(AtomicBool::new(true));
-    let answer = while_set(&broken, |request| is_later(request).then(Act::hang));
-    let bench = bench(answer).await;
+    let (bench, broken) = broken(|request| is_later(request).then(Act::hang)).await;
     let collect = Arc::new(CollectOnce::new(wide(&bench.client)));
     let reading = {
         let collect = Arc::clone(&collect);
@@ -395,11 +361,13 @@ async fn pages_follow_one_chain_at_a_time() {
     let mut bookmarks = Vec::new();
     while let Some(page) = next(&pages).await.expect("read") {
         assert_eq!(page.is_last, page.bookmark.is_none());
+        assert_eq!(page.sequence, bookmarks.len() as u64 + 1);
         bookmarks.extend(page.bookmark);
     }
     let order: Vec<u32> = bench.server.other_requests().iter().map(|r| hours(r).0).collect();
     assert_eq!((order, bookmarks.len()), (vec![0, 0, 1, 1, 2, 2, 3, 3], 7));
     for (read, bookmark) in (1..).zip(bookmarks) {
+        assert_eq!(bookmark.pages(), read);
         let pages = scan.resume(bookmark, None).expect("its own").pages().expect("chains");
         let mut rest = 0;
         while next(&pages).await.expect("read").is_some() {
@@ -460,50 +428,20 @@ async fn p12_a_bookmark_supplies_relative_bounds() {
 }
 
 #[tokio::test]
-async fn r5_a_step_that_outlives_its_caller_leaves_no_prefetch() {
-    // The abort handle has no effect, as if each step had just ended.
-    let set = |settings: &mut ClientSettings| {
-        settings.spawner = Arc::new(|work| {
-            tokio::spawn(work);
-            Some(tokio::spawn(async {}).abort_handle())
-        });
-    };
-    let bench = Bench::of(service(|request| is_later(request).then(Act::hang)).await, set);
-    let settings = ReadSettings { concurrency: Some(1), ..ReadSettings::default() };
-    let input = ScanInput::from(&wide_with(&bench.client, settings));
-    // The next page of a large page is prefetched.
-    let query = QueryInput { page_size: Some(1), ..input.query.clone() };
-    let collect =
-        CollectOnce::new(ScanInput { query, ..input }.scan(&bench.client).expect("a scan"));
-    let chain = Arc::clone(&collect.chains()[0]);
-    assert!(collect.step(Deadline::NEVER).now_or_never().is_none(), "started");
-    until(|| chain.partial().is_ok_and(|partial| partial.table.is_some())).await;
-    a_while().await;
-    assert!(bench.sent() == 2 && !chain.has_prefetched());
-}
-
-#[tokio::test]
 async fn parts_have_the_settings_of_their_scan() {
     let bench = bench(|_| None).await;
     let pages = scan(&bench.client).pages().expect("a chain");
     let first = next(&pages).await.expect("read").expect("a page");
     let bookmark = first.bookmark.expect("more");
-    let settings = ReadSettings {
-        max_pages: Some(1),
-        deadline: Some(Duration::from_secs(9)),
-        keep_raw: true,
-        concurrency: None,
-    };
+    let limit = Some(Duration::from_secs(9));
+    let settings = ReadSettings { deadline: limit, keep_raw: true, ..limited(1) };
     let plain = scan(&bench.client);
     let decode =
         DecodeSettings { extra_columns: vec!["q".to_owned()], ..plain.decode_settings().clone() };
     let set = Scan::new(bench.client.clone(), plain.query().clone(), decode, settings);
     for part in set.split(Cut::Parts(2)).expect("parts") {
-        let ReadSettings { max_pages, deadline, keep_raw, .. } = part.read_settings();
-        assert_eq!(
-            (*max_pages, *deadline, *keep_raw),
-            (Some(1), Some(Duration::from_secs(9)), true)
-        );
+        let given = part.read_settings();
+        assert_eq!((given.max_pages, given.deadline, given.keep_raw), (Some(1), limit, true));
         assert_eq!(part.decode_settings().extra_columns, ["q"]);
         assert_eq!(part.decode_settings().start, part.query().start());
     }

@@ -23,11 +23,12 @@ impl Observer for Listener {
 
 type Notes = Arc<Mutex<Vec<RequestNote>>>;
 
-async fn observed(data: Vec<Act>, listens: bool) -> (Bench, Notes) {
+async fn observed(data: Vec<Act>, listens: bool, limit: Option<u64>) -> (Bench, Notes) {
     let notes = Notes::default();
     let listener = Listener { notes: Arc::clone(&notes), listens };
     let bench = Bench::with(vec![], data, |settings| {
         settings.transport.observer = Some(Arc::new(listener));
+        settings.daily_allowance = limit;
     });
     (bench.await, notes)
 }
@@ -38,7 +39,8 @@ fn briefly(notes: &Notes) -> Vec<(RequestKind, Option<u16>, Option<Kind>, u32)> 
 
 #[tokio::test]
 async fn each_attempt_is_noted_once_with_its_reason() {
-    let (bench, notes) = observed(vec![Act::json(503, "{}"), refused(), Act::close()], true).await;
+    let (bench, notes) =
+        observed(vec![Act::json(503, "{}"), refused(), Act::close()], true, None).await;
     bench.get().await.expect("a page");
     let unavailable = Some(Kind::ServiceUnavailable);
     assert_eq!(
@@ -63,7 +65,7 @@ async fn each_attempt_is_noted_once_with_its_reason() {
 
 #[tokio::test]
 async fn each_request_has_the_headers_of_its_caller() {
-    let (bench, _) = observed(vec![], true).await;
+    let (bench, _) = observed(vec![], true, None).await;
     bench.get().await.expect("a page");
     let sent = [bench.server.token_requests(), bench.server.other_requests()].concat();
     assert_eq!(sent.len(), 2);
@@ -75,7 +77,7 @@ async fn each_request_has_the_headers_of_its_caller() {
 
 #[tokio::test]
 async fn a_cancelled_request_is_noted_as_abandoned() {
-    let (bench, notes) = observed(vec![Act::json(200, "{}"), Act::hang()], true).await;
+    let (bench, notes) = observed(vec![Act::json(200, "{}"), Act::hang()], true, None).await;
     bench.client.discover(None).await.expect("discovery");
     tokio::select! {
         _ = bench.get() => panic!("it hangs"),
@@ -88,13 +90,7 @@ async fn a_cancelled_request_is_noted_as_abandoned() {
 
 #[tokio::test]
 async fn a_request_over_the_allowance_has_no_note() {
-    let notes = Notes::default();
-    let listener = Listener { notes: Arc::clone(&notes), listens: true };
-    let bench = Bench::with(vec![], vec![], |settings| {
-        settings.transport.observer = Some(Arc::new(listener));
-        settings.daily_allowance = Some(1);
-    });
-    let bench = bench.await;
+    let (bench, notes) = observed(vec![], true, Some(1)).await;
     bench.get().await.expect("a page");
     let told = notes.lock().len();
     assert_eq!(bench.error().await.kind(), Kind::AllowanceExhausted);
@@ -104,7 +100,7 @@ async fn a_request_over_the_allowance_has_no_note() {
 
 #[tokio::test]
 async fn an_inactive_observer_gets_no_notes() {
-    let (bench, notes) = observed(vec![], false).await;
+    let (bench, notes) = observed(vec![], false, None).await;
     bench.get().await.expect("a page");
     assert!(notes.lock().is_empty());
     assert!(bench.server.other_requests()[0].header("traceparent").is_none());

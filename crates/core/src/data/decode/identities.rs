@@ -71,25 +71,3 @@ impl IdentityTexts {
 fn key(index: usize) -> i32 {
     i32::try_from(index).unwrap_or(i32::MAX)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn expected_texts_are_recognised_and_others_are_not() {
-        let mut ids = IdentityTexts::default();
-        assert!(ids.take(b"\"a\"").is_none());
-        let keys = ["a", "b", "c", "a", "b"].map(|text| ids.key(text));
-        assert_eq!(keys, [0, 1, 2, 0, 1]);
-        assert_eq!(ids.take(b"\"c\","), Some((2, 3)));
-        assert_eq!(ids.take(b"\"c\","), Some((2, 3)));
-        for body in [b"\"cc\"".as_slice(), b"\"c", b"c\"", b"\"\"", b"", b"\"\\u0063\""] {
-            assert_eq!(ids.take(body), None);
-        }
-        let mut ids = IdentityTexts::default();
-        ids.key("q\"");
-        assert_eq!(ids.take(b"\"q\"\""), None);
-        assert_eq!(&**ids.text(0), "q\"");
-    }
-}

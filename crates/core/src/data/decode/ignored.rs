@@ -51,33 +51,6 @@ mod tests {
     use super::super::json::Parser;
     use super::*;
 
-    #[test]
-    fn plain_values_are_taken_and_others_left() {
-        for (text, length) in [
-            ("0,", Some(1)),
-            ("-0}", Some(2)),
-            ("120.50 ,", Some(6)),
-            ("true", Some(4)),
-            ("false]", Some(5)),
-            ("null}", Some(4)),
-            ("\"a b\",", Some(5)),
-            ("01,", None),
-            ("-,", None),
-            ("1.,", None),
-            ("1e5,", None),
-            ("12", None),
-            ("tru", None),
-            ("\"a\\n\"", None),
-            ("{}", None),
-            ("", None),
-        ] {
-            assert_eq!(take_plain_value(text.as_bytes()), length, "{text}");
-        }
-        let long = "1".repeat(LONGEST_NUMBER);
-        assert_eq!(take_plain_value(format!("{long},").as_bytes()), Some(LONGEST_NUMBER));
-        assert_eq!(take_plain_value(format!("{long}1,").as_bytes()), None);
-    }
-
     proptest! {
         #[test]
         fn taken_values_equal_the_skipped_ones(text in "[-+0-9.eE\"\\\\a-z{}\\[\\], ]{1,12}") {

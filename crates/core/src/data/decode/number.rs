@@ -274,14 +274,6 @@ mod tests {
     }
 
     #[test]
-    fn j6_a_number_of_a_million_digits_is_refused() {
-        let long = "1".repeat(1_000_000);
-        assert_eq!(Number::scan(long.as_bytes(), 0).unwrap_err(), NumberFault::TooLong);
-        assert_eq!(value("1180591620717411303424"), Some(2_f64.powi(70)));
-        assert_eq!(Number::parse("1180591620717411303424").unwrap().to_i64(), None);
-    }
-
-    #[test]
     fn j10_integers_are_parsed_in_every_notation() {
         for (text, whole) in [
             ("3", Some(3)),

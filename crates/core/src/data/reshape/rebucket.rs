@@ -333,6 +333,8 @@ pub(super) fn crossing(time: i64, width: i64, end: i64) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::ops::Add as _;
     use std::sync::Arc;
 
     use jiff::tz::TimeZone;
@@ -532,33 +534,17 @@ mod tests {
             given.rotate_left(turn);
             let mut made = rebucketed(&given, Some(MINUTE), Reduction::Sum);
             made.sort_by(|one, other| (&one.0, one.1).cmp(&(&other.0, other.1)));
-            let mut expected = Vec::new();
-            for tag in tags {
-                for hour in 0..9 {
-                    let range = hour * 60..(hour + 1) * 60;
-                    let own: Vec<&Point> =
-                        given.iter().filter(|one| one.0 == tag && range.contains(&one.1)).collect();
-                    if own.is_empty() {
-                        continue;
-                    }
-                    let values = || own.iter().filter_map(|one| one.2[0]);
-                    let has_any = values().next().map(|_| ());
-                    let counts: Vec<i64> = own.iter().filter_map(|one| one.3).collect();
-                    expected.push((
-                        tag.to_owned(),
-                        range.start,
-                        [
-                            has_any.map(|()| values().sum::<f64>()),
-                            values().reduce(f64::min),
-                            values().reduce(f64::max),
-                        ],
-                        (!counts.is_empty()).then(|| counts.iter().sum::<i64>()),
-                        i64::try_from(own.len()).unwrap_or_default(),
-                        Some(60),
-                    ));
-                }
+            let mut hours = BTreeMap::<_, Vec<&Point>>::new();
+            for point in &given {
+                hours.entry((point.0, point.1 / 60 * 60)).or_default().push(point);
             }
-            prop_assert_eq!(made, expected);
+            let expected = hours.into_iter().map(|((tag, start), own)| {
+                let values = || own.iter().filter_map(|one| one.2[0]);
+                let numbers = [f64::add as fn(f64, f64) -> f64, f64::min, f64::max].map(|of| values().reduce(of));
+                let count = own.iter().filter_map(|one| one.3).reduce(i64::add);
+                (tag.to_owned(), start, numbers, count, i64::try_from(own.len()).unwrap(), Some(60))
+            });
+            prop_assert_eq!(made, expected.collect::<Vec<_>>());
         }
 
         /// The increases of a counter equal those of a plain loop, in every hour and width.
@@ -572,7 +558,7 @@ mod tests {
                 ("a", *time, [None, minimum.map(f64::from), maximum.map(f64::from)], None)
             });
             let given: Vec<Point> = given.collect();
-            let mut hours = std::collections::BTreeMap::new();
+            let mut hours = BTreeMap::new();
             let mut before: Option<f64> = None;
             for (_, time, [_, minimum, maximum], _) in &given {
                 let total = hours.entry(time / 60 * 60).or_insert(None);

@@ -3,48 +3,6 @@
 use super::*;
 
 #[test]
-fn b19_a_request_of_the_evening_is_counted_in_the_day_that_its_outcome_shows() {
-    let after = now("2026-11-02T00:00:02Z");
-    for (outcome, counted) in [
-        (reply("2026-11-01T23:59:59Z", after), 1),
-        (reply("2026-11-02T00:00:01Z", after), 2),
-        (Outcome::Unsent, 1),
-        // Nothing shows its day, so it may belong to either.
-        (Outcome::Lost, 2),
-        (SILENT, 2),
-    ] {
-        let mut count = Count::default();
-        let evening = now("2026-11-01T23:30:00Z");
-        let slow = count.reserve(LIMIT, evening, 0).expect("something is left");
-        // A request of the new day stays counted in any case.
-        drop(count.reserve(LIMIT, after, 0).expect("something is left"));
-        assert_eq!(count.requests.count, 1, "so long before midnight it is of the old day");
-        count.settle(LIMIT, &slow, outcome, after);
-        assert_eq!(count.requests.count, counted, "{outcome:?}");
-    }
-}
-
-#[test]
-fn b19_what_was_sent_in_a_day_stays_counted_in_it_whatever_its_reply_shows() {
-    let mut count = replied(1);
-    let after = now("2026-11-02T00:00:01Z");
-    let request = count.reserve(LIMIT, after, 0).expect("something is left");
-    count.settle(LIMIT, &request, reply("2026-11-01T23:59:58Z", after), after);
-    let since = Some(timestamp("2026-11-02T00:00:00Z"));
-    assert_eq!(count.requests, Tally { since, count: 1 });
-}
-
-#[test]
-fn b19_a_reply_without_a_date_seconds_before_midnight_may_be_of_the_new_day() {
-    let mut count = replied(20);
-    // The service's clock may already show midnight.
-    let before = now("2026-11-01T23:59:57Z");
-    let request = count.reserve(LIMIT, before, 0).expect("something is left");
-    count.settle(LIMIT, &request, SILENT, before);
-    assert_eq!(reserve_all(&mut count, now("2026-11-02T00:00:00Z")), 24);
-}
-
-#[test]
 fn b18_an_unsent_request_of_the_old_day_takes_none_from_the_day_that_is_asked_for() {
     let mut count = replied(20);
     let evening = moment(2, "1970-01-01T00:01:00Z", "2026-11-01T18:00:00Z");
@@ -122,20 +80,6 @@ fn b16_where_the_wall_clock_had_opened_a_day_too_early_its_requests_are_of_the_d
 }
 
 #[test]
-fn b16_a_count_that_was_days_ahead_of_the_service_ends_with_its_day() {
-    let mut count = Count::default();
-    let ahead = "2026-11-09T12:00:00Z";
-    assert_eq!(send_all(&mut count, now(ahead), ahead), 25);
-    for _ in 0..2 {
-        count.observe(LIMIT, reading("2026-11-01T12:00:00Z", now(ahead)), now(ahead));
-    }
-    assert!(count.reserve(LIMIT, now("2026-11-09T23:59:59Z"), 0).is_err());
-    // Twelve hours later the service's day ends.
-    let midnight = now("2026-11-10T00:00:00Z");
-    assert_eq!(send_all(&mut count, midnight, "2026-11-02T00:00:00Z"), 25);
-}
-
-#[test]
 fn b17_a_day_whose_end_is_stated_after_a_start_may_last_as_long_as_it_could() {
     let wall = moment(2, "1970-01-01T00:01:00Z", "2026-11-05T09:00:00Z");
     for (stated, since) in [
@@ -177,4 +121,23 @@ fn t9_only_a_pause_of_token_requests_that_ends_later_takes_the_place_of_another(
     count.pause_tokens(Duration::from_secs(5 * 60), now("2026-11-01T12:25:00Z"));
     let pause = (Duration::from_secs(20 * 60), timestamp("2026-11-01T12:30:00Z"));
     assert_eq!(count.token_pause(now("2026-11-01T12:10:00Z")), Some(pause));
+}
+
+#[test]
+fn b7_a_request_whose_process_was_killed_is_counted_in_the_day_after_and_in_no_later_one() {
+    // A machine that runs for a minute a day: each day begins by the first reply.
+    let (mut count, mut killed) = (Count::default(), 0);
+    for day in 1..=9 {
+        let time = format!("2026-11-0{day}T09:00:00Z");
+        let at = moment(day, "1970-01-01T00:01:00Z", &time);
+        for _ in 0..2 {
+            let request = count.reserve(LIMIT, at, 0).expect("something is left");
+            count.settle(LIMIT, &request, reply(&time, at), at);
+        }
+        assert_eq!(count.state(LIMIT, at).used, 2 + killed, "{day}");
+        killed = if day < 5 { 3 } else { 0 };
+        for _ in 0..killed {
+            drop(count.reserve(LIMIT, at, 0).expect("something is left"));
+        }
+    }
 }

@@ -143,23 +143,6 @@ fn send_all(count: &mut Count, at: Moment, service: &str) -> u64 {
 }
 
 #[test]
-fn b14_no_step_of_the_wall_clock_opens_a_day() {
-    for (right, wall) in [
-        ("2026-11-01T12:01:00Z", "2026-11-02T12:01:00Z"),
-        ("2026-11-01T23:30:00Z", "2026-11-02T00:30:00Z"),
-        ("2026-11-01T12:01:00Z", "2000-01-01T00:00:00Z"),
-    ] {
-        let mut count = replied(20);
-        assert_eq!(send_all(&mut count, moment(1, right, wall), right), 5, "{wall}");
-        let state = count.state(LIMIT, moment(1, right, wall));
-        assert_eq!((state.used, state.resets_at), (25, timestamp("2026-11-02T00:00:00Z")));
-        // And none delays one.
-        let midnight = moment(1, "2026-11-02T00:00:00Z", wall);
-        assert_eq!(send_all(&mut count, midnight, "2026-11-02T00:00:00Z"), 25, "{wall}");
-    }
-}
-
-#[test]
 fn b15_one_reply_with_a_wrong_date_opens_no_day_and_delays_none() {
     for date in ["2026-11-02T01:00:00Z", "2026-11-01T01:00:00Z", "2099-01-01T00:00:00Z"] {
         let mut count = replied(20);
@@ -214,18 +197,6 @@ fn b17_after_a_start_a_spent_count_needs_evidence() {
 }
 
 #[test]
-fn b17_what_was_left_after_a_start_is_spent_without_evidence_and_counted_in_both_days() {
-    let mut count = replied(20);
-    let wrong = moment(2, "1970-01-01T00:01:00Z", "2000-01-01T00:00:00Z");
-    let morning = "2026-11-02T09:00:00Z";
-    for _ in 0..2 {
-        let lost = count.reserve(LIMIT, wrong, 0).expect("something is left");
-        count.settle(LIMIT, &lost, Outcome::Lost, wrong);
-    }
-    assert_eq!(send_all(&mut count, wrong, morning), 23, "two may be of the new day");
-}
-
-#[test]
 fn b18_failing_all_evidence_one_request_asks() {
     let mut count = replied(25);
     let silent = |granted| Outcome::Replied { reading: None, granted };
@@ -259,36 +230,6 @@ fn b18_failing_all_evidence_one_request_asks() {
     assert!(count.reserve(LIMIT, seconds(61 + 3_600 + 15 * 3_600), 0).is_ok());
 }
 
-#[test]
-fn b19_a_request_under_way_at_midnight_is_counted_in_the_day_that_its_reply_shows() {
-    let before = now("2026-11-01T23:59:59Z");
-    let after = now("2026-11-02T00:00:01Z");
-    let mut count = Count::default();
-    let [old, new, unsent, lost] =
-        [(); 4].map(|()| count.reserve(LIMIT, before, 0).expect("something is left"));
-    drop(count.reserve(LIMIT, after, 0).expect("something is left"));
-    assert_eq!(count.requests.count, 5, "all may be of the new day");
-    count.settle(LIMIT, &old, reply("2026-11-01T23:59:59Z", after), after);
-    assert_eq!(count.requests.count, 4);
-    count.settle(LIMIT, &unsent, Outcome::Unsent, after);
-    assert_eq!(count.requests.count, 3);
-    count.settle(LIMIT, &new, reply("2026-11-02T00:00:00Z", after), after);
-    assert_eq!(count.requests.count, 3);
-    count.settle(LIMIT, &lost, Outcome::Lost, after);
-    assert_eq!(count.requests.count, 3, "it may be of either");
-}
-
-#[test]
-fn b17_a_time_of_day_that_is_stated_after_a_start_opens_no_day() {
-    let mut count = replied(25);
-    let terms = resetting("06:00Z");
-    let wall = moment(2, "1970-01-01T00:01:00Z", "2026-11-05T09:00:00Z");
-    assert!(count.permit(Terms { limit: Some(25), ..terms }, wall, 0) != Permit::Granted);
-    count.count_token_request(terms, wall);
-    assert_eq!(count.requests.since, Some(timestamp("2026-11-01T06:00:00Z")));
-    assert_eq!(count.requests.count, 25);
-}
-
 /// Reserves until a request is refused; returns how many were granted.
 fn reserve_all(count: &mut Count, at: Moment) -> u64 {
     (0..100).take_while(|_| count.reserve(LIMIT, at, 0).is_ok()).count() as u64
@@ -304,29 +245,6 @@ fn b19_requests_under_way_at_midnight_may_be_of_the_new_day_until_their_replies_
     count.settle(LIMIT, &one, reply("2026-11-01T23:59:59Z", after), after);
     count.settle(LIMIT, &other, reply("2026-11-02T00:00:00Z", after), after);
     assert_eq!((count.requests.count, reserve_all(&mut count, after)), (24, 1));
-}
-
-#[test]
-fn b19_what_was_settled_before_midnight_without_a_date_is_of_the_old_day() {
-    let mut count = replied(1);
-    let evening = now("2026-11-01T22:00:00Z");
-    for outcome in [SILENT, Outcome::Lost, Outcome::Unsent] {
-        let request = count.reserve(LIMIT, evening, 0).expect("something is left");
-        count.settle(LIMIT, &request, outcome, evening);
-    }
-    assert_eq!(count.requests.count, 3);
-    assert_eq!(reserve_all(&mut count, now("2026-11-02T00:00:00Z")), 25);
-}
-
-#[test]
-fn b18_a_machine_that_was_restored_from_a_snapshot_may_ask() {
-    let mut count = replied(25);
-    let then = moment(2, "1970-01-05T00:00:00Z", "2026-11-02T09:00:00Z");
-    drop(count.reserve(LIMIT, then, 0).expect("it asks"));
-    // Its memory is days old, and the ledger is on another machine.
-    let restored = moment(2, "1970-01-01T12:00:00Z", "2026-11-02T09:01:00Z");
-    assert!(count.reserve(LIMIT, restored, 0).is_ok());
-    assert!(count.reserve(LIMIT, restored, 0).is_err());
 }
 
 #[test]
@@ -354,25 +272,6 @@ fn b15_a_doubt_that_no_reply_settles_costs_at_most_a_day() {
 }
 
 #[test]
-fn b14_a_pause_that_only_the_wall_clock_shows_is_looked_at_with_a_token() {
-    let mut count = replied(25);
-    // The host of a virtual machine slept: two hours passed for the guest, a night by its clock.
-    let morning = moment(1, "2026-11-01T14:00:00Z", "2026-11-02T08:00:00Z");
-    assert_eq!(count.permit(LIMIT, morning, 0), Permit::Unknown { one: true });
-    let error = count.reserve(LIMIT, morning, 0).expect_err("no data request asks");
-    assert_eq!(error.context().retry_at, Some(timestamp("2026-11-02T00:00:00Z")));
-    let mut paused = count.clone();
-    paused.observe(LIMIT, reading("2026-11-02T08:00:00Z", morning), morning);
-    assert_eq!(paused.permit(LIMIT, morning, 0), Permit::Unknown { one: true });
-    paused.observe(LIMIT, reading("2026-11-02T08:00:01Z", morning), morning);
-    assert_eq!(send_all(&mut paused, morning, "2026-11-02T08:00:01Z"), 25);
-    // If the wall clock was set, one token request per hour shows that.
-    count.observe(LIMIT, reading("2026-11-01T14:00:00Z", morning), morning);
-    let later = moment(1, "2026-11-01T14:59:00Z", "2026-11-02T08:59:00Z");
-    assert!(matches!(count.permit(LIMIT, later, 0), Permit::Exhausted(_)));
-}
-
-#[test]
 fn b16_a_service_that_goes_back_a_day_counts_on() {
     let mut count = replied(20);
     let at = now("2026-11-01T12:01:00Z");
@@ -391,6 +290,3 @@ fn b16_a_service_that_goes_back_a_day_counts_on() {
 
 #[path = "count_edge_tests.rs"]
 mod edges;
-
-#[path = "count_step_tests.rs"]
-mod steps;

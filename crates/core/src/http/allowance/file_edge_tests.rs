@@ -80,3 +80,25 @@ fn a_file_is_created_once() {
     let failure = create(&long, b"text").expect_err("too long").to_string();
     assert!(failure.starts_with("cannot be created"), "{failure}");
 }
+
+#[test]
+fn b5_the_error_distinguishes_reserved_from_used_requests() {
+    let ledger = LocalLedger::in_memory(Terms { limit: Some(3), resets: None });
+    let error = ledger.reserve(now(NOON), 3).expect_err("all are kept");
+    assert_eq!(error.kind(), Kind::AllowanceExhausted);
+    assert!(
+        error.context().message.contains("last 3 requests of the daily allowance are reserved"),
+        "{error}"
+    );
+    drop(ledger.reserve(now(NOON), 2).expect("one is not kept"));
+    spend(&ledger, NOON, 2);
+    let error = ledger.reserve(now(NOON), 2).expect_err("nothing is left");
+    assert!(error.context().message.contains("used up: 3 of 3"), "{error}");
+    assert_eq!(error.context().retry_at, Some(timestamp("2026-11-02T00:00:00Z")));
+    assert!(error.context().unsent);
+    assert_eq!(ledger.state(now(NOON)).expect("memory").left, Some(0));
+    let pinned = LocalLedger::in_memory(Terms::default());
+    pinned.pin(Duration::from_secs(60), now(NOON)).expect("memory");
+    let error = pinned.reserve(now(NOON), 0).expect_err("the service refuses");
+    assert!(error.context().message.contains("the service refuses more after 0"), "{error}");
+}

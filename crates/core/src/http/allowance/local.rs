@@ -244,7 +244,3 @@ fn warn_once(path: &Path, why: &str) {
          processes, name a file with ledger="
     );
 }
-
-#[cfg(test)]
-#[path = "memory_tests.rs"]
-mod memory_tests;

@@ -143,19 +143,6 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_longer_for_the_lock_than_allowed() {
-        let held = |_: &File| {
-            TRIES.set(TRIES.get() + 1);
-            Err(TryLockError::WouldBlock)
-        };
-        for (longest_wait, expected) in [(Duration::ZERO, 1), (PAUSES[0], 2)] {
-            let (opened, tries) = open(held, longest_wait);
-            assert!(matches!(opened.err(), Some(FileFailure::Locked)));
-            assert_eq!(tries, expected, "{longest_wait:?}");
-        }
-    }
-
-    #[test]
     fn the_lock_is_released_despite_a_forked_child() {
         let path = std::env::temp_dir().join(format!("siteline-locked-{}", std::process::id()));
         std::fs::write(&path, "text").expect("written");

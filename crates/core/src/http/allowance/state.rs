@@ -58,29 +58,3 @@ pub(crate) fn unknown_day(state: AllowanceState) -> Error {
 fn refused(message: String) -> Error {
     Error::new(Kind::AllowanceExhausted, message).with(|context| context.unsent = true)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_error_shows_why_the_allowance_is_exhausted() {
-        for (used, limit, expected) in [
-            (3, Some(3), "used up: 3 of 3 requests;"),
-            (4, Some(3), "used up: 4 of 3 requests;"),
-            (2, Some(3), "used up: the service refuses more after 2 requests;"),
-            (2, None, "used up: the service refuses more after 2 requests;"),
-        ] {
-            let state = AllowanceState {
-                used,
-                limit,
-                left: Some(0),
-                resets_at: Timestamp::UNIX_EPOCH,
-                token_requests: 0,
-                token_requests_this_hour: 0,
-            };
-            let error = exhausted(state);
-            assert!(error.context().message.contains(expected), "{error}");
-        }
-    }
-}

@@ -101,46 +101,27 @@ mod tests {
             assert_eq!(time.to_string(), shown, "{text}");
             assert_eq!(TimeOfDay::parse(shown).expect(shown), time);
         }
-        for wrong in
-            ["", "Z", "06:00", "6:00Z", "24:00Z", "06:60Z", "06Z", "06:00+19:00", "06:00ZZ"]
-        {
-            assert_eq!(TimeOfDay::parse(wrong).expect_err(wrong).kind(), Kind::ConfigError);
-        }
-        assert!(TimeOfDay::parse("06:00").expect_err("naive").to_string().contains("zone"));
-    }
-
-    #[test]
-    fn an_invalid_time_of_day_is_named_with_its_fault() {
-        for (text, expected) in [
+        for (text, fault) in [
             ("23:59:59Z", None),
-            ("23:59:60Z", Some("\"23:59:60Z\" is not a time of day")),
-            ("23:60Z", Some("\"23:60Z\" is not a time of day")),
-            ("24:00Z", Some("\"24:00Z\" is not a time of day")),
-            ("06:00:00:00Z", Some("\"06:00:00:00Z\" is not a time of day")),
-            ("06:00+18:00", None),
             ("06:00-18:00", None),
-            ("06:00+18:01", Some("\"06:00+18:01\" has an invalid offset")),
-            ("06:00-19:00", Some("\"06:00-19:00\" has an invalid offset")),
+            ("", Some("is not a time of day")),
+            ("06:00", Some("has no time zone")),
+            ("Z", Some("is not a time of day")),
+            ("6:00Z", Some("is not a time of day")),
+            ("06Z", Some("is not a time of day")),
+            ("06:00ZZ", Some("has an invalid offset")),
+            ("23:59:60Z", Some("is not a time of day")),
+            ("24:00Z", Some("is not a time of day")),
+            ("06:00:00:00Z", Some("is not a time of day")),
+            ("06:00+18:01", Some("has an invalid offset")),
         ] {
-            let message = TimeOfDay::parse(text).err().map(|error| error.context().message.clone());
-            assert_eq!(message.as_deref(), expected, "{text}");
+            let message = TimeOfDay::parse(text).err().map(|error| error.to_string());
+            let (message, fault) = (message.unwrap_or_default(), fault.unwrap_or_default());
+            assert!(message.contains(fault) && message.is_empty() == fault.is_empty(), "{message}");
         }
-    }
-
-    #[test]
-    fn out_of_range_seconds_and_offsets_are_refused() {
-        for (seconds, ahead, fits) in [
-            (0, 0, true),
-            (86_399, 0, true),
-            (86_400, 0, false),
-            (-1, 0, false),
-            (0, 18 * 3_600, true),
-            (0, -18 * 3_600, true),
-            (0, 18 * 3_600 + 1, false),
-            (0, -18 * 3_600 - 1, false),
-            (86_400, 18 * 3_600 + 1, false),
-        ] {
-            assert_eq!(TimeOfDay::new(seconds, ahead).is_ok(), fits, "{seconds} {ahead}");
+        for (seconds, ahead) in [(-1, 0), (86_400, 0), (0, -18 * 3_600 - 1), (0, 18 * 3_600 + 1)] {
+            let error = TimeOfDay::new(seconds, ahead).expect_err("refused");
+            assert_eq!(error.kind(), Kind::ConfigError, "{seconds} {ahead}");
         }
     }
 

@@ -84,5 +84,7 @@ mod tests {
         assert_eq!(counts.begin(timestamp("2026-11-01T12:00:00Z")), 0);
         assert_eq!(counts.begin(timestamp("2026-11-01T11:59:55Z")), 1);
         assert_eq!(counts.begin(timestamp("2026-11-01T11:00:00Z")), 0);
+        assert_eq!(counts.begin(timestamp("2026-11-01T11:00:09.9Z")), 1);
+        assert_eq!(counts.begin(timestamp("2026-11-01T11:00:10Z")), 0);
     }
 }

@@ -163,8 +163,7 @@ fn each_feed_has_a_lock_file() {
 
 #[test]
 fn s19_reading_a_closed_store_creates_no_file() {
-    let (folder, store) = new_store();
-    Request::filled(1).apply_to(&store, b"1").unwrap();
+    let (folder, store) = filled_store(1);
     drop(store);
     let reader = read_only(&folder).unwrap();
     assert_eq!(latest(&reader).len(), 900);
@@ -178,8 +177,7 @@ fn s19_reading_a_closed_store_creates_no_file() {
 
 #[test]
 fn s19_a_read_only_store_follows_a_writer() {
-    let (folder, store) = new_store();
-    Request::filled(1).apply_to(&store, b"1").unwrap();
+    let (folder, store) = filled_store(1);
     let reader = read_only(&folder).unwrap();
     let before = folder.names();
     let mut open = reader.read("line", all(View::Latest, Flagged::Drop)).unwrap();
@@ -199,8 +197,7 @@ fn s19_a_read_only_store_follows_a_writer() {
 
 #[test]
 fn s19_a_read_without_a_log_notices_a_writer() {
-    let (folder, store) = new_store();
-    Request::filled(1).apply_to(&store, b"1").unwrap();
+    let (folder, store) = filled_store(1);
     drop(store);
     let reader = read_only(&folder).unwrap();
     let mut open = reader.read("line", all(View::Latest, Flagged::Drop)).unwrap();
@@ -245,9 +242,7 @@ fn s19_a_read_only_store_refuses_to_write() {
 
 #[test]
 fn s19_a_log_without_its_shared_memory_is_not_ignored() {
-    let (folder, copy) = (Folder::new(), Folder::new());
-    let store = folder.store();
-    Request::filled(1).apply_to(&store, b"1").unwrap();
+    let ((folder, _store), copy) = (filled_store(1), Folder::new());
     for ending in ["", "-wal"] {
         std::fs::copy(beside(&folder.file(), ending), beside(&copy.file(), ending)).unwrap();
     }
@@ -260,8 +255,7 @@ fn s19_a_log_without_its_shared_memory_is_not_ignored() {
 
 #[test]
 fn s19_an_empty_log_without_its_shared_memory_lacks_nothing() {
-    let (folder, store) = new_store();
-    Request::filled(1).apply_to(&store, b"1").unwrap();
+    let (folder, store) = filled_store(1);
     drop(store);
     std::fs::write(beside(&folder.file(), "-wal"), "").unwrap();
     assert_eq!(latest(&read_only(&folder).unwrap()).len(), 900);

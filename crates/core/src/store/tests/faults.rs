@@ -14,8 +14,9 @@ struct Contents {
     held: Vec<bool>,
 }
 
-fn make_store(path: &Path) {
-    let store = Store::open(path).unwrap();
+/// A closed store, its bytes, and all that can be read from it.
+fn made() -> (Folder, Vec<u8>, Contents) {
+    let (folder, store) = new_store();
     store.apply("empty", None, b"nothing yet").unwrap();
     for sequence in 1..=12_u64 {
         let points: Vec<Point> = (0..60)
@@ -28,6 +29,11 @@ fn make_store(path: &Path) {
         let is_last = sequence % 2 == 0;
         Request { is_last, ..request }.apply_to(&store, &sequence.to_le_bytes()).unwrap();
     }
+    drop(store);
+    let bytes = std::fs::read(folder.file()).unwrap();
+    let truth = read_all(&folder.file(), None).unwrap();
+    assert_eq!(read_all(&folder.file(), Some(&truth)).unwrap(), truth);
+    (folder, bytes, truth)
 }
 
 /// Reads everything from the store at a path. Each view agrees with `truth`, even after an error.
@@ -70,12 +76,8 @@ fn assert_damage(error: &Error, place: usize) {
 
 #[test]
 fn s7_one_flipped_bit_is_detected_or_changes_nothing() {
-    let folder = Folder::new();
-    make_store(&folder.file());
-    let bytes = std::fs::read(folder.file()).unwrap();
-    let truth = read_all(&folder.file(), None).unwrap();
+    let (folder, bytes, truth) = made();
     assert!(truth.views[0].len() > 40 && !truth.delays.revisions.is_empty(), "{truth:?}");
-    assert!(original_reads_as_truth(&folder, &bytes, &truth));
     let mut random = fastrand::Rng::with_seed(7);
     let header = 0..100 * 8;
     let others: Vec<usize> = (0..1_500).map(|_| random.usize(0..bytes.len() * 8)).collect();
@@ -86,18 +88,9 @@ fn s7_one_flipped_bit_is_detected_or_changes_nothing() {
     }
 }
 
-/// A store with the original bytes reads as `truth`.
-fn original_reads_as_truth(folder: &Folder, bytes: &[u8], truth: &Contents) -> bool {
-    std::fs::write(folder.file(), bytes).unwrap();
-    read_all(&folder.file(), Some(truth)).unwrap() == *truth
-}
-
 #[test]
 fn s7_a_missing_or_an_outdated_row_is_detected() {
-    let folder = Folder::new();
-    make_store(&folder.file());
-    let bytes = std::fs::read(folder.file()).unwrap();
-    let truth = read_all(&folder.file(), None).unwrap();
+    let (folder, bytes, truth) = made();
     let deleted = [
         ("feeds", "name = 'empty'"),
         ("states", "feed = 2"),
@@ -140,10 +133,7 @@ fn s7_a_missing_or_an_outdated_row_is_detected() {
 
 #[test]
 fn s7_a_truncated_file_is_detected() {
-    let folder = Folder::new();
-    make_store(&folder.file());
-    let bytes = std::fs::read(folder.file()).unwrap();
-    let truth = read_all(&folder.file(), None).unwrap();
+    let (folder, bytes, truth) = made();
     for length in [1, 50, 100, 4_096, bytes.len() / 2, bytes.len() - 1] {
         std::fs::write(folder.file(), &bytes[..length]).unwrap();
         match read_all(&folder.file(), Some(&truth)) {

@@ -83,6 +83,15 @@ fn new_store() -> (Folder, Store) {
     (folder, store)
 }
 
+/// A new store with this number of [filled](Request::filled) pages.
+fn filled_store(pages: u64) -> (Folder, Store) {
+    let (folder, store) = new_store();
+    for sequence in 1..=pages {
+        Request::filled(sequence).apply_to(&store, b"state").unwrap();
+    }
+    (folder, store)
+}
+
 impl Drop for Folder {
     fn drop(&mut self) {
         let _gone = std::fs::remove_dir_all(&self.0);

@@ -20,49 +20,40 @@ fn wide(sequence: u64, series: u8, minute: i64) -> Request {
 
 #[test]
 fn recent_points_move_when_a_stretch_has_many() {
-    let folder = Folder::new();
-    let (store, mut model) = (folder.store_with(EAGER), Model::default());
-    // Blocks begin at minutes 0 and 128.
-    for (sequence, minute, expected) in [
-        (1, 126, (1, 0)),
-        (2, 127, (2, 0)),
+    // Series and minute of each page, then the rows and blocks. Blocks begin at minutes 0 and 128.
+    let dense = vec![
+        (3, 126, (1, 0)),
+        (3, 127, (2, 0)),
         // The previous stretch has two points of each series, and this page does not touch it.
         (3, 128, (1, 3)),
-        (4, 129, (2, 3)),
+        (3, 129, (2, 3)),
         // Two points of each series again, but this page touches the stretch.
-        (5, 130, (3, 3)),
-        (6, 0, (1, 6)),
-    ] {
-        let request = wide(sequence, 3, minute);
-        let applied = request.apply_to(&store, b"").unwrap();
-        assert_eq!((applied.inserted, applied.revised), (3, 0));
-        model.add(&request);
-        assert_eq!(rows_and_blocks(&folder), expected, "{sequence}");
-        model.assert_agrees(&store);
-    }
-    drop(store);
-    model.assert_agrees(&folder.store());
-}
-
-#[test]
-fn too_many_recent_points_move_other_stretches() {
-    let folder = Folder::new();
-    let limits = RecentLimits { dense: 100, most: 10, ..EAGER };
-    let (store, mut model) = (folder.store_with(limits), Model::default());
-    for (sequence, series, minute, expected) in [
-        (1, 3, 1, (1, 0)),
-        (2, 3, 200, (2, 0)),
-        (3, 3, 300, (3, 0)),
-        (4, 3, 400, (1, 9)),
+        (3, 130, (3, 3)),
+        (3, 0, (1, 6)),
+    ];
+    let most = vec![
+        (3, 1, (1, 0)),
+        (3, 200, (2, 0)),
+        (3, 300, (3, 0)),
+        (3, 400, (1, 9)),
         // The touched stretch has thirteen points, so all stretches move.
-        (5, 10, 401, (0, 19)),
-    ] {
-        let request = wide(sequence, series, minute);
-        request.apply_to(&store, b"").unwrap();
-        model.add(&request);
-        assert_eq!(rows_and_blocks(&folder), expected, "{sequence}");
+        (10, 401, (0, 19)),
+    ];
+    let few = RecentLimits { dense: 100, most: 10, ..EAGER };
+    for (limits, pages) in [(EAGER, dense), (few, most)] {
+        let folder = Folder::new();
+        let (store, mut model) = (folder.store_with(limits), Model::default());
+        for (sequence, (series, minute, expected)) in (1..).zip(pages) {
+            let request = wide(sequence, series, minute);
+            let applied = request.apply_to(&store, b"").unwrap();
+            assert_eq!((applied.inserted, applied.revised), (series.into(), 0));
+            model.add(&request);
+            assert_eq!(rows_and_blocks(&folder), expected, "{sequence}");
+            model.assert_agrees(&store);
+        }
+        drop(store);
+        model.assert_agrees(&folder.store());
     }
-    model.assert_agrees(&store);
 }
 
 #[test]

@@ -19,16 +19,11 @@ fn points(minutes: impl IntoIterator<Item = i64>, value: f64) -> Vec<Point> {
     minutes.into_iter().map(|minute| (1, minute, Some(value))).collect()
 }
 
-/// A page of a chain that began with `first`.
-fn part(first: u64, sequence: u64, is_last: bool, minutes: &[i64]) -> Request {
-    let points = points(minutes.iter().copied(), 1.0);
-    Request { first, is_last, ..Request::whole(sequence, 0, 9, &points) }
-}
-
 #[test]
 fn a_page_with_an_impossible_number_is_refused() {
     let (_folder, store) = new_store();
-    let page = |first, sequence| part(first, sequence, true, &[1]);
+    let page =
+        |first, sequence| Request { first, ..Request::whole(sequence, 0, 9, &[(1, 1, Some(1.0))]) };
     for (first, sequence) in
         [(0, 0), (0, 1), (2, 1), (1, LARGEST + 1), (LARGEST + 1, LARGEST + 1), (1, u64::MAX)]
     {

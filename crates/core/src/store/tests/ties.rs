@@ -9,11 +9,7 @@ use crate::store::log_fit::{LogFit, log_fit};
 
 /// Creates the files of a killed process: pages 1 and 2 in the file, 3 and 4 in the log.
 fn killed() -> Folder {
-    let (folder, left) = (Folder::new(), Folder::new());
-    let store = folder.store();
-    for sequence in 1..=2 {
-        Request::filled(sequence).apply_to(&store, b"state").unwrap();
-    }
+    let ((folder, store), left) = (filled_store(2), Folder::new());
     drop(store);
     let store = folder.store();
     for sequence in 3..=4 {
@@ -39,11 +35,7 @@ fn set_aside(folder: &Folder) -> Vec<PathBuf> {
 }
 
 fn backup_of(folder: &Folder, pages: u64) -> PathBuf {
-    let (other, path) = (Folder::new(), folder.0.join(format!("backup-{pages}")));
-    let store = other.store();
-    for sequence in 1..=pages {
-        Request::filled(sequence).apply_to(&store, b"state").unwrap();
-    }
+    let ((_other, store), path) = (filled_store(pages), folder.0.join(format!("backup-{pages}")));
     store.backup(&path, None, &Watch::default()).unwrap();
     path
 }
@@ -94,9 +86,8 @@ fn a_restored_copy_is_kept_from_an_old_log() {
 
 #[test]
 fn an_old_copy_of_the_file_ignores_the_log() {
-    let folder = Folder::new();
-    let (store, old) = (folder.store(), folder.0.join("old"));
-    Request::filled(1).apply_to(&store, b"state").unwrap();
+    let (folder, store) = filled_store(1);
+    let old = folder.0.join("old");
     drop(store);
     copy(folder.file(), &old).unwrap();
     let store = folder.store();
@@ -128,10 +119,7 @@ fn a_log_set_aside_belongs_to_its_renamed_file() {
 #[test]
 fn a_file_replaced_under_an_open_store_stays_whole() {
     for in_place in [true, false] {
-        let (folder, store) = new_store();
-        for sequence in 1..=3 {
-            Request::filled(sequence).apply_to(&store, b"state").unwrap();
-        }
+        let (folder, store) = filled_store(3);
         let backup = backup_of(&folder, 2);
         let bytes = std::fs::read(&backup).unwrap();
         if in_place {
@@ -150,8 +138,7 @@ fn a_file_replaced_under_an_open_store_stays_whole() {
 #[cfg(unix)]
 #[test]
 fn a_removed_log_of_an_open_store_is_saved() {
-    let (folder, store) = new_store();
-    Request::filled(1).apply_to(&store, b"state").unwrap();
+    let (folder, store) = filled_store(1);
     for ending in ["-wal", "-shm"] {
         remove_file(beside(&folder.file(), ending)).unwrap();
     }
@@ -166,8 +153,7 @@ fn a_removed_log_of_an_open_store_is_saved() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_log_stays_when_the_process_closes_the_file() {
-    let (folder, store) = new_store();
-    Request::filled(1).apply_to(&store, b"state").unwrap();
+    let (folder, store) = filled_store(1);
     for ending in ["", "-wal", "-shm"] {
         drop(std::fs::File::open(beside(&folder.file(), ending)).unwrap());
     }
@@ -187,8 +173,7 @@ fn a_log_stays_when_the_process_closes_the_file() {
 #[test]
 fn a_reader_keeps_the_log_that_it_found() {
     use std::os::unix::fs::MetadataExt as _;
-    let (folder, store) = new_store();
-    Request::filled(1).apply_to(&store, b"state").unwrap();
+    let (folder, store) = filled_store(1);
     let inode = || beside(&folder.file(), "-wal").metadata().map(|log| log.ino()).ok();
     let before = inode();
     let link = StoreConnection::open_read_only(&folder.file(), BUSY_TIMEOUT).unwrap();

@@ -25,8 +25,23 @@ fn pages_until_endless(
     most: u64,
     points: impl Fn(u64) -> Vec<u64>,
 ) -> Option<u64> {
+    pages_of_runs(chain, u64::MAX, most, points)
+}
+
+/// Like [`pages_until_endless`], in runs of this many pages each.
+fn pages_of_runs(
+    chain: &mut Chain,
+    run: u64,
+    most: u64,
+    points: impl Fn(u64) -> Vec<u64>,
+) -> Option<u64> {
     let script = Endless(points, Mutex::new(0));
     for pages in 0..most {
+        if pages > 0 && pages % run == 0 {
+            let bookmark = chain.bookmark().unwrap();
+            let resumed = Chain::resume(query(), settings(), "origin", None, &bookmark).unwrap();
+            *chain = resumed.expecting(Some(1), chain.idle());
+        }
         match next(chain, &script) {
             Ok(page) => assert!(page.is_some()),
             Err(error) => {
@@ -76,34 +91,18 @@ fn p14_a_chain_with_new_points_is_never_endless() {
     }
 }
 
-/// Like [`pages_until_endless`], in runs of this many pages each.
-fn pages_of_runs(run: u64, most: u64, points: impl Fn(u64) -> Vec<u64>) -> Option<u64> {
-    let script = Endless(points, Mutex::new(0));
-    let mut chain = chain().expecting(Some(1), 0);
-    for pages in 0..most {
-        if pages % run == 0
-            && let Some(bookmark) = chain.bookmark()
-        {
-            let resumed = Chain::resume(query(), settings(), "origin", None, &bookmark).unwrap();
-            chain = resumed.expecting(Some(1), chain.idle());
-        }
-        if let Err(error) = next(&mut chain, &script) {
-            assert_eq!((error.kind(), *script.1.lock()), (Kind::EndlessChain, pages));
-            return Some(pages);
-        }
-    }
-    None
-}
-
 #[test]
 fn p14_a_repeated_page_is_found_over_short_runs() {
+    let pages_of_runs = |run, most, points: &dyn Fn(u64) -> Vec<u64>| {
+        pages_of_runs(&mut chain().expecting(Some(1), 0), run, most, points)
+    };
     for run in [5, 30, 90] {
-        let ended = pages_of_runs(run, 999, |_| vec![1, 2, 3]).expect("found");
+        let ended = pages_of_runs(run, 999, &|_| vec![1, 2, 3]).expect("found");
         assert!(ended >= 151 && ended <= 151 + 100 / (run - 1) + run, "{ended} in runs of {run}");
         // New points, one a page or on every third page.
-        assert_eq!(pages_of_runs(run, 1_500, |number| vec![number]), None);
+        assert_eq!(pages_of_runs(run, 1_500, &|number| vec![number]), None);
         let some = |number| if number % 3 == 0 { vec![number] } else { vec![] };
-        assert_eq!(pages_of_runs(run, 1_500, some), None);
+        assert_eq!(pages_of_runs(run, 1_500, &some), None);
     }
 }
 
