@@ -35,7 +35,6 @@ pub(super) enum Rows {
 
 impl Frame {
     /// An empty frame. An id without a column is taken from `default_ids`.
-    #[must_use]
     pub fn new(default_ids: Identity) -> Self {
         let (series, names) = (BTreeMap::new(), BTreeMap::new());
         Self { default_ids, rows: 0, is_aggregated: false, series, names }
@@ -46,16 +45,13 @@ impl Frame {
     }
 
     /// The number of rows.
-    #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
     /// Adds the rows of a batch. It has `timestamp` and `value`, and optionally `minimum`, `maximum`,
     /// `sample_count`, `available_at`, ids, names and `unit`. The last name of a series counts.
-    ///
-    /// # Errors
-    /// For a column that is missing or of a wrong type, and for a timestamp that is null.
+    /// Fails for a column that is missing or of a wrong type, and for a timestamp that is null.
     pub fn append(&mut self, batch: &RecordBatch) -> Result<(), SandboxError> {
         let timestamp = required(batch, "timestamp", times)?;
         let value = required(batch, "value", doubles)?;
