@@ -152,16 +152,6 @@ def test_an_interrupted_sync_has_a_note(client, store):
     ]
 
 
-def test_pages_of_a_sync_say_what_they_returned(sandbox, client):
-    sandbox.fault(on="data", status=503, skip=1, times=4)
-    with pytest.raises(siteline.errors.ServiceUnavailable) as caught:
-        list(client.sync_pages(make_feed(page_size=30)))
-    assert caught.value.kept == (
-        "1 page (30 points) was returned before the error: a sync that begins with the states "
-        "continues after it."
-    )
-
-
 def test_reports_of_stores_and_syncs_have_the_size(client, store):
     through = client.read(**AUTOMATIC, store=store).report
     assert (through.page_size, through.page_size_reason) == (10_000, "automatic")
@@ -172,20 +162,31 @@ def test_reports_of_stores_and_syncs_have_the_size(client, store):
     assert pickle.loads(pickle.dumps(pages[0])).report.page_size == 10_000
 
 
-def test_a_read_through_a_store_says_what_is_stored(sandbox, client, store):
+@pytest.mark.parametrize(
+    ("call", "kept", "pages"),
+    [
+        (
+            lambda client, store: client.read(**QUERY, store=store),
+            KEPT.replace("kept", "stored"),
+            None,
+        ),
+        (
+            lambda client, store: client.sync(make_feed(page_size=30), store),
+            "2 pages (60 points) are stored: the next sync continues after them.",
+            2,
+        ),
+        (
+            lambda client, store: list(client.sync_pages(make_feed(page_size=30))),
+            "2 pages (60 points) were returned before the error: a sync that begins with the "
+            "states continues after them.",
+            None,
+        ),
+    ],
+    ids=["read", "sync", "sync_pages"],
+)
+def test_a_failed_call_says_what_is_stored(sandbox, client, store, call, kept, pages):
     sandbox.fault(on="data", status=503, skip=2, times=4)
     with pytest.raises(siteline.errors.ServiceUnavailable) as caught:
-        client.read(**QUERY, store=store)
-    assert caught.value.kept == KEPT.replace("kept", "stored")
-    assert caught.value.scan.collect().report.pages == 1
-
-
-def test_a_failed_sync_says_what_is_stored(sandbox, client, store):
-    sandbox.fault(on="data", status=503, skip=2, times=4)
-    with pytest.raises(siteline.errors.ServiceUnavailable) as caught:
-        client.sync(make_feed(page_size=30), store)
-    report = caught.value.report
-    assert report.pages == 2
-    assert (
-        caught.value.kept == "2 pages (60 points) are stored: the next sync continues after them."
-    )
+        call(client, store)
+    assert caught.value.kept == kept
+    assert getattr(caught.value.report, "pages", None) == pages

@@ -7,6 +7,7 @@ from siteline import _zero_copy, frames
 
 pytestmark = pytest.mark.sandbox(seed=3)
 
+BERLIN = "Europe/Berlin"
 PARTS = ("_mgr", "blocks", "refs", "add_reference")
 
 
@@ -81,14 +82,14 @@ def test_frames_share_memory_only_from_pandas_3_on(table):
     ],
 )
 def test_frames_are_copies_if_a_private_part_is_missing(table, monkeypatch, other):
-    expected = table.to_pandas()
+    expected = table.to_pandas(tz=BERLIN)
     monkeypatch.setattr(_zero_copy, "_known", [])
     monkeypatch.setattr(_zero_copy, "_blocks", [])
     monkeypatch.setattr(frames, "can_share", lambda pandas: _zero_copy.can_share(other))
-    frame = table.to_pandas()
+    frame = table.to_pandas(tz=BERLIN)
     pd.testing.assert_frame_equal(frame, expected)
     assert frame.attrs == expected.attrs
     assert not is_shared(table, frame)
     frame.loc[:, ["value", "minimum", "maximum"]] = 1e9
     frame.loc[:, "timestamp"] = pd.Timestamp("2030-01-01", tz="UTC")
-    pd.testing.assert_frame_equal(table.to_pandas(), expected)
+    pd.testing.assert_frame_equal(table.to_pandas(tz=BERLIN), expected)

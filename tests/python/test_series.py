@@ -112,10 +112,7 @@ def test_equal_names_take_the_next_depth(of):
     other = {**FLAT, "lineId": "L9", "tagGuid": "t4", "unit": None}
     assert [
         row["label"] for row in of({"resources": [FLAT, {**other, "unit": "1/min"}]}).records()
-    ] == [
-        "L1 / M1 / D11 / speed [1/min]",
-        "L9 / M1 / D11 / speed [1/min]",
-    ]
+    ] == ["L1 / M1 / D11 / speed [1/min]", "L9 / M1 / D11 / speed [1/min]"]
     assert rows(of({"resources": [other]}))[0]["label"] == "M1 / D11 / speed"
 
 

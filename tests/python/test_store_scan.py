@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.feeds import make_feed
 from kit.ranges import NOW
+from siteline import _lazy
 
 IDS = ["site_id", "line_id", "machine_id", "device_id", "tag_guid"]
 SINCE, NOON = datetime(2026, 11, 15, tzinfo=UTC), datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -211,10 +212,7 @@ def test_the_blocks_that_points_would_read_are_read_and_no_others(blocks_read, t
 
 def test_the_first_points_cost_one_block_and_what_cannot_be_costs_none(blocks_read):
     assert len(blocks_read(lambda store: store.read("line-2").lazy().head(3).collect())) == 1
-    none = [
-        {"tag_guid": "sped"},
-        {"machine_id": "M7", "site_id": "S1", "value": 3.0},
-    ]
+    none = [{"tag_guid": "sped"}, {"machine_id": "M7", "site_id": "S1", "value": 3.0}]
     for query in none:
         assert not blocks_read(
             lambda store, query=query: store.read("line-2").lazy().filter(**query).collect()
@@ -267,3 +265,19 @@ def test_what_a_filter_asks_for_must_have_been_read(tmp_path):
             store.read("line-2", withdrawn="some").lazy()
     with pytest.raises(FAILURES, match="closed"):
         lazy.collect()
+
+
+def test_a_lazy_read_keeps_its_state_while_another_writes(sandbox, client, tmp_path):
+    path = tmp_path / "plant.siteline"
+    with siteline.Store(path) as store:
+        client.sync(make_feed(), store)
+        before = store.read("line-2", labels=False).to_polars()
+        read = _lazy.Source(store.read("line-2")._handle, ("UTC", None, None))(
+            None, pl.col("tag_guid").is_not_null(), None, 100
+        )
+        first = next(read)
+        sandbox.clock.advance("1d")
+        with siteline.Store(path) as other:
+            client.sync(make_feed(), other)
+        assert pl.concat([first, *read]).equals(before)
+        assert store.read("line-2").lazy().collect().height > before.height

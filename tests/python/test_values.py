@@ -116,10 +116,7 @@ def test_a_violation_of_the_interface_names_its_path(serve):
     wrong = page([1.0, math.nan])
     missing = page([1.0, 2.0])
     del missing["series"][0]["tagGuid"]
-    for body, path in (
-        (wrong, "$.series[0].points[1].value"),
-        (missing, "$.series[0].tagGuid"),
-    ):
+    for body, path in ((wrong, "$.series[0].points[1].value"), (missing, "$.series[0].tagGuid")):
         with pytest.raises(siteline.errors.ProtocolError) as caught:
             serve(body)
         assert caught.value.path == path

@@ -14,7 +14,7 @@ pub(super) struct Row {
 }
 
 /// An input of the aggregation: a reading (`count` 1, all three values equal) or a smaller bucket.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sample {
     pub(super) timestamp: i64,
     pub(super) value: Option<f64>,
@@ -44,6 +44,7 @@ pub(super) struct Aggregator<'a> {
 }
 
 /// A bucket being filled. A single sample is returned unchanged.
+#[derive(Default)]
 struct Bucket {
     start: i64,
     first: Sample,
@@ -66,7 +67,7 @@ impl<'a> Aggregator<'a> {
         let start = floor(sample.timestamp, self.interval);
         if self.open.as_ref().is_none_or(|bucket| bucket.start != start) {
             self.flush();
-            self.open = Some(Bucket::new(start, sample));
+            self.open = Some(Bucket { start, first: sample, ..Bucket::default() });
         }
         if let Some(bucket) = &mut self.open {
             bucket.add(sample);
@@ -82,20 +83,6 @@ impl<'a> Aggregator<'a> {
 }
 
 impl Bucket {
-    fn new(start: i64, first: Sample) -> Self {
-        Self {
-            start,
-            first,
-            samples: 0,
-            sum: 0.0,
-            compensation: 0.0,
-            weight: 0.0,
-            minimum: None,
-            maximum: None,
-            count: None,
-        }
-    }
-
     fn add(&mut self, sample: Sample) {
         self.samples += 1;
         if let Some(value) = sample.value {

@@ -113,9 +113,7 @@ impl Certificates {
     }
 
     /// Forgets all certificates of a name.
-    ///
-    /// # Errors
-    /// For a name that has none.
+    /// Fails for a name that has none.
     pub(super) fn unregister(&mut self, name: &str) -> Result<(), SandboxError> {
         let before = self.names.len();
         self.names.retain(|_, known| known != name);

@@ -18,13 +18,9 @@ const FIRST_YEAR: i64 = -62_135_596_800 * SECOND;
 pub struct Point {
     /// Bucket timestamp; a multiple of the bucket width.
     pub timestamp: i64,
-    /// `value`
     pub value: Option<f64>,
-    /// `minimum`
     pub minimum: Option<f64>,
-    /// `maximum`
     pub maximum: Option<f64>,
-    /// `sampleCount`
     pub sample_count: Option<i64>,
     /// When the service begins to send it; `None` for always.
     pub available_at: Option<i64>,
@@ -35,7 +31,6 @@ pub struct Point {
 pub struct Reading {
     /// When the reading was taken.
     pub timestamp: i64,
-    /// The value.
     pub value: f64,
     /// When the service begins to send it; `None` for always.
     pub available_at: Option<i64>,

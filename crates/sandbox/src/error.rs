@@ -41,7 +41,6 @@ impl SandboxError {
     }
 
     /// The error of the operating system, if that is the reason. The text does not contain it.
-    #[must_use]
     pub fn refusal(&self) -> Option<&io::Error> {
         self.refusal.as_deref()
     }

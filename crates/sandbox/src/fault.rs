@@ -35,7 +35,6 @@ impl Endpoint {
     pub(super) const ALL: [Self; 3] = [Self::Token, Self::Discovery, Self::Data];
 
     /// `token`, `discovery` or `data`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Token => "token",

@@ -52,9 +52,7 @@ pub struct TextOrBytes(pub Bytes);
 
 impl FaultArgs {
     /// One fault for each effect, all at the same requests.
-    ///
-    /// # Errors
-    /// For keywords that contradict each other or this endpoint, or have no effect.
+    /// Fails for keywords that contradict each other or this endpoint, or have no effect.
     pub fn faults(self, on: Endpoint) -> Result<Vec<Fault>, SandboxError> {
         let when = self.when().map_err(SandboxError::new)?;
         self.check(on)?;

@@ -35,7 +35,6 @@ pub(super) enum Rows {
 
 impl Frame {
     /// An empty frame. An id without a column is taken from `default_ids`.
-    #[must_use]
     pub fn new(default_ids: Identity) -> Self {
         let (series, names) = (BTreeMap::new(), BTreeMap::new());
         Self { default_ids, rows: 0, is_aggregated: false, series, names }
@@ -46,16 +45,13 @@ impl Frame {
     }
 
     /// The number of rows.
-    #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
     /// Adds the rows of a batch. It has `timestamp` and `value`, and optionally `minimum`, `maximum`,
     /// `sample_count`, `available_at`, ids, names and `unit`. The last name of a series counts.
-    ///
-    /// # Errors
-    /// For a column that is missing or of a wrong type, and for a timestamp that is null.
+    /// Fails for a column that is missing or of a wrong type, and for a timestamp that is null.
     pub fn append(&mut self, batch: &RecordBatch) -> Result<(), SandboxError> {
         let timestamp = required(batch, "timestamp", times)?;
         let value = required(batch, "value", doubles)?;
@@ -226,22 +222,6 @@ mod tests {
     }
 
     #[test]
-    fn batches_are_appended_in_order() {
-        let batch = |time| {
-            let columns = vec![times(vec![Some(time)]), numbers("value", vec![Some(1.0)])];
-            RecordBatch::try_from_iter(columns).expect("a batch")
-        };
-        let mut frame = Frame::new(default_ids());
-        for time in [0, MINUTE] {
-            frame.append(&batch(time)).expect("appended");
-        }
-        let Ok(Rows::Readings(1, series)) = frame.into_rows(Some(1)) else { panic!("readings") };
-        let [(identity, readings)] = &series[..] else { panic!("{series:?}") };
-        assert_eq!(*identity, default_ids());
-        assert_eq!(readings.iter().map(|one| one.timestamp).collect::<Vec<_>>(), [0, MINUTE]);
-    }
-
-    #[test]
     fn readings_have_a_value_and_need_a_bucket() {
         let columns = || {
             let available: ArrayRef =
@@ -254,11 +234,14 @@ mod tests {
             refused(frame_of(), None),
             "Raw readings (no minimum, maximum or sample_count) need bucket=, such as \"1m\"."
         );
-        let Ok(Rows::Readings(60, series)) = frame_of().into_rows(Some(60)) else {
-            panic!("readings")
-        };
-        let reading = Reading { timestamp: 5, value: 1.0, available_at: Some(9 * SECOND) };
-        assert_eq!(series, [(default_ids(), vec![reading])]);
+        // A second batch, without the optional column.
+        let mut frame = frame_of();
+        let next = [times(vec![Some(7)]), numbers("value", vec![Some(2.0)])];
+        frame.append(&RecordBatch::try_from_iter(next).expect("a batch")).expect("appended");
+        let Ok(Rows::Readings(60, series)) = frame.into_rows(Some(60)) else { panic!("readings") };
+        let readings = [(5, 1.0, Some(9 * SECOND)), (7, 2.0, None)]
+            .map(|(timestamp, value, available_at)| Reading { timestamp, value, available_at });
+        assert_eq!(series, [(default_ids(), readings.to_vec())]);
     }
 
     #[test]

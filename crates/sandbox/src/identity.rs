@@ -5,21 +5,15 @@ use std::sync::Arc;
 /// The five ids of a logical series (§2.3). `None` is JSON null, an id like any other.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
-    /// `siteId`
     pub site: Option<Arc<str>>,
-    /// `lineId`
     pub line: Option<Arc<str>>,
-    /// `machineId`
     pub machine: Option<Arc<str>>,
-    /// `deviceId`
     pub device: Option<Arc<str>>,
-    /// `tagGuid`
     pub tag: Option<Arc<str>>,
 }
 
 impl Identity {
     /// All five ids, in the order of the document.
-    #[must_use]
     pub fn new(site: &str, line: &str, machine: &str, device: &str, tag: &str) -> Self {
         let [site, line, machine, device, tag] =
             [site, line, machine, device, tag].map(|id| Some(Arc::from(id)));
@@ -27,7 +21,6 @@ impl Identity {
     }
 
     /// The member names and their values, in the order of the document.
-    #[must_use]
     pub fn members(&self) -> [(&'static str, Option<&str>); 5] {
         [
             ("siteId", self.site.as_deref()),
@@ -52,15 +45,10 @@ pub(crate) fn add_names(known: &mut Names, new: Names) {
 /// A selection of series: each list has the accepted ids; an empty list accepts all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Selection {
-    /// Accepted `siteId`s.
     pub sites: Vec<String>,
-    /// Accepted `lineId`s.
     pub lines: Vec<String>,
-    /// Accepted `machineId`s.
     pub machines: Vec<String>,
-    /// Accepted `deviceId`s.
     pub devices: Vec<String>,
-    /// Accepted `tagGuid`s.
     pub tags: Vec<String>,
 }
 
@@ -76,7 +64,6 @@ impl Selection {
     }
 
     /// Whether every filter accepts this series.
-    #[must_use]
     pub(crate) fn accepts(&self, identity: &Identity) -> bool {
         let accepted = [&self.sites, &self.lines, &self.machines, &self.devices, &self.tags];
         identity.members().iter().zip(accepted).all(|((_, id), list)| {

@@ -92,9 +92,7 @@ pub struct Sandbox {
 impl Sandbox {
     /// Starts a service on 127.0.0.1 with the time of `clock`. It uses the port of the options, or
     /// any free port.
-    ///
-    /// # Errors
-    /// If the options are invalid, the port is in use, or no socket or thread can be created.
+    /// Fails if the options are invalid, the port is in use, or no socket or thread can be created.
     pub fn start(options: Options, clock: Clock) -> Result<Self, SandboxError> {
         options.check()?;
         let failed = |error: std::io::Error| SandboxError::system("cannot listen", error);
@@ -119,9 +117,7 @@ impl Sandbox {
     }
 
     /// Returns the certificate of its authority (PEM), which clients must trust.
-    ///
-    /// # Errors
-    /// If the service has no TLS.
+    /// Fails if the service has no TLS.
     pub fn ca(&self) -> Result<&str, SandboxError> {
         self.ca.as_deref().ok_or_else(|| {
             SandboxError::new(
@@ -131,16 +127,13 @@ impl Sandbox {
     }
 
     /// Returns the purpose of client certificates, if the service is platform-managed.
-    #[must_use]
     pub fn mutual_tls(&self) -> Option<MutualMode> {
         self.mutual_tls
     }
 
     /// Issues a client certificate as PEM with its chain and private key. Earlier certificates with
     /// the same name stay registered.
-    ///
-    /// # Errors
-    /// If `mutual_tls` is off, or the name is not printable ASCII.
+    /// Fails if `mutual_tls` is off, or the name is not printable ASCII.
     pub fn certificate(
         &self,
         name: &str,
@@ -151,9 +144,7 @@ impl Sandbox {
 
     /// Removes all certificates of this name from the service, and makes tokens that are bound to
     /// them invalid.
-    ///
-    /// # Errors
-    /// If `mutual_tls` is off, or there is no certificate of this name.
+    /// Fails if `mutual_tls` is off, or there is no certificate of this name.
     pub fn unregister(&self, name: &str) -> Result<(), SandboxError> {
         self.change_certificates(|certificates| certificates.unregister(name))
     }
@@ -171,22 +162,18 @@ impl Sandbox {
     }
 
     /// Returns `http://127.0.0.1:PORT`, or `https://…`, without a trailing slash.
-    #[must_use]
     pub fn base_url(&self) -> &str {
         &self.base_url
     }
 
     /// Returns the service's clock. If clients share it, one `advance` moves the time of all.
-    #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
     /// Returns the value of `SITELINE_SANDBOX_CLOCK`: the address, `#`, and a file. Clients in
     /// other processes share this clock through the file. It exists until [`Sandbox::close`].
-    ///
-    /// # Errors
-    /// If the file cannot be created.
+    /// Fails if the file cannot be created.
     pub fn shared_clock(&self) -> Result<String, SandboxError> {
         let folder = std::env::temp_dir();
         let what = format!("the clock cannot be shared by a file in {}", folder.display());
@@ -199,9 +186,7 @@ impl Sandbox {
 
     /// Writes this text to a file that only this user can read, and returns its path. The file is
     /// next to the clock's file and is removed with it.
-    ///
-    /// # Errors
-    /// If the file cannot be created.
+    /// Fails if the file cannot be created.
     pub fn shared_file(&self, name: &str, text: &str) -> Result<String, SandboxError> {
         let failed =
             |error: io::Error| SandboxError::system(format!("{name} cannot be written"), error);
@@ -222,9 +207,7 @@ impl Sandbox {
 
     /// Enrolls a public RSA key (a JWK as JSON text) with its allowed scopes; returns the subject
     /// (§1). The service approves it at once, except if the options require an approval.
-    ///
-    /// # Errors
-    /// If the text is not a public RSA JWK of at least 2048 bits, or a scope is invalid.
+    /// Fails if the text is not a public RSA JWK of at least 2048 bits, or a scope is invalid.
     pub fn enroll(&self, public_jwk: &str, scopes: &[&str]) -> Result<String, SandboxError> {
         let mut service = self.shared.lock();
         if service.certificates.is_some() {
@@ -237,17 +220,13 @@ impl Sandbox {
     }
 
     /// Approves an integration, as an administrator does (§1).
-    ///
-    /// # Errors
-    /// If the subject was never enrolled.
+    /// Fails if the subject was never enrolled.
     pub fn approve(&self, subject: &str) -> Result<(), SandboxError> {
         self.shared.lock().token_endpoint.enrollments.change(subject, |one| one.approved = true)
     }
 
     /// Revokes the approval: the integration gets no new tokens, and its tokens become invalid.
-    ///
-    /// # Errors
-    /// If the subject was never enrolled.
+    /// Fails if the subject was never enrolled.
     pub fn revoke(&self, subject: &str) -> Result<(), SandboxError> {
         let mut service = self.shared.lock();
         service.token_endpoint.enrollments.change(subject, |one| one.approved = false)?;
@@ -256,9 +235,7 @@ impl Sandbox {
     }
 
     /// Replaces the enrolled public key. Earlier tokens stay valid.
-    ///
-    /// # Errors
-    /// If the subject was never enrolled, or the text is not a public RSA JWK.
+    /// Fails if the subject was never enrolled, or the text is not a public RSA JWK.
     pub fn replace_key(&self, subject: &str, public_jwk: &str) -> Result<(), SandboxError> {
         let key = enrollment::EnrolledKey::parse(public_jwk)?;
         self.shared.lock().token_endpoint.enrollments.change(subject, |one| one.key = key)
@@ -267,9 +244,7 @@ impl Sandbox {
     /// Serves aggregated points. The first load, even an empty one, replaces the generated plant;
     /// later loads add series and points. Points are re-aggregated for intervals that are multiples
     /// of `bucket_seconds`.
-    ///
-    /// # Errors
-    /// If a timestamp is off the grid of `bucket_seconds`, a series has another width, or a value
+    /// Fails if a timestamp is off the grid of `bucket_seconds`, a series has another width, or a value
     /// is not finite. Then nothing is loaded.
     pub fn load_points(
         &self,
@@ -282,9 +257,7 @@ impl Sandbox {
     /// Serves raw readings, aggregated to the interval of each query: mean, minimum, maximum and
     /// count over `[t, t + interval)`, on a grid from the Unix epoch. Readings can be unsorted and
     /// can repeat timestamps; all are counted. `bucket_seconds` is the default interval of queries.
-    ///
-    /// # Errors
-    /// If the width is zero, a series already has points, or a value is not finite. Then nothing is
+    /// Fails if the width is zero, a series already has points, or a value is not finite. Then nothing is
     /// loaded.
     pub fn load_readings(
         &self,
@@ -294,13 +267,10 @@ impl Sandbox {
         self.change_dataset(|dataset| dataset.add_readings(bucket_seconds, series))
     }
 
-    /// Serves the rows of a frame, and its names in discovery; returns the number of rows. [`Sandbox::load_points`] loads aggregated
-    /// points, by default with the widest bucket that fits all timestamps, up to a day.
-    /// [`Sandbox::load_readings`] loads other rows.
-    ///
-    /// # Errors
-    /// The errors of the two methods. Also if readings have no `bucket_seconds`, or points are not
-    /// on a grid of whole seconds. Then nothing is loaded.
+    /// Serves the rows of a frame, and its names in discovery; returns the number of rows.
+    /// [`Sandbox::load_points`] loads aggregated points, by default with the widest bucket that fits
+    /// all timestamps, up to a day. [`Sandbox::load_readings`] loads other rows. Fails if readings
+    /// have no `bucket_seconds`, or points are not on a grid of whole seconds.
     pub fn load_frame(
         &self,
         mut frame: Frame,
@@ -320,17 +290,12 @@ impl Sandbox {
 
     /// Adds a new version of a point, or a new point, to a loaded series. The service sends it from
     /// `point.available_at` on; `None` means now.
-    ///
-    /// # Errors
-    /// If this series of points is not loaded, or the timestamp is off its grid.
+    /// Fails if this series of points is not loaded, or the timestamp is off its grid.
     pub fn revise(&self, identity: &Identity, point: Point) -> Result<(), SandboxError> {
         self.add_version(identity, point, true)
     }
 
     /// Withdraws a loaded point from `at` on; `None` means now.
-    ///
-    /// # Errors
-    /// The same as [`Sandbox::revise`].
     pub fn withdraw(
         &self,
         identity: &Identity,
@@ -380,14 +345,12 @@ impl Sandbox {
     }
 
     /// Returns the counts and the log of the service.
-    #[must_use]
     pub fn stats(&self) -> Stats {
         self.shared.lock().stats.clone()
     }
 
     /// Returns the bytes of each request in order of arrival, if `record_wire` is on. They contain
     /// assertions and access tokens.
-    #[must_use]
     pub fn wire(&self) -> Vec<Vec<u8>> {
         self.shared.wire()
     }
@@ -401,7 +364,6 @@ impl Sandbox {
     }
 
     /// Returns true after [`Sandbox::close`].
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         self.server.lock().is_none()
     }

@@ -190,10 +190,8 @@ pub enum TlsOption {
 /// A version of TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum TlsVersion {
-    /// TLS 1.2
     #[serde(rename = "1.2")]
     V12,
-    /// TLS 1.3
     #[serde(rename = "1.3")]
     V13,
 }

@@ -4,9 +4,8 @@
 use std::future::poll_fn;
 use std::io;
 use std::net::TcpListener as StdListener;
-use std::pin::Pin;
 use std::sync::{Arc, MutexGuard};
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -16,16 +15,17 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
+use tokio_util::io::InspectReader;
 
 use super::error::SandboxError;
 use super::fault::Effect;
 use super::reply::{ConnectionEnd, Outcome, Reply};
 use super::service::{Request, Service};
-use super::tls::{Presented, Stream};
+use super::tls::{self, Presented};
 use siteline_base::clock::Clock;
 use siteline_base::lock::Mutex;
 
@@ -157,9 +157,15 @@ async fn accept(
 async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, shared: Arc<Shared>) {
     // A failure only delays replies.
     let _ = stream.set_nodelay(true);
-    let Ok(stream) = Stream::begin(stream, tls).await else { return };
-    let presented = stream.presented();
+    let Ok(stream) = tls::begin(stream, tls).await else { return };
+    let presented = tls::presented(&stream);
     let record = shared.wire.as_ref().map(|_| WireRecord::default());
+    let received = record.clone();
+    let stream = InspectReader::new(stream, move |bytes: &[u8]| {
+        if let Some(record) = &received {
+            record.lock().extend_from_slice(bytes);
+        }
+    });
     let raw_reply: Arc<Mutex<Option<RawReply>>> = Arc::default();
     let service = service_fn(|request| {
         let (shared, raw_reply) = (Arc::clone(&shared), Arc::clone(&raw_reply));
@@ -176,10 +182,9 @@ async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, shared: Arc<Shared>)
     });
     let mut builder = http1::Builder::new();
     builder.auto_date_header(false).max_buf_size(LARGEST_HEAD);
-    let io = TokioIo::new(RecordingStream { stream, record: record.clone() });
-    let mut connection = builder.serve_connection(io, service);
+    let mut connection = builder.serve_connection(TokioIo::new(stream), service);
     let ended = poll_fn(|context| connection.poll_without_shutdown(context)).await;
-    let mut stream = connection.into_parts().io.into_inner().stream;
+    let mut stream = connection.into_parts().io.into_inner().into_inner();
     let raw_reply = raw_reply.lock().take();
     let Some((bytes, end)) = raw_reply else {
         if ended.is_ok() {
@@ -194,7 +199,7 @@ async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, shared: Arc<Shared>)
         ConnectionEnd::Close => {
             let _ = stream.shutdown().await;
         }
-        ConnectionEnd::Reset => stream.reset(),
+        ConnectionEnd::Reset => tls::reset(&stream),
         ConnectionEnd::Hang => std::future::pending().await,
     }
 }
@@ -251,43 +256,4 @@ fn response(reply: Reply) -> Result<hyper::Response<Full<Bytes>>, EndedByFault> 
         response = response.header(name, value);
     }
     response.body(Full::new(reply.body)).map_err(|_| EndedByFault)
-}
-
-/// A stream that records the bytes it receives.
-struct RecordingStream {
-    stream: Stream,
-    record: Option<WireRecord>,
-}
-
-impl AsyncRead for RecordingStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if let Some(record) = &self.record {
-            record.lock().extend_from_slice(&buffer.filled()[before..]);
-        }
-        polled
-    }
-}
-
-impl AsyncWrite for RecordingStream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
 }

@@ -73,6 +73,14 @@ pub(super) struct Service {
     pub(super) issued_cursors: HashMap<Vec<u8>, Vec<String>>,
 }
 
+/// A request, the client whose certificate it has, and the time of its arrival.
+#[derive(Clone, Copy)]
+struct Received<'a> {
+    request: &'a Request,
+    client: Option<&'a Client>,
+    now: Timestamp,
+}
+
 /// The integration of a request's access token.
 pub(super) struct Caller {
     pub(super) subject: String,
@@ -132,15 +140,15 @@ impl Service {
 
     /// The reply to a request; applies only the effects that change what an endpoint does.
     pub(super) fn reply(&mut self, request: &Request, effects: &[Effect]) -> Reply {
-        let now = self.now();
         let client = match self.client(request) {
             Ok(client) => client,
             Err(refusal) => return refusal,
         };
+        let received = Received { request, client: client.as_ref(), now: self.now() };
         match (request.method.as_str(), request.endpoint()) {
-            ("POST", Some(Endpoint::Token)) => self.token(request, client.as_ref(), now, effects),
-            ("GET", Some(Endpoint::Discovery)) => self.discovery(request, client.as_ref(), now),
-            ("GET", Some(Endpoint::Data)) => self.data(request, client.as_ref(), now, effects),
+            ("POST", Some(Endpoint::Token)) => self.token(received, effects),
+            ("GET", Some(Endpoint::Discovery)) => self.discovery(received),
+            ("GET", Some(Endpoint::Data)) => self.data(received, effects),
             (_, Some(endpoint)) => {
                 let allowed = if endpoint == Endpoint::Token { "POST" } else { "GET" };
                 self.error(405, "method_not_allowed", "this method is not allowed here")
@@ -150,13 +158,8 @@ impl Service {
         }
     }
 
-    fn token(
-        &mut self,
-        request: &Request,
-        client: Option<&Client>,
-        now: Timestamp,
-        effects: &[Effect],
-    ) -> Reply {
+    fn token(&mut self, received: Received<'_>, effects: &[Effect]) -> Reply {
+        let Received { request, client, now } = received;
         if self.certificates.is_some() && !client.is_some_and(|one| one.has_tokens) {
             let detail = "the certificate authorises requests, and there are no tokens";
             self.stats.log_refusal(Endpoint::Token, detail);
@@ -196,12 +199,12 @@ impl Service {
         }
     }
 
-    fn discovery(&mut self, request: &Request, client: Option<&Client>, now: Timestamp) -> Reply {
-        let caller = match self.authorize(request, client, now, Endpoint::Discovery) {
+    fn discovery(&mut self, received: Received<'_>) -> Reply {
+        let caller = match self.authorize(received, Endpoint::Discovery) {
             Ok(caller) => caller,
             Err(reply) => return reply,
         };
-        if !request.query.is_empty() {
+        if !received.request.query.is_empty() {
             let detail = "discovery takes no parameters";
             return self.refuse(Endpoint::Discovery, 400, "invalid_request", detail);
         }
@@ -209,17 +212,12 @@ impl Service {
         Reply::json(200, body)
     }
 
-    fn data(
-        &mut self,
-        request: &Request,
-        client: Option<&Client>,
-        now: Timestamp,
-        effects: &[Effect],
-    ) -> Reply {
-        if let Err(reply) = self.use_allowance(request, client, now) {
+    fn data(&mut self, received: Received<'_>, effects: &[Effect]) -> Reply {
+        if let Err(reply) = self.use_allowance(received) {
             return reply;
         }
-        match self.authorize(request, client, now, Endpoint::Data) {
+        let Received { request, now, .. } = received;
+        match self.authorize(received, Endpoint::Data) {
             Ok(caller) => self.data_page(&request.query, &caller.subject, now, effects),
             Err(reply) => reply,
         }
@@ -227,12 +225,8 @@ impl Service {
 
     /// §8: counts a data request in the daily allowance of its subject, and refuses requests beyond
     /// it. A request with an expired token counts too.
-    fn use_allowance(
-        &mut self,
-        request: &Request,
-        client: Option<&Client>,
-        now: Timestamp,
-    ) -> Result<(), Reply> {
+    fn use_allowance(&mut self, received: Received<'_>) -> Result<(), Reply> {
+        let Received { request, client, now } = received;
         let token = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
         let status = token.map(|token| self.token_endpoint.status(token, now.as_second()));
         let subject = match (client, status) {
@@ -256,13 +250,8 @@ impl Service {
     }
 
     /// §5: authenticates the caller, and checks scope, `Accept` and body.
-    fn authorize(
-        &mut self,
-        request: &Request,
-        client: Option<&Client>,
-        now: Timestamp,
-        endpoint: Endpoint,
-    ) -> Result<Caller, Reply> {
+    fn authorize(&mut self, received: Received<'_>, endpoint: Endpoint) -> Result<Caller, Reply> {
+        let Received { request, client, .. } = received;
         let accepts = |list: &str| {
             ["application/json", "application/*", "*/*"].iter().any(|kind| {
                 list.split(',').any(|one| one.split(';').next().map(str::trim) == Some(*kind))
@@ -270,7 +259,7 @@ impl Service {
         };
         let caller = match client {
             Some(client) if !client.has_tokens => self.known_client(request, client, endpoint)?,
-            client => self.authenticate(request, client, now, endpoint)?,
+            _ => self.authenticate(received, endpoint)?,
         };
         let needed = match endpoint {
             Endpoint::Discovery => super::enrollment::DISCOVERY_SCOPE,
@@ -295,11 +284,10 @@ impl Service {
 
     fn authenticate(
         &mut self,
-        request: &Request,
-        client: Option<&Client>,
-        now: Timestamp,
+        received: Received<'_>,
         endpoint: Endpoint,
     ) -> Result<Caller, Reply> {
+        let Received { request, client, now } = received;
         let mut given = request.headers.iter().filter(|(name, _)| name == "authorization");
         let (token, reason) = match (given.next(), given.next()) {
             (None, _) => (None, "no Authorization header"),

@@ -46,9 +46,7 @@ pub struct Stats {
 pub struct LoggedRequest {
     /// When the reply was sent, by the service's clock.
     pub at: Timestamp,
-    /// The method.
     pub method: String,
-    /// The path.
     pub path: String,
     /// The query as sent, with short hashes for the values of `cursor` and of parameters that the
     /// document does not name.
@@ -65,7 +63,6 @@ impl Stats {
     }
 
     /// How many requests this endpoint answered with this status.
-    #[must_use]
     pub fn replies(&self, endpoint: Endpoint, status: u16) -> u64 {
         let by_status = self.requests.get(endpoint.name());
         by_status.and_then(|counts| counts.get(&status)).copied().unwrap_or_default()

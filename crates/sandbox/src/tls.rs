@@ -2,9 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
@@ -15,10 +13,11 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{
     DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme,
 };
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use tokio_util::either::Either;
 
 use super::authority::Authority;
 use super::error::SandboxError;
@@ -47,9 +46,7 @@ pub(super) fn is_trusted(verifier: &Verifier, presented: &Presented, clock: &Clo
 }
 
 /// Accepts handshakes with a certificate of the authority.
-///
-/// # Errors
-/// If the library refuses the settings.
+/// Fails if the library refuses the settings.
 pub(super) fn acceptor(
     authority: &Authority,
     options: &Options,
@@ -97,16 +94,11 @@ fn unix_time(clock: &Clock) -> UnixTime {
 
 /// Asks each client for a certificate. Whatever proves to have its key is accepted, unless handshakes
 /// are what refuses: a terminator such as nginx answers each request instead.
+#[derive(Debug)]
 struct Asking {
     inner: Verifier,
     refuses: bool,
     clock: Clock,
-}
-
-impl fmt::Debug for Asking {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asking").field("refuses", &self.refuses).finish_non_exhaustive()
-    }
 }
 
 impl ClientCertVerifier for Asking {
@@ -154,51 +146,37 @@ impl ClientCertVerifier for Asking {
 }
 
 /// A connection, with TLS or without.
-pub(super) enum Stream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
+pub(super) type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
-impl Stream {
-    /// Begins a connection. `Err` for a client that fails the handshake.
-    pub(super) async fn begin(tcp: TcpStream, tls: Option<TlsAcceptor>) -> io::Result<Self> {
-        match tls {
-            None => Ok(Self::Plain(tcp)),
-            Some(acceptor) => match acceptor.accept(tcp).into_fallible().await {
-                Ok(stream) => Ok(Self::Tls(Box::new(stream))),
-                Err((error, tcp)) => {
-                    refuse(tcp).await;
-                    Err(error)
-                }
-            },
+/// Begins a connection. `Err` for a client that fails the handshake.
+pub(super) async fn begin(tcp: TcpStream, tls: Option<TlsAcceptor>) -> io::Result<Stream> {
+    let Some(acceptor) = tls else { return Ok(Either::Left(tcp)) };
+    match acceptor.accept(tcp).into_fallible().await {
+        Ok(stream) => Ok(Either::Right(Box::new(stream))),
+        Err((error, tcp)) => {
+            refuse(tcp).await;
+            Err(error)
         }
     }
+}
 
-    /// The client's certificate.
-    pub(super) fn presented(&self) -> Presented {
-        let certificates = match self {
-            Self::Plain(_) => None,
-            Self::Tls(stream) => stream.get_ref().1.peer_certificates(),
-        };
-        Presented(
-            certificates
-                .unwrap_or_default()
-                .iter()
-                .cloned()
-                .map(CertificateDer::into_owned)
-                .collect(),
-        )
-    }
+/// The client's certificate.
+pub(super) fn presented(stream: &Stream) -> Presented {
+    let certificates = match stream {
+        Either::Left(_) => None,
+        Either::Right(stream) => stream.get_ref().1.peer_certificates(),
+    };
+    Presented(certificates.unwrap_or_default().to_vec())
+}
 
-    /// Ends the connection with a TCP reset, when it is dropped.
-    pub(super) fn reset(&self) {
-        let tcp = match self {
-            Self::Plain(tcp) => tcp,
-            Self::Tls(stream) => stream.get_ref().0,
-        };
-        // Fails if the client has disconnected.
-        let _ = tcp.set_zero_linger();
-    }
+/// Ends the connection with a TCP reset, when it is dropped.
+pub(super) fn reset(stream: &Stream) {
+    let tcp = match stream {
+        Either::Left(tcp) => tcp,
+        Either::Right(stream) => stream.get_ref().0,
+    };
+    // Fails if the client has disconnected.
+    let _ = tcp.set_zero_linger();
 }
 
 /// Lets the alert arrive: a connection that is closed with unread bytes of the request is reset, and a
@@ -207,44 +185,4 @@ async fn refuse(mut tcp: TcpStream) {
     // Both fail if the client has disconnected.
     let _ = tcp.shutdown().await;
     let _ = tokio::io::copy(&mut tcp, &mut tokio::io::sink()).await;
-}
-
-impl AsyncRead for Stream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(tcp) => Pin::new(tcp).poll_read(context, buffer),
-            Self::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
-        }
-    }
-}
-
-impl AsyncWrite for Stream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(tcp) => Pin::new(tcp).poll_write(context, bytes),
-            Self::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(tcp) => Pin::new(tcp).poll_flush(context),
-            Self::Tls(stream) => Pin::new(stream).poll_flush(context),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(tcp) => Pin::new(tcp).poll_shutdown(context),
-            Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
-        }
-    }
 }

@@ -27,25 +27,19 @@ pub struct Truth {
     pub series_of: Vec<u32>,
     /// Bucket timestamps, microseconds since the Unix epoch.
     pub timestamp: Vec<i64>,
-    /// `value`
     pub value: Vec<Option<f64>>,
-    /// `minimum`
     pub minimum: Vec<Option<f64>>,
-    /// `maximum`
     pub maximum: Vec<Option<f64>>,
-    /// `sampleCount`
     pub sample_count: Vec<Option<i64>>,
 }
 
 impl Truth {
     /// The number of points.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.timestamp.len()
     }
 
     /// Whether there are no points.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.timestamp.is_empty()
     }
@@ -65,11 +59,8 @@ impl Sandbox {
     /// Unix epoch (with [`Options::to_inclusive`](super::Options::to_inclusive): `[start, end]`),
     /// as the data endpoint would send them as of that time. By default `interval_seconds` is that
     /// of queries, and `start` and `end` are the extent of loaded data, or the last day of generated
-    /// data.
-    ///
-    /// # Errors
-    /// For an interval to which the data cannot be aggregated, and for a range that ends before it
-    /// begins.
+    /// data. Fails for an interval to which the data cannot be aggregated, and for a range that ends
+    /// before it begins.
     pub fn truth(
         &self,
         selection: Selection,

@@ -95,6 +95,12 @@ fn planned(state: &FeedState, now: i64, done: &Ranges) -> Vec<PlanStep> {
     steps(&[known], &PlanTerms { now, until: None, reread: &none, clock: None })
 }
 
+/// The class and the range of each step, in hours after the feeds' beginning.
+fn in_hours(steps: &[PlanStep]) -> Vec<(Why, i64, i64)> {
+    let hours = |second: i64| (second - SINCE) / HOUR;
+    steps.iter().map(|step| (step.why, hours(step.range.start), hours(step.range.end))).collect()
+}
+
 /// Reads the range of a step in one chain of pages of a thousand points, one a minute.
 fn read(state: &mut FeedState, step: &PlanStep, began: i64) {
     let points = (step.range.seconds() / MINUTE).unsigned_abs();

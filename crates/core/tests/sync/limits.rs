@@ -6,7 +6,7 @@ use siteline_core::sync::{FeedInput, FeedState, ReadSpec};
 use siteline_core::{Error, Kind};
 use siteline_sandbox::{AsOf, Options};
 
-use crate::harness::{HOUR, Harness, MINUTE, at, input, seconds};
+use crate::harness::{HOUR, Harness, MINUTE, at, input};
 
 #[tokio::test]
 async fn s9_a_page_rejected_for_skew_is_retried() {
@@ -27,24 +27,6 @@ async fn s9_a_page_rejected_for_skew_is_retried() {
     assert_eq!(report.requests, report.pages() + 2);
     let end = at("2026-11-01T17:50:00Z");
     assert!(harness.stored(theirs.wall()) == harness.truth(end, AsOf::Now));
-}
-
-#[tokio::test]
-async fn plans_follow_clock_changes_above_five_seconds() {
-    for (step, moves) in [(5, false), (6, true)] {
-        let (harness, theirs, ours) = Harness::with_clock(SignedDuration::from_secs(-6));
-        harness.sync().await.expect("a sync");
-        theirs.advance(seconds(HOUR));
-        ours.advance(seconds(HOUR));
-        // The client knows that it is six seconds behind.
-        let known = harness.client.now();
-        assert!(known.duration_since(ours.wall()) >= SignedDuration::from_secs(6));
-        theirs.step(SignedDuration::from_secs(step));
-        let report = harness.sync().await.expect("a sync");
-        assert!(report.complete && report.requests > 0);
-        let moved = SignedDuration::from_secs(if moves { step } else { 0 });
-        assert_eq!(report.now.duration_since(known), moved);
-    }
 }
 
 #[tokio::test]

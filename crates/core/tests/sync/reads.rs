@@ -42,25 +42,6 @@ fn timestamps(snapshot: Snapshot) -> Vec<Timestamp> {
 }
 
 #[tokio::test]
-async fn snapshots_report_their_newest_sequence_number() {
-    let (harness, stored) = synced().await;
-    let store = stored.store();
-    let first = all(View::Latest).open(store).expect("a snapshot");
-    assert_eq!(first.sequence, store.sequence("feed").expect("a sequence"));
-    assert_eq!(first.feed, harness.feed);
-    let (sequence, points) = (first.sequence, timestamps(first));
-    harness.advance(6 * HOUR);
-    harness.sync().await.expect("a sync");
-    let (latest, as_of) = (all(View::Latest), all(View::AsOf(sequence)));
-    let latest = latest.open(store).expect("a snapshot");
-    let as_of = as_of.open(store).expect("a snapshot");
-    assert!(latest.sequence > sequence);
-    assert_eq!(as_of.sequence, sequence);
-    assert_eq!(timestamps(as_of), points);
-    assert!(timestamps(latest).len() > points.len());
-}
-
-#[tokio::test]
 async fn only_settled_points_are_read_within_the_bounds() {
     let (harness, stored) = synced().await;
     let store = stored.store();

@@ -153,19 +153,6 @@ async fn a_resumed_chain_gets_new_sequence_numbers() {
 }
 
 #[tokio::test]
-async fn an_unapplied_page_is_fetched_again() {
-    let harness = one_chain();
-    let run = harness.sync_pages(3).await.expect("three pages");
-    assert!(run.fetch().await.expect("a page"));
-    assert!(run.fetch().await.expect("the same page"), "a pending write needs no request");
-    assert_eq!(harness.requests(), 4);
-    drop(run);
-    let report = harness.sync().await.expect("a sync");
-    assert!(report.complete && harness.equals_truth());
-    assert_eq!(harness.requests(), pages().await + 1);
-}
-
-#[tokio::test]
 async fn a_page_rejected_for_space_stays_pending() {
     let harness = one_chain();
     let run = harness.begin().expect("a run");
@@ -215,13 +202,12 @@ async fn other_rejections_do_not_divide_a_range() {
 }
 
 #[tokio::test]
-async fn a_reread_follows_an_unfinished_chain() {
-    let (mut harness, pages) = (one_chain(), pages().await);
-    drop(harness.sync_pages(4).await.expect("four pages"));
-    harness.settings.reread = vec![(at("2026-11-01T00:00:00Z"), at("2026-11-01T18:00:00Z"))];
-    let report = harness.sync().await.expect("a sync");
-    assert!(report.complete && harness.equals_truth());
-    assert_eq!((report.requests, report.feeds[0].chains), (pages - 4 + pages, 2));
+async fn a_chain_of_a_due_window_is_dropped() {
+    let harness = one_chain();
+    drop(harness.sync_pages(3).await.expect("three pages"));
+    harness.advance(4 * DAY);
+    assert!(harness.sync().await.expect("a sync").complete);
+    assert_eq!(harness.state_chains(), 0);
 }
 
 #[tokio::test]

@@ -89,23 +89,6 @@ async fn p13_p4_too_long_cursors_pause_their_range() {
 }
 
 #[tokio::test]
-async fn p13_after_a_day_a_range_is_tried_again() {
-    let mut harness = two_days();
-    harness.sandbox.fault(long_cursors(2));
-    harness.sync().await.expect_err("one window cannot be read");
-    harness.advance(DAY - 1);
-    // Only the service's time counts, not the planning time.
-    harness.settings.now = Some(at("2026-11-02T23:00:00Z"));
-    let report = harness.sync().await.expect("a sync");
-    assert!(!report.complete, "{report:?}");
-    harness.settings.now = None;
-    harness.advance(1);
-    let report = harness.sync().await.expect("a sync");
-    assert!(report.complete && harness.equals_truth());
-    assert!(harness.windows().iter().all(|window| window.skipped_until.is_none()));
-}
-
-#[tokio::test]
 async fn p14_an_endless_chain_costs_once_a_day() {
     let mut harness = two_days();
     // Each page is empty and has a new cursor.

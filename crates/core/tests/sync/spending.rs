@@ -1,6 +1,5 @@
 //! The requests that a run spends and reserves, and their order.
 
-use jiff::Timestamp;
 use siteline_base::clock::Clock;
 use siteline_core::Kind;
 use siteline_core::client::ClientSettings;
@@ -44,18 +43,6 @@ async fn b5_no_request_without_a_remaining_allowance() {
     assert_eq!((report.requests, report.complete), (0, false));
     let stats = harness.sandbox.stats();
     assert_eq!((stats.data_requests, stats.token_requests), (0, 0));
-}
-
-#[tokio::test]
-async fn the_services_own_allowance_ends_a_run() {
-    let harness = with(Options { daily_allowance: Some(5), ..Options::default() }, |_| {});
-    let report = harness.sync().await.expect("it returns");
-    assert!(!report.complete);
-    assert_eq!((report.pages(), report.requests), (5, 6), "the sixth was refused");
-    assert_eq!(report.resumes_at.map(Timestamp::as_second), Some(1_793_577_600));
-    assert_eq!(harness.sync().await.expect("it returns").requests, 0);
-    harness.advance(6 * HOUR + 1);
-    assert_eq!(harness.sync().await.expect("it returns").pages(), 5);
 }
 
 #[tokio::test]

@@ -135,16 +135,6 @@ async fn feeds_are_reported_separately() {
 }
 
 #[tokio::test]
-async fn a_run_continues_after_a_deadline() {
-    let mut harness = harness();
-    harness.settings.deadline = Some(seconds(0));
-    let error = harness.sync().await.expect_err("no time");
-    assert_eq!(error.kind(), Kind::DeadlineExceeded);
-    harness.settings.deadline = None;
-    assert!(harness.sync().await.expect("a sync").complete);
-}
-
-#[tokio::test]
 async fn s9_a_clock_one_day_off_leaves_no_gap() {
     // The `Date` header has whole seconds, so the client assumes half a second more.
     let half = SignedDuration::from_millis(500);

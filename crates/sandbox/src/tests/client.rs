@@ -91,6 +91,11 @@ impl Caller {
         })
     }
 
+    /// A valid assertion with a new jti.
+    pub(super) fn assertion(&self) -> String {
+        sign(&self.header().to_string(), &self.claims().to_string(), 0)
+    }
+
     /// A token request whose assertion has this header and these claims.
     pub(super) fn exchange(&self, header: &Value, claims: &Value) -> Response {
         self.exchange_form(&form(&sign(&header.to_string(), &claims.to_string(), 0), BOTH))
@@ -194,6 +199,14 @@ pub(super) fn sign(header: &str, claims: &str, which: usize) -> String {
     key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), input.as_bytes(), &mut signature)
         .expect("a signature");
     format!("{input}.{}", URL_SAFE_NO_PAD.encode(signature))
+}
+
+/// A JSON object with these members set.
+pub(super) fn with(mut object: Value, changes: &[(&str, Value)]) -> Value {
+    for (name, value) in changes {
+        object[*name] = value.clone();
+    }
+    object
 }
 
 /// The four fields of the token request.

@@ -80,24 +80,6 @@ fn a_cursor_is_bound_to_all_other_parameters_and_to_the_subject() {
 }
 
 #[test]
-fn filters_accept_several_ids() {
-    let caller = Caller::new(Options::default());
-    let token = caller.token();
-    let machines = |query: &str| {
-        let page = &caller.chain(&format!("{HOUR}0&{query}"), &token)[0];
-        let mut machines: Vec<_> = points(page)
-            .iter()
-            .map(|(identity, ..)| identity.split('/').nth(2).expect("a machine").to_owned())
-            .collect();
-        machines.dedup();
-        machines
-    };
-    assert_eq!(machines("machineId=M3"), ["M3"]);
-    assert_eq!(machines("machineId=M3&machineId=M4"), ["M3", "M4"]);
-    assert!(machines("machineId=M9").is_empty());
-}
-
-#[test]
 fn the_daily_allowance_counts_every_data_request_until_midnight() {
     let caller = Caller::new(Options { daily_allowance: Some(3), ..Options::default() });
     caller.sandbox.clock().advance(Duration::from_secs(86_400 - 300));

@@ -90,27 +90,6 @@ fn a_hanging_connection_ends_when_the_sandbox_closes() {
 }
 
 #[test]
-fn cursors_repeat_and_cycle() {
-    let caller = Caller::new(Options::default());
-    let token = caller.token();
-    let next = |cursor: Option<&str>| {
-        let page = caller.get(&target(QUERY, cursor), &token).json();
-        page["nextCursor"].as_str().expect("a cursor").to_owned()
-    };
-    let first = next(None);
-    let fault = |when, effect| caller.sandbox.fault(Fault { on: Endpoint::Data, when, effect });
-    fault(When::Nth(1), Effect::RepeatCursor);
-    assert_eq!(next(Some(&first)), first);
-    caller.sandbox.clear_faults();
-    fault(When::Times { count: 9, skip: 2 }, Effect::CycleCursors(2));
-    let a = next(None);
-    let b = next(Some(&a));
-    assert_ne!(a, b);
-    assert_eq!(next(Some(&b)), a);
-    assert_eq!(next(Some(&a)), b);
-}
-
-#[test]
 fn pages_may_be_empty_or_lack_their_cursor() {
     let caller = with_fault(Endpoint::Data, Effect::EmptyPage);
     let token = caller.token();

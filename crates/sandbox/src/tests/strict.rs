@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::client::{
-    BOTH, Caller, DATA, DISCOVERY, Response, TOKEN, encode, form, public_jwk, sign, target,
+    BOTH, Caller, DATA, DISCOVERY, Response, TOKEN, encode, form, public_jwk, sign, target, with,
 };
 use crate::{DEFAULT_SCOPES, Options};
 
@@ -13,17 +13,6 @@ const JSON: (&str, &str) = ("Accept", "application/json");
 
 fn caller() -> Caller {
     Caller::new(Options { token_requests_per_minute: 1_000, ..Options::default() })
-}
-
-fn with(mut object: Value, changes: &[(&str, Value)]) -> Value {
-    for (name, value) in changes {
-        object[*name] = value.clone();
-    }
-    object
-}
-
-fn assertion(caller: &Caller) -> String {
-    sign(&caller.header().to_string(), &caller.claims().to_string(), 0)
 }
 
 /// §7: the reply to a refused assertion is generic; the reason is only in the statistics.
@@ -91,7 +80,7 @@ fn key_kid_and_subject_must_match() {
 #[test]
 fn the_compact_form_is_three_parts_of_canonical_base64url() {
     let caller = caller();
-    let good = || assertion(&caller);
+    let good = || caller.assertion();
     let list = |claims: &str| sign(&caller.header().to_string(), claims, 0);
     for compact in [
         String::new(),
@@ -187,7 +176,7 @@ fn a_jti_is_never_accepted_again_however_old() {
 fn the_form_is_url_encoded_and_has_that_content_type() {
     let caller = caller();
     let send = |content_type: &[(&str, &str)]| {
-        let body = form(&assertion(&caller), BOTH);
+        let body = form(&caller.assertion(), BOTH);
         caller.send("POST", TOKEN, content_type, body.as_bytes()).expect("a reply").status
     };
     for bad in ["application/json", "text/plain", "multipart/form-data; boundary=x", ""] {
@@ -285,7 +274,7 @@ fn the_bearer_token_is_accepted_in_its_header_only() {
         assert_eq!(caller.get(path, &token).status, 200);
     }
     assert_eq!(self::caller().get(DATA, &token).status, 401, "the token of another service");
-    assert_eq!(caller.get(DATA, &assertion(&caller)).status, 401);
+    assert_eq!(caller.get(DATA, &caller.assertion()).status, 401);
     let refusals = caller.sandbox.stats().refusals;
     assert!(refusals.last().is_some_and(|refusal| refusal.contains("assertion")), "{refusals:?}");
 }

@@ -2,14 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::client::{BOTH, Caller, DISCOVERY, TOKEN, encode, form, sign};
+use super::client::{BOTH, Caller, DISCOVERY, TOKEN, encode, form, sign, with};
 use crate::{ErrorBody, Options};
 use std::time::Duration;
-
-fn changed(mut object: Value, name: &str, value: Value) -> Value {
-    object[name] = value;
-    object
-}
 
 fn without(mut object: Value, name: &str) -> Value {
     object.as_object_mut().expect("an object").remove(name);
@@ -47,7 +42,7 @@ fn claims_of_another_type_or_left_out_are_refused() {
         ("jti", json!(7)),
     ];
     for (name, value) in cases {
-        let reply = caller.exchange(&caller.header(), &changed(good(), name, value.clone()));
+        let reply = caller.exchange(&caller.header(), &with(good(), &[(name, value.clone())]));
         assert_eq!(reply.status, 401, "{name} = {value}");
     }
     for name in ["iss", "sub", "aud", "iat", "nbf", "exp", "jti"] {
@@ -71,7 +66,7 @@ fn claims_at_their_limits_are_accepted() {
         ("nbf", json!(now + 30)),
         ("jti", json!("ä".repeat(128))),
     ] {
-        let claims = changed(caller.claims(), name, value.clone());
+        let claims = with(caller.claims(), &[(name, value.clone())]);
         assert_eq!(caller.exchange(&caller.header(), &claims).status, 200, "{name} = {value}");
     }
 }
@@ -106,8 +101,7 @@ fn a_jti_is_spent_also_by_an_invalid_request() {
 #[test]
 fn the_form_has_exactly_the_four_fields() {
     let caller = Caller::new(Options::default());
-    let assertion = || sign(&caller.header().to_string(), &caller.claims().to_string(), 0);
-    let good = || form(&assertion(), BOTH);
+    let good = || form(&caller.assertion(), BOTH);
     for body in [
         format!("{}&client_id={}", good(), encode(&caller.subject)),
         format!("{}&scope=x", good()),
@@ -169,9 +163,9 @@ fn r21_a_sandbox_refuses_what_another_with_the_same_key_accepts() {
     assert_ne!(one.subject, other.subject);
     let token = one.token();
     assert_eq!(other.get(DISCOVERY, &token).status, 401);
-    let named = changed(one.claims(), "aud", other.claims()["aud"].clone());
-    let renamed =
-        changed(changed(one.claims(), "iss", json!(other.subject)), "sub", json!(other.subject));
+    let named = with(one.claims(), &[("aud", other.claims()["aud"].clone())]);
+    let theirs = json!(other.subject);
+    let renamed = with(one.claims(), &[("iss", theirs.clone()), ("sub", theirs)]);
     for claims in [one.claims(), named, renamed] {
         assert_eq!(other.exchange(&other.header(), &claims).status, 401);
     }

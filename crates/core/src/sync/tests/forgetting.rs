@@ -19,9 +19,7 @@ fn midnight(number: i64) -> Timestamp {
 /// The planned ranges, in hours after the feed's beginning.
 fn planned_at(state: &FeedState, now: i64, reread: &Ranges) -> Vec<(Why, i64, i64)> {
     let known = FeedRun::new(state.clone(), None);
-    let steps = plan::steps(&[known], &PlanTerms { now, until: None, reread, clock: Some(now) });
-    let hours = |second: i64| (second - SINCE) / HOUR;
-    steps.iter().map(|s| (s.why, hours(s.range.start), hours(s.range.end))).collect()
+    in_hours(&steps(&[known], &PlanTerms { now, until: None, reread, clock: Some(now) }))
 }
 
 #[test]

@@ -3,11 +3,6 @@
 use super::super::plan::{MOST_PAGES, reserve};
 use super::*;
 
-fn in_hours(steps: &[PlanStep]) -> Vec<(Why, i64, i64)> {
-    let hours = |second: i64| (second - SINCE) / HOUR;
-    steps.iter().map(|step| (step.why, hours(step.range.start), hours(step.range.end))).collect()
-}
-
 /// A feed with buckets of an hour, windows of six hours, a lateness of a day, and no settle lag.
 fn hourly() -> FeedState {
     state(|input| {

@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::super::pending_write::PendingWrite;
 use super::super::report::EndedBy;
@@ -158,39 +157,24 @@ fn s21_an_unchanged_audit_settles_its_range_again() {
 
 #[test]
 fn s21_findings_do_not_carry_over() {
-    let mut audit = Audit::new();
-    audit.page([4, 0, 0], true, true);
-    audit.warnings();
+    let (feed, at, range) = (0, instant(SINCE + 9 * DAY), day(0));
+    let error = Error::new(Kind::CursorRejected, "refused");
+    let abandoned = PendingWrite::Abandoned { feed, chain: begun(Why::Audit), error, at };
     let Range { start, end } = day(1);
-    let chain = UnfinishedChain { pages: 1, start, end, ..begun(Why::Audit) };
-    let pending = pending(chain, true, true);
-    let state = audit.run.after(&pending);
-    audit.run.applied(&pending, state, Some(Applied::default()));
-    assert_eq!(audit.warnings(), Vec::<String>::new());
-    let last = audit.run.pending.back().expect("its range is settled again");
-    assert!(matches!(**last, PendingWrite::Audited { settled: Some(_), .. }));
-}
-
-#[test]
-fn s21_findings_of_abandoned_audits_are_dropped() {
-    for is_too_long in [false, true] {
+    let next = UnfinishedChain { pages: 1, start, end, ..begun(Why::Audit) };
+    for end in [Some(PendingWrite::TooLong { feed, range }), Some(abandoned), None] {
         let mut audit = Audit::new();
-        audit.page([0, 2, 0], false, true);
-        let (chain, at) = (begun(Why::Audit), instant(SINCE + 9 * DAY));
-        let error = Error::new(Kind::CursorRejected, "refused");
-        let range = chain.range();
-        let given_up = if is_too_long {
-            PendingWrite::TooLong { feed: 0, range }
-        } else {
-            PendingWrite::Abandoned { feed: 0, chain, error, at }
-        };
-        audit.run.write(given_up);
-        let given_up = Arc::clone(audit.run.pending.front().expect("it was added"));
-        let state = audit.run.after(&given_up);
-        audit.run.applied(&given_up, state, Some(Applied::default()));
+        audit.page([0, 2, 0], end.is_none(), true);
+        if let Some(end) = end {
+            audit.run.write(end);
+            let end = Arc::clone(audit.run.pending.front().expect("it was added"));
+            let state = audit.run.after(&end);
+            audit.run.applied(&end, state, Some(Applied::default()));
+        }
         audit.warnings();
-        audit.pages = 0;
-        audit.page([0, 0, 0], true, true);
+        let pending = pending(next.clone(), true, true);
+        let state = audit.run.after(&pending);
+        audit.run.applied(&pending, state, Some(Applied::default()));
         assert_eq!(audit.warnings(), Vec::<String>::new());
         let last = audit.run.pending.back().expect("its range is settled again");
         assert!(matches!(**last, PendingWrite::Audited { settled: Some(_), .. }));
@@ -243,15 +227,15 @@ fn resumes_at_is_set_for_unread_ranges() {
     assert_eq!(run.ended_by(&some_left()), put_off);
 }
 
-/// A run with this page limit.
-fn bounded(state: FeedState, pages: u64) -> RunState {
-    let settings = SyncSettings { max_pages: Some(pages), ..SyncSettings::default() };
-    RunState::new(vec![state], &settings, instant(SINCE + 9 * DAY)).expect("a run")
+/// A run with a limit of three pages.
+fn bounded() -> RunState {
+    let settings = SyncSettings { max_pages: Some(3), ..SyncSettings::default() };
+    RunState::new(vec![state(|_| {})], &settings, instant(SINCE + 9 * DAY)).expect("a run")
 }
 
 #[test]
 fn a_page_limit_ends_the_run() {
-    let mut run = bounded(state(|_| {}), 3);
+    let mut run = bounded();
     run.answered = 2;
     assert_eq!(run.ended_by(&some_left()), (None, None));
     run.answered = 3;
@@ -264,7 +248,7 @@ fn a_page_limit_ends_the_run() {
     let spent = (Some(EndedBy::Allowance), Some(instant(SINCE + 10 * DAY)));
     assert_eq!(run.ended_by(&some_left()), spent);
     // The rest is reserved or set aside, with or without the limit.
-    let mut run = bounded(state(|_| {}), 3);
+    let mut run = bounded();
     run.answered = 3;
     run.skip(0, days(0, 9), Error::new(Kind::RequestRejected, "refused"));
     assert_eq!(run.ended_by(&some_left()), reserved);
@@ -289,24 +273,19 @@ fn p13_skipped_ranges_are_warned_of() {
     assert_eq!(begin(vec![day(0)]), Vec::<String>::new());
 }
 
-/// A target without states, and with one lock.
+/// A target without states. Its locks are references to one object.
 #[derive(Debug, Default)]
-struct Locked(Arc<AtomicBool>);
+struct Locked(Arc<()>);
 
-struct Unlock(Arc<AtomicBool>);
-
-impl Drop for Unlock {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::SeqCst);
+impl Locked {
+    fn is_locked(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
     }
 }
 
 impl Target for Locked {
     fn lock(&self, _: &str) -> Result<Box<dyn Any + Send>> {
-        if self.0.swap(true, Ordering::SeqCst) {
-            return Err(Error::new(Kind::StoreBusy, "locked"));
-        }
-        Ok(Box::new(Unlock(Arc::clone(&self.0))))
+        Ok(Box::new(Arc::clone(&self.0)))
     }
 
     fn state(&self, _: &str) -> Result<Option<Vec<u8>>> {
@@ -318,30 +297,30 @@ impl Target for Locked {
     }
 }
 
-/// A run of one feed, and whether the feed is locked.
-fn locked_run() -> (Run, Arc<AtomicBool>) {
+/// A run of one feed, and its target.
+fn locked_run() -> (Run, Arc<Locked>) {
     let target = Arc::new(Locked::default());
-    let is_locked = Arc::clone(&target.0);
-    let run = Run::begin(&idle_client(), target, &[feed(|_| {})], SyncSettings::default());
-    (run.expect("a run"), is_locked)
+    let feeds = [feed(|_| {})];
+    let run = Run::begin(&idle_client(), target.clone(), &feeds, SyncSettings::default());
+    (run.expect("a run"), target)
 }
 
 #[test]
 fn a_released_run_unlocks_its_feeds() {
-    let (run, is_locked) = locked_run();
+    let (run, target) = locked_run();
     run.apply().expect("nothing is pending");
-    assert!(is_locked.load(Ordering::SeqCst));
+    assert!(target.is_locked());
     run.release();
-    assert!(!is_locked.load(Ordering::SeqCst));
+    assert!(!target.is_locked());
     assert_eq!(run.apply().expect_err("released").kind(), Kind::ClosedError);
-    let (run, is_locked) = locked_run();
+    let (run, target) = locked_run();
     drop(run);
-    assert!(!is_locked.load(Ordering::SeqCst));
+    assert!(!target.is_locked());
 }
 
 #[test]
 fn a_forked_child_cannot_use_the_run() {
-    let (run, is_locked) = locked_run();
+    let (run, target) = locked_run();
     let child = pretend(1);
     let kind = |outcome: Result<()>| outcome.expect_err("a forked child").kind();
     assert_eq!(kind(run.check_process()), Kind::ForkError);
@@ -349,12 +328,12 @@ fn a_forked_child_cannot_use_the_run() {
     assert_eq!(kind(run.keep()), Kind::ForkError);
     assert_eq!(kind(run.report().map(drop)), Kind::ForkError);
     run.release();
-    assert!(is_locked.load(Ordering::SeqCst));
+    assert!(target.is_locked());
     drop(child);
     run.check_process().expect("the parent process");
     run.apply().expect("nothing is pending");
     let child = pretend(2);
     drop(run);
-    assert!(is_locked.load(Ordering::SeqCst), "dropped by the child");
+    assert!(target.is_locked(), "dropped by the child");
     drop(child);
 }

@@ -112,22 +112,6 @@ fn a_resumed_fill_leaves_pages_for_urgent_chains() {
 }
 
 #[test]
-fn a_used_up_allowance_starts_no_chain() {
-    let mut run = run((0..3).map(named).collect());
-    begun(&mut run);
-    let chain = run.chain(&run.under_way[&1].step);
-    run.refused(1, &chain, &allowance(Some(0), SINCE + DAY), None);
-    run.chain_over(1);
-    read(&mut run, 0);
-    assert_eq!((begun(&mut run), run.expected_pages().1), (vec![], false), "one is in progress");
-    read(&mut run, 2);
-    assert_eq!(run.expected_pages(), (Some(0), true));
-    let left: Vec<(Why, String)> =
-        run.tasks().into_iter().map(|task| (task.why, task.feed)).collect();
-    assert_eq!(left[0], (Why::Recent, "feed 1".to_owned()));
-}
-
-#[test]
 fn expected_pages_include_planned_and_pending_pages() {
     let mut states: Vec<FeedState> = (0..2).map(named).collect();
     for state in &mut states {
