@@ -78,6 +78,8 @@ def reads(client):
     show(scan.records()), show(scan.collect()), show(scan)
     show(scan.resume(next(scan.pages()).bookmark))
     show(scan.to_pandas().attrs)
+    diagnosis = siteline.doctor(client)
+    show(diagnosis), show(diagnosis.to_dict()), keep("diagnosis.pickle", diagnosis)
 
 
 def odd(echo):

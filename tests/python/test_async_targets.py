@@ -1,4 +1,4 @@
-"""Syncs into a store of the user's whose methods are coroutine functions."""
+"""Syncs into a custom store with coroutine methods."""
 
 import asyncio
 import contextlib

@@ -68,15 +68,9 @@ class Machine:
         return text
 
     def run(self, words, variables, status=0):
-        """Run a command of a recipe with these variables and no others."""
-        done = subprocess.run(
-            [*map(self.moved, words)],
-            env={**self.moved(variables), **self.clock},
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd="/",
-        )
+        """Runs a command of a recipe with these variables and no others."""
+        env, words = {**self.moved(variables), **self.clock}, [*map(self.moved, words)]
+        done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, cwd="/")
         assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
         return done
 
@@ -148,7 +142,7 @@ def module(name, **members):
 
 
 class Recorded:
-    """An object of a package that is not installed. It accepts only these keywords."""
+    """An object of a package that is not installed. It accepts only some keywords."""
 
     def __init__(self, **given):
         assert set(given) <= set(self.takes), set(given) - set(self.takes)

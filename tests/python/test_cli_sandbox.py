@@ -16,6 +16,7 @@ from kit import systems
 from kit.command import run_command, run_json, run_program, start_command
 from kit.interpreter import run_script
 from kit.ranges import NOW
+from kit.tls_service import unused_port
 from siteline.cli import data_file
 
 PACKAGES = ("polars", "pandas")
@@ -140,8 +141,10 @@ def test_the_file_of_a_killed_sandbox_is_replaced(tmp_path):
         process.kill()
         process.communicate()
     assert path.exists()
-    with serving("--env-file", path) as (document, _):
+    port = str(unused_port())
+    with serving("--env-file", path, "--port", port) as (document, _):
         assert variables_of(path)["SITELINE_BASE_URL"] == document["base_url"]
+        assert document["base_url"] == f"http://127.0.0.1:{port}"
 
 
 def test_no_other_file_is_replaced(tmp_path):
@@ -182,7 +185,7 @@ READINGS = """timestamp,value,machine_id
 
 @pytest.fixture
 def readings(tmp_path):
-    """Readings whose times have no zone, and whose ids look like numbers."""
+    """Readings with times without a zone, and with ids that look like numbers."""
     path = tmp_path / "readings.csv"
     path.write_text(READINGS)
     return path

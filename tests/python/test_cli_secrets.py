@@ -2,7 +2,6 @@
 
 import base64
 import json
-import pickle
 import re
 import urllib.parse
 
@@ -117,14 +116,6 @@ def _diagnoses(sandbox, outputs, env, folder):
         sandbox.fault(on=on, times=2, status=status, body=body)
         yield from outputs("doctor", status=3 if status == 401 else 4)
         sandbox.clear_faults()
-    file, subject = folder / "key.pem", env["SITELINE_SUBJECT"]
-    credential = siteline.Credential(subject, file, passphrase=PASSPHRASE)
-    client = siteline.Client(sandbox.base_url, credential=credential, clock=sandbox.clock)
-    diagnosis = siteline.doctor(client, enrolled_jwk=jwk)
-    assert diagnosis.ok, diagnosis
-    yield from (str(diagnosis), repr(diagnosis), diagnosis._repr_html_())
-    yield repr(diagnosis.checks) + json.dumps(diagnosis.to_dict())
-    yield pickle.dumps(diagnosis).decode("latin-1")
 
 
 def test_no_output_of_a_command_has_a_secret(printed):

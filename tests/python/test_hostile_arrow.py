@@ -71,7 +71,7 @@ MAKE = """
         return pa.table(columns)
 
     def broken(case, name):
-        '''The table, whose buffer is changed after pyarrow has looked at it.'''
+        '''The table with a buffer that changes after pyarrow has validated it.'''
         make, right, wrong = CASES[case]
         memory = bytearray(right)
         made = table(make, pa.py_buffer(memory), name)
@@ -114,16 +114,16 @@ LOAD = """
                     if (form, name) != ("pandas", "note"):
                         yield form, case, name
 
-    told = []
+    messages = []
     with siteline.Sandbox() as sandbox:
         for form, case, name in attempts():
             try:
                 sandbox.load(FORMS[form](case, name), tag="T", bucket="1m")
             except siteline.errors.ConfigError as error:
-                told.append(str(error))
+                messages.append(str(error))
             else:
                 raise SystemExit(f"{form} {case} {name} was loaded")
-    print(json.dumps(told))
+    print(json.dumps(messages))
 """
 
 COMPARE = """

@@ -21,7 +21,7 @@ START = pd.Timestamp(DAY["start"])
 
 
 def series(values, tag="T1", step="1min", band=1.0, start=START):
-    """The points of a series, of which a missing value has no row."""
+    """Returns the points of a series; a missing value has no row."""
     times = start + pd.to_timedelta(step) * pd.RangeIndex(len(values))
     frame = pd.DataFrame({"timestamp": times, "value": values})
     for name, text in zip(

@@ -193,6 +193,12 @@ def test_requests_of_a_sync_have_the_names_of_their_feeds(sandbox, store):
     assert counted(notes) == served(sandbox)
     assert report.requests == client.allowance.used == counted(notes)["data"][200] + 2
 
+    def stop(note):
+        raise Stop
+
+    with pytest.raises(Stop):
+        sandbox.client(labels=False, on_request=stop).sync(make_feed("other"), store)
+
 
 def test_a_callable_may_use_the_client_whose_requests_are_then_not_told(sandbox):
     notes, inner = [], []

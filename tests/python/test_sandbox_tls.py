@@ -94,7 +94,7 @@ def test_a_sandbox_speaks_tls_with_a_certificate_of_its_own_authority(tls, brows
 
 def test_a_certificate_alone_authorises_where_there_are_no_tokens(browse):
     with siteline.Sandbox(now=NOW, mutual_tls="data", daily_allowance=2) as sandbox:
-        browser = browse(sandbox, sandbox.certificate("plant-7"))
+        browser = browse(sandbox, sandbox.certificate("plant-7", lifetime="1h"))
         assert browser.ask(DISCOVERY)[1]["subject"] == "plant-7"
         assert browser.ask(DATA)[0] == 200
         status, body = browser.ask(DATA, token="sandbox.token")
@@ -108,6 +108,8 @@ def test_a_certificate_alone_authorises_where_there_are_no_tokens(browse):
             "data: the daily allowance is used up",
             "token: the certificate authorises requests, and there are no tokens",
         ]
+        sandbox.clock.advance("1h")
+        assert browser.ask(DISCOVERY)[0] == 400, "each request checks the validity"
 
 
 def test_a_token_is_bound_to_the_certificate_that_requested_it(browse):

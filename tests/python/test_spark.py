@@ -111,7 +111,7 @@ def test_several_profiles_are_read_in_one_session(spark, sandbox, agent, tmp_pat
 
 
 def watched(spark, folder, *, is_killed):
-    """Registers a source whose tasks note their process; the first may be killed after a page."""
+    """Registers a source. Its tasks note their process; the first may be killed after a page."""
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])

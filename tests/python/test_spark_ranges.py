@@ -1,4 +1,4 @@
-"""What the batches of a stream read: the arithmetic of its offsets."""
+"""The offsets of a stream, and the ranges that its batches read."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -28,8 +28,8 @@ def hours(found):
 @pytest.mark.parametrize(
     ("before", "after", "read"),
     [
-        ((0, 0), (48, 48), [(0, 48)]),  # the first fill, of what is older than the lateness
-        ((48, 48), (72, 48), [(48, 72)]),  # what is settled is in no overlap
+        ((0, 0), (48, 48), [(0, 48)]),  # the first fill, older than the lateness
+        ((48, 48), (72, 48), [(48, 72)]),  # settled data is in no overlap
         ((72, 48), (73, 48), [(71, 73)]),  # fresh, with its overlap
         ((73, 48), (73, 72), [(48, 72)]),  # a day that has become due
         ((97, 48), (98, 72), [(48, 72), (96, 98)]),  # both, apart

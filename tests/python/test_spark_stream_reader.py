@@ -22,7 +22,7 @@ QUERY = {"site": "S1", "start": "2026-11-15T00:00:00Z", "interval": "1h", "page_
 
 @pytest.fixture
 def make(sandbox, monkeypatch):
-    """Start a stream anew, as after a crash; ``left`` is the allowance of its agent."""
+    """Starts a stream again, as after a crash; `left` is the allowance of its agent."""
     for name, value in sandbox.env().items():
         monkeypatch.setenv(name, value)
     agents = []
@@ -40,7 +40,7 @@ def make(sandbox, monkeypatch):
 
 
 def read(stream, before, after):
-    """The points of a batch, each of which comes once, and how many pages were expected."""
+    """Returns the points of a batch, each once, and the number of expected pages."""
     found = {}
     parts = stream.partitions(before, after)
     for part in parts:

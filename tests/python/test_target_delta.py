@@ -21,7 +21,7 @@ FIRST = FEEDS[0].name
 
 @pytest.fixture
 def plant():
-    """A service whose points come late, are revised and withdrawn."""
+    """A service with late, revised and withdrawn points."""
     with PLANT.start(3) as sandbox:
         yield sandbox
 

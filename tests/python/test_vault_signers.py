@@ -60,7 +60,7 @@ def aws(monkeypatch):
 
 
 class AzureService:
-    """Answers the requests of Azure's package where it would send them with `requests`."""
+    """Answers the requests that Azure's package would send with `requests`."""
 
     def __init__(self):
         jwk = RSAAlgorithm.to_jwk(KEY.public_key(), as_dict=True)

@@ -123,7 +123,7 @@ class Campaign:
         harness.ledger.unlink(missing_ok=True)
 
     def _work(self, oracle: Oracle) -> Work:
-        """What the next run does before its sync, until one has ended."""
+        """Chooses the work of the next runs before their sync, until one has ended."""
         if self.plant is NARROW:
             return Work()
         name = self.random.choice(sorted(oracle.feeds))
@@ -131,7 +131,7 @@ class Campaign:
         match self.random.randrange(6):
             case 0:
                 now = oracle.harness.sandbox.clock.now()
-                # What was never read cannot be forgotten: the last run was up to a day ago.
+                # Only data that was read can be forgotten. The last run was up to a day ago.
                 before = now - timedelta(hours=self.random.randrange(26, 60))
                 return Work(forget={name: before.isoformat()})
             case 1:
@@ -143,7 +143,7 @@ class Campaign:
         return self._fail_calls(lambda calls: range(1, calls + 1, step))
 
     def some_calls(self, most: int) -> Iterator[Result]:
-        """Let so many system calls of such a run fail, in each mode."""
+        """Lets some system calls of such a run fail, in each mode."""
 
         def choose(calls: int) -> Sequence[int]:
             return sorted(self.random.sample(range(1, calls + 1), min(most, calls)))
@@ -179,7 +179,7 @@ class Campaign:
             harness.sandbox.close()
 
     def _prepare(self, harness: Harness) -> Path:
-        """A copy of a store whose next run is long enough, and moves recent points if any."""
+        """Copies a store that has a long next run, which moves recent points if any."""
         for hours in self.plant.before_calls:
             first = harness.run()
             if not first.done:
@@ -222,7 +222,7 @@ class Campaign:
         oracle.check(before, again)
 
     def _store_page(self, oracle: Oracle) -> None:
-        """Store the page alone that the kill prevented, to see whether it moves recent points."""
+        """Stores only the page that the kill prevented, to see whether it moves recent points."""
         before, recent = oracle.sequence, oracle.recent
         one_by_one = oracle.harness.concurrency == 1
         outcome = oracle.harness.run(Work(most=1))

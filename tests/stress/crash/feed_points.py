@@ -26,7 +26,7 @@ Truth = Callable[[str, int, int, int], list[tuple[Key, Values]]]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 MINUTE = 60_000_000
-"""In microseconds. The service's clock stands at a whole minute during a run."""
+"""In microseconds. The service's clock is at a whole minute during a run."""
 
 PAGES = """
 SELECT sequence, chain, start, "end", read_at, points, inserted, revised FROM pages
@@ -55,7 +55,7 @@ def rows_of(records: Iterable[Any]) -> dict[Key, Values]:
 
 
 class TruthCache:
-    """What the service would send, asked for once: the pages of a chain are slices of it."""
+    """The points that the service would send. The pages of a chain are slices of these."""
 
     def __init__(self, harness: Harness) -> None:
         self.harness = harness
@@ -98,24 +98,15 @@ class FeedPoints:
         if known[0] > (self.since - EPOCH) // timedelta(microseconds=1):
             self.forget(when(known[0]))
         for page in store.execute(PAGES, (self.name, self.sequence)).fetchall():
-            self.add_page(*page)
+            self.add_page(page)
 
     def forget(self, before: datetime) -> None:
-        """Remove the points before a time; those of later pages do not come back."""
+        """Removes the points before a time; later pages do not return them."""
         self.since = before
         self.points = {key: row for key, row in self.points.items() if key[5] >= before}
 
-    def add_page(
-        self,
-        sequence: int,
-        chain: int,
-        start: int,
-        end: int,
-        read_at: int,
-        count: int,
-        inserted: int,
-        revised: int,
-    ) -> None:
+    def add_page(self, row: tuple[int, ...]) -> None:
+        sequence, chain, start, end, read_at, count, inserted, revised = row
         if sequence <= self.sequence:
             raise Broken(f"I8: page {sequence} of {self.name} comes after {self.sequence}")
         offset = self.offsets.get(chain, 0)

@@ -32,7 +32,7 @@ def build_shim(folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Work:
-    """What a child does beside a whole sync."""
+    """The work of a child in addition to a whole sync."""
 
     forget: dict[str, str] = field(default_factory=dict)
     """Before the sync: the time before which the points of a feed are forgotten."""
@@ -49,11 +49,11 @@ class Outcome:
     """Pages of this run that the child reported as committed."""
     done: bool = False
     stopped: bool = False
-    """Whether the run ended after so many pages as it was to store."""
+    """Whether the run ended after the pages that it had to store."""
     failed: str | None = None
     """The class of the exception that the child reported."""
     forgotten: list[str] = field(default_factory=list)
-    """The feeds of which the child reported that it had forgotten what it was to forget."""
+    """The feeds that the child reported as forgotten."""
     compacted: bool = False
     errors: str = ""
     """The text on standard error."""
@@ -82,7 +82,7 @@ class Harness:
 
     @property
     def data(self) -> Path:
-        """The folder whose system calls are made to fail."""
+        """The folder in which system calls fail."""
         return self.folder / "data"
 
     @property

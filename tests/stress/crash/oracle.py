@@ -107,7 +107,7 @@ class Oracle:
         self.reached.update(forgets=len(outcome.forgotten), compacts=outcome.compacted)
 
     def check_store(self, before: int, acknowledged: int) -> bool:
-        """Check the store after so many pages. False if there is none, as none was acknowledged."""
+        """Checks the store. Returns false if there is none because no page was acknowledged."""
         if not self.harness.store.exists():
             if acknowledged:
                 raise Broken("I1: pages were acknowledged, but the store does not exist")
@@ -153,7 +153,7 @@ class Oracle:
             )
 
     def next_day(self) -> None:
-        """The service counts anew. The last requests before a kill may be of the new day:
+        """Starts a new count. The last requests before a kill may be of the new day:
         the ledger counts them in both."""
         self.others = self.harness.served()
         self.dropped = min(self.dropped, max(self.harness.plant.concurrency) + 1)
@@ -181,7 +181,7 @@ class Oracle:
         windows = [window for window in store.coverage(feed, now=now) if window.end > start]
         settled = [window for window in windows if window.state == "settled"]
         end = max(window.end for window in settled)
-        # What the service has withdrawn is flagged.
+        # Withdrawn points are flagged.
         stored = rows_of(store.read(feed, end=end, withdrawn="drop").records(named=True))
         truth = self.harness.sandbox.expected(
             site=SITE, line=feed.line, start=start, end=end, interval=INTERVAL

@@ -1,4 +1,4 @@
-"""The plants that are synced: what the service has, and the feeds that read it."""
+"""The plants that are synced: the data of the service, and the feeds that read it."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Plant:
     advance: range
     """Hours between two runs."""
     before_calls: tuple[int, ...]
-    """Hours after each run before the one whose system calls are made to fail."""
+    """Hours after each run before the one with failing system calls."""
     concurrency: tuple[int, ...] = (1,)
     """Requests that a run may have under way; a run takes one of these."""
     kills_per_store: int = 40
     """Kills of one store before it is compared with the truth and replaced by a new one."""
     series: int = 0
-    """Of each line. 0: those that the sandbox generates."""
+    """The number for each line. 0: the sandbox generates the series."""
 
     def feeds(self) -> list[dict[str, Any]]:
         return [

@@ -2,9 +2,9 @@
 
 The library ``shim.c`` records the calls of a process that change files below one folder. A `Disk`
 plays them. A write, and a change of a file's length, is durable once a sync of its file follows; a
-name that is made, changed or removed is durable once a sync of its folder follows. What is not
-durable may be lost in any part: each write alone. Of the names the last are lost first, because
-filesystems keep their order.
+name that is made, changed or removed is durable once a sync of its folder follows. Other
+changes may be lost, each write by itself. The last names are lost first, because filesystems keep
+their order.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def changed(content: bytes, call: Call) -> bytes:
 
 @dataclass
 class Disk:
-    """What is durable, and what is not yet."""
+    """The durable contents, and the pending changes."""
 
     folder: int
     """The inode of the folder, which the states are put into under another."""
@@ -110,7 +110,7 @@ class Disk:
             self.pending = [change for change in self.pending if change.inode != call.inode]
 
     def state(self, names: int, writes: list[Call]) -> dict[str, bytes]:
-        """The files if so many of the pending names, and these of the pending writes, survive."""
+        """Returns the files if the first pending names, and these pending writes, survive."""
         paths, contents = dict(self.names), dict(self.contents)
         for call in self.pending_names[:names]:
             rename(paths, call)

@@ -19,10 +19,10 @@ from crash.oracle import Oracle
 from crash.power import Call, Disk, calls, put
 
 SAMPLES = 4
-"""Random states after each call, beside those where all is lost or kept."""
+"""Random states after each call, in addition to all lost and all kept."""
 KEY = Path(__file__).parents[2] / "keys" / "pkcs8.pem"
 RUNS = 25
-"""After each so many states the next sync must work without a repair."""
+"""After this number of states the next sync must work without a repair."""
 
 BACKUP = """
 import sys, siteline
@@ -154,7 +154,7 @@ class PowerTrials:
     def check_states(
         self, result: Result, disk: Disk, folder: Path, check: Callable[[bytes], None]
     ) -> None:
-        """Put each state into the folder, and check it with what had been said before."""
+        """Puts each state into the folder, and checks it with the output before it."""
         seen: set[bytes] = set()
         recorded = calls(self.log)
         self.log.unlink()
@@ -174,7 +174,7 @@ class PowerTrials:
         result.interrupted = len(recorded)
 
     def states(self, disk: Disk, recorded: list[Call]) -> Iterator[tuple[bytes, dict[str, bytes]]]:
-        """What had been said, and the files, for each state after each call."""
+        """Yields the output so far and the files, for each state after each call."""
         said = b""
         for number, call in enumerate(recorded):
             disk.play(call)

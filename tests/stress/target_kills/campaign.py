@@ -38,7 +38,7 @@ class Campaign:
         self.server.start()
 
     def seed(self, seed: int, kills: int) -> None:
-        """Interrupt so many runs, until something is broken. A place is replaced after some."""
+        """Interrupts runs until something is broken. A place is replaced after some runs."""
         chance, number = random.Random(seed), 0
         while kills > 0 and not self.broken:
             number, most = number + 1, min(kills, PLANT.kills_per_store)

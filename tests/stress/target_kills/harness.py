@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 TIMEOUT = 120.0
 UNAVAILABLE = {"status": 503, "body": '{"error": "unavailable", "detail": "try again"}'}
 FAULTS: list[dict[str, Any]] = [UNAVAILABLE, {"reset": True}, {"cut": 20}, {"delay": "1s"}]
-"""What happens to some requests of a run. A reply that is cut is never whole, a 503 neither: after
+"""Faults of some requests of a run. A reply that is cut is never whole, a 503 neither: after
 a whole one the client would send its next request on a connection that the service has closed, and
 the ledger would have a request that the service has not seen."""
 FAULTY = re.compile(r"^siteline\.errors\.(ServiceUnavailable|TransportError|TruncatedBody):", re.M)
-"""What ends a run if they happen to all attempts."""
+"""The errors that end a run if faults affect all attempts."""
 LOST = re.compile(FAULTY.pattern + r"|^adbc_driver_manager\.\w+Error:", re.M)
-"""What also ends a run whose server is restarted."""
+"""The errors that may end a run if its server is restarted."""
 PLANT = Plant("targets", ("L1", "L2"), 30, "90m", "1d", range(2, 9), (), (1, 1, 2), 50, series=5)
 
 
@@ -55,7 +55,7 @@ class Harness:
     """One service, and one place that is synced into."""
 
     def __init__(self, folder: Path, seed: int, place: Place) -> None:
-        """Start the service; one series of a line has few ids, nulls, points that come back."""
+        """Starts the service. One series of each line has few ids, nulls and returned points."""
         folder.mkdir()
         self.folder, self.seed, self.place, self.runs = folder, seed, place, 0
         self.sandbox = PLANT.start(seed)
@@ -73,7 +73,7 @@ class Harness:
         self.now, self.ledger = self.sandbox.clock.now(), folder / "ledger.txt"
         self.process: multiprocessing.process.BaseProcess | None = None
         self.concurrency, self.batch, self.compact = 1, 1, False
-        """Of the next run: requests under way, pages in a transaction, whether it compacts."""
+        """For the next run: requests in flight, pages in a transaction, whether it compacts."""
 
     def advance(self, hours: int) -> None:
         self.sandbox.clock.advance(hours * 3_600 + 10 - self.sandbox.clock.now().second)

@@ -36,12 +36,12 @@ class Oracle:
         self.store = siteline.Store(harness.folder / "plant.siteline")
         self.sequences = dict.fromkeys((feed.name for feed in harness.feeds), 0)
         self.read: dict[str, dict[Key, Known]] = {feed.name: {} for feed in harness.feeds}
-        """What a reader of the changes has."""
+        """The points of a program that reads only the changes."""
         self.pages = self.own = self.own_pages = self.wasted = self.unseen = 0
         self.others = self.dropped = self.revised = self.withdrawn = 0
 
     def client(self, **options: Any) -> siteline.Client:
-        """A client of this process; its time stands still."""
+        """Returns a client of this process with a stopped clock."""
         return self.sandbox.client(
             clock=siteline.testing.Clock(self.harness.now.isoformat()), **options
         )
@@ -50,13 +50,13 @@ class Oracle:
         return self.sandbox.stats.data_requests - self.own
 
     def advance(self, hours: int) -> None:
-        """Advance the clock; the ledger begins anew."""
+        """Advances the clock, and starts a new ledger."""
         self.harness.advance(hours)
         self.others, self.dropped = self.requested(), 0
 
     @contextmanager
     def open(self) -> Iterator[Any]:
-        """The target, to which no other process writes: what a killed one sent has been done."""
+        """Opens the target after the writes of a killed process have ended."""
         with self.harness.place.open() as target, ExitStack() as stack:
             for feed in self.harness.feeds:
                 until = time.monotonic() + TIMEOUT
@@ -82,7 +82,7 @@ class Oracle:
             raise
         except Exception as error:
             raise Broken(f"{type(error).__name__}: {error}") from error
-        # Of a batch each page is reported when it was read.
+        # Each page of a batch is reported when it was read.
         if self.pages < before + outcome.ack and self.harness.batch == 1:
             raise Broken(f"{outcome.ack} pages acknowledged, {self.pages - before} stored")
         self.check_requests(outcome)
@@ -106,16 +106,14 @@ class Oracle:
             report = client.sync(feed, self.store, max_pages=new or None)
         self.own += report.requests
         self.own_pages += report.pages
-        self.revised, self.withdrawn = (
-            self.revised + report.revised,
-            self.withdrawn + report.withdrawn,
-        )
+        self.revised += report.revised
+        self.withdrawn += report.withdrawn
         if report.pages != new or (outcome.done and not report.complete):
             raise Broken(f"{feed.name}: {new} pages, and not {report.pages}, or unread: {report}")
         return report
 
     def compare(self, feed: siteline.Feed, target: Any) -> None:
-        """The points, values, flags and windows of the target are those of the store."""
+        """Compares points, values, flags and windows with the store."""
         name = feed.name
         difference(name, target_points(target, name), store_points(self.store, name))
         if self.sequences[name]:
@@ -131,14 +129,14 @@ class Oracle:
             raise Broken(f"{name} counts {outcome.done[name]}, and not {report}")
 
     def compare_settled(self, name: str, target: Any) -> None:
-        """What is settled for the target is so for the store."""
+        """Compares the settled points with the store."""
         if self.sequences[name]:
             settled = self.store.read(name, final=True, withdrawn="drop", unread="keep")
             found = points_by_key(self.harness.place.settled(target, name))
             difference(f"{name}, settled", found, points_by_key(settled))
 
     def read_changes(self, name: str, target: Any) -> None:
-        """A reader has what it had, with the changes since its offset: what there is now."""
+        """Applies the changes since the reader's offset, and compares its points with the store."""
         since, known = target.offset(READER, name), self.read[name]
         for key, (old, new) in target_changes(target, name, since).items():
             if known.get(key) != old:

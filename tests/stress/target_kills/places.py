@@ -1,4 +1,4 @@
-"""The targets that are synced into, and where they are."""
+"""The targets that are synced into, and their places."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Place:
         return getattr(siteline.targets, self.target)(*self.arguments, **self.options)
 
     def settled(self, target: Any, feed: str) -> Any:
-        """What is settled of a feed, as Arrow: of a view, or of a method."""
+        """Returns the settled points of a feed, from a view or a method."""
         if hasattr(target, "settled"):
             return target.settled(feed)
         driver: Any = import_module(DRIVERS[self.target.lower()])

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def counts(report: siteline.types.FeedReport) -> tuple[int, ...]:
-    """What a report counts: the same for a target and for a store."""
+    """The counts of a report, which are the same for a target and a store."""
     return report.pages, report.inserted, report.revised, report.unchanged, report.withdrawn
 
 
 def sync(target: Any, job: dict[str, Any], pipe: Connection) -> dict[str, tuple[int, ...]]:
-    """Sync once, after compacting where that is asked for; what it did to each feed."""
+    """Syncs once, compacts before if required, and returns the counts of each feed."""
     if job.pop("compact") and hasattr(target, "compact"):
         target.compact()
     feeds = [siteline.Feed(**feed) for feed in job.pop("feeds")]

@@ -15,6 +15,8 @@ Token and discovery requests are answered in every mode but ``/exchange``.
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import json
 import select
 import socket
@@ -133,40 +135,19 @@ class Server:
             self._changed.notify_all()
 
     def _accept(self) -> None:
-        while not self._ended.is_set():
-            try:
-                ready, _, _ = (
-                    select.select([self._listener], [], [], 0.2) if self._alive() else ([], 0, 0)
-                )
-                if not ready:
-                    continue
-                connection, _ = self._listener.accept()
-            except (OSError, ValueError):  # it was closed meanwhile
-                return
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
-
-    def _alive(self) -> bool:
-        return self._listener.fileno() >= 0
+        with contextlib.suppress(OSError, ValueError):  # the listener was closed
+            while not self._ended.is_set():
+                if select.select([self._listener], [], [], 0.2)[0]:
+                    connection, _ = self._listener.accept()
+                    threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        with connection:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            unread = b""
-            while True:
-                try:
-                    while b"\r\n\r\n" not in unread:
-                        got = connection.recv(65536)
-                        if not got:
-                            return
-                        unread += got
-                    head, _, unread = unread.partition(b"\r\n\r\n")
-                    length = _length(head)
-                    while len(unread) < length:
-                        unread += connection.recv(65536)
-                    unread = unread[length:]
-                    if not self._answer(connection, head.split()[1].decode("ascii")):
-                        return
-                except OSError:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with connection, connection.makefile("rb") as reader, contextlib.suppress(OSError):
+            while (request := reader.readline()).endswith(b"\n"):
+                headers = http.client.parse_headers(reader)
+                reader.read(int(headers.get("Content-Length", 0)))
+                if not self._answer(connection, request.split()[1].decode("ascii")):
                     return
 
     def _answer(self, connection: socket.socket, path: str) -> bool:
@@ -204,14 +185,6 @@ class Server:
                 self._record(closed=time.monotonic())
                 return False
         return True
-
-
-def _length(head: bytes) -> int:
-    for line in head.split(b"\r\n"):
-        name, _, value = line.partition(b":")
-        if name.lower() == b"content-length":
-            return int(value)
-    return 0
 
 
 def _page(cursor: str | None) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from importlib import import_module
 
 from reader import Reader, await_parent, report
 
@@ -86,12 +87,7 @@ def main() -> None:
     url, how, loop = sys.argv[1:]
     reader = Reader(url)
     reader.ping()
-    factory = asyncio.new_event_loop
-    if loop == "uvloop":
-        import uvloop
-
-        factory = uvloop.new_event_loop
-    with asyncio.Runner(loop_factory=factory) as runner:
+    with asyncio.Runner(loop_factory=import_module(loop).new_event_loop) as runner:
         runner.run(run(reader, how))
 
 

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import sys
 import threading
+from importlib import import_module
 from typing import Any
 
 from reader import Reader, await_parent, report
@@ -82,12 +83,7 @@ def main() -> None:
     url, how, loop = sys.argv[1:]
     reader = Reader(url)
     reader.ping()
-    new_loop: Any = asyncio.new_event_loop
-    if loop == "uvloop":
-        import uvloop
-
-        new_loop = uvloop.new_event_loop
-    HOW[how](reader, new_loop)
+    HOW[how](reader, import_module(loop).new_event_loop)
     reader.ping()
     report("usable")
 

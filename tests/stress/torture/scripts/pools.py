@@ -1,6 +1,6 @@
 """Read in a pool of processes after the client was used: URL HOW.
 
-Workers of spawn and forkserver import this module again; those of fork inherit it.
+Workers of spawn and forkserver import this module again; workers of fork inherit it.
 """
 
 from __future__ import annotations
