@@ -19,7 +19,7 @@ pub(super) fn credential() -> Credential {
 }
 
 /// A signer with arbitrary answers, in place of a vault.
-pub(super) struct Vault(pub(super) Answer);
+struct Vault(Answer);
 
 type Answer = fn(&[u8]) -> Result<Vec<u8>>;
 
