@@ -66,9 +66,7 @@ def write_parquet(target: str | os.PathLike[str], stream: _Stream) -> None:
             raise
 
 
-def write_csv(
-    target: str | os.PathLike[str] | TextIO, columns: list[str], rows: Iterable[dict[str, Any]]
-) -> None:
+def write_csv(target: Any, columns: list[str], rows: Iterable[dict[str, Any]]) -> None:
     """Write rows as CSV."""
     if not isinstance(target, (str, os.PathLike)):
         if isinstance(target, RawIOBase | BufferedIOBase):
