@@ -102,7 +102,7 @@ class Table(Itself, WithHtml):
         silent: list[Ids] | None = None,
         searched: int | None = None,
     ) -> None:
-        """Show a frame of the core; made by reads."""
+        """Wrap a frame of the core."""
         self._handle, self._tz, self._labels = handle, tz or "UTC", _naming.checked(labels)
         self._found, self._names = found, names
         self._silent, self._searched = silent, searched
