@@ -165,9 +165,10 @@ def read(path: str, sequence: str, early: str, points: str) -> Figures:
         first, as_of = timed(lambda: store.read(FEED, as_of=int(sequence)).to_arrow().num_rows)
         rows, length = timed(lambda: len(store.read(FEED)))
         _, lateness = timed(lambda: store.lateness(FEED))
+        _, daily = timed(lambda: store.read(FEED).resample("1d", "mean", partial="keep").to_arrow())
         outcome = framed(lambda: store.read(FEED).to_pandas(ids="category"))
     if not rows == len(outcome.product()) == int(points) or first != int(early):
         raise RuntimeError(f"{first} and {rows} points, not {early} and {points}")
     each = {"as_of": as_of, "length": length, "lateness": lateness}
     seconds = {name: figures["seconds"] for name, figures in each.items()}
-    return seconds | {"frames": outcome.figures["frames"]}
+    return seconds | {"frames": outcome.figures["frames"], "daily": daily["megabytes"]}

@@ -20,7 +20,7 @@ use siteline_core::store::{Flagged, Reader, ShownPoints, Store};
 use siteline_core::sync::PinnedRead;
 
 /// A batch of this size is a few megabytes.
-const ROWS: usize = 1 << 16;
+pub(super) const ROWS: usize = 1 << 16;
 
 #[derive(Clone)]
 pub(crate) struct Stored {

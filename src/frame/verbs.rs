@@ -13,15 +13,15 @@ use jiff::tz::TimeZone;
 
 use super::rows::Rows;
 use super::shown::Ids;
-use super::stored::Stored;
+use super::stored::{ROWS, Stored};
 use super::{Data, Facts, Frame, Origin, identities};
 use crate::convert::arrow_stream::ArrowStream;
 use crate::convert::asked_time::zone;
 use crate::prelude::*;
 use siteline_base::arrow::ids;
 use siteline_core::data::reshape::{
-    Coverage, Every, Expected, LocalGrid, Measure, Partial, Rebucket, Rebucketed, Reduction, Wide,
-    completeness, gap_list, rebucket,
+    Completing, Coverage, Every, Expected, LocalGrid, Measure, Partial, Rebucket, Rebucketed,
+    Rebucketing, Reduction, Wide, gap_list,
 };
 use siteline_core::data::{Identity, PointColumns, TableBuilder};
 use siteline_core::store::SeriesFilter;
@@ -139,6 +139,27 @@ impl Frame {
         self.there.as_ref().map_or_else(|| self.rows(py), |rows| Ok(rows.clone()))
     }
 
+    /// Passes the points to `add`, those of a store in parts of a few megabytes.
+    fn each_part(
+        &self,
+        py: Python<'_>,
+        mut add: impl FnMut(&PointColumns) -> Result<()> + Send,
+    ) -> PyResult<()> {
+        let (Data::Stream, Some(stored)) = (&self.data, self.stored()) else {
+            let rows = self.rows_there(py)?;
+            return detached(py, || add(&rows.points))?.or_raise();
+        };
+        let mut batches = stored.batches(py, super::Shown::default())?;
+        let mut next = || -> Result<bool> {
+            let Some(batch) = batches.next_batch(ROWS)? else { return Ok(false) };
+            add(&PointColumns::from_batch(&batch)).map(|()| true)
+        };
+        while step(py, &mut next)?.or_raise()? {
+            py.check_signals()?;
+        }
+        Ok(())
+    }
+
     fn picked(&self, series: &HashSet<Identity>) -> Result<Data> {
         match &self.data {
             Data::Rows(rows) => Ok(Data::Rows(rows.of_series(series)?)),
@@ -239,12 +260,11 @@ impl Frame {
         let partial = Partial::parse(partial.0).or_raise()?;
         let (every, mut grid, zone) = periods(every, tz, origin)?;
         let width = self.interval_seconds().map(|seconds| i64::from(seconds) * 1_000_000);
-        let (rows, coverage) = (self.rows_there(py)?, self.coverage());
-        let made = detached(py, || {
-            let (grid, coverage) = (&mut grid, &coverage);
-            rebucket(&rows.points, Rebucket { width, grid, reduction, coverage, partial })
-        })?;
-        let made = made.or_raise()?;
+        let (grid, coverage) = (&mut grid, &self.coverage());
+        let how = Rebucket { width, grid, reduction, coverage, partial };
+        let mut made = Rebucketing::new(how);
+        self.each_part(py, |points| made.add(points))?;
+        let made = detached(py, || made.finish())?.or_raise()?;
         guarded(|| warn(py, &notes(&made, partial, &zone)))?;
         let rows = Rows::of_points(Arc::new(made.points))
             .with("buckets", false, Arc::new(made.buckets))
@@ -266,9 +286,10 @@ impl Frame {
         let silent: Vec<Identity> = identities(silent).collect();
         let (every, mut grid, _) = periods(every, tz, origin)?;
         let expected = self.expected().or_raise()?;
-        let rows = self.rows_there(py)?;
-        let found = detached(py, || completeness(&rows.points, &expected, &mut grid, &silent))?;
-        let found = found.or_raise()?;
+        let most = self.series(py)?.len() + silent.len();
+        let mut counted = Completing::new(&expected, &mut grid, most).or_raise()?;
+        self.each_part(py, |points| counted.add(points))?;
+        let found = detached(py, || counted.finish(&silent))?.or_raise()?;
         let rows = Rows::keyed(found.rows, Some("timestamp"))
             .with("share", false, Arc::new(found.share))
             .with("buckets", false, Arc::new(found.buckets))

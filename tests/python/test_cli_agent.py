@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.once, systems.SIGNALS, pytest.mark.sandbox(now=None)]
 
 @pytest.fixture
 def folder():
-    """A folder for sockets, whose paths are short."""
+    """A folder with a short path, for sockets."""
     with tempfile.TemporaryDirectory() as made:
         yield Path(made)
 

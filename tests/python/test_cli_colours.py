@@ -11,7 +11,7 @@ RED, GREEN = "\x1b[31m", "\x1b[32m"
 
 
 def on_terminal(*words, env):
-    """The output of a command whose stdout and stderr are a terminal."""
+    """The output of a command on a terminal."""
     ours, its = pty.openpty()
     with subprocess.Popen(
         [*COMMAND, *words], stdout=its, stderr=its, env=environment({"TERM": "xterm", **env})

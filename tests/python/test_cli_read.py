@@ -273,7 +273,7 @@ def test_a_replaced_file_keeps_its_properties(shared_sandbox, tmp_path):
 
 @pytest.fixture(scope="module")
 def plant(shared_sandbox, tmp_path_factory):
-    """A store whose last day is not settled."""
+    """A store in which only the last day is not settled."""
     path = tmp_path_factory.mktemp("plant") / "plant.siteline"
     feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", start="2026-11-17T00:00Z")
     with siteline.Store(path) as store:

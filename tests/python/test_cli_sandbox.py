@@ -185,7 +185,7 @@ READINGS = """timestamp,value,machine_id
 
 @pytest.fixture
 def readings(tmp_path):
-    """Readings whose times have no zone, and whose ids look like numbers."""
+    """Readings with times without a zone, and with ids that look like numbers."""
     path = tmp_path / "readings.csv"
     path.write_text(READINGS)
     return path

@@ -27,8 +27,8 @@ def test_an_agent_replaces_key_and_ledger(sandbox, tmp_path):
 
 def test_an_absent_agent_sends_nothing(sandbox, tmp_path):
     address = f"unix:{tmp_path}/none.sock"
-    for whose in ("", f"#{sandbox.base_url}#integration-1"):
-        checks = diagnosed(env={"SITELINE_AGENT": address + whose}, status=4, first="agent")
+    for more in ("", f"#{sandbox.base_url}#integration-1"):
+        checks = diagnosed(env={"SITELINE_AGENT": address + more}, status=4, first="agent")
         assert checks["agent"]["error"] == "AgentUnavailable"
         assert "siteline agent" in checks["agent"]["do"]
         later = {checks[one]["seen"] for one in ("key", "ledger", "tcp", "token")}

@@ -1,5 +1,6 @@
 //! Counts the present, missing and unread buckets of each series and period.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use arrow_array::{Float64Array, Int64Array};
@@ -9,7 +10,7 @@ use super::super::table::TableBuilder;
 use super::expected::Expected;
 use super::local_grid::LocalGrid;
 use super::rebucket::crossing;
-use super::series::{Series, with_silent};
+use super::series::by_series;
 use crate::error::{Error, Kind, Result};
 
 /// Maximum number of rows.
@@ -39,42 +40,72 @@ struct Period {
     read: i64,
 }
 
-/// The completeness of each series in each requested period of the grid. Series in `silent` are
-/// included even without points.
-pub fn completeness(
-    points: &PointColumns,
-    expected: &Expected,
-    grid: &mut LocalGrid,
-    silent: &[Identity],
-) -> Result<Completeness> {
-    expected.check(points)?;
-    let (all, periods) = (with_silent(points, silent), periods(expected, grid)?);
-    let rows = all.len().saturating_mul(periods.len());
-    if rows > MOST_ROWS {
-        return Err(too_many(periods.len(), all.len()));
-    }
-    let mut table = TableBuilder::new(rows);
-    let mut counts = Vec::with_capacity(rows);
-    for series in &all {
-        for (period, there) in periods.iter().zip(there(series, &periods, expected)) {
-            table.push(period.range.start, [None; 3], None);
-            counts.push((there, period));
+/// Counts the buckets of each series in each requested period of a grid.
+pub struct Completing<'a> {
+    expected: &'a Expected,
+    periods: Vec<Period>,
+    /// The series with points, and the buckets of each in each period.
+    series: Vec<Identity>,
+    there: Vec<i64>,
+}
+
+impl<'a> Completing<'a> {
+    /// `most_series` is the maximum number of series.
+    pub fn new(expected: &'a Expected, grid: &mut LocalGrid, most_series: usize) -> Result<Self> {
+        let periods = periods(expected, grid)?;
+        if most_series.saturating_mul(periods.len()) > MOST_ROWS {
+            return Err(too_many(periods.len(), most_series));
         }
-        table.series(series.identity);
+        Ok(Self { expected, periods, series: Vec::new(), there: Vec::new() })
     }
-    let column = |of: fn(i64, &Period) -> i64| -> Int64Array {
-        counts.iter().map(|(there, period)| of(*there, period)).collect()
-    };
-    #[expect(clippy::cast_precision_loss, reason = "numbers of buckets")]
-    let share = |(there, period): &(i64, &Period)| *there as f64 / period.expected as f64;
-    Ok(Completeness {
-        rows: table.finish()?,
-        share: counts.iter().map(share).collect(),
-        buckets: column(|there, _| there),
-        missing: column(|there, period| period.read - there),
-        unread: column(|_, period| period.expected - period.read),
-        expected: column(|_, period| period.expected),
-    })
+
+    /// Adds points. The parts of a large table are added one after the other, if it is ordered by
+    /// series, then time.
+    pub fn add(&mut self, points: &PointColumns) -> Result<()> {
+        self.expected.check(points)?;
+        for series in by_series(points) {
+            if self.series.last() != Some(series.identity) {
+                self.begin(series.identity.clone());
+            }
+            let start = self.there.len() - self.periods.len();
+            count(&series.times, &self.periods, self.expected, &mut self.there[start..]);
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, series: Identity) {
+        self.series.push(series);
+        self.there.resize(self.series.len() * self.periods.len(), 0);
+    }
+
+    /// Series in `silent` are included even without points.
+    pub fn finish(mut self, silent: &[Identity]) -> Result<Completeness> {
+        let known: HashSet<Identity> = self.series.iter().cloned().collect();
+        for series in silent.iter().filter(|series| !known.contains(*series)) {
+            self.begin(series.clone());
+        }
+        let mut table = TableBuilder::new(self.there.len());
+        for series in &self.series {
+            for period in &self.periods {
+                table.push(period.range.start, [None; 3], None);
+            }
+            table.series(series);
+        }
+        let counts = || self.there.iter().copied().zip(self.periods.iter().cycle());
+        let column = |of: fn(i64, &Period) -> i64| -> Int64Array {
+            counts().map(|(there, period)| of(there, period)).collect()
+        };
+        #[expect(clippy::cast_precision_loss, reason = "numbers of buckets")]
+        let share = |(there, period): (i64, &Period)| there as f64 / period.expected as f64;
+        Ok(Completeness {
+            rows: table.finish()?,
+            share: counts().map(share).collect(),
+            buckets: column(|there, _| there),
+            missing: column(|there, period| period.read - there),
+            unread: column(|_, period| period.expected - period.read),
+            expected: column(|_, period| period.expected),
+        })
+    }
 }
 
 fn too_many(periods: usize, series: usize) -> Error {
@@ -106,15 +137,19 @@ fn periods(expected: &Expected, grid: &mut LocalGrid) -> Result<Vec<Period>> {
     Ok(found)
 }
 
-/// The number of present buckets of a series in each period, counting only read buckets.
-fn there(series: &Series<'_>, periods: &[Period], expected: &Expected) -> Vec<i64> {
-    let before = |at: i64| series.times.partition_point(|time| *time < at);
-    let there = |period: &Period| {
+/// Adds the number of present buckets in each period, of read buckets only.
+fn count(times: &[i64], periods: &[Period], expected: &Expected, there: &mut [i64]) {
+    let (Some(first), Some(last)) = (times.first(), times.last()) else { return };
+    let before = |at: i64| times.partition_point(|time| *time < at);
+    let from = periods.partition_point(|period| period.range.end <= *first);
+    for (period, there) in periods.iter().zip(there).skip(from) {
+        if period.range.start > *last {
+            break;
+        }
         let read = expected.read_in(&period.range);
         let count: usize = read.map(|read| before(read.end) - before(read.start)).sum();
-        i64::try_from(count).unwrap_or(i64::MAX)
-    };
-    periods.iter().map(there).collect()
+        *there += i64::try_from(count).unwrap_or(i64::MAX);
+    }
 }
 
 #[cfg(test)]
@@ -140,6 +175,19 @@ mod tests {
         table.finish().expect("points")
     }
 
+    /// Adds the hours in parts of seven.
+    fn completeness(
+        hours: &[i64],
+        expected: &Expected,
+        grid: &mut LocalGrid,
+    ) -> Result<Completeness> {
+        let mut counted = Completing::new(expected, grid, 1)?;
+        for part in hours.chunks(7) {
+            counted.add(&points(part))?;
+        }
+        counted.finish(&[])
+    }
+
     fn expected(asked: (i64, i64), read: &[(i64, i64)]) -> Expected {
         let hours = |(start, end): &(i64, i64)| start * HOUR..end * HOUR;
         Expected::new(3_600, vec![hours(&asked)], read.iter().map(hours).collect())
@@ -163,7 +211,7 @@ mod tests {
     fn a_day_without_six_hours_is_not_full() {
         let hours: Vec<i64> = (0..18).chain(24..48).collect();
         let all = expected((0, 48), &[(0, 48)]);
-        let found = completeness(&points(&hours), &all, &mut days("UTC"), &[]).expect("rows");
+        let found = completeness(&hours, &all, &mut days("UTC")).expect("rows");
         assert_eq!(counts(&found), [[18, 6, 0, 24], [24, 0, 0, 24]]);
         assert_eq!(found.share.values().as_ref(), [0.75, 1.0]);
     }
@@ -173,17 +221,16 @@ mod tests {
         // 2026-10-25T00:00+02:00 to the next midnight.
         let start = 1_792_879_200 / 3_600;
         let asked = expected((start, start + 25), &[(start, start + 25)]);
-        let found =
-            completeness(&points(&[start]), &asked, &mut days("Europe/Berlin"), &[]).expect("rows");
+        let found = completeness(&[start], &asked, &mut days("Europe/Berlin")).expect("rows");
         assert_eq!(counts(&found), [[1, 24, 0, 25]]);
-        let error = completeness(&points(&[start]), &asked, &mut days("Asia/Kolkata"), &[]);
+        let error = completeness(&[start], &asked, &mut days("Asia/Kolkata"));
         let error = error.expect_err("half an hour").to_string();
         assert!(error.contains("overlaps two larger buckets"), "{error}");
     }
 
     #[test]
     fn no_series_are_no_rows() {
-        let found = completeness(&points(&[]), &expected((0, 24), &[]), &mut days("UTC"), &[]);
+        let found = completeness(&[], &expected((0, 24), &[]), &mut days("UTC"));
         assert_eq!(found.expect("rows").rows.rows(), 0);
     }
 
@@ -204,7 +251,7 @@ mod tests {
             let hours: Vec<i64> = there.iter().copied().collect();
             let mut grid = grid(TimeZone::UTC, width);
             let asked = expected((start, start + size), &read);
-            let found = completeness(&points(&hours), &asked, &mut grid, &[]).expect("rows");
+            let found = completeness(&hours, &asked, &mut grid).expect("rows");
             let first = start.div_euclid(width);
             let wanted: Vec<_> = (first..=(start + size - 1).div_euclid(width)).map(|period| {
                 let hours = period * width..(period + 1) * width;

@@ -1,5 +1,5 @@
 //! Points in other shapes: one column per series ([`Wide`]), larger buckets in UTC or local time
-//! ([`rebucket`]), and missing buckets ([`with_gaps`], [`completeness`]).
+//! ([`Rebucketing`]), and missing buckets ([`with_gaps`], [`Completing`]).
 
 mod completeness;
 mod expected;
@@ -10,10 +10,10 @@ mod rebucket;
 mod series;
 mod wide;
 
-pub use completeness::{Completeness, completeness};
+pub use completeness::{Completeness, Completing};
 pub use expected::{Coverage, Expected};
 pub use gap_list::{GapList, gap_list};
 pub use gaps::with_gaps;
 pub use local_grid::{Every, LocalGrid};
-pub use rebucket::{Partial, Rebucket, Rebucketed, Reduction, rebucket};
+pub use rebucket::{Partial, Rebucket, Rebucketed, Rebucketing, Reduction};
 pub use wide::{Measure, Wide};

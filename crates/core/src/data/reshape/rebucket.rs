@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use arrow_array::{BooleanArray, Int64Array};
 
-use super::super::point_columns::{PointColumns, Values};
+use super::super::point_columns::{Identity, PointColumns, Values};
 use super::super::table::TableBuilder;
 use super::expected::Coverage;
 use super::local_grid::{LocalGrid, timestamp};
@@ -200,7 +200,7 @@ impl Counter {
     }
 }
 
-/// The settings of [`rebucket`].
+/// The settings of [`Rebucketing`].
 pub struct Rebucket<'a> {
     /// The width of the points' own buckets, in microseconds.
     pub width: Option<i64>,
@@ -212,8 +212,10 @@ pub struct Rebucket<'a> {
     pub partial: Partial,
 }
 
-/// The larger buckets by series, then time.
-struct Builder<'a> {
+/// The larger buckets so far, by series, then time.
+pub struct Rebucketing<'a> {
+    /// The series of the last points, with its unfinished bucket.
+    last: Option<(Identity, Option<Bucket>, Counter)>,
     table: TableBuilder,
     buckets: Vec<i64>,
     expected: Vec<Option<i64>>,
@@ -222,7 +224,71 @@ struct Builder<'a> {
     how: Rebucket<'a>,
 }
 
-impl Builder<'_> {
+impl<'a> Rebucketing<'a> {
+    #[must_use]
+    pub fn new(how: Rebucket<'a>) -> Self {
+        Self {
+            last: None,
+            table: TableBuilder::new(0),
+            buckets: Vec::new(),
+            expected: Vec::new(),
+            partial: Vec::new(),
+            unweighted: 0,
+            how,
+        }
+    }
+
+    /// Adds points. The parts of a large table are added one after the other, if it is ordered by
+    /// series, then time.
+    pub fn add(&mut self, points: &PointColumns) -> Result<()> {
+        for series in by_series(points) {
+            let same = self.last.take_if(|last| last.0 == *series.identity);
+            let (_, mut open, mut counter) = same.unwrap_or_else(|| {
+                self.end_series();
+                (series.identity.clone(), None, Counter::default())
+            });
+            for (place, time) in series.times.iter().enumerate() {
+                let bucket = match &mut open {
+                    Some(bucket) if *time < bucket.range.end => bucket,
+                    ended => {
+                        if let Some(bucket) = ended {
+                            self.push(bucket);
+                        }
+                        ended.insert(self.open(*time))
+                    }
+                };
+                self.check(*time, &bucket.range)?;
+                let values = points.values(series.rows.row(place));
+                let number = match self.how.reduction {
+                    Reduction::Increase => counter.rise(*time, &values, self.how.coverage),
+                    _ => values.0[0],
+                };
+                bucket.add(values, number)?;
+            }
+            self.last = Some((series.identity.clone(), open, counter));
+        }
+        Ok(())
+    }
+
+    pub fn finish(mut self) -> Result<Rebucketed> {
+        self.end_series();
+        Ok(Rebucketed {
+            points: self.table.finish()?,
+            buckets: self.buckets.into(),
+            expected: self.expected.into(),
+            partial: self.partial.into(),
+            unweighted: self.unweighted,
+        })
+    }
+
+    fn end_series(&mut self) {
+        let Some((identity, open, _)) = self.last.take() else { return };
+        if let Some(bucket) = open {
+            self.push(&bucket);
+        }
+        self.table.series(&identity);
+    }
+
     fn push(&mut self, bucket: &Bucket) {
         let is_partial = !self.how.coverage.has(&bucket.range);
         if is_partial && self.how.partial == Partial::Drop {
@@ -265,50 +331,6 @@ pub(super) fn crossing(time: i64, width: i64, end: i64) -> Error {
         .with_hint("Read with a smaller interval= that divides both, or set another origin=.")
 }
 
-pub fn rebucket(points: &PointColumns, how: Rebucket<'_>) -> Result<Rebucketed> {
-    let mut builder = Builder {
-        table: TableBuilder::new(0),
-        buckets: Vec::new(),
-        expected: Vec::new(),
-        partial: Vec::new(),
-        unweighted: 0,
-        how,
-    };
-    for series in by_series(points) {
-        let mut open: Option<Bucket> = None;
-        let mut counter = Counter::default();
-        for (place, time) in series.times.iter().enumerate() {
-            let bucket = match &mut open {
-                Some(bucket) if *time < bucket.range.end => bucket,
-                ended => {
-                    if let Some(bucket) = ended {
-                        builder.push(bucket);
-                    }
-                    ended.insert(builder.open(*time))
-                }
-            };
-            builder.check(*time, &bucket.range)?;
-            let values = points.values(series.rows.row(place));
-            let number = match builder.how.reduction {
-                Reduction::Increase => counter.rise(*time, &values, builder.how.coverage),
-                _ => values.0[0],
-            };
-            bucket.add(values, number)?;
-        }
-        if let Some(bucket) = &open {
-            builder.push(bucket);
-        }
-        builder.table.series(series.identity);
-    }
-    Ok(Rebucketed {
-        points: builder.table.finish()?,
-        buckets: builder.buckets.into(),
-        expected: builder.expected.into(),
-        partial: builder.partial.into(),
-        unweighted: builder.unweighted,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -318,7 +340,6 @@ mod tests {
     use jiff::tz::TimeZone;
     use proptest::prelude::*;
 
-    use super::super::super::point_columns::Identity;
     use super::super::expected::Expected;
     use super::super::local_grid::Every;
     use super::*;
@@ -350,7 +371,13 @@ mod tests {
     ) -> Result<Rebucketed> {
         let mut grid = hours(origin);
         let how = Rebucket { width, grid: &mut grid, reduction, coverage, partial };
-        rebucket(&points(of), how)
+        let mut made = Rebucketing::new(how);
+        // Points by series and time may come in any parts.
+        let ordered = of.is_sorted_by_key(|(tag, time, ..)| (*tag, *time));
+        for part in of.chunks(if ordered { 7 } else { of.len().max(1) }) {
+            made.add(&points(part))?;
+        }
+        made.finish()
     }
 
     fn rebucketed(of: &[Point], width: Option<i64>, reduction: Reduction) -> Vec<Shown> {
