@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from io import BufferedIOBase, RawIOBase
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -65,11 +66,11 @@ def write_parquet(target: str | os.PathLike[str], stream: _Stream) -> None:
             raise
 
 
-def write_csv(
-    target: str | os.PathLike[str] | TextIO, columns: list[str], rows: Iterable[dict[str, Any]]
-) -> None:
+def write_csv(target: Any, columns: list[str], rows: Iterable[dict[str, Any]]) -> None:
     """Write rows as CSV."""
     if not isinstance(target, (str, os.PathLike)):
+        if isinstance(target, RawIOBase | BufferedIOBase):
+            raise TypeError("target= is a file of bytes: open it for text, or give its path.")
         _write_rows(target, columns, rows)
         return
     with whole_file(target) as part, open(part, "w", encoding="utf-8", newline="") as file:

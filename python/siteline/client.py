@@ -433,7 +433,7 @@ class Client(_Settings, Closing):
                 feed's ``start`` or within its ``settle_lag`` of now are left out.
             wait: How long to wait for feeds that another run writes to (``"5m"``). By default not
                 at all. Only for a :class:`Store`.
-            deadline: The longest time of the whole run.
+            deadline: The longest time of the whole run. With 0 it fails before any request.
             max_pages: Most pages to request, of all feeds together. The sync then returns, with
                 ``complete`` False, and the next run continues. Repeats of a page are not counted.
             concurrency: Most pages that are requested and not yet stored, of different feeds. Pages

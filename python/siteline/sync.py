@@ -458,7 +458,8 @@ def _check_target(store: Any) -> None:
     if not _is_target(store):
         raise QueryError(
             "store= is a siteline.Store, or an object with state() and apply() such as those of "
-            f"siteline.targets; this is {described(store)}."
+            f"siteline.targets; this is {described(store)}.",
+            hint="Open the store first: siteline.Store(path).",
         )
 
 

@@ -88,6 +88,7 @@ impl Known {
 
 /// Which parts of a range have been read, or of a whole feed if no range was named.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct RangeCoverage {
     /// The end of the newest range that was read. `None` for an unread feed.
     pub newest: Option<Timestamp>,
