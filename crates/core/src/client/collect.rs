@@ -194,7 +194,8 @@ impl CollectOnce {
         }
     }
 
-    /// After a caller's last step, unless another caller is in a step. Called within the runtime.
+    /// Stops the prefetch after a caller's last step, unless another caller is in a step. Called
+    /// within the runtime.
     pub fn stop_prefetch(&self) {
         if let Ok(slot) = self.reading().stream.try_lock() {
             if let Some(stream) = &*slot {
@@ -272,7 +273,7 @@ impl CollectOnce {
         expected.map(|pages| pages.saturating_sub(read).max(1))
     }
 
-    /// None if there is only one chain.
+    /// The incomplete chains. Empty if there is only one chain.
     pub(crate) fn chains(&self) -> Vec<Arc<Self>> {
         self.reader.as_ref().map(|reader| reader.chains()).unwrap_or_default()
     }

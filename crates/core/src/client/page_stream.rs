@@ -35,7 +35,7 @@ pub struct PageStream {
     client: Client,
     prefetch: Prefetch,
     keep_raw: bool,
-    /// The default of callers.
+    /// The default deadline of callers.
     deadline: Deadline,
     spending: Arc<Spending>,
     together: Arc<Together>,

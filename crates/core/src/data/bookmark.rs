@@ -71,7 +71,7 @@ pub(crate) struct Mark {
 /// The bounds that a resumed scan with the same form copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fixed {
-    /// [`RangeForm::fingerprint`](super::RangeForm::fingerprint).
+    /// The fingerprint of the `RangeForm`.
     pub(crate) form: [u8; 32],
     pub(crate) start: Option<Timestamp>,
     pub(crate) end: Option<Timestamp>,
@@ -242,7 +242,7 @@ impl Bookmark {
         URL_SAFE_NO_PAD.encode(self.to_bytes())
     }
 
-    /// Base64url text may have white space around it.
+    /// Parses base64url text, with white space around it.
     pub(crate) fn from_text(text: &str) -> Result<Self> {
         let bytes = URL_SAFE_NO_PAD
             .decode(text.trim().trim_end_matches('='))

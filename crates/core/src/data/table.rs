@@ -47,7 +47,7 @@ impl TableBuilder {
         self.columns.push(&row, &[]);
     }
 
-    /// For the points added since the last call.
+    /// Sets the series of the points since the last call.
     pub fn series(&mut self, identity: &Identity) {
         let rows = self.envelopes.last().map_or(0, |last| last.rows.end)..self.rows();
         if let Some(last) = self.envelopes.last_mut()

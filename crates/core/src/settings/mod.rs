@@ -130,7 +130,7 @@ impl Settings {
         Ok(Self { options, profile: found, sources, ..settings })
     }
 
-    /// Only of this profile. The variable [`CONFIG`] is its file.
+    /// The settings of this profile only. The variable [`CONFIG`] names its file.
     pub fn from_profile(name: &str, environment: &Environment<'_>, given: Given) -> Result<Self> {
         let mut profile = Profile::find(name, environment, true)?;
         let written = profile.written();

@@ -15,7 +15,7 @@ use crate::error::{Error, Kind, Result};
 
 const MOST_ROWS: usize = 1 << 26;
 
-/// By series and period. `buckets`, `missing` and `unread` add up to `expected`.
+/// One row for each series and period. `buckets`, `missing` and `unread` add up to `expected`.
 #[derive(Debug)]
 pub struct Completeness {
     /// The rows have no measures.
@@ -40,7 +40,7 @@ struct Period {
 pub struct Completing<'a> {
     expected: &'a Expected,
     periods: Vec<Period>,
-    /// The buckets of each series in each period.
+    /// The series with points, and the buckets of each in each period.
     series: Vec<Identity>,
     there: Vec<i64>,
 }

@@ -23,7 +23,7 @@ pub enum Reduction {
     Increase,
 }
 
-/// If a larger bucket was not read completely.
+/// The treatment of a bucket that was not read completely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Partial {
     Null,
