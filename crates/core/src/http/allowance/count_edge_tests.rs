@@ -139,6 +139,44 @@ fn t9_only_a_pause_of_token_requests_that_ends_later_takes_the_place_of_another(
     assert_eq!(count.token_pause(now("2026-11-01T12:10:00Z")), Some(pause));
 }
 
+const TODAY: &str = "2026-11-01T12:01:00Z";
+const STEPPED: &str = "2026-11-02T09:00:00Z";
+
+fn send(count: &mut Count, at: Moment) -> Reservation {
+    count.reserve(LIMIT, at, 0).expect("something is left")
+}
+
+/// Sends requests one after the other. Their replies show this time.
+fn exchange(count: &mut Count, at: Moment, service: &str, requests: u64) {
+    for _ in 0..requests {
+        let request = send(count, at);
+        count.settle(LIMIT, &request, reply(service, at), at);
+    }
+}
+
+#[test]
+fn b7_a_request_whose_process_was_killed_is_under_way_for_ten_minutes() {
+    // A known clock may be five seconds slow.
+    for (later, used) in [("2026-11-01T12:11:04Z", 4), ("2026-11-01T12:11:06Z", 2)] {
+        let mut count = replied(10);
+        for _ in 0..2 {
+            drop(send(&mut count, now(TODAY)));
+        }
+        exchange(&mut count, now(TODAY), TODAY, 1);
+        let at = now(later);
+        exchange(&mut count, at, later, 1);
+        exchange(&mut count, at, STEPPED, 2);
+        assert_eq!(count.state(LIMIT, at).used, used, "{later}");
+    }
+    // The ten minutes start again with a later request.
+    let mut count = replied(20);
+    drop(send(&mut count, now(TODAY)));
+    exchange(&mut count, now("2026-11-01T12:10:00Z"), "2026-11-01T12:10:00Z", 1);
+    let at = now("2026-11-01T12:11:00Z");
+    exchange(&mut count, at, STEPPED, 2);
+    assert_eq!(count.state(LIMIT, at).used, 3);
+}
+
 #[test]
 fn b7_a_request_whose_process_was_killed_is_counted_in_the_day_after_and_in_no_later_one() {
     // A machine that runs for a minute a day: each day begins by the first reply.
