@@ -48,7 +48,7 @@ class _Pages(OfThisProcess):
         states: Mapping[str, bytes] | None,
         options: dict[str, Any],
     ) -> None:
-        """Begin a sync; made by ``client.sync_pages()``."""
+        """Wrap a sync of the core, and begin it."""
         self._counts: _Counts | None = None
         self._prepare()
         known = feeds_of(feeds)
