@@ -1,10 +1,4 @@
-"""Finds faults between this machine and the service: :func:`siteline.doctor`.
-
-- ``checks``: the checks in order, and how they run
-- ``look``: the client that they examine, and its requests, each sent once
-- ``local``, ``path``, ``answer``, ``machine``: the checks
-- ``seen``: the outcome of a check
-"""
+"""Finds faults between this machine and the service: :func:`siteline.doctor`."""
 
 from __future__ import annotations
 

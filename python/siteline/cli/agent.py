@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from siteline import _doors
+from siteline._refusals import is_passing, no_process
 from siteline.cli.arguments import Commands, Options, add_command, add_options
 from siteline.cli.output import Outcome, document, hint
+from siteline.cli.stopping import Stop
+from siteline.errors import ConfigError
 
 if TYPE_CHECKING:
     import subprocess
@@ -64,8 +69,6 @@ def _run(options: Options) -> Outcome:
         with _started(options, options.listen) as agent:
             status = _served(command, agent)
         return Outcome({}, "", status, has_written=True)
-    from siteline import _doors
-    from siteline.cli.stopping import Stop
 
     with Stop() as stop, _started(options, options.listen or _socket()) as agent:
         _say(options, agent)
@@ -77,8 +80,6 @@ def _run(options: Options) -> Outcome:
 
 def _command(options: Options) -> list[str] | None:
     """Returns the command to run, or ``None`` to serve all clients."""
-    from siteline.errors import ConfigError
-
     words: list[str] = options.words
     if not words:
         return None
@@ -90,17 +91,13 @@ def _command(options: Options) -> list[str] | None:
         )
     if command[0].startswith("-"):
         raise ConfigError(
-            f"{command[0]} is no command to run.",
-            hint="Options of siteline agent go before `run`.",
+            f"{command[0]} is no command to run.", hint="Options of siteline agent go before `run`."
         )
     return command
 
 
 def _started(options: Options, listen: str | None) -> Agent:
-    import os
-
     from siteline import Agent, Client, _doors
-    from siteline.errors import ConfigError
 
     over_network = listen is not None and listen.startswith("https:")
     told = options.client_ca is not None or "SITELINE_AGENT_SECRET" in os.environ
@@ -128,7 +125,6 @@ def _started(options: Options, listen: str | None) -> Agent:
 
 def _socket() -> str:
     """Returns the usual address: a socket in the user's own folder for sockets."""
-    import os
     import tempfile
 
     folder = os.environ.get("XDG_RUNTIME_DIR", "")
@@ -139,8 +135,6 @@ def _socket() -> str:
 
 
 def _say(options: Options, agent: Agent) -> None:
-    import os
-
     address = agent.address
     if options.json:
         told = document(options.command, 0, {"agent": address, "pid": os.getpid()})
@@ -153,12 +147,7 @@ def _say(options: Options, agent: Agent) -> None:
 
 def _served(command: list[str], agent: Agent) -> int:
     """Runs the command with the agent's variables, without the variables of the key."""
-    import os
     import subprocess
-
-    from siteline import _doors
-    from siteline._refusals import is_passing, no_process
-    from siteline.errors import ConfigError
 
     kept = {name: value for name, value in os.environ.items() if name not in _OF_THE_KEY}
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from siteline import _doors
+from siteline._times import to_second
 from siteline.cli.arguments import Commands, Options, add_command
 from siteline.cli.clients import client_of
 from siteline.cli.output import Outcome, aligned, hint
@@ -19,9 +21,6 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: Options) -> Outcome:
-    from siteline import _doors
-    from siteline._times import to_second
-
     client = client_of(options)
     known = client.allowance
     used = f"{known.used:,}"

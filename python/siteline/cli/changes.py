@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from siteline._counts import counted
+from siteline._doctor.machine import existing_store
 from siteline._escape import escaped
 from siteline.cli.arguments import ZONE, Commands, Options, add_command
-from siteline.cli.clients import STORE, existing_store
+from siteline.cli.clients import STORE
 from siteline.cli.output import Outcome
 from siteline.cli.output_file import OutputFile, add_output
+from siteline.errors import UnreadRange
 
 
 def add(commands: Commands) -> None:
@@ -44,8 +47,6 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: Options) -> Outcome:
-    from siteline.errors import UnreadRange
-
     output = OutputFile(options)
     since = _since(options.since)
     with existing_store(options.store) as store:
@@ -81,8 +82,6 @@ def _since(text: str) -> int | str:
 
 
 def _text(output: OutputFile, known: dict[str, Any]) -> str:
-    from siteline._counts import counted
-
     points = counted(known["points"], "point")
     return (
         f"{escaped(output.name)}: {points} changed since {known['since']}. "

@@ -21,6 +21,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from siteline.errors import ConfigError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -121,7 +123,6 @@ def _table(path: str, said: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def _feed(path: str, name: str, table: Any, defaults: Mapping[str, Any]) -> Feed:
     from siteline import Feed
-    from siteline.errors import ConfigError
 
     place = f"feed {_shown(name)}: "
     if not isinstance(table, dict):
@@ -130,9 +131,7 @@ def _feed(path: str, name: str, table: Any, defaults: Mapping[str, Any]) -> Feed
     members = {**defaults, **table}
     if "start" not in members:
         raise _error(
-            path,
-            f"{place}start is missing",
-            "Write the first time, as start = 2026-01-01.",
+            path, f"{place}start is missing", "Write the first time, as start = 2026-01-01."
         )
     try:
         return Feed(name, **members)
@@ -165,6 +164,4 @@ def _shown(name: str) -> str:
 
 
 def _error(path: str, message: str, hint: str | None = None) -> ConfigError:
-    from siteline.errors import ConfigError
-
     return ConfigError(f"{path}: {message}", hint=hint)

@@ -11,6 +11,7 @@ from siteline._escape import escaped
 from siteline.cli.arguments import Commands, Options, add_command
 from siteline.cli.output import Outcome, hint
 from siteline.cli.passphrases import add_passphrase, passphrase_of
+from siteline.errors import CredentialError
 
 if TYPE_CHECKING:
     from siteline import PrivateKey
@@ -63,8 +64,6 @@ def _run(options: Options) -> Outcome:
 
 
 def _exists(path: str) -> Exception:
-    from siteline.errors import CredentialError
-
     return CredentialError(
         f'"{path}" exists already, and a lost enrolled key cannot be recovered.',
         hint="Choose another name, or pass --overwrite.",

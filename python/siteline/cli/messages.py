@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from siteline._escape import escaped
 from siteline.cli.colours import painted
 from siteline.cli.output import say
+from siteline.cli.wording import hint_in_shell
+from siteline.errors import SitelineWarning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +24,6 @@ _LOGGERS = ("siteline", "siteline.data", "siteline.sync", "siteline.token")
 @contextmanager
 def told(options: argparse.Namespace) -> Iterator[None]:
     """Shows each warning as one line on stderr; with ``-v`` also log records, with the time."""
-    from siteline.cli.wording import hint_in_shell
-    from siteline.errors import SitelineWarning
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
         # The place in the code is left out, because users do not need it.

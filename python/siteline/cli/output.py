@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+from datetime import datetime, timedelta
 
 from siteline._escape import escaped, escaped_lines
+from siteline._refusals import reason
+from siteline._times import iso
+from siteline.cli.colours import painted
+from siteline.cli.wording import hint_in_shell, in_shell
+from siteline.errors import SitelineError
 
 # Importing typing would double the command's start time.
 TYPE_CHECKING = False
@@ -47,10 +54,6 @@ def document(command: str, status: int, members: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    from datetime import datetime, timedelta
-
-    from siteline._times import iso
-
     if isinstance(value, datetime):
         return iso(value)
     if isinstance(value, timedelta):
@@ -82,15 +85,11 @@ def error_members(error: BaseException, known: Container[str] = ()) -> dict[str,
 
 def message_of(error: BaseException) -> str:
     """Return the message of an exception, without its hint."""
-    from siteline.errors import SitelineError
-
     if isinstance(error, SitelineError):
         return error.message
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     if isinstance(error, OSError) and error.strerror:
-        from siteline._refusals import reason
-
         why = reason(error) or error.strerror
         return f"{error.filename}: {why}" if error.filename else why
     return f"{type(error).__name__}: {error}"
@@ -98,8 +97,6 @@ def message_of(error: BaseException) -> str:
 
 def _texts(error: BaseException, known: Container[str]) -> tuple[str, str]:
     """Returns the message and the hint in the words of the command."""
-    from siteline.cli.wording import hint_in_shell, in_shell
-
     # Reads say themselves what they kept.
     kept = getattr(error, "kept", None) if getattr(error, "report", None) is not None else None
     texts = "\n".join(filter(None, (kept, getattr(error, "hint", None))))
@@ -116,8 +113,6 @@ def tell(error: BaseException, known: Container[str] = ()) -> None:
 
 def say(text: str) -> None:
     """Prints a text on stderr, with unprintable characters escaped."""
-    from siteline.cli.colours import painted
-
     print(painted(escaped_lines(text), sys.stderr), file=sys.stderr, flush=True)
 
 
@@ -149,8 +144,6 @@ def is_terminal(stream: TextIO | None) -> bool:
 def require_stdout() -> None:
     """Raise OSError for a closed stdout (``>&-``), before data is requested and lost."""
     if sys.stdout is None:
-        import errno
-
         raise OSError(errno.EBADF, "it is closed, and the data is written to it", "stdout")
 
 

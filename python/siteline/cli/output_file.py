@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import os
 import stat
@@ -15,6 +16,7 @@ from siteline import _doors
 from siteline._escape import escaped_json
 from siteline.cli.arguments import Options, add_options
 from siteline.cli.output import is_terminal, require_stdout
+from siteline.errors import ConfigError
 
 if TYPE_CHECKING:
     import argparse
@@ -52,8 +54,6 @@ class OutputFile:
 
     def __init__(self, options: Options) -> None:
         """Checks the output before any request."""
-        from siteline.errors import ConfigError
-
         self.is_stdout: bool = options.output in (None, "-")
         self.name: str = "stdout" if self.is_stdout else options.output
         self.format: str = options.format or _format_of(options.output)
@@ -174,8 +174,6 @@ def _check_package(format: str) -> None:
     """Rejects a format without its package, before a page is requested."""
     from importlib.util import find_spec
 
-    from siteline.errors import ConfigError
-
     package, extra = _PACKAGES.get(format, ("csv", ""))
     if find_spec(package) is None:
         raise ConfigError(
@@ -185,8 +183,6 @@ def _check_package(format: str) -> None:
 
 
 def _format_of(output: str | None) -> str:
-    from siteline.errors import ConfigError
-
     if output in (None, "-"):
         return "csv"
     ending = os.path.splitext(output)[1].lower()
@@ -200,8 +196,6 @@ def _format_of(output: str | None) -> str:
 
 def _check_place(path: str, name: str) -> None:
     """Raises the errors that would otherwise follow after a complete read."""
-    import errno
-
     with suppress(FileNotFoundError):
         # The target of a link such as /dev/stdout may be no path.
         mode = os.stat(name or path).st_mode

@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import warnings
 from typing import TYPE_CHECKING
 
 from siteline.cli.arguments import Options, add_options
+from siteline.errors import CredentialError, SitelineWarning
 
 if TYPE_CHECKING:
     import argparse
@@ -34,8 +36,6 @@ def add_passphrase(made: argparse.ArgumentParser) -> None:
 
 def passphrase_of(options: Options) -> bytes | None:
     """Returns the passphrase, or ``None`` for a key that is not encrypted."""
-    from siteline.errors import CredentialError
-
     if options.passphrase_file is not None:
         line = _line_of_file(options.passphrase_file)
     elif options.password_command is not None:
@@ -50,8 +50,6 @@ def passphrase_of(options: Options) -> bytes | None:
 
 
 def _line_of_file(path: str) -> bytes:
-    from siteline.errors import CredentialError
-
     if path == "-":
         if sys.stdin is None:
             raise CredentialError("Standard input is closed: there is no passphrase.")
@@ -65,8 +63,6 @@ def _line_of_file(path: str) -> bytes:
 
 
 def _first_line(line: bytes, place: str) -> bytes:
-    from siteline.errors import CredentialError
-
     if len(line) > _LONGEST:
         raise CredentialError(f"The first line of {place} has over {_LONGEST:,} bytes.")
     return line.removesuffix(b"\n").removesuffix(b"\r")
@@ -75,9 +71,6 @@ def _first_line(line: bytes, place: str) -> bytes:
 def _warn_of_readers(path: str, mode: int) -> None:
     if os.name != "posix" or not stat.S_ISREG(mode) or not mode & 0o066:
         return
-    import warnings
-
-    from siteline.errors import SitelineWarning
 
     text = f"Other users can read the passphrase file {path} (mode {mode & 0o777:03o})."
     warnings.warn(f"{text} Run chmod 600 on it.", SitelineWarning, stacklevel=2)
@@ -85,7 +78,6 @@ def _warn_of_readers(path: str, mode: int) -> None:
 
 def _line_of_command(command: str) -> bytes:
     from siteline import _passphrase
-    from siteline.errors import CredentialError
 
     words = _passphrase.words(command)
     failure, line, said = _passphrase.run(words, _COMMAND_LIMIT)
@@ -96,10 +88,7 @@ def _line_of_command(command: str) -> bytes:
 
 
 def _asked() -> bytes:
-    import warnings
     from getpass import GetPassWarning
-
-    from siteline.errors import CredentialError
 
     with warnings.catch_warnings():
         # Otherwise getpass would continue, and show the passphrase.

@@ -8,6 +8,8 @@ import re
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from siteline.errors import ConfigError
+
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
@@ -109,8 +111,6 @@ def members_of(options: argparse.Namespace) -> dict[str, Any]:
 
     Raises `ConfigError` if they belong to no kind of credential, or to two.
     """
-    from siteline.errors import ConfigError
-
     given = {name: getattr(options, name) for name in MEMBERS}
     members = {
         name: value for name, value in given.items() if value is not None and value is not False

@@ -6,17 +6,21 @@ import logging
 import os
 import re
 import warnings
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from siteline._counts import counted
+from siteline._doctor.machine import existing_store
 from siteline._escape import escaped
+from siteline._times import iso, to_second
 from siteline.cli import table_options as tables
 from siteline.cli.arguments import Commands, Options, add_command, add_options, add_skip_code
-from siteline.cli.clients import client_of, existing_store, progress_of
+from siteline.cli.clients import client_of, progress_of
 from siteline.cli.exits import Exit, status_of
 from siteline.cli.output import Outcome, hint, say
 from siteline.cli.output_file import OutputFile, add_output
 from siteline.cli.spool import Spool
+from siteline.errors import ConfigError, QueryError, SitelineError, StoreCorrupt
 
 if TYPE_CHECKING:
     from siteline import Client, Scan, Table
@@ -112,8 +116,6 @@ def _at_once(run: _Run) -> Outcome:
 
 def _check(options: Options) -> None:
     """Refuses options that exclude each other."""
-    from siteline.errors import ConfigError
-
     tables.check_shape(options)
     if options.unmerged and (options.pivot or options.resample):
         raise ConfigError("--unmerged writes points as sent, not with --pivot or --resample.")
@@ -137,8 +139,6 @@ def _spool_options(options: Options) -> list[str]:
 
 def _spool_of(options: Options, output: OutputFile) -> Spool | None:
     """Returns the spool of the read, if it has one."""
-    from siteline.errors import ConfigError
-
     given = _spool_options(options)
     if options.unmerged and not output.is_lines:
         raise ConfigError(f"--unmerged writes csv or jsonl, not {output.format}.")
@@ -162,8 +162,6 @@ def _asked(options: Options) -> dict[str, Any]:
 
 def _scan(options: Options, client: Client, **more: Any) -> Scan:
     """Returns the scan of the options. ``--find`` costs a discovery request."""
-    from siteline.errors import QueryError
-
     filters: dict[str, list[str]] = {}
     for written in options.filter or ():
         name, separator, value = written.partition("=")
@@ -193,8 +191,6 @@ def _scan(options: Options, client: Client, **more: Any) -> Scan:
 
 
 def _store_of(options: Options) -> Any:
-    from contextlib import nullcontext
-
     if options.store is None:
         return nullcontext()
     if options.dry_run:
@@ -244,9 +240,6 @@ def _by_spool(run: _Run, spool: Spool) -> Outcome:
 
 def _begin(run: _Run, spool: Spool) -> None:
     """Begins the read, or sets the options of the earlier one."""
-    from siteline._times import iso
-    from siteline.errors import ConfigError, StoreCorrupt
-
     options, client, name = run.options, run.client, run.output.name
     if options.restart:
         spool.clear()
@@ -288,8 +281,6 @@ def _bounds(options: Options, client: Client) -> Any:
 
 def _pages_of(spool: Spool) -> int | None:
     """Returns the number of kept pages; ``None`` for a damaged spool."""
-    from siteline.errors import SitelineError
-
     try:
         return spool.pages
     except SitelineError:
@@ -328,8 +319,6 @@ def _explain(error: BaseException, way: str, members: dict[str, Any] | None = No
     if known is not None and (is_at_end or _FOR_PROGRAMS.search(known)):
         known = None
     if (retry_at := getattr(error, "retry_at", None)) is not None and not is_at_end:
-        from siteline._times import to_second
-
         way = f"{way} The next requests are possible from {to_second(retry_at)} UTC on."
     with suppress(AttributeError):
         text = " ".join(filter(None, (known, way)))
@@ -384,8 +373,6 @@ def _outcome(run: _Run, known: dict[str, Any]) -> Outcome:
 
 
 def _text(output: OutputFile, known: dict[str, Any]) -> str:
-    from siteline._times import to_second
-
     rows, points = known["rows"], known["points"]
     before = known.get("resumed_after_pages")
     parts = [
@@ -407,6 +394,4 @@ def _text(output: OutputFile, known: dict[str, Any]) -> str:
 
 
 def _counted(count: int | None, noun: str) -> str:
-    from siteline._counts import counted
-
     return f"some {noun}s" if count is None else counted(count, noun)

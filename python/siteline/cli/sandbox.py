@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import time
 from typing import TYPE_CHECKING, Any
 
 from siteline.cli.arguments import Commands, Options, add_command, add_options
+from siteline.cli.data_file import read_table
+from siteline.cli.env_file import env_file
 from siteline.cli.output import Outcome, aligned, document, hint
+from siteline.cli.stopping import Stop
+from siteline.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,9 +53,6 @@ def add(commands: Commands) -> None:
 def _run(options: Options) -> Outcome:
     import siteline
     from siteline._doctor.local import read_jwk
-    from siteline.cli.env_file import env_file
-    from siteline.cli.stopping import Stop
-    from siteline.errors import ConfigError
 
     if "Sandbox" not in siteline.__all__:
         raise ConfigError(
@@ -73,9 +76,6 @@ def _run(options: Options) -> Outcome:
 
 def _table(options: Options) -> Any:
     """Reads the file of ``--data`` before the sandbox starts."""
-    from siteline.cli.data_file import read_table
-    from siteline.errors import ConfigError
-
     if options.data is not None:
         return read_table(options.data, utc=options.utc)
     given = [name for name in ("utc", *_OF_DATA) if getattr(options, name)]
@@ -92,8 +92,6 @@ def _started(options: Options) -> Sandbox:
 
 
 def _load(sandbox: Sandbox, table: Any, options: Options) -> int:
-    from siteline.errors import ConfigError
-
     given = {name: getattr(options, name) for name in _OF_DATA}
     try:
         return sandbox.load(table, **{name: one for name, one in given.items() if one is not None})
@@ -105,15 +103,8 @@ def _load(sandbox: Sandbox, table: Any, options: Options) -> int:
 
 
 def _say(
-    options: Options,
-    sandbox: Sandbox,
-    path: Path,
-    rows: int | None,
-    subjects: dict[str, str],
+    options: Options, sandbox: Sandbox, path: Path, rows: int | None, subjects: dict[str, str]
 ) -> None:
-    import os
-    import shlex
-
     full = path.absolute()
     members = {"base_url": sandbox.base_url, "env_file": full, "pid": os.getpid(), "rows": rows}
     if options.json:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from siteline import _doors
+from siteline.errors import ConfigError, StoreBusy
 
 if TYPE_CHECKING:
     from siteline import Client, Store
@@ -56,7 +57,6 @@ class Spool:
         except ImportError:
             # Windows has no locks of folders: a second read of the same output is not refused.
             return
-        from siteline.errors import StoreBusy
 
         busy = StoreBusy(
             f"Another run of siteline read uses {self.path}.",
@@ -88,8 +88,6 @@ class Spool:
 
     def _load(self) -> None:
         """Reads the query of the earlier run."""
-        from siteline.errors import ConfigError
-
         path, self.kept, self.is_damaged = self.path, None, False
         if not os.path.lexists(path):
             return
@@ -129,8 +127,6 @@ class Spool:
 
     def check(self, client: Client, asked: dict[str, Any]) -> None:
         """Refuses to continue the read of another query."""
-        from siteline.errors import ConfigError
-
         assert self.kept is not None
         before = self.kept["asked"]
         changes = [

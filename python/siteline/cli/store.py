@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+from os.path import exists, getsize
 from typing import TYPE_CHECKING, Any
 
-from siteline._doctor.machine import size
+from siteline import _doors
+from siteline._doctor.machine import checked, files_of, free_bytes, permissions_of, read, size
 from siteline._escape import escaped
+from siteline._times import duration, reached, to_second
 from siteline.cli import export
 from siteline.cli.arguments import Commands, Options, add_actions, add_command
-from siteline.cli.clients import STORE, progress_of, read
+from siteline.cli.clients import STORE, progress_of
 from siteline.cli.output import Outcome, aligned
 
 if TYPE_CHECKING:
@@ -27,24 +31,13 @@ def add(commands: Commands) -> None:
 
 
 def _check(options: Options) -> Outcome:
-    from os.path import getsize
-
-    def work(store: Store) -> int:
-        store.check(progress=progress_of(options))
-        return len(store.feeds)
-
-    feeds = read(options.store, work)
+    feeds = checked(options.store, progress=progress_of(options))
     members = {"store": options.store, "feeds": feeds, "bytes": getsize(options.store)}
     return Outcome(members, f"{escaped(options.store)}: all checksums are correct")
 
 
 def _backup(options: Options) -> Outcome:
-    from os.path import getsize
-
-    read(
-        options.store,
-        lambda store: store.backup(options.target, progress=progress_of(options)),
-    )
+    read(options.store, lambda store: store.backup(options.target, progress=progress_of(options)))
     count = getsize(options.target)
     members = {"store": options.store, "target": options.target, "bytes": count}
     return Outcome(
@@ -53,11 +46,6 @@ def _backup(options: Options) -> Outcome:
 
 
 def _restored(options: Options) -> Outcome:
-    import errno
-    from os.path import exists, getsize
-
-    from siteline import _doors
-
     if not exists(options.backup):
         raise FileNotFoundError(errno.ENOENT, "there is no backup", options.backup)
     replaced = _doors.restore(options.backup, options.store, progress_of(options))
@@ -75,8 +63,6 @@ def _restored(options: Options) -> Outcome:
 
 
 def _info(options: Options) -> Outcome:
-    from siteline._doctor.machine import files_of, free_bytes, permissions_of
-
     path, feeds = read(
         options.store,
         lambda store: (
@@ -125,8 +111,6 @@ def _feed_text(feed: dict[str, Any]) -> str:
 
 
 def _feed_rows(feed: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    from siteline._times import duration, reached, to_second
-
     given = {
         "siteId": feed["site"],
         "lineId": feed["line"],

@@ -6,13 +6,15 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from siteline._doctor.machine import read
 from siteline._escape import escaped
 from siteline.cli.arguments import Commands, Options, add_command, add_options, add_skip_code
-from siteline.cli.clients import client_of, progress_of, read
+from siteline.cli.clients import client_of, progress_of
 from siteline.cli.exits import Exit, status_of
 from siteline.cli.feeds import EXAMPLE, read_feeds
 from siteline.cli.metrics import MetricsFile, RequestCounts, RunFacts
 from siteline.cli.output import Outcome
+from siteline.errors import AllowanceExhausted, QueryError, SitelineError
 
 if TYPE_CHECKING:
     from siteline import Feed, Page
@@ -71,7 +73,6 @@ def _run(options: Options) -> Outcome:
 def _synced(options: Options, facts: RunFacts) -> SyncReport:
     """Syncs, and fills in the facts for the metrics on the way."""
     from siteline import Store
-    from siteline.errors import QueryError
 
     ranges = _ranges(options)
     given = {name: getattr(options, name) for name in _LIMITS}
@@ -121,8 +122,6 @@ def _feeds(options: Options, facts: RunFacts) -> tuple[Feed, ...]:
 
 def _ranges(options: Options) -> dict[str, Any]:
     """Returns the keywords `until` and `reread`, if they are given."""
-    from siteline.errors import QueryError
-
     ranges: list[tuple[str, str]] = []
     for written in options.reread:
         start, _, end = written.partition("/")
@@ -157,7 +156,6 @@ def _exists(path: str) -> bool:
 
 
 def _check_duration(name: str, text: str) -> None:
-    from siteline.errors import QueryError
     from siteline.testing import Clock
 
     try:
@@ -169,8 +167,6 @@ def _check_duration(name: str, text: str) -> None:
 
 def _judged(report: SyncReport) -> Exit:
     """Returns the exit status of a sync without an exception."""
-    from siteline.errors import AllowanceExhausted, SitelineError
-
     try:
         report.raise_for_incomplete()
     except AllowanceExhausted:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from siteline.cli.arguments import ZONE, Options, add_options
+from siteline.errors import QueryError
 
 if TYPE_CHECKING:
     import argparse
@@ -44,8 +45,6 @@ def add_shape(made: argparse.ArgumentParser) -> None:
 
 def check_shape(options: Options) -> None:
     """Refuses a shape that is not complete, before anything is requested."""
-    from siteline.errors import QueryError
-
     if (options.resample is None) != (options.agg is None):
         raise QueryError(
             "--resample needs --agg, and --agg needs --resample.",

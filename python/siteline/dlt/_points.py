@@ -68,11 +68,7 @@ class Points(DltResource):
 
 @strict
 def points(
-    client: Client,
-    feeds: Feed | Iterable[Feed],
-    *,
-    name: str = "points",
-    **options: Any,
+    client: Client, feeds: Feed | Iterable[Feed], *, name: str = "points", **options: Any
 ) -> Points:
     """Make a resource of dlt that brings the points of feeds up to date.
 
@@ -104,10 +100,8 @@ def points(
     feeds = [feeds] if isinstance(feeds, Feed) else list(feeds)
     for feed in feeds:
         if feed.audit_pages:
-            raise QueryError(
-                f"feed {feed.name!r}: audit_pages= needs a store that reports the changes of "
-                "each page; dlt does not."
-            )
+            needed = "a store that reports the changes of each page; dlt does not"
+            raise QueryError(f"feed {feed.name!r}: audit_pages= needs {needed}.")
     run = _Run(client, feeds, options)
     columns: Any = COLUMNS
     hints = make_hints(write_disposition="merge", primary_key=KEY, columns=columns)
@@ -117,7 +111,7 @@ def points(
 
 
 class _Run:
-    """The query of a resource and its copies, and the result of their last run."""
+    """The query of a resource and its copies, and their last run."""
 
     def __init__(self, client: Client, feeds: list[Feed], options: dict[str, Any]) -> None:
         self._client, self._feeds, self._options = client, feeds, options
@@ -161,9 +155,8 @@ class _Run:
     def _tell(self) -> None:
         report = self.report
         assert report is not None
-        dlt.current.resource().custom_metrics.update(
-            requests=report.requests, pages=report.pages, complete=report.complete
-        )
+        counts = {name: getattr(report, name) for name in ("requests", "pages", "complete")}
+        dlt.current.resource().custom_metrics.update(counts)
         # A warning that a filter turns into an error would end the extraction and lose its pages.
         if self.error is not None:
             _log.warning("dlt loads the pages before this error: %s", self.error)
@@ -183,8 +176,8 @@ def _together(steps: Iterable[_Step]) -> Iterator[_Step]:
 def _takes_each_once() -> bool:
     """Whether the destination would store several rows of one point.
 
-    With "delete-insert" dlt stores the newest row; with "upsert" (Delta, Iceberg, Lance) it stores
-    all of them. Other strategies are rejected before any request.
+    With "delete-insert" dlt stores the newest row, with "upsert" (Delta, Iceberg, Lance) all of
+    them. Other strategies are rejected before any request.
     """
     table: Any = dlt.current.resource().compute_table_schema()
     disposition, destination = table.get("write_disposition"), dlt.current.pipeline().destination

@@ -20,12 +20,8 @@ IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
 VALUES = ("value", "minimum", "maximum", "sample_count")
 KEY = ("series", "timestamp")
 
-_TYPES = {
-    "text": pa.string(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "double": pa.float64(),
-    "bigint": pa.int64(),
-}
+_TYPES = {"text": pa.string(), "timestamp": pa.timestamp("us", "UTC")}
+_TYPES |= {"double": pa.float64(), "bigint": pa.int64()}
 
 COLUMNS: dict[str, dict[str, Any]] = {
     "feed": {"data_type": "text", "nullable": False},
@@ -40,17 +36,15 @@ COLUMNS: dict[str, dict[str, Any]] = {
 """The hints for dlt, in the order of the columns."""
 
 SCHEMA = pa.schema(
-    [
-        pa.field(name, _TYPES[hints["data_type"]], nullable=hints["nullable"])
-        for name, hints in COLUMNS.items()
-    ]
+    pa.field(name, _TYPES[hints["data_type"]], nullable=hints["nullable"])
+    for name, hints in COLUMNS.items()
 )
 
 
 def series_key(feed: str, ids: Sequence[str | None]) -> str:
     """Return 32 hexadecimal digits for a series of a feed.
 
-    An id may be null, and SQL's nulls are not equal: with a key of the plain ids each load would
+    Ids may be null, and SQL's nulls are not equal: with plain ids as the key, each load would
     insert such a point again.
     """
     text = json.dumps([feed, *ids], separators=(",", ":"))

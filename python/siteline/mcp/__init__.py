@@ -63,4 +63,4 @@ def serve(
         raise ConfigError("There is no store to serve.", hint="Pass the path of a store.")
     if allow_requests and client is None:
         client = Client()
-    Server(opened, client if allow_requests else None, allow_requests).run()
+    Server(opened, client if allow_requests else None, allow_requests).server.run("stdio")

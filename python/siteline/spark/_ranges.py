@@ -26,11 +26,9 @@ class Offset(NamedTuple):
 
     @classmethod
     def from_dict(cls, record: Mapping[str, str]) -> Offset:
-        """Return the offset that Spark stored."""
         return cls(*(datetime.fromisoformat(record[name]) for name in cls._fields))
 
     def to_dict(self) -> dict[str, str]:
-        """Return the offset as text, which Spark stores."""
         return {name: iso(at) for name, at in self._asdict().items()}
 
 
@@ -38,7 +36,6 @@ Range = tuple[datetime, datetime]
 
 
 def length(found: list[Range]) -> timedelta:
-    """Return the total length of the ranges."""
     return sum((end - start for start, end in found), timedelta())
 
 

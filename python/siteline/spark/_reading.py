@@ -1,4 +1,4 @@
-"""Reads a query, in the driver and in tasks. This module does not depend on an engine."""
+"""Reads a query, in the driver and in tasks, independent of an engine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Registered:
-    """The state of a registered class: the access to profiles, and the densities of plans."""
+    """The state of a session: the access by profile, and the densities of plans."""
 
     accesses: dict[str | None, Access] = field(default_factory=dict)
     densities: dict[str, Density] = field(default_factory=dict)
@@ -37,9 +37,8 @@ class Registered:
             return only
         if profile is None and self.accesses:
             names = ", ".join(sorted(filter(None, self.accesses)))
-            raise ConfigError(
-                f"Several profiles are registered, {names}: option('profile', ...) names one."
-            )
+            text = f"Several profiles are registered, {names}: option('profile', ...) names one."
+            raise ConfigError(text)
         return own_access(profile)
 
 
@@ -58,11 +57,10 @@ class Reading:
         return replace(self, options=self.options.between(query.start, query.end))
 
     def scan(self, client: Client) -> Scan:
-        """Return a scan of the whole range."""
         return client.scan(**self.options.query, labels=False)
 
     def planned(self, client: Client) -> tuple[Plan, list[Part], Density]:
-        """Plan the read. If the density is unknown, this reads a page."""
+        """Plan the read. An unknown density costs a page."""
         scan, query = self.scan(client), self.options.query
         density, most = self.density, self.options.max_pages or MOST_PAGES
         if density is None:
