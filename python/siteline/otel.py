@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -34,8 +35,6 @@ except ImportError as _missing:
     ) from _missing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from siteline.aio import AsyncClient
     from siteline.types import RequestEvent
 
@@ -104,8 +103,6 @@ def _trace_headers() -> Mapping[str, str]:
 
 
 class _Instrument:
-    """Receives the request events of the core."""
-
     __slots__ = ("_meters", "_tracer")
 
     def __init__(

@@ -13,18 +13,16 @@ from __future__ import annotations
 
 import threading
 from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import Any
 
 from siteline import _passphrase
 from siteline._doors import OfThisProcess
 from siteline._keywords import explained
 from siteline.errors import CredentialError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from os import PathLike
 
 __all__ = ["AwsKms", "AzureKeyVault", "GoogleKms", "Pkcs11"]
 

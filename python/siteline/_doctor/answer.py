@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from siteline import errors
@@ -13,8 +14,6 @@ from siteline._times import to_minute
 from siteline.credentials import MutualTls
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from siteline._doctor.look import Look
 
 _NOTICED, _HOPELESS = 5, 86_400
@@ -136,7 +135,6 @@ def data(look: Look) -> Seen:
 
 
 def shape(look: Look) -> Seen:
-    """Shows the parts of the page's form that the interface does not specify."""
     report = look.page.value.report
     found = {
         "array": report.arrays,

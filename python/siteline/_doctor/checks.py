@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,8 +12,6 @@ from siteline._doctor.seen import Seen, fail, skipped
 from siteline.types import Check, Diagnosis
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from siteline._doctor.look import Look
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
+from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from siteline import _doors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-    from os import PathLike
-
     from siteline.aio import AsyncClient
     from siteline.client import Client
     from siteline.credentials import Credential, MutualTls
@@ -22,8 +20,6 @@ _PAGE_SIZE = 10
 
 
 class Answer(NamedTuple):
-    """The result of a request: a value, or the failure."""
-
     value: Any
     error: Exception | None
 
@@ -116,7 +112,6 @@ class Look:
 
     @cached_property
     def page(self) -> Answer:
-        """A small page of the newest settled hour."""
         try:
             start, end = self.hour()
             scan = self.client.scan(start=start, end=end, page_size=_PAGE_SIZE, labels=False)

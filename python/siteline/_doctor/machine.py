@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -16,8 +17,6 @@ from siteline.errors import StoreBusy
 from siteline.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from siteline._doctor.look import Look
 
 _Result = TypeVar("_Result")
@@ -76,7 +75,6 @@ def read(path: str, work: Callable[[Store], _Result], tries: int = 3) -> _Result
 
 
 def versions(_look: Look) -> Seen:
-    """Compares the installed optional packages with the lowest versions."""
     import platform
 
     found = list(_optional_packages())
@@ -115,7 +113,6 @@ class Permissions(NamedTuple):
 
 
 def files_of(path: Path) -> list[dict[str, Any]]:
-    """The store's file and the files next to it."""
     found = []
     for file in (path.with_name(path.name + suffix) for suffix in _SUFFIXES):
         with suppress(FileNotFoundError):
@@ -153,7 +150,6 @@ def permissions_of(path: str | Path) -> Permissions:
 
 
 def _name(find: Callable[[int], Any], number: int) -> str:
-    """The name of a user or group, or the number."""
     try:
         return str(find(number)[0])
     except KeyError:

@@ -26,15 +26,13 @@ def _run(options: Options) -> Outcome:
     used = f"{known.used:,}"
     if known.limit is not None:
         used += f" of {known.limit:,}, {known.left:,} left"
+    tokens = f"{known.token_requests:,} today, {known.token_requests_this_hour:,} this hour"
     rows = [
         ("service", client.base_url),
         ("subject", client.subject),
         ("data requests today", used),
         ("the day ends", f"{to_second(known.resets_at)} UTC"),
-        (
-            "token requests",
-            f"{known.token_requests:,} today, {known.token_requests_this_hour:,} this hour",
-        ),
+        ("token requests", tokens),
     ]
     if _doors.settings(client)["ledger"] is None:
         hint("There is no ledger: requests of other processes are not counted here.")

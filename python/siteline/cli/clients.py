@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Callable, Iterable
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from siteline import Client, Store
@@ -24,7 +25,7 @@ def client_of(
 
 
 def progress_of(options: argparse.Namespace) -> bool:
-    """Returns whether to show progress, if there is a terminal."""
+    """Whether to show progress, if there is a terminal."""
     return not (options.no_progress or options.json)
 
 

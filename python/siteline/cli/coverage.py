@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,6 @@ from siteline.cli.output import Outcome, aligned
 from siteline.errors import QueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from siteline import Store
     from siteline.types import Coverage, CoverageWindow, Lateness
 
@@ -53,7 +52,7 @@ def _run(options: Options) -> Outcome:
 
 
 def _text(coverage: Any) -> str:
-    """Returns the calendar and the windows. Adjacent windows in the same state are one row."""
+    # Adjacent windows in the same state are one row.
     rows = list(_rows(coverage))
     if not rows:
         return repr(coverage)

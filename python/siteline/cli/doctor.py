@@ -54,7 +54,6 @@ def _run(options: Options) -> Outcome:
 
 
 def _first_steps() -> str | None:
-    """Returns the commands to begin with; ``None`` if there are settings to check."""
     if any(name.startswith("SITELINE_") and name not in _UNRELATED for name in os.environ):
         return None
     try:

@@ -13,19 +13,17 @@
     line = "L2"
     filters = { machineId = ["M7", "M8"] }
 
-The members are the keywords of :class:`siteline.Feed`. Messages show no value,
-except those of Feed.
+The members are the keywords of :class:`siteline.Feed`. Only messages of Feed show values.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from siteline.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from siteline import Feed
     from siteline.errors import ConfigError
 
@@ -159,7 +157,6 @@ def _meant(name: str, known: Sequence[str]) -> str:
 
 
 def _shown(name: str) -> str:
-    """Returns a name in quotation marks, truncated and without control characters."""
     return repr(name if len(name) <= 60 else f"{name[:60]}…")
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Container, Iterable, Sequence
 from datetime import datetime, timedelta
+from typing import Any, NamedTuple, TextIO
 
 from siteline._escape import escaped, escaped_lines
 from siteline._refusals import reason
@@ -14,33 +16,20 @@ from siteline.cli.colours import painted
 from siteline.cli.wording import hint_in_shell, in_shell
 from siteline.errors import SitelineError
 
-# Importing typing would double the command's start time.
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
-    from typing import Any, TextIO
-
 SCHEMA = 2
 """The version of the documents. Members may be added; none is removed."""
 
 
-class Outcome:
-    """The result of a command.
+class Outcome(NamedTuple):
+    """The result of a command."""
 
-    - ``members``: the command's own members of the JSON document
-    - ``text``: the same for a person
-    - ``status``: the exit status
-    - ``has_written``: whether the data is on stdout, which then gets no text
-    """
-
-    def __init__(
-        self, members: dict[str, Any], text: str, status: int = 0, has_written: bool = False
-    ) -> None:
-        """Store the fields."""
-        self.members: dict[str, Any] = members
-        self.text: str = text
-        self.status: int = status
-        self.has_written: bool = has_written
+    members: dict[str, Any]
+    """The command's own members of the JSON document."""
+    text: str
+    """The same for a person."""
+    status: int = 0
+    has_written: bool = False
+    """Whether the data is on stdout, which then gets no text."""
 
 
 def document(command: str, status: int, members: dict[str, Any]) -> str:
@@ -96,7 +85,6 @@ def message_of(error: BaseException) -> str:
 
 
 def _texts(error: BaseException, known: Container[str]) -> tuple[str, str]:
-    """Returns the message and the hint in the words of the command."""
     # Reads say themselves what they kept.
     kept = getattr(error, "kept", None) if getattr(error, "report", None) is not None else None
     texts = "\n".join(filter(None, (kept, getattr(error, "hint", None))))

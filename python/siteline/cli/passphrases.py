@@ -5,17 +5,14 @@ It is never the value of an argument, because other users can see a command line
 
 from __future__ import annotations
 
+import argparse
 import os
 import stat
 import sys
 import warnings
-from typing import TYPE_CHECKING
 
 from siteline.cli.arguments import Options, add_options
 from siteline.errors import CredentialError, SitelineWarning
-
-if TYPE_CHECKING:
-    import argparse
 
 _LONGEST = 65_536
 _COMMAND_LIMIT = 60.0
@@ -88,13 +85,13 @@ def _line_of_command(command: str) -> bytes:
 
 
 def _asked() -> bytes:
-    from getpass import GetPassWarning
+    from getpass import GetPassWarning, getpass
 
     with warnings.catch_warnings():
         # Otherwise getpass would continue, and show the passphrase.
         warnings.simplefilter("error", GetPassWarning)
         try:
-            first, second = _typed("Passphrase of the new key: "), _typed("The same again: ")
+            first, second = getpass("Passphrase of the new key: "), getpass("The same again: ")
         except (GetPassWarning, EOFError, OSError):
             raise CredentialError(
                 "--encrypt needs a terminal, and there is none.",
@@ -103,9 +100,3 @@ def _asked() -> bytes:
     if first != second:
         raise CredentialError("The two passphrases differ. No key was made.")
     return first.encode()
-
-
-def _typed(prompt: str) -> str:
-    from getpass import getpass
-
-    return getpass(prompt)

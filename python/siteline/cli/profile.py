@@ -62,10 +62,8 @@ def _init(options: Options) -> Outcome:
 
 
 def _check(members: dict[str, Any]) -> None:
-    """Raises an error for settings that no client accepts, before anything is written.
-
-    The key need not exist: the check uses another one, which must not create a ledger.
-    """
+    # A client of these settings must exist before anything is written. The key need not exist: the
+    # check uses another one, which must not create a ledger.
     from siteline import Credential, _doors
 
     of_credential = {
@@ -79,15 +77,13 @@ def _check(members: dict[str, Any]) -> None:
         settings["ca_bundle"] = os.path.expanduser(settings["ca_bundle"])
     # A public key of 2048 one bits, because nothing is signed.
     public = {"kty": "RSA", "e": "AQAB", "n": f"{'_' * 341}w"}
-    credential = Credential(
-        members.get("subject", "subject"), signer=bytes, public_jwk=public, **assertions
-    )
+    subject = members.get("subject", "subject")
+    credential = Credential(subject, signer=bytes, public_jwk=public, **assertions)
     url = members["base_url"]
     _doors.with_settings(url, credential=credential, ledger="memory", **settings).close()
 
 
 def _missing(name: str) -> SitelineError | None:
-    """Returns the reason why the profile cannot be used, such as a missing key."""
     from siteline import Client
 
     try:

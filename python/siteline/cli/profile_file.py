@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from siteline import _doors
@@ -13,7 +14,6 @@ from siteline.cli.profile_members import table
 from siteline.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 _LARGEST = 1 << 20
@@ -26,10 +26,7 @@ def read_profiles(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def append_profile(path: Path, name: str, members: dict[str, Any]) -> None:
-    """Append a profile without changing the other bytes of the file.
-
-    Raises ConfigError if the name exists, or if the file is not a file of profiles.
-    """
+    """Append a profile without changing the other bytes of the file."""
     _check_name(name)
     _doors.create_folder(path.parent)
     with _alone(path):
@@ -65,7 +62,7 @@ def _addition(before: bytes, name: str, members: dict[str, Any]) -> bytes:
 
 
 def _check_name(name: str) -> None:
-    """Reject a name that does not fit on a line of TOML or in SITELINE_PROFILE."""
+    # It must fit on a line of TOML and in SITELINE_PROFILE.
     if not name or name != name.strip() or not name.isprintable():
         raise ConfigError(
             f"{name!r} cannot be the name of a profile.",

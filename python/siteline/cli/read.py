@@ -14,7 +14,14 @@ from siteline._doctor.machine import existing_store
 from siteline._escape import escaped
 from siteline._times import iso, to_second
 from siteline.cli import table_options as tables
-from siteline.cli.arguments import Commands, Options, add_command, add_options, add_skip_code
+from siteline.cli.arguments import (
+    Commands,
+    Options,
+    add_command,
+    add_options,
+    add_skip_code,
+    given_of,
+)
 from siteline.cli.clients import client_of, progress_of
 from siteline.cli.exits import Exit, status_of
 from siteline.cli.output import Outcome, hint, say
@@ -98,7 +105,6 @@ class _Run(NamedTuple):
     client: Client
     output: OutputFile
     requests: list[RequestEvent]
-    """The finished requests."""
 
 
 def _at_once(run: _Run) -> Outcome:
@@ -107,15 +113,18 @@ def _at_once(run: _Run) -> Outcome:
         try:
             table = scan.collect()
         except BaseException as error:
-            is_paid = any(event.kind == "data" for event in run.requests)
-            lost = "No page is kept: with -o FILE or --spool FOLDER, --resume continues."
-            _explain(error, _kept_in_store(run.options) or (lost if is_paid else ""))
+            way = ""
+            if run.options.store is not None:
+                store_name = escaped(run.options.store)
+                way = f"The pages are kept in {store_name}. The same command continues there."
+            elif any(event.kind == "data" for event in run.requests):
+                way = "No page is kept: with -o FILE or --spool FOLDER, --resume continues."
+            _explain(error, way)
             raise
         return _written(run, table)
 
 
 def _check(options: Options) -> None:
-    """Refuses options that exclude each other."""
     tables.check_shape(options)
     if options.unmerged and (options.pivot or options.resample):
         raise ConfigError("--unmerged writes points as sent, not with --pivot or --resample.")
@@ -126,7 +135,7 @@ def _check(options: Options) -> None:
             f"--{given[0]} is not for a read with --{without[0].replace('_', '-')}.",
             hint="It has no spool. A read with --store continues by itself.",
         )
-    if options.start is None and not (options.resume and not _asked(options)):
+    if options.start is None and not (options.resume and not given_of(options, _ASKED)):
         raise ConfigError(
             "--start is missing. Without it the service decides, which may cost years of pages.",
             hint="Such as --start -7d or --start 2026-11-01.",
@@ -138,7 +147,6 @@ def _spool_options(options: Options) -> list[str]:
 
 
 def _spool_of(options: Options, output: OutputFile) -> Spool | None:
-    """Returns the spool of the read, if it has one."""
     given = _spool_options(options)
     if options.unmerged and not output.is_lines:
         raise ConfigError(f"--unmerged writes csv or jsonl, not {output.format}.")
@@ -153,11 +161,6 @@ def _spool_of(options: Options, output: OutputFile) -> Spool | None:
     with suppress(ValueError):  # another drive
         beside = min(beside, os.path.relpath(beside), key=len)
     return Spool(options.spool or beside, is_made=options.spool is None)
-
-
-def _asked(options: Options) -> dict[str, Any]:
-    given = {name: getattr(options, name) for name in _ASKED}
-    return {name: value for name, value in given.items() if value not in (None, [])}
 
 
 def _scan(options: Options, client: Client, **more: Any) -> Scan:
@@ -177,7 +180,7 @@ def _scan(options: Options, client: Client, **more: Any) -> Scan:
         "progress": progress_of(options),
     }
     names = ("end", "tz", "interval", "page_size", "concurrency", "deadline", "max_pages")
-    given |= {name: getattr(options, name) for name in names}
+    given |= given_of(options, names)
     keywords = {name: value for name, value in {**given, **more}.items() if value is not None}
     if options.find is not None and not options.dry_run:
         found = client.series().find(options.find, **tables.levels_of(options))
@@ -198,12 +201,6 @@ def _store_of(options: Options) -> Any:
     from siteline import Store
 
     return Store(options.store)
-
-
-def _kept_in_store(options: Options) -> str | None:
-    if options.store is None:
-        return None
-    return f"The pages are kept in {escaped(options.store)}. The same command continues there."
 
 
 def _planned(options: Options, client: Client) -> Outcome:
@@ -239,11 +236,10 @@ def _by_spool(run: _Run, spool: Spool) -> Outcome:
 
 
 def _begin(run: _Run, spool: Spool) -> None:
-    """Begins the read, or sets the options of the earlier one."""
     options, client, name = run.options, run.client, run.output.name
     if options.restart:
         spool.clear()
-    asked = _asked(options)
+    asked = given_of(options, _ASKED)
     if spool.is_damaged:
         hint_of_it = f"--restart removes {escaped(spool.path)} and reads again."
         raise StoreCorrupt(f"The query in {spool.path} is damaged.", hint=hint_of_it)
@@ -257,7 +253,8 @@ def _begin(run: _Run, spool: Spool) -> None:
             hint(f"There is no earlier read of {escaped(name)}: a new one begins.")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the scan that reads warns
-            query = _bounds(options, client)
+            given = given_of(options, ("start", "end", "tz", "interval"))
+            query = client.scan(**given).query
         spool.begin(client, asked, {"start": iso(query.start), "end": iso(query.end)})
     elif not options.resume:
         pages = _pages_of(spool)
@@ -273,14 +270,8 @@ def _begin(run: _Run, spool: Spool) -> None:
     options.start, options.end = spool.kept["start"], spool.kept["end"]
 
 
-def _bounds(options: Options, client: Client) -> Any:
-    names = ("start", "end", "tz", "interval")
-    given = {name: getattr(options, name) for name in names}
-    return client.scan(**{name: value for name, value in given.items() if value is not None}).query
-
-
 def _pages_of(spool: Spool) -> int | None:
-    """Returns the number of kept pages; ``None`` for a damaged spool."""
+    """The number of kept pages; ``None`` for a damaged spool."""
     try:
         return spool.pages
     except SitelineError:
@@ -288,7 +279,6 @@ def _pages_of(spool: Spool) -> int | None:
 
 
 def _way_on(error: BaseException, spool: Spool, pages: int | None) -> str:
-    """Returns the sentences about the kept pages and the next command."""
     path = escaped(spool.path)
     if status_of(error) is Exit.DAMAGED or pages is None:
         return f"--restart removes {path} and reads again."
@@ -302,13 +292,12 @@ def _way_on(error: BaseException, spool: Spool, pages: int | None) -> str:
 
 
 def _has_no_cursor(error: BaseException) -> bool:
-    """Returns whether the chain cannot be continued. The store of the spool skips it for a day."""
+    # The store of the spool skips such a chain for a day.
     names = {kind.__name__ for kind in type(error).__mro__}
     return not names.isdisjoint({"CursorLoop", "CursorRejected", "EndlessChain", "UnreadRange"})
 
 
 def _explain(error: BaseException, way: str, members: dict[str, Any] | None = None) -> None:
-    """Adds the kept pages and the next step to an error."""
     if isinstance(error, KeyboardInterrupt) and way:
         say(f"siteline: {way}")
         vars(error).update(members=members or {})

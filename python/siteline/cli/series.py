@@ -92,13 +92,8 @@ def _check(options: Options) -> None:
                 raise ConfigError(f"--{special} shows everything, so {name} is not for it.")
 
 
-def _found(options: Options, series: Table) -> Table:
-    levels = levels_of(options)
-    return series.find(options.text, unit=options.unit or None, **levels)
-
-
 def _listed(options: Options, series: Table, output: OutputFile | None) -> Outcome:
-    found = _found(options, series)
+    found = series.find(options.text, unit=options.unit or None, **levels_of(options))
     if output is not None:
         output.write(found)
         text = f"{escaped(output.name)}: {len(found):,} series"
@@ -120,7 +115,6 @@ def _table(rows: list[_Row], all_rows: int) -> str:
 
 
 def _compared(options: Options, rows: list[_Row], whose: tuple[str, str]) -> Outcome:
-    """Returns the rows that were added, removed and changed since the last run."""
     last = _remembered(whose)
     if last is None:
         members: dict[str, Any] = {"since": None, "added": [], "removed": [], "changed": []}
@@ -172,7 +166,7 @@ def _difference(before: _Row, after: _Row) -> str:
 
 
 def _as_text(value: Any, indent: int | None = None) -> str:
-    """Returns JSON with the characters that a terminal shows; others as escapes."""
+    # A terminal may lack characters.
     is_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     return escaped_json(json.dumps(value, indent=indent, ensure_ascii=not is_unicode))
 
@@ -200,7 +194,6 @@ def _memory(whose: tuple[str, str]) -> Path:
 
 
 def _remembered(whose: tuple[str, str]) -> tuple[Any, list[_Row]] | None:
-    """Returns the time of the last run and its rows, if there are any."""
     try:
         known = json.loads(_memory(whose).read_bytes())
         if [known["form"], *known["whose"]] != [_FORM, *whose]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING, Any
 
-from siteline.cli.arguments import ZONE, Options, add_options
+from siteline.cli.arguments import ZONE, Options, add_options, given_of
 from siteline.errors import QueryError
 
 if TYPE_CHECKING:
-    import argparse
-
     from siteline import Table
 
 LEVELS = ("site", "line", "machine", "device", "tag")
@@ -59,8 +58,7 @@ def labels_of(options: Options) -> Any:
 
 def levels_of(options: Options) -> dict[str, list[str]]:
     """Returns the given ids and names, by level."""
-    given = {name: getattr(options, name) for name in LEVELS}
-    return {name: ids for name, ids in given.items() if ids}
+    return given_of(options, LEVELS)
 
 
 def shaped(table: Table, options: Options) -> Table:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +29,6 @@ from siteline import _doors
 from siteline.errors import ConfigError, StoreBusy, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from dlt import Pipeline
     from dlt.common.storages.load_package import LoadPackageInfo
 

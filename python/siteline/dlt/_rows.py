@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from siteline.page import Page
 
     _Ids: TypeAlias = tuple[str | None, ...]
@@ -52,7 +51,6 @@ def series_key(feed: str, ids: Sequence[str | None]) -> str:
 
 
 def rows_of(page: Page) -> pa.Table:
-    """Return the unique points of a page with points."""
     given: Any = page.to_arrow().combine_chunks()
     feed = page.feed or ""
     columns = {name: given[name] for name in (*IDS, "timestamp", *VALUES)}

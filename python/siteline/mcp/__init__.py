@@ -6,15 +6,14 @@ series, and read points, completeness, coverage and changes. They cannot change 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from siteline._keywords import strict
 from siteline.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from os import PathLike
-
     from siteline.aio import AsyncClient
     from siteline.client import Client
     from siteline.store import Store

@@ -102,7 +102,6 @@ class Windows(TypedDict):
 
 
 def _answering(tool: Callable[..., Any]) -> Callable[..., CallToolResult]:
-    """Return the tool with compact answers, and with errors of siteline that a model can read."""
 
     @functools.wraps(tool)
     def run(*args: Any, **keywords: Any) -> CallToolResult:
@@ -122,8 +121,6 @@ def _answering(tool: Callable[..., Any]) -> Callable[..., CallToolResult]:
 
 
 class Server:
-    """The tools over some stores."""
-
     def __init__(
         self, stores: dict[str, Store], client: Client | AsyncClient | None, requests: int
     ) -> None:

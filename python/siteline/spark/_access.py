@@ -6,6 +6,7 @@ import os
 import pickle
 import platform
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +17,6 @@ from siteline.client import Client
 from siteline.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from siteline.agent import Agent
 
 # The credentials for an agent on a network, and a sandbox's clock. They are sent with the class,
@@ -37,7 +36,6 @@ _environment = threading.Lock()
 
 
 def this_host() -> str:
-    """Return an identifier of this machine and its boot."""
     boot = ""
     with suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
@@ -65,7 +63,6 @@ class Access:
 
     @classmethod
     def of(cls, client: Client, agent: Agent | None) -> Access:
-        """Return the access that lets workers read like this client."""
         given, own = dict[str, Any](), None
         try:
             given = _doors.pickled(client)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from siteline._keywords import strict
@@ -12,8 +13,6 @@ from siteline.targets._lake import SAME
 from siteline.targets._shared import IDS, VALUES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pyspark.sql import DataFrame, SparkSession
 
     from siteline import Feed
@@ -79,8 +78,6 @@ def upsert(path: str | os.PathLike[str], options: dict[str, str] | None = None) 
 
 
 class DeltaUpsert:
-    """Writes batches of points into a Delta table."""
-
     def __init__(self, path: str, options: dict[str, str] | None) -> None:
         self._path, self._options = path, options
 

@@ -127,7 +127,6 @@ def _publish(spark: SparkSession, source: type[SitelineDataSource], known: Regis
 
 
 def _agent(client: Client) -> Agent | None:
-    """Return the agent of this process for a client; start it if there is none."""
     if _is_served(client):
         return None
     key = (client.base_url, client.subject)

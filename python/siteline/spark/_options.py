@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from siteline.errors import ConfigError, QueryError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _QUERY = ("site", "line", "start", "end", "interval", "page_size", "filters")
 _TIMES = ("settle_lag", "overlap", "lateness", "window")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,8 +11,6 @@ from siteline._times import iso
 from siteline.spark._partitions import LEAST_PAGES, longest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from siteline import Feed
     from siteline.spark._partitions import Density
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,6 @@ from siteline.spark._access import Access, own_access
 from siteline.spark._partitions import MOST_PAGES, Density, Part, measure, parts, plan_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pyarrow as pa
 
     from siteline import Scan
@@ -51,7 +50,6 @@ class Reading:
     density: Density | None = None
 
     def fixed(self) -> Reading:
-        """Return the same reading with absolute times."""
         with self.access.client() as client:
             query = self.scan(client).query
         return replace(self, options=self.options.between(query.start, query.end))
@@ -69,7 +67,6 @@ class Reading:
         return plan_of(client, scan, found), found, density
 
     def read(self, part: Part, zone: bool, *, is_bounded: bool) -> Iterator[pa.RecordBatch]:
-        """Read a part within a task, as :func:`siteline.spark._batches.read`."""
         query = self.options.query
         most = part.most if is_bounded else None
         # Closing the client returns the unused part of its allowance to the agent.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,7 +17,6 @@ from siteline.targets._lake import SAME, Lake, equals
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
 
     from siteline.page import Page
 
@@ -59,7 +59,7 @@ class Delta(_shared.SharedTarget):
 
     @contextmanager
     def lock(self, feed: str) -> Iterator[None]:
-        """Hold a feed during a sync: see ``StoreTarget``."""
+        """Hold a feed during a sync."""
         with _shared.held_in_process(self._lake.path, feed):
             try:
                 self._lake.try_folder()
@@ -73,7 +73,7 @@ class Delta(_shared.SharedTarget):
             yield
 
     def state(self, feed: str) -> bytes | None:
-        """Return the newest state of a feed: see ``StoreTarget``."""
+        """See :meth:`StoreTarget.state`."""
         number = self._lake.exists() and self._lake.version(self._lake.open(), feed)
         if not number:
             return None
@@ -84,7 +84,7 @@ class Delta(_shared.SharedTarget):
         return bytes(states[0].as_py())
 
     def apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
-        """Store a page and the state: see ``StoreTarget``."""
+        """See :meth:`StoreTarget.apply`."""
         try:
             return self._lake.retried(lambda: self._apply(feed, page, state))
         except (self._lake.Error, OSError, ValueError, OverflowError) as error:

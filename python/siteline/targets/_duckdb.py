@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,8 +14,6 @@ from siteline.targets import _duckdb_sql as sql
 from siteline.targets import _refusals, _shared
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
     from siteline.page import Page
@@ -87,7 +86,6 @@ class DuckDB(_shared.SharedTarget):
     def _run(
         self, *statements: str, page: Page | None = None, is_trial: bool = False, **values: Any
     ) -> Any:
-        """Run statements in one transaction, and return the rows of the last one."""
         with self._cursor() as cursor:
 
             def run() -> Any:
@@ -118,7 +116,7 @@ class DuckDB(_shared.SharedTarget):
 
     @contextmanager
     def lock(self, feed: str) -> Iterator[None]:
-        """Hold a feed during a sync: see ``StoreTarget``."""
+        """Hold a feed during a sync."""
         with self._refusals(feed), _shared._guard:
             columns = self._run(sql.POINTS, 'DESCRIBE "points"')
             _shared.check_columns(self._table, [name for name, *_ in columns])
@@ -160,12 +158,12 @@ class DuckDB(_shared.SharedTarget):
         return f"DuckDB ({self._table})"
 
     def state(self, feed: str) -> bytes | None:
-        """Return the newest state of a feed: see ``StoreTarget``."""
+        """See :meth:`StoreTarget.state`."""
         state: bytes | None = self._read("state", "states", feed=feed)
         return state
 
     def apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
-        """Store a page and the state: see ``StoreTarget``."""
+        """See :meth:`StoreTarget.apply`."""
         try:
             return self._apply(feed, page, state)
         except self._duckdb.Error as error:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from siteline.errors import QueryError
 from siteline.frames import missing
 from siteline.targets import _refusals
 from siteline.targets._shared import COLUMNS, IDS, VALUES, check_columns
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 _Result = TypeVar("_Result")
 _TYPES = dict.fromkeys(COLUMNS, "string") | dict.fromkeys(VALUES[:3], "double")
@@ -85,7 +83,6 @@ class Lake:
 
     @property
     def shown(self) -> str:
-        """The path for messages, without secrets."""
         return _refusals.shown(self.path)
 
     def exists(self, suffix: str = "") -> bool:
@@ -95,14 +92,13 @@ class Lake:
         return self._lake.DeltaTable(self.path + suffix, version, self._options)
 
     def read(self, sql: str, **tables: Any) -> Any:
-        """Return the rows of a query as an Arrow stream, which can be read once."""
         query = self._lake.QueryBuilder()
         for name, table in tables.items():
             query.register(name, table)
         return query.execute(sql)
 
     def marked(self, stream: Any, *values: str | int | None) -> list[Any]:
-        """Return the batches of a stream with a feed, sequence, ``seen`` and flag for all rows."""
+        """Return the batches of a stream with these values of ``_MARKS`` in each row."""
         batches = []
         for batch in self._batches(stream):
             columns = dict(zip(batch.column_names, batch.columns, strict=True))
@@ -132,7 +128,6 @@ class Lake:
         return {"commit_properties": commit}
 
     def as_of(self, feed: str, sequence: int) -> Any:
-        """Open the table as it was when a feed had this sequence."""
         for commit in self.open().history():
             if commit.get(_FEED) == feed and int(commit[_SEQUENCE]) <= sequence:
                 return self.open(version=commit["version"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,8 +17,6 @@ from siteline.targets import _postgres_sql as sql
 from siteline.targets import _refusals, _shared
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from siteline.page import Page
 
 
@@ -60,7 +59,7 @@ class Postgres(_shared.SharedTarget):
 
     @contextmanager
     def lock(self, feed: str) -> Iterator[None]:
-        """Hold a feed during a sync: see ``StoreTarget``."""
+        """Hold a feed during a sync."""
         rows = self._named("%_rows")
         try:
             with self._transaction(feed) as cursor:
@@ -80,11 +79,11 @@ class Postgres(_shared.SharedTarget):
                 self._run(cursor, sql.UNLOCK, feed, rows)
 
     def state(self, feed: str) -> bytes | None:
-        """Return the newest state of a feed: see ``StoreTarget``."""
+        """See :meth:`StoreTarget.state`."""
         return self._find("%_states", sql.STATE, feed) or None
 
     def apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
-        """Store a page and the state: see ``StoreTarget``."""
+        """See :meth:`StoreTarget.apply`."""
         try:
             return self._apply(feed, page, state)
         except self._driver.Error as error:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 import sys
 import threading
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from siteline.errors import ConfigError, StoreError, StoreFull
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _Result = TypeVar("_Result")
 _LONGEST = 300

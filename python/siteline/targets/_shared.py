@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,6 @@ from siteline.errors import ConfigError, QueryError, StoreBusy
 from siteline.types import Coverage, Lateness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Self
 
 IDS: tuple[str, ...] = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
