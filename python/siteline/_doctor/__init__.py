@@ -33,8 +33,8 @@ def doctor(
     for a client. A fault is a check that failed, not an exception.
 
     Args:
-        client: The client whose settings, ledger and token are checked. ``None`` uses ``profile``,
-            or the settings of :class:`Client` without arguments.
+        client: The client to check. ``None`` uses ``profile``, or the settings of :class:`Client`
+            without arguments.
         profile: The name of a profile, instead of a client.
         offline: Open no connection.
         enrolled_jwk: The public key that was enrolled, as a ``dict`` or the path of its file. It is

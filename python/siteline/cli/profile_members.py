@@ -108,7 +108,7 @@ def members_of(options: argparse.Namespace) -> dict[str, Any]:
     given = {name: getattr(options, name) for name in MEMBERS}
     members = {name: one for name, one in given.items() if one is not None and one is not False}
     for name, value in members.items():
-        # Surrogates stand for bytes that are not UTF-8.
+        # Bytes that are not UTF-8 are surrogates here.
         if isinstance(value, str) and any("\ud800" <= one <= "\udfff" for one in value):
             raise ConfigError(f"--{name.replace('_', '-')} has bytes that are not UTF-8.")
     of_subject, of_certificate = "subject" in members, "certificate_file" in members

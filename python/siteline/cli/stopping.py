@@ -57,7 +57,7 @@ class Stop:
             signal.signal(number, signal.SIG_IGN if self._has_come else handler)
 
     def wait(self, step: Callable[[], object]) -> None:
-        """Calls ``step`` again and again until a signal comes, which also ends a step."""
+        """Repeats ``step`` until a signal arrives, which also ends a step."""
         with suppress(_Stopped):
             self._is_waiting = True
             while not self._has_come:

@@ -76,8 +76,8 @@ def points(
     ``series``, a digest of feed and ids. ``series`` and ``timestamp`` are the primary key.
 
     A run that ends before everything is read (``points.report.complete``) logs it. Its pages are
-    loaded, and the next run continues. An error after the first page ends a run in the same way,
-    and :meth:`Points.raise_for_incomplete` raises it. An error before it ends the extraction.
+    loaded, and the next run continues. An error after the first page does the same, and
+    :meth:`Points.raise_for_incomplete` raises it. An error before it ends the extraction.
 
     A run raises :class:`ConfigError` if points are not merged, :class:`StoreBusy` while an earlier
     load of the pipeline is pending, and :class:`StoreError` if that load ended without its rows.
@@ -89,8 +89,7 @@ def points(
         options: Parameters of :meth:`Client.sync_pages`. ``max_pages`` and ``until`` end a run.
 
     Raises:
-        QueryError: A feed has ``audit_pages``. They need the changes of each page, which dlt does
-            not report.
+        QueryError: A feed has ``audit_pages``. dlt does not report the changes of each page.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      start="2026-11-15T00:00Z")
@@ -130,7 +129,7 @@ class _Run:
                 for rows, state in _together(steps) if takes_each_once else steps:
                     if rows is not None:
                         yield rows
-                    # dlt may close the generator at the yield: then it may not have the rows.
+                    # If dlt closes the generator at the yield, it may not have the rows.
                     kept.keep(state)
             finally:
                 kept.hand_over()
@@ -148,7 +147,7 @@ class _Run:
                 self.error = error
                 if is_first:
                     raise
-                return  # an error would end the extraction and lose pages that were paid for
+                return  # an error would lose pages that were paid for
             yield (rows_of(page) if page is not None and len(page) else None), state
             is_first = False
 
@@ -157,7 +156,7 @@ class _Run:
         assert report is not None
         counts = {name: getattr(report, name) for name in ("requests", "pages", "complete")}
         dlt.current.resource().custom_metrics.update(counts)
-        # A warning that a filter turns into an error would end the extraction and lose its pages.
+        # A warning that a filter turns into an error would lose the pages.
         if self.error is not None:
             _log.warning("dlt loads the pages before this error: %s", self.error)
         elif not report.complete:

@@ -1,7 +1,7 @@
 """Serves local stores to language models by MCP: ``pip install siteline[mcp]``.
 
-Run it as ``python -m siteline.mcp STORE…``, or call :func:`serve`. The models list feeds and
-series, and read points, completeness, coverage and changes. They cannot change a store.
+Run ``python -m siteline.mcp STORE…``, or call :func:`serve`. Models list feeds and series, and read
+points, completeness, coverage and changes. They cannot change a store.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def serve(
     Args:
         stores: One store or several. Each file is opened read-only.
         client: Sends the requests that ``allow_requests`` permits. By default ``Client()``.
-        allow_requests: The most requests of the daily allowance that this process sends, for all
-            models and calls. With 0 there is no tool that sends a request.
+        allow_requests: The most requests of the daily allowance that this process sends. With 0
+            there is no tool that sends a request.
 
     Raises:
         ConfigError: There is no store, or two have the same file name.

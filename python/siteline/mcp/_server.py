@@ -108,10 +108,10 @@ def _answering(tool: Callable[..., Any]) -> Callable[..., CallToolResult]:
         try:
             answer = tool(*args, **keywords)
         except SitelineError as error:
-            # The hints name calls of Python, which a model cannot make.
+            # A model cannot make the calls of Python that hints name.
             hint = " The tool coverage shows it." if isinstance(error, UnreadRange) else ""
             raise ToolError(f"{error.message}{hint}") from None
-        # The default would be indented: four times as long.
+        # By default it would be indented, and four times as long.
         text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
         return CallToolResult(
             content=[TextContent(type="text", text=text)], structured_content=answer
@@ -355,7 +355,7 @@ def _cell(value: Any) -> _Cell:
 
 
 def _check_size(points: Table, every: str) -> None:
-    # So many periods would not fit into memory.
+    # More periods would not fit into memory.
     start, end = points.report.start, points.report.end
     length = re.fullmatch(r"(\d+)(mo|[smhdw])", every)
     if start is None or end is None or length is None:

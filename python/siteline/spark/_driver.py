@@ -95,7 +95,7 @@ def plan(spark: SparkSession, **options: Any) -> Plan:
     reading = Reading(given, known.access(given.profile), known.densities.get(given.key))
     with reading.access.client() as client:
         shown, _, density = reading.planned(client)
-    if density.rate:  # an empty page tells little of a read
+    if density.rate:  # an empty page is no estimate
         with _guard:
             known.densities[given.key] = density
             _publish(spark, _source(), known)

@@ -51,8 +51,8 @@ class PointReader(DataSourceReader):
 class SitelineDataSource(DataSource):
     """``spark.read.format("siteline")``: registered by :func:`siteline.spark.register`.
 
-    Spark and Sail create it in a worker process, never in the driver. The registered class is a
-    subclass whose pickle contains the driver's settings. Options would show them in plans.
+    Spark and Sail create it in a worker process, never in the driver. The pickle of the registered
+    subclass contains the driver's settings. Options would show them in plans.
     """
 
     registered: ClassVar[Registered] = Registered()

@@ -141,8 +141,8 @@ class Delta(_shared.SharedTarget):
     def changes(self, feed: str, since: int = 0, *, old: bool = False) -> Any:
         """Return the points that changed after a sequence, as an Arrow stream, which is read once.
 
-        ``old=True`` adds the values at ``since`` from that version of the table. Its commit is in
-        the log for 30 days. :meth:`compact` deletes its files after 7 days.
+        ``old=True`` adds the values at ``since``. Their commit is in the log for 30 days, but
+        :meth:`compact` deletes their files after 7 days.
 
         Args:
             feed: The name of the feed.

@@ -84,8 +84,8 @@ def check_types(
 def interruptible(call: Callable[[], _Result], cancel: Callable[[], object]) -> _Result:
     """Runs a driver call on another thread, so that the main thread can handle signals.
 
-    Some drivers raise their own error on Ctrl-C, and others ignore it. If a signal handler raises,
-    ``cancel`` cancels the call. The exception is raised after the call has ended.
+    Drivers ignore Ctrl-C or raise their own error. If a signal handler raises, ``cancel`` cancels
+    the call, and the exception is raised after its end.
     """
     if threading.current_thread() is not threading.main_thread():
         return call()
@@ -93,7 +93,7 @@ def interruptible(call: Callable[[], _Result], cancel: Callable[[], object]) -> 
     done, claim = threading.Event(), threading.Lock()
 
     def run() -> None:
-        # An interrupt may arrive before this thread begins. Then the call must not begin either.
+        # After an interrupt before this thread begins, the call must not begin either.
         if not claim.acquire(blocking=False):
             return
         try:
