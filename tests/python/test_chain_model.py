@@ -1,8 +1,7 @@
 """A state machine drives a client and the sandbox, and compares them with a model.
 
-Faults, clocks and page sizes are random. The model is a list: the points of the query, and how many
-of them were read. A read returns exactly the points of the model, or raises a typed error with a
-bookmark that continues it. No point is missing and none is returned twice.
+A read returns exactly the points of the model, or raises a typed error with a bookmark that
+continues it.
 """
 
 import pytest

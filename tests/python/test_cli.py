@@ -16,14 +16,7 @@ import pytest
 import siteline
 import siteline.cli.coverage
 from kit import systems
-from kit.command import (
-    COMMAND,
-    run_command,
-    run_json,
-    run_process,
-    run_program,
-    start_command,
-)
+from kit.command import COMMAND, run_command, run_json, run_process, run_program, start_command
 from kit.feeds_file import write_feeds
 from kit.waiting import wait_until
 from siteline.cli import main

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from kit import systems
 from kit.command import run_command, run_json, run_process
-from kit.disk_faults import compiled
 from kit.feeds_file import write_feeds
+from kit.preloads import KIT, compiled
 
 pytestmark = [systems.PRELOAD, pytest.mark.once]
 DAY = ["--site", "S1", "--interval", "1h", "--start", "2026-11-01", "--end", "2026-11-03"]
@@ -19,7 +19,7 @@ FEEDS = '[feeds.plant]\nsite = "S1"\ninterval = "1h"\nstart = "2026-11-18T00:00:
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
     """The library that makes system calls fail."""
-    return compiled(tmp_path_factory.mktemp("library"))
+    return compiled(KIT / "disk_faults.c", tmp_path_factory.mktemp("library"))
 
 
 def commands(folder, kept):

@@ -132,9 +132,6 @@ def kubernetes(machine):
     return ["/usr/bin/env", *json.loads(command)], {**secret, **variables}
 
 
-# Airflow and Dagster are not installed for the tests. Stand-ins record how the recipes use them.
-
-
 def module(name, **members):
     made = types.ModuleType(name)
     vars(made).update(members)

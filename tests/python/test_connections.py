@@ -56,9 +56,6 @@ def with_variables(service, url=None, **variables):
         return told(client_of(service, url))
 
 
-# Certificates.
-
-
 def test_an_unknown_authority_is_a_tls_error_with_a_hint(service):
     with client_of(service) as client, pytest.raises(siteline.errors.TlsError) as caught:
         client.discover()
@@ -154,9 +151,6 @@ def test_without_a_certificate_store_certifi_is_used(
         assert words in without
     assert with_certifi == WORKS
     assert with_variable.startswith("TlsError")
-
-
-# Proxies.
 
 
 @pytest.mark.parametrize("variable", ["HTTPS_PROXY", "ALL_PROXY"])

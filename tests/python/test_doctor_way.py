@@ -1,15 +1,12 @@
 """`siteline doctor` finds faults of the connection: name, proxy, TLS."""
 
-import os
-import subprocess
-
 import pytest
 import siteline
 from kit import systems
 from kit.certificates import Issuer
 from kit.command import run_process
 from kit.doctor import diagnosed, profile
-from kit.resolver import SOURCE
+from kit.preloads import KIT, compiled
 from kit.tls_service import HOST, SELF, Authority, Proxy, Socks, TlsRelay, unused_port
 
 pytestmark = pytest.mark.once
@@ -134,10 +131,7 @@ def test_a_failing_proxy_fails_first(settings, service, answer, why):
 
 @systems.PRELOAD
 def test_a_name_without_an_address(settings, tmp_path):
-    library, file = tmp_path / "resolver.so", tmp_path / "addresses"
-    compiler = os.environ.get("CC", "cc")
-    command = [compiler, "-O1", "-shared", "-fPIC", "-o", str(library), str(SOURCE), "-ldl"]
-    subprocess.run(command, check=True)
+    library, file = compiled(KIT / "resolver.c", tmp_path), tmp_path / "addresses"
     file.write_text("")
     env = settings(base_url=f"https://{HOST}:{unused_port()}")
     env |= {"LD_PRELOAD": str(library), "RESOLVER_FILE": str(file)}

@@ -1,11 +1,9 @@
-"""Chains that the service does not end, and reads that continue after an error."""
+"""Chains that the service does not end."""
 
-import asyncio
 import pickle
 
 import pytest
 import siteline
-from kit.ranges import SIX_HOURS
 
 DAY = {"site": "S1", "line": "L1", "interval": "1h"}
 
@@ -66,28 +64,3 @@ def test_what_a_sync_sets_aside_is_shown_everywhere_and_not_paid_for_again(endle
         assert done.complete
         assert done["line-1"].skipped == ()
         assert "skipped" not in str(store.coverage("line-1", now=endless.clock.now()))
-
-
-@pytest.mark.parametrize("way", ["sync", "async"])
-def test_a_collect_goes_on_after_an_error_where_it_stopped(sandbox, way):
-    """Its pages are paid for: the same cursor is sent again."""
-
-    def collect(scan):
-        if way == "sync":
-            return scan.collect()
-
-        async def collected():
-            return await scan.collect()
-
-        return asyncio.run(collected())
-
-    client = sandbox.client() if way == "sync" else sandbox.async_client()
-    whole = sandbox.expected(**{key: SIX_HOURS[key] for key in SIX_HOURS if key != "page_size"})
-    scan = client.scan(**SIX_HOURS)
-    sandbox.fault(on="data", skip=1, times=4, status=503)
-    with pytest.raises(siteline.errors.ServiceUnavailable) as caught:
-        collect(scan)
-    assert caught.value.bookmark.pages == 1
-    assert sandbox.stats.data_requests == 1 + 4
-    assert len(collect(scan)) == len(whole)
-    assert sandbox.stats.data_requests == 1 + 4 + 2

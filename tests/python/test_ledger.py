@@ -116,9 +116,6 @@ def test_a_damaged_ledger_is_an_error_and_nothing_is_sent(sandbox, path):
     assert path.read_bytes() == b""
 
 
-# The ledger that a client uses.
-
-
 def loopback(sandbox, **options):
     return sandbox.client(**options).scan(**DAY, page_size=10_000).collect()
 

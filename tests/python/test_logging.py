@@ -64,9 +64,6 @@ def test_a_handler_may_use_the_client_while_many_threads_log(sandbox):
     assert len(done) > 16
 
 
-# Records of a page that is read ahead.
-
-
 @pytest.fixture
 def records():
     """The records of siteline during the test."""

@@ -136,9 +136,6 @@ def test_every_keyword_that_a_file_can_hold_is_known_to_a_profile(config, member
     assert (config.parent / "plant.ledger").exists()
 
 
-# Passphrase commands.
-
-
 @pytest.fixture
 def locked(key, tmp_path):
     key.save(tmp_path / "locked.pem", passphrase=PASSPHRASE)

@@ -149,9 +149,6 @@ def test_the_reads_of_a_store_take_a_zone(stored):
         store.read("line-2", tz="Europe/Atlantis")
 
 
-# Times before now.
-
-
 @pytest.fixture
 def strict():
     with warnings.catch_warnings():

@@ -11,11 +11,12 @@ import pandas as pd
 import polars as pl
 import pytest
 import siteline
-from crash.harness import build_shim
+from crash.harness import SHIM
 from kit import systems
 from kit.feeds import make_feed, rows_by_key, stored_points
 from kit.interrupts import interrupted
 from kit.markup import drawn
+from kit.preloads import compiled
 from kit.ranges import NOW
 
 pytestmark = pytest.mark.once
@@ -172,7 +173,7 @@ def work_under(shim, store, work, **crash):
 @pytest.mark.parametrize("trials", [2, pytest.param(12, marks=pytest.mark.campaign)])
 @pytest.mark.parametrize("work", ["forget", "compact"])
 def test_a_killed_removal_leaves_a_whole_store(tmp_path, work, trials):
-    shim = build_shim(tmp_path)
+    shim = compiled(SHIM, tmp_path)
     original, trial = tmp_path / "plant.siteline", tmp_path / "trial" / "plant.siteline"
     trial.parent.mkdir()
     with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(original) as store:

@@ -139,11 +139,12 @@ def test_faults_apply_to_any_client(sandbox):
         except urllib.error.HTTPError as error:
             return error.code, error.headers, error.read()
 
-    more = {"X-Pot": "1", "Date": None}
-    sandbox.fault(on="discovery", status=418, error="teapot", retry_after=7, headers=more)
+    more = {"headers": {"X-Pot": "1", "Date": None}, "delay": "5s"}
+    sandbox.fault(on="discovery", status=418, error="teapot", retry_after=7, **more)
     sandbox.fault(on="discovery", nth=2, members={"error": [1, None]}, drop=["error_description"])
     status, headers, body = get()
     assert (status, headers["Retry-After"], headers["X-Pot"]) == (418, "7", "1")
+    assert sandbox.clock.now().second == 5
     assert headers["Date"] is None
     assert json.loads(body) == {"error": "teapot"}
     assert json.loads(get()[2]) == {"error": [1, None]}

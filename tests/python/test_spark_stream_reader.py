@@ -160,11 +160,7 @@ def test_where_data_becomes_denser_a_batch_still_fits_into_a_day(sandbox, make):
 
 @pytest.mark.parametrize(
     "other",
-    [
-        {"line": "L1"},
-        {"filters": '{"machineId": ["M1"]}'},
-        {"start": "2026-11-14T00:00:00Z"},
-    ],
+    [{"line": "L1"}, {"filters": '{"machineId": ["M1"]}'}, {"start": "2026-11-14T00:00:00Z"}],
     ids=lambda other: next(iter(other)),
 )
 def test_a_checkpoint_of_another_query_is_refused(sandbox, make, other):

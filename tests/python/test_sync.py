@@ -199,9 +199,6 @@ def test_a_closed_client_and_a_closed_store_are_errors(sandbox, store):
         sandbox.client().sync(make_feed(), store)
 
 
-# Feeds.
-
-
 @pytest.mark.parametrize(
     ("wrong", "match"),
     [

@@ -12,8 +12,7 @@ import threading
 import pyarrow as pa
 import pytest
 import siteline
-from kit.feeds import make_feed, stored_points
-from kit.tags import load_tag
+from kit.feeds import load_tag, make_feed, stored_points
 from kit.waiting import wait_until
 from siteline.targets import DuckDB, _duckdb_sql, _refusals
 

@@ -6,12 +6,12 @@ import string
 import pytest
 import siteline
 from kit.batches import with_batch
-from kit.feeds import make_feed, stored_points
+from kit.feeds import load_tag, make_feed, stored_points
 from kit.memory_store import MemoryStore
-from kit.tags import SINCE, load_tag
 from siteline.targets import DuckDB, _refusals
 
 BAD = "T\0\x1b7"
+SINCE = "2026-11-18T00:00Z"
 
 
 class Picky(MemoryStore):
@@ -24,14 +24,17 @@ class Picky(MemoryStore):
 
 
 def feeds(**options):
-    options = {"start": SINCE, "window": "6h", "settle_lag": "0s", "audit_pages": 0, **options}
+    options = {
+        "start": "2026-11-18T00:00Z",
+        "window": "6h",
+        "settle_lag": "0s",
+        "audit_pages": 0,
+        **options,
+    }
     return [make_feed(f"line-{n}", line=f"L{n}", **options) for n in (1, 2)]
 
 
-@pytest.mark.parametrize(
-    ("batch", "options"),
-    [("chain", {}), (None, {"concurrency": 4})],
-)
+@pytest.mark.parametrize(("batch", "options"), [("chain", {}), (None, {"concurrency": 4})])
 def test_a_refused_page_sets_its_range_aside(sandbox, store, batch, options):
     load_tag(sandbox, BAD, "2026-11-18T12:00Z", "2026-11-18T13:00Z")
     for line in ("L1", "L2"):

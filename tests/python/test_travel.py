@@ -73,9 +73,6 @@ def read_in_child(client_or_scan):
     return client_or_scan.collect().to_pandas(), siteline.__version__
 
 
-# Clients and credentials.
-
-
 def test_a_client_works_in_a_spawned_process(client):
     expected, _ = read_in_child(client)
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
@@ -218,9 +215,6 @@ def test_an_async_client_and_its_scans_can_be_pickled_too(sandbox, subject, key_
     assert asyncio.run(read(repickled(client, key_file))) == expected
     scan = repickled(client.scan(**QUERY), key_file)
     assert len(asyncio.run(scan.collect())) == expected
-
-
-# Scans and their parts.
 
 
 def test_a_scan_is_pickled_as_its_query_and_settings(client, key_file):

@@ -212,30 +212,6 @@ mod tests {
     }
 
     #[test]
-    fn keywords_become_one_fault_for_each_effect() {
-        let keywords = json!({"nth": 2, "error": "teapot", "status": 418, "retry_after": "7",
-            "headers": {"X-Pot": "1", "Date": null}, "delay": 0.2, "drop": ["a"],
-            "members": {"b": null}});
-        let faults = faults(Endpoint::Data, keywords).expect("faults");
-        assert!(faults.iter().all(|fault| fault.when == When::Nth(2)));
-        let effects: Vec<_> = faults.into_iter().map(|fault| fault.effect).collect();
-        let [
-            Effect::Delay(delay),
-            Effect::Members(members),
-            Effect::Reply { status: 418, headers, body },
-            Effect::Headers(changes),
-        ] = &effects[..]
-        else {
-            panic!("{effects:?}");
-        };
-        assert_eq!(*delay, Duration::from_millis(200));
-        assert_eq!(members[..], [("b".into(), Some(Value::Null)), ("a".into(), None)]);
-        assert_eq!(headers[1], ("Retry-After".to_owned(), "7".to_owned()));
-        assert_eq!(body.as_ref(), br#"{"error":"teapot"}"#);
-        assert_eq!(changes[..], [("Date".into(), None), ("X-Pot".into(), Some("1".into()))]);
-    }
-
-    #[test]
     fn unavailable_needs_retry_after_in_seconds_unless_a_status_is_given() {
         let one = |keywords| faults(Endpoint::Token, keywords).map(|mut faults| faults.remove(0));
         let fault = one(json!({"unavailable": true, "retry_after": "3"})).expect("a fault");

@@ -170,7 +170,7 @@ fn at<T: Clone>(column: Option<&Column<T>>, row: usize) -> Option<T> {
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::{ArrayRef, Float64Array, Int64Array, StringArray, TimestampMicrosecondArray};
+    use arrow_array::{ArrayRef, Float64Array, StringArray, TimestampMicrosecondArray};
 
     use super::*;
 
@@ -197,28 +197,6 @@ mod tests {
 
     fn refused(frame: Frame, bucket_seconds: Option<u32>) -> String {
         frame.into_rows(bucket_seconds).map(|_| ()).expect_err("refused").to_string()
-    }
-
-    #[test]
-    fn rows_are_grouped_by_their_ids_and_missing_ids_are_the_defaults() {
-        let ids: ArrayRef = Arc::new(StringArray::from(vec![Some("B"), None, Some("B")]));
-        let lines: ArrayRef = Arc::new(Int64Array::from(vec![7, 7, 7]));
-        let columns = vec![
-            times(vec![Some(0), Some(0), Some(MINUTE)]),
-            numbers("value", vec![Some(1.0), Some(2.0), None]),
-            numbers("maximum", vec![Some(3.0), None, None]),
-            ("site_id", ids),
-            ("line_id", lines),
-        ];
-        let frame = frame(columns).expect("a frame");
-        assert_eq!(frame.rows(), 3);
-        let Ok(Rows::Points(60, series)) = frame.into_rows(None) else { panic!("points of 60 s") };
-        let [(nowhere, one), (site_b, two)] = &series[..] else { panic!("{series:?}") };
-        assert_eq!((&nowhere.site, nowhere.line.as_deref()), (&None, Some("7")));
-        assert_eq!(*site_b, Identity::new("B", "7", "M1", "D1", "T1"));
-        assert_eq!(*one, [Point { value: Some(2.0), ..Point::default() }]);
-        let first = Point { value: Some(1.0), maximum: Some(3.0), ..Point::default() };
-        assert_eq!(*two, [first, Point { timestamp: MINUTE, ..Point::default() }]);
     }
 
     #[test]

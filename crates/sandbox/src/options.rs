@@ -279,17 +279,6 @@ mod tests {
     }
 
     #[test]
-    fn keywords_are_read_and_missing_ones_have_their_defaults() {
-        let keywords = json!({"token_rate": 5, "daily_allowance": null, "max_page_size": 10,
-            "late": false, "timestamps": "epoch_ms", "order": "time", "error_body": "oauth"});
-        let options = read(keywords).expect("options");
-        assert_eq!((options.token_requests_per_minute, options.page_size()), (5, 10));
-        assert_eq!(options.timestamps, TimestampForm::EpochMilliseconds);
-        assert_eq!(options.order, PointOrder::TimeThenSeries);
-        assert!(!options.lateness && options.approved && options.leeway_seconds == 30);
-    }
-
-    #[test]
     fn an_invalid_option_is_refused_by_name() {
         for (keywords, words) in [
             (json!({"colour": 1}), "`colour`"),

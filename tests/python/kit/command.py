@@ -15,19 +15,11 @@ COMMAND = [sys.executable, "-m", "siteline"]
 
 
 def run_command(*arguments, status=0, **options):
-    """Runs the command in this process. It must end with the expected exit status.
+    """Runs the command in this process. It must end with this status.
 
-    `siteline agent` always runs in its own process, because it restricts its process.
-
-    Args:
-        arguments: The words of the command line.
-        status: The expected exit status.
-        options: `env` (additional environment variables), `folder` (the
-            working directory) and `stdin` (a text).
-
-    Returns:
-        A `subprocess.CompletedProcess` with stdout and stderr as text.
+    `options` are `env` (additional variables), `folder` (the working directory) and `stdin`.
     """
+    # It restricts its process.
     if arguments[:1] == ("agent",):
         return run_process(*arguments, status=status, **options)
     return _ended(_in_this_process(list(map(str, arguments)), **options), status)

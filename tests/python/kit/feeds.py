@@ -43,13 +43,18 @@ def true_points(sandbox, end, **options):
     return rows_by_key(sandbox.expected(**{**query, **options}, end=end))
 
 
-def load_series(sandbox):
-    """Loads another series of the line. The service allows withdrawals only for loaded points."""
+def load_tag(sandbox, tag, start="2026-11-18T00:00Z", end=NOW, line="L1"):
+    """Loads a series with a point every five minutes. The first call replaces the default data."""
     import pandas as pd
 
-    times = pd.date_range(FEED["start"], NOW, freq="5min")
+    times = pd.date_range(start, end, freq="5min", inclusive="left")
     data = pd.DataFrame({"timestamp": times, "value": range(len(times)), "sample_count": 1})
-    sandbox.load(data, bucket="5m", line="L2", tag="T7")
+    sandbox.load(data, bucket="5m", line=line, tag=tag)
+
+
+def load_series(sandbox):
+    """Loads another series of the line. The service allows withdrawals only for loaded points."""
+    load_tag(sandbox, "T7", FEED["start"], line="L2")
 
 
 def withdraw_point(sandbox):

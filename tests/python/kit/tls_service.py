@@ -28,12 +28,7 @@ class Authority:
     """A certificate authority, and a server certificate that it issued."""
 
     def __init__(self, folder: Path, *, days: tuple[int, int] = (-1, 30)) -> None:
-        """Issues the certificates.
-
-        Args:
-            folder: The folder for the certificate files.
-            days: Start and end of the validity, in days from now.
-        """
+        """Issues the certificates. They are valid for `days` from now."""
         folder.mkdir(exist_ok=True)
         issuer = Issuer("siteline test authority")
         addresses = [x509.IPAddress(ipaddress.ip_address(one)) for one in ("127.0.0.1", SELF)]
@@ -147,13 +142,7 @@ class Proxy(Server):
 
 
 class Socks(Server):
-    """A SOCKS 5 proxy that connects every tunnel to one local port.
-
-    Args:
-        port: The local port.
-        user: User and password, which are required then.
-        reply: The status of each tunnel. 0 connects it, 2 forbids it.
-    """
+    """A SOCKS 5 proxy that connects every tunnel to one local port. The reply 2 forbids it."""
 
     def __init__(self, port: int, *, user: tuple[str, str] | None = None, reply: int = 0) -> None:
         self.targets: list[tuple[str, int]] = []

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
+from kit.preloads import compiled
+
 from crash.feed_points import TruthCache
-from crash.harness import Harness, Outcome, Work, build_shim
+from crash.harness import SHIM, Harness, Outcome, Work
 from crash.oracle import Broken, Oracle
 from crash.plants import NARROW, Plant
 
@@ -151,7 +153,7 @@ class Campaign:
     def _fail_calls(self, choose: Callable[[int], Sequence[int]]) -> Iterator[Result]:
         harness = Harness(self.folder / "calls", self.seed, self.plant)
         try:
-            shim, truth = build_shim(self.folder), TruthCache(harness)
+            shim, truth = compiled(SHIM, self.folder), TruthCache(harness)
             try:
                 copy = self._prepare(harness)
             except Broken as broken:

@@ -20,14 +20,6 @@ TIMEOUT = 120.0
 NAME = "line-1"
 
 
-def build_shim(folder: Path) -> Path:
-    library = folder / "shim.so"
-    compiler = os.environ.get("CC", "cc")
-    command = [compiler, "-O1", "-shared", "-fPIC", "-o", str(library), str(SHIM), "-ldl"]
-    subprocess.run(command, check=True)
-    return library
-
-
 @dataclass(frozen=True)
 class Work:
     """The work of a child in addition to a whole sync."""

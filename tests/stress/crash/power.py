@@ -1,10 +1,7 @@
 """A loss of power: every state that a disk may be in when writes that no sync followed are lost.
 
-The library ``shim.c`` records the calls of a process that change files below one folder. A `Disk`
-plays them. A write, and a change of a file's length, is durable once a sync of its file follows; a
-name that is made, changed or removed is durable once a sync of its folder follows. Other
-changes may be lost, each write by itself. The last names are lost first, because filesystems keep
-their order.
+A write is durable after a sync of its file, and a name after a sync of its folder. Each other write
+may be lost. The last names are lost first, because filesystems keep their order.
 """
 
 from __future__ import annotations

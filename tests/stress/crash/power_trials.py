@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import siteline
+from kit.preloads import compiled
 
 from crash.campaign import Result
 from crash.feed_points import Broken, TruthCache
-from crash.harness import Harness, build_shim
+from crash.harness import SHIM, Harness
 from crash.oracle import Oracle
 from crash.power import Call, Disk, calls, put
 
@@ -44,7 +45,7 @@ class PowerTrials:
         self.folder, self.step, self.samples = folder, step, samples
         self.random = random.Random(seed)
         self.harness = Harness(folder / "power", seed)
-        self.shim = build_shim(folder)
+        self.shim = compiled(SHIM, folder)
         self.log = folder / "calls"
         self.truth = TruthCache(self.harness)
 

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use super::*;
 use crate::auth::test_harness::{BOTH_SCOPES, DATA_SCOPE, Harness, good, warnings};
-use crate::auth::tests::verified_claims;
 use crate::error::Kind;
 use crate::fork::pretend;
 use crate::http::test_server::{Act, http, token_body};
@@ -27,29 +26,6 @@ fn assert_all_new(harness: &Harness) {
     let texts: HashSet<_> = sent.iter().map(|r| r.field("client_assertion")).collect();
     let names: HashSet<_> = sent.iter().map(|r| r.assertion_part(1)["jti"].to_string()).collect();
     assert_eq!((texts.len(), names.len()), (sent.len(), sent.len()), "an assertion was repeated");
-}
-
-#[tokio::test]
-async fn t32_the_token_request_has_the_four_fields_and_no_authorization() {
-    let harness = Harness::new(vec![]).await;
-    harness.token().await.expect("a token");
-    let request = harness.server.requests().remove(0);
-    assert!(request.raw.starts_with("POST /api/customer/oauth/token HTTP/1.1\r\n"));
-    assert_eq!(request.header("authorization"), None);
-    assert_eq!(request.header("content-type"), Some("application/x-www-form-urlencoded"));
-    let form = request.form();
-    let names: Vec<_> = form.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["grant_type", "client_assertion_type", "client_assertion", "scope"]);
-    assert_eq!(request.field("grant_type"), "client_credentials");
-    assert_eq!(
-        request.field("client_assertion_type"),
-        "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-    );
-    assert_eq!(request.field("scope"), "customer.discovery.read customer.data.read");
-    let public_jwk = harness.credential.public_jwk().to_json();
-    let audience = harness.server.base_url().token_url();
-    let claims = verified_claims(&request.field("client_assertion"), &public_jwk, &audience);
-    assert_eq!(claims["aud"], audience);
 }
 
 #[tokio::test]

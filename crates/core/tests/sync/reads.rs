@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::types::TimestampMicrosecondType;
 use jiff::Timestamp;
 use siteline_core::Kind;
-use siteline_core::store::{Choice as _, Flagged, View};
+use siteline_core::store::{Flagged, View};
 use siteline_core::sync::{
     FeedCoverage, FeedLateness, Range, ReadSpec, Snapshot, Unread, WindowState,
 };
@@ -100,16 +100,6 @@ fn a_read_spec_displays_and_serialises() {
     assert_eq!(serde_json::from_str::<ReadSpec>(&text).expect("a spec"), spec);
     assert_eq!(spec.bounds(), Some((start.as_microsecond(), end.as_microsecond())));
     assert_eq!(all(View::ChangedSince(3)).to_string(), "feed changed since 3");
-}
-
-#[test]
-fn flagged_is_one_of_three_names() {
-    for flagged in [Flagged::Keep, Flagged::Drop, Flagged::Only] {
-        assert_eq!(Flagged::parse(&flagged.to_string()).expect("a word"), flagged);
-    }
-    let error = Flagged::parse("Keep").expect_err("another word");
-    assert_eq!(error.kind(), Kind::QueryError);
-    assert!(error.to_string().contains("\"keep\", \"drop\" and \"only\""), "{error}");
 }
 
 #[tokio::test]

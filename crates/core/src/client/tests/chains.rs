@@ -201,42 +201,6 @@ async fn a_pause_holds_for_all_chains() {
 }
 
 #[tokio::test]
-async fn another_process_continues_all_chains() {
-    // Part 0 is complete, part 1 has read one page, the others have not begun.
-    let (bench, broken) = broken(|request| {
-        let fails = hours(request).0 == 1 && is_later(request);
-        fails.then(|| Act::json(403, r#"{"error":"bad"}"#))
-    })
-    .await;
-    let one = ReadSettings { concurrency: Some(1), ..ReadSettings::default() };
-    let failure = CollectOnce::new(wide_with(&bench.client, one)).table().await;
-    let (bookmark, onto) = carried(failure.expect_err("part 1"));
-    assert_eq!((bookmark.pages(), points(&onto)), (3, 2));
-    broken.store(false, Ordering::SeqCst);
-
-    let before = bench.sent();
-    let rest = wide(&bench.client).resume(bookmark.clone(), Some(onto.clone())).expect("its own");
-    let rest = CollectOnce::new(rest);
-    assert_eq!(rest.chains().len(), 3);
-    let table = rest.table().await.expect("the rest");
-    assert_eq!(bench.sent() - before, 5, "no page is read again");
-    assert_eq!((table.provenance.pages, table.provenance.resumed_after_pages), (8, 0));
-    let single = CollectOnce::new(scan(&bench.client)).table().await.expect("read");
-    assert_same(&table, &single);
-
-    let bare = wide(&bench.client).resume(bookmark.clone(), None).expect("its own");
-    let table = CollectOnce::new(bare).table().await.expect("the rest");
-    assert_eq!((table.provenance.pages, table.provenance.resumed_after_pages), (5, 3));
-
-    let refused = |scan: &Scan, onto| scan.resume(bookmark.clone(), onto).expect_err("refused");
-    assert_eq!(refused(&scan(&bench.client), None).kind(), Kind::BookmarkError);
-    let halves = scan(&bench.client).with_parts(RangeForm::default(), Some(Cut::Parts(2)));
-    assert_eq!(refused(&halves.expect("parts"), None).kind(), Kind::BookmarkError);
-    let other = refused(&wide(&bench.client), Some(table));
-    assert_eq!(other.kind(), Kind::QueryError);
-}
-
-#[tokio::test]
 async fn a_failed_resumption_has_the_pages_of_both() {
     let (bench, broken) = broken(|request| {
         let fails = matches!((hours(request).0, is_later(request)), (1, true) | (2, false));
@@ -247,6 +211,11 @@ async fn a_failed_resumption_has_the_pages_of_both() {
     let scan = wide_with(&bench.client, one);
     let failure = CollectOnce::new(scan.clone()).table().await.expect_err("part 1");
     let (first, onto) = carried(failure);
+    let halves = self::scan(&bench.client).with_parts(RangeForm::default(), Some(Cut::Parts(2)));
+    for other in [self::scan(&bench.client), halves.expect("parts")] {
+        let error = other.resume(first.clone(), None).expect_err("other chains");
+        assert_eq!(error.kind(), Kind::BookmarkError);
+    }
     let rest = scan.resume(first.clone(), Some(onto)).expect("its own");
     let failure = CollectOnce::new(rest).table().await.expect_err("part 1 again");
     let (second, onto) = carried(failure);

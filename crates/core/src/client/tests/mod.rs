@@ -26,7 +26,6 @@ use bytes::Bytes;
 use super::reply;
 use super::{Client, ClientSettings, DATA_PATH, Spending};
 use crate::auth::test_harness::{credential, noon};
-use crate::auth::{AssertionSettings, Credential};
 use crate::error::{Error, Kind, Result};
 use crate::http::test_server::{Act, TestServer};
 use crate::http::{Deadline, Reply};
@@ -136,24 +135,6 @@ fn refused() -> Act {
 }
 
 #[tokio::test]
-async fn d9_assertion_and_token_have_separate_endpoints() {
-    let bench = Bench::new(vec![Act::json(200, "{}"), refused(), Act::close()]).await;
-    bench.client.discover(None).await.expect("discovery");
-    bench.get().await.expect("a page");
-    let assertions: Vec<_> =
-        bench.server.token_requests().iter().map(|r| r.field("client_assertion")).collect();
-    assert!(!assertions.is_empty());
-    for request in bench.server.other_requests() {
-        assert!(assertions.iter().all(|assertion| !request.raw.contains(assertion.as_str())));
-        let bearer = request.header("authorization").expect("a token");
-        assert!(bearer.starts_with("Bearer good-token-"), "{bearer}");
-    }
-    for request in bench.server.token_requests() {
-        assert!(!request.raw.contains("good-token"));
-    }
-}
-
-#[tokio::test]
 async fn p7_a_retry_has_the_same_bytes() {
     let bench = Bench::new(vec![Act::close(), Act::with_headers(503, &[], "")]).await;
     bench.get().await.expect("a page");
@@ -161,29 +142,6 @@ async fn p7_a_retry_has_the_same_bytes() {
     assert_eq!(sent.len(), 3);
     assert!(sent.iter().all(|request| request.raw == sent[0].raw));
     assert!(sent[0].raw.starts_with(&format!("GET {DATA_PATH}?{QUERY} HTTP/1.1\r\n")));
-}
-
-#[tokio::test]
-async fn t30_a_new_key_is_used_by_the_next_exchange() {
-    let bench = Bench::new(vec![]).await;
-    bench.get().await.expect("a page");
-    let old = bench.server.token_requests()[0].assertion_part(0)["kid"].clone();
-    let key = include_bytes!("../../../../../tests/keys/rsa.jwk.json");
-    let new = crate::auth::test_harness::credential_of(&bench.client.subject(), key);
-    let new = if old == new.kid() {
-        let fresh = crate::auth::PrivateKey::generate(2048).expect("a key");
-        Credential::with_key(&bench.client.subject(), fresh, None).expect("a credential").value
-    } else {
-        new
-    };
-    bench.client.replace_credential(new.clone()).expect("the same subject");
-    bench.get().await.expect("a page with the old token");
-    assert_eq!(bench.server.token_requests().len(), 1);
-    bench.clock().advance(Duration::from_secs(600));
-    bench.get().await.expect("a page with a new one");
-    let sent = bench.server.token_requests();
-    assert_eq!(sent.len(), 2);
-    assert_eq!(sent[1].assertion_part(0)["kid"], new.kid());
 }
 
 #[tokio::test]
@@ -215,22 +173,6 @@ async fn r14_calls_of_a_closed_client_get_closed_error() {
     assert_eq!(bench.client.discover(None).await.expect_err("closed").kind(), Kind::ClosedError);
     assert_eq!(bench.sent(), 1);
     assert!(bench.client.is_closed());
-}
-
-#[tokio::test]
-async fn k10_the_audience_can_differ_from_the_address() {
-    let audience = "https://service.example.com/api/customer/oauth/token";
-    let set = |settings: &mut ClientSettings| {
-        let stated = AssertionSettings {
-            audience: Some(audience.to_owned()),
-            ..AssertionSettings::default()
-        };
-        let credential = credential().with_assertions(stated).expect("valid settings");
-        settings.authentication = credential.into();
-    };
-    let bench = Bench::with(vec![], vec![], set).await;
-    bench.get().await.expect("a page");
-    assert_eq!(bench.server.token_requests()[0].assertion_part(1)["aud"], audience);
 }
 
 #[tokio::test]

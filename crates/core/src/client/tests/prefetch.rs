@@ -66,8 +66,6 @@ fn points(table: &Table) -> usize {
     table.merged.points.rows()
 }
 
-// After the previous page was taken.
-
 #[tokio::test]
 async fn r16_prefetching_starts_after_the_second_page() {
     let bench = Bench::new(many_pages(5)).await;
@@ -170,8 +168,6 @@ async fn without_tasks_pages_are_read_in_place() {
     let table = CollectOnce::new(scan(&bench)).table().await.expect("a complete table");
     assert_eq!((points(&table), bench.sent()), (2, 2));
 }
-
-// Before the previous page is decoded.
 
 #[tokio::test]
 async fn the_page_after_a_large_one_is_prefetched_once() {

@@ -4,7 +4,7 @@ use std::task::Poll;
 
 use super::*;
 use crate::client::ReadSettings;
-use crate::client::collect::{CollectOnce, Step};
+use crate::client::collect::CollectOnce;
 use crate::client::page_stream::PageStream;
 use crate::client::scan::Scan;
 use crate::client::table::ReadFailure;
@@ -196,27 +196,6 @@ async fn p15_a_collect_with_an_unusable_cursor_restarts() {
         assert_eq!((table.merged.points.rows(), table.provenance.pages), (3, 3), "{kind}");
         assert_eq!(bench.sent(), 5);
     }
-}
-
-#[tokio::test]
-async fn progress_counts_pages_points_and_every_request() {
-    let mut script = three_pages();
-    script.insert(1, Act::json(503, "{}"));
-    let bench = Bench::new(script).await;
-    let collect = CollectOnce::new(scan(&bench));
-    let mut reported = Vec::new();
-    let table = loop {
-        match collect.step(Deadline::NEVER).await.expect("a step") {
-            Step::Page(progress) => reported.push(progress),
-            Step::Whole(table) => break table,
-        }
-    };
-    assert_eq!(table.merged.points.rows(), 3);
-    let counts = reported.iter().map(|p| (p.pages, p.points, p.requests, p.done));
-    assert_eq!(counts.collect::<Vec<_>>(), [(1, 1, 1, false), (2, 2, 3, false), (3, 3, 4, true)]);
-    let newest = reported[2].newest.map(|at| at.to_string());
-    assert_eq!(newest.as_deref(), Some("2026-11-01T00:02:00Z"));
-    assert_eq!([reported[1].fraction, reported[2].fraction], [None, Some(1.0)]);
 }
 
 #[tokio::test]

@@ -202,15 +202,6 @@ mod tests {
     }
 
     #[test]
-    fn a_day_without_six_hours_is_not_full() {
-        let hours: Vec<i64> = (0..18).chain(24..48).collect();
-        let all = expected((0, 48), &[(0, 48)]);
-        let found = completeness(&hours, &all, &mut days("UTC")).expect("rows");
-        assert_eq!(counts(&found), [[18, 6, 0, 24], [24, 0, 0, 24]]);
-        assert_eq!(found.share.values().as_ref(), [0.75, 1.0]);
-    }
-
-    #[test]
     fn a_local_day_expects_as_many_hours_as_it_has() {
         // 2026-10-25T00:00+02:00 to the next midnight.
         let start = 1_792_879_200 / 3_600;

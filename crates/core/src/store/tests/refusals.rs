@@ -8,19 +8,6 @@ use super::super::access::{create_copy, denied};
 use super::*;
 use crate::files::beside;
 
-#[test]
-fn a_store_is_shared_under_one_of_two_names() {
-    assert_eq!(Share::parse("group-read").unwrap(), Share::GroupRead);
-    assert_eq!(Share::parse("group").unwrap(), Share::Group);
-    for name in ["", "Group", "everybody"] {
-        assert_error(
-            Share::parse(name),
-            Kind::ConfigError,
-            &format!("share={name:?} is not known"),
-        );
-    }
-}
-
 #[cfg(unix)]
 #[test]
 fn s18_an_access_error_names_owner_and_remedy() {

@@ -69,42 +69,6 @@ fn s10_ages_are_steps_of_five_percent() {
 }
 
 #[test]
-fn series_are_picked_by_any_of_their_ids() {
-    let (_folder, store) = new_store();
-    let points = [(0, 1, Some(1.0)), (1, 1, Some(1.0)), (2, 1, Some(1.0)), (2, 700, None)];
-    Request::whole(1, 0, 900, &points).apply_to(&store, b"").unwrap();
-    let text = |ids: &[&str]| Some(ids.iter().map(|id| (*id).to_owned()).collect());
-    let picked = |series: SeriesFilter| {
-        let filter = PointFilter { series, ..all(View::Latest, Flagged::Keep) };
-        let rows = read(&store, filter).map_err(|error| (error.kind(), error.to_string()))?;
-        Ok::<_, (Kind, String)>(rows.into_iter().map(|row| (row.0, row.1)).collect::<Vec<_>>())
-    };
-    let none = SeriesFilter::default();
-    let tag = |ids: &[&str]| SeriesFilter { tag: text(ids), ..none.clone() };
-    assert_eq!(picked(tag(&["t2"])).unwrap(), [(2, 1), (2, 700)]);
-    assert_eq!(picked(tag(&["t2", "t1", "t1"])).unwrap(), [(1, 1), (2, 1), (2, 700)]);
-    assert_eq!(picked(tag(&[])).unwrap(), []);
-    let machine = SeriesFilter { machine: text(&["M"]), ..tag(&["t1"]) };
-    assert_eq!(picked(machine).unwrap(), [(1, 1)]);
-    let device = SeriesFilter { device: text(&[""]), ..none.clone() };
-    assert_eq!(picked(device).unwrap().len(), 4);
-    // No series has both ids.
-    let apart = SeriesFilter { series: Some(vec![ids_of(0)]), ..tag(&["t1"]) };
-    assert_eq!(picked(apart).unwrap(), []);
-    let without_tag = SeriesFilter { series: Some(vec![ids_of(0), ids_of(1)]), ..none.clone() };
-    assert_eq!(picked(without_tag).unwrap(), [(0, 1), (1, 1)]);
-    for (filter, what) in [
-        (tag(&["t1", "t9"]), "no tag \"t9\""),
-        (SeriesFilter { machine: text(&["m"]), ..none.clone() }, "no machine \"m\""),
-        (SeriesFilter { device: text(&["D"]), ..tag(&["t9"]) }, "no device \"D\""),
-        (SeriesFilter { series: Some(vec![ids_of(9)]), ..none }, "no series (S, None, M, , t9)"),
-    ] {
-        let (kind, text) = picked(filter).unwrap_err();
-        assert!(kind == Kind::QueryError && text.contains(what), "{text}");
-    }
-}
-
-#[test]
 fn a_series_reads_only_its_blocks() {
     let folder = Folder::new();
     let store = folder.store_with(RecentLimits { few: 0, ..RecentLimits::default() });

@@ -2,7 +2,7 @@
 
 use super::super::Unread;
 use super::super::read::ReadSpec;
-use super::super::stored::{read_state, read_states, redefine};
+use super::super::stored::read_states;
 use super::*;
 use crate::error::Kind;
 use crate::store::tests::Folder;
@@ -24,24 +24,6 @@ fn states_are_sorted_by_feed_name() {
     assert_eq!(read_states(&store).expect("a store"), expected);
     store.apply("second", None, b"damaged").expect("a store");
     assert_eq!(read_states(&store).expect_err("damaged").kind(), Kind::StoreCorrupt);
-}
-
-#[test]
-fn a_locked_feed_cannot_be_redefined() {
-    let folder = Folder::new();
-    let store = folder.store();
-    let times = feed(|input| input.overlap = seconds(2 * HOUR));
-    let kind = |feed: &Feed| redefine(&store, feed).expect_err("refused").kind();
-    assert_eq!(kind(&times), Kind::StoreError, "unknown");
-    store.apply("feed", None, &named("feed").to_bytes()).expect("a store");
-    let lock = store.lock("feed").expect("free");
-    assert_eq!(kind(&times), Kind::StoreBusy);
-    drop(lock);
-    assert_eq!(kind(&feed(|input| input.site = Some("S2".to_owned()))), Kind::FeedChanged);
-    let stored = || read_state(&store, "feed").expect("a state").feed().clone();
-    assert_ne!(stored(), times);
-    redefine(&store, &times).expect("times may change");
-    assert_eq!(stored(), times);
 }
 
 fn apply(store: &Store, sequence: u64) {
