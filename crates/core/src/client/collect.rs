@@ -1,6 +1,5 @@
 //! Reads a scan once for all callers, and caches the complete table.
 
-use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
@@ -20,7 +19,6 @@ use crate::lock::Mutex;
 /// pages read so far are kept, because they are already counted in the allowance. The next caller
 /// continues with the same cursor, or restarts if that cursor cannot be used again
 /// ([`ends_chain`]).
-#[derive(Debug)]
 pub struct CollectOnce {
     scan: Scan,
     /// Reads the scan, unless one chain does.
@@ -29,7 +27,7 @@ pub struct CollectOnce {
     slot: Mutex<ProcessRead>,
 }
 
-pub trait WholeRead: Debug + Send + Sync {
+pub trait WholeRead: Send + Sync {
     /// Like [`CollectOnce::step`], with one caller at a time.
     fn step(&self, deadline: Deadline, pace: Pace) -> BoxFuture<'_, Result<Step, ReadFailure>>;
 
@@ -78,13 +76,12 @@ pub struct Partial {
 }
 
 /// A forked child needs its own, because a fork may leave the locks locked.
-#[derive(Debug)]
 struct ProcessRead {
     process: u32,
     reading: ActiveRead,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(super) struct ActiveRead {
     /// Locked during a step.
     stream: Arc<tokio::sync::Mutex<Option<Arc<PageStream>>>>,
@@ -236,7 +233,7 @@ impl CollectOnce {
         if let Some(table) = self.complete() {
             return of(table);
         }
-        let onto = self.scan.onto().map_or((0, 0), |onto| of(onto));
+        let onto = self.scan.onto.as_ref().map_or((0, 0), |onto| of(onto));
         if let Some(reader) = &self.reader {
             let (pages, points) = reader.kept();
             return (pages + onto.0, points + onto.1);
@@ -295,7 +292,7 @@ impl Kept {
         let stream = scan.stream(prefetch)?;
         let mut provenance = stream.provenance().clone();
         let mut merger = Merger::new(&scan.decode_settings().extra_columns);
-        if let Some(onto) = scan.onto() {
+        if let Some(onto) = &scan.onto {
             merger.push_merged(&onto.merged)?;
             provenance.read_at = onto.provenance.read_at;
             provenance.resumed_after_pages = onto.provenance.resumed_after_pages;

@@ -37,12 +37,13 @@ pub struct Scan {
     /// Texts of the selection.
     not_listed: Arc<[String]>,
     chains: Arc<[Query]>,
-    owner: Owner,
+    /// The read that its bookmarks belong to.
+    pub(super) owner: Owner,
     decode: Arc<DecodeSettings>,
     settings: ReadSettings,
     begin: Option<Bookmark>,
-    onto: Option<Arc<Table>>,
-    together: Arc<Together>,
+    pub(super) onto: Option<Arc<Table>>,
+    pub(super) together: Arc<Together>,
     /// Shared by the chains of a scan with `max_pages`.
     pages_left: Option<Arc<AtomicU64>>,
 }
@@ -164,14 +165,6 @@ impl Scan {
         self.pages_left.is_some()
     }
 
-    pub(super) fn together(&self) -> &Together {
-        &self.together
-    }
-
-    pub(super) fn owner(&self) -> Owner {
-        self.owner
-    }
-
     pub(super) fn expected_pages(&self) -> Option<u64> {
         self.chains.iter().map(|query| self.client.densities().pages(query)).sum()
     }
@@ -234,10 +227,6 @@ impl Scan {
 
     pub fn has_partial(&self) -> bool {
         self.onto.is_some()
-    }
-
-    pub(super) fn onto(&self) -> Option<&Arc<Table>> {
-        self.onto.as_ref()
     }
 
     /// Continues from `bookmark`, which must have the same query, host and subject. Bounds that

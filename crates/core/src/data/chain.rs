@@ -231,7 +231,7 @@ impl Chain {
         };
         match self.max_pages {
             Some(limit) if self.counted >= limit => Err(page_limit_reached(limit)),
-            None if self.novelty.is_endless(self.pages) => Err(self.endless()),
+            None if self.novelty.is_endless(self.pages, 0) => Err(self.endless()),
             _ => Ok(Some(wire)),
         }
     }
@@ -240,7 +240,7 @@ impl Chain {
     /// requested.
     pub(crate) fn wire_after_next(&self, cursor: &Cursor) -> Option<String> {
         let limit = self.max_pages.unwrap_or(u64::MAX);
-        let may_end = self.max_pages.is_none() && self.novelty.may_become_endless(self.pages);
+        let may_end = self.max_pages.is_none() && self.novelty.is_endless(self.pages, 1);
         let continues =
             self.counted + 1 < limit && !may_end && !self.known.contains(&cursor.hash());
         continues.then(|| self.query.wire_with(self.sent_size(), cursor))

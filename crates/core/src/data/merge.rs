@@ -39,7 +39,7 @@ pub struct Merged {
     pub report: MergeReport,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Merger {
     extra_columns: Vec<String>,
     columns: PagedColumns,
@@ -105,11 +105,7 @@ impl Merger {
         Self {
             extra_columns: extra_columns.to_vec(),
             columns: PagedColumns::new(extra_columns.len()),
-            pages: Vec::new(),
-            sequences: HashSet::new(),
-            series: SeriesList::default(),
-            runs: Vec::new(),
-            report: MergeReport::default(),
+            ..Self::default()
         }
     }
 
@@ -221,7 +217,7 @@ impl Merger {
         for (index, end) in order.into_iter().zip(ends) {
             let runs = &mut runs[std::mem::replace(&mut first_run, end)..end];
             let columns = &self.columns;
-            runs.sort_unstable_by_key(|run| run.bounds(columns));
+            runs.sort_unstable_by_key(|run| (run.first(columns), run.last(columns)));
             let before = plan.len();
             let apart = runs.is_sorted_by(|left, right| left.last(columns) < right.first(columns));
             if apart && runs.iter().all(|run| run.ascending) {
@@ -278,10 +274,6 @@ impl SeriesRun {
 
     fn last(&self, columns: &PagedColumns) -> i64 {
         columns.timestamps()[columns.row(self.rows) + self.rows.len() - 1]
-    }
-
-    fn bounds(&self, columns: &PagedColumns) -> (i64, i64) {
-        (self.first(columns), self.last(columns))
     }
 
     /// Whether the rows of `other` follow on the same page and later in time.
