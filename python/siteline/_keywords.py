@@ -10,6 +10,7 @@ from itertools import islice
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
+from siteline._escape import described
 from siteline.errors import ConfigError, CredentialError, QueryError, SitelineError
 
 if TYPE_CHECKING:
@@ -351,10 +352,7 @@ def _wrong_type(
             if "Literal" in kinds and isinstance(value, str):
                 wrong = ConfigError if function.__name__ == "__init__" else QueryError
                 return wrong(f'{name}= is {_words(kinds)}; this is "{value[:100]}".')
-            found = f"an object of type {type(value).__name__}"
-            if value is None:
-                found = "None (is an environment variable unset?)"
-            return TypeError(f"{name}= is {_words(kinds)}; this is {found}.")
+            return TypeError(f"{name}= is {_words(kinds)}; this is {described(value)}.")
     return None
 
 
