@@ -26,7 +26,7 @@ pub struct Line {
     pub ids: Ids,
     /// Includes the points without a value.
     pub points: usize,
-    /// The lowest and the highest one.
+    /// The lowest and the highest value.
     pub values: Option<(f64, f64)>,
     /// Separated by gaps.
     pub stretches: Vec<Vec<Pixel>>,

@@ -240,7 +240,8 @@ impl CollectOnce {
         }
         let reading = self.reading();
         let kept = reading.kept.lock();
-        kept.as_ref().map_or(onto, |kept| (kept.merger.pages(), kept.merger.points_read()))
+        let report = kept.as_ref().map(|kept| &kept.merger.report);
+        report.map_or(onto, |report| (report.pages, report.points_read))
     }
 
     /// The first `count` points in order of arrival, with repeats, or all points of a complete
@@ -264,7 +265,7 @@ impl CollectOnce {
         }
         let read = match &*self.reading().kept.lock() {
             Some(kept) if kept.is_done => return Some(0),
-            Some(kept) => kept.merger.pages() + kept.provenance.resumed_after_pages,
+            Some(kept) => kept.merger.report.pages + kept.provenance.resumed_after_pages,
             None => self.scan.resumed_after_pages(),
         };
         expected.map(|pages| pages.saturating_sub(read).max(1))
@@ -288,7 +289,8 @@ impl CollectOnce {
 
 impl Kept {
     fn begin(scan: &Scan) -> Result<(Arc<PageStream>, Self)> {
-        let prefetch = if scan.shares_limit() { Prefetch::Never } else { Prefetch::AtCursor };
+        let is_shared = scan.pages_left.is_some();
+        let prefetch = if is_shared { Prefetch::Never } else { Prefetch::AtCursor };
         let stream = scan.stream(prefetch)?;
         let mut provenance = stream.provenance().clone();
         let mut merger = Merger::new(&scan.decode_settings().extra_columns);
@@ -310,7 +312,7 @@ impl Kept {
 
     fn partial(self) -> Result<Partial> {
         let bookmark = self.bookmark.clone();
-        if self.merger.pages() == 0 {
+        if self.merger.report.pages == 0 {
             return Ok(Partial { bookmark, ..Partial::default() });
         }
         let stopped_at = bookmark.as_ref().map(Bookmark::digest);
@@ -322,14 +324,14 @@ impl Kept {
         if self.merger.rows() < count && !self.is_done {
             return Ok(None);
         }
-        let provenance = Provenance { pages: self.merger.pages(), ..self.provenance };
+        let provenance = Provenance { pages: self.merger.report.pages, ..self.provenance };
         let table = Table::whole(self.merger.first(count)?, provenance);
         Ok(Some(Arc::new(Table { is_partial: true, ..table })))
     }
 
     fn finish(self) -> Result<Table> {
         let merger = Arc::unwrap_or_clone(self.merger);
-        let provenance = Provenance { pages: merger.pages(), ..self.provenance };
+        let provenance = Provenance { pages: merger.report.pages, ..self.provenance };
         Ok(Table::whole(merger.finish()?, provenance))
     }
 }

@@ -41,7 +41,7 @@ pub struct ReadNames {
 }
 
 impl ReadNames {
-    /// Sends nothing yet.
+    /// Sends no request yet.
     #[must_use]
     pub fn new(client: Client, wanted: NamesFor) -> Self {
         Self { client, wanted, request: Mutex::default() }

@@ -53,7 +53,7 @@ pub(crate) struct PageCall {
     pub(crate) deadline: Deadline,
     /// The URL query, secret if it has a cursor.
     pub(crate) wire: String,
-    /// If it is not decided, this request decides it.
+    /// This request decides the size if it is not decided yet.
     pub(crate) size: SentSize,
     pub(crate) decoding: Decoding,
     pub(crate) keep_raw: bool,

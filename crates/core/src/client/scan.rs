@@ -45,7 +45,7 @@ pub struct Scan {
     pub(super) onto: Option<Arc<Table>>,
     pub(super) together: Arc<Together>,
     /// Shared by the chains of a scan with `max_pages`.
-    pages_left: Option<Arc<AtomicU64>>,
+    pub(super) pages_left: Option<Arc<AtomicU64>>,
 }
 
 impl Scan {
@@ -159,10 +159,6 @@ impl Scan {
             let one_less = |left: u64| Some(left.saturating_sub(1));
             left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).ok();
         }
-    }
-
-    pub(super) fn shares_limit(&self) -> bool {
-        self.pages_left.is_some()
     }
 
     pub(super) fn expected_pages(&self) -> Option<u64> {
@@ -285,7 +281,7 @@ impl Scan {
     pub(super) fn stream(&self, prefetch: Prefetch) -> Result<Arc<PageStream>> {
         let start = (self.owner, self.whole(), self.together.size.clone());
         // The pages of several chains are counted together.
-        let is_alone = !self.shares_limit();
+        let is_alone = self.pages_left.is_none();
         let limit = self.settings.max_pages.map(|limit| if is_alone { limit } else { u64::MAX });
         let chain = Chain::of_scan(self.links(), start, Arc::clone(&self.decode), limit);
         let over = || Error::new(Kind::BookmarkError, "This bookmark is at the end of its read.");

@@ -48,7 +48,7 @@ pub struct ClientSettings {
     pub ledger_file: Option<PathBuf>,
     /// A client of an agent remembers a refused page size next to this ledger, and does not use it.
     pub unused_ledger_file: Option<PathBuf>,
-    /// `None` sends none.
+    /// `None` sends no page size.
     pub page_size: Option<u32>,
     /// By default on tokio's current runtime.
     pub spawner: Arc<Spawner>,

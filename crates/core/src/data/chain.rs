@@ -246,7 +246,7 @@ impl Chain {
         continues.then(|| self.query.wire_with(self.sent_size(), cursor))
     }
 
-    /// The first request decides it.
+    /// The first request decides the page size.
     pub(crate) fn size(&self) -> &SentSize {
         &self.size
     }
@@ -404,7 +404,7 @@ pub(crate) fn page_limit_reached(limit: u64) -> Error {
     Error::new(Kind::PageLimitReached, message).with_hint(hint)
 }
 
-/// Does not borrow the chain, so that another thread can decode.
+/// Decodes pages without borrowing the chain, so that another thread can do it.
 #[derive(Debug, Clone)]
 pub struct Decoding {
     settings: Arc<DecodeSettings>,

@@ -23,6 +23,7 @@ pub struct MergeReport {
     #[serde(flatten)]
     pub quality: PageReport,
     pub pages: u64,
+    /// Includes the points that the selection removed.
     pub points_read: u64,
     pub points: u64,
     pub series: u64,
@@ -48,7 +49,7 @@ pub(crate) struct Merger {
     series: SeriesList,
     /// The runs in order of arrival.
     runs: Vec<SeriesRun>,
-    report: MergeReport,
+    pub(crate) report: MergeReport,
 }
 
 /// The distinct series of all pages, in order of arrival.
@@ -170,15 +171,6 @@ impl Merger {
         Ok(())
     }
 
-    pub(crate) fn pages(&self) -> u64 {
-        self.report.pages
-    }
-
-    /// Includes the points that the selection removed.
-    pub(crate) fn points_read(&self) -> u64 {
-        self.report.points_read
-    }
-
     pub(crate) fn rows(&self) -> usize {
         self.columns.rows()
     }
@@ -269,11 +261,11 @@ impl Merger {
 
 impl SeriesRun {
     fn first(&self, columns: &PagedColumns) -> i64 {
-        columns.timestamps()[columns.row(self.rows)]
+        columns.timestamps[columns.row(self.rows)]
     }
 
     fn last(&self, columns: &PagedColumns) -> i64 {
-        columns.timestamps()[columns.row(self.rows) + self.rows.len() - 1]
+        columns.timestamps[columns.row(self.rows) + self.rows.len() - 1]
     }
 
     /// Whether the rows of `other` follow on the same page and later in time.
@@ -299,7 +291,7 @@ fn resolve(
             let (page, first) = (run.rows.page, columns.row(run.rows));
             let sequence = sequences[page as usize];
             (first..first + run.rows.len())
-                .map(move |row| (columns.timestamps()[row], sequence, row, page))
+                .map(move |row| (columns.timestamps[row], sequence, row, page))
         })
         .collect();
     // Most runs are ascending. The stable sort detects and merges them, the unstable one does not.

@@ -167,7 +167,7 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
         Ok(json.offset())
     }
 
-    /// Its rows start at `start`.
+    /// Adds an envelope. Its rows start at `start`.
     fn push(&mut self, number: usize, start: usize) {
         self.known.follow(number);
         if number >= self.indices.len() {

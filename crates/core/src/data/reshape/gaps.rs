@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use arrow_array::{Array as _, ArrowPrimitiveType, PrimitiveArray, StringArray};
+use arrow_buffer::NullBuffer;
 
 use super::super::point_columns::{Envelope, PointColumns};
 use super::super::schema::timestamp_array;
@@ -71,7 +72,8 @@ fn picked<T: ArrowPrimitiveType>(
 ) -> PrimitiveArray<T> {
     let rows = rows.iter().map(|row| row.filter(|row| column.is_valid(*row)));
     let values = rows.clone().map(|row| row.map_or(null, |row| column.value(row))).collect();
-    PrimitiveArray::new(values, Some(rows.map(|row| row.is_some()).collect()))
+    let nulls: NullBuffer = rows.map(|row| row.is_some()).collect();
+    PrimitiveArray::new(values, Some(nulls).filter(|nulls| nulls.null_count() > 0))
 }
 
 #[cfg(test)]
