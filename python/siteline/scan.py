@@ -124,9 +124,9 @@ class ScanBase(Itself, WithHtml):
         """Warn about ids of the query that discovery does not list, and return them."""
         if self._labels is False:
             return []
-        frame = self._handle.empty()
-        if new := [one for one in frame.report()["not_listed"] if one not in already]:
-            warn([_selection.unlisted(new, self._table(frame)._known_names()[0])])
+        if new := [one for one in self._handle.not_listed() if one not in already]:
+            names = self._table(self._handle.empty())._known_names()[0]
+            warn([_selection.unlisted(new, names)])
         return new
 
     def _warn_of_unselected(self, frame: Frame) -> None:
