@@ -61,8 +61,7 @@ class _Pages(OfThisProcess):
     def applied(self, inserted: int, revised: int, unchanged: int, withdrawn: int = 0) -> None:
         """Report the changes that the last page made in your store.
 
-        ``report`` counts them, and audits learn from them when points arrive. Otherwise all points
-        of a page count as inserted.
+        ``report`` and audits use them. Otherwise all points of a page count as inserted.
 
         Args:
             inserted: New points.
