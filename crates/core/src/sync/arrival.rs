@@ -22,7 +22,7 @@ const ENOUGH: u64 = 20;
 pub struct DelaySummary {
     /// Points of buckets that were read more than once.
     pub count: u64,
-    /// Those of them that arrived after the feed's lateness.
+    /// Points that arrived after the feed's lateness.
     pub late: u64,
     /// The delays within which 50, 90, 95, 99, 99.9 and 100 % of the points arrived.
     pub quantiles: Option<[u64; 6]>,

@@ -201,12 +201,6 @@ impl Window {
     }
 }
 
-#[must_use]
-pub(super) fn forgotten_windows(feed: &Feed, range: Range) -> Vec<Window> {
-    let window = |part: Range| Window::new(part, WindowState::Forgotten, None);
-    range.cut(feed.window()).map(window).collect()
-}
-
 /// The windows from the feed's beginning to `now` less the settle lag, ascending, without gaps.
 #[must_use]
 pub(super) fn windows(feed: &Feed, coverage: &Coverage, now: Timestamp) -> Vec<Window> {

@@ -28,7 +28,7 @@ pub struct SkippedRange {
     pub until: Timestamp,
     /// The kind of the error that ended its chain.
     pub error: String,
-    /// Of its last chain.
+    /// Pages of its last chain.
     pub pages: u64,
 }
 

@@ -31,7 +31,7 @@ const MOST_WINDOWS: i64 = 31;
 pub struct Plan {
     /// In the order in which they would be read.
     pub tasks: Vec<Task>,
-    /// Of all tasks; `None` if one of them has no estimate.
+    /// The sum over all tasks; `None` if one of them has no estimate.
     pub pages: Option<u64>,
     pub allowance: AllowanceState,
     /// Pages reserved for windows that become due before the allowance resets.

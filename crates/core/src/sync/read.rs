@@ -148,7 +148,7 @@ impl PinnedRead {
     #[must_use]
     pub fn read_coverage(&self) -> Coverage {
         let Self { spec, coverage, feed, .. } = self;
-        if spec.is_log() || spec.flagged == Flagged::Only {
+        if spec.view.is_log() || spec.flagged == Flagged::Only {
             return Coverage::Part;
         }
         let width = feed.input().interval_seconds;
@@ -165,7 +165,7 @@ impl PinnedRead {
 /// The buckets that points can have, in the parts that were read. `None` if the points are a
 /// selection of them, or if the feed has no interval.
 fn expected(spec: &ReadSpec, coverage: &RangeCoverage, feed: &Feed) -> Option<Expected> {
-    if spec.is_log() || spec.flagged == Flagged::Only {
+    if spec.view.is_log() || spec.flagged == Flagged::Only {
         return None;
     }
     let ranges = |ranges: &Ranges| -> Vec<_> {
@@ -214,13 +214,8 @@ impl ReadSpec {
             View::AsOf(sequence) => Known::as_of(state, &store.chains_until(&self.feed, sequence)?),
             _ => Known::current(state),
         };
-        let coverage = RangeCoverage::new((self.start, self.end), &known, self.is_log());
+        let coverage = RangeCoverage::new((self.start, self.end), &known, self.view.is_log());
         Ok(if self.settled_only { coverage.settled_only() } else { coverage })
-    }
-
-    /// Whether the read returns changes, which include every point that has arrived.
-    fn is_log(&self) -> bool {
-        self.view.is_log()
     }
 
     /// Opens a snapshot with exactly the points at its sequence number.
@@ -284,7 +279,7 @@ impl ReadSpec {
         if self.settled_only {
             return Some(within(&state.settled()));
         }
-        if self.unread == Unread::Keep || self.is_log() {
+        if self.unread == Unread::Keep || self.view.is_log() {
             let is_bounded = self.start.is_some() || self.end.is_some();
             return is_bounded.then(|| vec![(start, end)]);
         }
@@ -383,7 +378,7 @@ mod tests {
     fn asked(spec: &ReadSpec) -> Option<Vec<(i64, i64)>> {
         let state = state();
         let coverage =
-            RangeCoverage::new((spec.start, spec.end), &Known::current(&state), spec.is_log());
+            RangeCoverage::new((spec.start, spec.end), &Known::current(&state), spec.view.is_log());
         let in_days =
             |at: i64| if [i64::MIN, i64::MAX].contains(&at) { at } else { at / DAY / 1_000_000 };
         let ranges = spec.ranges(&state, &coverage)?.into_iter();

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::audits::AuditLog;
-use super::coverage::{Coverage, Window, forgotten_windows, windows};
+use super::coverage::{Coverage, Window, WindowState, windows};
 use super::feed::{Feed, FeedDifference, START};
 use super::given_up::{GivenUp, SkippedRange};
 use super::ranges::{Range, Ranges, floor, instant};
@@ -211,7 +211,9 @@ impl FeedState {
     /// The windows from the feed's beginning to `now` less the settle lag, ascending, without gaps.
     #[must_use]
     pub fn windows(&self, now: Timestamp) -> Vec<Window> {
-        let mut all = forgotten_windows(&self.feed, self.forgotten());
+        let forgotten = |part| Window::new(part, WindowState::Forgotten, None);
+        let mut all: Vec<Window> =
+            self.forgotten().cut(self.feed.window()).map(forgotten).collect();
         all.extend(windows(&self.kept(), &self.coverage, now));
         self.given_up.mark(all, now.as_second())
     }
