@@ -129,7 +129,6 @@ impl GivenUp {
         })
     }
 
-    /// The ranges that are set aside at this time, for users.
     pub(super) fn set_aside(&self, now: i64) -> Vec<SkippedRange> {
         let skipped = |one: &GivenUpRange| {
             let ((start, end), until) = (one.range().instants(), instant(one.until(now)?));

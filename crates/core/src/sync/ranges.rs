@@ -96,7 +96,6 @@ impl Ranges {
         self.iter().map(Range::seconds).fold(0, i64::saturating_add)
     }
 
-    /// Whether the ranges include every second of this range.
     #[must_use]
     pub fn contains(&self, range: Range) -> bool {
         range.is_empty() || self.iter().any(|one| one.start <= range.start && range.end <= one.end)

@@ -28,7 +28,6 @@ pub struct ReadSpec {
     pub end: Option<Timestamp>,
     pub settled_only: bool,
     pub flagged: Flagged,
-    /// How the read treats parts of the range that were not read from the service.
     pub unread: Unread,
     pub view: View,
     pub series: SeriesFilter,
@@ -41,7 +40,6 @@ pub struct Snapshot {
     /// The sequence number of the newest page in the snapshot.
     pub sequence: u64,
     pub feed: Feed,
-    /// The parts of the range that have been read from the service.
     pub coverage: RangeCoverage,
     /// A sentence about missing points.
     pub warning: Option<String>,
@@ -204,7 +202,6 @@ impl ReadSpec {
         Ok(Self { feed, start, end, settled_only: false, flagged, unread, view, series })
     }
 
-    /// The parts of the range that have been read from the service.
     pub fn coverage(&self, store: &Store) -> Result<RangeCoverage> {
         self.coverage_in(store, &read_state(store, &self.feed)?)
     }

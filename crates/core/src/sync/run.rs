@@ -32,7 +32,6 @@ pub struct Run {
     pub(super) target: Arc<dyn Target>,
     pub(super) settings: SyncSettings,
     pub(super) deadline: Deadline,
-    /// The monotonic time of the beginning.
     pub(super) begun: Duration,
     /// Held by the one call that fetches.
     fetching: tokio::sync::Mutex<()>,
@@ -154,7 +153,6 @@ impl Run {
         }
     }
 
-    /// Reads and applies everything that is left to read.
     pub async fn finish(&self) -> Result<SyncReport> {
         while self.fetch().await? {
             self.apply()?;

@@ -31,7 +31,7 @@ const MOST_READS: usize = 1_000;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FeedState {
     feed: Feed,
-    /// The base URL of the service that the feed is read from.
+    /// The base URL.
     service: String,
     /// The beginning of the feed after points were forgotten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -140,7 +140,6 @@ impl FeedState {
         self.feed.beginning_at(self.kept_from)
     }
 
-    /// The beginning of the feed after the forgotten range.
     pub(super) fn since(&self) -> i64 {
         self.feed.since().max(self.kept_from.unwrap_or(i64::MIN))
     }
@@ -326,7 +325,6 @@ impl FeedState {
         chain.why == Why::Audit && !settled.and(&chain.range().into()).is_empty()
     }
 
-    /// Whether there is an unfinished chain or an abandoned range.
     pub(super) fn has_unfinished(&self) -> bool {
         !self.chains.is_empty() || !self.given_up.is_empty()
     }
@@ -382,7 +380,7 @@ impl FeedState {
         }
     }
 
-    /// Abandons an unfinished chain. With a time and an error, its range is set aside.
+    /// With a time and an error, the range is set aside.
     pub(super) fn give_up(&mut self, chain: &UnfinishedChain, set_aside: Option<(i64, Kind)>) {
         self.drop_chain(chain.range());
         self.given_up.add(chain.range(), chain.pages.max(1), set_aside);
