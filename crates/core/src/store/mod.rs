@@ -310,7 +310,11 @@ impl Target for Store {
     }
 
     fn apply(&self, feed: &str, delivery: Option<&Delivery>, state: &[u8]) -> Result<Applied> {
-        self.write(|writer| writer.apply(feed, delivery, state, self.limits))
+        self.write(|writer| {
+            writer.commit(feed, |changes, feeds, known| {
+                apply::apply(changes, (feeds, known), feed, delivery, state, self.limits)
+            })
+        })
     }
 }
 

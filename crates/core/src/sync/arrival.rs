@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::store::{Age, Sighting, Sightings};
 
-/// In measurements, the estimate was then within one step of the scale.
+/// After this many iterations, measured estimates were within one step of the scale.
 const STEPS: usize = 400;
 /// The minimum number of points that show that an age was observed.
 const ENOUGH: u64 = 20;

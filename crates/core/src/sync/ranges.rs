@@ -1,10 +1,10 @@
 //! Sets of seconds since the Unix epoch, as half-open ranges.
 
 use jiff::Timestamp;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// `[start, end)` in seconds; never empty in a [`Ranges`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Range {
     pub start: i64,
     pub end: i64,

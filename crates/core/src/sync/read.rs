@@ -136,43 +136,36 @@ impl PinnedRead {
         self.ranges.as_ref().map(|ranges| ranges.first().map_or(i64::MAX, |range| range.0))
     }
 
-    /// The buckets in the parts that were read; `None` if they are unknown.
+    /// The buckets that points can have, in the parts that were read. `None` if the points are a
+    /// selection of them, or if the feed has no interval.
     #[must_use]
     pub fn expected(&self) -> Option<Expected> {
-        expected(&self.spec, &self.coverage, &self.feed)
+        let Self { spec, coverage: RangeCoverage { read, unread, settled, .. }, feed, .. } = self;
+        if spec.view.is_log() || spec.flagged == Flagged::Only {
+            return None;
+        }
+        let ranges = |ranges: &Ranges| -> Vec<_> {
+            ranges.iter().map(Range::microseconds).map(|(start, end)| start..end).collect()
+        };
+        let asked = [ranges(read), ranges(unread)].concat();
+        let read = if spec.settled_only { settled.as_ref().map(ranges)? } else { ranges(read) };
+        Some(Expected::new(feed.input().interval_seconds?, asked, read))
     }
 
     /// How much of its time was read. Unsettled time counts as unread for settled points.
     #[must_use]
     pub fn read_coverage(&self) -> Coverage {
-        let Self { spec, coverage, feed, .. } = self;
+        let Self { spec, coverage, .. } = self;
         if spec.view.is_log() || spec.flagged == Flagged::Only {
             return Coverage::Part;
         }
-        let width = feed.input().interval_seconds;
-        let expected = width.and_then(|_| expected(spec, coverage, feed));
-        Coverage::Known(expected.unwrap_or_else(|| {
+        Coverage::Known(self.expected().unwrap_or_else(|| {
             let settled = coverage.settled.clone().unwrap_or_default();
             let read = if spec.settled_only { &settled } else { &coverage.read };
             let read = read.iter().map(Range::microseconds).map(|(start, end)| start..end);
             Expected::of_any_width(read.collect())
         }))
     }
-}
-
-/// The buckets that points can have, in the parts that were read. `None` if the points are a
-/// selection of them, or if the feed has no interval.
-fn expected(spec: &ReadSpec, coverage: &RangeCoverage, feed: &Feed) -> Option<Expected> {
-    if spec.view.is_log() || spec.flagged == Flagged::Only {
-        return None;
-    }
-    let ranges = |ranges: &Ranges| -> Vec<_> {
-        ranges.iter().map(Range::microseconds).map(|(start, end)| start..end).collect()
-    };
-    let RangeCoverage { read, unread, settled, .. } = coverage;
-    let asked = [ranges(read), ranges(unread)].concat();
-    let read = if spec.settled_only { settled.as_ref().map(ranges)? } else { ranges(read) };
-    Some(Expected::new(feed.input().interval_seconds?, asked, read))
 }
 
 impl ReadSpec {

@@ -150,12 +150,6 @@ impl RunState {
         &self.parts[feed].state
     }
 
-    /// The states of the feeds without any applied page.
-    pub(super) fn without_a_page(&self) -> Vec<FeedState> {
-        let states = self.parts.iter().map(|part| &part.state);
-        states.filter(|state| state.sequence() == 0).cloned().collect()
-    }
-
     /// The next run reads the range.
     pub(super) fn skip(&mut self, feed: usize, range: Range, error: Error) {
         let (start, end) = range.instants();
@@ -168,11 +162,6 @@ impl RunState {
             // All ranges were requested together, so the rest would be paid for in vain.
             self.replan_all();
         }
-    }
-
-    /// The error that ended the run, or the error of the first skipped range.
-    pub(super) fn take_failure(&mut self) -> Option<Error> {
-        self.ended.take().or_else(|| self.failure.take())
     }
 
     pub(super) fn feeds_under_way(&self) -> Vec<usize> {
