@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, time
 from typing import Any
 
+from siteline._escape import described
+
 __all__: list[str] = []
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -15,10 +17,7 @@ def nanoseconds(at: Any) -> int:
     if isinstance(at, date) and not isinstance(at, datetime):
         at = datetime(at.year, at.month, at.day, tzinfo=UTC)
     if not hasattr(at, "utcoffset") or not hasattr(at, "astimezone"):
-        what = f"an object of type {type(at).__name__}"
-        if at is None:
-            what = "None (is an environment variable unset?)"
-        raise ValueError(f"is {what}, not a time with a zone.")
+        raise ValueError(f"is {described(at)}, not a time with a zone.")
     try:
         is_naive = at.utcoffset() is None
         if not is_naive:

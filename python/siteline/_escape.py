@@ -38,6 +38,13 @@ def escaped_json(text: str) -> str:
     return "\n".join(escaped(line, _spelt_in_json) for line in text.split("\n"))
 
 
+def described(value: object) -> str:
+    """Return the type of a value, without its content."""
+    if value is None:
+        return "None (is an environment variable unset?)"
+    return f"an object of type {type(value).__name__}"
+
+
 def _spelt(one: str) -> str:
     return one.encode("unicode_escape").decode("ascii")
 

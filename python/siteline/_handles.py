@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from types import MemberDescriptorType
 from typing import TYPE_CHECKING, ClassVar
 
-from siteline._patching import Replaceable
+from siteline._keywords import explain, renamed
 
 if TYPE_CHECKING:
     from typing import NoReturn, Protocol, Self
@@ -16,10 +17,35 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-class Itself(Replaceable):
-    """An object that cannot change, or has a handle: a copy is the object itself."""
+class Itself:
+    """An object that cannot change, or has a handle: a copy is the object itself.
 
-    __slots__ = ()
+    Tests may replace its methods, for example with ``mock.patch.object``.
+    """
+
+    __slots__ = ("__dict__", "__weakref__")
+
+    def __init_subclass__(cls) -> None:
+        """Explain wrong arguments of the methods."""
+        super().__init_subclass__()
+        explain(cls)
+
+    # A type checker that sees these methods accepts every attribute.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise renamed(self, name)
+
+        def __setattr__(self, name: str, value: object) -> None:
+            member = getattr(type(self), name, None)
+            if member is None:
+                raise renamed(self, name)
+            is_slot = isinstance(member, MemberDescriptorType)
+            # Python looks up names such as __enter__ only in the class.
+            if not is_slot and (not callable(member) or name.startswith("__")):
+                kind = type(self).__name__
+                raise AttributeError(f"attribute {name!r} of {kind!r} objects is read-only")
+            object.__setattr__(self, name, value)
 
     def __copy__(self) -> Self:
         """Return the object itself."""

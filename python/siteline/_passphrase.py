@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import IO, Any
 
 from siteline._core import _excerpt
+from siteline._escape import described
 from siteline._refusals import is_passing, no_process, no_thread
 from siteline.errors import CredentialError
 
@@ -36,7 +37,7 @@ def words(command: Any) -> list[str]:
                 hint="Pass a list of words instead, which is not split.",
             ) from None
     elif not isinstance(command, Sequence) or not all(isinstance(word, str) for word in command):
-        found = f"an object of type {type(command).__name__}"
+        found = described(command)
         raise TypeError(f"password_command= is text or a list of words; this is {found}.")
     if not command or not command[0]:
         raise CredentialError("password_command is empty.")

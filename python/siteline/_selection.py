@@ -8,6 +8,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from siteline._core import Frame
+from siteline._escape import described
 from siteline.errors import ConfigError, QueryError
 
 if TYPE_CHECKING:
@@ -41,13 +42,6 @@ _NO_SERIES = (
 )
 
 
-def described(value: Any) -> str:
-    """Return the type of a value, without its content."""
-    if value is None:
-        return "None (is an environment variable unset?)"
-    return f"an object of type {type(value).__name__}"
-
-
 def _text(value: str, name: str) -> str:
     if not value.isascii():
         try:
@@ -59,7 +53,7 @@ def _text(value: str, name: str) -> str:
 
 
 def _value(value: Any, name: str) -> str:
-    """Return one value of a parameter as text. Ids may be integers."""
+    """Return a value of a parameter as text. Ids may be integers."""
     if isinstance(value, str):
         return _text(value, name)
     if not isinstance(value, bool) and hasattr(value, "__index__"):
@@ -97,12 +91,11 @@ def _filters(given: Any) -> list[tuple[str, list[str]]]:
 
 
 def query(site: Any, line: Any, interval: Any, page_size: Any, filters: Any) -> tuple[Any, ...]:
-    """Return the arguments of a query, without its range."""
     return _ids(site, "site"), _ids(line, "line"), interval, page_size, _filters(filters)
 
 
 def feed_query(site: Any, line: Any, *others: Any) -> tuple[Any, ...]:
-    """Return the arguments of a feed's queries, which have one site and line."""
+    """Return the arguments of a feed, which has one site and line."""
     for name, given in (("site", site), ("line", line)):
         if not isinstance(given, str) and hasattr(given, "__iter__"):
             message = f"{name}= is {described(given)}: a feed has one {name}."

@@ -1,5 +1,5 @@
-//! Plans the chains of a run, their order, and their expected pages. Except for [`plan`], this is
-//! pure arithmetic without a clock or a request.
+//! Plans the chains of a run (also for the reconciliation of due windows), their order, and their
+//! expected pages. Except for [`plan`], this is pure arithmetic without a clock or a request.
 
 use jiff::Timestamp;
 use serde::Serialize;
