@@ -1,8 +1,4 @@
-"""Internal functions of clients, tables and stores for the satellites.
-
-``cli``, ``doctor``, display, plots, targets, Spark, dlt and OpenTelemetry use public names and this
-module.
-"""
+"""Internal functions for the satellites, such as ``cli``, which otherwise use public names."""
 
 from __future__ import annotations
 
@@ -13,6 +9,7 @@ from siteline._core import _forbid_core_dumps as forbid_core_dumps
 from siteline._core import _paths as paths
 from siteline._core import _sources as sources
 from siteline._files import whole_file
+from siteline._handles import OfThisProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
     from siteline.table import Table
     from siteline.types import Delays, Discovery
 
-__all__ = ["create_folder", "forbid_core_dumps", "paths", "sources", "whole_file"]
+__all__ = ["OfThisProcess", "create_folder", "forbid_core_dumps", "paths", "sources", "whole_file"]
 
 
 def instrument(client: Client | AsyncClient | None, observer: _core._Instrument | None) -> None:
