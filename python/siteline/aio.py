@@ -159,9 +159,8 @@ async def _converted(convert: Callable[..., _T], **options: Any) -> _T:
 class AsyncScan(ScanBase):
     """:class:`siteline.Scan` for asyncio: the same methods, awaitable.
 
-    Made by :meth:`AsyncClient.scan`. Its frames are made on a separate thread. Those of a
-    :class:`siteline.Table` are made on the calling thread: use
-    ``await asyncio.to_thread(table.to_pandas)``.
+    Made by :meth:`AsyncClient.scan`. Its frames are made on a separate thread. A
+    :class:`siteline.Table` uses the calling thread: ``await asyncio.to_thread(table.to_pandas)``.
 
     >>> import asyncio
     >>> async def main():

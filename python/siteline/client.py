@@ -78,8 +78,8 @@ class _Settings(Itself, WithHtml):
     ) -> None:
         """Make a client. Sends nothing.
 
-        Settings are those of the ``SITELINE_*`` variables and then of the default profile; with
-        ``profile``, of this profile. A ``base_url`` without ``profile`` reads no profile and no
+        Settings are from the ``SITELINE_*`` variables and then the default profile; with
+        ``profile``, from this profile. A ``base_url`` without ``profile`` reads no profile and no
         variable except ``SITELINE_AGENT``: a stored key is never used at another address. Keywords
         override all. ``None`` means "not given".
 

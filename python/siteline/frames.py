@@ -158,7 +158,7 @@ def to_polars(stream: _Stream, ids: _Ids) -> pl.DataFrame:
 
 
 def _consumed(stream: _Stream, consume: Any) -> Any:
-    """Read a stream. The error of a store replaces that of the consumer."""
+    """Read a stream. The error of a store replaces the error of the consumer."""
     try:
         return consume(stream)
     except BaseException:

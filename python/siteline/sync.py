@@ -343,7 +343,7 @@ class _Run:
         self._callback = _callback(self.feeds, options.get("progress"))
 
     def begin(self, states: dict[str, Any]) -> Call[None]:
-        """Return the call that loads the states of feeds, and locks those of a store."""
+        """Return the call that loads the states of feeds, and locks the feeds of a store."""
         handle = None if self._store is None else self._store._handle
         known = _known_states(states, self.feeds, "state() of the store returned")
         keeps_names = self._store is not None and self._store._labels is not False
