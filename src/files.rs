@@ -48,9 +48,11 @@ pub(crate) fn _create_folder(path: PathBuf) -> PyResult<()> {
 
 /// Returns an `OSError` with the path that the user named.
 fn failed(error: &io::Error, path: PathBuf) -> PyErr {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default().to_owned();
-    PyOSError::new_err((error.raw_os_error(), text, path.into_os_string()))
+    let text = error.to_string().split(" (os error").next().unwrap_or_default().to_owned();
+    match error.raw_os_error() {
+        None => PyOSError::new_err(format!("{}: {text}", path.display())),
+        number => PyOSError::new_err((number, text, path.into_os_string())),
+    }
 }
 
 /// Returns the file of profiles that `Client` reads (``profiles``) and the folder of the ledgers

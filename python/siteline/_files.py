@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from io import BufferedIOBase, RawIOBase
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ def whole_file(
     """Yield the path of an empty file that replaces ``path``, synced, unless the block raises.
 
     With ``keeps``, the file behind a link is replaced, and keeps its mode, its group and, for root,
-    its owner. Otherwise the new file has the mode ``mode``, by default the mode that the umask
-    leaves. A file that root creates belongs to the owner of its folder.
+    its owner. Otherwise the new file has ``mode``, by default as the umask leaves it. A file that
+    root creates belongs to the owner of its folder.
     """
     from siteline._core import NewFile
 
@@ -46,7 +47,6 @@ def whole_file(
 
 
 def write_parquet(target: str | os.PathLike[str], stream: _Stream) -> None:
-    """Write a stream as a Parquet file."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as parquet
@@ -65,11 +65,10 @@ def write_parquet(target: str | os.PathLike[str], stream: _Stream) -> None:
             raise
 
 
-def write_csv(
-    target: str | os.PathLike[str] | TextIO, columns: list[str], rows: Iterable[dict[str, Any]]
-) -> None:
-    """Write rows as CSV."""
+def write_csv(target: Any, columns: list[str], rows: Iterable[dict[str, Any]]) -> None:
     if not isinstance(target, (str, os.PathLike)):
+        if isinstance(target, RawIOBase | BufferedIOBase):
+            raise TypeError("target= is a file of bytes: open it for text, or give its path.")
         _write_rows(target, columns, rows)
         return
     with whole_file(target) as part, open(part, "w", encoding="utf-8", newline="") as file:
@@ -77,13 +76,11 @@ def write_csv(
 
 
 _MOST_ROWS, _MOST_COLUMNS = 1 << 20, 1 << 14
-"""The size of a sheet."""
 
 
 def write_excel(
     target: str | os.PathLike[str], columns: list[str], count: int, rows: Iterable[dict[str, Any]]
 ) -> None:
-    """Write rows as an Excel workbook."""
     from siteline.errors import QueryError
 
     if count >= _MOST_ROWS or len(columns) > _MOST_COLUMNS:

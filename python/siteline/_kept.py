@@ -90,14 +90,13 @@ class KeptOnError:
 
 def note_sync(error: BaseException, progress: Any, *, is_handed: bool = False) -> None:
     """Add the number of pages that a sync stored, or its iterator returned, before the error."""
-    them = "it" if progress.pages == 1 else "them"
+    be, what, next_ = "are", "stored", "the next sync"
+    if is_handed:
+        be, what = "were", "returned before the error"
+        next_ = "a sync that begins with the states"
     if progress.pages:
-        text = pages_and_points(progress.pages, progress.points, "were" if is_handed else "are")
-    if progress.pages and is_handed:
-        text += " returned before the error: a sync that begins with the states continues after "
-        note(error, f"{text}{them}", "")
-    elif progress.pages:
-        note(error, f"{text} stored: the next sync continues after {them}", "")
+        kept = pages_and_points(progress.pages, progress.points, be)
+        them = "it" if progress.pages == 1 else "them"
+        note(error, f"{kept} {what}: {next_} continues after {them}", "")
     elif not isinstance(error, ConfigError):
-        what = "returned" if is_handed else "stored"
-        note(error, f"No page is {what}: the next sync begins again", "")
+        note(error, f"No page is {what.split()[0]}: the next sync begins again", "")

@@ -104,7 +104,6 @@ _RENAMED = {
 # Parameters that accept a private key.
 _KEYS = ("private_key", "source", "key", "certificate", "self", "frame", "body", "raw")
 _SHORTEST_KEY = 16
-_MAY_HAVE_KEY = (str, bytes, bytearray, dict, list, tuple)
 _LONGEST_KEY = 1 << 16
 # The exceptions of a call with an unusable value.
 _MISTAKES = (TypeError, AttributeError, ValueError, OverflowError)
@@ -120,6 +119,7 @@ _ALIASES = {
     "_Series": "Table | Iterable",
     "_Agg": 'Literal["mean", "sum", "first", "last", "increase"]',
     "_Unread": 'Literal["error", "warn", "keep"]',
+    "_Partial": 'Literal["null", "keep", "drop"]',
     "_Time": "datetime | date | str",
     "_Zone": "str | tzinfo | None",
     "os.PathLike[str]": "PathLike",
@@ -198,6 +198,8 @@ def explain(cls: _T) -> _T:
         function = getattr(member, "__func__", member)
         if not isinstance(function, FunctionType) or hasattr(function, "explained_names"):
             continue
+        if (function.__doc__ or "").startswith("Wrap "):  # only siteline calls this constructor
+            continue
         made: Any = _explained_with(function, {})
         setattr(cls, name, made if function is member else type(member)(made))
     return cls
@@ -216,14 +218,15 @@ def _explained_with(function: Any, others: Mapping[str, str], *, is_strict: bool
     ]
 
     def refused(args: tuple[Any, ...], keywords: dict[str, Any]) -> Exception | None:
-        for parameter, value in _given(names, args, keywords):
-            if isinstance(value, _MAY_HAVE_KEY) and parameter not in _KEYS and _has_key(value):
-                return CredentialError(
-                    f"{parameter}= of {shown(args)}() contains a private key. Nothing was done "
-                    "with it.",
-                    hint="Pass a key as private_key= of siteline.Credential, or the path of its "
-                    "file.",
-                )
+        if any(map(_has_key, args)) or any(map(_has_key, keywords.values())):
+            for parameter, value in _given(names, args, keywords):
+                if parameter not in _KEYS and _has_key(value):
+                    return CredentialError(
+                        f"{parameter}= of {shown(args)}() contains a private key. Nothing was done "
+                        "with it.",
+                        hint="Pass a key as private_key= of siteline.Credential, or the path of "
+                        "its file.",
+                    )
         if declared is not function and (unknown := unexpected(keywords)):
             return TypeError(_explained(shown(args), unknown[0], names, others))
         return _wrong_type(function, names, args, keywords) if is_strict else None
@@ -304,19 +307,21 @@ def _given(
     yield from keywords.items()
 
 
-def _has_key(value: Any, depth: int = 0) -> bool:
+def _has_key(value: Any) -> bool:
     """Whether a value, or an item of it, is the text of a private key."""
-    # A tuple, because each call would create a union of types.
-    if isinstance(value, (str, bytes, bytearray)):
-        if len(value) < _SHORTEST_KEY:
-            return False
-        value = value[:_LONGEST_KEY]
-        start = value if isinstance(value, str) else value.decode("latin-1")
-        return "PRIVATE KEY-----" in start or ('"kty"' in start and '"d"' in start)
-    if depth or not isinstance(value, (dict, list, tuple)):
+    # Tuples, because each call would create a union of types.
+    if isinstance(value, (dict, list, tuple)):
+        items = value.values() if isinstance(value, dict) else value
+        return any(map(_is_key, islice(items, 100)))
+    return _is_key(value)
+
+
+def _is_key(value: Any) -> bool:
+    if not isinstance(value, (str, bytes, bytearray)) or len(value) < _SHORTEST_KEY:
         return False
-    items = value.values() if isinstance(value, dict) else value
-    return any(_has_key(one, 1) for one in islice(items, 100))
+    value = value[:_LONGEST_KEY]
+    start = value if isinstance(value, str) else value.decode("latin-1")
+    return "PRIVATE KEY-----" in start or ('"kty"' in start and '"d"' in start)
 
 
 def _mistake(

@@ -16,12 +16,11 @@ def iso(at: datetime) -> str: ...
 @overload
 def iso(at: datetime | None) -> str | None: ...
 def iso(at: datetime | None) -> str | None:
-    """Write a time as ISO 8601 text: ``2026-11-01T00:00:00Z``; ``None`` stays ``None``."""
+    """Write ISO 8601 text such as ``2026-11-01T00:00:00Z``; ``None`` stays ``None``."""
     return None if at is None else at.isoformat().replace("+00:00", "Z")
 
 
 def zone_of(name: str) -> tzinfo:
-    """Return the zone of this name."""
     from datetime import UTC
     from zoneinfo import ZoneInfo
 
@@ -29,7 +28,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def in_zone(at: datetime, zone: tzinfo) -> datetime:
-    """Convert a time; one whose local year is not 1 to 9999 stays as it is."""
+    """Convert a time, unless its local year is not 1 to 9999."""
     try:
         return at.astimezone(zone)
     except OverflowError:
@@ -59,7 +58,7 @@ def local_microseconds(at: Any, zone: str) -> int:
 
 
 def from_microseconds(count: int) -> datetime:
-    """Return the time that is ``count`` microseconds after the Unix epoch."""
+    """Convert microseconds since the Unix epoch."""
     from datetime import UTC, datetime, timedelta
 
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=count)
@@ -99,7 +98,7 @@ def reached(
 
 
 def duration(length: timedelta) -> str:
-    """Write a duration in one unit, to a tenth: ``2.9 d``, ``25 h``, ``90 min``, ``5 s``.
+    """Write a duration to a tenth, such as ``2.9 d``, ``25 h``, ``90 min`` or ``5 s``.
 
     The unit is the largest one that fits at least twice, or without a remainder.
     """

@@ -1,12 +1,10 @@
 """The client for asyncio: the same core behind awaitable methods.
 
-Each call starts the core's future on siteline's runtime and gives the running asyncio loop an
-awaitable. Cancelling it (``task.cancel()``, ``asyncio.wait_for``, a failing sibling in a
-``TaskGroup``) drops the request and closes its connection at once, also that of a page that is read
-ahead; ``CancelledError`` is raised unchanged. Any number of loops, uvloop included, may share a
-client.
+Cancelling a call (``task.cancel()``, ``asyncio.wait_for``, a failing sibling in a ``TaskGroup``)
+drops its request and closes its connection at once, also that of a page that is read ahead;
+``CancelledError`` is raised unchanged. Any number of loops, uvloop included, may share a client.
 
-Under anyio it needs the asyncio backend. It does not work under trio, which has no asyncio loop.
+Under anyio it needs the asyncio backend. It does not work under trio.
 """
 
 from __future__ import annotations
@@ -14,15 +12,9 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
+import inspect
 from itertools import chain
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Literal,
-    Self,
-    TypeVar,
-    overload,
-)
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from siteline._awaiting import await_for
 from siteline._handles import AsyncClosing
@@ -49,11 +41,11 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan"]
 
+# Without its check of the arguments, which AsyncClient.scan has too.
+_scan: Any = inspect.unwrap(Client.scan)
+
 _T = TypeVar("_T")
 _Item_co = TypeVar("_Item_co", covariant=True)
-
-# Its methods that do not wait serve both clients.
-_CLIENT: Any = Client
 
 # An iterator lets the loop work after so many items: about a millisecond of points.
 _ITEMS_AT_A_TIME = 1_000
@@ -91,7 +83,7 @@ class AsyncClient(_Settings, AsyncClosing):
     @like(Client.scan)
     def scan(self, **query: Any) -> AsyncScan:
         """Make a lazy :class:`AsyncScan`. Takes the parameters of :meth:`Client.scan`."""
-        scan: AsyncScan = _CLIENT.scan(self, **query)
+        scan: AsyncScan = _scan(self, **query)
         return scan
 
     @like(Client.scan)
@@ -100,8 +92,7 @@ class AsyncClient(_Settings, AsyncClosing):
 
         Every exception, ``CancelledError`` included, has the attribute ``scan``:
         ``await error.scan.collect()`` continues with the pages that were kept. The ``TimeoutError``
-        of ``asyncio.timeout()`` has it in ``__cause__`` only: keep the scan instead, or use
-        ``deadline``.
+        of ``asyncio.timeout()`` has it in ``__cause__`` only.
 
         >>> import asyncio
         >>> async def main():
@@ -117,9 +108,9 @@ class AsyncClient(_Settings, AsyncClosing):
     async def sync(self, feeds: Any, store: Any, **options: Any) -> SyncReport:
         """Bring feeds up to date in a store: see :meth:`Client.sync`.
 
-        A :class:`siteline.Store` is written on a separate thread; a target of yours may have
-        ``async`` methods: :class:`siteline.targets.AsyncStoreTarget`. A cancelled sync first
-        completes the page that is being written; committed pages stay.
+        A :class:`siteline.Store` is written on a separate thread; your own target may be a
+        :class:`siteline.targets.AsyncStoreTarget`. A cancelled sync first completes the page that
+        is being written.
         """
         report: SyncReport = await await_for(
             syncing(self._handle, feeds, store, options, awaits=True)
@@ -151,10 +142,9 @@ class AsyncClient(_Settings, AsyncClosing):
 
 
 async def _converted(convert: Callable[..., _T], **options: Any) -> _T:
-    """Convert a table on a separate thread, in the caller's context, without blocking the loop.
+    """Convert a table on a separate thread, in the caller's context.
 
-    Not on the loop's executor: its threads may all be waiting for the task that awaits this. A
-    cancelled task does not wait for the thread, whose frame is then dropped.
+    The threads of the loop's executor may all be waiting for the task that awaits this.
     """
     run = functools.partial(contextvars.copy_context().run, convert, **options)
     try:
@@ -171,8 +161,8 @@ async def _converted(convert: Callable[..., _T], **options: Any) -> _T:
 class AsyncScan(ScanBase):
     """:class:`siteline.Scan` for asyncio: the same methods, awaitable.
 
-    Made by :meth:`AsyncClient.scan`. Frames are made on a thread of their own, so that the loop
-    continues; those of a :class:`siteline.Table` are made on the thread that calls:
+    Made by :meth:`AsyncClient.scan`. Its frames are made on a separate thread. Those of a
+    :class:`siteline.Table` are made on the calling thread: use
     ``await asyncio.to_thread(table.to_pandas)``.
 
     >>> import asyncio
@@ -236,8 +226,8 @@ class AsyncScan(ScanBase):
 class AsyncPages(Pages):
     """The pages of one chain, read when they are needed. Each page is returned once.
 
-    Made by :meth:`AsyncScan.pages`; any number of tasks may share it. After a call was cancelled or
-    has failed, the next one continues at the same page. One page is prefetched, as by
+    Made by :meth:`AsyncScan.pages`; tasks may share it. After a call was cancelled or has failed,
+    the next one continues at the same page. One page is prefetched, as by
     :meth:`siteline.Scan.pages`: its request is dropped with the iterator, or when the last task
     that waits for it is cancelled.
 
@@ -251,8 +241,7 @@ class AsyncPages(Pages):
     [30, 30, 12]
     """
 
-    # Not an async generator: one that was cancelled or has failed is finished, and would then end
-    # as if all pages had been returned.
+    # An async generator that was cancelled or has failed would end as if it had returned all pages.
 
     __slots__ = ()
 
@@ -261,7 +250,7 @@ class AsyncPages(Pages):
         return self
 
     async def __anext__(self) -> Page:
-        """Return the next page. A cancelled call loses none: the next call returns it."""
+        """Return the next page, also after a call that was cancelled."""
         page: Page | None = await await_for(self._taking())
         if page is None:
             raise StopAsyncIteration
@@ -271,9 +260,8 @@ class AsyncPages(Pages):
 class AsyncRecords(Points[_Item_co]):
     """The points of one chain, read when they are needed. Each point is returned once.
 
-    Made by :meth:`AsyncScan.records`; any number of tasks may share it. After a call was cancelled
-    or has failed, the next one continues at the same point. Pages are prefetched as by
-    :class:`AsyncPages`.
+    Made by :meth:`AsyncScan.records`; tasks may share it. After a call was cancelled or has failed,
+    the next one continues at the same point. Pages are prefetched as by :class:`AsyncPages`.
 
     >>> import asyncio
     >>> async def main():
@@ -297,7 +285,7 @@ class AsyncRecords(Points[_Item_co]):
         return self
 
     async def __anext__(self) -> _Item_co:
-        """Return the next point. A cancelled call loses none: the next call returns it."""
+        """Return the next point, also after a call that was cancelled."""
         self._returned += 1
         if self._returned % _ITEMS_AT_A_TIME == 0:
             await asyncio.sleep(0)

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 __all__ = ["Client"]
 
 _BEFORE_CALLS = (_logs, frames, types)
-"""Imported before a call waits, because a signal handler that calls siteline meanwhile would find a
-half-made module. ``_logs`` imports logging, which must not happen while another thread forks."""
+"""Imported before a call waits: a signal handler that calls siteline would find a half-made module.
+``_logs`` imports logging, which must not happen while another thread forks."""
 
 
 def _without(given: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def _without(given: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 class _Settings(Itself, WithHtml):
-    """The settings of a client, and the methods that do not wait. Base of both clients."""
+    """The settings of a client, and the methods that do not wait."""
 
     _html = "html.client"
 
@@ -86,10 +86,10 @@ class _Settings(Itself, WithHtml):
     ) -> None:
         """Make a client. Sends nothing.
 
-        Without arguments the ``SITELINE_*`` variables give the settings, and the default profile
-        gives the others. With ``profile``, this profile gives them. A ``base_url`` without
-        ``profile`` reads no profile and no variable except ``SITELINE_AGENT``: a stored key is
-        never used at another address. Keywords override both. ``None`` means "not given".
+        Settings are those of the ``SITELINE_*`` variables and then of the default profile; with
+        ``profile``, of this profile. A ``base_url`` without ``profile`` reads no profile and no
+        variable except ``SITELINE_AGENT``: a stored key is never used at another address. Keywords
+        override both. ``None`` means "not given".
 
         Args:
             base_url: The address of the service, such as ``"https://customer.example.com"``.
@@ -101,33 +101,33 @@ class _Settings(Itself, WithHtml):
                 default ``SITELINE_AGENT``, if that agent has this service and subject.
             daily_allowance: Requests a day. A request that would exceed it is not sent. By default
                 the service sets the limit.
-            allowance_resets: When the service's day begins: ``"06:00Z"``, ``"08:00+02:00"`` or an
+            allowance_resets: Start of the service's day: ``"06:00Z"``, ``"08:00+02:00"`` or an
                 aware ``datetime.time``. By default midnight UTC. A long ``Retry-After`` that shows
                 another time wins.
-            ledger: The file in which all processes count requests, or ``"memory"`` for this client
-                only. By default one file for each service and subject.
+            ledger: The file in which all processes count, or ``"memory"`` for this client only. By
+                default one file for each service and subject.
             tz: The zone of dates and of times without an offset. By default ``"UTC"``.
             labels: The names of series in tables, as of :meth:`Client.scan`. By default
                 ``"machine"``; ``False`` for none.
-            filter_names: The query parameters by which the service filters machines, devices and
-                tags, which the interface does not show: ``{"machine": "machineId"}``. With it a
-                read of some machines requests and pays for their points only.
-            settle_lag: The distance from now at which a read without ``end`` ends: ``"5m"``.
+            filter_names: The service's query parameters for machines, devices and tags, which the
+                interface does not show: ``{"machine": "machineId"}``. A read of some machines then
+                requests and pays for their points only.
+            settle_lag: Distance from now of a read without ``end``. By default ``"5m"``.
             scopes: The scopes of the token. By default discovery and data.
             ca_bundle: The only certificates to trust, a path or PEM ``bytes``. By default
                 ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, the machine's store, or certifi.
-            proxy: The address of a proxy. By default ``HTTPS_PROXY``, ``HTTP_PROXY`` or
-                ``ALL_PROXY`` gives it, unless ``NO_PROXY`` names the host. Never used for loopback.
-            on_request: Called with a :class:`RequestEvent` once for each finished attempt, on the
-                thread that waits.
+            proxy: The address of a proxy, never used for loopback. By default ``HTTPS_PROXY``,
+                ``HTTP_PROXY`` or ``ALL_PROXY``, unless ``NO_PROXY`` names the host.
+            on_request: Called with a :class:`RequestEvent` after each attempt, on the thread that
+                waits.
             shape: The member names of the service's replies. By default they are detected.
             http: Timeouts, attempts and limits: :class:`siteline.types.Http`.
-            clock: A :class:`Clock`, for tests. By default the clock of the
-                sandbox in ``SITELINE_SANDBOX_CLOCK``, otherwise the machine's.
+            clock: A :class:`Clock`, for tests. By default that of ``SITELINE_SANDBOX_CLOCK``,
+                otherwise the machine's.
 
         Raises:
-            ConfigError: A setting is wrong or missing. Missing settings are one error that lists
-                all places that were searched.
+            ConfigError: A setting is wrong or missing. The error for missing settings lists all
+                places that were searched.
             AgentUnavailable: The agent does not answer.
         """
         given = _without(locals(), ("self", "base_url", "http"))
@@ -149,7 +149,7 @@ class _Settings(Itself, WithHtml):
 
     @property
     def subject(self) -> str:
-        """The subject of the credential or of the client certificate."""
+        """The subject of the credential or certificate."""
         return self._handle.subject
 
     @property
@@ -173,17 +173,15 @@ class _Settings(Itself, WithHtml):
         return self._handle.clock_skew
 
     def replace_credential(self, credential: Credential | MutualTls) -> None:
-        """Sign with another credential of the same subject from the next token request on.
+        """Sign with another credential of the same subject, from the next token request on.
 
-        This is for a key that is replaced while the program runs. The current access token is used
-        until it expires. The new key must be enrolled by then. A pickle of the client has the new
-        credential.
+        The current access token is used until it expires; the new key must be enrolled by then.
 
         Args:
             credential: The new credential.
 
         Raises:
-            ConfigError: The credential has another subject, which needs another client.
+            ConfigError: The credential has another subject.
 
         >>> key = siteline.PrivateKey.generate(2048)
         >>> sandbox.replace_key(client.subject, key.public_jwk)
@@ -199,16 +197,16 @@ class _Settings(Itself, WithHtml):
         self._handle.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the settings, the path of the ledger and where the key is; no secret.
+        """Pickle the settings, the path of the ledger and the place of the key; no secret.
 
-        A client that would need a secret raises ``TypeError`` and says what to do. ``on_request``
-        is left out. The process that loads the pickle requests its own token.
+        A client that needs a secret raises ``TypeError``. ``on_request`` is left out. The process
+        that loads the pickle requests its own token.
         """
         return (type(self)._over, (self._handle,))
 
     def __repr__(self) -> str:
         """Name the service and the subject."""
-        # A traceback may show an object whose constructor failed.
+        # A traceback may show an object after its constructor failed.
         if not hasattr(self, "_handle"):
             return object.__repr__(self)
         closed = ", closed" if self._handle.is_closed else ""
@@ -219,19 +217,18 @@ class Client(_Settings, Closing):
     """A client of the Customer Data Service, for one integration.
 
     It signs assertions, keeps one access token for the whole process, counts requests, retries
-    transient failures and reads pages to their end. Threads may share it. Making one sends nothing.
+    transient failures and reads pages to their end. Threads may share it.
 
     Each request is counted in a ledger before it is sent: a small file for each ``base_url`` and
-    subject, shared by all clients, threads and processes. A process that is killed may count one
-    request too many. The ledger also keeps the pauses that the service demanded, but no
-    token. By default it is in ``siteline`` in ``$XDG_STATE_HOME`` or ``~/.local/state``. If that
-    file cannot be made, the client warns once and counts in memory; with a ``daily_allowance``,
-    that is a :class:`ConfigError`. It also counts in memory if the service is on loopback or a
-    ``clock`` is given. If a named file cannot be made, that is a :class:`StoreError`.
+    subject, which all processes share. A process that is killed may count one request too many. The
+    ledger also keeps the pauses that the service demanded, but no token. By default it is in
+    ``siteline`` in ``$XDG_STATE_HOME`` or ``~/.local/state``. If that file cannot be made, the
+    client warns once and counts in memory; with a ``daily_allowance``, that is a
+    :class:`ConfigError`. A named file that cannot be made is a :class:`StoreError`. For a service
+    on loopback, or with a ``clock``, the client counts in memory.
 
-    An agent signs and counts for all clients of its ``base_url`` and subject. No key and no ledger
-    is read then, and settings that the agent decides are a :class:`ConfigError`. If the agent does
-    not answer, that is :class:`AgentUnavailable`: no client continues without it.
+    An agent signs and counts for all clients of its ``base_url`` and subject. They read no key and
+    no ledger; settings that the agent decides are a :class:`ConfigError`.
 
     >>> client.scan(site="S1", interval="1m", start="2026-11-01T00:00:00Z").query.site
     ('S1',)
@@ -246,20 +243,19 @@ class Client(_Settings, Closing):
     __slots__ = ()
 
     def discover(self) -> Discovery:
-        """Request the list of readable resources.
+        """Request the list of readable resources, with one request that is not counted.
 
         Returns:
-            The unchanged body. The request is not counted.
+            The unchanged body.
         """
         return self._handle.discover().wait()
 
     def series(self) -> Table:
-        """Request the series that discovery lists, a table with a row for each.
+        """Request the series that discovery lists, with one request that is not counted.
 
-        One discovery request, which is not counted. Series are found in the body by its shape,
-        because the interface does not show it; ``report`` says where. If none is recognised, the
-        table has the series that pages of this client had, with a :class:`SitelineWarning`; then
-        ``Client(shape=...)`` can state where they are.
+        Series are found by the shape of the body, which the interface does not show; ``report``
+        says where. If none is recognised, the table has the series of this client's pages, with a
+        :class:`SitelineWarning`; ``Client(shape=...)`` can state where they are.
 
         >>> client.series().find("speed", line="L2").to_pandas()["label"].tolist()
         ['M3 / D31 / speed [1/min]', 'M4 / D41 / speed [1/min]']
@@ -302,52 +298,48 @@ class Client(_Settings, Closing):
             start: Start of the range: an aware datetime, a pandas Timestamp, ISO 8601 text in whole
                 seconds, a date, ``"now"``, or an offset from now (``"-7d"``, ``"-90m"``). ``None``
                 lets the service decide, which may cost years of pages.
-            end: End of the range, exclusive. By default now minus ``settle_lag``. It is rounded
-                down to a bucket and fixed by this call, as are relative times.
-            interval: The bucket width: seconds, a ``timedelta`` or ``"1m"``. By default the service
-                decides. Buckets are its multiples in UTC; a :class:`SitelineWarning` says if a
-                bound is inside a bucket.
+            end: End of the range, exclusive. By default now minus ``settle_lag``. Like relative
+                times, it is rounded down to a bucket and fixed by this call.
+            interval: The bucket width: seconds, a ``timedelta`` or ``"1m"``. By default the
+                service's. Buckets are its multiples in UTC; a bound inside a bucket is a
+                :class:`SitelineWarning`.
             site: The filter ``siteId``: one id, or several. The report and a warning name an id
-                that discovery does not list. Each site and line is read by a chain of its own,
-                and the result is one table.
+                that discovery does not list. Each site and line is read by its own chain.
             line: The filter ``lineId``, in the same way. With ``store`` each site and line
                 has a feed, and they are read one after the other.
             machine, device, tag: Only series with this id or exact name, or one of several. A
                 selection that discovery does not list is a :class:`QueryError` before any page.
-                With ``labels=False`` only ids count, and they are not checked. The pages that
-                arrive are always filtered. If the client has ``filter_names``, the ids are sent
-                too, each in a chain of its own, and only matching pages are paid for. Otherwise a
-                warning and ``report.filtered`` say how many points were left out.
+                With ``labels=False`` only ids match, unchecked. Pages are always filtered after
+                they arrive. With ``filter_names`` of the client the ids are sent too, each in its
+                own chain, and only matching pages are paid for. Otherwise a warning and
+                ``report.filtered`` give the number of points that were left out.
             series: Only these series: a table of series, a DataFrame or Arrow table with the five
                 id columns, or ids of series. If they have one site or line, it is sent.
             filters: Further query parameters by name. A list repeats the parameter.
-            tz: The zone of dates and of times without an offset, such as ``"Europe/Berlin"``. By
-                default the client's. A day has 23 or 25 hours when clocks are set. A time that
-                clocks skip or repeat is a :class:`QueryError` that says how to write each. The
-                timestamps of frames, files, text and plots are in this zone too.
-            labels: The names of series in tables, in the column ``label``: ``"machine"``,
-                ``"device"``, ``"name"``, ``"line"`` or ``"site"`` (the first part of a label), a
-                mapping of tag ids or :class:`SeriesIds` to text, or a table of series. ``False``
-                for none. By default the client's. For names the first read of a client sends one
-                discovery request together with its first page, and a read with a new series
-                another, at most once an hour. They are not counted. Without a response labels are
-                ids, and one warning gives the reason.
+            tz: The zone of dates, of times without an offset, and of timestamps in frames, files,
+                text and plots, such as ``"Europe/Berlin"``. By default the client's. A local time
+                that clocks skip or repeat is a :class:`QueryError`.
+            labels: The names of series in the column ``label``: ``"machine"``, ``"device"``,
+                ``"name"``, ``"line"`` or ``"site"`` (the first part of a label), a mapping of tag
+                ids or :class:`SeriesIds` to text, or a table of series. ``False`` for none. By
+                default the client's. A client requests names with its first page, and again for a
+                new series, at most once an hour; these requests are not counted. Without a
+                response, labels are ids, and one warning gives the reason.
             page_size: Items per page. By default 10,000, or the service's own size if it refuses
                 that. A refusal costs one more request, and is remembered for 30 days.
-            split: Reads the range in adjoining parts at the same time: their number, or the length
-                of one as text or a ``timedelta``. It costs up to one more page for each part.
+            split: Reads adjoining parts of the range at the same time: their number, or the length
+                of one as text or a ``timedelta``. Each part costs up to one more page.
             concurrency: Most requests in flight, of different chains. It never changes the number
                 of pages. :meth:`Scan.pages` and :meth:`Scan.records` follow one chain at a time.
             store: A :class:`Store`. Settled data of a feed with the same ``site``, ``line``,
-                ``filters`` and ``interval`` is read from it. The rest is requested, and
-                kept there, in that feed or in a new one that is named after the parameters. If
-                another read or sync uses the feed, this one waits until the ``deadline``, or for a
-                minute, and then raises :class:`StoreBusy`. If a sync has skipped a part of the
-                range, that is an :class:`UnreadRange` before any request.
+                ``filters`` and ``interval`` is read from it. The rest is requested and kept in that
+                feed, or in a new one that is named after the parameters. If the feed is in use,
+                the read waits until the ``deadline``, or for a minute, and raises
+                :class:`StoreBusy`. A part that a sync has skipped is an :class:`UnreadRange`
+                before any request.
             deadline: The longest time of one read, waits and token exchange included.
-            max_pages: A read that has more pages raises :class:`PageLimitReached`. With ``store``
-                it limits the requested pages. After the error, ``collect()`` continues, and the
-                pages count anew.
+            max_pages: A read that has more pages raises :class:`PageLimitReached`; ``collect()``
+                continues it, and counts from zero. With ``store`` it limits the requested pages.
             progress: ``True`` for a bar in terminals and notebooks, or a callable that gets a
                 :class:`Progress` after each page.
             settle_lag: Limits ``end`` to now minus this duration. By default a given ``end`` stays.
@@ -375,7 +367,7 @@ class Client(_Settings, Closing):
         tz = self.tz if tz is None else tz
         labels = self._labels if labels is None else _labels.checked(labels)
         settings = (zone_name(tz), labels, progress_checked(progress), store)
-        # A store keeps all series of a line, so that the next read of it costs nothing.
+        # A store keeps all series of a line, so its next read costs nothing.
         keeps_all = store is not None and not getattr(store, "_reads_once", False)
         parameters = None if keeps_all else self._handle.setting("filter_names")
         handle = self._handle.scan(
@@ -421,23 +413,23 @@ class Client(_Settings, Closing):
     ) -> SyncReport:
         """Bring feeds up to date in a store: the newest data, due data, and data never read.
 
-        A page and its bookmark are stored in one transaction: after a kill at any moment, the next
-        run continues. When the allowance is used up, the sync returns, with ``complete``
-        False. Committed pages stay after an error or an interrupt.
+        A page and its bookmark are stored in one transaction: after a kill, an error or an
+        interrupt, the next run continues. When the allowance is used up, the sync returns, with
+        ``complete`` False.
 
         Args:
             feeds: One :class:`Feed` or several, planned together.
-            store: A :class:`Store`, or a target of yours: :class:`StoreTarget`.
+            store: A :class:`Store`, or your own target: :class:`StoreTarget`.
             until: Limits the run to data before this time. By default now minus the settle lag.
             reread: A range ``(start, end)``, or a list of ranges, to read again. Parts before a
                 feed's ``start`` or within its ``settle_lag`` of now are left out.
             wait: How long to wait for feeds that another run writes to (``"5m"``). By default not
                 at all. Only for a :class:`Store`.
-            deadline: The longest time of the whole run.
-            max_pages: Most pages to request, of all feeds together. The sync then returns, with
-                ``complete`` False, and the next run continues. Repeats of a page are not counted.
-            concurrency: Most pages that are requested and not yet stored, of different feeds. Pages
-                are stored one at a time. A kill costs at most this number of requests.
+            deadline: The longest time of the whole run. With 0 it fails before any request.
+            max_pages: Most pages to request, of all feeds together, repeats not counted. The sync
+                then returns, with ``complete`` False.
+            concurrency: Most pages that are requested and not yet stored, of different feeds. A
+                kill costs at most this number of requests.
             progress: As of :meth:`scan`.
 
         Raises:
@@ -474,14 +466,14 @@ class Client(_Settings, Closing):
         Store each page and its ``state`` in one transaction, and keep ``states.update(state)`` for
         the next sync. A request for the next page means that the one before is stored.
 
-        ``page`` is a :class:`Page`, or ``None`` if only the state changes. ``state`` has one item:
-        the feed's name and the bytes. If two pages have a point, the one with the higher
-        ``sequence`` counts, then the later row. Nothing locks the feed.
+        ``page`` is a :class:`Page`, or ``None`` if only the state changes. ``state`` maps the
+        feed's name to the bytes. If two pages have a point, the one with the higher ``sequence``
+        counts, then the later row. Nothing locks the feed.
 
         Args:
             feeds: One :class:`Feed` or several, planned together.
-            states: The bytes that were kept last, by feed name. A feed that is not in it starts
-                from the beginning. They are as secret as a bookmark.
+            states: The bytes that were kept last, by feed name, as secret as a bookmark. Other
+                feeds start from the beginning.
             until, reread, deadline, max_pages, concurrency, progress: As of :meth:`sync`.
 
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
@@ -507,8 +499,8 @@ class Client(_Settings, Closing):
     ) -> Plan:
         """Plan what the next sync, or a scan, would read and cost. Sends nothing.
 
-        The pages of a scan are known if this client has read the same query over another range, or
-        if a feed of the ``store`` has that query. A table that a scan keeps costs nothing.
+        The pages of a scan are known if this client has read its query over another range, or if a
+        feed of the ``store`` has it. A table that a scan keeps costs nothing.
 
         Args:
             what: Feeds, with their ``store``; or one :class:`Scan` or several.

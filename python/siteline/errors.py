@@ -1,45 +1,28 @@
-"""All exceptions of siteline, in one tree.
+"""All exceptions of siteline, in one tree, with bases of the standard library in parentheses.
 
 ::
 
     SitelineError
-    ├── ConfigError (ValueError)              a setting is wrong; no request was made
-    │   ├── CredentialError                   the key, its file or its passphrase
-    │   └── QueryError                        the query
-    ├── TransportError (ConnectionError)      the connection failed at every attempt
-    │   ├── TransportTimeout (TimeoutError)   … in the phase .phase
-    │   ├── TlsError                          … in the TLS handshake
-    │   ├── ProxyError                        … at the proxy
-    │   ├── AgentUnavailable                  … to the agent that has the key and the count
-    │   └── TruncatedBody                     … before the end of the body
-    ├── ProtocolError (ValueError)            the reply breaks the interface, at .path
-    │   ├── BodyTooLarge                      more decoded bytes than the cap
-    │   ├── CursorLoop                        the service repeated a cursor
-    │   ├── EndlessChain                      far more pages than expected, and nothing new in them
-    │   └── RedirectRefused                   no redirect is followed
-    ├── ServiceError                          an error status: .status, .code, .detail
-    │   ├── AuthenticationError               credential, assertion or token refused
-    │   │   └── ClockSkewError                … because the clocks differ: .skew_seconds
-    │   ├── ScopeError (PermissionError)      a scope was refused or not granted: .missing
-    │   ├── RequestRejected                   the request itself is refused
-    │   │   └── CursorRejected                … because of its cursor, in mid-chain
-    │   ├── RateLimited                       too many requests: .retry_at
-    │   │   └── AllowanceExhausted            none left today
-    │   └── ServiceUnavailable                failed at every attempt
-    ├── DeadlineExceeded (TimeoutError)       the caller's deadline passed
-    ├── PageLimitReached                      the read has more pages than max_pages=
-    ├── StoreError                            the store: opening, reading or writing it
-    │   ├── StoreBusy                         another sync or write has locked it
-    │   ├── StoreFull (OSError)               no space left
-    │   ├── StoreCorrupt                      its contents are damaged
-    │   ├── FeedChanged                       another definition under the same name
-    │   └── UnreadRange                       a part of the range was not read: .spans
-    ├── BookmarkError (ValueError)            edited, or of another query, host or subject
-    ├── ClosedError (RuntimeError)            the client, store or sandbox was closed
-    ├── ForkError (RuntimeError)              an open iterator was used in a forked child
-    └── InternalError (RuntimeError)          a bug in siteline
+      ConfigError (ValueError)
+        CredentialError, QueryError
+      TransportError (ConnectionError)
+        TransportTimeout (TimeoutError), TlsError, ProxyError, AgentUnavailable, TruncatedBody
+      ProtocolError (ValueError)
+        BodyTooLarge, CursorLoop, EndlessChain, RedirectRefused
+      ServiceError
+        AuthenticationError
+          ClockSkewError
+        ScopeError (PermissionError)
+        RequestRejected
+          CursorRejected
+        RateLimited
+          AllowanceExhausted
+        ServiceUnavailable
+      StoreError
+        StoreBusy, StoreFull (OSError), StoreCorrupt, FeedChanged, UnreadRange
+      DeadlineExceeded (TimeoutError), PageLimitReached, BookmarkError (ValueError)
+      ClosedError (RuntimeError), ForkError (RuntimeError), InternalError (RuntimeError)
 
-The message names the request and its result. ``.hint`` is the next step, if the message lacks it.
 No text contains a key, token, assertion, passphrase, cursor or query string. Exceptions can be
 pickled, without ``scan``, ``partial`` and ``bookmark``: only a bookmark's pickle has a cursor.
 """
@@ -68,7 +51,7 @@ __all__ += ["UnreadRange"]
 
 
 class SitelineWarning(UserWarning):
-    """Something works but should be changed, such as a key file that other users can read.
+    """A working setting that should be changed, such as a key file that others can read.
 
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as seen:
@@ -79,15 +62,12 @@ class SitelineWarning(UserWarning):
     """
 
     def __init__(self, *parts: object) -> None:
-        """Stores the text, with unprintable characters escaped."""
+        """Escape unprintable characters of the text."""
         super().__init__(*(escaped(one) if type(one) is str else one for one in parts))
 
 
 class Attempt(NamedTuple):
-    """One attempt of a request: its outcome, and the pause after it.
-
-    - ``outcome``: a status (``"503"``) or what happened (``"timeout in response"``)
-    - ``wait``: seconds until the next attempt, ``None`` after the last
+    """One attempt of a request.
 
     >>> sandbox.fault(on="data", status=503, times=4)
     >>> try:
@@ -110,18 +90,8 @@ class Attempt(NamedTuple):
 class SitelineError(Exception):
     """The base class of all exceptions of siteline.
 
-    If a read fails after its first page, the error has the pages that were read:
-    ``scan.resume(error.bookmark, onto=error.partial)`` continues from there. The same scan does so
-    too when ``collect()`` is called again, unless its cursor cannot be used: then it begins again.
-
-    - ``.hint``: what to do, or ``None``
-    - ``.retryable``: whether the same call may succeed later with nothing changed
-    - ``.attempts``, ``.elapsed``: each :class:`Attempt`, and the total time in seconds
-    - ``.request_id``: the service's identifier of the request, if its reply had one
-    - ``.bookmark``, ``.partial``: the position to continue from, and the table of the pages so far
-    - ``.scan``: the scan that failed: its ``collect()`` continues
-    - ``.kept``: the number of kept pages and points, and how to continue
-    - ``.report``: of a sync, what it had read and stored
+    After a failed read, ``error.scan.collect()`` continues with the pages that were read. In
+    another process ``scan.resume(error.bookmark, onto=error.partial)`` does so.
 
     >>> sandbox.fault(on="data", status=503, skip=1, times=4)      # the second page fails
     >>> try:
@@ -135,7 +105,7 @@ class SitelineError(Exception):
     """
 
     hint: str | None = None
-    """What to do."""
+    """What to do now."""
     retryable: bool = False
     """Whether the same call may succeed later with nothing changed."""
     attempts: tuple[Attempt, ...] = ()
@@ -147,17 +117,17 @@ class SitelineError(Exception):
     bookmark: Bookmark | None = None
     """The position from which a failed read continues."""
     partial: Table | None = None
-    """The table of the pages that a failed read had read."""
+    """The table of the pages that were read."""
     scan: Any = None
     """The scan that failed: its ``collect()`` continues."""
     report: SyncReport | None = None
-    """What a sync had read and stored when it failed."""
+    """What a sync had read and stored."""
     kept: str | None = None
-    """The sentence about the pages that a read or a sync kept."""
+    """The number of kept pages and points, and how to continue."""
     _pickled_kept: str | None = None
 
     def __init__(self, message: str = "", /, **context: Any) -> None:
-        """Store the message and every other keyword as an attribute."""
+        """Store the message, and every keyword as an attribute."""
         super().__init__(escaped(message))
         for name, value in context.items():
             # siteline writes the hint itself, and it may have several lines.
@@ -170,7 +140,7 @@ class SitelineError(Exception):
         return str(self.args[0]) if self.args else ""
 
     def __str__(self) -> str:
-        """Return the message, with what was kept and the hint on separate lines."""
+        """Return the message, what was kept, and the hint, in lines."""
         return "\n".join(filter(None, (self.message, self.kept, self.hint)))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -216,8 +186,7 @@ class QueryError(ConfigError):
 class TransportError(SitelineError, ConnectionError):
     """The connection failed at every attempt.
 
-    An attempt that sent any byte of a request counts against the allowance. ``.retryable`` says
-    whether another call may succeed.
+    An attempt that sent any byte of a request counts against the allowance.
 
     >>> sandbox.close()
     >>> sandbox.client(tries=1).discover()
@@ -228,9 +197,7 @@ class TransportError(SitelineError, ConnectionError):
 
 
 class TransportTimeout(TransportError, TimeoutError):
-    """A time limit of an attempt passed at every attempt.
-
-    - ``.phase``: ``"connect"``, ``"response"``, ``"body"`` or ``"page"`` (all attempts together)
+    """Every attempt exceeded a time limit.
 
     >>> sandbox.fault(on="data", hang=True)
     >>> impatient = sandbox.client(response_timeout=0.01, tries=1)
@@ -246,7 +213,7 @@ class TransportTimeout(TransportError, TimeoutError):
 
 
 class TlsError(TransportError):
-    """The TLS handshake failed; it is not retried. The hint names the settings to look at.
+    """The TLS handshake failed, and was not retried. The hint names the settings to look at.
 
     >>> credential = siteline.Credential("subject", siteline.PrivateKey.generate(2048))
     >>> address = sandbox.base_url.replace("http:", "https:")       # a server without TLS
@@ -271,8 +238,7 @@ class ProxyError(TransportError):
 class AgentUnavailable(TransportError):
     """The agent of ``SITELINE_AGENT`` or ``agent=`` does not answer; no request was sent.
 
-    It has the key and the count, so nothing continues without it. The client retries for a moment,
-    to find an agent that was restarted at the same address.
+    It has the key and the count, so nothing continues without it. The client retries for a moment.
 
     >>> address = f"unix:/nowhere#{client.base_url}#subject"
     >>> lost = siteline.Client(client.base_url, agent=address)
@@ -297,9 +263,7 @@ class TruncatedBody(TransportError):
 
 
 class ProtocolError(SitelineError, ValueError):
-    """The reply does not conform to the interface. It was not used; its request counts as spent.
-
-    - ``.path``: the place in the JSON body, as ``$.series[3].points[0].value``
+    """The reply does not conform to the interface. It was not used, but its request counts.
 
     >>> sandbox.fault(on="data", drop=["nextCursor"])
     >>> try:
@@ -314,7 +278,7 @@ class ProtocolError(SitelineError, ValueError):
 
 
 class BodyTooLarge(ProtocolError):
-    """The reply is longer than ``max_body_bytes``, decoded: ask for smaller pages.
+    """The decoded reply is longer than ``max_body_bytes``: ask for smaller pages.
 
     >>> small = sandbox.client(max_body_bytes=1_000)
     >>> small.scan(site="S1", start="2026-11-01", interval="1h").collect()
@@ -326,7 +290,7 @@ class BodyTooLarge(ProtocolError):
 
 
 class CursorLoop(ProtocolError):
-    """The service sent a cursor that it had sent before in this chain, which would never end.
+    """The service repeated a cursor, so the chain would never end.
 
     >>> sandbox.fault(on="data", repeat_cursor=True, skip=1)
     >>> scan.collect()
@@ -337,11 +301,11 @@ class CursorLoop(ProtocolError):
 
 
 class EndlessChain(ProtocolError):
-    """The service sent ever new cursors, and the last pages contained no new point.
+    """The service sent ever new cursors without a new point.
 
-    The chain has ten times the expected pages (at least 100, or 1,024 without an estimate), and
-    the last tenth of them, at least 100, contained no new point of the range. ``max_pages=``
-    replaces this rule. A sync sets the range aside for a day.
+    The chain has ten times the expected pages (at least 100, or 1,024 without an estimate). The
+    last tenth of them, at least 100, contained no new point of the range. ``max_pages=`` replaces
+    this rule. A sync skips the range for a day.
 
     >>> sandbox.fault(on="data", times=2_000, skip=1, empty_page=True)
     >>> scan.collect()
@@ -352,7 +316,7 @@ class EndlessChain(ProtocolError):
 
 
 class RedirectRefused(ProtocolError):
-    """The service answered with a redirect. None is followed: correct ``base_url``.
+    """The service replied with a redirect, which is never followed: correct ``base_url``.
 
     >>> sandbox.fault(on="data", status=302, headers={"Location": "https://elsewhere.example.com"})
     >>> scan.collect()
@@ -364,10 +328,6 @@ class RedirectRefused(ProtocolError):
 
 class ServiceError(SitelineError):
     """The service answered with an error status.
-
-    - ``.status``: the HTTP status of the reply
-    - ``.code``: its member ``error``, such as ``invalid_client``
-    - ``.detail``: the service's explanation, cut and escaped
 
     >>> try:
     ...     client.scan(site="S1", start=None, filters={"colour": "red"}).collect()
@@ -399,8 +359,6 @@ class AuthenticationError(ServiceError):
 class ClockSkewError(AuthenticationError):
     """The assertion was refused, and the clocks differ: set this machine's clock.
 
-    - ``.skew_seconds``: service clock minus this machine's clock, in seconds
-
     >>> try:
     ...     table = scan.collect()
     ... except siteline.errors.ClockSkewError as error:
@@ -413,8 +371,6 @@ class ClockSkewError(AuthenticationError):
 
 class ScopeError(ServiceError, PermissionError):
     """A scope was refused or not granted: ask an administrator for it, or do not request it.
-
-    - ``.missing``: the scopes that were requested and not granted
 
     >>> sandbox.fault(on="token", grant=["customer.discovery.read"])
     >>> try:
@@ -429,7 +385,7 @@ class ScopeError(ServiceError, PermissionError):
 
 
 class RequestRejected(ServiceError):
-    """The service refused this request, and would refuse the same request again.
+    """The service refused this request, and would refuse it again.
 
     >>> client.scan(site="S1", start=None, filters={"colour": "red"}).collect()
     Traceback (most recent call last):
@@ -439,7 +395,7 @@ class RequestRejected(ServiceError):
 
 
 class CursorRejected(RequestRejected):
-    """The service refused a cursor in the middle of a chain: read the range again from the start.
+    """The service refused a cursor: read the range again from the start.
 
     >>> sandbox.fault(on="data", forget_cursors=True, nth=2)
     >>> try:
@@ -454,8 +410,6 @@ class CursorRejected(RequestRejected):
 class RateLimited(ServiceError):
     """Too many requests. Nothing was read; call again at ``retry_at``.
 
-    - ``.retry_at``: when the service accepts requests again, an aware ``datetime`` in UTC
-
     >>> sandbox.fault(on="data", status=429, retry_after=600)
     >>> try:
     ...     scan.collect()
@@ -469,7 +423,7 @@ class RateLimited(ServiceError):
 
 
 class AllowanceExhausted(RateLimited):
-    """The daily request allowance is used up, by the service's reply or by the ledger.
+    """The daily allowance is used up, as the service or the ledger says.
 
     >>> frugal = sandbox.client(daily_allowance=2)
     >>> scan = frugal.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
@@ -483,7 +437,7 @@ class AllowanceExhausted(RateLimited):
 
 
 class ServiceUnavailable(ServiceError):
-    """The service failed at every attempt. Each attempt counts against the allowance.
+    """The service failed at every attempt. Each one counts against the allowance.
 
     >>> sandbox.fault(on="data", status=503, times=4)
     >>> try:
@@ -495,7 +449,7 @@ class ServiceUnavailable(ServiceError):
 
 
 class DeadlineExceeded(SitelineError, TimeoutError):
-    """The deadline that the caller gave passed; ``.hint`` says how to continue.
+    """The deadline of the call passed.
 
     >>> sandbox.fault(on="data", status=503, retry_after=50)
     >>> try:
@@ -506,11 +460,11 @@ class DeadlineExceeded(SitelineError, TimeoutError):
     """
 
     hint: str | None = "Give deadline= more time."
-    """What to do."""
+    """What to do now."""
 
 
 class PageLimitReached(SitelineError):
-    """The read or the sync has more pages than ``max_pages``. The pages that were read are kept.
+    """The read has more pages than ``max_pages``. Its pages are kept.
 
     >>> try:
     ...     client.read(site="S1", start="2026-11-01", end="2026-11-02", interval="1m", max_pages=2)
@@ -534,7 +488,7 @@ class StoreError(SitelineError):
 
 
 class StoreBusy(StoreError):
-    """Another sync has locked the feed, in any process. No request was made: call again later.
+    """Another sync, of any process, has locked the feed. No request was made: call again later.
 
     >>> feed = siteline.Feed("line-2", site="S1", interval="1h", start="2026-11-19T00:00Z")
     >>> def meanwhile(progress):
@@ -558,10 +512,9 @@ class StoreFull(StoreError, OSError):
 
 
 class StoreCorrupt(StoreError):
-    """The store's file is damaged, by the disk or by another program. None of its data is returned.
+    """The store's file is damaged. None of its data is returned.
 
-    Run ``siteline store restore`` with a copy made by :meth:`Store.backup`. Or use a new store: the
-    service still has the data.
+    Restore a copy of :meth:`Store.backup` with ``siteline store restore``, or use a new store.
 
     >>> import pathlib
     >>> pathlib.Path("plant.siteline").write_bytes(b"SQLite format 3" + bytes(4081))
@@ -593,8 +546,6 @@ class FeedChanged(StoreError):
 class UnreadRange(StoreError):
     """A part of the range was never read from the service, so points would be missing.
 
-    - ``.spans``: the unread parts, (start, end) pairs of aware datetimes in UTC
-
     :meth:`Client.sync` reads such parts; ``unread="warn"`` omits them.
 
     >>> store = siteline.Store("plant.siteline")
@@ -612,7 +563,7 @@ class UnreadRange(StoreError):
 
 
 class BookmarkError(SitelineError, ValueError):
-    """The bookmark was edited, or belongs to another query, host or subject.
+    """The bookmark was edited, or is of another query, host or subject.
 
     >>> siteline.types.Bookmark.from_bytes(b"edited")
     Traceback (most recent call last):
@@ -622,7 +573,7 @@ class BookmarkError(SitelineError, ValueError):
 
 
 class ClosedError(SitelineError, RuntimeError):
-    """The client, store, sandbox or event loop was closed: see ``.hint``.
+    """The client, store, sandbox or event loop was closed.
 
     >>> client.close()
     >>> client.discover()
@@ -636,7 +587,7 @@ class ClosedError(SitelineError, RuntimeError):
         "What was closed stays closed: make a new one. The end of a `with` block closes it: use it "
         "inside."
     )
-    """What to do."""
+    """What to do now."""
 
 
 class ForkError(SitelineError, RuntimeError):

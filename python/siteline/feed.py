@@ -47,15 +47,15 @@ class Feed(Itself, WithHtml):
 
     Args:
         name: The name of the feed in a store.
-        start: The start: an aware datetime, ISO 8601 text, or a date, which is a day in UTC. For a
-            local day write its offset: ``"2026-11-01T00:00+01:00"``. A relative time (``"-7d"``)
+        start: The start: a datetime, ISO 8601 text, or a date, in UTC unless it has an offset. For
+            a local day write its offset: ``"2026-11-01T00:00+01:00"``. A relative time (``"-7d"``)
             is resolved once, when the feed is made, by the clock of this machine, and rounded down
             to a bucket: keep that feed, because a later start is another definition. A
             :class:`SitelineWarning` says if the start is inside a bucket.
         site: The filter ``siteId``.
         line: The filter ``lineId``.
         interval: The bucket width. By default the service decides.
-        lateness: How long after its end a window is read again for its final values.
+        lateness: How long after its end a window is read again for its final values; 0 for never.
             :meth:`Store.lateness` shows whether that is long enough.
         filters: Further query parameters by name. A list repeats the parameter.
         page_size: Items per page. By default automatic, as of :meth:`Client.scan`.

@@ -1,8 +1,7 @@
 """DataFrames with the dtypes of the core's columns, without pyarrow.
 
-NumPy reads the core's memory. pandas 3 and later share its numbers and timestamps, and copy a
-column when it is written to; for pandas 2 they are copied once, one column after the other. pandas
-and polars are imported when they are used.
+pandas 3 shares the core's numbers and timestamps, and copies a column when it is written to; for
+pandas 2 each column is copied once.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ __all__: list[str] = []
 def to_pandas(
     frame: Frame, ids: _Ids, tz: str, labels: dict[Ids, str] | None, about: dict[str, Any]
 ) -> pd.DataFrame:
-    """Build a pandas frame.
+    """Build a pandas frame, whose dtypes do not depend on the rows.
 
     The ids are ``str`` or categories, timestamps ``datetime64[us, tz]``, numbers ``float64`` with
-    NaN for null, counts ``Int64`` with ``<NA>``, also if the result is empty.
+    NaN for null, counts ``Int64`` with ``<NA>``.
     """
     try:
         import pandas as pd
@@ -62,7 +61,6 @@ def _long(pd: Any, given: list[tuple[Any, ...]], ids: _Ids, shared: bool) -> Any
         if kind == "timestamp":
             columns[name] = _pandas_times(pd, np.asarray(payload[0]), payload[1], shared)
         else:
-            # A label is categorical, so that it needs no memory for each row.
             coded = "category" if name == "label" else ids
             columns[name] = _pandas_column(pd, kind, payload, coded, shared)
     return pd.DataFrame(columns, copy=False)
@@ -111,7 +109,7 @@ def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: _Ids, shared: bo
 
 
 def _identity_column(pd: Any, payload: list[Any], ids: _Ids) -> Any:
-    """Build the column from codes: one for each run and the runs' lengths, or bytes of the rows."""
+    """Build a column of codes of runs with the lengths of the runs, or of codes of rows."""
     import numpy as np
 
     *coded, texts = payload
@@ -141,7 +139,7 @@ def _pandas_times(pd: Any, microseconds: Any, zone: str, shared: bool) -> Any:
 
 
 def to_polars(stream: _Stream, ids: _Ids) -> pl.DataFrame:
-    """Build a polars frame through the Arrow PyCapsule interface, without pyarrow.
+    """Build a polars frame, without pyarrow.
 
     The ids are ``String`` or ``Categorical``, labels ``Categorical``, timestamps
     ``Datetime("us", tz)``, the numbers ``Float64`` and ``Int64``.
@@ -158,7 +156,7 @@ def to_polars(stream: _Stream, ids: _Ids) -> pl.DataFrame:
 
 
 def _consumed(stream: _Stream, consume: Any) -> Any:
-    """Read a stream. If the read of a store fails, raise its error and not the consumer's."""
+    """Read a stream. The error of a store replaces that of the consumer."""
     try:
         return consume(stream)
     except BaseException:
@@ -168,7 +166,7 @@ def _consumed(stream: _Stream, consume: Any) -> Any:
 
 
 def import_polars(what: str) -> ModuleType:
-    """Import polars. Reject versions that silently drop all batches of a stream but one."""
+    """Import polars. Reject versions that lose all batches of a stream but one."""
     from siteline.errors import ConfigError
 
     try:
@@ -214,7 +212,6 @@ def check_options(options: dict[str, Any]) -> None:
 
 
 def check_ids(ids: str) -> None:
-    """Reject an unknown value of ``ids=``."""
     if ids not in ("str", "category"):
         from siteline.errors import QueryError
 
@@ -224,7 +221,7 @@ def check_ids(ids: str) -> None:
 def missing(
     error: ModuleNotFoundError, package: str, what: str, extra: str | None = None
 ) -> ImportError:
-    """Return the error for a missing package, or its own error if it lacks another package.
+    """Return the error for a missing package, or ``error`` if another package is missing.
 
     ``extra`` is the extra that installs it, if it has another name.
     """

@@ -81,13 +81,10 @@ class _Bar:
         self._bar = bar
 
     def __call__(self, progress: Progress) -> None:
-        if progress.fraction:
-            self._bar.total = round(progress.points / progress.fraction)
-        elif progress.pages_expected and progress.pages:
-            total = round(progress.points * progress.pages_expected / progress.pages)
-            self._bar.total = total or None
-        else:
-            self._bar.total = None
+        share = progress.fraction
+        if not share and progress.pages_expected:
+            share = progress.pages / progress.pages_expected
+        self._bar.total = (round(progress.points / share) or None) if share else None
         self._bar.set_postfix_str(_pages(progress), refresh=False)
         self._bar.update(progress.points - self._bar.n)
 

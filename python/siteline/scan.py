@@ -62,7 +62,7 @@ class ScanBase(Itself, WithHtml):
         progress: Callable[[Progress], object] | bool | None,
         store: Store | None,
     ) -> None:
-        """Wrap a scan of the core; made by the client."""
+        """Wrap a scan of the core."""
         reads_once = _reads_once(store)
         self._handle = handle if store is None else handle.through(store, reads_once)
         self._tz = tz
@@ -420,7 +420,7 @@ class Pages(OfThisProcess):
     _instead = BOOKMARK
 
     def __init__(self, scan: ScanBase) -> None:
-        """Make the iterator. Its chain begins with the first page."""
+        """Wrap a scan. Its chain begins with the first page."""
         scan._check_own_chain(
             "pages()",
             "collect() reads through the store. Without store= each page costs a request.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import index
 from typing import TYPE_CHECKING, Any, Literal
 
 from siteline import _labels, _selection, _series
@@ -452,6 +453,8 @@ class Store(Itself, WithHtml, Closing):
         Raises:
             QueryError: for a report of another store.
         """
+        if hasattr(type(given), "__index__") and not isinstance(given, bool):
+            return index(given)
         if isinstance(given, type) or not hasattr(given, "_of_feed"):
             return given
         report = given._of_feed(feed)

@@ -48,7 +48,7 @@ class _Pages(OfThisProcess):
         states: Mapping[str, bytes] | None,
         options: dict[str, Any],
     ) -> None:
-        """Begin a sync; made by ``client.sync_pages()``."""
+        """Wrap a sync of the core, and begin it."""
         self._counts: _Counts | None = None
         self._prepare()
         known = feeds_of(feeds)
@@ -458,7 +458,8 @@ def _check_target(store: Any) -> None:
     if not _is_target(store):
         raise QueryError(
             "store= is a siteline.Store, or an object with state() and apply() such as those of "
-            f"siteline.targets; this is {described(store)}."
+            f"siteline.targets; this is {described(store)}.",
+            hint="Open the store first: siteline.Store(path).",
         )
 
 

@@ -53,19 +53,15 @@ _UNLIKE = {
 class Table(Itself, WithHtml):
     """Points or rows made of points. It is immutable.
 
-    A scan returns it from ``collect()``, a store from ``read()`` and ``changes()``, and its own
-    methods return further tables. ``kind`` says what the rows are: ``"points"``, ``"changes"``,
-    ``"resampled"``, ``"pivoted"``, ``"completeness"``, ``"gaps"`` or ``"series"``.
-
     Points have the columns ``site_id``, ``line_id``, ``machine_id``, ``device_id``, ``tag_guid``
     (text), ``label`` (unless ``labels=False``), ``timestamp`` (microseconds, in the zone of the
     read), ``value``, ``minimum``, ``maximum`` (double) and ``sample_count`` (integer). Points of a
     store also have ``withdrawn``, and changes have ``change``. Rows are sorted by series, then
-    time, and each point is in it once, with the values of the latest page.
+    time. Each point is in it once, with the values of the latest page.
 
     Series have the five ids, ``label``, ``name``, ``unit``, ``path``, ``listed`` (false for series
     that only data has), names of the levels if discovery has them (``machine_name``), and further
-    members: text, numbers, truth values, or JSON text. ``client.series()`` returns them.
+    members: text, numbers, truth values, or JSON text.
 
     A table is an Arrow stream: ``pl.DataFrame(table)``, ``pyarrow.table(table)``, and for a
     variable ``points``, ``duckdb.sql("from points")``. The table of a store is streamed from its
@@ -102,7 +98,7 @@ class Table(Itself, WithHtml):
         silent: list[Ids] | None = None,
         searched: int | None = None,
     ) -> None:
-        """Show a frame of the core; made by reads."""
+        """Wrap a frame of the core."""
         self._handle, self._tz, self._labels = handle, tz or "UTC", _naming.checked(labels)
         self._found, self._names = found, names
         self._silent, self._searched = silent, searched
@@ -125,7 +121,7 @@ class Table(Itself, WithHtml):
 
     @property
     def series(self) -> Table:
-        """The series of this table with their labels, names and units, a table."""
+        """The series of this table, with labels, names and units."""
         if self.kind == "series":
             return self
         names, reason = self._known_names()
@@ -150,11 +146,10 @@ class Table(Itself, WithHtml):
 
     @property
     def report(self) -> Any:
-        """The assumptions, findings and counts of the read.
+        """The assumptions, findings and counts of the read, or of the table's source.
 
-        It is a :class:`siteline.types.ReadReport`, of a store a
-        :class:`siteline.types.StoreReport`, of series a :class:`siteline.types.SeriesReport`. A
-        table that was made of another one has the report of that one.
+        A :class:`siteline.types.ReadReport`; of a store a :class:`siteline.types.StoreReport`; of
+        series a :class:`siteline.types.SeriesReport`.
         """
         from siteline.types import ReadReport, SeriesReport, StoreReport
 
@@ -172,7 +167,7 @@ class Table(Itself, WithHtml):
         return ReadReport._of(counts, read_at=read_at, **sizes, **labels)
 
     def __len__(self) -> int:
-        """Count the rows. For a store, this mostly reads its directory and not its points."""
+        """Count the rows, of a store mostly in its directory."""
         return len(self._handle)
 
     def _find_labels(self) -> _naming.Found:
@@ -185,7 +180,6 @@ class Table(Itself, WithHtml):
         return found
 
     def _shown(self, labels: Labels | None) -> dict[Ids, str] | None:
-        """Return a label for each series; ``None`` without labels."""
         if labels is None or labels is self._labels:
             return self._find_labels().of_series
         return self._with_labels(_naming.checked(labels)).of_series
@@ -225,8 +219,8 @@ class Table(Itself, WithHtml):
 
         Args:
             ids: ``"category"`` is faster and smaller than ``"str"``.
-            tz: The zone of the timestamps; the zone of the read by default.
-            labels: Names of series, as in ``scan()``; the labels of the read by default.
+            tz: The zone of times. By default that of the table.
+            labels: The names of series, as in ``scan()``. By default those of the table.
 
         Raises:
             QueryError: for an unknown value, and for a pivoted table with two equal names.
@@ -255,15 +249,14 @@ class Table(Itself, WithHtml):
         """Return a ``pyarrow.Table``. Ids and labels are dictionary-encoded.
 
         Args:
-            tz: The zone of times. By default that of the table.
-            labels: The names of series. By default those of the table.
+            tz, labels: As of ``to_pandas()``.
         """
         from siteline import frames
 
         return frames.to_arrow(self._stream(tz, labels))
 
     def lazy(self) -> pl.LazyFrame:
-        """Return a polars ``LazyFrame``. It pushes time and id filters down to a store.
+        """Return a polars ``LazyFrame``.
 
         A query of a store reads only the range in its filter of ``timestamp``, the series that pass
         its filters of ids, and the columns that it uses.
@@ -283,10 +276,8 @@ class Table(Itself, WithHtml):
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write a Parquet file, whole or not at all. It needs pyarrow.
 
-        A file of this name is replaced. The rows of a store are written batch after batch.
-
         Args:
-            path: The path of the file.
+            path: The path of the file, which is replaced.
 
         >>> scan.collect().to_parquet("points.parquet")
         """
@@ -309,8 +300,8 @@ class Table(Itself, WithHtml):
     def to_excel(self, path: str | os.PathLike[str]) -> None:
         """Write an Excel workbook with one sheet, whole or not at all. It needs openpyxl.
 
-        Times are on the clock of the table's zone and have no offset, which Excel cannot store.
-        In the night in which clocks are set back, an hour comes twice.
+        Times are local times of the table's zone without an offset, which Excel cannot store: when
+        clocks are set back, an hour occurs twice.
 
         Args:
             path: The path of the file.
@@ -323,7 +314,7 @@ class Table(Itself, WithHtml):
         _files.write_excel(path, self.columns, len(self), self._rows())
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows as the frames have them, with times in the zone of the table."""
+        """Yield the rows as the frames have them, in the zone of the table."""
         from siteline._times import in_zone, zone_of
 
         zone, shown = zone_of(self._tz), self._shown(None)
@@ -443,7 +434,7 @@ class Table(Itself, WithHtml):
         """Return a table with one column for each series, named by its label.
 
         ``timestamp`` is the index in pandas and the first column elsewhere. Without labels the
-        columns are named by the five ids, joined by ``" / "``. ``table.series`` has the ids.
+        columns are named by the five ids, joined by ``" / "``.
 
         Args:
             values: The column to use, such as ``"maximum"``. By default ``"value"``, and
@@ -465,7 +456,7 @@ class Table(Itself, WithHtml):
         """Return the points with a row of nulls for each bucket that was read and has no point.
 
         Raises:
-            QueryError: if it is not known which buckets are missing: for a part of a read, without
+            QueryError: if the missing buckets are unknown: for a part of a read, without
                 ``interval``, and for points off the grid of the interval.
         """
         self._check_points("with_gaps()")
@@ -482,26 +473,25 @@ class Table(Itself, WithHtml):
     ) -> Table:
         """Return the points in larger buckets: hours, local days, weeks, months or shifts.
 
-        The columns ``minimum``, ``maximum`` and ``sample_count`` are the least, the greatest and
-        the sum. ``buckets`` counts the points of a period, and ``expected`` the buckets that fit
-        into it (null without ``interval``). ``partial`` marks periods that were not read
-        completely: a part is outside the range, unread in a store, or not settled in a
-        ``final=True`` read. A bucket that was read and has no point does not make a period partial.
+        ``minimum``, ``maximum`` and ``sample_count`` become the least, the greatest and the sum.
+        ``buckets`` counts the points of a period, and ``expected`` the buckets that fit into it
+        (null without ``interval``). ``partial`` marks periods that were not read completely: a part
+        is outside the range, unread in a store, or not settled in a ``final=True`` read. A bucket
+        without a point does not make a period partial.
 
         Args:
             every: The length of a period: ``"8h"``, ``"1d"``, ``"1w"`` (from Monday), ``"1mo"``, a
                 ``timedelta``, or seconds.
             agg: How ``value`` is combined, because the service does not document it. ``"mean"``
-                is weighted by ``sample_count``. If a value of a period has no ``sample_count``,
-                the mean of that period is unweighted, with one warning. ``"sum"``, ``"first"`` and
-                ``"last"`` use the values as they are. ``"increase"`` is for counters, whose
-                sum has no meaning: the rise of ``maximum`` since the bucket before. A fall is a
-                reset to zero. The first bucket of a series, or after unread time, counts from its
-                ``minimum``.
+                is weighted by ``sample_count``; a period in which one is missing is unweighted,
+                with one warning. ``"sum"``, ``"first"`` and ``"last"`` use the values as they are.
+                ``"increase"`` is for counters: the rise of ``maximum`` since the bucket before. A
+                fall is a reset to zero. The first bucket of a series, or after unread time, counts
+                from its ``minimum``.
             partial: ``"null"`` sets ``value``, ``minimum``, ``maximum`` and ``sample_count`` of
                 partial periods to null, with one warning. ``"keep"`` keeps the numbers of the part
                 that was read. ``"drop"`` leaves the periods out.
-            tz: The zone whose clock the periods keep to; the zone of the table by default.
+            tz: The zone whose clock the periods follow. By default that of the table.
             origin: A time of the day (``"06:00"``) or a date at which a period begins. By default
                 midnight.
 
@@ -524,7 +514,7 @@ class Table(Itself, WithHtml):
         tz: str | tzinfo | None = None,
         origin: str | date | time | None = None,
     ) -> Table:
-        """Return for each series and period how many of its buckets are there.
+        """Count the buckets of each series and period.
 
         Columns: ``share`` (``buckets`` of ``expected``), ``buckets``, ``missing`` (read, without a
         point), ``unread`` (never read) and ``expected``. A series that discovery lists for the
@@ -534,7 +524,7 @@ class Table(Itself, WithHtml):
             every, tz, origin: As of ``resample()``.
 
         Raises:
-            QueryError: if it is not known which buckets are missing: see ``with_gaps()``.
+            QueryError: as of ``with_gaps()``.
 
         >>> hours = scan.collect().completeness("3h").to_pandas()
         >>> hours["share"].tolist()[:2], hours["expected"].unique().tolist()
@@ -549,14 +539,13 @@ class Table(Itself, WithHtml):
     def gaps(self, *, longer_than: float | timedelta | str | None = None) -> Table:
         """Return one row for each gap: ``start``, ``end``, and the number of ``buckets``.
 
-        Time that was not read is not a gap. A series without any point, which ``completeness()``
-        lists too, is one gap.
+        Unread time is not a gap. A series without any point, as of ``completeness()``, is one gap.
 
         Args:
             longer_than: Leave out gaps of this length and shorter ones.
 
         Raises:
-            QueryError: if it is not known which buckets are missing: see ``with_gaps()``.
+            QueryError: as of ``with_gaps()``.
 
         >>> scan.collect().gaps()
         <Table gaps: 0 rows, 0 series>
@@ -580,16 +569,16 @@ class Table(Itself, WithHtml):
         """Return an Altair chart of points or of larger buckets, with a panel for each series.
 
         The line is ``values``, and the band is from minimum to maximum. A missing bucket is a gap.
-        A period that was not read completely is hatched. If there are more points than pixels, the
-        chart contains the lowest and the highest point of each part of the range. The mouse wheel
-        zooms, and dragging moves the range. It needs ``siteline[plot]``.
+        A partial period is hatched. With more points than pixels, the chart contains the lowest and
+        the highest point of each part of the range. The mouse wheel zooms, and dragging moves the
+        range. It needs ``siteline[plot]``.
 
         Args:
             values: The column to draw; the band belongs to ``"value"``.
             overlay: Draw all series in one panel.
             title: The title. By default what the series have in common.
             width: The width in pixels, from 300 to 4,000.
-            panels: The most series to draw. The chart says how many more there are.
+            panels: The most series to draw. The chart gives the number of the others.
             tz, labels: As of ``to_pandas()``.
 
         Returns:
@@ -621,14 +610,14 @@ class Table(Itself, WithHtml):
         return self._stream(None, None).__arrow_c_schema__()
 
     def _ipc(self) -> Iterator[bytes]:
-        """Return an iterator of bytes, which joined are one Arrow IPC stream."""
+        """Return the parts of an Arrow IPC stream."""
         return self._handle.ipc(self._presented(self._tz, None), self.columns)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the rows, or of a store its path and the selection."""
         found, (names, reason) = self._find_labels(), self._known_names()
         silent = self._without_points()
-        # A pickle contains no discovery response, only the names of its own series.
+        # Only the names of its own series, and no discovery response.
         if names is not None and self.kind != "series":
             own = _series.rows_of(names, [*self._handle.series(), *silent])
             names = _series.Names([row for row in own if row.listed], names.report)
@@ -641,7 +630,7 @@ class Table(Itself, WithHtml):
         return _restored, (type(self), state, rows, zlib.crc32(rows), *shown)
 
     def __repr__(self) -> str:
-        """Count the rows and name their source. It reads no points of a store."""
+        """Count the rows and name their source, without reading points of a store."""
         from siteline._counts import counted
 
         frame, name = self._handle, type(self).__name__
@@ -669,7 +658,6 @@ class Table(Itself, WithHtml):
 
 
 def _withdrawn(table: Table) -> str:
-    """Count the withdrawn points of a store, mostly in its directory."""
     try:
         count = table.report.withdrawn
     except SitelineError:
@@ -678,7 +666,7 @@ def _withdrawn(table: Table) -> str:
 
 
 def _grid(origin: Any, zone: str) -> int | None:
-    """Return the beginning of a grid, in microseconds of the zone's clock since 1970."""
+    """Return the beginning of a grid, in microseconds of the local clock since 1970."""
     from siteline._times import local_microseconds
 
     if origin is None:

@@ -34,10 +34,9 @@ pub(crate) fn instant_before(
     zone: Option<&TimeZone>,
     now: impl FnOnce() -> PyResult<Timestamp>,
 ) -> PyResult<Timestamp> {
-    match asked_time(value, name, zone)? {
-        AskedTime::At(at) => AskedTime::At(at).resolve(at, None).or_raise(),
-        before @ AskedTime::Before(_) => before.resolve(now()?, None).or_raise(),
-    }
+    let asked = asked_time(value, name, zone)?;
+    let now = if let AskedTime::At(at) = asked { at } else { now()? };
+    asked.resolve(now, None).or_raise()
 }
 
 /// Text, an aware `datetime`, a pandas `Timestamp` or a date. Without a zone, dates are in UTC and naive

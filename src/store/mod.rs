@@ -118,6 +118,7 @@ impl StoreHandle {
         state: &[u8],
     ) -> PyResult<(u64, u64, u64, u64)> {
         let handle = page.map(handle_of::<Frame>).transpose()?.flatten();
+        let handle = handle.filter(|frame| frame.get().page().is_some());
         if page.is_some() && handle.is_none() {
             return Err(PyTypeError::new_err("page= is a siteline.Page, or None."));
         }

@@ -55,8 +55,7 @@ impl StoreHandle {
             return Err(refused(" is a siteline.types.SyncReport, a page number, or a time."));
         }
         // A relative time is rounded down to a second: "now" includes the pages of this second.
-        let end_of_second = Duration::from_micros(999_999);
-        let now = || self.service_time(py, feed).map(|now| now + end_of_second);
+        let now = || self.service_time(py, feed).map(|now| now + Duration::from_micros(999_999));
         let at = instant_before(given, name, clock_of(Some(tz))?.as_ref(), now)?;
         self.work(py, |store| {
             read_state(store, feed)?;

@@ -38,6 +38,8 @@ def public_functions():
             for member, one in members:
                 function = getattr(one, "__func__", one)
                 is_named = member == "__init__" or not member.startswith("_")
+                # Only siteline calls such a constructor.
+                is_named = is_named and not (function.__doc__ or "").startswith("Wrap ")
                 if not is_named or not isinstance(function, FunctionType) or function in seen:
                     continue
                 seen.add(function)

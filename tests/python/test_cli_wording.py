@@ -50,7 +50,7 @@ def test_no_hint_has_a_python_call():
         ("max_pages=4 was reached", "--max-pages 4 was reached"),
         ("allow_http=True, filters=", "allow_http=True, --filter"),
         (URL, URL),
-        ('start=A/w.csv is a folder: start="A/B".', 'start=A/w.csv is a folder: --start "A/B".'),
+        ('filters=A/w.csv, interval="A/B".', 'filters=A/w.csv, --interval "A/B".'),
     ],
 )
 def test_hints_are_written_for_the_shell(text, printed):

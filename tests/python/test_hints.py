@@ -1,5 +1,6 @@
 """Errors say what to write instead."""
 
+import io
 import re
 
 import pandas as pd
@@ -77,6 +78,9 @@ def test_none_for_a_text_is_explained(sandbox, client, store, key):
         (lambda c, t, s: c.series("speed"), "series() takes no arguments"),
         (lambda c, t, s: t.resample("1d", value="mean"), "write agg="),
         (lambda c, t, s: t.resample("1d"), 'needs agg=, which is "mean" or "sum" or "first"'),
+        (lambda c, t, s: t.resample("1d", "mean", partial=False), 'partial= is "null" or "keep"'),
+        (lambda c, t, s: t.to_csv(io.BytesIO()), "open it for text"),
+        (lambda c, t, s: s.apply("line-2", t, b""), "page= is a siteline.Page"),
         (lambda c, t, s: c.series(line="L2"), "series().find(...)"),
         (lambda c, t, s: c.plan(line="L2"), "plan(client.scan(line=...))"),
         (lambda c, t, s: c.sync(s), "sync() needs store=, after the feeds"),

@@ -70,3 +70,16 @@ def test_every_section_that_is_cited_has_a_heading_in_the_interface_page():
     }
     assert len(cited) > 100
     assert not {(section, path) for section, path in cited if section not in known}
+
+
+def test_places_of_the_architecture_page_exist_and_are_found():
+    text = read(ROOT / "docs/internals/architecture.md")
+    places = re.findall(r"`((?:crates|src|python)/[\w./]+)`", text)
+    places += [f"src/{name}" for name in re.findall(r"`(bridge/\w+\.rs)`", text)]
+    assert len(places) > 40
+    assert [place for place in places if not (ROOT / place).exists()] == []
+    rows = re.findall(r"^\| [^|]+ \| `([^`]+)` \| `([^`]+)` \|$", text, re.MULTILINE)
+    assert len(rows) >= 12
+    for term, place in rows:
+        head = re.match(r"(?:(?:#|//!).*\n)*(?:\"{3}[^\"]*)?", read(ROOT / place))
+        assert term in head[0], f"{place} does not begin with {term!r}"

@@ -222,22 +222,6 @@ mod tests {
     }
 
     #[test]
-    fn batches_are_appended_in_order() {
-        let batch = |time| {
-            let columns = vec![times(vec![Some(time)]), numbers("value", vec![Some(1.0)])];
-            RecordBatch::try_from_iter(columns).expect("a batch")
-        };
-        let mut frame = Frame::new(default_ids());
-        for time in [0, MINUTE] {
-            frame.append(&batch(time)).expect("appended");
-        }
-        let Ok(Rows::Readings(1, series)) = frame.into_rows(Some(1)) else { panic!("readings") };
-        let [(identity, readings)] = &series[..] else { panic!("{series:?}") };
-        assert_eq!(*identity, default_ids());
-        assert_eq!(readings.iter().map(|one| one.timestamp).collect::<Vec<_>>(), [0, MINUTE]);
-    }
-
-    #[test]
     fn readings_have_a_value_and_need_a_bucket() {
         let columns = || {
             let available: ArrayRef =
@@ -250,11 +234,14 @@ mod tests {
             refused(frame_of(), None),
             "Raw readings (no minimum, maximum or sample_count) need bucket=, such as \"1m\"."
         );
-        let Ok(Rows::Readings(60, series)) = frame_of().into_rows(Some(60)) else {
-            panic!("readings")
-        };
-        let reading = Reading { timestamp: 5, value: 1.0, available_at: Some(9 * SECOND) };
-        assert_eq!(series, [(default_ids(), vec![reading])]);
+        // A second batch, without the optional column.
+        let mut frame = frame_of();
+        let next = [times(vec![Some(7)]), numbers("value", vec![Some(2.0)])];
+        frame.append(&RecordBatch::try_from_iter(next).expect("a batch")).expect("appended");
+        let Ok(Rows::Readings(60, series)) = frame.into_rows(Some(60)) else { panic!("readings") };
+        let readings = [(5, 1.0, Some(9 * SECOND)), (7, 2.0, None)]
+            .map(|(timestamp, value, available_at)| Reading { timestamp, value, available_at });
+        assert_eq!(series, [(default_ids(), readings.to_vec())]);
     }
 
     #[test]

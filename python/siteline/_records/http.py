@@ -46,7 +46,7 @@ class Http:
     max_connections: int = 64
     """Most data and discovery requests in flight. Requests of other processes are not counted."""
     max_retry_after: float | timedelta | str = "1m"
-    """A longer ``Retry-After`` raises the error at once."""
+    """A longer ``Retry-After`` raises the error at once; with 0 any."""
     max_body_bytes: int = 67_108_864
     """The largest decoded body."""
     application: str | None = None
@@ -58,7 +58,7 @@ class Http:
         """Check the values.
 
         Raises:
-            ConfigError: for a number below 1, and for a timeout of 0.
+            ConfigError: for a number below 1, a timeout of 0, and an unprintable ``application``.
         """
         check_http(self._given())
 

@@ -237,13 +237,10 @@ class SyncReport(WithHtml, FrozenRecord):
         )
 
     def _of_feed(self, feed: str) -> FeedReport:
-        try:
+        if feed in (names := [one.name for one in self.feeds]):
             return self[feed]
-        except KeyError:
-            names = ", ".join(repr(one.name) for one in self.feeds)
-            raise QueryError(
-                f"This report is not of the feed {feed!r}: it is of {names}."
-            ) from None
+        of = ", ".join(map(repr, names))
+        raise QueryError(f"This report is not of the feed {feed!r}: it is of {of}.")
 
     def raise_for_incomplete(self) -> None:
         """Raise an error if something is left to read.

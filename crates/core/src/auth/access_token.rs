@@ -147,13 +147,16 @@ mod tests {
         for (seconds, renew, first, unusable) in
             [(600, 120_000, 15_000, 5_000), (80, 40_000, 10_000, 4_000), (10, 5_000, 1_250, 500)]
         {
+            let mut drawn = std::collections::BTreeSet::new();
             for _ in 0..50 {
                 let token = token(seconds);
                 let renew_at = token.renew_at.as_millis();
+                drawn.insert(renew_at);
                 assert!((renew / 2..=renew).contains(&renew_at), "{seconds} s: {renew_at} ms");
                 assert_eq!(token.renew_first_at().as_millis(), first, "{seconds} s");
                 assert_eq!(token.unusable_at().as_millis(), unusable, "{seconds} s");
             }
+            assert!(drawn.len() > 25, "T31: processes renew their tokens at different times");
         }
     }
 }

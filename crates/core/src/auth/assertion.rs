@@ -95,12 +95,6 @@ impl Assertion {
     pub(crate) fn into_form_value(self) -> Zeroizing<String> {
         self.text
     }
-
-    /// Its `jti`, which is not secret without the signature.
-    #[cfg(test)]
-    pub(crate) fn jti(&self) -> &str {
-        &self.jti
-    }
 }
 
 impl fmt::Debug for Assertion {

@@ -177,21 +177,6 @@ async fn t9_nothing_is_renewed_in_a_pause_not_even_in_the_last_seconds() {
 }
 
 #[tokio::test]
-async fn t9_a_pause_holds_where_no_ledger_has_it() {
-    let pause = Act::with_headers(429, &["Retry-After: 30"], "");
-    let harness = Harness::new(vec![pause]).await;
-    let deadline = Deadline::after(&harness.clock, Some(SECOND));
-    let exchange = Exchange { deadline, ..harness.exchange() };
-    harness.source.token(&exchange).await.expect_err("too long a pause");
-    // The ledger may have failed to record it.
-    let empty = LocalLedger::in_memory(Terms::default());
-    let exchange = Exchange { ledger: &empty, ..harness.exchange() };
-    harness.source.token(&exchange).await.expect("a token");
-    assert!(harness.clock.monotonic() >= 30 * SECOND, "{:?}", harness.clock.monotonic());
-    assert_eq!(harness.server.requests().len(), 2);
-}
-
-#[tokio::test]
 async fn t9_nothing_is_renewed_while_a_refusal_is_remembered() {
     let refusal = Act::json(400, r#"{"error":"invalid_client"}"#);
     let harness = Harness::new(vec![good("old"), refusal]).await;
@@ -207,44 +192,6 @@ async fn t9_nothing_is_renewed_while_a_refusal_is_remembered() {
     harness.clock.advance(60 * SECOND);
     harness.token().await.expect("a new one");
     assert_eq!(harness.server.requests().len(), 3);
-}
-
-#[tokio::test]
-async fn t31_32_workers_have_a_token_each_and_renew_them_at_different_times() {
-    fastrand::seed(31);
-    let harness = Harness::new(vec![]).await;
-    // A source of its own, as in a process of its own; the ledger is shared.
-    let workers: Vec<_> = (0..32)
-        .map(|_| TokenSource::new(harness.source.key.clone(), harness.clock.clone()))
-        .collect();
-    let mut tokens = std::collections::HashSet::new();
-    for worker in &workers {
-        let token = worker.token(&harness.exchange()).await.expect("a token");
-        tokens.insert(token.secret().to_owned());
-    }
-    assert_eq!(tokens.len(), 32);
-    let (mut busiest, mut first, mut last) = (0, Duration::MAX, Duration::ZERO);
-    while harness.clock.monotonic() < 585 * SECOND {
-        let before = harness.server.requests().len();
-        for worker in &workers {
-            worker.token(&harness.exchange()).await.expect("a token");
-        }
-        let renewed = harness.server.requests().len() - before;
-        if renewed > 0 {
-            first = first.min(harness.clock.monotonic());
-            last = harness.clock.monotonic();
-        }
-        busiest = busiest.max(renewed);
-        harness.clock.advance(SECOND);
-    }
-    assert_eq!(harness.server.requests().len(), 64, "each once");
-    assert!(first >= 480 * SECOND && last <= 541 * SECOND, "{first:?} to {last:?}");
-    assert!(
-        last.saturating_sub(first) >= 40 * SECOND && busiest <= 6,
-        "{first:?} to {last:?}, {busiest}"
-    );
-    let counted = harness.ledger.state(harness.clock.moment()).expect("memory").token_requests;
-    assert_eq!(counted, 64);
 }
 
 #[tokio::test]

@@ -9,17 +9,6 @@ use crate::http::test_server::Act;
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test]
-async fn sources_of_dropped_clients_without_a_token_are_removed() {
-    let harness = Harness::new(vec![]).await;
-    for number in 0..100 {
-        drop(harness.source_for(&format!("scope.{number}")));
-    }
-    let kept =
-        REGISTRY.lock().iter().filter(|s| s.key.subject == harness.credential.subject()).count();
-    assert!(kept <= 2, "{kept}");
-}
-
-#[tokio::test]
 async fn t29_the_token_of_a_dropped_client_waits_for_the_next_one_while_it_is_valid() {
     let mut harness = Harness::new(vec![]).await;
     let key = harness.source.key.clone();

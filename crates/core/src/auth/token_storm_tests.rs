@@ -10,8 +10,8 @@ use super::*;
 use crate::auth::test_harness::{DATA_SCOPE, Harness};
 use crate::auth::tests::KEY;
 use crate::auth::{AsyncSigner, Credential, SignFuture, Signer};
-use crate::http::Deadline;
 use crate::http::test_server::Act;
+use crate::http::{Deadline, LocalLedger, Terms};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -21,7 +21,7 @@ fn throttled(seconds: u64) -> Act {
 
 #[tokio::test]
 async fn t9_a_pause_applies_to_later_callers_when_the_first_gives_up() {
-    let harness = Harness::new(vec![throttled(30)]).await;
+    let mut harness = Harness::new(vec![throttled(30)]).await;
     let mut exchange = harness.exchange();
     for seconds in [10, 20] {
         exchange.deadline = Deadline::after(&harness.clock, Some(seconds * SECOND));
@@ -29,6 +29,8 @@ async fn t9_a_pause_applies_to_later_callers_when_the_first_gives_up() {
         assert_eq!(error.kind(), Kind::DeadlineExceeded);
     }
     assert_eq!((harness.server.requests().len(), harness.clock.monotonic()), (1, Duration::ZERO));
+    // Also if the ledger failed to record the pause.
+    harness.ledger = Arc::new(LocalLedger::in_memory(Terms::default()));
     harness.token().await.expect("a token");
     assert_eq!(harness.server.requests().len(), 2);
     let waited = harness.clock.monotonic();

@@ -148,16 +148,11 @@ async fn t7_temporarily_unavailable_is_retried_with_a_new_assertion_at_any_statu
         assert_eq!(harness.server.requests().len(), 4);
         assert_all_new(&harness);
     }
-}
-
-#[tokio::test]
-async fn t7_after_four_tries_the_service_is_unavailable() {
     let busy = Act::json(503, r#"{"error":"temporarily_unavailable"}"#);
     let harness = Harness::new(vec![busy; 8]).await;
     let error = harness.token().await.expect_err("busy");
-    assert_eq!(error.kind(), Kind::ServiceUnavailable);
-    assert_eq!((harness.server.requests().len(), error.context().attempts.len()), (4, 4));
-    assert!(harness.clock.monotonic() < MINUTE);
+    assert_eq!((error.kind(), harness.server.requests().len()), (Kind::ServiceUnavailable, 4));
+    assert!(error.context().attempts.len() == 4 && harness.clock.monotonic() < MINUTE);
 }
 
 #[tokio::test]
@@ -283,22 +278,6 @@ async fn t22_the_first_caller_that_needs_a_token_renews_it_before_it_expires() {
     harness.clock.advance(Duration::from_secs(70));
     let second = harness.token().await.expect("renewed");
     assert_ne!(second.generation(), first.generation());
-    assert_eq!(harness.server.requests().len(), 2);
-}
-
-#[tokio::test]
-async fn t22_while_one_caller_renews_the_others_use_the_valid_token() {
-    let harness = Harness::new(vec![good("old"), Act::hang()]).await;
-    let old = harness.token().await.expect("a token");
-    harness.clock.advance(Duration::from_secs(545));
-    let renewing = harness.spawn();
-    while harness.server.requests().len() < 2 {
-        tokio::task::yield_now().await;
-    }
-    for _ in 0..10 {
-        assert_eq!(harness.token().await.expect("valid").generation(), old.generation());
-    }
-    renewing.abort();
     assert_eq!(harness.server.requests().len(), 2);
 }
 

@@ -100,13 +100,10 @@ impl AskedTime {
             Self::At(at) => at,
             Self::Before(length) => {
                 let width = i64::from(interval_seconds.unwrap_or(1).max(1));
-                i64::try_from(length.as_nanos())
-                    .ok()
-                    .and_then(|length| now.as_nanosecond().checked_sub(length.into()))
-                    .and_then(|at| i64::try_from(at.div_euclid(1_000_000_000)).ok())
-                    .and_then(|second| second.checked_sub(second.rem_euclid(width)))
-                    .and_then(|second| Timestamp::from_second(second).ok())
-                    .unwrap_or(Timestamp::MIN)
+                let at = now.as_nanosecond().saturating_sub_unsigned(length.as_nanos());
+                let second = i64::try_from(at.div_euclid(1_000_000_000)).unwrap_or(i64::MIN);
+                let second = second.saturating_sub(second.rem_euclid(width));
+                Timestamp::from_second(second).unwrap_or(Timestamp::MIN)
             }
         };
         check_range("The time", at).map(|()| at)

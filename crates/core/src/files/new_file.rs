@@ -39,7 +39,9 @@ impl NewFile {
         let path = if keeps { behind_links(path) } else { path.to_owned() };
         let part = part.unwrap_or_else(|| unused(&path, "new"));
         let file = match path.metadata() {
-            Ok(former) if keeps && !former.is_file() => Err(ErrorKind::InvalidInput.into()),
+            Ok(former) if keeps && !former.is_file() => {
+                Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"))
+            }
             Ok(_) if keeps => {
                 let owner = Owner::read(&path)?;
                 create(&part, owner.mode, owner)

@@ -354,7 +354,7 @@ mod tests {
         assert!(inflater.finish().expect("gzip") == noise);
     }
 
-    pub(super) fn noise(length: usize) -> Vec<u8> {
+    fn noise(length: usize) -> Vec<u8> {
         let mut random = fastrand::Rng::with_seed(5);
         std::iter::repeat_with(|| random.u8(..)).take(length).collect()
     }

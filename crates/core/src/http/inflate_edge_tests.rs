@@ -1,6 +1,5 @@
 //! Bodies at the cap, bodies in chunks, and their memory.
 
-use super::tests::noise;
 use super::*;
 use crate::http::test_server::gzip;
 
@@ -33,17 +32,6 @@ fn e2_the_first_two_bytes_are_compared_however_they_arrive() {
         let error = pushed.expect_err("gzip without its header").to_string();
         assert!(error.contains("Content-Encoding of the reply is missing"), "{error}");
     }
-}
-
-#[test]
-fn a_body_of_a_usual_size_is_collected_whole_before_it_is_inflated() {
-    let text = noise(10_000);
-    let mut inflater = Inflater::new(Encoding::Gzip, None, 20_000, &Buffers::default());
-    for piece in gzip(&text).chunks(3_000) {
-        inflater.push(piece).expect("gzip");
-        assert!(matches!(inflater.sink, BodySink::Collected(_)));
-    }
-    assert!(inflater.finish().expect("gzip") == text);
 }
 
 /// Each member allocates a window: 2 MB of empty members allocated 100,000 of them.

@@ -101,16 +101,12 @@ impl Profile {
         let text = match (environment.read)(&file) {
             Ok(text) => text,
             Err(error) if is_absent(&error) => {
-                return if environment.get(CONFIG).is_some() {
-                    let absent = profile.absent("SITELINE_CONFIG names a file that does not exist");
-                    let hint = format!(
-                        "Correct {CONFIG}, or unset it: no file is needed if other variables have the settings."
-                    );
-                    Err(absent.with_hint(hint))?
-                } else if needed {
-                    Err(profile.absent("the file does not exist"))?
-                } else {
-                    Ok(profile)
+                let why = "SITELINE_CONFIG names a file that does not exist";
+                let hint = format!("Correct {CONFIG}, or unset it: other variables need no file.");
+                return match environment.get(CONFIG) {
+                    Some(_) => Err(profile.absent(why).with_hint(hint))?,
+                    None if needed => Err(profile.absent("the file does not exist"))?,
+                    None => Ok(profile),
                 };
             }
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {

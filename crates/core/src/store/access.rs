@@ -1,8 +1,8 @@
-//! File permissions of a store. A store has up to three files next to it: the log and the shared
-//! memory of `SQLite`, and the lock file. All four have the same user, group and mode.
+//! File permissions of a store. Its log, its shared memory and its lock file have the same user,
+//! group and mode.
 //!
-//! The permissions are checked before `SQLite` opens anything. It would open a file that is only
-//! readable, and create a log and shared memory of the wrong user, which locks the owner out.
+//! They are checked before `SQLite` opens anything. It would create a log of the wrong user, which
+//! locks the owner out.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -12,34 +12,30 @@ use super::failure::{StoreFailure, StoreResult, busy, other, system};
 use crate::error::{Error, Kind, Result, excerpt};
 use crate::files::{self, Owner, Stamp, Use, beside, folder_of, owner_text};
 
-/// The suffixes of the files next to a store.
 pub(super) const LOG: &str = "-wal";
 pub(super) const MEMORY: &str = "-shm";
 /// Exists only until a new store has a log.
 pub(super) const JOURNAL: &str = "-journal";
 pub(super) const LOCK: &str = "-lock";
 
-/// The mode of a store that is not shared. It contains cursors and customer data, so it is private.
+/// Private, because a store contains cursors and customer data.
 const PRIVATE: u32 = 0o600;
-/// The permission bits of the group.
 const GROUP: u32 = 0o070;
 
 /// A writer creates and removes the log and the shared memory one after the other. A reader that
-/// finds only one of them checks again this many times, with this pause.
+/// finds only one of them checks again.
 const LOOKS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Permissions of the file's group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Share {
-    /// The group may read the store with [`StoreOptions::read_only`]: mode 0640.
+    /// Mode 0640, for readers with [`StoreOptions::read_only`].
     GroupRead,
-    /// The group may read and write: mode 0660.
+    /// Mode 0660.
     Group,
 }
 
 impl Share {
-    /// Parses the value of the `share` option.
     pub fn parse(name: &str) -> Result<Self> {
         match name {
             "group-read" => Ok(Self::GroupRead),
@@ -75,7 +71,7 @@ pub struct StoreOptions {
     pub share: Option<Share>,
 }
 
-/// Creates an empty store file. If root creates it, it gets the owner of its folder.
+/// A file that root creates gets the owner of its folder.
 fn create(path: &Path, mode: u32) -> Result<()> {
     let folder = folder_of(path);
     let may_not =
@@ -89,15 +85,14 @@ fn create(path: &Path, mode: u32) -> Result<()> {
     }
 }
 
-/// Creates an empty file for a copy of the store, with the store's mode unless `share` is set.
+/// The copy has the store's mode unless `share` is set.
 pub(super) fn create_copy(path: &Path, store: &Path, share: Option<Share>) -> Result<()> {
     let own = || Owner::read(store).map_or(PRIVATE, |owner| owner.mode);
     refuse_share_on_windows(share)?;
     create(path, share.map_or_else(own, Share::mode))
 }
 
-/// Creates an empty file that will replace a store. Only its owner may use it so far. Fails if the
-/// file would not get the owner of the store.
+/// Only its owner may use the file so far. Fails if it would not get the owner of the store.
 pub(super) fn create_replacement(part: &Path, store: &Path) -> Result<()> {
     let Ok(owner) = Owner::read(store) else { return create(part, PRIVATE) };
     let folder = folder_of(store);
@@ -113,7 +108,7 @@ pub(super) fn create_replacement(part: &Path, store: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Gives a replacement the group and the mode of the store, or of the backup if there was no store.
+/// Uses the group and the mode of the store, or of the backup if there was no store.
 pub(super) fn share_as(part: &Path, store: &Path, backup: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -130,7 +125,7 @@ pub(super) fn share_as(part: &Path, store: &Path, backup: &Path) -> io::Result<(
     Ok(())
 }
 
-/// Creates the store if it does not exist, and checks that this user may write to it.
+/// Also creates a missing store.
 pub(super) fn prepare_for_writing(path: &Path, share: Option<Share>) -> Result<()> {
     refuse_share_on_windows(share)?;
     if !may_use(path, path, Use::Write, "this process may not write to it")? {
@@ -149,7 +144,7 @@ pub(super) fn prepare_for_writing(path: &Path, share: Option<Share>) -> Result<(
     Ok(())
 }
 
-/// Returns false if a file of the store does not exist, or an error if this user may not use it.
+/// Returns false if the file does not exist.
 fn may_use(store: &Path, file: &Path, wanted: Use, what: &str) -> Result<bool> {
     match files::check(file, wanted) {
         Ok(()) => Ok(true),
@@ -158,7 +153,6 @@ fn may_use(store: &Path, file: &Path, wanted: Use, what: &str) -> Result<bool> {
     }
 }
 
-/// Rejects `share` on Windows: a file has no group there.
 fn refuse_share_on_windows(share: Option<Share>) -> Result<()> {
     let Some(share) = share.filter(|_| cfg!(windows)) else { return Ok(()) };
     let message =
@@ -169,7 +163,6 @@ fn refuse_share_on_windows(share: Option<Share>) -> Result<()> {
     ))
 }
 
-/// Changes the mode of an existing store and the files next to it.
 #[cfg(unix)]
 fn share_existing(path: &Path, mode: u32) -> Result<()> {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -189,8 +182,8 @@ pub(super) fn is_shared(path: &Path) -> bool {
     Owner::read(path).is_ok_and(|owner| owner.mode & GROUP != 0)
 }
 
-/// Gives the log and the shared memory the group of a shared store. `SQLite` copies the mode, and
-/// as root also the owner and the group. For other users, the files get a group of that user.
+/// `SQLite` gives the log and the shared memory the store's mode. It gives them the store's group
+/// only if it runs as root.
 #[cfg(unix)]
 pub(super) fn give_group(path: &Path) {
     use std::os::unix::fs::{MetadataExt as _, lchown};
@@ -205,21 +198,19 @@ pub(super) fn give_group(path: &Path) {
 
 #[derive(Debug, Clone)]
 pub(super) enum ReadMode {
-    /// A writer has created the log and the shared memory. Each read is a snapshot.
+    /// A writer has the store open, so each read is a snapshot.
     WithLog,
-    /// No writer has the store open, so the file is complete. `SQLite` creates no log if the file
-    /// is declared immutable. The stamp shows whether a writer has changed it since.
+    /// The file is complete, because no writer has it open. `SQLite` creates no log for an
+    /// immutable file. The stamp shows whether a writer has changed it since.
     FileAlone(Stamp),
 }
 
-/// Returns an error if a writer has opened the store or written to it since the stamp was taken.
 pub(super) fn check_unchanged(path: &Path, before: &Stamp) -> StoreResult<()> {
     let same = Stamp::read(path).is_ok_and(|now| now == *before);
     let log = beside(path, LOG).metadata().map_or(0, |log| log.len());
     if same && log == 0 { Ok(()) } else { Err(StoreFailure::Core(busy(path))) }
 }
 
-/// Checks that the store exists and that this user may read it.
 pub(super) fn check_readable(path: &Path) -> Result<()> {
     if !may_use(path, path, Use::Read, "this process may not read it")? {
         return Err(other(path, "it does not exist, and read_only=True creates no store")
@@ -228,8 +219,8 @@ pub(super) fn check_readable(path: &Path) -> Result<()> {
     may_use(path, &beside(path, LOG), Use::Read, "this process may not read its log").map(drop)
 }
 
-/// Chooses how to read, without creating a file. The hold on the store keeps writers from removing
-/// the log afterwards. Otherwise `SQLite` would create a log that belongs to the reader.
+/// Creates no file. The hold on the store keeps writers from removing the log afterwards. Otherwise
+/// `SQLite` would create a log that belongs to the reader.
 pub(super) fn prepare_for_reading(path: &Path) -> Result<ReadMode> {
     let (log, memory) = (beside(path, LOG), beside(path, MEMORY));
     for _ in 0..LOOKS {
@@ -252,7 +243,7 @@ pub(super) fn prepare_for_reading(path: &Path) -> Result<ReadMode> {
     Err(Error::new(Kind::StoreError, format!("store {}: {what}", path.display())).with_hint(hint))
 }
 
-/// The error if a user may not use a file: the store, one next to it, or its folder.
+/// `file` is the store, a file next to it, or its folder.
 #[expect(clippy::needless_pass_by_value, reason = "it ends here")]
 pub(super) fn denied(store: &Path, what: &str, file: &Path, error: io::Error) -> Error {
     let name = if file == store { String::new() } else { format!(" {}", file.display()) };
@@ -265,7 +256,6 @@ pub(super) fn denied(store: &Path, what: &str, file: &Path, error: io::Error) ->
     Error::new(Kind::StoreError, message).with_hint(advice(store, file, &error))
 }
 
-/// The remedy if a user may not use a file.
 fn advice(store: &Path, file: &Path, error: &io::Error) -> String {
     let shown = store.display();
     if error.kind() == ErrorKind::ReadOnlyFilesystem {

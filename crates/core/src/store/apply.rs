@@ -18,7 +18,7 @@ use super::target::{Applied, Delivery};
 use super::writer_cache::KnownFeed;
 use crate::data::{Envelope, Page, PointColumns};
 
-/// Buckets in a block. With fewer, the file grows and lookups take longer. With more, each changed
+/// With fewer buckets per block, the file grows and lookups take longer. With more, each changed
 /// point rewrites more bytes: with many series, a page changes only a few points of each block.
 const BUCKETS: i64 = 128;
 const SECOND: i64 = 1_000_000;
@@ -26,8 +26,8 @@ const DAY: i64 = 86_400 * SECOND;
 /// Old seen points are deleted once per this many pages.
 const PRUNE_EVERY: i64 = 64;
 
-/// Writes a page and the state, without the commit. The caches are passed by value, so that a
-/// failure drops them: they may contain what was rolled back.
+/// Writes a page and the state, without the commit. A failure drops the caches, because they may
+/// contain what was rolled back.
 pub(super) fn apply(
     connection: &Connection,
     (feeds, known): (&mut Feeds, Option<KnownFeed>),
@@ -61,8 +61,8 @@ fn deliver(
         && let Some(done) = pages::after(connection, feed.id, log.sequence - 1)?.first()
         && done.sequence == log.sequence
     {
-        // The page was applied before, but its caller did not learn of the commit. A different page
-        // with this number would be lost, so it is rejected.
+        // The page was applied, but its caller did not learn of the commit. A different page with
+        // this number would be lost.
         if (PageRow { tally: done.tally, read_at: done.read_at, ..log }) != *done {
             let what = format!("another page with the number {} is already stored", log.sequence);
             return Err(StoreFailure::Refused(what, "Give each page request a new number."));
@@ -128,7 +128,7 @@ fn log_row(delivery: &Delivery) -> StoreResult<PageRow> {
     })
 }
 
-/// Returns a page's points by series and time, without older duplicates and forgotten points.
+/// The points by series and time, without older duplicates and forgotten points.
 fn points(
     connection: &Connection,
     known: &mut FeedIndex,
@@ -170,13 +170,12 @@ fn read_rows(page: &Page, envelope: &Envelope, series: i64, points: &mut Vec<Ser
     }));
 }
 
-/// Groups points by series.
 fn by_series(points: &[SeriesPoint]) -> impl Iterator<Item = &[SeriesPoint]> {
     points.chunk_by(|one, next| one.0 == next.0)
 }
 
-/// Returns the length of a block in microseconds: [`BUCKETS`] times the bucket width. If the width
-/// is unknown, it uses the smallest step on the first page with points, within limits.
+/// The length of a block in microseconds. If the bucket width is unknown, it is the smallest step
+/// on the first page with points, within limits.
 fn span(interval_seconds: Option<u32>, points: &[SeriesPoint]) -> i64 {
     if let Some(seconds) = interval_seconds.filter(|seconds| *seconds > 0) {
         return BUCKETS * i64::from(seconds) * SECOND;

@@ -1,20 +1,20 @@
-//! The arrivals of a page: for each bucket timestamp, the number of points that arrived first with
-//! this page, and the number that it revised. They show delays without reading blocks.
+//! The arrivals of a page: how many points it brought first and how many it revised, for each
+//! timestamp. They show delays without reading blocks.
 //!
 //! ```text
 //! rows timestamps:steps points:runs revisions:runs
 //! ```
 //!
-//! The first row of a point's history counts as a point of its page. Each row with other values
-//! than the row before counts as a revision of its page. A change of the flag counts as neither.
+//! The first row of a point's history counts as a point of its page. A later row counts as a
+//! revision if its values differ from the row before.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::block::PointVersion;
 use super::bytes::{Sink, Source};
 
-/// Maximum number of timestamps of a page. Timestamps on a grid take no bytes, so forged bytes
-/// could fill the memory. A real page with more would have hundreds of megabytes.
+/// Timestamps on a grid take no bytes, so forged bytes could fill the memory. A real page with more
+/// would have hundreds of megabytes.
 const MOST: usize = 1 << 22;
 /// Timestamps out of order are sorted when there are this many, or as many as in order.
 const UNSORTED: usize = 256;
@@ -34,10 +34,8 @@ impl Arrival {
     }
 }
 
-/// The arrivals of a page, or changes of them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Arrivals {
-    /// Ascending, each timestamp once.
     sorted: Vec<Arrival>,
     /// The index after the last change: most series of a page have the same timestamps.
     next: usize,
@@ -45,7 +43,6 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Adds `by` points or revisions at a timestamp.
     #[inline]
     pub(super) fn change(&mut self, timestamp: i64, is_revision: bool, by: i64) {
         let (points, revisions) = if is_revision { (0, by) } else { (by, 0) };
@@ -98,8 +95,8 @@ impl Arrivals {
         self.next = 0;
     }
 
-    /// Adds these changes to encoded arrivals. Returns `None` if a number would become negative, or
-    /// if [`Arrivals::encode`] did not write the bytes.
+    /// Returns `None` if a number would become negative, or for bytes that [`Arrivals::encode`] did
+    /// not write.
     pub(super) fn added_to(mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         for run in runs(bytes)? {
             let (points, revisions) = (run.points.cast_signed(), run.revisions.cast_signed());
@@ -108,13 +105,12 @@ impl Arrivals {
         self.encode()
     }
 
-    /// Whether these changes cancel out.
     pub(super) fn are_none(&mut self) -> bool {
         self.sort();
         self.sorted.iter().all(|arrival| (arrival.points, arrival.revisions) == (0, 0))
     }
 
-    /// Encodes the arrivals. Returns `None` if no page can have such arrivals.
+    /// Returns `None` if no page can have such arrivals.
     pub(super) fn encode(mut self) -> Option<Vec<u8>> {
         self.sort();
         self.sorted.retain(|arrival| (arrival.points, arrival.revisions) != (0, 0));
@@ -131,7 +127,7 @@ impl Arrivals {
     }
 }
 
-/// The changes that a page causes: its own arrivals and, if it is late, the arrivals of others.
+/// The arrivals of the page itself and, if it is late, changes of the arrivals of others.
 #[derive(Debug, Default)]
 pub(super) struct ArrivalChanges {
     pub(super) own: Arrivals,
@@ -140,7 +136,6 @@ pub(super) struct ArrivalChanges {
 }
 
 impl ArrivalChanges {
-    /// Counts the row that the newest page adds after `before`.
     #[inline]
     pub(super) fn append(&mut self, before: Option<&PointVersion>, after: &PointVersion) {
         if before.is_none_or(|before| before.values != after.values) {
@@ -148,7 +143,6 @@ impl ArrivalChanges {
         }
     }
 
-    /// Counts how page `sequence` changes the history of a point.
     pub(super) fn replace(
         &mut self,
         sequence: u64,
@@ -182,14 +176,13 @@ pub(super) struct ArrivalRun {
     pub(super) first: i64,
     /// At least 1 if `count` is more than 1.
     pub(super) step: i64,
-    /// Number of timestamps.
     pub(super) count: i64,
     pub(super) points: u64,
     pub(super) revisions: u64,
 }
 
 impl ArrivalRun {
-    /// Returns the timestamps from `time` on, or `None` if there are none.
+    /// Returns the timestamps from `time` on.
     pub(super) fn not_before(self, time: i64) -> Option<Self> {
         if self.first >= time {
             return Some(self);
@@ -205,7 +198,7 @@ impl ArrivalRun {
     }
 }
 
-/// Decodes bytes of [`Arrivals::encode`], ascending. Returns `None` for other bytes.
+/// Returns `None` for bytes that [`Arrivals::encode`] did not write.
 pub(super) fn runs(bytes: &[u8]) -> Option<Vec<ArrivalRun>> {
     let mut source = Source(bytes);
     let count = source.length().filter(|count| *count <= MOST)?;
@@ -242,7 +235,6 @@ pub(super) fn runs(bytes: &[u8]) -> Option<Vec<ArrivalRun>> {
     Some(runs)
 }
 
-/// Runs of numbers that are not negative.
 struct Lengths<'r> {
     runs: std::slice::Iter<'r, (i64, usize)>,
     number: i64,
@@ -254,7 +246,6 @@ impl<'r> Lengths<'r> {
         Self { runs: runs.iter(), number: 0, left: 0 }
     }
 
-    /// Returns how many of the next numbers are equal.
     fn equal(&mut self) -> Option<usize> {
         if self.left == 0 {
             (self.number, self.left) = *self.runs.next()?;
@@ -269,10 +260,10 @@ impl<'r> Lengths<'r> {
 }
 
 /// Sums over the arrivals of each page, from the page log or from the blocks. If two sums are
-/// equal, the numbers of points and revisions at each timestamp are almost certainly equal.
+/// equal, the arrivals are almost certainly equal.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ArrivalSums {
-    /// The sums over points and over revisions, by sequence number.
+    /// Over points and over revisions, by sequence number.
     pages: HashMap<u64, [u64; 2]>,
 }
 
@@ -285,7 +276,6 @@ impl ArrivalSums {
         }
     }
 
-    /// Counts the histories of the points of a block.
     pub(super) fn add_block(&mut self, rows: &[PointVersion]) {
         // Most rows of a block have the same version as the row before.
         let (mut version, mut sums) = (0, [0_u64; 2]);
@@ -310,7 +300,7 @@ impl ArrivalSums {
     }
 }
 
-/// Hashes a timestamp with `SplitMix64`, so that different timestamps give different sums.
+/// Hashes with `SplitMix64`, so that different timestamps give different sums.
 fn spread(timestamp: i64) -> u64 {
     let mut bits = timestamp.cast_unsigned().wrapping_add(0x9E37_79B9_7F4A_7C15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,27 +1,27 @@
-//! A block: every version of the points of one series in a stretch of time. Here is its encoding:
+//! A block: every version of the points of one series in a stretch of time. Its encoding:
 //!
 //! ```text
 //! form:u8 rows timestamps:steps versions:steps marks:runs
 //! counts:(0 runs | 1 one by one) values:[f64] minima:[f64] maxima:[f64]
 //! ```
 //!
-//! A column omits its nulls. Doubles are stored as eight bytes, so they are read back bit for bit.
+//! A column omits its nulls. Doubles are read back bit for bit.
 
 use super::bytes::{Sink, Source};
 
 const FORM: u8 = 1;
-/// Rows of null values on a grid cost no bytes. A block may have this many, plus [`ROWS_PER_BYTE`]
-/// per byte. [`encode`] writes far fewer. The limit keeps forged blocks from filling the memory.
+/// Rows of null values on a grid cost no bytes. The limit keeps forged blocks from filling the
+/// memory.
 const FREE_ROWS: usize = 1 << 20;
 const ROWS_PER_BYTE: usize = 64;
 /// The bit of a mark for an absent point. The lower bits mark null values.
 const ABSENT: u8 = 0b1_0000;
 const COUNT_NULL: u8 = 0b1000;
 
-/// The four aggregates of a point. A null value is 0 and has its bit in `nulls`.
+/// A null value is 0 and has its bit in `nulls`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Values {
-    /// The bits of value, minimum and maximum.
+    /// Of value, minimum and maximum.
     bits: [u64; 3],
     count: i64,
     nulls: u8,
@@ -55,11 +55,11 @@ impl Values {
     }
 }
 
-/// One version of one point. Rows of a block are sorted by timestamp, then version.
+/// Rows of a block are sorted by timestamp, then version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PointVersion {
     pub(super) timestamp: i64,
-    /// Sequence number of the page request that brought this version.
+    /// Sequence number of the page request that brought it.
     pub(super) version: u64,
     /// Set if the chain that ended with that page lacked the point. The values are the last known.
     pub(super) absent: bool,
@@ -67,7 +67,6 @@ pub(super) struct PointVersion {
 }
 
 impl PointVersion {
-    /// Whether both have the same values and the same flag.
     #[inline]
     pub(super) fn same(&self, other: &Self) -> bool {
         self.absent == other.absent && self.values == other.values
@@ -83,7 +82,6 @@ pub(super) fn encode(rows: &[PointVersion]) -> Vec<u8> {
     sink.0
 }
 
-/// Writes all columns except the timestamps.
 pub(super) fn encode_columns(sink: &mut Sink, rows: &[PointVersion]) {
     sink.steps(rows.iter().map(|row| row.version.cast_signed()));
     sink.runs(rows.iter().map(|row| i64::from(mark(row))));
@@ -107,12 +105,11 @@ fn mark(row: &PointVersion) -> u8 {
     row.values.nulls | if row.absent { ABSENT } else { 0 }
 }
 
-/// Whether [`decode`] accepts this many rows in this many bytes.
 pub(super) fn is_plausible(rows: usize, bytes: usize) -> bool {
     rows <= FREE_ROWS.saturating_add(bytes.saturating_mul(ROWS_PER_BYTE))
 }
 
-/// Decodes a block. Returns `None` for bytes that [`encode`] did not write.
+/// Returns `None` for bytes that [`encode`] did not write.
 pub(super) fn decode(bytes: &[u8]) -> Option<Vec<PointVersion>> {
     let (form, rest) = bytes.split_first()?;
     let mut source = Source(rest);
@@ -127,7 +124,6 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Vec<PointVersion>> {
     (source.0.is_empty() && is_sorted).then_some(rows)
 }
 
-/// Decodes timestamps into rows without values.
 pub(super) fn decode_timestamps(
     source: &mut Source<'_>,
     count: usize,
@@ -139,7 +135,6 @@ pub(super) fn decode_timestamps(
     Some(rows)
 }
 
-/// Decodes the columns of [`encode_columns`] into rows that have their timestamps.
 pub(super) fn decode_columns(source: &mut Source<'_>, rows: &mut [PointVersion]) -> Option<()> {
     let mut at = 0;
     source.steps(rows.len(), |version| {

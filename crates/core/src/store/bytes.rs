@@ -1,11 +1,10 @@
 //! Encodes numbers as variable-length integers and runs, and computes the checksum of each row.
 
-/// Bytes under construction.
 #[derive(Debug, Default)]
 pub(super) struct Sink(pub(super) Vec<u8>);
 
 impl Sink {
-    /// Writes seven bits per byte, lowest first (LEB128).
+    /// Writes LEB128.
     #[inline]
     pub(super) fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
@@ -40,7 +39,6 @@ impl Sink {
         }));
     }
 
-    /// Writes numbers as runs of equal numbers.
     pub(super) fn runs(&mut self, numbers: impl Iterator<Item = i64>) {
         let mut run: Option<(i64, u64)> = None;
         for number in numbers {
@@ -62,7 +60,7 @@ impl Sink {
     }
 }
 
-/// Bytes to decode. Every method returns `None` for bytes that no [`Sink`] wrote.
+/// Every method returns `None` for bytes that no [`Sink`] wrote.
 #[derive(Debug)]
 pub(super) struct Source<'a>(pub(super) &'a [u8]);
 
@@ -106,7 +104,7 @@ impl<'a> Source<'a> {
         self.take(length)
     }
 
-    /// Decodes [`Sink::runs`], run by run, up to `left` numbers.
+    /// Reads `left` numbers.
     pub(super) fn runs(&mut self, mut left: usize, mut each: impl FnMut(i64, usize)) -> Option<()> {
         while left > 0 {
             let number = self.signed()?;
@@ -120,7 +118,6 @@ impl<'a> Source<'a> {
         Some(())
     }
 
-    /// Decodes [`Sink::steps`].
     pub(super) fn steps(&mut self, numbers: usize, mut each: impl FnMut(i64)) -> Option<()> {
         let mut last = 0_i64;
         self.runs(numbers, |step, length| {
@@ -159,7 +156,6 @@ impl Checksum {
         Self(crc.sum())
     }
 
-    /// The value that the column `check` stores.
     pub(super) fn value(self) -> i64 {
         i64::from(self.0)
     }

@@ -1,38 +1,32 @@
-//! The mark of a commit: a random number, and the number of the previous commit. Each commit of
-//! siteline writes its mark into the second row of the table `store`, on a page that the commit
-//! changes anyway. The marks match a file to its log. A log belongs to a file if the log contains
-//! the last commit of the file, or if the first commit of the log follows that commit.
+//! The mark of a commit: a random number, and the number of the previous commit. Each commit writes
+//! its mark into the second row of the table `store`, on a page that changes anyway. A log belongs
+//! to a file if it contains the file's last commit, or if its first commit follows that one.
 //!
-//! This module reads the pages without `SQLite`, because `SQLite` would apply the log first.
+//! The pages are read without `SQLite`, because `SQLite` would apply the log first.
 
 use super::bytes::Checksum;
 
-/// The pages that may contain the table `store`, which is created first. Page 1 has the header.
+/// The table `store` is created first, so it is on one of these pages. Page 1 has the header.
 pub(super) const PLACES: std::ops::RangeInclusive<u32> = 2..=4;
-/// Parent number of the first commit.
 pub(super) const NOTHING: i64 = 0;
 
-/// The number of a commit and of the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CommitMark {
     pub(super) id: i64,
-    /// The previous commit.
     pub(super) parent: i64,
 }
 
 impl CommitMark {
-    /// Creates the mark of a commit that follows `parent`.
     pub(super) fn after(parent: i64) -> Self {
         let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
         Self { id: (high ^ low).cast_signed(), parent }
     }
 
-    /// Computes the checksum of a mark's row.
     pub(super) fn check(id: i64, parent: i64) -> i64 {
         Checksum::new("commit").numbers(&[id, parent]).value()
     }
 
-    /// Reads the mark from a page of the table `store`. Returns `None` for other or damaged pages.
+    /// Returns `None` for other or damaged pages of the table `store`.
     pub(super) fn on_page(page: &[u8]) -> Option<Self> {
         let (mut first, mut second) = (None, None);
         for cell in 0..usize::from(u16_at(page, 3)?).min(8) {
@@ -56,12 +50,10 @@ impl CommitMark {
     }
 }
 
-/// Computes the checksum of the first row of the table `store`.
 pub(super) fn root_check(version: i64, made_by: &[u8], layout: i64, digest: i64) -> i64 {
     Checksum::new("store").number(version).bytes(made_by).numbers(&[layout, digest]).value()
 }
 
-/// A column value of the table `store`.
 #[derive(Debug, Clone, Copy)]
 enum Column<'a> {
     Null,
@@ -111,7 +103,6 @@ fn read_row(cell: &[u8]) -> Option<(u64, [Column<'_>; 6])> {
     types.is_empty().then_some((number, columns))
 }
 
-/// Reads a signed big-endian number of up to eight bytes.
 fn signed(bytes: &[u8]) -> i64 {
     let negative = bytes.first().is_some_and(|first| first & 0x80 != 0);
     let start = if negative { -1 } else { 0 };

@@ -1,5 +1,5 @@
 //! Connections, each owned by the process that opened it. A forked child opens its own, because
-//! closing its parent's would affect the parent's file locks and shared memory.
+//! closing its parent's would affect the parent's locks.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -18,22 +18,20 @@ use crate::error::{Error, Kind};
 use crate::files::Stamp;
 use crate::fork::Owned;
 
-/// How long a statement waits for another connection's commit. A commit takes milliseconds.
+/// A commit takes milliseconds.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Size of the page cache of each connection, in KiB.
 const CACHE_KIB: i64 = 8 << 10;
-/// The log is copied into the file when it reaches this size.
 const LOG_BYTES: i64 = 8 << 20;
 
 #[derive(Debug)]
 pub(super) struct StoreConnection {
     opened: Owned<Opened>,
     timeout: Duration,
-    /// The stamp of a file without a log, taken when it was opened.
+    /// Of a file without a log, when it was opened.
     before: Option<Stamp>,
 }
 
-/// A connection of this process, and its hold on the files. A file without a log needs no hold.
+/// A file without a log needs no hold.
 #[derive(Debug)]
 struct Opened {
     connection: Option<Connection>,
@@ -51,12 +49,11 @@ impl Drop for Opened {
 }
 
 impl StoreConnection {
-    /// Opens the file for reading and writing.
     pub(super) fn open(path: &Path, timeout: Duration) -> StoreResult<Self> {
         Self::open_with(path, timeout, touch)
     }
 
-    /// Opens the file for writing, and creates or verifies the tables.
+    /// Also creates or verifies the tables.
     pub(super) fn open_prepared(path: &Path, timeout: Duration) -> StoreResult<Self> {
         let link = Self::open_with(path, timeout, schema::prepare)?;
         link.connection()?.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
@@ -71,7 +68,8 @@ impl StoreConnection {
         let (hold, connection) = StoreHold::connect(path, timeout, false, || {
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             let mut connection = set_up(Connection::open_with_flags(path, flags)?, timeout)?;
-            // Closing the last connection removes the log, and a reader could not create another.
+            // Closing the last connection would remove the log, and a reader could not create
+            // another.
             let keeps_log = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
             connection.set_db_config(keeps_log, is_shared(path))?;
             begin(&mut connection)?;
@@ -80,7 +78,6 @@ impl StoreConnection {
         Ok(Self::new(connection, Some(hold), None, timeout))
     }
 
-    /// Opens the file for reading only. Creates no file.
     pub(super) fn open_read_only(path: &Path, timeout: Duration) -> StoreResult<Self> {
         check_readable(path)?;
         let name = Url::from_file_path(path).map_err(|()| inherited())?;
@@ -101,7 +98,7 @@ impl StoreConnection {
             touch(&mut connection)?;
             Ok(connection)
         })?;
-        // `check_unchanged` detects a writer of a file without a log, so no hold is needed.
+        // `check_unchanged` detects a writer instead.
         let hold = before.is_none().then_some(hold);
         Ok(Self::new(connection, hold, before, timeout))
     }
@@ -116,7 +113,7 @@ impl StoreConnection {
         Self { opened: Owned::new(opened), timeout, before }
     }
 
-    /// Reads in one transaction, which lasts until the connection closes.
+    /// The transaction lasts until the connection closes.
     pub(super) fn read<T>(
         &self,
         path: &Path,
@@ -135,19 +132,17 @@ impl StoreConnection {
         outcome
     }
 
-    /// Waits for the turn to write. Returns an error if the files of the store were replaced.
+    /// Also returns an error if the files of the store were replaced.
     pub(super) fn turn(&self) -> StoreResult<WriteTurn> {
         let turn = self.hold()?.turn(self.timeout)?;
         self.hold()?.verify()?;
         Ok(turn)
     }
 
-    /// Returns an error if the log was removed or replaced.
     pub(super) fn check_names(&self) -> StoreResult<()> {
         self.hold()?.check_names()
     }
 
-    /// Copies the log into the file, if it is long and nobody reads.
     pub(super) fn copy_long_log(&self, turn: &WriteTurn) -> StoreResult<()> {
         let connection = self.connection()?;
         let sql = "PRAGMA wal_checkpoint(NOOP)";
@@ -159,7 +154,7 @@ impl StoreConnection {
         Ok(())
     }
 
-    /// Copies the log into the file, if nobody reads.
+    /// Does nothing while somebody reads.
     pub(super) fn copy_log(&self, turn: &WriteTurn) -> StoreResult<()> {
         let connection = self.connection()?;
         let sql = "PRAGMA wal_checkpoint(PASSIVE)";
@@ -167,7 +162,6 @@ impl StoreConnection {
         Ok(())
     }
 
-    /// Copies the log into the file if its name was removed while this connection had it open.
     pub(super) fn save_removed_log(&self) -> StoreResult<()> {
         let hold = self.hold()?;
         let turn = hold.turn(self.timeout)?;
@@ -178,12 +172,10 @@ impl StoreConnection {
         self.opened.get().and_then(|opened| opened.hold.as_ref()).ok_or_else(inherited)
     }
 
-    /// Returns an error if a writer may have changed the file since it was opened without a log.
     pub(super) fn check_unchanged(&self, path: &Path) -> StoreResult<()> {
         self.before.as_ref().map_or(Ok(()), |before| access::check_unchanged(path, before))
     }
 
-    /// The connection, if this process opened it.
     pub(super) fn connection(&self) -> Result<&Connection, Error> {
         self.opened.get().and_then(|opened| opened.connection.as_ref()).ok_or_else(inherited)
     }
@@ -193,7 +185,7 @@ impl StoreConnection {
     }
 }
 
-/// Reads from the file once: `SQLite` opens the log and the shared memory then.
+/// `SQLite` opens the log and the shared memory with the first read.
 fn touch(connection: &mut Connection) -> StoreResult<()> {
     connection.pragma_query_value(None, "schema_version", |_| Ok(()))?;
     Ok(())
@@ -205,7 +197,7 @@ fn set_up(connection: Connection, busy_timeout: Duration) -> StoreResult<Connect
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // The log is copied into the file while nobody reads: see `hold`.
+    // `copy_long_log` does it while nobody reads.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     Ok(connection)
 }

@@ -1,5 +1,5 @@
-//! The delays of points and revisions, as far as the times of the reads reveal them. They are
-//! computed from the arrivals in the page log, without reading blocks.
+//! The delays of points and revisions, from the times of the reads and the arrivals in the page
+//! log.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,17 +11,17 @@ use super::failure::StoreResult;
 use super::feeds::FeedRow;
 use super::pages::{self, PageRow};
 
-/// An age, measured from the end of a point's bucket. The scale has steps that grow by 5 %.
+/// The age of a point, measured from the end of its bucket, in steps that grow by 5 %.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Age(pub(crate) u16);
 
 const SECOND: i64 = 1_000_000;
-/// The first step of the scale, in seconds.
+/// In seconds.
 const FINEST: f64 = 10.0;
 const RATIO: f64 = 1.05;
 
 impl Age {
-    /// Returns the step of an age in seconds, at most ten thousand years.
+    /// Limited to ten thousand years.
     #[must_use]
     pub(crate) fn of_seconds(seconds: i64) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "a step is 5 % wide")]
@@ -34,7 +34,6 @@ impl Age {
         Self(steps.ceil().clamp(0.0, 1_000.0) as u16)
     }
 
-    /// The end of the step, in seconds.
     #[must_use]
     pub(crate) fn seconds(self) -> f64 {
         self.within(1.0)
@@ -47,33 +46,27 @@ impl Age {
     }
 }
 
-/// The reads around the arrival of a point, or of a new value.
+/// The reads around the arrival of a point or a new value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Sighting {
     /// The last complete read without it, or `None` if the first read brought it.
     pub after: Option<Age>,
-    /// The read that brought it.
     pub by: Age,
     /// The last complete read of its bucket. Later revisions are unknown.
     pub(crate) looked: Age,
 }
 
-/// How often each sighting occurred.
 pub(crate) type Sightings = BTreeMap<Sighting, u64>;
 
-/// When points and revisions arrived.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Delays {
-    /// The first values of points.
     pub points: Sightings,
-    /// New values of points that were stored before.
     pub(crate) revisions: Sightings,
 }
 
-/// A chain that was read to its end.
 #[derive(Debug, Clone, Copy)]
 struct ChainRead {
-    /// The sequence number of its last page.
+    /// Sequence number of the last page.
     last: u64,
     /// When its first page arrived.
     read_at: i64,
@@ -85,15 +78,15 @@ struct ReadStretch {
     start: i64,
     /// Ordered by when they ended.
     reads: Vec<ChainRead>,
-    /// The latest start of a read. The read that ended last may not be the one that began last.
+    /// The latest start of a read, not always of the one that ended last.
     newest: Option<i64>,
 }
 
-/// The chains that read each stretch of time completely. The stretches are ascending, without gaps.
+/// Ascending, without gaps.
 struct CompleteReads(Vec<ReadStretch>);
 
 impl CompleteReads {
-    /// The pages are ordered by sequence number.
+    /// Requires `pages` in order of their sequence numbers.
     fn new(pages: &[PageRow]) -> Self {
         let first = |last: &PageRow| {
             let place = pages.binary_search_by_key(&last.chain, |page| page.sequence);
@@ -129,7 +122,7 @@ impl CompleteReads {
         Self(stretches)
     }
 
-    /// Returns the stretch that contains a time, and its last timestamp.
+    /// Also returns the last timestamp of the stretch.
     fn stretch(&self, timestamp: i64) -> (&ReadStretch, i64) {
         let next = self.0.partition_point(|stretch| stretch.start <= timestamp);
         let end = self.0.get(next).map_or(i64::MAX, |next| next.start - 1);
@@ -141,7 +134,7 @@ impl CompleteReads {
 struct AgeScale {
     /// The longest age of each step, in whole seconds.
     ends: Vec<i64>,
-    /// The bucket width in microseconds.
+    /// In microseconds.
     width: i64,
 }
 
@@ -169,7 +162,7 @@ impl AgeScale {
         Self { ends, width }
     }
 
-    /// Returns the age of a bucket at a time, and the last timestamp with the same age.
+    /// Also returns the last timestamp with the same age.
     fn age(&self, timestamp: i64, at: i64) -> (Age, i64) {
         let end = timestamp.saturating_add(self.width);
         let seconds = at.saturating_sub(end).div_euclid(SECOND);
@@ -182,13 +175,13 @@ impl AgeScale {
     }
 }
 
-/// Computes the delays of a feed. `width` is the bucket width in microseconds.
+/// `width` is the bucket width in microseconds.
 pub(super) fn delays(connection: &Connection, feed: &FeedRow, width: i64) -> StoreResult<Delays> {
     let log = pages::all(connection, feed)?;
     let (reads, scale) = (CompleteReads::new(&log), AgeScale::new(width));
     let mut delays = Delays::default();
     let mut log = log.iter();
-    // Forgotten ranges have only some of their reads, so their delays would be wrong.
+    // A forgotten range has only some of its reads, so its delays would be wrong.
     let kept_from = feed.retention.kept_from;
     pages::arrivals(connection, feed, |sequence, runs| {
         if let Some(page) = log.find(|page| page.sequence == sequence) {
@@ -200,7 +193,7 @@ pub(super) fn delays(connection: &Connection, feed: &FeedRow, width: i64) -> Sto
 }
 
 impl Delays {
-    /// Adds the arrivals of a page. Timestamps with the same sighting are added together.
+    /// Adds timestamps with the same sighting together.
     fn add(&mut self, page: &PageRow, run: ArrivalRun, reads: &CompleteReads, scale: &AgeScale) {
         let (mut timestamp, mut left) = (run.first, run.count);
         while left > 0 {
@@ -225,8 +218,8 @@ impl Delays {
     }
 }
 
-/// Returns the reads around the page that brought a bucket, and the last timestamp with the same
-/// ages. Returns `None` if no complete read covers the bucket.
+/// Also returns the last timestamp with the same ages. Returns `None` if no complete read covers
+/// the bucket.
 fn sighting(
     timestamp: i64,
     page: &PageRow,

@@ -1,6 +1,5 @@
-//! The directory of a feed's blocks. A block contains the points of one series in one stretch of
-//! time. A directory page lists the blocks of some series in some stretches. The encoded bytes of a
-//! block are a chunk. Series and chunks are numbered.
+//! The directory of a feed's blocks. A directory page lists the blocks of some series in some
+//! stretches of time. The encoded bytes of a block are a chunk. Series and chunks are numbered.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,13 +17,12 @@ use super::failure::{StoreFailure, StoreResult};
 use super::feeds::FeedRow;
 use crate::data::Identity;
 
-/// The series and the directory of a feed, as far as a connection has verified them.
+/// The series and the directory of a feed, verified.
 #[derive(Debug, Default)]
 pub(super) struct FeedIndex {
-    /// The generation of the feed for which a writer may keep this.
     pub(super) generation: i64,
     pub(super) series: HashMap<Identity, i64>,
-    /// The checksums of the directory pages.
+    /// Of the directory pages.
     pub(super) checks: HashMap<PageKey, i64>,
     /// Whether the digest of the seen points was verified.
     pub(super) seen: bool,
@@ -63,7 +61,7 @@ impl FeedIndex {
         Ok(known)
     }
 
-    /// Returns the directory pages up to a stretch, ordered by time.
+    /// Ordered by time.
     pub(super) fn pages_until(&self, stretch: i64) -> Vec<PageKey> {
         let last = stretch.div_euclid(STRETCHES);
         let mut numbers: Vec<PageKey> =
@@ -72,7 +70,7 @@ impl FeedIndex {
         numbers
     }
 
-    /// Returns the number of a series. A new series gets the next number.
+    /// A new series gets the next number.
     pub(super) fn series(
         &mut self,
         connection: &Connection,
@@ -117,7 +115,6 @@ fn read_identity(bytes: &[u8]) -> Option<Identity> {
     source.0.is_empty().then(|| Identity::from(ids))
 }
 
-/// The blocks of a feed in one transaction.
 #[derive(Debug)]
 pub(super) struct Directory<'c> {
     connection: &'c Connection,
@@ -200,7 +197,6 @@ impl<'c> Directory<'c> {
         Ok(entries.iter().map(|(key, entry)| (*key, *entry)).collect())
     }
 
-    /// Reads the rows of a block that the directory lists.
     pub(super) fn rows(
         &mut self,
         key: BlockKey,
@@ -218,7 +214,7 @@ impl<'c> Directory<'c> {
         rows.ok_or(StoreFailure::Corrupt("points do not match their checksum"))
     }
 
-    /// Reads the rows of a block and verifies the summary in its entry.
+    /// Also verifies the summary in the entry.
     pub(super) fn checked_rows(
         &mut self,
         key: BlockKey,
@@ -230,7 +226,7 @@ impl<'c> Directory<'c> {
         if says { Ok(rows) } else { Err(StoreFailure::Corrupt(wrong)) }
     }
 
-    /// Reads the rows of a block, or none if the directory does not list it.
+    /// Returns no rows for a block that the directory does not list.
     pub(super) fn rows_of(
         &mut self,
         known: &FeedIndex,
@@ -240,7 +236,7 @@ impl<'c> Directory<'c> {
         entry.map_or(Ok(Vec::new()), |entry| self.rows(key, &entry))
     }
 
-    /// Writes a block. Returns the size of its chunk in bytes.
+    /// Returns the size of the chunk in bytes.
     pub(super) fn store(
         &mut self,
         known: &FeedIndex,
@@ -272,7 +268,7 @@ impl<'c> Directory<'c> {
         Ok(length)
     }
 
-    /// Deletes a block. Returns the size of its chunk in bytes.
+    /// Returns the size of the chunk in bytes.
     pub(super) fn remove(
         &mut self,
         known: &FeedIndex,
@@ -286,7 +282,6 @@ impl<'c> Directory<'c> {
         Ok(length.unsigned_abs())
     }
 
-    /// Writes the changed directory pages, and updates their digest.
     pub(super) fn finish(self, known: &mut FeedIndex, feed: &mut FeedRow) -> StoreResult<()> {
         let sql = "INSERT OR REPLACE INTO shelves VALUES (?1, ?2, ?3, ?4, ?5)";
         let mut statement = self.connection.prepare(sql)?;

@@ -1,4 +1,4 @@
-//! A page of the directory. It lists blocks of some series in some stretches, with summaries.
+//! A directory page lists blocks of some series in some stretches, with summaries.
 
 use std::collections::BTreeMap;
 
@@ -9,34 +9,33 @@ use super::bytes::{Checksum, Sink, Source};
 use super::failure::{StoreFailure, StoreResult};
 use super::view::{Flagged, View};
 
-/// Number of series, and of stretches of time, that a directory page covers.
+/// Numbers of series and of stretches that a directory page covers.
 pub(super) const SERIES: i64 = 32;
 pub(super) const STRETCHES: i64 = 16;
 
-/// A block's series and stretch. The stretch is the timestamp divided by the feed's span.
+/// Series and stretch. The stretch is the timestamp divided by the feed's span.
 pub(super) type BlockKey = (i64, i64);
-/// A directory page: its group of series and its group of stretches.
+/// Group of series and group of stretches.
 pub(super) type PageKey = (i64, i64);
 
-/// The entry of a block in its directory page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BlockEntry {
     pub(super) summary: BlockSummary,
     pub(super) chunk: i64,
-    /// The checksum of the chunk.
+    /// Checksum of the chunk.
     pub(super) sum: i64,
 }
 
 /// The facts about a block that need no read of the block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct BlockSummary {
-    /// The lowest version in the block.
+    /// Lowest version.
     pub(super) first: u64,
-    /// The highest version in the block.
+    /// Highest version.
     pub(super) changed: u64,
-    /// Number of points. A point with several versions counts once.
+    /// A point with several versions counts once.
     pub(super) points: u64,
-    /// Number of withdrawn points.
+    /// Withdrawn points.
     pub(super) flagged: u64,
 }
 
@@ -75,7 +74,6 @@ impl BlockSummary {
     }
 }
 
-/// A directory page in memory.
 #[derive(Debug, Default)]
 pub(super) struct DirectoryPage {
     pub(super) entries: BTreeMap<BlockKey, BlockEntry>,
@@ -96,7 +94,7 @@ impl DirectoryPage {
         Ok(Self { entries, changed: false })
     }
 
-    /// Visits the entries of a stored page, ascending.
+    /// Ascending.
     pub(super) fn visit(
         connection: &Connection,
         feed: i64,
@@ -150,7 +148,6 @@ pub(super) fn entry_bytes(entries: &BTreeMap<BlockKey, BlockEntry>) -> Vec<u8> {
     sink.0
 }
 
-/// Visits encoded entries, ascending.
 fn read_entries(bytes: &[u8], mut each: impl FnMut(BlockKey, BlockEntry)) -> Option<()> {
     let mut source = Source(bytes);
     let mut last: BlockKey = (0, 0);

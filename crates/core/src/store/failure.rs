@@ -1,5 +1,5 @@
-//! The errors of the store. Inside this module, a failure is a [`StoreFailure`]. Public functions
-//! convert it into an [`Error`] with the store's path.
+//! The errors of the store. Public functions convert a [`StoreFailure`] into an [`Error`] with the
+//! store's path.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -12,7 +12,6 @@ use crate::error::{Error, Kind, excerpt};
 use crate::files::{owner_text, unused};
 use crate::system::{exhausted_files, reason};
 
-/// A failure inside the store.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreFailure {
     #[error(transparent)]
@@ -23,7 +22,6 @@ pub(super) enum StoreFailure {
     /// The store rejects a call. The second text is the hint.
     #[error("{0}")]
     Refused(String, &'static str),
-    /// A complete error.
     #[error(transparent)]
     Core(#[from] Error),
 }
@@ -31,13 +29,11 @@ pub(super) enum StoreFailure {
 pub(super) type StoreResult<T> = Result<T, StoreFailure>;
 
 impl StoreFailure {
-    /// Whether `SQLite` does not accept the file as a database.
     pub(super) fn is_no_database(&self) -> bool {
         matches!(self, Self::Sqlite(error)
             if error.sqlite_error_code() == Some(ErrorCode::NotADatabase))
     }
 
-    /// Replaces `StoreBusy` by another error.
     pub(super) fn busy_as(self, error: impl FnOnce() -> Error) -> Self {
         match self {
             Self::Core(busy) if busy.kind() == Kind::StoreBusy => Self::Core(error()),
@@ -45,7 +41,6 @@ impl StoreFailure {
         }
     }
 
-    /// Converts the failure to an error that names the store.
     pub(super) fn into_error(self, path: &Path) -> Error {
         match self {
             Self::Sqlite(error) => sqlite(path, &error),
@@ -76,7 +71,7 @@ fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
     match failure.code {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => busy(path),
         ErrorCode::DiskFull => full(path),
-        // The shared memory of the write-ahead log could not grow.
+        // The shared memory could not grow.
         _ if failure.extended_code == SQLITE_IOERR_SHMSIZE => full(path),
         // SQLite reports an exhausted quota as a failed write, a full disk as a failed open.
         _ if matches!(failure.extended_code, SQLITE_IOERR_WRITE | SQLITE_IOERR_SHMOPEN)
@@ -175,11 +170,10 @@ pub(super) fn system(path: &Path, doing: &str, error: &std::io::Error) -> Error 
     }
 }
 
-/// Whether the disk and the quota have space for a small file next to the store.
+/// Tries with a small file next to the store.
 fn has_free_space(path: &Path) -> bool {
     let room = unused(path, "space");
     let written = File::create_new(&room).and_then(|mut file| file.write_all(&vec![0; 1 << 16]));
-    // The file is missing if it could not be created.
     let _gone = std::fs::remove_file(&room);
     let full = |error: std::io::Error| system(path, "", &error).kind() == Kind::StoreFull;
     !written.is_err_and(full)

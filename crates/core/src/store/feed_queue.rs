@@ -1,5 +1,5 @@
-//! Reads of one process that write to the same feed take turns. Other processes use the feed's
-//! lock, which must be polled. A turn needs no polling.
+//! Reads of one process that write to the same feed take turns. The feed's lock, which excludes
+//! other processes, would have to be polled.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,15 +9,13 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use crate::fork::Owned;
 use crate::lock::Mutex;
 
-/// The turns of the feeds of one store. A forked child has its own.
+/// A forked child has its own.
 #[derive(Debug, Default)]
 pub(crate) struct Turns(Owned<Mutex<HashMap<String, Arc<AsyncMutex<()>>>>>);
 
-/// Held until it is dropped.
 pub type Turn = OwnedMutexGuard<()>;
 
 impl Turns {
-    /// Waits for the turn of a feed.
     pub(crate) async fn take(&self, feed: &str) -> Turn {
         let turns = self.0.get_or_init(Mutex::default);
         let turn = Arc::clone(turns.lock().entry(feed.to_owned()).or_default());

@@ -1,4 +1,4 @@
-//! The feeds of a store. Each has a row with the digests of the feed's other tables.
+//! Each feed has a row with the digests of its other tables.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,6 @@ use super::schema::Root;
 /// No feed has this many pages. A forged number must not make a count overflow.
 pub(super) const LARGEST: u64 = 1 << 62;
 
-/// A feed's row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct FeedRow {
     pub(super) id: i64,
@@ -21,7 +20,7 @@ pub(super) struct FeedRow {
     pub(super) sequence: u64,
     /// Incremented with each page. A [`super::directory::FeedIndex`] is valid for one generation.
     pub(super) generation: i64,
-    /// Length of a block in microseconds, or 0 before the first point.
+    /// In microseconds, or 0 before the first point.
     pub(super) span: i64,
     /// Seen points up to this sequence number were deleted, so older pages cannot be merged.
     pub(super) pruned: u64,
@@ -39,7 +38,7 @@ impl FeedRow {
     const COLUMNS: &str = r#"id, name, sequence, generation, span, pruned, kept_from,
         history_before, history_from, state_sum, series, shelves, pages, seen, recent, "check""#;
 
-    /// The columns between the name and the checksum.
+    /// Without the name and the checksum.
     fn numbers(&self) -> [i64; 13] {
         let Retention { kept_from, history_before, history_from } = self.retention;
         let [sequence, pruned, history_from] =
@@ -68,7 +67,7 @@ impl FeedRow {
         sum.numbers(&self.numbers()).value()
     }
 
-    /// Writes the row and returns its checksum.
+    /// Returns the checksum.
     pub(super) fn save(&self, connection: &Connection) -> StoreResult<i64> {
         let (check, columns) = (self.check(), Self::COLUMNS);
         let mut statement = connection.prepare(&format!(
@@ -84,7 +83,6 @@ impl FeedRow {
         Ok(check)
     }
 
-    /// The last applied state.
     pub(super) fn state(&self, connection: &Connection) -> StoreResult<Vec<u8>> {
         let sql = "SELECT bytes FROM states WHERE feed = ?1";
         let state: Option<Vec<u8>> =
@@ -99,18 +97,17 @@ fn state_sum(feed: i64, state: &[u8]) -> i64 {
     Checksum::new("states").number(feed).bytes(state).value()
 }
 
-/// All feeds, verified.
 #[derive(Debug)]
 pub(super) struct Feeds {
     root: Root,
     rows: Vec<FeedRow>,
-    /// The index of each name in `rows`.
+    /// Indices in `rows`.
     places: HashMap<String, usize>,
 }
 
 impl Feeds {
-    /// Loads the feeds, unless `known` is still current: the digest in the first row covers all
-    /// feeds. So the cost of a write does not depend on the number of feeds.
+    /// The digest in the first row covers all feeds. So the cost of a write does not depend on
+    /// their number.
     pub(super) fn load_changed(connection: &Connection, known: Option<Self>) -> StoreResult<Self> {
         match known {
             Some(known) if Root::load(connection)? == known.root => Ok(known),
@@ -170,14 +167,13 @@ impl Feeds {
         self.places.get(name).map(|place| &self.rows[*place])
     }
 
-    /// Returns the feed of that name, or a new one.
     pub(super) fn find_or_new(&self, name: &str) -> FeedRow {
         let id = self.rows.last().map_or(1, |last| last.id + 1);
         let new = || FeedRow { id, name: name.to_owned(), ..FeedRow::default() };
         self.find(name).cloned().unwrap_or_else(new)
     }
 
-    /// Writes a feed's row, its state, and the digest of all feeds.
+    /// Also writes the digest of all feeds.
     pub(super) fn save(
         &mut self,
         connection: &Connection,

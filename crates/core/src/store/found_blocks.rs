@@ -14,30 +14,25 @@ use super::recent::RecentPoints;
 
 pub(super) const ALL_TIME: &[Range<i128>] = std::slice::from_ref(&(i128::MIN..i128::MAX));
 
-/// The timestamps of a stretch.
 pub(super) fn times(stretch: i64, span: i64) -> Range<i128> {
     let start = i128::from(stretch) * i128::from(span);
     start..start + i128::from(span)
 }
 
-/// Returns the ranges that overlap a stretch of time.
 pub(super) fn overlapping<'r>(ranges: &'r [Range<i128>], times: &Range<i128>) -> &'r [Range<i128>] {
     let first = ranges.partition_point(|range| range.end <= times.start);
     let end = ranges.partition_point(|range| range.start < times.end);
     &ranges[first..end.max(first)]
 }
 
-/// The blocks of a feed that a read needs.
 #[derive(Debug)]
 pub(super) struct FoundBlocks {
     /// Ascending. A block without an entry has only recent points.
     pub(super) blocks: Vec<(BlockKey, Option<BlockEntry>)>,
-    /// The recent points of these blocks.
     pub(super) recent: RecentPoints,
 }
 
 impl FoundBlocks {
-    /// Finds the blocks of all series that overlap these ranges.
     pub(super) fn load(
         connection: &Connection,
         known: &FeedIndex,
@@ -62,7 +57,7 @@ impl FoundBlocks {
     }
 }
 
-/// Loads the recent points in these ranges, of these ascending series or of all.
+/// Of these ascending series or of all.
 pub(super) fn recent_points(
     connection: &Connection,
     feed: &FeedRow,
@@ -75,7 +70,7 @@ pub(super) fn recent_points(
     RecentPoints::load(connection, feed, |key| is_picked(key) && overlaps(key))
 }
 
-/// Visits the listed blocks that overlap these ranges, of these ascending series or of all.
+/// Visits the listed blocks of these ascending series or of all.
 pub(super) fn each_block(
     connection: &Connection,
     known: &FeedIndex,

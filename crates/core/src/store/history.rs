@@ -1,5 +1,5 @@
-//! Merges a page into a block, and reads a block as of a sequence number. Neither depends on the
-//! order in which pages are applied, only on the sequence numbers of the page requests.
+//! Merges a page into a block, and reads a block as of a sequence number. The result depends on the
+//! sequence numbers, not on the order in which pages are applied.
 
 use std::ops::Range;
 
@@ -11,22 +11,20 @@ use super::view::{Flagged, View};
 /// The result of a newer page request for a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
-    /// This page request brought the point.
     Present(u64),
-    /// This page request ended a chain, and no page brought the point since the chain began.
+    /// The request ended a chain, and no page brought the point since the chain began.
     Absent(u64),
 }
 
-/// The counts of a merge.
 #[derive(Debug, Default)]
 pub(super) struct MergeCounts {
     pub(super) tally: Applied,
     pub(super) arrivals: ArrivalChanges,
 }
 
-/// Merges the rows of one page, ascending and one per timestamp, into a block. An absent row means
-/// that the chain ended by the page lacked the point. Its values are ignored. `later` returns the
-/// events of newer pages for a point, ascending. Returns `None` if the block does not change.
+/// Merges the rows of one page, ascending and one per timestamp. An absent row means that the chain
+/// ended by the page lacked the point. Its values are ignored. `later` returns the events of newer
+/// pages for a point, ascending. Returns `None` if the block does not change.
 pub(super) fn merge(
     rows: &[PointVersion],
     incoming: &[PointVersion],
@@ -98,7 +96,6 @@ fn count(
     }
 }
 
-/// Inserts the row of a page request into the history of a point.
 fn observe(group: &[PointVersion], new: &PointVersion, later: &[Event]) -> Vec<PointVersion> {
     let older = group.partition_point(|row| row.version < new.version);
     let mut history = group[..older].to_vec();
@@ -152,7 +149,6 @@ pub(super) fn combine(rows: Vec<PointVersion>, more: &[PointVersion]) -> Vec<Poi
     combined
 }
 
-/// How a point changed since a sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     New,
@@ -194,7 +190,6 @@ pub(super) fn show(
     }
 }
 
-/// Returns the version of one point that a view shows.
 #[inline]
 fn select(history: &[PointVersion], view: View) -> Option<(&PointVersion, Change)> {
     let last = history.last()?;

@@ -1,5 +1,5 @@
-//! Checks whether a log belongs to the store's file next to it. The two no longer match if one of
-//! them is replaced or renamed, but `SQLite` would still apply the log to the file.
+//! Checks whether a log belongs to the store's file. If one of them was replaced or renamed,
+//! `SQLite` would still apply the log.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -8,24 +8,21 @@ use std::path::Path;
 
 use super::commit_mark::{CommitMark, NOTHING, PLACES};
 
-/// The first bytes of a `SQLite` database.
 const DATABASE: &[u8] = b"SQLite format 3\0";
-/// The first number of a `SQLite` log. Its last bit selects the byte order of the checksums.
+/// Its last bit selects the byte order of the checksums.
 const LOG: u32 = 0x377F_0682;
 const LOG_HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 
-/// Whether a log belongs to the file next to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LogFit {
     /// The log contains no commit, or there is no log.
     Empty,
     Belongs,
-    /// The log belongs to another file.
     Foreign,
 }
 
-/// The last commit in a file, not counting its log.
+/// The last commit in a file, without its log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileMark {
     /// The file is empty or has no table yet.
@@ -36,7 +33,6 @@ pub(super) enum FileMark {
 }
 
 impl FileMark {
-    /// Reads the last commit from the first pages of a file.
     pub(super) fn read(mut file: &File) -> io::Result<Self> {
         let mut header = Vec::new();
         file.rewind()?;
@@ -57,7 +53,6 @@ impl FileMark {
     }
 }
 
-/// Returns the page size from the header of a file.
 fn page_size(header: &[u8]) -> Option<usize> {
     if header.len() < 100 || !header.starts_with(DATABASE) {
         return None;
@@ -69,7 +64,6 @@ fn page_size(header: &[u8]) -> Option<usize> {
     }
 }
 
-/// Checks whether the log at a path belongs to the file.
 pub(super) fn log_fit(file: &File, log: &Path) -> io::Result<LogFit> {
     let log = match File::open(log) {
         Ok(log) => log,
@@ -91,7 +85,6 @@ pub(super) fn log_fit(file: &File, log: &Path) -> io::Result<LogFit> {
     Ok(if belongs { LogFit::Belongs } else { LogFit::Foreign })
 }
 
-/// The marks of the commits in a log.
 #[derive(Debug, Default)]
 struct Commits {
     first: Option<CommitMark>,
@@ -99,7 +92,7 @@ struct Commits {
 }
 
 impl Commits {
-    /// Reads a log up to its last complete commit, as `SQLite` does. `None` if there is none.
+    /// Reads a log up to its last complete commit, as `SQLite` does.
     fn read(mut log: impl Read) -> io::Result<Option<Self>> {
         let mut header = [0; LOG_HEADER];
         if !fill(&mut log, &mut header)? {
@@ -136,7 +129,7 @@ impl Commits {
     }
 }
 
-/// Fills a buffer. Returns false if the file ends first.
+/// Returns false if the file ends first.
 fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     match from.read_exact(buffer) {
         Ok(()) => Ok(true),
@@ -149,7 +142,6 @@ fn number(bytes: &[u8], place: usize) -> u32 {
     bytes[place..].first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes))
 }
 
-/// The running checksum of the frames of a log.
 #[derive(Debug)]
 struct FrameSum {
     sums: [u32; 2],

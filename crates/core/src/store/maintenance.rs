@@ -1,5 +1,4 @@
-//! Long operations on a whole store: removal of forgotten and compacted data, copies, and
-//! verification. Each can be observed and stopped. Committed changes stay.
+//! Long operations on a whole store. Each can be observed and stopped. Committed changes stay.
 
 use std::path::Path;
 
@@ -24,11 +23,10 @@ use super::{Store, access, pages, path, removal, seen_log};
 use crate::error::{Error, Kind, Result};
 use crate::files::{self, unused};
 
-/// File pages that are copied at once: four megabytes.
+/// Four megabytes.
 const COPIED: std::ffi::c_int = 1_024;
-/// Directory pages that one transaction changes: at most 2,048 blocks, a few megabytes.
+/// At most 2,048 blocks, a few megabytes.
 const AT_ONCE: usize = 4;
-/// Blocks that are verified between two updates of the watch.
 const VERIFIED: usize = 256;
 
 impl Store {
@@ -39,8 +37,8 @@ impl Store {
         self.remove(feed, &numbers, watch, &removal::remove_forgotten)
     }
 
-    /// Removes the older versions of the points of a feed in these ranges, which are in
-    /// microseconds, ascending and disjoint.
+    /// Removes the older versions of points in these ranges, in microseconds, ascending and
+    /// disjoint.
     pub fn compact(&self, feed: &str, ranges: &[(i64, i64)], watch: &Watch) -> Result<Freed> {
         let ranges: Vec<_> =
             ranges.iter().map(|range| i128::from(range.0)..i128::from(range.1)).collect();
@@ -65,7 +63,7 @@ impl Store {
         Ok(removed)
     }
 
-    /// Returns free space of the file to the disk. Returns the number of bytes.
+    /// Returns free space of the file to the disk, and its number of bytes.
     pub fn give_back(&self, watch: &Watch) -> Result<u64> {
         self.write(|writer| removal::give_back(writer, watch))
     }
@@ -79,7 +77,7 @@ impl Store {
         self.snapshot_of(feed, |_, found| found.retention.check(feed, view, start))
     }
 
-    /// Copies the store to a new path. The store may be in use.
+    /// The store may be in use.
     pub fn backup(&self, to: &Path, share: Option<Share>, watch: &Watch) -> Result<()> {
         let to = path::resolve(to)?;
         let exists = || {
@@ -145,14 +143,13 @@ fn check_feed(connection: &Connection, feed: &FeedRow, watch: &Watch) -> StoreRe
     seen_log::check(connection, feed)
 }
 
-/// Removes the files of a copy.
 pub(super) fn remove_copy(part: &Path) {
     for ending in ["", access::LOG, access::MEMORY] {
         let _gone = std::fs::remove_file(files::beside(part, ending));
     }
 }
 
-/// Copies a snapshot into an empty file. The copy gets its own mark, so that no log belongs to it.
+/// The copy gets its own mark, so that no log belongs to it.
 pub(super) fn copy(connection: &Connection, to: &Path, watch: &Watch) -> StoreResult<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
     let elsewhere = |error| StoreFailure::Core(StoreFailure::Sqlite(error).into_error(to));
@@ -167,7 +164,7 @@ pub(super) fn copy(connection: &Connection, to: &Path, watch: &Watch) -> StoreRe
     flush(to).map_err(|error| StoreFailure::Core(system(to, "the copy cannot be flushed", &error)))
 }
 
-/// Makes a file durable. Windows flushes only files that are open for writing.
+/// Windows flushes only files that are open for writing.
 pub(super) fn flush(file: &Path) -> std::io::Result<()> {
     std::fs::OpenOptions::new().write(true).open(file)?.sync_all()
 }

@@ -80,7 +80,7 @@ pub use self::watch::Watch;
 use self::writer::{Writer, Writers};
 use crate::error::{Error, Kind, Result};
 
-/// The timestamps of an encoded block, or `None` for other bytes. For tests/fuzz.
+/// For tests/fuzz. Returns `None` for other bytes.
 #[must_use]
 pub fn block_times(bytes: &[u8]) -> Option<Vec<i64>> {
     let rows = block::decode(bytes)?;
@@ -99,12 +99,12 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store at `path`, or creates it for its owner only.
+    /// Creates a missing store for its owner only.
     pub fn open(path: &Path) -> Result<Self> {
         Self::open_with(path, StoreOptions::default())
     }
 
-    /// Opens the store at `path`. Creates a missing one unless it is opened read-only.
+    /// Creates a missing store unless it is opened read-only.
     pub fn open_with(path: &Path, options: StoreOptions) -> Result<Self> {
         Self::open_as(path, options, BUSY_TIMEOUT)
     }
@@ -146,7 +146,7 @@ impl Store {
         &self.path
     }
 
-    /// Returns the names of the feeds, sorted.
+    /// Sorted.
     pub fn feeds(&self) -> Result<Vec<String>> {
         self.snapshot(|connection| {
             let feeds = Feeds::load(connection)?;
@@ -157,15 +157,14 @@ impl Store {
         })
     }
 
-    /// Returns the highest sequence number applied to a feed, or 0 for an unknown feed.
+    /// The highest sequence number applied to a feed, or 0 for an unknown feed.
     pub fn sequence(&self, feed: &str) -> Result<u64> {
         self.snapshot(|connection| {
             Ok(Feeds::load(connection)?.find(feed).map_or(0, |feed| feed.sequence))
         })
     }
 
-    /// Returns the highest sequence number of a page that was read at or before `at`, by the
-    /// service's time, or 0 if there is none.
+    /// The highest sequence number of a page that was read by this time of the service, or 0.
     pub fn sequence_at(&self, feed: &str, at: Timestamp) -> Result<u64> {
         self.snapshot(|connection| {
             let feeds = Feeds::load(connection)?;
@@ -176,22 +175,20 @@ impl Store {
         })
     }
 
-    /// Returns the times at which the pages of a feed were read, by the service's time, in
-    /// microseconds. Pages of forgotten ranges are left out.
+    /// The service's times of the reads, in microseconds. Pages of forgotten ranges are left out.
     pub fn page_times(&self, feed: &str) -> Result<Vec<i64>> {
         self.snapshot_of(feed, |connection, feed| {
             Ok(pages::all(connection, feed)?.iter().map(|page| page.read_at).collect())
         })
     }
 
-    /// Returns the ranges of the chains of a feed up to a sequence number.
+    /// The ranges of the chains up to a sequence number.
     pub(crate) fn chains_until(&self, feed: &str, sequence: u64) -> Result<PageChains> {
         self.snapshot_of(feed, |connection, feed| {
             Ok(PageChains::until(sequence, &pages::all(connection, feed)?))
         })
     }
 
-    /// Starts a read of a feed's points.
     #[expect(clippy::needless_pass_by_value, reason = "a reader has its own")]
     pub fn read(&self, feed: &str, filter: PointFilter) -> Result<Reader> {
         self.with_path(self.connect().and_then(|link| Reader::new(&self.path, link, feed, &filter)))
@@ -221,12 +218,12 @@ impl Store {
         })
     }
 
-    /// Returns how late points and revisions arrived. `width` is the bucket width in microseconds.
+    /// `width` is the bucket width in microseconds.
     pub(crate) fn delays(&self, feed: &str, width: i64) -> Result<Delays> {
         self.snapshot_of(feed, |connection, feed| delays::delays(connection, feed, width))
     }
 
-    /// Closes the connections. Open readers can finish. Later calls fail with `ClosedError`.
+    /// Open readers can finish. Later calls fail with `ClosedError`.
     pub fn close(&self) {
         self.writers.close();
     }
@@ -266,12 +263,12 @@ impl Store {
         self.with_path(self.writers.write(open, write))
     }
 
-    /// Runs `read` in one transaction.
+    /// Reads in one transaction.
     fn snapshot<T>(&self, read: impl FnOnce(&Connection) -> StoreResult<T>) -> Result<T> {
         self.with_path(self.connect().and_then(|link| link.read(&self.path, read)))
     }
 
-    /// Runs `read` on one feed in one transaction.
+    /// Reads one feed in one transaction.
     fn snapshot_of<T>(
         &self,
         feed: &str,
@@ -304,7 +301,6 @@ impl Target for Store {
         Ok(self.states(&[feed])?.pop().flatten())
     }
 
-    /// Verifies the feeds only once.
     fn states(&self, feeds: &[&str]) -> Result<Vec<Option<Vec<u8>>>> {
         self.snapshot(|connection| {
             let known = Feeds::load(connection)?;

@@ -1,5 +1,5 @@
-//! Stores the names of series: discovery responses that syncs keep, so that readers of the file
-//! need no key. Also the id of the store.
+//! The names of series: discovery responses that syncs keep, so that readers of the file need no
+//! key. Also the id of the store.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row};
@@ -10,16 +10,15 @@ use super::failure::{StoreFailure, StoreResult};
 use crate::data::DiscoveryShape;
 use crate::error::Result;
 
-/// The stored discovery response of one subject of one service.
+/// The discovery response of one subject of one service.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeptNames {
     /// When the newest request ended, in microseconds.
     pub asked_at: i64,
-    /// The newest response, if there was one.
     pub body: Option<Vec<u8>>,
     /// The path to the series in the response, as JSON, if the user specified it.
     pub shape: Option<String>,
-    /// The error of the newest request, if it failed.
+    /// The error of the newest request.
     pub refusal: Option<String>,
 }
 
@@ -42,7 +41,7 @@ impl KeptNames {
         sum.bytes(self.body.as_deref().unwrap_or_default()).value()
     }
 
-    /// Returns all rows, the newest first.
+    /// The newest first.
     pub(super) fn all(connection: &Connection) -> StoreResult<Vec<Self>> {
         let sql = r#"SELECT origin, asked_at, body, shape, refusal, "check" FROM names
             ORDER BY asked_at DESC, origin"#;
@@ -55,7 +54,7 @@ impl KeptNames {
         Ok(all)
     }
 
-    /// Writes the row. If the newest request failed, the previous body stays.
+    /// If the newest request failed, the previous body stays.
     pub(super) fn save(self, connection: &Connection, origin: &str) -> StoreResult<()> {
         let former = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
         let mut kept = self;
@@ -73,19 +72,19 @@ impl KeptNames {
 }
 
 impl Store {
-    /// The id that was created with the store. Copies have the same id.
+    /// Copies of a store have the same id.
     pub fn id(&self) -> Result<String> {
         self.snapshot(|connection| {
             Ok(connection.query_row("SELECT id FROM identity", [], |row| row.get(0))?)
         })
     }
 
-    /// Returns the stored names of each subject, the newest first.
+    /// The newest first.
     pub fn names(&self) -> Result<Vec<KeptNames>> {
         self.snapshot(KeptNames::all)
     }
 
-    /// Returns when the names of a subject were last requested, in microseconds.
+    /// In microseconds.
     pub fn names_asked_at(&self, origin: &str) -> Result<Option<i64>> {
         self.snapshot(|connection| {
             let sql = "SELECT asked_at FROM names WHERE origin = ?1";
@@ -93,7 +92,7 @@ impl Store {
         })
     }
 
-    /// Stores a discovery response, or the error if there is none, in its own transaction.
+    /// Stores a discovery response, or the error if there is none.
     pub fn keep_names(
         &self,
         origin: &str,

@@ -16,13 +16,13 @@ mod unix {
         orangefs ncpfs fuse.sshfs fuse.gluster* fuse.ceph* fuse.s3fs fuse.gcsfuse fuse.rclone \
         fuse.davfs*";
 
-    /// Returns the type of the network filesystem of a path, or `None` for other filesystems.
+    /// The type of the network filesystem, or `None` for other filesystems.
     pub(in crate::store) fn filesystem(path: &Path) -> Option<String> {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
         mounted(&mounts, path)
     }
 
-    /// Finds the filesystem of a path in the text of `/proc/self/mountinfo`.
+    /// `mounts` is the text of `/proc/self/mountinfo`.
     fn mounted(mounts: &str, path: &Path) -> Option<String> {
         let mut nearest: Option<(PathBuf, &str)> = None;
         for line in mounts.lines() {
@@ -48,7 +48,7 @@ mod unix {
         NETWORK.split(' ').any(matches).then(|| kind.to_owned())
     }
 
-    /// Decodes octal escapes in a mount point, such as `\040`.
+    /// Decodes octal escapes, such as `\040`.
     fn unescape(text: &str) -> PathBuf {
         let mut bytes = Vec::with_capacity(text.len());
         let mut rest = text.as_bytes();
@@ -99,7 +99,7 @@ mod unix {
 mod windows {
     use std::path::{Component, Path, Prefix};
 
-    /// Returns the share of a path. The path is resolved, so a mapped drive appears as its share.
+    /// The path is resolved, so a mapped drive appears as its share.
     pub(in crate::store) fn filesystem(path: &Path) -> Option<String> {
         let Some(Component::Prefix(prefix)) = path.components().next() else { return None };
         match prefix.kind() {

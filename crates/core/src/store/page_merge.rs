@@ -1,5 +1,5 @@
-//! Merges one page into the points of a feed. Rows go into the block of their series and time. If a
-//! page has only a few points in each of many blocks, they become one row of recent points instead.
+//! Merges one page into the blocks of a feed. If a page has only a few points in each of many
+//! blocks, they become one row of recent points instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,12 +17,11 @@ use super::seen::SeenPoints;
 use super::seen_log::LaterPages;
 use super::writer_cache::KnownFeed;
 
-/// Limits that decide when points are recent and when they move into their blocks of 128 buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RecentLimits {
     /// A page has *a few* points of a block if it has fewer than this.
     pub(super) few: usize,
-    /// If a page has a few points of at least this many blocks, they become a row of recent points.
+    /// If a page has a few points of at least this many blocks, they become recent points.
     pub(super) many: usize,
     /// The recent points of a stretch move into its blocks if there are this many per block. With a
     /// lower limit, blocks would be rewritten too often.
@@ -38,7 +37,6 @@ impl Default for RecentLimits {
     }
 }
 
-/// The merge of one page into its feed.
 pub(super) struct PageMerge<'c, 'k> {
     connection: &'c Connection,
     directory: Directory<'c>,
@@ -64,8 +62,8 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         Ok(Self { connection, directory, known, feed, log, limits, counts, few })
     }
 
-    /// Merges the rows of the page, by block. `later` is set if the page is not the newest.
-    /// `brought` is set for the last page of a chain: the points seen since the chain began.
+    /// `later` is set if the page is not the newest. `brought` is set for the last page of a chain:
+    /// the points seen since the chain began.
     pub(super) fn run(
         mut self,
         mut incoming: Vec<(BlockKey, Vec<PointVersion>)>,
@@ -136,13 +134,13 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         merged.map_or(Ok(()), |rows| self.store(key, rows))
     }
 
-    /// All versions of the points of a block, including recent ones.
+    /// Includes recent points.
     fn rows_of(&mut self, key: BlockKey) -> StoreResult<Vec<PointVersion>> {
         let rows = self.directory.rows_of(&self.known.index, key)?;
         Ok(combine(rows, self.known.recent.rows(key)))
     }
 
-    /// Collects the rows that the newest page adds to a block, if it has a few.
+    /// Collects the rows that the newest page adds to a block.
     fn add_few(&mut self, key: BlockKey, incoming: &[PointVersion]) -> StoreResult<()> {
         let KnownFeed { index, recent, blocks } = &mut *self.known;
         let load = || self.directory.rows_of(index, key);
@@ -182,7 +180,7 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         Ok(())
     }
 
-    /// The stretches with recent points to move into their blocks now.
+    /// The stretches with recent points that move into their blocks now.
     fn due(&self) -> BTreeSet<i64> {
         let RecentLimits { dense, most, .. } = self.limits;
         let recent = &self.known.recent;
@@ -234,7 +232,7 @@ pub(super) fn move_recent(
     Ok(known.index.pages_until(last))
 }
 
-/// The rows that the newest page adds to a block with these stored and recent rows.
+/// The rows that the newest page adds to a block.
 fn newer<'r>(
     rows: &'r [PointVersion],
     recent: &'r [PointVersion],

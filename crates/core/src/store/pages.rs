@@ -1,5 +1,5 @@
-//! The log of page requests: the range, the time and the counts of each. [`super::seen_log`] stores
-//! the points of the newest requests and of unfinished chains.
+//! The log of page requests. [`super::seen_log`] stores the points of the newest requests and of
+//! unfinished chains.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,12 @@ use super::target::Applied;
 
 const OTHER_ARRIVALS: &str = "the arrivals of a page do not match its points";
 
-/// One page request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PageRow {
     pub(super) sequence: u64,
     /// Sequence number of the first page of the chain.
     pub(super) chain: u64,
-    /// The chain's range.
+    /// Of the chain.
     pub(super) start: i64,
     pub(super) end: i64,
     pub(super) read_at: i64,
@@ -45,7 +44,7 @@ impl PageRow {
         ]
     }
 
-    /// Reads the row, its checksum, and the encoded arrivals.
+    /// Also returns the checksum and the encoded arrivals.
     fn read<'r>(feed: i64, row: &'r SqlRow<'_>) -> StoreResult<(Self, i64, &'r [u8])> {
         let number = |index: usize| row.get::<_, i64>(index);
         let count = |index| Ok::<_, StoreFailure>(number(index)?.cast_unsigned());
@@ -73,7 +72,7 @@ impl PageRow {
         (self.chain..=self.sequence).contains(&sequence)
     }
 
-    /// Adds the page to the log with its arrivals, and changes the arrivals of other pages.
+    /// Also changes the arrivals of other pages.
     pub(super) fn save(
         &self,
         connection: &Connection,
@@ -90,14 +89,12 @@ impl PageRow {
     }
 }
 
-/// The numeric columns of a page's row.
 pub(super) type PageNumbers = [i64; 11];
 
 fn row_check(feed: i64, numbers: &PageNumbers, arrivals: &[u8]) -> i64 {
     Checksum::new("pages").number(feed).numbers(numbers).bytes(arrivals).value()
 }
 
-/// Adds the row of a page to the log.
 pub(super) fn save_row(
     connection: &Connection,
     feed: &mut FeedRow,
@@ -146,17 +143,15 @@ fn add_arrivals(
     Ok(())
 }
 
-/// The ranges of chains, in microseconds.
+/// Ranges of chains, in microseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PageChains {
-    /// Chains that ended.
     pub ended: Vec<(i64, i64)>,
-    /// Unfinished chains.
     pub begun: Vec<(i64, i64)>,
 }
 
 impl PageChains {
-    /// Groups the pages up to a sequence number by chain. `pages` are ascending.
+    /// `pages` are ascending.
     pub(super) fn until(sequence: u64, pages: &[PageRow]) -> Self {
         let mut begun = BTreeMap::new();
         let mut ended = Vec::new();
@@ -193,7 +188,6 @@ fn visit(
     Ok(digest)
 }
 
-/// Returns the pages after a sequence number, ascending.
 pub(super) fn after(
     connection: &Connection,
     feed: i64,
@@ -207,7 +201,7 @@ pub(super) fn after(
     Ok(pages)
 }
 
-/// Visits all pages, ascending, with their encoded arrivals. Verifies that none is missing.
+/// Verifies that no page is missing.
 fn visit_all(
     connection: &Connection,
     feed: &FeedRow,
@@ -228,7 +222,7 @@ pub(super) fn all(connection: &Connection, feed: &FeedRow) -> StoreResult<Vec<Pa
     Ok(pages)
 }
 
-/// Visits the arrivals of all pages with their sequence numbers, ascending.
+/// Ascending.
 pub(super) fn arrivals(
     connection: &Connection,
     feed: &FeedRow,
@@ -241,7 +235,7 @@ pub(super) fn arrivals(
     })
 }
 
-/// Deletes the pages of chains with a range that ends before a time. None of their points is kept.
+/// None of the points of these chains is kept.
 pub(super) fn forget(connection: &Connection, feed: &mut FeedRow, before: i64) -> StoreResult<()> {
     let sql = r#"DELETE FROM pages WHERE feed = ?1 AND "end" < ?2 RETURNING "check""#;
     let mut statement = connection.prepare(sql)?;
@@ -252,7 +246,7 @@ pub(super) fn forget(connection: &Connection, feed: &mut FeedRow, before: i64) -
     Ok(())
 }
 
-/// Verifies the page log, and compares its arrivals with those in the blocks, if given.
+/// Also compares the arrivals with those in the blocks, if given.
 pub(super) fn check(
     connection: &Connection,
     feed: &FeedRow,

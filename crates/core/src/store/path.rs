@@ -1,4 +1,4 @@
-//! Path checks: a store is a file on a local disk.
+//! A store is a file on a local disk.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use super::failure::system;
 use super::network;
 use crate::error::{Error, Kind, Result};
 
-/// Resolves the links of a store's path. Rejects a path that cannot be a store.
+/// Resolves links. Rejects a path that cannot be a store.
 pub(super) fn resolve(path: &Path) -> Result<PathBuf> {
     let refused = |what: &str, hint: &str| {
         let message = format!("store {}: {what}", path.display());
@@ -49,7 +49,7 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf> {
     Ok(resolved)
 }
 
-/// Resolves links. On Windows, omits the prefix `\\?\` if possible.
+/// On Windows, omits the prefix `\\?\` if possible.
 fn canonical(path: &Path) -> io::Result<PathBuf> {
     #[cfg(windows)]
     return dunce::canonicalize(path);

@@ -22,7 +22,6 @@ use super::view::{Flagged, PointFilter, ShownPoints, View};
 use crate::data::Identity;
 use crate::error::{Error, Kind, Result};
 
-/// Default number of points in a batch.
 const BATCH: usize = 65_536;
 /// A batch may exceed its size by the points of the block that completes it.
 const BLOCK: usize = 128;
@@ -39,13 +38,13 @@ pub struct Reader {
     feed: FeedRow,
     known: FeedIndex,
     ranges: Vec<Range<i128>>,
-    /// The selected series, ascending, or `None` for all.
+    /// Ascending, or `None` for all.
     series: Option<Vec<i64>>,
     view: View,
     flagged: Flagged,
     identities: Vec<Identity>,
     recent: RecentPoints,
-    /// The blocks to read, or `None` before the first points are requested.
+    /// `None` before the first points are requested.
     blocks: Option<Vec<ReadBlock>>,
     at: usize,
 }
@@ -101,13 +100,13 @@ impl Reader {
         self.feed.retention.kept_from
     }
 
-    /// Returns the ids of all series of the feed, in the order of the points.
+    /// The ids of all series of the feed, in the order of the points.
     #[must_use]
     pub fn identities(&self) -> &[Identity] {
         &self.identities
     }
 
-    /// Returns the ids of the series that are read.
+    /// The ids of the series that are read.
     pub fn picked(&self) -> impl Iterator<Item = &Identity> {
         let number = |ids: &&Identity| self.known.series.get(*ids).copied();
         self.identities.iter().filter(move |ids| number(ids).is_some_and(|one| self.is_picked(one)))
@@ -131,14 +130,14 @@ impl Reader {
         self.recent.keys().filter(|key| self.is_picked(key.0))
     }
 
-    /// Returns the next points, or `None` after the last. A batch has at least `rows` points if
-    /// there are enough, and ends with a block. After an error there are no more batches.
+    /// Returns `None` after the last points. A batch has at least `rows` points if there are
+    /// enough, and ends with a block. After an error there are no more batches.
     pub fn next_batch(&mut self, rows: usize) -> Result<Option<RecordBatch>> {
         let batch = self.next_points(rows.max(1));
         self.checked(batch)
     }
 
-    /// Counts the points. Reads only blocks that the read includes partly.
+    /// Reads only blocks that the read includes partly.
     pub fn count_points(&mut self) -> Result<u64> {
         let count = self.add_up();
         self.checked(count)
@@ -187,7 +186,7 @@ impl Reader {
         found_blocks::each_block(connection, &self.known, &self.feed, &self.ranges, series, each)
     }
 
-    /// Finds the blocks that may contain points of the view, if this was not done before.
+    /// Finds the blocks that may contain points of the view.
     pub fn find_blocks(&mut self) -> Result<()> {
         let found = self.load_blocks();
         self.checked(found)
@@ -226,7 +225,7 @@ impl Reader {
         self.blocks.as_deref().and_then(|blocks| blocks.get(self.at..)).unwrap_or_default()
     }
 
-    /// Allocates columns for all points that are left in the blocks of [`Reader::find_blocks`].
+    /// Allocates columns for all points that are left. Call [`Reader::find_blocks`] first.
     pub fn allocate(&self) -> Result<ShownPoints, TryReserveError> {
         ShownPoints::new(self.view, self.likely_points())
     }
@@ -318,7 +317,7 @@ pub(super) fn find<'f>(feeds: &'f Feeds, name: &str) -> StoreResult<&'f FeedRow>
     })
 }
 
-/// The numbers of the selected series, or `None` for all.
+/// `None` for all series.
 fn pick(filter: &SeriesFilter, known: &FeedIndex, name: &str) -> StoreResult<Option<Vec<i64>>> {
     filter.pick(&known.series).map_err(|unknown| {
         let message = format!("feed {name:?} has no {unknown}");
@@ -327,7 +326,6 @@ fn pick(filter: &SeriesFilter, known: &FeedIndex, name: &str) -> StoreResult<Opt
     })
 }
 
-/// Removes the times before `before` from ascending ranges.
 fn leave_out(ranges: &mut Vec<Range<i128>>, before: i64) {
     for range in &mut *ranges {
         range.start = range.start.max(i128::from(before));
@@ -335,7 +333,6 @@ fn leave_out(ranges: &mut Vec<Range<i128>>, before: i64) {
     ranges.retain(|range| !range.is_empty());
 }
 
-/// Whether a view may show a point of a block.
 fn may_show(view: View, entry: Option<BlockEntry>, recent: &[PointVersion]) -> bool {
     let shows = |version: u64| match view {
         View::Latest => true,

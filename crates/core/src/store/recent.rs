@@ -1,7 +1,6 @@
-//! Recent points: the points of a page that has only a few points of each of many series. Such a
-//! page is one row of the table `recent`. If its points were written into their blocks at once,
-//! thousands of blocks would be rewritten for two points each. Once a stretch of time has many
-//! recent points, they move into its blocks ([`super::page_merge`]).
+//! Recent points: a page with only a few points of each of many series becomes one row of the table
+//! `recent`. Otherwise thousands of blocks would be rewritten for two points each. Once a stretch
+//! of time has many recent points, they move into its blocks ([`super::page_merge`]).
 //!
 //! ```text
 //! form:u8 rows timestamps:steps series:steps, then the other columns of a block
@@ -26,7 +25,6 @@ const FORM: u8 = 1;
 /// A version of a point, and the number of its series.
 pub(super) type SeriesPoint = (i64, PointVersion);
 
-/// Encodes a row of the table.
 pub(super) fn encode(mut points: Vec<SeriesPoint>) -> Vec<u8> {
     points.sort_unstable_by_key(|(series, row)| (row.timestamp, *series, row.version));
     let rows: Vec<PointVersion> = points.iter().map(|(_, row)| *row).collect();
@@ -39,7 +37,7 @@ pub(super) fn encode(mut points: Vec<SeriesPoint>) -> Vec<u8> {
     sink.0
 }
 
-/// Decodes points. Returns `None` for bytes that [`encode`] did not write.
+/// Returns `None` for bytes that [`encode`] did not write.
 pub(super) fn decode(bytes: &[u8]) -> Option<Vec<SeriesPoint>> {
     let (form, rest) = bytes.split_first()?;
     let mut source = Source(rest);
@@ -57,19 +55,17 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Vec<SeriesPoint>> {
     (source.0.is_empty() && is_sorted).then_some(points)
 }
 
-/// Number of recent points in a stretch of time.
+/// The recent points in a stretch of time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct StretchCount {
     pub(super) rows: usize,
-    /// Number of blocks, one per series.
+    /// One per series.
     pub(super) blocks: usize,
 }
 
-/// A row of the table.
 #[derive(Debug, Clone)]
 struct SavedRow {
     check: i64,
-    /// The stretches of its points.
     stretches: BTreeSet<i64>,
 }
 
@@ -83,7 +79,7 @@ pub(super) struct RecentPoints {
 }
 
 impl RecentPoints {
-    /// Reads and verifies the recent points of a feed. Keeps the blocks that `pick` selects.
+    /// Verifies all recent points of a feed, and keeps the blocks that `pick` selects.
     pub(super) fn load(
         connection: &Connection,
         feed: &FeedRow,
@@ -114,12 +110,11 @@ impl RecentPoints {
         Ok(recent)
     }
 
-    /// The recent points of a block, by time, then version.
+    /// By time, then version.
     pub(super) fn rows(&self, key: BlockKey) -> &[PointVersion] {
         self.blocks.get(&key).map_or(&[], Vec::as_slice)
     }
 
-    /// The blocks with recent points.
     pub(super) fn keys(&self) -> impl Iterator<Item = BlockKey> {
         self.blocks.keys().copied()
     }
@@ -128,12 +123,12 @@ impl RecentPoints {
         self.stretches.values().map(|count| count.rows).sum()
     }
 
-    /// The stretches with recent points, ascending.
+    /// Ascending.
     pub(super) fn stretches(&self) -> impl Iterator<Item = (i64, StretchCount)> {
         self.stretches.iter().map(|(stretch, count)| (*stretch, *count))
     }
 
-    /// The stretches of the points of one page.
+    /// Of the points of one page.
     pub(super) fn stretches_of(&self, sequence: u64) -> Option<&BTreeSet<i64>> {
         self.saved.get(&sequence.cast_signed()).map(|row| &row.stretches)
     }
@@ -152,7 +147,7 @@ impl RecentPoints {
         }
     }
 
-    /// Adds the points of a page, and writes them as a row.
+    /// Also writes the points as a row.
     pub(super) fn save(
         &mut self,
         connection: &Connection,
@@ -166,7 +161,7 @@ impl RecentPoints {
         self.save_row(connection, feed, sequence.cast_signed(), points)
     }
 
-    /// Removes the points of some stretches from their rows. Returns them by block.
+    /// Removes the points of some stretches. Returns them by block.
     pub(super) fn take(
         &mut self,
         connection: &Connection,
@@ -216,7 +211,7 @@ impl RecentPoints {
     }
 }
 
-/// Decodes the points of a row after verifying its checksum.
+/// Verifies the checksum of a row and decodes its points.
 fn verified(
     feed: &FeedRow,
     sequence: i64,

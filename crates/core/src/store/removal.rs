@@ -21,10 +21,10 @@ use super::schema::Root;
 use super::watch::Watch;
 use super::writer::Writer;
 
-/// File pages that one transaction returns to the disk.
+/// File pages.
 const AT_ONCE: i64 = 1_024;
 
-/// Forgets the points before a time in microseconds. `state` is the feed's new state.
+/// `before` is in microseconds. `state` is the feed's new state.
 pub(super) fn begin_forget(
     writer: &mut Writer,
     feed: &str,
@@ -39,7 +39,6 @@ pub(super) fn begin_forget(
     })
 }
 
-/// Removes the forgotten points of a directory page.
 pub(super) fn remove_forgotten(
     (directory, known): (&mut Directory<'_>, &FeedIndex),
     feed: &FeedRow,
@@ -71,12 +70,11 @@ pub(super) fn remove_forgotten(
     Ok(removed)
 }
 
-/// Counts the points of some versions.
 fn count_points(rows: &[PointVersion]) -> u64 {
     rows.chunk_by(|one, next| one.timestamp == next.timestamp).count() as u64
 }
 
-/// Records that the older versions in these ranges are removed. They are ascending and disjoint.
+/// `ranges` are ascending and disjoint.
 pub(super) fn begin_compact(
     writer: &mut Writer,
     feed: &str,
@@ -91,7 +89,6 @@ pub(super) fn begin_compact(
     })
 }
 
-/// Removes the older versions in these ranges from a directory page.
 pub(super) fn remove_versions(
     (directory, known): (&mut Directory<'_>, &FeedIndex),
     feed: &FeedRow,
@@ -118,7 +115,7 @@ pub(super) fn remove_versions(
     Ok(removed)
 }
 
-/// Keeps only the newest version of points in these ranges. Returns the number of removed versions.
+/// Returns the number of removed versions.
 fn keep_newest(rows: &mut Vec<PointVersion>, ranges: &[Range<i128>]) -> u64 {
     let before = rows.len();
     let mut kept = Vec::with_capacity(before);
@@ -132,7 +129,7 @@ fn keep_newest(rows: &mut Vec<PointVersion>, ranges: &[Range<i128>]) -> u64 {
     (before - rows.len()) as u64
 }
 
-/// Returns the free pages of the file to the disk in steps. Returns the number of bytes.
+/// Returns the number of bytes.
 pub(super) fn give_back(writer: &Writer, watch: &Watch) -> StoreResult<u64> {
     watch.step(0)?;
     let connection = writer.connection()?;

@@ -13,11 +13,8 @@ use crate::error::{Error, Kind, Result};
 use crate::files::{self, unused};
 
 /// Replaces a store, which need not exist, with a verified copy of a backup. The copy keeps the
-/// owner and the mode of the store. Returns whether it replaced a store.
-///
-/// # Errors
-/// Returns `StoreBusy` if a process has the store open, `StoreCorrupt` if the backup is damaged,
-/// and `StoreError` if it is not a store or `watch` stopped the restore.
+/// owner and the mode of the store. Returns whether it replaced a store. Fails with `StoreBusy` if
+/// a process has the store open.
 pub fn restore(backup: &Path, store: &Path, watch: &Watch) -> Result<bool> {
     let (backup, store) = (path::resolve(backup)?, path::resolve(store)?);
     if backup == store {
@@ -47,7 +44,6 @@ pub fn restore(backup: &Path, store: &Path, watch: &Watch) -> Result<bool> {
     put.map(|()| replaced)
 }
 
-/// Copies a backup and verifies it.
 fn fill(backup: &Path, part: &Path, watch: &Watch) -> Result<()> {
     let copied = StoreConnection::open_read_only(backup, BUSY_TIMEOUT)
         .and_then(|link| link.read(backup, |connection| copy(connection, part, watch)));

@@ -7,10 +7,8 @@ use super::failure::{StoreFailure, StoreResult};
 use super::view::View;
 use crate::error::{Error, Kind};
 
-/// Counts of [`super::Store::forget`] or [`super::Store::compact`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Freed {
-    /// Points that were removed.
     pub points: u64,
     /// Older versions of points that are still stored.
     pub versions: u64,
@@ -29,7 +27,7 @@ impl std::ops::AddAssign for Freed {
     }
 }
 
-/// The limits of the past that a feed keeps. Times are in microseconds.
+/// Times are in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Retention {
     /// Points before this time were forgotten. `i64::MIN` if none were.
@@ -47,7 +45,6 @@ impl Default for Retention {
 }
 
 impl Retention {
-    /// Forgets points before a time, after a page request.
     pub(super) fn forget(&mut self, before: i64, sequence: u64) {
         if before > self.kept_from {
             self.kept_from = before;
@@ -55,7 +52,6 @@ impl Retention {
         }
     }
 
-    /// Drops the older versions of points before a time, after a page request.
     pub(super) fn compact(&mut self, before: i64, sequence: u64) {
         self.history_before = self.history_before.max(before);
         self.history_from = self.history_from.max(sequence);

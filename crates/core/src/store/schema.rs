@@ -1,12 +1,12 @@
-//! The tables of the file. An empty file gets these tables. A file with another schema is rejected.
+//! The tables of the file. A file with another schema is rejected.
 //!
 //! Everything is verified from the top. `store` has a row with the digest of `feeds`, and a row
 //! with the mark of the last commit (`commit_mark`). A feed's row has the digests of its tables. A
-//! directory page lists blocks with the checksums of their chunks. A digest is the sum of the rows'
+//! directory page has the checksums of the chunks of its blocks. A digest is the sum of the rows'
 //! checksums, so it detects missing and outdated rows too.
 //!
 //! In the file, the table of directory pages is called `shelves` and the table of chunks
-//! `contents`. These names are part of format 1 and of its checksums.
+//! `contents`. These names are part of the format.
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -21,10 +21,8 @@ pub(super) const APPLICATION: i32 = 0x534C_5354;
 const PAGE_SIZE: i64 = 4_096;
 /// Value of `PRAGMA auto_vacuum`.
 pub(super) const INCREMENTAL: i64 = 2;
-/// The hint of the error for a file that is not a store.
 pub(super) const OTHER_PATH: &str = "Name another file, or one that does not exist yet.";
 
-/// The schema of this version.
 const VERSION: i32 = 3;
 const TABLES: &str = r#"
 CREATE TABLE store (id INTEGER PRIMARY KEY, version INTEGER NOT NULL, made_by TEXT NOT NULL,
@@ -59,13 +57,13 @@ CREATE TABLE identity (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 INSERT INTO identity VALUES (lower(hex(randomblob(16))));
 "#;
 
-/// The first row of `store`. `mark` is the second row, written by the same commit.
+/// The first row of `store`. `mark` is the second row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Root {
     version: i64,
     made_by: String,
     layout: i64,
-    /// The digest of the rows of `feeds`.
+    /// Of the rows of `feeds`.
     pub(super) digest: i64,
     pub(super) mark: CommitMark,
 }
@@ -89,7 +87,7 @@ impl Root {
         root_check(self.version, self.made_by.as_bytes(), self.layout, self.digest)
     }
 
-    /// Writes both rows. Call it once per transaction, because it advances the mark.
+    /// Call it once per transaction, because it advances the mark.
     pub(super) fn save(&mut self, connection: &Connection) -> StoreResult<()> {
         let parent = self.mark.id;
         self.mark = CommitMark::after(parent);
@@ -116,7 +114,7 @@ fn last_commit(connection: &Connection) -> StoreResult<CommitMark> {
     Ok(CommitMark { id, parent })
 }
 
-/// Switches to the write-ahead log, so that readers and a writer can work at the same time.
+/// Readers and a writer can then work at the same time.
 fn enable_log(connection: &Connection) -> StoreResult<()> {
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
@@ -135,7 +133,7 @@ pub(super) fn prepare(connection: &mut Connection) -> StoreResult<()> {
             None,
         )));
     }
-    // One snapshot: another process may create the tables between two queries.
+    // Another process may create the tables between two queries.
     let snapshot = connection.transaction()?;
     let is_empty = is_empty(&snapshot)?;
     if !is_empty {
@@ -146,7 +144,7 @@ pub(super) fn prepare(connection: &mut Connection) -> StoreResult<()> {
         return enable_log(connection);
     }
     connection.pragma_update(None, "page_size", PAGE_SIZE)?;
-    // Allows `compact` to return free pages of a new file in steps.
+    // Allows `compact` to return free pages in steps.
     connection.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
     enable_log(connection)?;
     let changes = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -167,7 +165,7 @@ pub(super) fn check(connection: &Connection) -> StoreResult<()> {
     Err(StoreFailure::Refused(what, "Open it once without read_only=, which prepares it."))
 }
 
-/// Whether the file has no tables yet. Rejects any file that is not a store of this schema.
+/// Rejects any file that is not a store of this schema.
 fn is_empty(connection: &Connection) -> StoreResult<bool> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let (application, version) = (number("application_id")?, number("user_version")?);
@@ -194,7 +192,6 @@ fn create(connection: &Connection) -> StoreResult<()> {
     Root { version: i64::from(VERSION), made_by, layout, digest: 0, mark }.save(connection)
 }
 
-/// Verifies the version and the tables against the first row.
 fn verify(connection: &Connection) -> StoreResult<()> {
     let root = Root::load(connection)?;
     if root.version != i64::from(VERSION) || Some(root.layout) != layout(connection)? {
@@ -216,7 +213,7 @@ fn other_schema(connection: &Connection, other: i32) -> StoreFailure {
     StoreFailure::Refused(what, hint)
 }
 
-/// The checksum of the statements that created the tables, or `None` if there are no tables.
+/// The checksum of the statements that created the tables.
 fn layout(connection: &Connection) -> StoreResult<Option<i64>> {
     let mut statement =
         connection.prepare("SELECT type || ' ' || name || ' ' || sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY 1")?;

@@ -1,11 +1,11 @@
-//! Seen points: the points of a page, as runs of equidistant timestamps of one or more series. A
-//! page of 10,000 points takes some hundred bytes, even with thousands of series.
+//! The points of a page, as runs of equidistant timestamps of one or more series. A page of 10,000
+//! points takes some hundred bytes, even with thousands of series.
 
 use std::collections::HashMap;
 
 use super::bytes::{Sink, Source};
 
-/// Maximum number of series in a group, so that forged bytes cannot fill the memory.
+/// Keeps forged bytes from filling the memory.
 const LARGEST_GROUP: usize = 1 << 20;
 
 /// The timestamps `first`, `first + step`, ..., ascending.
@@ -32,14 +32,13 @@ impl TimestampRun {
     }
 }
 
-/// The points of some pages.
 #[derive(Debug, Default)]
 pub(super) struct SeenPoints {
     series: HashMap<i64, Vec<TimestampRun>>,
 }
 
-/// Encodes the points of one page. Each series appears once, with ascending timestamps without
-/// duplicates. Series with the same timestamps form a group:
+/// Encodes the points of one page, with ascending timestamps without duplicates. Series with the
+/// same timestamps form a group:
 ///
 /// ```text
 /// groups, for each: series:steps timestamps:steps
@@ -68,7 +67,7 @@ pub(super) fn encode<'t>(series: impl ExactSizeIterator<Item = (i64, &'t [i64])>
 }
 
 impl SeenPoints {
-    /// Adds the points of [`encode`]. Returns `None` for other bytes.
+    /// Returns `None` for bytes that [`encode`] did not write.
     pub(super) fn add(&mut self, bytes: &[u8]) -> Option<()> {
         let mut source = Source(bytes);
         for _ in 0..source.length()? {
@@ -83,7 +82,6 @@ impl SeenPoints {
         source.0.is_empty().then_some(())
     }
 
-    /// Adds runs of timestamps to some series.
     fn add_runs(&mut self, series: &[i64], source: &mut Source<'_>) -> Option<()> {
         let count = source.length()?;
         let (mut last, mut has_repeated, mut runs) = (0_i64, false, Vec::new());
@@ -101,7 +99,7 @@ impl SeenPoints {
         (!has_repeated).then_some(())
     }
 
-    /// Sorts the runs. [`SeenPoints::finder`] requires it.
+    /// [`SeenPoints::finder`] requires it.
     pub(super) fn sorted(mut self) -> Self {
         for runs in self.series.values_mut() {
             runs.sort_unstable_by_key(|run| run.first);
@@ -114,13 +112,12 @@ impl SeenPoints {
         self
     }
 
-    /// Returns a lookup for one series. It is fastest for ascending timestamps.
+    /// Fastest for ascending timestamps.
     pub(super) fn finder(&self, series: i64) -> Finder<'_> {
         Finder { runs: self.series.get(&series).map_or(&[], Vec::as_slice), at: 0 }
     }
 }
 
-/// Finds timestamps in the runs of one series.
 #[derive(Debug)]
 pub(super) struct Finder<'s> {
     runs: &'s [TimestampRun],

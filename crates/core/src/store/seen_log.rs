@@ -1,5 +1,5 @@
-//! The seen log: the points of the newest page requests and of unfinished chains. It shows which
-//! points are absent when a chain ends, and how to merge a page that is applied late.
+//! The points of the newest page requests and of unfinished chains. They show which points are
+//! absent when a chain ends, and how to merge a page that is applied late.
 
 use rusqlite::Connection;
 
@@ -15,12 +15,11 @@ pub(super) const KEPT: u64 = 1_024;
 /// A chain without a page for this many sequence numbers counts as abandoned.
 pub(super) const ABANDONED: u64 = 4 * KEPT;
 
-/// The seen points of one page, encoded by [`super::seen::encode`].
 #[derive(Debug)]
 struct SeenRow {
     sequence: u64,
     chain: u64,
-    /// The sequence number of the chain's last page; 0 before that page was applied.
+    /// The sequence number of the chain's last page, or 0 before it was applied.
     finished: u64,
     runs: Vec<u8>,
 }
@@ -42,7 +41,7 @@ impl SeenRow {
     }
 }
 
-/// The rows of one chain, or of all chains, from a sequence number on.
+/// Of one chain, or of all chains.
 fn seen_rows(
     connection: &Connection,
     feed: i64,
@@ -68,7 +67,7 @@ fn seen_rows(
     Ok(rows)
 }
 
-/// Verifies that no row of `seen` is missing.
+/// Verifies that no row is missing.
 pub(super) fn verify(connection: &Connection, feed: &FeedRow) -> StoreResult<()> {
     let sql = r#"SELECT COALESCE(SUM("check"), 0) FROM seen WHERE feed = ?1"#;
     let digest: i64 = connection.query_row(sql, [feed.id], |row| row.get(0))?;
@@ -78,7 +77,7 @@ pub(super) fn verify(connection: &Connection, feed: &FeedRow) -> StoreResult<()>
     Ok(())
 }
 
-/// Verifies and decodes all rows of `seen`.
+/// Verifies and decodes all rows.
 pub(super) fn check(connection: &Connection, feed: &FeedRow) -> StoreResult<()> {
     verify(connection, feed)?;
     union_of(&seen_rows(connection, feed.id, None, 0)?, |_| true).map(drop)
@@ -93,7 +92,7 @@ fn union_of(rows: &[SeenRow], pick: impl Fn(&SeenRow) -> bool) -> StoreResult<Se
     Ok(seen.sorted())
 }
 
-/// Saves the seen points of a page. The last page of a chain marks all its pages as finished.
+/// The last page of a chain marks all its pages as finished.
 pub(super) fn save(
     connection: &Connection,
     feed: &mut FeedRow,
@@ -139,9 +138,9 @@ pub(super) fn prune(connection: &Connection, feed: &mut FeedRow) -> StoreResult<
     Ok(())
 }
 
-/// Returns the points that pages of any chain brought from the start of the chain of `last` on.
-/// Other chains count: they may have brought a late point that this chain had already passed, and
-/// such a point is not absent. Returns `None` if some of these points were deleted.
+/// Returns the points that pages of any chain brought since the chain of `last` began. Another
+/// chain may have brought a late point that this chain had already passed. Such a point is not
+/// absent. Returns `None` if some of these points were deleted.
 pub(super) fn since_chain(
     connection: &Connection,
     feed: i64,
@@ -200,12 +199,12 @@ impl LaterPages {
         Ok(later)
     }
 
-    /// Returns the sequence number of a chain's last page, or 0 if that page is not applied yet.
+    /// Returns 0 if the last page of the chain is not applied yet.
     pub(super) fn finished(&self, chain: u64) -> u64 {
         self.ended.iter().find(|(last, _)| last.chain == chain).map_or(0, |(last, _)| last.sequence)
     }
 
-    /// Returns the events of a point, ascending by sequence number.
+    /// Ascending.
     pub(super) fn events(&self, series: i64, timestamp: i64) -> Vec<Event> {
         let brought = |seen: &SeenPoints| seen.finder(series).holds(timestamp);
         let pages = self.pages.iter().filter(|(_, seen)| brought(seen));

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::Identity;
 
-/// The ids of a series in column order: site, line, machine, device, tag.
+/// In column order: site, line, machine, device, tag.
 pub type SeriesIds = [Option<String>; 5];
 
-/// Selects series by their ids. A series must match every list that is set.
+/// A series must match every list that is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SeriesFilter {
@@ -19,12 +19,10 @@ pub struct SeriesFilter {
     pub machine: Option<Vec<String>>,
     pub device: Option<Vec<String>>,
     pub tag: Option<Vec<String>>,
-    /// Complete series.
     pub series: Option<Vec<SeriesIds>>,
 }
 
 impl SeriesFilter {
-    /// Whether the filter selects all series.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -43,10 +41,8 @@ impl SeriesFilter {
         lists.map(|(name, column, list)| (name, column, list.as_deref()))
     }
 
-    /// Returns the numbers of the selected series, ascending, or `None` for all.
-    ///
-    /// # Errors
-    /// Returns the first value that no series has, such as `tag "sped"`: it may be misspelled.
+    /// Returns the numbers of the selected series, ascending, or `None` for all. The error is the
+    /// first value that no series has: it may be misspelled.
     pub(super) fn pick(&self, known: &HashMap<Identity, i64>) -> Result<Option<Vec<i64>>, String> {
         if self.is_empty() {
             return Ok(None);
@@ -77,7 +73,7 @@ impl SeriesFilter {
     }
 }
 
-/// Describes an id that no series has, with up to five existing ids.
+/// Lists up to five existing ids.
 fn unlisted(name: &str, id: &str, has: &HashSet<&str>) -> String {
     let mut known: Vec<&str> = has.iter().copied().collect();
     known.sort_unstable();
@@ -86,7 +82,7 @@ fn unlisted(name: &str, id: &str, has: &HashSet<&str>) -> String {
     format!("{name} {id:?}, only {}{more}", known.join(", "))
 }
 
-/// Text that follows the name of a feed: `, tag "speed"`.
+/// Follows the name of a feed: `, tag "speed"`.
 impl fmt::Display for SeriesFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, _, list) in self.lists() {

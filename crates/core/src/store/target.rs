@@ -1,5 +1,5 @@
-//! The interface that a sync writes to. [`crate::store::Store`] and the adapter of a Python object
-//! (`siteline.StoreTarget`) implement it.
+//! The interface that a sync writes to. The other implementation adapts a Python object
+//! (`siteline.StoreTarget`).
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -16,27 +16,24 @@ pub trait Target: Send + Sync + Debug {
     /// Locks a feed for writing until the returned value is dropped. Fails with `StoreBusy`.
     fn lock(&self, feed: &str) -> Result<Box<dyn Any + Send>>;
 
-    /// Returns the last applied state of a feed, or `None` for an unknown feed.
+    /// Returns the last applied state, or `None` for an unknown feed.
     fn state(&self, feed: &str) -> Result<Option<Vec<u8>>>;
 
-    /// Returns the state of each feed, in order.
     fn states(&self, feeds: &[&str]) -> Result<Vec<Option<Vec<u8>>>> {
         feeds.iter().map(|feed| self.state(feed)).collect()
     }
 
     /// Writes the points of a page and its state, both or neither. Without a page, only the state
-    /// changes. Of two versions of a point, the higher sequence number wins, then the later row.
-    ///
-    /// # Errors
-    /// Leaves the target unchanged. An error that is `unstorable` concerns the values of the page:
-    /// the sync then sets the range of its chain aside.
+    /// changes. Of two versions of a point, the higher sequence number wins, then the later row. An
+    /// error that is `unstorable` concerns the values of the page: the sync then sets the range of
+    /// its chain aside.
     fn apply(&self, feed: &str, delivery: Option<&Delivery>, state: &[u8]) -> Result<Applied>;
 }
 
-/// A page to apply to a [`Target`], and how it was read.
+/// A page to apply to a [`Target`].
 #[derive(Debug, Clone)]
 pub struct Delivery {
-    /// The page. Its sequence number is the version of its points.
+    /// Its sequence number is the version of its points.
     pub page: Arc<Page>,
     /// The sequence number of the first page that was joined into this one.
     pub batch_first: u64,
@@ -50,14 +47,12 @@ pub struct Delivery {
     pub is_only_chain: bool,
 }
 
-/// The range of a chain, and its first page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChainRange {
     /// The sequence number of the chain's first page.
     pub first: u64,
-    /// The start of its range, inclusive.
     pub start: Timestamp,
-    /// The end of its range, exclusive.
+    /// Exclusive.
     pub end: Timestamp,
 }
 
@@ -67,7 +62,7 @@ pub struct Applied {
     pub inserted: u64,
     /// Points with changed values, or that are no longer withdrawn.
     pub revised: u64,
-    /// Points with the same values, and points with a version of a newer request.
+    /// Includes points with a version of a newer request.
     pub unchanged: u64,
     /// Points in the range of a finished chain that no page has brought since the chain began.
     #[serde(rename = "withdrawn")]
@@ -75,7 +70,7 @@ pub struct Applied {
 }
 
 impl Applied {
-    /// Adds two counts. A target written by a user may return any number.
+    /// A target written by a user may return any number.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             inserted: self.inserted.saturating_add(other.inserted),

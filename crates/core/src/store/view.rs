@@ -1,4 +1,4 @@
-//! Selects the points and versions that a read returns, and builds their columns.
+//! The points and versions that a read returns, and their columns.
 
 use std::collections::TryReserveError;
 use std::fmt;
@@ -18,29 +18,25 @@ use super::series_filter::SeriesFilter;
 use crate::data::{Identity, PointColumns, TableBuilder, schema};
 use crate::error::{Error, Kind, Result, excerpt};
 
-/// The state of the points that a read returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum View {
-    /// The current points.
     Latest,
     /// The points as they were after this page request.
     AsOf(u64),
-    /// The points that are new or changed since this page request. A column `change` is `new`,
-    /// `revised`, `withdrawn`, or `returned` if a point is no longer withdrawn.
+    /// The points that changed since this page request. A column `change` is `new`, `revised`,
+    /// `withdrawn`, or `returned` if a point is no longer withdrawn.
     ChangedSince(u64),
-    /// The changes between two page requests.
     ChangedBetween(u64, u64),
 }
 
 impl View {
-    /// Whether the view returns changes instead of points.
     #[must_use]
     pub fn is_log(self) -> bool {
         matches!(self, Self::ChangedSince(_) | Self::ChangedBetween(..))
     }
 
-    /// Returns the same view, fixed at a page request.
+    /// Fixes the view at a page request.
     #[must_use]
     pub fn fixed(self, sequence: u64) -> Self {
         match self {
@@ -58,7 +54,7 @@ impl View {
         Arc::new(Schema::new(points.fields().iter().cloned().chain([mark]).collect::<Vec<_>>()))
     }
 
-    /// The last column: how each point changed, or whether it is withdrawn.
+    /// How each point changed, or whether it is withdrawn.
     #[must_use]
     pub fn mark(self) -> Field {
         let text = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
@@ -70,21 +66,20 @@ impl View {
     }
 }
 
-/// How a read treats withdrawn points: those that a later complete read of their window lacked.
+/// How a read treats points that a later complete read of their window lacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Flagged {
     #[default]
     Keep,
     Drop,
-    /// Returns only withdrawn points.
     Only,
 }
 
 /// A read option with a few named values.
 pub trait Choice: DeserializeOwned {
     const OPTION: &'static str;
-    /// The names, as a list for an error message.
+    /// A list for an error message.
     const CHOICES: &'static str;
 
     fn parse(name: &str) -> Result<Self> {
@@ -107,17 +102,15 @@ impl fmt::Display for Flagged {
     }
 }
 
-/// The points of a feed that a read returns.
 #[derive(Debug, Clone)]
 pub struct PointFilter {
-    /// Half-open ranges in microseconds, ascending and disjoint. `None` for all.
+    /// Half-open, in microseconds, ascending and disjoint. `None` for all.
     pub ranges: Option<Vec<(i64, i64)>>,
     pub view: View,
     pub flagged: Flagged,
     pub series: SeriesFilter,
 }
 
-/// The points of a read so far.
 pub struct ShownPoints {
     table: TableBuilder,
     view: View,
@@ -128,7 +121,6 @@ pub struct ShownPoints {
 pub const CHANGES: [&str; 4] = Change::NAMES;
 
 impl ShownPoints {
-    /// Allocates space for `rows` points.
     pub(super) fn new(view: View, rows: usize) -> Result<Self, TryReserveError> {
         let mut table = TableBuilder::new(0);
         table.try_reserve(rows)?;
@@ -141,7 +133,7 @@ impl ShownPoints {
         self.table.rows()
     }
 
-    /// Adds a point. The next call of [`ShownPoints::series`] sets its series.
+    /// The next call of [`ShownPoints::series`] sets the series of the point.
     #[inline]
     pub(super) fn push(&mut self, row: &PointVersion, change: Change) {
         self.table.push(row.timestamp, row.values.numbers(), row.values.count());
@@ -154,13 +146,13 @@ impl ShownPoints {
         self.table.series(identity);
     }
 
-    /// Returns the columns, and the column of [`View::mark`].
+    /// Also returns the column of [`View::mark`].
     pub fn finish(mut self) -> Result<(PointColumns, ArrayRef)> {
         self.table.shrink_to_fit();
         Ok((self.table.finish()?, mark_column(self.view, self.marks)?))
     }
 
-    /// Converts the points to a batch with the schema [`View::schema`].
+    /// `schema` is [`View::schema`].
     pub(super) fn batch(self, schema: SchemaRef) -> StoreResult<RecordBatch> {
         let batch = self.table.finish()?.batch()?;
         let mut arrays = batch.columns().to_vec();

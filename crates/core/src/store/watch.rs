@@ -8,13 +8,11 @@ use super::failure::{StoreFailure, StoreResult};
 use crate::error::{Error, Kind};
 use crate::lock::Mutex;
 
-/// Observes one operation.
 #[derive(Default)]
 pub struct Watch {
     done: AtomicU64,
     total: AtomicU64,
     stopped: AtomicBool,
-    /// Interrupts the running statement.
     statement: Mutex<Option<InterruptHandle>>,
 }
 
@@ -26,7 +24,7 @@ impl Watch {
         (done, self.total.load(Ordering::Relaxed).max(done))
     }
 
-    /// Stops the operation soon, with a `StoreError`. Committed changes stay.
+    /// The operation ends soon with a `StoreError`. Committed changes stay.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         if let Some(statement) = &*self.statement.lock() {
@@ -34,25 +32,24 @@ impl Watch {
         }
     }
 
-    /// Adds expected steps.
     pub(super) fn expect(&self, steps: u64) {
         self.total.fetch_add(steps, Ordering::Relaxed);
     }
 
-    /// Counts finished steps. Returns an error if the operation was stopped.
+    /// Returns an error if the operation was stopped.
     pub(super) fn step(&self, steps: u64) -> StoreResult<()> {
         self.done.fetch_add(steps, Ordering::Relaxed);
         if self.stopped.load(Ordering::Acquire) { Err(stopped()) } else { Ok(()) }
     }
 
-    /// Runs a long statement. [`Watch::stop`] interrupts it.
+    /// Runs a statement that [`Watch::stop`] can interrupt.
     pub(super) fn statement<T>(
         &self,
         connection: &Connection,
         run: impl FnOnce(&Connection) -> StoreResult<T>,
     ) -> StoreResult<T> {
         *self.statement.lock() = Some(connection.get_interrupt_handle());
-        // An earlier stop did not see the handle, so check again.
+        // An earlier stop did not see the handle.
         let outcome = self.step(0).and_then(|()| run(connection));
         *self.statement.lock() = None;
         outcome.map_err(|failure| if self.step(0).is_err() { stopped() } else { failure })

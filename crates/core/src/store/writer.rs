@@ -1,6 +1,5 @@
-//! The connection that writes a page and its checkpoint in one transaction. Each process has
-//! its own. A forked child does not use, close or lock the writer that it inherited, because a
-//! thread of the parent may have locked it.
+//! Writes a page and its checkpoint in one transaction. A forked child does not use, close or lock
+//! the inherited writer, because a thread of the parent may have locked it.
 
 use std::collections::HashMap;
 use std::sync::MutexGuard;
@@ -27,14 +26,12 @@ use crate::error::{Error, Kind};
 use crate::fork::Owned;
 use crate::lock::Mutex;
 
-/// Maximum number of cached points of all feeds, 64 bytes each. One feed may use all of it.
+/// 64 bytes each. One feed may use all of it.
 const MOST_POINTS: usize = 1 << 21;
 
-/// Removes points or versions from a directory page.
 pub(super) type Remove<'r> =
     dyn Fn((&mut Directory<'_>, &FeedIndex), &FeedRow, PageKey) -> StoreResult<Freed> + 'r;
 
-/// A connection for writing, and its cache.
 #[derive(Debug)]
 pub(super) struct Writer {
     /// Set while it writes.
@@ -43,7 +40,7 @@ pub(super) struct Writer {
     /// The feeds after the last commit of this connection.
     feeds: Option<Feeds>,
     known: HashMap<String, KnownFeed>,
-    /// Number of cached points of all feeds.
+    /// Cached points of all feeds.
     points: usize,
 }
 
@@ -64,7 +61,7 @@ impl Writer {
         })
     }
 
-    /// Changes a feed in one transaction. `state` replaces its state, if given.
+    /// `state` replaces the feed's state, if given.
     pub(super) fn change<T>(
         &mut self,
         name: &str,
@@ -84,7 +81,7 @@ impl Writer {
         })
     }
 
-    /// Writes in one transaction. The cache is kept after the commit: it has no uncommitted data.
+    /// The cache is kept after the commit: it has no uncommitted data.
     fn commit<T>(
         &mut self,
         feed: &str,
@@ -108,7 +105,6 @@ impl Writer {
         Ok(outcome)
     }
 
-    /// Runs `remove` on some directory pages.
     pub(super) fn remove(
         &mut self,
         feed: &str,
@@ -138,7 +134,7 @@ impl Writer {
         Ok(changes.commit()?)
     }
 
-    /// Writes while no other process writes.
+    /// Keeps other processes from writing.
     fn in_turn<T>(&mut self, write: impl FnOnce(&mut Self) -> StoreResult<T>) -> StoreResult<T> {
         match self.link.turn() {
             Ok(turn) => self.turn = Some(turn),
@@ -157,7 +153,7 @@ impl Writer {
         outcome
     }
 
-    /// Runs `work` while nobody reads. Returns `None` without running it if somebody reads.
+    /// Returns `None` without running `work` if somebody reads.
     pub(super) fn without_readers<T>(
         &self,
         work: impl FnOnce(&Connection) -> T,
@@ -166,12 +162,11 @@ impl Writer {
         Ok(self.turn.as_ref().and_then(|turn| turn.without_readers(|| work(connection))))
     }
 
-    /// The connection, for work that changes no feed.
     pub(super) fn connection(&self) -> StoreResult<&Connection> {
         Ok(self.link.connection()?)
     }
 
-    /// Caches a feed. If the cache would exceed [`MOST_POINTS`], it drops all other feeds.
+    /// If the cache would exceed [`MOST_POINTS`], it drops all other feeds.
     fn keep(&mut self, feed: &str, known: KnownFeed) {
         let points = known.points();
         if self.points + points > MOST_POINTS {
@@ -186,7 +181,6 @@ impl Writer {
 impl Drop for Writer {
     /// `SQLite` does not remove the log of a shared store, so it is copied into the file here.
     fn drop(&mut self) {
-        // If this fails, the next writer tries again.
         let _later = self.link.turn().and_then(|turn| self.link.copy_log(&turn));
     }
 }
@@ -214,7 +208,6 @@ impl Writers {
         Ok(())
     }
 
-    /// Writes with the writer of this process, and opens one if there is none.
     pub(super) fn write<T>(
         &self,
         open: impl FnOnce() -> StoreResult<StoreConnection>,

@@ -1,5 +1,5 @@
-//! The cache of a writer between two pages of many series. Such pages change a few points of the
-//! same thousands of blocks, page after page.
+//! The cache of a writer. Pages of many series change a few points of the same thousands of blocks,
+//! page after page.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,17 +12,15 @@ use super::failure::StoreResult;
 use super::feeds::FeedRow;
 use super::recent::RecentPoints;
 
-/// The cached data of a feed.
 #[derive(Debug, Default)]
 pub(super) struct KnownFeed {
     pub(super) index: FeedIndex,
     pub(super) recent: RecentPoints,
-    /// Some of its stored blocks.
     pub(super) blocks: BlockCache,
 }
 
 impl KnownFeed {
-    /// Returns the cache if it is current. Otherwise loads it.
+    /// Loads the feed if the cache is not current.
     pub(super) fn current(
         connection: &Connection,
         feed: &FeedRow,
@@ -36,25 +34,23 @@ impl KnownFeed {
         Ok(Self { index, recent, blocks: BlockCache::default() })
     }
 
-    /// Number of points that it contains.
     pub(super) fn points(&self) -> usize {
         self.recent.len() + self.blocks.rows
     }
 }
 
-/// Blocks that were read.
 #[derive(Debug, Default)]
 pub(super) struct BlockCache {
     stretches: BTreeMap<i64, HashMap<i64, Vec<PointVersion>>>,
-    /// Number of cached rows. A block without rows counts as one.
+    /// A block without rows counts as one.
     rows: usize,
-    /// The last block that was read and not cached.
+    /// The last block that was not cached.
     other: Vec<PointVersion>,
 }
 
 impl BlockCache {
-    /// Returns the rows of a block, and calls `load` if it is not cached. Caches about `most` rows.
-    /// Pages arrive in chronological order, so the blocks of other stretches are dropped first.
+    /// Caches about `most` rows. Pages arrive in chronological order, so the blocks of other
+    /// stretches are dropped first.
     pub(super) fn rows(
         &mut self,
         key: BlockKey,
@@ -81,7 +77,6 @@ impl BlockCache {
         Ok(known.map_or(&[], Vec::as_slice))
     }
 
-    /// Updates a cached block.
     pub(super) fn replace(&mut self, key: BlockKey, rows: Vec<PointVersion>) {
         let blocks = self.stretches.get_mut(&key.1);
         if let Some(known) = blocks.and_then(|blocks| blocks.get_mut(&key.0)) {

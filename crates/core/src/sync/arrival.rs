@@ -2,9 +2,9 @@
 //!
 //! A read only shows that a point arrived before it, and after the previous read without the point.
 //! Points that arrive after the last read of a bucket are never observed. The estimate is the
-//! nonparametric maximum likelihood for such censored data (Turnbull 1976), computed by expectation
-//! maximisation. It therefore does not depend on the times of the reads. Within an interval without
-//! a read, the mass is spread evenly over the logarithm of the age.
+//! nonparametric maximum likelihood for such censored data (Turnbull 1976), by expectation
+//! maximisation. It does not depend on the times of the reads. Within an interval without a read,
+//! the mass is spread evenly over the logarithm of the age.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::store::{Age, Sighting, Sightings};
 
-/// The number of iterations. In measurements, the estimate was then within one step of the scale.
+/// In measurements, the estimate was then within one step of the scale.
 const STEPS: usize = 400;
 /// The minimum number of points that show that an age was observed.
 const ENOUGH: u64 = 20;
@@ -20,9 +20,9 @@ const ENOUGH: u64 = 20;
 /// The delays of points after the end of their buckets, in seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DelaySummary {
-    /// The number of informative points, with a bucket that was read more than once.
+    /// Points of buckets that were read more than once.
     pub count: u64,
-    /// The number of these points that arrived after the feed's lateness.
+    /// Those of them that arrived after the feed's lateness.
     pub late: u64,
     /// The delays within which 50, 90, 95, 99, 99.9 and 100 % of the points arrived.
     pub quantiles: Option<[u64; 6]>,
@@ -36,7 +36,6 @@ pub struct DelaySummary {
 const SHARES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 
 impl DelaySummary {
-    /// Estimates the delays from sightings.
     #[must_use]
     pub(super) fn new(sightings: &Sightings, lateness: Duration) -> Self {
         let lateness = Age::of_seconds(i64::try_from(lateness.as_secs()).unwrap_or(i64::MAX));
@@ -107,7 +106,7 @@ fn cumulative(known: &[Censored]) -> Vec<f64> {
     let mut share = vec![1.0 / steps as f64; steps];
     for _ in 0..STEPS {
         let until = sums(&share);
-        // The points in each step are summed as differences between neighbouring steps.
+        // Sums per step as differences between neighbouring steps.
         let mut change = vec![0.0; steps + 1];
         for one in known {
             let count = one.count as f64;
@@ -115,7 +114,7 @@ fn cumulative(known: &[Censored]) -> Vec<f64> {
             let within = (until[one.last] - before).max(f64::MIN_POSITIVE);
             change[one.first] += count / within;
             change[one.last + 1] -= count / within;
-            // The expected points of this kind after the last read, which are not observed.
+            // The expected points of this kind after the last read.
             change[one.looked + 1] += count / until[one.looked].max(f64::MIN_POSITIVE);
         }
         for (share, weight) in share.iter_mut().zip(sums(&change)) {
@@ -147,7 +146,7 @@ fn quantile(cumulative: &[f64], share: f64) -> u64 {
     whole(age.within(part.clamp(0.0, 1.0)))
 }
 
-/// The corners of the curve: the ends of the steps before and after each rise.
+/// The ends of the steps before and after each rise.
 fn curve(cumulative: &[f64]) -> Vec<(u64, u32)> {
     let all = cumulative.last().copied().unwrap_or(1.0).max(f64::MIN_POSITIVE);
     let mut corners: Vec<(usize, u32)> = Vec::new();

@@ -1,6 +1,6 @@
-//! Audits read ranges once more to measure when their points arrived. Each audit reads a range of a
-//! different age, from the settle lag to far beyond the lateness. The result therefore depends on
-//! the data and not on the feed's durations.
+//! Audits read ranges once more to measure when their points arrived. The audited ranges have
+//! different ages, from the settle lag to far beyond the lateness. The result therefore does not
+//! depend on the feed's durations.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ pub(super) struct AuditLog {
     /// The day of the newest audit, in days since the Unix epoch by the service's time.
     day: i64,
     pages: u64,
-    /// The number of audits that were read to their end.
+    /// Audits that were read to their end.
     number: u64,
     #[serde(default, skip_serializing_if = "AuditFindings::is_empty")]
     pub(super) findings: AuditFindings,
@@ -73,7 +73,6 @@ impl AuditLog {
     }
 }
 
-/// The instant for an audit.
 fn target(feed: &Feed, number: u64, now: i64) -> Option<i64> {
     let horizon = feed.horizon(now);
     let youngest = now.saturating_sub(horizon).max(YOUNGEST);

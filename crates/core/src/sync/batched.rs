@@ -1,5 +1,5 @@
-//! [`Batches`] joins pages of a chain into one page. A batch belongs to one chain, so the last
-//! batch of a chain still marks the whole range as read.
+//! Joins pages of a chain into one page. A batch belongs to one chain, so the last batch of a chain
+//! still marks the whole range as read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,10 +9,9 @@ use crate::data::Page;
 use crate::error::Result;
 use crate::store::Delivery;
 
-/// The pages of a chain that are stored as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Batch {
-    /// This number of pages; 0 counts as 1.
+    /// 0 counts as 1.
     Pages(usize),
     /// All pages of a chain that a run reads.
     Chain,
@@ -43,7 +42,7 @@ impl Batches {
         if self.waiting.get(feed).is_some_and(is_other) { self.take(feed) } else { Ok(None) }
     }
 
-    /// Adds a page to the waiting pages of its chain. Returns the batch once it is full.
+    /// Returns the batch once it is full.
     pub fn add(
         &mut self,
         feed: &str,

@@ -1,5 +1,4 @@
-//! Begins a run: locks its feeds, then loads their states. Feeds are locked in the order of their
-//! names, so that two runs cannot deadlock.
+//! Begins a run. Feeds are locked in the order of their names, so that two runs cannot deadlock.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -17,7 +16,6 @@ use crate::store::Target;
 /// The first and the longest pause between two attempts to lock a feed.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 
-/// The locks of feeds. Dropping a lock unlocks its feed.
 pub(super) type Locks = Vec<Box<dyn Any + Send>>;
 
 impl Run {
@@ -54,7 +52,7 @@ impl Run {
     }
 }
 
-/// Locks the feeds. Waits for locked feeds until the deadline, and keeps the other locks meanwhile.
+/// Waits until the deadline, and keeps the other locks meanwhile.
 pub(super) async fn wait_for(
     target: &dyn Target,
     feeds: &[Feed],

@@ -16,11 +16,11 @@ use super::ranges::{Range, Ranges, ceil, floor, instant};
 #[serde(from = "(i64, i64, i64)", into = "(i64, i64, i64)")]
 pub struct CoveredRange {
     pub range: Range,
-    /// The beginning of the chain, by the service's time.
+    /// By the service's time.
     pub read_at: i64,
 }
 
-/// The ranges that have been read, ascending and disjoint.
+/// Ascending and disjoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Coverage(Vec<CoveredRange>);
@@ -38,7 +38,7 @@ impl From<CoveredRange> for (i64, i64, i64) {
 }
 
 impl Coverage {
-    /// Adds a range that was read. Parts that a later chain has read keep the time of that chain.
+    /// Parts that a later chain has read keep the time of that chain.
     pub(crate) fn cover(&mut self, range: Range, read_at: i64) {
         let mut pieces = Vec::new();
         let mut newer = Vec::new();
@@ -75,8 +75,8 @@ impl Coverage {
         self.0.retain(|read| !read.range.is_empty());
     }
 
-    /// Marks the windows of a range that changed after its lateness as read before the lateness.
-    /// They are then due to be read again.
+    /// Marks the windows of a range that changed after its lateness as read before the lateness, so
+    /// that they are read again.
     pub(super) fn unsettle(&mut self, range: Range, feed: &Feed) {
         let step = feed.window();
         let windows = Range::new(floor(range.start, step), ceil(range.end, step));
@@ -99,7 +99,6 @@ impl Coverage {
         self.0.iter().copied()
     }
 
-    /// The ranges that were read at any time.
     #[must_use]
     pub fn covered(&self) -> Ranges {
         self.iter().map(|read| read.range).collect()
@@ -126,8 +125,8 @@ impl Coverage {
         self.0.last().map(|read| read.range.end)
     }
 
-    /// Joins neighbours within an unsettled window. They get the time of the oldest. This costs no
-    /// request, because the window will be read again. It limits the number of ranges.
+    /// Joins neighbours within an unsettled window, to limit the number of ranges. They get the
+    /// time of the oldest. This costs no request, because the window will be read again.
     pub(super) fn thin(&mut self, feed: &Feed) {
         let window = |read: &CoveredRange| floor(read.range.start, feed.window());
         let is_open = |read: &CoveredRange| feed.settled_before(read.read_at) <= window(read);
@@ -164,7 +163,7 @@ pub enum WindowState {
     Unread,
     /// It was read, can still change, and is not due to be read again.
     Provisional,
-    /// It was read, its lateness has passed, and it is due to be read again for its final values.
+    /// Its lateness has passed, and it is due to be read again for its final values.
     Due,
     /// It was read after its lateness.
     Settled,
@@ -195,7 +194,6 @@ pub struct Window {
 }
 
 impl Window {
-    /// A part that no sync skips, without information about its points.
     pub(super) fn new(range: Range, state: WindowState, read_at: Option<i64>) -> Self {
         let ((start, end), read_at) = (range.instants(), read_at.map(instant));
         let settled_at = read_at.filter(|_| state == WindowState::Settled);
@@ -203,7 +201,6 @@ impl Window {
     }
 }
 
-/// The windows of a forgotten range.
 #[must_use]
 pub(super) fn forgotten_windows(feed: &Feed, range: Range) -> Vec<Window> {
     let window = |part: Range| Window::new(part, WindowState::Forgotten, None);

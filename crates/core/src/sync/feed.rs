@@ -13,11 +13,11 @@ use crate::data::{Query, QueryInput, spelled};
 use crate::error::{Error, Kind, Result, excerpt};
 
 const DAY: u64 = 86_400;
-/// The longest duration in a feed: ten years.
+/// Ten years.
 const LONGEST: Duration = Duration::from_secs(3_660 * DAY);
 const LONGEST_NAME: usize = 200;
 
-/// The parts of a feed before they are checked.
+/// A feed that is not checked yet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FeedInput {
     pub name: String,
@@ -43,7 +43,7 @@ pub struct FeedInput {
     /// The time after its end when a window is read again for its final values; 1 day.
     #[serde(with = "seconds")]
     pub lateness: Duration,
-    /// The width of the windows: a divisor or a multiple of a day; 1 day.
+    /// A divisor or a multiple of a day; 1 day.
     #[serde(with = "seconds")]
     pub window: Duration,
     /// Pages per day for audits, which measure when points arrive; 0.
@@ -128,7 +128,7 @@ impl FeedInput {
 }
 
 impl Feed {
-    /// Checks the parts and sorts the filters. Fails for an invalid name, parameter or duration.
+    /// Sorts the filters. Fails for an invalid name, parameter or duration.
     pub fn new(mut input: FeedInput) -> Result<Self> {
         check_name(&input.name)?;
         if input.since.subsec_nanosecond() != 0 {
@@ -183,14 +183,14 @@ impl Feed {
         if sent.is_empty() { "everything".to_owned() } else { sent }
     }
 
-    /// The query of a range, widened to complete buckets.
+    /// Widens the range to complete buckets.
     pub(super) fn query_of(&self, range: Range) -> Result<Query> {
         let start = floor(range.start, self.width()).max(self.since());
         let (start, end) = Range::new(start, ceil(range.end, self.width())).instants();
         self.query(start, end)
     }
 
-    /// The members that differ in another definition. A feed may begin earlier.
+    /// A feed may begin earlier.
     pub(super) fn differences(&self, new: &Self) -> Vec<FeedDifference> {
         let begins_earlier = new.since() < self.since();
         let (known, new) = (members(&self.0), members(&new.0));
@@ -240,8 +240,8 @@ impl Feed {
         if is_over { boundary } else { boundary.saturating_sub(self.window()) }
     }
 
-    /// The steps of the grids that can divide a window, widest first. Each divides the window. If
-    /// the bucket width divides the window, it also divides each step.
+    /// The steps of the grids that can divide a window, widest first. If the bucket width divides
+    /// the window, it also divides each step.
     pub(super) fn steps(&self) -> impl Iterator<Item = i64> + '_ {
         let (window, width) = (self.window(), self.width());
         let fits = move |step: i64| step >= width && (window % width != 0 || step % width == 0);
@@ -285,7 +285,6 @@ impl fmt::Debug for Feed {
     }
 }
 
-/// The member with the beginning of a feed.
 pub(super) const START: &str = "start";
 const NOT_SENT: &str = "not sent";
 const NONE: &str = "none";

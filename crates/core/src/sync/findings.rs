@@ -1,5 +1,5 @@
-//! The findings of audits, stored in the state of a feed. From them the lateness of points can be
-//! estimated even if the target has no log of its pages.
+//! The findings of audits, stored in the state of a feed. They show the lateness of points even if
+//! the target has no log of its pages.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,12 +8,12 @@ use super::ranges::Range;
 use super::unfinished::LARGEST;
 use crate::store::{Age, Delays, Sighting, Sightings};
 
-/// The maximum number of findings: seven weeks with four audits a day.
+/// Seven weeks with four audits a day.
 const MOST: usize = 200;
 
-/// The findings of the newest audits of a feed, oldest first. A finding is an array, because a state
-/// is written with each page: the ages of the middle of the range at the previous read and at the
-/// audit, in seconds, all points that the audit read, and the new and changed points among them.
+/// The newest findings of a feed, oldest first. A finding is an array, because a state is written
+/// with each page: the ages of the middle of the range at the previous read and at the audit, in
+/// seconds, all points that the audit read, and the new and changed points among them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct AuditFindings(Vec<[u64; 5]>);
@@ -23,7 +23,7 @@ impl AuditFindings {
         self.0.is_empty()
     }
 
-    /// Whether neither the number of findings nor a count is too large, as in a forged state.
+    /// Rejects numbers that only a forged state has.
     pub(super) fn is_plausible(&self) -> bool {
         let is_plausible = |[_, _, points, inserted, revised]: &[u64; 5]| {
             *points <= LARGEST && inserted.saturating_add(*revised) <= *points
@@ -32,8 +32,8 @@ impl AuditFindings {
     }
 
     /// Adds an audit with this range and beginning: the points that it read, and how many were new
-    /// or revised, as counted by the target. `known` is the coverage before the audit. If the range
-    /// has several reads, the oldest counts.
+    /// or revised. `known` is the coverage before the audit. If the range has several reads, the
+    /// oldest counts.
     pub(super) fn add(
         &mut self,
         (range, began): (Range, i64),

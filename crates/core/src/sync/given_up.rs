@@ -9,7 +9,7 @@ use super::coverage::Window;
 use super::ranges::{Range, Ranges, instant};
 use crate::error::Kind;
 
-/// How long a range is set aside, in seconds.
+/// In seconds.
 const PAUSE: i64 = 86_400;
 /// The limit per day of chains without an end, because each costs hundreds of pages, and of chains
 /// with values that the target cannot store.
@@ -28,11 +28,10 @@ pub struct SkippedRange {
     pub until: Timestamp,
     /// The kind of the error that ended its chain.
     pub error: String,
-    /// The pages of its last chain.
+    /// Of its last chain.
     pub pages: u64,
 }
 
-/// A range with an abandoned chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct GivenUpRange {
     start: i64,
@@ -42,7 +41,7 @@ struct GivenUpRange {
     set_aside: Option<(i64, String)>,
 }
 
-/// The disjoint ranges with an abandoned chain, until another chain has read them.
+/// Disjoint. A range is removed when another chain has read it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct GivenUp(Vec<GivenUpRange>);
@@ -117,8 +116,8 @@ impl GivenUp {
         })
     }
 
-    /// Whether enough ranges are set aside for an endless chain, or for values that the target
-    /// cannot store, that the other ranges probably fail too.
+    /// Whether enough ranges are set aside for the same reason that the other ranges probably fail
+    /// too.
     pub(super) fn is_endless(&self, now: i64) -> bool {
         [Kind::EndlessChain, Kind::StoreError].iter().any(|kind| {
             let kind = kind.to_string();

@@ -1,7 +1,7 @@
 //! Keeps feeds correct while the service revises its data.
 //!
 //! Time is divided into windows on a fixed grid. A run first reads fresh data up to the settle lag,
-//! with an overlap. After its lateness, it reads each window once more, completely and without a
+//! with an overlap. After its lateness, each window is read once more, completely and without a
 //! cursor. The window is then settled. The rest of the allowance fills ranges that were never read.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! The next write of a run to its target: a page, or a change of a chain.
+//! The next write of a run to its target.
 
 use std::sync::Arc;
 
@@ -32,8 +32,8 @@ pub(super) enum PendingWrite {
     /// The chain was restarted too often, does not end, or brought values that the target cannot
     /// store. Its range is set aside, unless only its bookmark was rejected.
     Abandoned { feed: usize, chain: UnfinishedChain, error: Error, at: Timestamp },
-    /// An audit has ended, and the state contains its findings. If a settled range did not change,
-    /// this is the coverage that settles it again.
+    /// An audit has ended, and the state contains its findings. `settled` is the coverage that
+    /// settles a range again that did not change.
     Audited { feed: usize, settled: Option<Coverage> },
 }
 
@@ -67,7 +67,6 @@ impl PendingWrite {
         }
     }
 
-    /// The chain of the write, if it has one.
     pub(super) fn chain(&self) -> Option<&UnfinishedChain> {
         match self {
             Self::Page { chain, .. }
@@ -77,7 +76,7 @@ impl PendingWrite {
         }
     }
 
-    /// The write for the target, with the state after it.
+    /// `state` is the state after the write.
     pub(super) fn target_write(self: Arc<Self>, state: FeedState) -> TargetWrite {
         let write = TargetWrite::from_state(&state);
         let delivery = self.delivery(&state);
@@ -118,7 +117,7 @@ fn most_restarts(kind: Kind) -> u32 {
     }
 }
 
-/// The pending write after an unusable cursor: the chain starts again, or is given up.
+/// After an unusable cursor, the chain starts again or is given up.
 pub(super) fn after_dead_cursor(
     feed: usize,
     record: &UnfinishedChain,
@@ -147,7 +146,6 @@ pub(super) fn after_dead_cursor(
     PendingWrite::Abandoned { feed, chain, error: error.with_hint(hint), at: now }
 }
 
-/// The hint that a range is set aside from now on.
 pub(super) fn set_aside_hint(range: Range, now: Timestamp) -> String {
     let ((start, end), until) = (range.instants(), set_aside_until(now));
     format!(

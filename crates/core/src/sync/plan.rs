@@ -1,6 +1,5 @@
-//! Plans the chains of a run (interrupted, recent, reconciliation, audit, backfill), their order, and
-//! their expected pages. Except for [`plan`], this is
-//! pure arithmetic without a clock or a request.
+//! Plans the chains of a run (also for the reconciliation of due windows), their order, and their
+//! expected pages. Except for [`plan`], this is pure arithmetic without a clock or a request.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -30,9 +29,9 @@ const MOST_WINDOWS: i64 = 31;
 /// The chains that the next run would read.
 #[derive(Debug, Clone, Serialize)]
 pub struct Plan {
-    /// The chains, in the order in which they would be read.
+    /// In the order in which they would be read.
     pub tasks: Vec<Task>,
-    /// Expected pages of all tasks; `None` if one of them has no estimate.
+    /// Of all tasks; `None` if one of them has no estimate.
     pub pages: Option<u64>,
     pub allowance: AllowanceState,
     /// Pages reserved for windows that become due before the allowance resets.
@@ -42,14 +41,14 @@ pub struct Plan {
     pub now: Timestamp,
 }
 
-/// The settings of planning, in seconds since the Unix epoch by the service's time.
+/// In seconds since the Unix epoch by the service's time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlanTerms<'a> {
     pub(super) now: i64,
     pub(super) until: Option<i64>,
     pub(super) reread: &'a Ranges,
-    /// The service's time, at which ranges are set aside. With `None`, these ranges and those left
-    /// to the next run are planned as well.
+    /// The time at which ranges are set aside. With `None`, these ranges and those left to the next
+    /// run are planned as well.
     pub(super) clock: Option<i64>,
 }
 
@@ -169,7 +168,6 @@ fn steps_within(
     steps
 }
 
-/// The step that resumes an unfinished chain.
 fn resumed(feed: usize, chain: &UnfinishedChain, density: &Density, fills: bool) -> PlanStep {
     let range = chain.range();
     let pages = density.pages(range.seconds());

@@ -1,5 +1,3 @@
-//! Plans the requests of scans.
-
 use std::sync::Arc;
 
 use jiff::Timestamp;

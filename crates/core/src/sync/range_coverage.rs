@@ -48,7 +48,7 @@ pub(super) struct Known {
     covered: Ranges,
     /// The ranges of unfinished chains.
     begun: Ranges,
-    /// The settled ranges; `None` as of an earlier page request.
+    /// `None` as of an earlier page request.
     settled: Option<Ranges>,
     given_up: GivenUp,
 }
@@ -65,7 +65,7 @@ impl Known {
         }
     }
 
-    /// The ranges as of an earlier page request, from the chains that had been read by then.
+    /// From the chains that had been read by an earlier page request.
     pub(super) fn as_of(state: &FeedState, chains: &PageChains) -> Self {
         let ranges = |times: &[(i64, i64)]| -> Ranges {
             times.iter().map(|(start, end)| Range::of_microseconds(*start, *end)).collect()
@@ -88,8 +88,9 @@ impl Known {
 
 /// Which parts of a range have been read, or of a whole feed if no range was named.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct RangeCoverage {
-    /// The newest instant that was read: the end of the newest range. `None` for an unread feed.
+    /// The end of the newest range that was read. `None` for an unread feed.
     pub newest: Option<Timestamp>,
     /// The parts that a chain read to its end.
     pub read: Ranges,
@@ -98,7 +99,7 @@ pub struct RangeCoverage {
     pub unread: Ranges,
     /// The unread parts with points that `forget` removed.
     pub forgotten: Ranges,
-    /// The settled parts; `None` for a view of the past.
+    /// `None` for a view of the past.
     pub settled: Option<Ranges>,
     /// Whether nothing is unread, nor unsettled in a read of settled points.
     pub complete: bool,
@@ -109,10 +110,10 @@ pub struct RangeCoverage {
     missing: UnreadPart,
     #[serde(skip)]
     is_named: bool,
-    /// The read returns settled points only.
+    /// Whether the read returns settled points only.
     #[serde(skip)]
     is_final: bool,
-    /// The read also returns the points of unfinished chains.
+    /// Whether the read also returns the points of unfinished chains.
     #[serde(skip)]
     counts_begun: bool,
     /// The time of the next attempt to read the unread parts that are set aside.
@@ -122,7 +123,6 @@ pub struct RangeCoverage {
     first: Timestamp,
 }
 
-/// How much of a range is unread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UnreadPart {
     Nothing,
@@ -133,7 +133,6 @@ enum UnreadPart {
 }
 
 impl RangeCoverage {
-    /// Compares a range with the known ranges.
     pub(super) fn new(
         (start, end): (Option<Timestamp>, Option<Timestamp>),
         known: &Known,
@@ -183,7 +182,7 @@ impl RangeCoverage {
         self
     }
 
-    /// Returns the warning of a read of the feed; `None` if no points are missing.
+    /// Returns a warning if points are missing.
     pub(super) fn check(&self, feed: &str, unread: Unread) -> Result<Option<String>> {
         if self.complete || unread == Unread::Keep {
             return Ok(None);
@@ -248,7 +247,6 @@ impl RangeCoverage {
     }
 }
 
-/// Describes in a clause which parts of the range have been read.
 impl fmt::Display for RangeCoverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.missing, self.newest) {
@@ -285,7 +283,6 @@ impl fmt::Display for RangeCoverage {
     }
 }
 
-/// The first ranges, and the number of others.
 fn list(ranges: &Ranges) -> String {
     let span = |range: Range| {
         let (start, end) = range.instants();

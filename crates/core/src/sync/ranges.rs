@@ -10,24 +10,24 @@ pub struct Range {
     pub end: i64,
 }
 
-/// Ranges, ascending and disjoint; ranges that touch are joined.
+/// Ascending and disjoint; ranges that touch are joined.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ranges(Vec<Range>);
 
 impl Range {
-    /// `[start, end)`; empty if `end` is not after `start`.
+    /// Empty if `end` is not after `start`.
     #[must_use]
     pub fn new(start: i64, end: i64) -> Self {
         Self { start, end }
     }
 
-    /// The range between two instants, rounded down to seconds.
+    /// Rounds down to seconds.
     #[must_use]
     pub fn between(start: Timestamp, end: Timestamp) -> Self {
         Self::new(start.as_second(), end.as_second())
     }
 
-    /// The range between two times in microseconds, widened to seconds.
+    /// Widens the range to seconds.
     #[must_use]
     pub(crate) fn of_microseconds(start: i64, end: i64) -> Self {
         Self::new(start.div_euclid(1_000_000), -(-end).div_euclid(1_000_000))
@@ -189,7 +189,7 @@ pub(crate) fn ceil(at: i64, step: i64) -> i64 {
     at.saturating_add((-at).rem_euclid(step))
 }
 
-/// The instant of a second, clamped to the range of [`Timestamp`].
+/// Clamps the second to the range of [`Timestamp`].
 #[must_use]
 pub(super) fn instant(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap_or(if second.is_negative() {

@@ -22,9 +22,9 @@ const TRIES: usize = 3;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadSpec {
     pub feed: String,
-    /// The first bucket timestamp; `None` for the feed's beginning.
+    /// `None` for the feed's beginning.
     pub start: Option<Timestamp>,
-    /// The end of the bucket timestamps, exclusive; `None` for all.
+    /// Exclusive; `None` for all.
     pub end: Option<Timestamp>,
     pub settled_only: bool,
     pub flagged: Flagged,
@@ -43,19 +43,18 @@ pub struct Snapshot {
     pub feed: Feed,
     /// The parts of the range that have been read from the service.
     pub coverage: RangeCoverage,
-    /// A sentence about missing points; `None` if nothing is missing.
+    /// A sentence about missing points.
     pub warning: Option<String>,
     /// The bucket timestamps to read, in microseconds; `None` for all.
     ranges: Option<Vec<(i64, i64)>>,
 }
 
-/// A read with a fixed result. A later sync adds newer versions, and this read ignores them.
+/// A read with a fixed result. It ignores the newer versions that a later sync adds.
 #[derive(Debug, Clone)]
 pub struct PinnedRead {
     pub spec: ReadSpec,
     pub sequence: u64,
     pub feed: Feed,
-    /// The parts of the range that have been read from the service.
     pub coverage: RangeCoverage,
     ranges: Option<Vec<(i64, i64)>>,
     kept_from: i64,
@@ -268,7 +267,7 @@ impl ReadSpec {
         Ok(snapshot(store.read(&self.feed, filter)?, sequence))
     }
 
-    /// The bounds in microseconds, if both are set.
+    /// In microseconds, if both are set.
     #[must_use]
     pub fn bounds(&self) -> Option<(i64, i64)> {
         Some((self.start?.as_microsecond(), self.end?.as_microsecond()))

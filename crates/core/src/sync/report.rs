@@ -1,5 +1,3 @@
-//! The report of a run.
-
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -11,9 +9,9 @@ use crate::store::Applied;
 /// The report of a run over all of its feeds.
 #[derive(Debug, Clone, Serialize)]
 pub struct SyncReport {
-    /// The feeds, in the order of the arguments.
+    /// In the order of the arguments.
     pub feeds: Vec<FeedReport>,
-    /// Requests sent, including retries.
+    /// Includes retries.
     pub requests: u64,
     /// Whether all planned chains were read.
     pub complete: bool,
@@ -28,7 +26,6 @@ pub struct SyncReport {
     pub now: Timestamp,
 }
 
-/// Why a run left chains unread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndedBy {
@@ -40,7 +37,6 @@ pub enum EndedBy {
     Skipped,
 }
 
-/// The report of a run for one feed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FeedReport {
     pub name: String,

@@ -1,12 +1,11 @@
 //! The requests of a run, and how it handles their replies.
 //!
-//! With [`SyncSettings::concurrency`](super::settings::SyncSettings::concurrency) above 1, that
-//! many pages can be requested and not yet applied. A killed process loses these pages and pays for
-//! them again. A chain has one request at a time, and a feed has one chain. Concurrent requests
-//! therefore belong to several feeds, or one requests the next page of a chain while the last page
-//! is being applied. Each request is reserved in the ledger before it is sent, which protects the
-//! allowance and the reserve. Pages are applied one at a time, each with the state of its feed.
-//! Their order does not decide which value wins.
+//! Up to [`SyncSettings::concurrency`](super::settings::SyncSettings::concurrency) pages can be
+//! requested and not yet applied. A killed process loses these pages and pays for them again. A
+//! chain has one request at a time, and a feed has one chain. Concurrent requests therefore belong
+//! to several feeds, or one requests the next page of a chain while the last page is being applied.
+//! Each request is reserved in the ledger before it is sent. Pages are applied one at a time, each
+//! with the state of its feed. Their order does not decide which value wins.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -72,7 +71,7 @@ impl Run {
         Ok(())
     }
 
-    /// Requests the next page of a chain. Closes a chain that has ended.
+    /// Closes a chain that has ended.
     fn request(&self, feed: usize) -> Result<()> {
         match self.send(feed, self.settings.concurrency > 1) {
             Ok(true) => return Ok(()),
@@ -113,7 +112,7 @@ impl Run {
     }
 
     /// Waits for the next page of any chain, in the order of the feeds. A cancelled wait drops the
-    /// requests and their connections. The chains can request again.
+    /// requests. The chains can request again.
     pub(super) async fn arrival(&self) -> (usize, Fetched, Timestamp) {
         let mut requests = self.work().take_requests();
         let (place, (fetched, read_at)) = poll_fn(|context| {
@@ -163,7 +162,7 @@ impl Run {
         outcome
     }
 
-    /// Stops reading a chain. Drops its request without the lock, because that may start a task.
+    /// Drops the request without the lock, because that may start a task.
     pub(super) fn close(&self, feed: usize) {
         let _over = self.work().chain_over(feed);
     }
@@ -222,7 +221,6 @@ impl Run {
         Ok(true)
     }
 
-    /// Adds the page to the pending writes.
     fn keep_page(&self, feed: usize, page: Page, read_at: Timestamp) -> Result<()> {
         self.check_skew()?;
         let mut work = self.work();
@@ -243,7 +241,7 @@ impl Run {
         Ok(())
     }
 
-    /// Ends a chain after a failed request. Returns the error if the chain can repeat the request.
+    /// Returns the error if the chain can repeat the request.
     fn end_chain(&self, feed: usize, error: Error) -> Result<()> {
         let open = |one: &UnderWay| one.open.as_ref().map(|open| open.record.clone());
         let Some(record) = self.work().under_way.get(&feed).and_then(open) else { return Ok(()) };

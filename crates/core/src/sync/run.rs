@@ -1,5 +1,5 @@
-//! One run. It reads the planned chains page by page until everything is read, the allowance is
-//! used up, or the page limit is reached.
+//! A run reads the planned chains until everything is read, the allowance is used up, or the page
+//! limit is reached.
 
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
@@ -24,8 +24,8 @@ use crate::http::Deadline;
 use crate::lock::Mutex;
 use crate::store::{Applied, Target};
 
-/// A run in progress. A page takes two steps: [`Run::fetch`] waits for the service and can be
-/// cancelled at any time, and [`Run::apply`] writes. The run holds the locks of its feeds.
+/// [`Run::fetch`] waits for the service and can be cancelled at any time, and [`Run::apply`]
+/// writes. The run holds the locks of its feeds.
 #[derive(Debug)]
 pub struct Run {
     pub(super) client: Client,
@@ -44,7 +44,6 @@ pub struct Run {
 }
 
 impl Run {
-    /// A run of locked feeds. Loads their states.
     pub(super) fn with_locks(
         client: &Client,
         target: Arc<dyn Target>,
@@ -69,9 +68,8 @@ impl Run {
     }
 
     /// Reads until a page, or a change of a chain, is ready to be applied. Returns `false` if
-    /// nothing is left to do. At most [`SyncSettings::concurrency`] pages are requested and not yet
-    /// applied. Dropping the future drops the requests in flight and leaves the run unchanged. A
-    /// rejected cursor yields no page: the pending write then restarts the chain.
+    /// nothing is left to do. Dropping the future drops the requests in flight and leaves the run
+    /// unchanged. A rejected cursor yields no page: the pending write then restarts the chain.
     ///
     /// An error of one range (a rejected request, a page that cannot be decoded, a cursor that is
     /// rejected repeatedly) does not end the run. The range is skipped, and the error is returned
@@ -229,7 +227,7 @@ impl Run {
         self.work().oldest.map(instant)
     }
 
-    /// The counts over all pages. Repeated points are counted against the points in the target.
+    /// Repeated points are counted against the points in the target.
     pub(super) fn merge_report(&self) -> MergeReport {
         let work = self.work();
         let applied =
@@ -251,8 +249,8 @@ impl Run {
         reports.into_iter().map(|feed| (feed.name, feed.applied.revised)).collect()
     }
 
-    /// The progress of the run: applied pages and points, and the pages that the plan expects. The
-    /// fraction is unknown until the end.
+    /// Applied pages and points, and the pages that the plan expects. The fraction is unknown until
+    /// the end.
     #[must_use]
     pub fn progress(&self) -> Progress {
         let work = self.work();

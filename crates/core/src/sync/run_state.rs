@@ -23,7 +23,6 @@ use crate::error::{Error, Kind, Result};
 use crate::http::AllowanceState;
 use crate::store::Applied;
 
-/// The progress of a run with one feed.
 #[derive(Debug)]
 pub(super) struct FeedRun {
     pub(super) state: FeedState,
@@ -44,7 +43,6 @@ pub(super) struct FeedRun {
 }
 
 impl FeedRun {
-    /// A feed that this run has not read yet.
     pub(super) fn new(state: FeedState, only: Option<Only>) -> Self {
         let (done, put_off) = (Ranges::none(), Ranges::none());
         let (applied, found) = (Applied::default(), AuditCounts::default());
@@ -99,7 +97,6 @@ pub(super) struct RunState {
     pub(super) no_fill: bool,
     /// The reset of the allowance for which the reserve was computed.
     pub(super) resets_at: Option<i64>,
-    /// The limit of pages, and the number of page requests that were answered.
     max_pages: Option<u64>,
     pub(super) answered: u64,
     pub(super) failure: Option<Error>,
@@ -116,7 +113,7 @@ pub(super) struct RunState {
     pub(super) oldest: Option<i64>,
     /// Feeds whose current chain brought values that the target cannot store. It is not continued.
     pub(super) unstorable: BTreeSet<usize>,
-    /// Warnings for the log, each with its feed. [`Run::fetch`](super::run::Run) logs them.
+    /// Each with its feed. [`Run::fetch`](super::run::Run) logs them.
     warnings: Vec<(usize, String)>,
 }
 
@@ -176,7 +173,7 @@ impl RunState {
         }
     }
 
-    /// Takes the error that ended the run, or the error of the first skipped range.
+    /// The error that ended the run, or the error of the first skipped range.
     pub(super) fn take_failure(&mut self) -> Option<Error> {
         self.ended.take().or_else(|| self.failure.take())
     }
@@ -200,7 +197,7 @@ impl RunState {
         asked + self.pending.len() < most.max(1) && self.may_ask(asked)
     }
 
-    /// Takes the requests in flight, each with its feed.
+    /// The requests in flight, each with its feed.
     pub(super) fn take_requests(&mut self) -> Vec<(usize, PageReply)> {
         let chains = self.under_way.iter_mut();
         chains.filter_map(|(feed, one)| Some((*feed, one.request.take()?))).collect()
@@ -214,7 +211,7 @@ impl RunState {
         }
     }
 
-    /// The chain of a step: the unfinished chain that it resumes, or a new one.
+    /// The unfinished chain that a step resumes, or a new one.
     pub(super) fn chain(&self, step: &PlanStep) -> UnfinishedChain {
         let state = self.state(step.feed);
         let known = state.chains.iter().find(|chain| chain.range() == step.range);

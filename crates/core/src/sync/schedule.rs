@@ -1,5 +1,4 @@
-//! Decides what a run reads next. A page or an error updates the plan of its feed. A new planning
-//! time updates all plans.
+//! Decides what a run reads next.
 //!
 //! Chains of several feeds are read concurrently, one per feed, because the next step of a feed
 //! depends on its last chain. Chains begin in the order of the plan, class by class: a chain begins
@@ -24,8 +23,7 @@ use crate::http::AllowanceState;
 /// A run stops reading a feed after this many failures. Its other ranges probably fail too.
 const MOST_FAILURES: usize = 3;
 
-/// The plan of one feed: the steps that a run may still begin, and their pages of the reserve. All
-/// plans are in one list, because the run sums them after each page.
+/// The steps of one feed that a run may still begin, and their pages of the reserve.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct FeedPlan {
     /// The first step in order. The feed is planned again after it.
@@ -49,7 +47,7 @@ impl FeedPlan {
     }
 }
 
-/// The sum of pages; `None` if one of them is unknown.
+/// `None` if one of the pages is unknown.
 fn sum(mut pages: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     pages.try_fold(0, |sum: u64, pages| Some(sum.saturating_add(pages?)))
 }
@@ -114,9 +112,9 @@ impl RunState {
         }
     }
 
-    /// The next chain to begin, which is now in progress; `None` if another chain must end first.
-    /// Sets its spending limits. A chain that fills must leave the pages of all urgent chains and
-    /// the reserve. Retries of an urgent chain must leave the reserve.
+    /// The next chain to begin, which is now in progress; `None` if another chain must end first. A
+    /// chain that fills must leave the pages of all urgent chains and the reserve. Retries of an
+    /// urgent chain must leave the reserve.
     pub(super) fn next(
         &mut self,
         allowance: impl FnOnce() -> Result<AllowanceState>,
@@ -165,7 +163,7 @@ impl RunState {
         over
     }
 
-    /// Requests sent, including retries.
+    /// Includes retries.
     pub(super) fn requests(&self) -> u64 {
         let under_way = self.under_way.values();
         let made = under_way.map(|chain| chain.spending.requests.load(Ordering::Relaxed));
@@ -211,10 +209,10 @@ impl RunState {
         rest.map(|step| step.task(self.state(step.feed))).collect()
     }
 
-    /// Sets the pages that each current chain must leave. This happens when a chain begins or ends,
-    /// and when a page is applied. A chain must leave the pages that the concurrent chains still
-    /// need, and the pages that they add to the reserve after filling a window that becomes due
-    /// before the allowance resets. Concurrent chains cannot know these numbers when they begin.
+    /// Sets the pages that each current chain must leave. A chain must leave the pages that the
+    /// concurrent chains still need, and the pages that they add to the reserve after filling a
+    /// window that becomes due before the allowance resets. Concurrent chains cannot know these
+    /// numbers when they begin.
     pub(super) fn hold_back(&self) {
         let under_way = self.under_way.values().filter(|chain| !chain.step.fills);
         let under_way = under_way.map(|chain| chain.step.pages.unwrap_or(1));
@@ -230,7 +228,7 @@ impl RunState {
         }
     }
 
-    /// Sets the end of the reserve: it covers windows that become due before the allowance resets.
+    /// The reserve covers windows that become due before the allowance resets.
     fn set_reset(&mut self, allowance: &AllowanceState) {
         let resets_at = allowance.left.map(|_| allowance.resets_at.as_second());
         if self.resets_at != resets_at {

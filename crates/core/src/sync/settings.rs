@@ -1,5 +1,3 @@
-//! The settings of one run.
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -29,19 +27,19 @@ pub struct SyncSettings {
     pub deadline: Option<Duration>,
     /// The limit of pages that are requested and not yet applied; 0 counts as 1.
     pub concurrency: usize,
-    /// The limit of requested pages over all feeds, without retries; `None` for no limit.
+    /// The limit of requested pages over all feeds, without retries.
     pub max_pages: Option<u64>,
     /// The only ranges to read, by feed, even if they are not due; `None` reads what is due.
     pub only: Option<BTreeMap<String, Only>>,
 }
 
 impl SyncSettings {
-    /// The requested ranges of this feed: none if only other feeds are requested.
+    /// Nothing is read if only other feeds are requested.
     pub(super) fn only_of(&self, feed: &str) -> Option<Only> {
         self.only.as_ref().map(|only| only.get(feed).cloned().unwrap_or_default())
     }
 
-    /// `reread` in whole seconds, rounded outwards. Fails for an empty range.
+    /// In whole seconds, rounded outwards. Fails for an empty range.
     pub(super) fn reread_ranges(&self) -> Result<Ranges> {
         let range = |(start, end): &(Timestamp, Timestamp)| {
             if start >= end {

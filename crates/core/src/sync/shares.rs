@@ -19,7 +19,7 @@ const LONGEST_NAME: usize = 180;
 /// The part of a range that one feed provides.
 #[derive(Debug, Clone)]
 pub(super) struct FeedShare {
-    /// Its state. It can be new, or begin earlier than the state in the store.
+    /// It can be new, or begin earlier than the state in the store.
     pub(super) state: FeedState,
     /// Whether this state replaces the one in the store.
     pub(super) is_redefined: bool,
@@ -59,8 +59,8 @@ impl FeedShare {
     }
 }
 
-/// The shares of all feeds. Together they cover the range. Fails if only a feed with a forgotten
-/// beginning could read a part.
+/// Together the shares cover the range. Fails if only a feed with a forgotten beginning could read
+/// a part.
 pub(super) fn shares(states: &[(String, FeedState)], asked: &Asked<'_>) -> Result<Vec<FeedShare>> {
     let own = own_name(states, asked);
     let range = Ranges::from(asked.range);
@@ -190,7 +190,7 @@ fn plain_name(query: &Query) -> String {
     format!("data {}", parts.join(" "))
 }
 
-/// The range of a query, in whole seconds. Fails for a query without a start.
+/// In whole seconds. Fails for a query without a start.
 pub(super) fn range_of(query: &Query) -> Result<Range> {
     let (start, end) = query.start().zip(query.end()).ok_or_else(|| {
         let message = "with start=None the service chooses the start, which a store does not know";

@@ -27,7 +27,7 @@ const VERSION: u64 = 2;
 /// With more ranges than this, neighbours are joined if that costs no request.
 const MOST_READS: usize = 1_000;
 
-/// The state of a feed in a store. Times are seconds since the Unix epoch.
+/// Times are seconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FeedState {
     feed: Feed,
@@ -48,7 +48,6 @@ pub struct FeedState {
     pub(super) skew: i64,
 }
 
-/// A state with the fields that distinguish its format.
 #[derive(Serialize)]
 struct Versioned<'a> {
     version: u64,
@@ -75,8 +74,8 @@ impl FeedState {
         }
     }
 
-    /// Loads the states of these feeds from a target in one read. Unknown feeds get a new state.
-    /// Fails for another definition or service of a feed.
+    /// Loads the states of these feeds in one read. Unknown feeds get a new state. Fails for
+    /// another definition or service of a feed.
     pub(super) fn load_all(
         target: &dyn Target,
         feeds: &[Feed],
@@ -118,7 +117,7 @@ impl FeedState {
         if is_plausible { Ok(state) } else { Err(damaged()) }
     }
 
-    /// Encodes the state, cursors included.
+    /// Includes cursors.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let saved = Versioned { version: VERSION, made_by: crate::VERSION, state: self };
@@ -132,7 +131,6 @@ impl FeedState {
         &self.feed
     }
 
-    /// The base URL of the service that the feed is read from.
     pub(super) fn service(&self) -> &str {
         &self.service
     }
@@ -147,7 +145,6 @@ impl FeedState {
         self.feed.since().max(self.kept_from.unwrap_or(i64::MIN))
     }
 
-    /// The forgotten range, from the feed's beginning.
     #[must_use]
     pub(super) fn forgotten(&self) -> Range {
         Range::new(self.feed.since(), self.since())
@@ -219,7 +216,7 @@ impl FeedState {
         self.given_up.mark(all, now.as_second())
     }
 
-    /// The settled ranges. They do not depend on the current time.
+    /// They do not depend on the current time.
     #[must_use]
     pub fn settled(&self) -> Ranges {
         let newest = self.coverage.iter().map(|read| read.read_at).max();
@@ -228,7 +225,7 @@ impl FeedState {
         self.coverage.settled(&self.feed).and(&to_horizon.into())
     }
 
-    /// The settled ranges as pairs of start and end, ascending and disjoint.
+    /// Pairs of start and end, ascending and disjoint.
     #[must_use]
     pub fn settled_ranges(&self) -> Vec<(Timestamp, Timestamp)> {
         self.settled().iter().map(Range::instants).collect()
@@ -251,7 +248,7 @@ impl FeedState {
         if differences.is_empty() { Ok(()) } else { Err(changed(&self.feed, &differences)) }
     }
 
-    /// The differences to another definition. A feed with a forgotten range may not begin earlier.
+    /// A feed with a forgotten range may not begin earlier.
     fn differences(&self, feed: &Feed) -> Vec<FeedDifference> {
         let mut differences = self.feed.differences(feed);
         for one in &mut differences {
@@ -341,7 +338,7 @@ impl FeedState {
         set_aside.filter(|one| is_endless || is_in(one)).min_by_key(|one| one.until)
     }
 
-    /// Stores an unfinished chain. Replaces a chain with the same range.
+    /// Replaces a chain with the same range.
     pub(super) fn keep_chain(&mut self, chain: UnfinishedChain) {
         self.drop_chain(chain.range());
         self.chains.push(chain);
@@ -370,7 +367,7 @@ impl FeedState {
         self
     }
 
-    /// Abandons chains. Ranges that no other chain has covered are recorded as begun.
+    /// Ranges that no other chain has covered are recorded as begun.
     fn abandon(&mut self, is_dropped: impl Fn(&Self, &UnfinishedChain) -> bool) {
         let chains = std::mem::take(&mut self.chains).into_iter();
         let (dropped, kept): (Vec<_>, _) = chains.partition(|chain| is_dropped(self, chain));

@@ -19,7 +19,7 @@ pub fn read_state(store: &Store, feed: &str) -> Result<FeedState> {
     }
 }
 
-/// The states of all feeds with their names, sorted by name.
+/// With their names, sorted by name.
 pub fn read_states(store: &Store) -> Result<Vec<(String, FeedState)>> {
     let names = store.feeds()?;
     let known: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -91,7 +91,7 @@ pub struct FeedCoverage {
 }
 
 impl FeedCoverage {
-    /// Reads the coverage at a time, by default at the service's time.
+    /// By default at the service's time.
     pub fn read(store: &Store, feed: &str, now: Option<Timestamp>) -> Result<Self> {
         let mut coverage = Self::of_state(&read_state(store, feed)?, now);
         let range = |window: &Window| (window.start.as_microsecond(), window.end.as_microsecond());
@@ -110,8 +110,7 @@ impl FeedCoverage {
     }
 }
 
-/// The service's time: the machine's clock corrected by the skew of the last sync, or the newest
-/// read if that is later.
+/// The machine's clock corrected by the skew of the last sync, or the newest read if that is later.
 #[must_use]
 pub fn service_time(state: &FeedState) -> Timestamp {
     let newest = state.newest_read().unwrap_or(Timestamp::MIN);
@@ -138,7 +137,7 @@ impl FeedLateness {
         Ok(Self::new(&state, &delays))
     }
 
-    /// The lateness from the newest audits in the state. Available for every target.
+    /// From the newest audits in the state. Available for every target.
     #[must_use]
     pub fn of_state(state: &FeedState) -> Self {
         Self::new(state, &state.audits.findings.delays())

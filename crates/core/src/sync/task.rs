@@ -1,5 +1,3 @@
-//! One planned chain, as users see it.
-
 use std::fmt;
 
 use jiff::Timestamp;
@@ -11,7 +9,6 @@ use serde::{Deserialize, Serialize};
 pub enum Why {
     /// Its chain is unfinished.
     Resume,
-    /// The caller requested it.
     Reread,
     /// It is fresh data.
     Recent,
@@ -29,7 +26,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// One planned chain.
+/// One planned chain, as users see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Task {
     /// The feed's name. For a scan: the feed from which `pages` was estimated, or empty.
@@ -37,6 +34,6 @@ pub struct Task {
     pub why: Why,
     pub start: Timestamp,
     pub end: Timestamp,
-    /// Expected pages; `None` without an estimate.
+    /// `None` without an estimate.
     pub pages: Option<u64>,
 }

@@ -1,5 +1,5 @@
-//! [`ThroughStore`] reads a whole scan through a store. Settled ranges come from the store. The
-//! other ranges come from the service and are stored.
+//! Reads a whole scan through a store. Settled ranges come from the store. The other ranges come
+//! from the service and are stored.
 //!
 //! ```text
 //! shares of the feeds -> locks -> Run over what is not settled, page by page -> points of the store: Table
@@ -48,7 +48,6 @@ const TRIES: usize = 5;
 /// The points that are read before other futures may run.
 const ROWS: usize = 1 << 16;
 
-/// A scan that is read through a store.
 #[derive(Debug)]
 pub struct ThroughStore {
     store: Arc<Store>,
@@ -62,7 +61,6 @@ pub struct ThroughStore {
     attempt: Mutex<ReadSoFar>,
 }
 
-/// The reader of a scan through a store, and its parts.
 type Parts = (Arc<dyn WholeRead>, Vec<Arc<ThroughStore>>);
 
 /// The ranges that a scan has read from the service, including earlier reads that failed.
@@ -338,7 +336,6 @@ impl ThroughStore {
         }
     }
 
-    /// Rejects an incomplete read.
     fn check_complete(&self, run: &Run) -> Result<()> {
         let report = run.report()?;
         if report.complete {
@@ -366,8 +363,7 @@ impl ThroughStore {
         }))
     }
 
-    /// The points of the range, after all of it has been stored. Fails if another process has
-    /// removed points.
+    /// Fails if another process has removed points.
     async fn table(&self, reading: ReadUnderWay, mut report: MergeReport) -> Result<Table> {
         let ReadUnderWay { shares, provenance, .. } = reading;
         let (read, read_at) = {

@@ -30,7 +30,7 @@ pub(super) struct OpenChain {
     pub(super) begun_here: bool,
 }
 
-/// The time before a request, from two clocks. The greater elapsed time counts, because a monotonic
+/// The time before a request. The greater elapsed time of both clocks counts, because a monotonic
 /// clock may stop while the machine sleeps.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SentAt {

@@ -1,5 +1,3 @@
-//! A chain that has begun and not ended. Its bookmark is stored together with its pages.
-
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -10,13 +8,14 @@ use super::task::Why;
 /// The limit of pages and points in a plausible state.
 pub(super) const LARGEST: u64 = 1 << 48;
 
-/// An unfinished chain. Its range never changes, including the end.
+/// A chain that has begun and not ended. Its range never changes, and its bookmark is stored
+/// together with its pages.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct UnfinishedChain {
     pub(super) start: i64,
     pub(super) end: i64,
     pub(super) why: Why,
-    /// The time of its first request, by the service's clock; `None` if it must start (again).
+    /// The service's time of its first request; `None` if it must start (again).
     pub(super) began: Option<i64>,
     /// The sequence number of its first page.
     pub(super) first: u64,
@@ -30,7 +29,6 @@ pub(super) struct UnfinishedChain {
 }
 
 impl UnfinishedChain {
-    /// A chain that has not begun.
     pub(super) fn new(range: Range, why: Why, restarts: u32) -> Self {
         let Range { start, end } = range;
         let (began, bookmark) = (None, None);

@@ -1,5 +1,5 @@
-//! Handles pages with values that a target cannot store. The range of their chain is set aside for a
-//! day. The run continues with the other ranges and feeds.
+//! Handles pages with values that a target cannot store. The range of their chain is set aside for
+//! a day. The run continues with the other ranges and feeds.
 
 use jiff::Timestamp;
 
@@ -12,13 +12,13 @@ use super::unfinished::UnfinishedChain;
 use crate::error::{Error, Result};
 
 impl Run {
-    /// Handles an error of the target for the first pending write of a feed. If the values of a page
-    /// caused the error, the first pending write becomes a [`PendingWrite::Abandoned`].
+    /// Handles an error of the target for the first pending write of a feed. If the values of a
+    /// page caused it, the first pending write becomes a [`PendingWrite::Abandoned`].
     pub fn refused(&self, feed: &str, error: Error) -> Result<()> {
         self.work().refused_by_target(feed, error, self.client.now())
     }
 
-    /// Closes each chain with a page that could not be stored, because its next request may be in flight.
+    /// The next request of such a chain may be in flight.
     pub(super) fn close_unstorable(&self) {
         let feeds = std::mem::take(&mut self.work().unstorable);
         for feed in feeds {
@@ -52,7 +52,7 @@ impl RunState {
         Ok(())
     }
 
-    /// Returns the chain of the rejected page: of the error's range, or of the pending write.
+    /// The chain of the error's range, or of the pending write.
     fn unstorable_chain(&self, feed: usize, error: &Error) -> Option<UnfinishedChain> {
         let pending = self.pending.front().filter(|write| write.feed() == feed);
         let pending = pending.and_then(|write| write.chain());

@@ -91,11 +91,9 @@ fn k1_the_content_of_a_file_is_never_shown() {
         let error = PrivateKey::load(&path, None, false).expect_err("refused");
         assert!(error.to_string().contains("key.pem") && !error.to_string().contains("hunter2"));
     }
-    let long = "A".repeat(1_600);
-    for text in [&long, "-----BEGIN EC PRIVATE KEY-----\nAAAA", &long[..300]] {
-        let error = PrivateKey::load(Path::new(text), None, false).expect_err("refused");
-        assert!(!error.to_string().contains("AAAA"), "{error}");
-    }
+    let text = "-----BEGIN EC PRIVATE KEY-----\nAAAA";
+    let error = PrivateKey::load(Path::new(text), None, false).expect_err("refused");
+    assert!(!error.to_string().contains("AAAA"), "{error}");
 }
 
 #[test]
@@ -326,17 +324,6 @@ fn a_saved_key_is_private_also_in_place_of_another() {
     let error = unwritable(&path, &io::ErrorKind::PermissionDenied.into());
     assert!(error.to_string().contains("may not be written by this user"), "{error}");
     assert!(KEY.to_pkcs8_pem(Some(b"")).is_err());
-}
-
-#[test]
-fn a_key_is_generated_in_each_size() {
-    for bits in [2_048, 3_072, 4_096] {
-        assert_eq!(PrivateKey::generate(bits).expect("a key").public_jwk().bits(), bits);
-    }
-    for bits in [0, 1_024, 2_047, 3_000, 8_192] {
-        let error = PrivateKey::generate(bits).expect_err("refused");
-        assert!(error.to_string().contains(&bits.to_string()), "{error}");
-    }
 }
 
 mod leaks {

@@ -22,7 +22,8 @@ async fn b1_a_call_waits_for_a_short_retry_after() {
 async fn b11_no_request_is_sent_until_the_end_of_the_pause() {
     let bench =
         Bench::with(vec![], vec![throttled("53578")], |s| s.daily_allowance = Some(500)).await;
-    bench.error().await;
+    let until = "2026-11-02T02:52:58Z".parse().expect("a timestamp");
+    assert_eq!(bench.error().await.context().retry_at, Some(until));
     bench.clock().advance(Duration::from_secs(53_577));
     assert_eq!(bench.error().await.kind(), Kind::AllowanceExhausted);
     assert_eq!(bench.sent(), 1);

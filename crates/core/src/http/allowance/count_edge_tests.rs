@@ -3,6 +3,28 @@
 use super::*;
 
 #[test]
+fn b19_a_request_of_the_evening_is_counted_in_the_day_that_its_outcome_shows() {
+    let after = now("2026-11-02T00:00:02Z");
+    for (outcome, counted) in [
+        (reply("2026-11-01T23:59:59Z", after), 1),
+        (reply("2026-11-02T00:00:01Z", after), 2),
+        (Outcome::Unsent, 1),
+        // Nothing shows its day, so it may belong to either.
+        (Outcome::Lost, 2),
+        (SILENT, 2),
+    ] {
+        let mut count = Count::default();
+        let evening = now("2026-11-01T23:30:00Z");
+        let slow = count.reserve(LIMIT, evening, 0).expect("something is left");
+        // A request of the new day stays counted in any case.
+        drop(count.reserve(LIMIT, after, 0).expect("something is left"));
+        assert_eq!(count.requests.count, 1, "so long before midnight it is of the old day");
+        count.settle(LIMIT, &slow, outcome, after);
+        assert_eq!(count.requests.count, counted, "{outcome:?}");
+    }
+}
+
+#[test]
 fn b18_an_unsent_request_of_the_old_day_takes_none_from_the_day_that_is_asked_for() {
     let mut count = replied(20);
     let evening = moment(2, "1970-01-01T00:01:00Z", "2026-11-01T18:00:00Z");
@@ -108,19 +130,51 @@ fn b17_a_pause_has_no_end_before_the_services_time_is_known() {
 
 #[test]
 fn t9_only_a_pause_of_token_requests_that_ends_later_takes_the_place_of_another() {
-    let mut count = Count::default();
     let noon = now("2026-11-01T12:00:00Z");
-    for (seconds, left) in [(30, 30), (60, 60), (59, 60)] {
-        count.pause_tokens(Duration::from_secs(seconds), noon);
-        let pause = count.token_pause(noon).map(|(left, _)| left.as_secs());
-        assert_eq!(pause, Some(left), "{seconds}");
-    }
     // Both end at 12:30. A clock that is set back by minutes between their starts ends neither.
     let mut count = Count::default();
     count.pause_tokens(Duration::from_secs(30 * 60), noon);
     count.pause_tokens(Duration::from_secs(5 * 60), now("2026-11-01T12:25:00Z"));
     let pause = (Duration::from_secs(20 * 60), timestamp("2026-11-01T12:30:00Z"));
     assert_eq!(count.token_pause(now("2026-11-01T12:10:00Z")), Some(pause));
+}
+
+const TODAY: &str = "2026-11-01T12:01:00Z";
+const STEPPED: &str = "2026-11-02T09:00:00Z";
+
+fn send(count: &mut Count, at: Moment) -> Reservation {
+    count.reserve(LIMIT, at, 0).expect("something is left")
+}
+
+/// Sends requests one after the other. Their replies show this time.
+fn exchange(count: &mut Count, at: Moment, service: &str, requests: u64) {
+    for _ in 0..requests {
+        let request = send(count, at);
+        count.settle(LIMIT, &request, reply(service, at), at);
+    }
+}
+
+#[test]
+fn b7_a_request_whose_process_was_killed_is_under_way_for_ten_minutes() {
+    // A known clock may be five seconds slow.
+    for (later, used) in [("2026-11-01T12:11:04Z", 4), ("2026-11-01T12:11:06Z", 2)] {
+        let mut count = replied(10);
+        for _ in 0..2 {
+            drop(send(&mut count, now(TODAY)));
+        }
+        exchange(&mut count, now(TODAY), TODAY, 1);
+        let at = now(later);
+        exchange(&mut count, at, later, 1);
+        exchange(&mut count, at, STEPPED, 2);
+        assert_eq!(count.state(LIMIT, at).used, used, "{later}");
+    }
+    // The ten minutes start again with a later request.
+    let mut count = replied(20);
+    drop(send(&mut count, now(TODAY)));
+    exchange(&mut count, now("2026-11-01T12:10:00Z"), "2026-11-01T12:10:00Z", 1);
+    let at = now("2026-11-01T12:11:00Z");
+    exchange(&mut count, at, STEPPED, 2);
+    assert_eq!(count.state(LIMIT, at).used, 3);
 }
 
 #[test]

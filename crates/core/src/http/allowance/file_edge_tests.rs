@@ -60,28 +60,6 @@ fn s5_an_error_says_whose_the_file_or_its_folder_is_where_permission_is_missing(
 }
 
 #[test]
-fn s5_a_ledger_that_cannot_be_opened_for_another_reason_than_its_absence_is_not_made() {
-    let folder = Folder::new();
-    fs::write(folder.file(), "in the way").expect("written");
-    let path = folder.file().join("ledger.txt");
-    let error = LocalLedger::open(&path, plant(), Terms::default()).expect_err("no folder");
-    assert!(error.context().message.ends_with("not a directory"), "{error}");
-}
-
-#[test]
-fn a_file_is_created_once() {
-    let path = std::env::temp_dir().join(format!("siteline-made-{}", std::process::id()));
-    create(&path, b"first").expect("made");
-    create(&path, b"second").expect("another was faster");
-    assert_eq!(fs::read(&path).expect("a file"), b"first");
-    fs::remove_file(path).expect("removed");
-    // This name is valid, but the temporary name next to it is too long.
-    let long = std::env::temp_dir().join("l".repeat(250));
-    let failure = create(&long, b"text").expect_err("too long").to_string();
-    assert!(failure.starts_with("cannot be created"), "{failure}");
-}
-
-#[test]
 fn b5_the_error_distinguishes_reserved_from_used_requests() {
     let ledger = LocalLedger::in_memory(Terms { limit: Some(3), resets: None });
     let error = ledger.reserve(now(NOON), 3).expect_err("all are kept");

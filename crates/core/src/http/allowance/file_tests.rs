@@ -189,7 +189,7 @@ fn s5_if_no_ledger_can_be_created_the_error_names_the_path() {
 fn a_lock_that_is_not_released_is_an_error_and_nothing_is_counted() {
     let folder = Folder::new();
     let mut ledger = folder.open(None);
-    ledger.set_lock_wait(Duration::from_micros(50));
+    ledger.file.as_mut().expect("a file").lock_wait = Duration::from_micros(50);
     let stopped = OpenOptions::new().read(true).write(true).open(folder.file()).expect("the file");
     stopped.lock().expect("the lock");
     for error in [ledger.reserve(now(NOON), 0).err(), ledger.state(now(NOON)).err()] {

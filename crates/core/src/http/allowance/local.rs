@@ -29,7 +29,7 @@ const NO_HOME: &str = "there is no home folder for the ledger";
 #[derive(Debug)]
 pub struct LocalLedger {
     terms: Terms,
-    file: Option<LedgerFile>,
+    pub(super) file: Option<LedgerFile>,
     memory: Mutex<Count>,
     /// Whether the file is used. The first request decides this for a default file.
     uses_file: OnceLock<bool>,
@@ -93,11 +93,6 @@ impl LocalLedger {
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.file.as_ref().map(LedgerFile::path)
-    }
-
-    #[cfg(test)]
-    pub(super) fn set_lock_wait(&mut self, longest: Duration) {
-        self.file.as_mut().expect("a file").lock_wait = longest;
     }
 
     /// Opens, locks and reads the file as an update does, and changes nothing. Returns whether it

@@ -19,7 +19,7 @@ mod loose;
 mod outcome;
 mod service_clock;
 #[cfg(test)]
-mod simulation;
+mod simulation_tests;
 mod state;
 mod tally;
 #[cfg(test)]

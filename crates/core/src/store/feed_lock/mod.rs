@@ -19,8 +19,7 @@ use super::access::denied;
 use crate::error::Result;
 use crate::files::{self, Owner};
 
-/// Creates a lock file with the owner and the mode of the store, or opens it. It is never removed:
-/// otherwise two processes could lock different files of the same name.
+/// The file is never removed. Otherwise two processes could lock different files of the same name.
 fn open_or_create(path: &Path, store: &Path) -> Result<File> {
     let file = Owner::read(store).and_then(|owner| {
         files::create(path, owner.mode, owner).or_else(|error| match error.kind() {
@@ -31,7 +30,7 @@ fn open_or_create(path: &Path, store: &Path) -> Result<File> {
     file.map_err(|error| denied(store, "this process may not write to its lock file", path, error))
 }
 
-/// Hashes the name of a feed to 62 bits. Two feeds collide with a probability of 2^-62.
+/// Two feeds collide with a probability of 2^-62.
 fn number_of(feed: &str) -> i64 {
     let name = digest::digest(&digest::SHA256, feed.as_bytes());
     let (head, _) = name.as_ref().split_first_chunk().unwrap_or((&[0; 8], &[]));

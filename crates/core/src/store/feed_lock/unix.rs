@@ -17,10 +17,11 @@ use crate::lock::Mutex;
 use crate::store::access::LOCK;
 use crate::store::failure::{feed_locked, system};
 
-/// The lock files that this process has open, by the path of their store.
+/// By the path of the store.
 static OPEN: Owned<Mutex<HashMap<PathBuf, Weak<LockFile>>>> = Owned::empty();
 
-/// A lock file, and the bytes that this process has locked. The system would lock a byte twice.
+/// The system would lock a byte twice for the same open file, so `locked` has the bytes of this
+/// process.
 #[derive(Debug)]
 struct LockFile {
     file: File,
@@ -36,7 +37,7 @@ pub(in crate::store) struct FeedLock {
 }
 
 impl FeedLock {
-    /// Locks the byte of a feed, without waiting.
+    /// Does not wait.
     pub(in crate::store) fn take(store: &Path, feed: &str) -> Result<Self> {
         let (lock_file, byte) = (LockFile::open(store)?, number_of(feed));
         if !lock_file.locked.lock().insert(byte) {
@@ -64,7 +65,6 @@ impl Drop for FeedLock {
 }
 
 impl LockFile {
-    /// Opens the lock file of a store, or returns the one that is already open.
     fn open(store: &Path) -> Result<Arc<Self>> {
         let mut files = OPEN.get_or_init(Mutex::default).lock();
         if let Some(known) = files.get(store).and_then(Weak::upgrade) {
@@ -78,8 +78,8 @@ impl LockFile {
     }
 }
 
-/// Locks or unlocks a byte without waiting. The lock belongs to the open file if possible. On other
-/// systems it belongs to the process, which loses it by closing any handle of the file.
+/// The lock belongs to the open file if possible. On other systems it belongs to the process, which
+/// loses it by closing any handle of the file.
 fn set_lock(file: &File, kind: impl Into<i32>, byte: i64) -> nix::Result<()> {
     let kind = libc::c_short::try_from(kind.into()).unwrap_or_default();
     let whence = libc::c_short::try_from(libc::SEEK_SET).unwrap_or_default();

@@ -15,7 +15,7 @@ use crate::store::failure::{feed_locked, system};
 pub(in crate::store) struct FeedLock(File);
 
 impl FeedLock {
-    /// Locks the file of a feed, without waiting.
+    /// Does not wait.
     pub(in crate::store) fn take(store: &Path, feed: &str) -> Result<Self> {
         let path = beside(store, &format!("{LOCK}-{:016x}", number_of(feed)));
         let file = open_or_create(&path, store)?;

@@ -1,12 +1,11 @@
-//! Locks on bytes of a file. They belong to the open file, not to the process, so they remain if
-//! another `SQLite` in this process opens and closes the same file. They conflict with the locks of
-//! every `SQLite` on the same byte, including one in this process.
+//! Locks on bytes of a file. They belong to the open file, so they remain if another `SQLite` in
+//! this process closes the same file. They conflict with the locks of every `SQLite`, also in this
+//! process.
 
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 
-/// The lock to set on a range of bytes. `Free` unlocks it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ByteLock {
     Free,
@@ -37,7 +36,7 @@ mod system {
         }
     }
 
-    /// Locks or unlocks without waiting. Returns false if another open file has a conflicting lock.
+    /// Does not wait. Returns false if another open file has a conflicting lock.
     pub(in super::super) fn set(
         file: &File,
         lock: ByteLock,
@@ -50,7 +49,7 @@ mod system {
         }
     }
 
-    /// Whether another open file, or a `SQLite` of any process, has a lock on these bytes.
+    /// Whether another open file, or a `SQLite` of any process, has a lock.
     pub(in super::super) fn is_used(file: &File, bytes: &Range<i64>) -> io::Result<bool> {
         let mut found = flock(ByteLock::Alone, bytes);
         fcntl(file, FcntlArg::F_OFD_GETLK(&mut found))?;
@@ -58,7 +57,7 @@ mod system {
     }
 }
 
-/// Other systems lack these locks or do not need them. There, only the locks of `SQLite` apply.
+/// On other systems, only the locks of `SQLite` apply.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 mod system {
     use super::{ByteLock, File, Range, io};

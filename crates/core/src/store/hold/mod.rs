@@ -1,10 +1,10 @@
-//! Keeps the files of an open store consistent. The locks of `SQLite` belong to the process. The
-//! system drops them when any code in the process closes one of the files, for example a second
-//! `SQLite`. Another `SQLite` then assumes that nobody uses the store and removes the log. So each
-//! process holds additional locks while it has a store open, on open files that it closes last:
+//! Keeps the files of an open store consistent. The system drops the locks of `SQLite` when any
+//! code in the process closes one of the files, for example a second `SQLite`. Another process then
+//! removes the log, because nobody seems to use the store. So each process holds more locks while
+//! it has a store open, on open files that it closes last:
 //!
-//! - Locks on the bytes that mark the file and its shared memory as used by a `SQLite`. They keep
-//!   every other `SQLite` from removing the log or truncating the shared memory.
+//! - Locks on the bytes that mark the file and its shared memory as used. They keep every other
+//!   `SQLite` from removing the log or truncating the shared memory.
 //! - Locks on two bytes that no `SQLite` uses. Only one process writes at a time, and the log is
 //!   copied into the file only while no process reads.
 //!
@@ -37,24 +37,24 @@ use crate::files::{self, Use, beside, is_named, unused};
 use crate::fork::{Owned, Process};
 use crate::lock::Mutex;
 
-/// The bytes of the file on which each `SQLite` that uses the file has a shared lock.
+/// Each `SQLite` that uses the file has a shared lock on one of these bytes.
 const USERS: Range<i64> = 0x4000_0002..0x4000_0200;
-/// The byte of the shared memory on which each `SQLite` that uses the memory has a shared lock.
+/// Each `SQLite` that uses the shared memory has a shared lock on this byte.
 const MEMORY_USERS: Range<i64> = 128..129;
-/// The byte of the file that a writer locks.
+/// Locked by the writer.
 const TURN: Range<i64> = (1 << 61)..(1 << 61) + 1;
-/// The byte of the file on which each reader has a shared lock.
+/// Each reader has a shared lock on this byte.
 const READERS: Range<i64> = (1 << 61) + 1..(1 << 61) + 2;
 
-/// The shortest and the longest pause between two attempts to lock.
+/// Pauses between two attempts to lock.
 const PAUSES: Range<Duration> = Duration::from_micros(250)..Duration::from_millis(5);
 /// How long a closing store waits for a writer. After that, it leaves the log to the writer.
 const CLOSING: Duration = Duration::from_secs(1);
 
-/// The stores that this process has open, by path.
+/// The stores that this process has open.
 static HOLDS: Owned<Mutex<HashMap<PathBuf, HoldSlot>>> = Owned::empty();
 
-/// The hold on one store, if any. Locked while the process opens or closes a connection.
+/// Locked while the process opens or closes a connection.
 type HoldSlot = Arc<Mutex<Weak<StoreHold>>>;
 
 fn place(path: &Path) -> HoldSlot {
@@ -62,14 +62,13 @@ fn place(path: &Path) -> HoldSlot {
     Arc::clone(holds.entry(path.to_owned()).or_default())
 }
 
-/// The hold of this process on an open store.
 #[derive(Debug)]
 pub(super) struct StoreHold {
     path: PathBuf,
     writes: bool,
     process: Process,
-    /// Declared before `file`, so that its locks are released first. A process that finds the
-    /// shared memory in use then also finds the file in use.
+    /// Declared before `file`, so that its locks are released first. If a process finds the shared
+    /// memory in use, the file is in use too.
     state: Mutex<HoldState>,
     file: File,
 }
@@ -78,18 +77,17 @@ pub(super) struct StoreHold {
 struct HoldState {
     writing: bool,
     readers: usize,
-    /// Whether the log is being copied into the file.
     copying: bool,
     log: Option<LogFiles>,
-    /// The shared memory, if it was already in use when this process opened the store.
+    /// The shared memory, if it was in use when this process opened the store.
     found: Option<File>,
-    /// The last commit in the file itself, without the log, when it was last read.
+    /// In the file itself, without the log, when it was last read.
     mark: Option<FileMark>,
 }
 
 impl StoreHold {
-    /// Opens a connection, and creates the hold if this process has none on the store. `open` must
-    /// read once, so that the log and the shared memory are open when it returns.
+    /// Creates the hold if this process has none on the store. `open` must read once, so that the
+    /// log and the shared memory are open when it returns.
     pub(super) fn connect(
         path: &Path,
         timeout: Duration,
@@ -104,7 +102,7 @@ impl StoreHold {
         }
         let mut hold = Arc::new(Self::new(path)?);
         let mut turn = hold.turn(timeout)?;
-        // A restore may have replaced the file while this process waited for its turn.
+        // A restore may have replaced the file during the wait.
         while !is_named(&hold.file, path).map_err(|error| Self::failed(path, &error))? {
             drop(turn);
             hold = Arc::new(Self::new(path)?);
@@ -112,8 +110,8 @@ impl StoreHold {
         }
         let has_log = hold.has_log()?;
         if has_log {
-            // To start a log, `SQLite` must be the only one to lock these bytes. If there is no log
-            // yet, `keep_log` locks them after `open`.
+            // To start a log, `SQLite` must be the only one to lock these bytes. Then `keep_log`
+            // locks them after `open`.
             hold.wait(timeout, || set(&hold.file, ByteLock::Shared, &USERS))?;
         }
         hold.check_log(reads_only, timeout)?;
@@ -124,8 +122,8 @@ impl StoreHold {
         Ok((hold, connection))
     }
 
-    /// Closes a connection. With the last one, `SQLite` may remove the log. The log is kept if
-    /// another process has the turn to write, or if the store's files were replaced.
+    /// After the last connection, `SQLite` may remove the log. It is kept if another process has
+    /// the turn to write, or if the store's files were replaced.
     pub(super) fn close(self: Arc<Self>, connection: Connection) {
         let path = self.path.clone();
         let place = place(&path);
@@ -151,7 +149,7 @@ impl StoreHold {
         *slot = Weak::new();
         drop(self);
         let mut holds = HOLDS.get_or_init(Mutex::default).lock();
-        // Two references are the map's and this function's. Another thread that waits has a third.
+        // The map and this function have a reference each. Another thread that waits has a third.
         if Arc::strong_count(&place) == 2 {
             holds.remove(&path);
         }
@@ -169,7 +167,6 @@ impl StoreHold {
         StoreFailure::Core(system(path, "its files cannot be locked", error))
     }
 
-    /// Tries to lock until it succeeds or `timeout` has passed, with short pauses.
     fn wait(
         &self,
         timeout: Duration,
@@ -206,13 +203,13 @@ impl StoreHold {
     fn check_log(&self, reads_only: bool, timeout: Duration) -> StoreResult<()> {
         let path = &self.path;
         let mut fit = LogFit::Empty;
-        // A process that closes the store releases its locks one after the other.
+        // A closing process releases its locks one after the other.
         let agrees = self.wait(timeout, || {
             self.state.lock().found = None;
             let file = File::options().read(true).write(self.writes).open(beside(path, MEMORY));
             let found = match file {
-                // This lock keeps the `SQLite` of this process from truncating the memory: it does
-                // not see the locks of a second `SQLite` in the same process.
+                // The `SQLite` of this process does not see the locks of a second one in the same
+                // process, and could truncate the memory.
                 Ok(memory) if is_used(&memory, &MEMORY_USERS)? => {
                     if !set(&memory, ByteLock::Shared, &MEMORY_USERS)? {
                         return Ok(false);
@@ -250,7 +247,6 @@ impl StoreHold {
         Ok(())
     }
 
-    /// Opens and locks the log and the shared memory that a connection has just opened.
     fn keep_log(&self, has_lock: bool, timeout: Duration) -> StoreResult<()> {
         let failed = |error| Self::failed(&self.path, &error);
         if !has_lock {
@@ -266,7 +262,7 @@ impl StoreHold {
         Ok(())
     }
 
-    /// Releases the user locks, so that `SQLite` may remove the log if nobody else uses the store.
+    /// Lets `SQLite` remove the log if nobody else uses the store.
     fn let_go(&self) {
         let state = self.state.lock();
         let memories = [state.found.as_ref(), state.log.as_ref().map(|log| &log.memory)];
@@ -276,8 +272,8 @@ impl StoreHold {
         let _freed = set(&self.file, ByteLock::Free, &USERS);
     }
 
-    /// Rejects a store if its files were moved, replaced or removed, or if the log does not belong
-    /// to the file's contents. The caller must hold the write turn.
+    /// Also rejects a log that does not belong to the file's contents. The caller must hold the
+    /// write turn.
     pub(super) fn verify(&self) -> StoreResult<()> {
         self.check_names()?;
         let failed = |error| Self::failed(&self.path, &error);
@@ -293,7 +289,7 @@ impl StoreHold {
         Ok(())
     }
 
-    /// Rejects a store if its files were moved, replaced or removed.
+    /// Rejects a store with files that were moved, replaced or removed.
     pub(super) fn check_names(&self) -> StoreResult<()> {
         let failed = |error| Self::failed(&self.path, &error);
         if !is_named(&self.file, &self.path).map_err(failed)? {
@@ -309,8 +305,8 @@ impl StoreHold {
         self.state.lock().log.as_ref().map_or(Ok(None), |log| log.missing(&self.path))
     }
 
-    /// Whether the log or the shared memory was removed and no other file has its name. If so, this
-    /// process may copy the pages of the log, which it still has open, into the file.
+    /// Whether the log or the shared memory was removed and no other file has its name. Then this
+    /// process may copy the log, which it still has open, into the file.
     pub(super) fn is_log_removed(&self) -> bool {
         is_named(&self.file, &self.path).unwrap_or(false)
             && matches!(self.missing_log(), Ok(Some(LogChange::Removed)))

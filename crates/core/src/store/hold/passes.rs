@@ -1,4 +1,4 @@
-//! The locks that a writer and a reader of a store hold while they work.
+//! The locks of a writer and a reader of a store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use super::byte_lock::{ByteLock, set};
 use super::{READERS, StoreHold, TURN};
 use crate::store::failure::StoreResult;
 
-/// A writer's turn. Until it is dropped, no other writer of any process writes.
+/// Until it is dropped, no other writer of any process writes.
 #[derive(Debug)]
 pub(in crate::store) struct WriteTurn(Arc<StoreHold>);
 
-/// A reader's pass. Until it is dropped, the log is not copied into the file.
+/// Until it is dropped, the log is not copied into the file.
 #[derive(Debug)]
 pub(in crate::store) struct ReadPass(Arc<StoreHold>);
 
 impl StoreHold {
-    /// Waits for the turn to write. Processes that may only read can hold it at the same time.
-    /// Meanwhile, no writer opens or closes the store.
+    /// Processes that may only read can hold it at the same time. Meanwhile, no writer opens or
+    /// closes the store.
     pub(in crate::store) fn turn(self: &Arc<Self>, timeout: Duration) -> StoreResult<WriteTurn> {
         let lock = if self.writes { ByteLock::Alone } else { ByteLock::Shared };
         self.wait(timeout, || {
@@ -29,7 +29,7 @@ impl StoreHold {
         Ok(WriteTurn(Arc::clone(self)))
     }
 
-    /// Waits for a pass to read. No reader gets a pass while the log is being copied into the file.
+    /// No reader gets a pass while the log is being copied into the file.
     pub(in crate::store) fn pass(self: &Arc<Self>, timeout: Duration) -> StoreResult<ReadPass> {
         self.wait(timeout, || {
             let mut state = self.state.lock();
@@ -43,7 +43,7 @@ impl StoreHold {
 }
 
 impl WriteTurn {
-    /// Runs `work` while nobody can read. Returns `None` without running it if somebody reads.
+    /// Returns `None` without running `work` if somebody reads.
     pub(in crate::store) fn without_readers<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
         let copying = Copying::begin(&self.0)?;
         let outcome = work();
@@ -52,7 +52,6 @@ impl WriteTurn {
     }
 }
 
-/// Keeps readers from starting until it is dropped.
 #[derive(Debug)]
 struct Copying<'a>(&'a StoreHold);
 

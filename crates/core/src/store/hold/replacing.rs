@@ -16,10 +16,8 @@ use crate::store::failure::{StoreResult, open_elsewhere};
 pub(in crate::store) struct Replacing(StoreHold);
 
 impl Replacing {
-    /// Locks a store that no process has open. Waits up to `timeout` for a closing process.
-    ///
-    /// # Errors
-    /// Returns `StoreBusy` if a process still has the store open after that.
+    /// Waits up to `timeout` for a closing process. Returns `StoreBusy` if a process still has the
+    /// store open after that.
     pub(in crate::store) fn begin(store: &Path, timeout: Duration) -> StoreResult<Self> {
         let hold = StoreHold::new(store)?;
         let alone = || {
@@ -40,8 +38,8 @@ impl Replacing {
         }
     }
 
-    /// Replaces the store with the file `part`, then removes the old log and shared memory. After a
-    /// kill in between, the next process sees that the log belongs to another file.
+    /// Also removes the old log and shared memory. After a kill in between, the next process sees
+    /// that the log belongs to another file.
     pub(in crate::store) fn finish(self, part: &Path) -> io::Result<()> {
         let store = &self.0.path;
         #[cfg(windows)]

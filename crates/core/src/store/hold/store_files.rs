@@ -7,25 +7,22 @@ use std::path::{Path, PathBuf};
 use crate::files::{beside, is_named};
 use crate::store::access::{LOG, MEMORY};
 
-/// The log and the shared memory that the connections of this process use.
 #[derive(Debug)]
 pub(super) struct LogFiles {
     pub(super) memory: File,
     log: File,
 }
 
-/// A change to the log or the shared memory since this process opened them.
+/// A change since this process opened the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LogChange {
-    /// One of the files was removed.
     Removed,
     /// Another file has the name of one of the files.
     Replaced,
 }
 
 impl LogFiles {
-    /// Opens the log and the shared memory after a connection of this process has opened them.
-    /// Returns `None` if one of them does not exist, and always on Windows. There, nothing can
+    /// Returns `None` if one of the files does not exist, and always on Windows. There, nothing can
     /// remove an open file, and a second handle would keep `SQLite` itself from removing it.
     pub(super) fn open(store: &Path, writes: bool) -> io::Result<Option<Self>> {
         if cfg!(windows) {
@@ -41,7 +38,7 @@ impl LogFiles {
         }
     }
 
-    /// Returns the change if a path no longer names its open file, or `None` if both still do.
+    /// Compares the paths with the open files.
     pub(super) fn missing(&self, store: &Path) -> io::Result<Option<LogChange>> {
         let mut missing = None;
         for (file, ending) in [(&self.log, LOG), (&self.memory, MEMORY)] {

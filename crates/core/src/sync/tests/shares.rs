@@ -35,6 +35,9 @@ fn given(states: &[(String, FeedState)], range: Range) -> Result<Vec<FeedShare>>
 /// Days, as numbers from the first one.
 type Days = Vec<(i64, i64)>;
 
+/// The name of a feed, its settled days, and the days that it must read.
+type Share<'a> = (&'a str, Days, Days);
+
 /// The name of each feed, its settled days, and the days that it must read.
 fn in_days(shares: &[FeedShare]) -> Vec<(String, Days, Days)> {
     let numbers = |ranges: &Ranges| {
@@ -88,7 +91,6 @@ fn feeds_share_the_requested_days() {
         state.1.coverage.cover(day(4), day(9).start);
         vec![state]
     };
-    type Share<'a> = (&'a str, Days, Days);
     let cases: [(_, _, Vec<Share<'_>>); 6] = [
         (mine(), days(2, 6), vec![("mine", vec![(2, 3)], vec![(3, 6)])]),
         (mine(), days(1, 3), vec![("mine", vec![(1, 3)], vec![])]),
