@@ -135,6 +135,8 @@ def size(given: int) -> int:
 
 def first(given: Sequence[Any], most: int, name: str, what: str) -> tuple[Sequence[Any], str]:
     """Return the first rows or panels, and a note that counts the others."""
+    if what == "feed" and not given:
+        raise QueryError("nothing was given: a chart needs at least one feed.")
     if isinstance(most, bool) or most < 1:
         raise QueryError(f"{name}={most!r} is less than 1.")
     more = len(given) - most

@@ -141,10 +141,10 @@ def _curves(
         row = {"delay": delay, "text": f"{name} {duration(at)}", "share": height}
         rule = base.data([row]).encode(x=x)
         # At the right of the rule, next to the end of the curves, if there is room.
-        is_left = delay > (domain[1] / domain[0]) ** 0.8 * domain[0]
-        side: Any = {"align": "right", "dx": -5} if is_left else {"align": "left", "dx": 5}
+        side = -1 if delay > (domain[1] / domain[0]) ** 0.8 * domain[0] else 1
+        words = rule.mark_text(color=RED, align="left" if side > 0 else "right", dx=5 * side)
         layers.append(rule.mark_rule(color=RED, strokeWidth=1.5, strokeDash=dash))
-        layers.append(rule.mark_text(color=RED, **side).encode(y=y, text="text:N"))
+        layers.append(words.encode(y=y, text="text:N"))
     tips = [alt.Tooltip("kind:N"), alt.Tooltip("delay:Q", title="delay in seconds", format=","),
             alt.Tooltip("share:Q", format=".1%")]  # fmt: skip
     layers.append(curves.mark_square(size=90, opacity=0, aria=False).encode(tooltip=tips))

@@ -24,23 +24,21 @@ IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
 NUMBERS = ("value", "minimum", "maximum", "sample_count")
 # A chart of one series has about twice as many points at most.
 _BINS = 2_000
-_PERIODS = {86_400: "days", 604_800: "weeks", 3_600: "hours", None: "months"}
+_PERIODS = {86_400: "days", 604_800: "weeks", 3_600: "hours", 0: "months"}
+_MONTH = "1mo"
 
 
 class View(NamedTuple):
-    """The drawn column, the range in microseconds, and its division into bins."""
+    """The drawn column, the range in microseconds, and the number of bins."""
 
     values: str
     zone: tzinfo
     inner: int
     start: int
     end: int
-    step: int | None
-    """The time between two points in microseconds."""
+    step: int | None  # between two points
     bins: int
-    every: str | None = None
-    """The length of larger buckets, which are drawn to their ends."""
-    is_monthly: bool = False
+    every: str | None = None  # the length of larger buckets, which are drawn to their ends
 
 
 class Series(NamedTuple):
@@ -51,10 +49,8 @@ class Series(NamedTuple):
     unit: str | None
     columns: dict[str, Any]
     rows: list[dict[str, Any]]
-    hidden: int
-    """The number of gaps that are too short for the chart."""
-    back: set[str]
-    """The days on which the clock was set back."""
+    hidden: int  # gaps that are too short for the chart
+    back: set[str]  # days on which the clock was set back
 
     def partial(self, view: View) -> set[tuple[float, float]]:
         """Return the clock's bounds of each period that was not read completely."""
@@ -81,7 +77,7 @@ def points(
     step, every = interval or min(steps, default=None), frame.every
     bins = max(inner // 2, _BINS // max(len(shown), 1))
     ends = first, max(last, first + 1)
-    view = View(values, zone, inner, *ends, step, bins, every, bool(every and not interval))
+    view = View(values, zone, inner, *ends, step, bins, every)
     units = {tuple(row[name] for name in IDS): row["unit"] for row in table.series.records()}
     names = {ids: " / ".join(one or "" for one in ids) for ids, _ in shown} | dict(labels or {})
     series = [_series(ids, names[ids], units.get(ids), own, view) for ids, own in shown]
@@ -95,7 +91,7 @@ def points(
                has_labels=group is groups[-1], head=_heading(group[0], view) if groups[1:] else "")
         for group in groups
     ]  # fmt: skip
-    period = every if view.is_monthly else step and duration(timedelta(microseconds=step))
+    period = every if every == _MONTH else step and duration(timedelta(microseconds=step))
     pace = f"every {period}" if period else ""
     pace += " (the shortest step)" if step and not interval and not every else ""
     span = " to ".join(to_second(in_zone(from_microseconds(at), zone)) for at in ends)
@@ -159,14 +155,14 @@ def _series(ids: Any, label: str, unit: str | None, columns: dict[str, Any], vie
     for name, column in numbers.items():
         drawn[name] = list(np.where(np.isfinite(column), column, None))
     rows = [dict(zip(drawn, row, strict=True)) for row in zip(*drawn.values(), strict=True)]
-    shown_twice = (clock[1:][is_back] * 1000).astype(np.int64).tolist()
-    back = {f"{from_microseconds(at):%Y-%m-%d}" for at in shown_twice}
+    twice = (clock[1:][is_back] * 1000).astype(np.int64).tolist()
+    back = {f"{from_microseconds(at):%Y-%m-%d}" for at in twice}
     return Series(ids, label, unit, columns, rows, int(is_gap.sum() - is_seen.sum()), back)
 
 
 def _end(at: float, view: View) -> float:
     """Return the end of a larger bucket on the clock. Months differ in length."""
-    if not view.is_monthly:
+    if view.every != _MONTH:
         return at + (view.step or 0) / 1000
     start = from_microseconds(round(at * 1000))
     return base.clock((start.replace(day=1) + timedelta(days=32)).replace(day=start.day), UTC)
@@ -189,11 +185,11 @@ def reduced(columns: dict[str, Any], view: View, is_gap: Any) -> tuple[Any, dict
     starts = np.flatnonzero(np.diff(bins, prepend=-1))
     group = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(times)))
     is_seen = is_gap & (np.diff(times) > length / view.bins)
-    kept = [np.flatnonzero(is_seen), np.flatnonzero(is_seen) + 1, np.array([0, len(times) - 1])]
-    for pick in (np.fmin, np.fmax):
-        found = np.flatnonzero(values == pick.reduceat(values, starts)[group])
-        kept.append(found[np.unique(group[found], return_index=True)[1]])
-    places = np.unique(np.concatenate(kept))
+    gaps, order = np.flatnonzero(is_seen), np.lexsort((values, bins))
+    ends = [0, len(times) - 1]
+    # Sorted by value, the first point of a bin is its lowest, the last one its highest.
+    highest = order[np.append(starts[1:], len(times)) - 1]
+    places = np.unique(np.concatenate([gaps, gaps + 1, ends, order[starts], highest]))
     extremes = {n: pick.reduceat(columns[n], starts)[group[places]] for n, pick in bands.items()}
     return places, {view.values: values[places], **extremes}, is_seen
 
@@ -266,11 +262,11 @@ def _has_band(one: Series, view: View) -> bool:
 def _hatching(wide: float, height: int) -> dict[str, Any]:
     """Return a gradient of stripes at 45 degrees, for boxes of this size."""
     scale, count = (wide + height) / (wide**2 + height**2), max(round((wide + height) / 9), 2)
-    parts = ((0, f"{GREY}70"), (0.3, f"{GREY}70"), (0.3, f"{GREY}00"), (1, f"{GREY}00"))
     stops = [
-        {"offset": round((stripe + part) / count, 5), "color": colour}
-        for stripe in range(count) for part, colour in parts
-    ]  # fmt: skip
+        {"offset": round((stripe + part) / count, 5), "color": f"{GREY}{opacity}"}
+        for stripe in range(count)
+        for part, opacity in ((0, 70), (0.3, 70), (0.3, "00"), (1, "00"))
+    ]
     ends = {"x1": 0, "y1": 0, "x2": wide * scale, "y2": height * scale}
     return {"gradient": "linear", "stops": stops, **ends}
 
@@ -308,6 +304,6 @@ def _notes(series: list[Series], view: View, unread: int) -> Iterator[str]:
         yield f"grey: {counted(unread, 'range')} never read"
     if partial := set().union(*(one.partial(view) for one in series)):
         periods = {at for one in series for at in one.columns["timestamp"].tolist()}
-        length = None if view.is_monthly else (view.step or 0) // 1_000_000
+        length = 0 if view.every == _MONTH else (view.step or 0) // 1_000_000
         name = _PERIODS.get(length, "periods")
         yield f"hatched: {len(partial):,} of {len(periods):,} {name} are partial"
