@@ -5,20 +5,19 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, time
 from typing import Any
 
+from siteline._escape import described
+
 __all__: list[str] = []
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def nanoseconds(at: Any) -> int:
-    """Return the nanoseconds from the Unix epoch to an aware datetime, timestamp or UTC date."""
+    """Convert an aware datetime, a timestamp or a date in UTC to nanoseconds since 1970."""
     if isinstance(at, date) and not isinstance(at, datetime):
         at = datetime(at.year, at.month, at.day, tzinfo=UTC)
     if not hasattr(at, "utcoffset") or not hasattr(at, "astimezone"):
-        what = f"an object of type {type(at).__name__}"
-        if at is None:
-            what = "None (is an environment variable unset?)"
-        raise ValueError(f"is {what}, not a time with a zone.")
+        raise ValueError(f"is {described(at)}, not a time with a zone.")
     try:
         is_naive = at.utcoffset() is None
         if not is_naive:
@@ -47,7 +46,7 @@ def local_text(at: Any) -> str | None:
 
 
 def time_of_day(at: time) -> tuple[int, int]:
-    """Return the seconds since midnight and the zone's offset from UTC in seconds."""
+    """Return the seconds since midnight, and the zone's offset in seconds."""
     offset = at.utcoffset()
     if offset is None:
         # A zone whose offset depends on the date has none either.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def wait_for(steps: Steps) -> Any:
-    """Run the steps on this thread; return the result of the generator."""
+    """Run the steps on this thread."""
     try:
         step = next(steps)
         while True:
@@ -35,7 +35,7 @@ def wait_for(steps: Steps) -> Any:
 
 
 async def await_for(steps: Steps) -> Any:
-    """Run the steps in the current task; return the result of the generator."""
+    """Run the steps in the current task."""
     try:
         step = next(steps)
         while True:
@@ -75,7 +75,7 @@ class Asked:
 class Whole(Asked):
     """A step that is completed once it has begun, even if its task is cancelled.
 
-    This way a sync has unlocked its feeds and stopped writing when it ends.
+    So a sync has unlocked its feeds and stopped writing when it ends.
     """
 
     __slots__ = ()
@@ -85,7 +85,7 @@ class Whole(Asked):
         from contextlib import suppress
 
         future = asyncio.ensure_future(result)
-        # Its exception is retrieved although nobody may await it, so asyncio does not log it.
+        # Retrieves an exception that nobody may await, so asyncio does not log it.
         future.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         try:
             return await asyncio.shield(future)
@@ -112,7 +112,6 @@ def drive(call: Call[Any]) -> Generator[Any, None, Any]:
 
 
 def is_async(function: Any) -> bool:
-    """Whether calling this returns a coroutine."""
     return callable(function) and (
         inspect.iscoroutinefunction(function)
         or inspect.iscoroutinefunction(type(function).__call__)

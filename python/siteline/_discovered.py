@@ -24,32 +24,28 @@ _NAMES = ("name", "displayname", "title", "label")
 _UNITS = ("unit", "units", "unitofmeasure", "engineeringunit", "uom")
 _SEPARATORS = re.compile("[^a-z0-9]")
 
+# Characters of a name and of a path, because each series has a copy of both.
 _LONGEST_NAME = 200
 _LONGEST_PATH = 1_000
-"""Maximum characters of a name and of a path, because each series has a copy of both."""
 _MOST_OTHERS = 10_000
-"""Maximum number of members that are listed as not recognised."""
 
 
 class Found(NamedTuple):
-    """One series of a body."""
+    """A series of a body."""
 
     ids: Ids
-    """The five ids, ``None`` if the body has none."""
     names: tuple[str | None, ...]
-    """The names of site, line, machine, device and tag, ``None`` if the body has none."""
+    """The names of the levels, ``None`` if the body has none."""
     unit: str | None
     parts: tuple[str, ...]
     """The names of the series and its levels from the top down. Ids replace missing names."""
     members: dict[str, Any]
-    """The other members of the series."""
 
 
 class Places:
     """The paths of the series, ids and names in a body, such as ``sites[].lines[].lineId``."""
 
     def __init__(self) -> None:
-        """Start without paths."""
         self.series: dict[str, None] = {}
         self.ids: tuple[dict[str, None], ...] = tuple({} for _ in LEVELS)
         self.names: dict[str, None] = {}
@@ -60,14 +56,13 @@ class Places:
         """All objects with their members."""
 
     def note_other(self, path: str) -> None:
-        """Store the path for ``others``."""
         if len(self.others) < _MOST_OTHERS:
             self.others[path] = None
         else:
             self.others["… and more"] = None
 
     def unrecognised(self) -> list[str]:
-        """The members that are not in the table, without the members inside them."""
+        """Return the members that are not in the table, without the members inside them."""
         above = {one[:end] for one in self.series for end in _ends(one)}
         others = [path for path in self.others if path not in above]
         known = set(others)
@@ -108,7 +103,6 @@ class Node:
             self.ids[level] = (_text(self.members[plain[own]]), _join(self.path, plain[own]))
 
     def chain(self) -> list[Node]:
-        """Return its ancestors from the top down, and itself."""
         found: list[Node] = []
         node: Node | None = self
         while node is not None:
@@ -157,7 +151,6 @@ def _objects(above: Node, name: str, value: Any) -> Iterator[Node]:
 
 
 def found(node: Node, places: Places) -> Found:
-    """Return a series, and store the paths of its ids and names."""
     chain = node.chain()
     ids: dict[int, str | None] = {}
     names: dict[int, str] = {}
@@ -212,7 +205,6 @@ def _references(node: Node, rest: dict[str, Any]) -> Iterator[Node]:
 
 
 def _above(path: str) -> Iterator[str]:
-    """Yield the paths of a member's ancestors."""
     while "." in path:
         path = path.rpartition(".")[0]
         yield path
@@ -237,7 +229,7 @@ def _plain(name: str) -> str:
 
 
 def is_id(value: Any, *, or_null: bool = False) -> bool:
-    """Whether a value is an id: text or a whole number."""
+    """Whether a value is text or a whole number."""
     is_id = isinstance(value, str | int) and not isinstance(value, bool)
     return is_id or (or_null and value is None)
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DiscoveryShape"]
 
-_MOST_TOLD = 12
-"""Maximum number of paths in an error."""
+# Paths in an error.
+_MOST_SHOWN = 12
 
 
 @strict
@@ -26,15 +26,11 @@ class DiscoveryShape:
     By default ``client.series()`` finds objects with a tag id in lists or mappings that are named
     like the levels. It finds the ids by their names in pages (``siteId``, ``lineId``,
     ``machineId``, ``deviceId``, ``tagGuid``), or by ``id`` of an object in ``sites``, ``lines`` ….
-    ``report`` of the table lists the path of each. Pass only corrections, in :class:`Shape`:
+    ``report`` of the table lists the path of each. Pass only corrections, in :class:`Shape`.
 
-    - ``series``: the path of the objects that are series, as in the report, such as
-      ``"areas[].signals[]"`` (``[]``: items of a list; ``{}``: values of a mapping)
-    - ``site``, ``line``, ``machine``, ``device``, ``tag``: the ids; ``name`` and ``unit`` of the
-      series. Each is the name of a member of the series or of its nearest ancestor (``"plant"``),
-      or a path (``"areas[].code"``; ``"areas{}"``: the name of the member)
-
-    A name or path that is not in the body raises :class:`QueryError`, which lists the paths.
+    A member is given by its name, in the series or its nearest ancestor (``"plant"``), or by a path
+    (``"areas[].code"``; ``"areas{}"``: the name of the member). A name or path that is not in the
+    body raises :class:`QueryError`, which lists the paths.
 
     >>> body = '{"areas": [{"code": "L1", "signals": [{"uid": "t1", "text": "speed"}]}]}'
     >>> sandbox.fault(on="discovery", status=200, body=body, times=1)
@@ -45,21 +41,22 @@ class DiscoveryShape:
     """
 
     series: str | None = None
-    """The path of the objects that are series."""
+    """The path of the objects that are series, such as ``"areas[].signals[]"`` (``[]``: items of a
+    list; ``{}``: values of a mapping)."""
     site: str | None = None
-    """The member with the id of the site."""
+    """The id of the site."""
     line: str | None = None
-    """The member with the id of the line."""
+    """The id of the line."""
     machine: str | None = None
-    """The member with the id of the machine."""
+    """The id of the machine."""
     device: str | None = None
-    """The member with the id of the device."""
+    """The id of the device."""
     tag: str | None = None
-    """The member with the tag GUID."""
+    """The tag GUID."""
     name: str | None = None
-    """The member with the name of the series."""
+    """The name of the series."""
     unit: str | None = None
-    """The member with the unit of the series."""
+    """The unit of the series."""
 
     def __post_init__(self) -> None:
         """Reject values that are not text."""
@@ -71,7 +68,6 @@ class DiscoveryShape:
 
 
 def read(body: Mapping[str, Any], shape: DiscoveryShape | None) -> tuple[list[Found], Places]:
-    """Return the series of a body, and their paths."""
     shape, places = shape or DiscoveryShape(), Places()
     all_found = [_stated(node, shape, places) for node in nodes(body, places, _test(shape))]
     _check(shape, places)
@@ -79,7 +75,7 @@ def read(body: Mapping[str, Any], shape: DiscoveryShape | None) -> tuple[list[Fo
 
 
 def _test(shape: DiscoveryShape) -> Any:
-    """Return a function that tests whether an object is a series."""
+    """Return whether an object is a series, as a function."""
     if shape.series is not None:
         return lambda node: node.path == shape.series
     if shape.tag is not None:
@@ -98,7 +94,7 @@ def _own(node: Node, given: str) -> Any:
 
 
 def _stated(node: Node, shape: DiscoveryShape, places: Places) -> Found:
-    """Return a series. Stated members replace the members that were found."""
+    """Return a series, with the stated members instead of those that were found."""
     if shape.series is not None and shape.tag is None:
         take_tag_id(node)
     one = found(node, places)
@@ -139,7 +135,6 @@ def _text(value: Any) -> str | None:
 
 
 def _check(shape: DiscoveryShape, places: Places) -> None:
-    """Reject a stated name or path that is not in the body."""
     members = {name for names in places.nodes.values() for name in names}
     paths = {f"{path}.{name}".lstrip(".") for path, names in places.nodes.items() for name in names}
     for one in fields(shape):
@@ -149,7 +144,7 @@ def _check(shape: DiscoveryShape, places: Places) -> None:
         if one.name != "series" and given in members:
             continue
         known = sorted(paths | {path for path in places.nodes if path.endswith(("[]", "{}"))})
-        shown = ", ".join(known[:_MOST_TOLD]) + (", …" if len(known) > _MOST_TOLD else "")
+        shown = ", ".join(known[:_MOST_SHOWN]) + (", …" if len(known) > _MOST_SHOWN else "")
         raise QueryError(
             f"DiscoveryShape({one.name}={given!r}) is not in the discovery body.",
             hint=f"It has {shown or 'no members'}.",

@@ -1,8 +1,4 @@
-"""Internal functions of clients, tables and stores for the satellites.
-
-``cli``, ``doctor``, display, plots, targets, Spark, dlt and OpenTelemetry use public names and this
-module.
-"""
+"""Internal functions for the satellites, such as ``cli``, which otherwise use public names."""
 
 from __future__ import annotations
 
@@ -13,6 +9,7 @@ from siteline._core import _forbid_core_dumps as forbid_core_dumps
 from siteline._core import _paths as paths
 from siteline._core import _sources as sources
 from siteline._files import whole_file
+from siteline._handles import OfThisProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,13 +25,13 @@ if TYPE_CHECKING:
     from siteline.table import Table
     from siteline.types import Delays, Discovery
 
-__all__ = ["create_folder", "forbid_core_dumps", "paths", "sources", "whole_file"]
+__all__ = ["OfThisProcess", "create_folder", "forbid_core_dumps", "paths", "sources", "whole_file"]
 
 
 def instrument(client: Client | AsyncClient | None, observer: _core._Instrument | None) -> None:
     """Set the observer of a client's requests and revisions; ``None`` for all clients.
 
-    OpenTelemetry is independent of ``on_request``, which belongs to the user.
+    It is independent of ``on_request``, which belongs to the user.
     """
     from siteline import _core
 
@@ -52,8 +49,7 @@ def settings(client: Client) -> dict[str, Any]:
 def pickled(client: Client) -> dict[str, Any]:
     """Return the keywords of a pickle, which Spark changes for clients in tasks.
 
-    Raises:
-        TypeError: A setting, such as a key, cannot be pickled.
+    Raises TypeError for a setting, such as a key, that cannot be pickled.
     """
     return client._handle.__getnewargs_ex__()[1]
 
@@ -67,14 +63,14 @@ def with_settings(base_url: str | None = None, **keywords: Any) -> Client:
 
 
 def sending_once(client: Client | AsyncClient) -> Client:
-    """Return a client with the same ledger and token that repeats no request, for the doctor."""
+    """Return a client with the same ledger and token that repeats no request."""
     from siteline.client import Client
 
     return Client._over(client._handle.sending_once())
 
 
 def probe(client: Client) -> _core.Client:
-    """Return the core's client. The doctor examines its connection, token and ledger."""
+    """Return the core's client, whose connection, token and ledger the doctor examines."""
     return client._handle
 
 
@@ -84,12 +80,12 @@ def wait(agent: Agent, seconds: float) -> None:
 
 
 def frame(table: Table) -> _core.Frame:
-    """Return the frame of a table: display draws its preview without reading all points."""
+    """Return the frame of a table, whose preview is drawn without all points."""
     return table._handle
 
 
 def series_of(discovery: Discovery) -> Table:
-    """Return the series that siteline finds in a discovery body by itself, without a shape."""
+    """Return the series that siteline finds in a discovery body without a shape."""
     from siteline import _labels, _series
 
     names = _series.Names.of_body(discovery)
@@ -97,22 +93,20 @@ def series_of(discovery: Discovery) -> Table:
 
 
 def labels(table: Table) -> dict[Any, str] | None:
-    """Return the label of each series of a table; ``None`` without labels."""
     return table._shown(None)
 
 
 def series_count(table: Table) -> str:
-    """Return the number of series of a table, and of the series in which none was found."""
+    """Return the number of series, and of the series in which none was found."""
     return table._series_count()
 
 
 def zone(shown: Table | ScanBase) -> str:
-    """Return the zone of the times of a table or a scan."""
     return shown._tz
 
 
 def rows(table: Table) -> Iterator[dict[str, Any]]:
-    """Yield the rows as the files have them, with labels, in the zone of the table."""
+    """Yield the rows as the files have them."""
     return table._rows()
 
 
@@ -133,7 +127,7 @@ def restore(backup: str, store: str, progress: Any) -> bool:
 
 
 def spool(path: str) -> Store:
-    """Open a store for one read: a scan reads each range once into it, and sends its filters."""
+    """Open a store for one read: each range is read once into it, with all filters sent."""
     from siteline.store import Store
 
     store = Store(path, labels=False)
@@ -142,34 +136,33 @@ def spool(path: str) -> Store:
 
 
 def overview(store: Store) -> Sequence[Any]:
-    """Return how far each feed of a store is settled and read, without reading its windows."""
+    """Return how far each feed is settled and read, without reading its windows."""
     return store._overview()
 
 
 def page_times(store: Store, feed: str) -> list[int]:
-    """Return when each page of a feed was stored, in microseconds, for a plot of the allowance."""
+    """Return when each page of a feed was stored, in microseconds since 1970."""
     return store._page_times(feed)
 
 
 def without_cursors(state: bytes) -> bytes:
-    """Return a state without its cursors, because other users can read the states of dlt."""
+    """Return a state without its cursors, because others can read the states of dlt."""
     from siteline._core import StateHandle
 
     return StateHandle(state).without_cursors()
 
 
 def settled(state: bytes) -> list[tuple[datetime, datetime]]:
-    """Return the settled ranges of a feed's state, joined, for the views of targets."""
+    """Return the settled ranges of a feed's state, joined."""
     from siteline._core import StateHandle
 
     return StateHandle(state).settled()
 
 
 def curve(delays: Delays) -> list[tuple[int, float]]:
-    """Return the share that has arrived by each delay in seconds, for its plot."""
+    """Return the share that has arrived by each delay in seconds."""
     return delays._shares()
 
 
 def key_file(credential: Credential | MutualTls) -> str | None:
-    """Return the file of a private key: the doctor looks at its permissions."""
     return getattr(credential, "_key_file", None)

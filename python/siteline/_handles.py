@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from types import MemberDescriptorType
 from typing import TYPE_CHECKING, ClassVar
 
-from siteline._patching import Replaceable
+from siteline._keywords import explain, renamed
 
 if TYPE_CHECKING:
     from typing import NoReturn, Protocol, Self
@@ -16,17 +17,49 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-class Itself(Replaceable):
-    """An object that cannot change, or has a handle: a copy is the object itself."""
+class Itself:
+    """An object that cannot change, or has a handle: a copy is the object itself.
 
-    __slots__ = ()
+    Tests may replace its methods, for example with ``mock.patch.object``.
+    """
+
+    __slots__ = ("__dict__", "__weakref__")
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        explain(cls)
+
+    # A type checker that sees these methods accepts every attribute.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise renamed(self, name)
+
+        def __setattr__(self, name: str, value: object) -> None:
+            member = getattr(type(self), name, None)
+            if member is None:
+                raise renamed(self, name)
+            is_slot = isinstance(member, MemberDescriptorType)
+            # Python looks up names such as __enter__ only in the class.
+            if not is_slot and (not callable(member) or name.startswith("__")):
+                kind = type(self).__name__
+                raise AttributeError(f"attribute {name!r} of {kind!r} objects is read-only")
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        try:
+            return self._text()
+        except AttributeError:
+            # A traceback may show an object after its constructor failed.
+            return object.__repr__(self)
+
+    def _text(self) -> str:
+        return f"<{type(self).__name__}>"
 
     def __copy__(self) -> Self:
-        """Return the object itself."""
         return self
 
     def __deepcopy__(self, _memo: object) -> Self:
-        """Return the object itself."""
         return self
 
 
@@ -36,11 +69,9 @@ class Closing:
     __slots__ = ()
 
     def __enter__(self) -> Self:
-        """Return the object. Leaving closes it."""
         return self
 
     def __exit__(self: _Closes, *exception: object) -> None:
-        """Close the object."""
         self.close()
 
 
@@ -50,11 +81,9 @@ class AsyncClosing:
     __slots__ = ()
 
     async def __aenter__(self) -> Self:
-        """Return the object. Leaving closes it."""
         return self
 
     async def __aexit__(self: _Closes, *exception: object) -> None:
-        """Close the object."""
         self.close()
 
 
@@ -64,12 +93,7 @@ class OfThisProcess(Itself):
     __slots__ = ()
 
     _instead: ClassVar[str]
-    """The end of the error text: the alternative."""
-
-    def __repr__(self) -> str:
-        """Name the class."""
-        return f"<{type(self).__name__}>"
+    """The alternative, as the end of the error text."""
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled."""
         raise TypeError(f"A {type(self).__name__} cannot be pickled: {self._instead}.")

@@ -36,7 +36,7 @@ _newest: dict[tuple[bytes, str], Names] = {}
 
 
 class Found(NamedTuple):
-    """The labels of some series, and how they were made."""
+    """The labels of some series."""
 
     of_series: dict[Ids, str] | None
     """A label for each series; ``None`` without labels."""
@@ -47,11 +47,7 @@ class Found(NamedTuple):
 
 
 def checked(labels: Any) -> Labels:
-    """Return the labels.
-
-    Raises:
-        QueryError: for anything else.
-    """
+    """Return the labels, or raise QueryError."""
     if labels is None or labels is False:
         return False
     if isinstance(labels, str):
@@ -69,7 +65,6 @@ def checked(labels: Any) -> Labels:
 
 
 def needs_names(labels: Any) -> bool:
-    """Whether these labels use the names that discovery lists."""
     return isinstance(labels, (str, Mapping))
 
 
@@ -90,7 +85,7 @@ def names_of(known: tuple[bytes, dict[str, Any] | None] | None, refusal: str | N
 
 
 def kept_names(kept: Sequence[tuple[int, bytes | None, str | None, str | None]]) -> Known:
-    """Return the names that a store keeps for all its subjects, newest first."""
+    """Return the names that a store keeps, newest first."""
     rows: dict[Ids, Row] = {}
     names: Names | None = None
     for _, body, shape, _ in kept:
@@ -119,14 +114,14 @@ def _refused(refusal: str) -> str:
 def find(labels: Labels, series: Sequence[Ids], names: Names | None, reason: str | None) -> Found:
     """Return the labels of all series of a table.
 
-    If two labels are equal, all labels begin one level higher. The last resort is the five ids.
+    If two are equal, all labels begin one level higher, at last with the five ids.
     """
     if labels is False:
         return Found(None, None, None)
     rows = {ids: None if names is None else names.row(ids) for ids in series}
     given = _given(labels, series)
     start = _WORDS.index(labels if isinstance(labels, str) else "machine")
-    # A given label begins without a level, so it can get more of them than the others.
+    # A given label begins without a level, so it can get more of them.
     steps = len(_WORDS) if given else len(_WORDS) - start
     for step in range(steps):
         place = min(start + step, len(_WORDS) - 1)
@@ -144,7 +139,7 @@ def find(labels: Labels, series: Sequence[Ids], names: Names | None, reason: str
 
 
 def _given(labels: Labels, series: Sequence[Ids]) -> dict[Ids, str]:
-    """Return the labels that a mapping or a table of series has for these series."""
+    """Return the labels of these series in a mapping or a table of series."""
     if isinstance(labels, str) or labels is False:
         return {}
     if isinstance(labels, Mapping):
@@ -163,6 +158,6 @@ def _label(ids: Ids, row: Row | None, first: int) -> str:
 
 
 def _raised(ids: Ids, row: Row | None, first: int, text: str) -> str:
-    """Return a text with the names or ids of the levels above it, from the first on."""
+    """Return a text after the names or ids of the levels above it, from the first on."""
     above = [(row and row.names[level]) or ids[level] for level in range(first, _NAME)]
     return " / ".join([*filter(None, above), text])

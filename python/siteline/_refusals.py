@@ -9,20 +9,10 @@ from siteline._core import _refusal
 __all__ = ["is_passing", "no_process", "no_thread", "reason"]
 
 _NAMES = (
-    "ENOSPC",
-    "EDQUOT",
-    "EIO",
-    "EREMOTEIO",
-    "ENXIO",
-    "ESTALE",
-    "ETIMEDOUT",
-    "EMFILE",
-    "ENFILE",
-    "ENOMEM",
-    "EAGAIN",
+    *("ENOSPC", "EDQUOT", "EIO", "EREMOTEIO", "ENXIO", "ESTALE", "ETIMEDOUT"),
+    *("EMFILE", "ENFILE", "ENOMEM", "EAGAIN"),
 )
 _PASSING = frozenset(getattr(errno, name) for name in _NAMES if hasattr(errno, name))
-"""Error numbers of temporary failures: the same operation may succeed later."""
 
 
 def is_passing(error: BaseException) -> bool:
@@ -31,17 +21,16 @@ def is_passing(error: BaseException) -> bool:
 
 
 def reason(error: OSError) -> str | None:
-    """Returns the system's message; if too many files are open, also the limit."""
+    """Return the system's message; if too many files are open, also the limit."""
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return _refusal(error.errno)[0]
     return error.strerror
 
 
 def no_process(error: OSError) -> str | None:
-    """Returns the reason why the system started no process."""
     return no_thread()[0] if error.errno == errno.EAGAIN else reason(error)
 
 
 def no_thread() -> tuple[str, str | None]:
-    """Returns the reason why the system started no thread or process, and a hint."""
+    """Return the reason why the system started no thread or process, and a hint."""
     return _refusal(None)

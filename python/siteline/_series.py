@@ -7,6 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from siteline._discovered import LEVELS, Ids
+from siteline._warn import warn
 from siteline.errors import QueryError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _OWN = 9
 
 
 class Row(NamedTuple):
-    """A series, with its names, its unit and further members of discovery."""
+    """A series, with its names and its unit."""
 
     ids: Ids
     names: tuple[str | None, ...]
@@ -34,9 +35,8 @@ class Row(NamedTuple):
     path: str
     """The names, or ids, of the levels above and its own, joined."""
     listed: bool
-    """Whether discovery lists it."""
     members: dict[str, Any]
-    """Further members."""
+    """Further members of discovery."""
 
 
 class Names:
@@ -45,7 +45,6 @@ class Names:
     __slots__ = ("_by_ids", "_by_tag", "report", "rows")
 
     def __init__(self, rows: list[Row], report: dict[str, Any]) -> None:
-        """Index the rows by their ids."""
         self.rows: list[Row] = rows
         self.report: dict[str, Any] = report
         self._by_ids = {row.ids: row for row in rows}
@@ -78,7 +77,6 @@ class Names:
 
     @classmethod
     def of_frame(cls, frame: Frame) -> Names:
-        """Read the rows of a table of series."""
         rows = []
         for given in frame.batches((None, None, None)).dicts(1 << 30) or ():
             values = list(given.values())
@@ -102,7 +100,6 @@ class Names:
         return of_tag[0] if len(of_tag) == 1 else None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the rows."""
         return Names, (self.rows, self.report)
 
 
@@ -110,12 +107,11 @@ NO_NAMES = Names.of_body({})
 
 
 def joined(ids: Iterable[str | None]) -> str:
-    """Return the ids of a series as one text."""
     return " / ".join(id or "" for id in ids)
 
 
 def rows_of(names: Names | None, series: Iterable[Ids]) -> list[Row]:
-    """Return a row for each series. One that has no names has its ids as path."""
+    """Return a row for each series. One without names has its ids as path."""
     rows = []
     for ids in series:
         row = None if names is None else names.row(ids)
@@ -132,12 +128,11 @@ def of_client(
     is_all: bool,
     labels: Labels,
 ) -> Table:
-    """Return the series of a discovery response. If it lists none, return the series of pages.
+    """Return the series of a discovery response, or of pages if it lists none.
 
-    A table of series always has the column ``label``, also if the client has ``labels=False``.
+    The table always has the column ``label``, also with ``labels=False``.
     """
     from siteline._labels import DEFAULT
-    from siteline._warn import warn
 
     names = Names.of_body(json.loads(body), shape)
     if names.report["not_ended"]:
@@ -165,7 +160,6 @@ def table(
     *,
     is_all: bool = True,
 ) -> Table:
-    """Return the table of these series."""
     from siteline._core import Frame
     from siteline.table import Table
 

@@ -9,12 +9,12 @@ from siteline._core import AgentHandle
 from siteline._escape import escaped
 from siteline._handles import Closing, OfThisProcess
 from siteline._keywords import strict
+from siteline._records.agent import AgentState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from siteline import Client
-    from siteline.types import AgentState
 
 __all__ = ["Agent"]
 
@@ -22,14 +22,13 @@ __all__ = ["Agent"]
 class Agent(OfThisProcess, Closing):
     """Shares the token and the allowance of one client with many processes.
 
-    The service limits token requests and pages for the whole integration. An agent is a thread of
-    the process that has the key and the ledger. Clients in other processes get access tokens and
-    permission for pages from it, but never the key. The command ``siteline agent`` does the same.
+    An agent is a thread of the process that has the key and the ledger. Clients in other processes
+    get access tokens and permission for pages from it, but never the key. The command
+    ``siteline agent`` does the same.
 
-    The environment variables of :meth:`env` make each :class:`siteline.Client` of another process
-    use the agent. After :meth:`close`, these clients raise
-    :class:`AgentUnavailable`. Pages are counted before clients get them: a process
-    that is killed counts too many pages, never too few.
+    With the environment variables of :meth:`env` each :class:`siteline.Client` of another process
+    uses the agent. After :meth:`close` it raises :class:`AgentUnavailable`. Pages are counted
+    before clients get them: a process that is killed counts too many pages, never too few.
 
     Args:
         client: A client with a :class:`siteline.Credential`. The agent uses its settings.
@@ -77,10 +76,7 @@ class Agent(OfThisProcess, Closing):
 
     @property
     def address(self) -> str:
-        """The value of ``SITELINE_AGENT`` and of ``agent=``.
-
-        It contains the agent's socket, the address of the service, and the subject.
-        """
+        """The value of ``SITELINE_AGENT`` and ``agent=``: socket, service and subject."""
         return self._handle.address
 
     @property
@@ -90,12 +86,10 @@ class Agent(OfThisProcess, Closing):
         Raises:
             ClosedError: The agent is closed.
         """
-        from siteline.types import AgentState
-
         return AgentState._restore(self._handle.state())
 
     def env(self) -> dict[str, str]:
-        """Returns the environment variables for a process that uses the agent.
+        """Return the environment variables for a process that uses the agent.
 
         ``SITELINE_AGENT``, and ``SITELINE_AGENT_SECRET`` if clients send a secret.
         """
@@ -107,19 +101,14 @@ class Agent(OfThisProcess, Closing):
         self._handle.wait(seconds)
 
     def close(self) -> None:
-        """Ends the agent and removes its socket. A second call does nothing."""
+        """End the agent and remove its socket. A second call does nothing."""
         self._handle.close()
 
-    def __repr__(self) -> str:
-        """Show the address."""
-        # A traceback may show an object after its constructor failed.
-        if not hasattr(self, "_handle"):
-            return object.__repr__(self)
+    def _text(self) -> str:
         return f"<Agent {escaped(self.address)}{', closed' if self._handle.is_closed else ''}>"
 
 
 def _own_socket() -> str:
-    """Return the address of a new socket in the user's folder for sockets."""
     import secrets
     import tempfile
 

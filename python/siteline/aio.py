@@ -16,6 +16,7 @@ import inspect
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
+from siteline import _series
 from siteline._awaiting import await_for
 from siteline._handles import AsyncClosing
 from siteline._keywords import like, strict
@@ -76,8 +77,6 @@ class AsyncClient(_Settings, AsyncClosing):
     @like(Client.series)
     async def series(self) -> Table:
         """Request the series that discovery lists: see :meth:`Client.series`."""
-        from siteline import _series
-
         return _series.of_client(*await self._handle.series(), self._labels)
 
     @like(Client.scan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from siteline import _core, _labels, _logs, _selection, frames, types
+from siteline import _core, _labels, _logs, _selection, _series, frames, types
 from siteline import sync as _sync
 from siteline._awaiting import wait_for
 from siteline._core import zone_name
@@ -20,15 +20,7 @@ if TYPE_CHECKING:
     from datetime import time, tzinfo
     from os import PathLike
 
-    from siteline._core import (
-        _Duration,
-        _Filter,
-        _Instant,
-        _ProgressArg,
-        _Range,
-        _Selection,
-        _Zone,
-    )
+    from siteline._core import _Duration, _Filter, _Instant, _ProgressArg, _Range, _Selection, _Zone
     from siteline._labels import Labels
     from siteline._selection import Series as _Series
     from siteline.aio import AsyncScan
@@ -204,11 +196,7 @@ class _Settings(Itself, WithHtml):
         """
         return (type(self)._over, (self._handle,))
 
-    def __repr__(self) -> str:
-        """Name the service and the subject."""
-        # A traceback may show an object after its constructor failed.
-        if not hasattr(self, "_handle"):
-            return object.__repr__(self)
+    def _text(self) -> str:
         closed = ", closed" if self._handle.is_closed else ""
         return f'<{type(self).__name__} {self.base_url} subject="{escaped(self.subject)}"{closed}>'
 
@@ -260,8 +248,6 @@ class Client(_Settings, Closing):
         >>> client.series().find("speed", line="L2").to_pandas()["label"].tolist()
         ['M3 / D31 / speed [1/min]', 'M4 / D41 / speed [1/min]']
         """
-        from siteline import _series
-
         return _series.of_client(*self._handle.series().wait(), self._labels)
 
     def scan(

@@ -6,13 +6,9 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from siteline._core import (
-    CertificateHandle,
-    CredentialHandle,
-    KeyHandle,
-    _is_key_text,
-    _variable,
-)
+from siteline._awaiting import is_async
+from siteline._core import CertificateHandle, CredentialHandle, KeyHandle, _is_key_text, _variable
+from siteline._escape import described, escaped
 from siteline._handles import Itself
 from siteline._keywords import explained
 from siteline.errors import CredentialError
@@ -45,25 +41,12 @@ class _File(str):
         return str(self)
 
 
-class _Shared(Itself):
-    """An immutable object with a handle."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        # A traceback may show an object after its constructor failed.
-        return self._text() if hasattr(self, "_handle") else object.__repr__(self)
-
-    def _text(self) -> str:
-        return f"<{type(self).__name__}>"
-
-
-class PrivateKey(_Shared):
+class PrivateKey(Itself):
     """An RSA private key, which signs the assertions of a credential.
 
     The key is PKCS#8, encrypted PKCS#8, PKCS#1 or a JWK, of 2048 to 8192 bits. PEM text may be
-    damaged as mail programs, editors and environment variables do it: other line ends, no line
-    ends, ``\\n`` as two characters, a byte order mark.
+    damaged by mail programs, editors and environment variables: other line ends or none, ``\\n``
+    as two characters, a byte order mark.
 
     Args:
         source: The path of a key file, or the key itself: PEM text, ``bytes`` of PEM, DER or JSON,
@@ -73,7 +56,7 @@ class PrivateKey(_Shared):
             :class:`SitelineWarning`.
 
     Raises:
-        CredentialError: The key cannot be used. No message contains text of the key.
+        CredentialError: The key cannot be used. The message contains no text of it.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "key.pem"
@@ -106,7 +89,7 @@ class PrivateKey(_Shared):
     def load(
         cls, path: _PathLike, *, passphrase: str | bytes | None = None, strict: bool = False
     ) -> Self:
-        """Reads a key file. Unlike in ``PrivateKey(path)``, ``path`` is always used as a path.
+        """Read a key file. Unlike in ``PrivateKey(path)``, ``path`` is always a path.
 
         Args:
             path: The path of the file.
@@ -123,7 +106,7 @@ class PrivateKey(_Shared):
 
     @classmethod
     def generate(cls, bits: int = 3072) -> Self:
-        """Generates a key, which takes up to a few seconds.
+        """Generate a key, which takes up to a few seconds.
 
         Args:
             bits: 2048, 3072 or 4096.
@@ -136,9 +119,7 @@ class PrivateKey(_Shared):
     def save(
         self, path: _PathLike, *, passphrase: str | bytes | None = None, overwrite: bool = False
     ) -> None:
-        """Writes the key as PKCS#8 PEM that only its owner can read (mode 600).
-
-        An enrolled key that is lost cannot be recovered.
+        """Write the key as PKCS#8 PEM that only its owner can read (mode 600).
 
         Args:
             path: The path of the file.
@@ -185,23 +166,22 @@ class PrivateKey(_Shared):
         )
 
 
-class Credential(_Shared):
+class Credential(Itself):
     """The subject that enrollment returned, and the key that signs its assertions.
 
     Pass either ``private_key`` or, for a key that stays in a vault, ``signer`` and ``public_jwk``.
 
-    ``signer`` is called with the ``bytes`` to sign and returns the signature as ``bytes``, not as
-    base64: RSASSA-PKCS1-v1_5 with SHA-256 (RS256). Each signature is verified with ``public_jwk``.
-    An exception of the signer is the ``__cause__`` of a :class:`CredentialError`. A plain function
-    blocks the thread that waits for the token, of an :class:`AsyncClient` the event loop. An
-    ``async`` function is awaited on the loop of the call that needs a token, for at most 15
-    seconds. A :class:`Client` cannot await it: without a valid token it raises
-    :class:`ConfigError` before any request.
+    ``signer`` is called with the ``bytes`` to sign and returns the signature as ``bytes``:
+    RSASSA-PKCS1-v1_5 with SHA-256 (RS256). Each signature is verified with ``public_jwk``. An
+    exception of the signer is the ``__cause__`` of a :class:`CredentialError`. A plain function
+    blocks the thread that waits for the token, in asyncio the event loop. An ``async`` function is
+    awaited on the loop of the call, for at most 15 seconds. A :class:`Client` cannot await it:
+    without a valid token it raises :class:`ConfigError` before any request.
 
     A pickle contains the path of the key and ``password_command``, and nothing secret. The command
     runs when the loaded credential is first used, so load only pickles of people who may run
     commands as you. A credential with a ``signer``, or with a key or passphrase that was passed
-    itself, cannot be pickled: ``TypeError``.
+    itself, cannot be pickled.
 
     Args:
         subject: ``iss`` and ``sub`` of every assertion. White space around it is removed, with a
@@ -213,10 +193,10 @@ class Credential(_Shared):
         passphrase: Decrypts an encrypted key.
         password_command: A command that prints the passphrase as its first line, such as
             ``["pass", "show", "plant"]``. Text is split into words, without a shell. The command
-            runs while the credential is made, for at most a minute. Its output is never shown.
-        kid: The expected thumbprint of the key. It is only compared.
+            runs while the credential is made, for at most a minute.
+        kid: The expected thumbprint of the key, which is only compared.
         strict: Reject a key file that other users can read.
-        audience: ``aud`` of the assertions. The default is the address of the token endpoint,
+        audience: ``aud`` of the assertions. By default the token endpoint,
             ``{base_url}/api/customer/oauth/token``.
         assertion_lifetime: Time from ``iat`` to ``exp``, at most five minutes: seconds, a
             ``timedelta``, or text such as ``"2m"``.
@@ -343,31 +323,30 @@ class Credential(_Shared):
         return _restored_credential, (type(self), state)
 
 
-class MutualTls(_Shared):
+class MutualTls(Itself):
     """The client certificate of a platform-managed integration, instead of a :class:`Credential`.
 
     Without ``client_id`` the certificate authorises discovery and data requests, and no token is
-    requested. With ``client_id``, the id of the integration, the certificate authenticates the
-    token request (RFC 8705 §2), and the token is bound to it.
+    requested. With ``client_id`` the certificate authenticates the token request (RFC 8705 §2), and
+    the token is bound to it.
 
-    The files are checked before each request. If they were replaced, the next request uses the new
-    certificate. While the new files cannot be used, for example because they are incomplete, the
-    former certificate is used, with a warning in the log. Another subject needs another client.
+    The files are checked before each request, and the next one uses a replaced certificate. While
+    the new files cannot be used, the former certificate is used, with a warning in the log. Another
+    subject needs another client.
 
     A certificate that is not valid by the service's time is refused before anything is sent. A
     refusal by the service is an :class:`AuthenticationError` and is not retried. Plain ``http://``
     is a :class:`ConfigError`. A pickle contains the paths and ``password_command``, and nothing
     secret. An object with a certificate, key or passphrase that was passed itself cannot be
-    pickled: ``TypeError``.
+    pickled.
 
     Args:
         certificate: A path, PEM text, or ``bytes``: the certificate and its chain in any order as
             PEM, or with its key as PKCS#12 (``.p12``, ``.pfx``).
         key: The private key, unless ``certificate`` contains it: PKCS#8, plain or encrypted, PKCS#1
             or SEC 1; RSA, ECDSA or Ed25519. The legacy encryption (``Proc-Type: 4,ENCRYPTED``) is
-            refused; the error shows how to convert it.
-        passphrase: Opens an encrypted key or a PKCS#12 file. The default of a PKCS#12 file is an
-            empty passphrase.
+            refused.
+        passphrase: Opens an encrypted key or a PKCS#12 file, whose default is an empty passphrase.
         password_command: A command that prints the passphrase, as for a :class:`Credential`.
         client_id: The id of the integration, if the service issues tokens for it.
         strict: Reject a key file that other users can read. By default it is a
@@ -473,7 +452,7 @@ class MutualTls(_Shared):
 def credential_at(
     subject: str, place: dict[str, Any], kid: str | None, assertions: dict[str, Any]
 ) -> Credential:
-    """Makes the credential that variables or a profile name. The core calls this."""
+    """Make the credential that variables or a profile name, for the core."""
     settings = {"audience": None, "assertion_lifetime": "2m", "clock_tolerance": "0s", "typ": False}
     given = tuple({**settings, **assertions}.values())
     made = Credential.__new__(Credential)
@@ -483,7 +462,7 @@ def credential_at(
 
 
 def certificate_at(place: dict[str, Any]) -> MutualTls:
-    """Makes the certificate that variables or a profile name. The core calls this."""
+    """Make the certificate that variables or a profile name, for the core."""
     made = MutualTls.__new__(MutualTls)
     made._place = place = _settled(place)
     made._handle = CertificateHandle.open(
@@ -520,7 +499,7 @@ def _restored_certificate(cls: type[MutualTls], state: dict[str, Any]) -> Mutual
 
 
 def _settled(place: dict[str, Any]) -> dict[str, Any]:
-    """Returns a place of variables or a profile as it is pickled."""
+    """Return a place of variables or a profile as it is pickled."""
     settled = dict(place)
     for name in ("key", "certificate"):
         if name in settled:
@@ -547,7 +526,7 @@ def _parts_at(place: dict[str, Any]) -> tuple[_File, str | None]:
 
 
 def _asking(place: dict[str, Any]) -> Callable[[], str | bytes] | None:
-    """Returns the function that gets the passphrase of a place, if it has one."""
+    """Return the function that gets the passphrase of a place, if it has one."""
     if "password_command" in place:
         from siteline._passphrase import printed
 
@@ -569,7 +548,7 @@ def _words(command: str | Sequence[str]) -> list[str]:
 
 
 def _located(source: Any) -> Any:
-    """Returns the path that a source names; otherwise the source, or the handle of a key."""
+    """Return the path that a source names; otherwise the source, or the handle of a key."""
     try:
         if isinstance(source, PrivateKey):
             return source._handle
@@ -591,9 +570,7 @@ def _settled_part(source: Any) -> Any:
 def _path(path: Any) -> _File:
     try:
         if not isinstance(path, str | os.PathLike):
-            none = "None (is an environment variable unset?)"
-            found = none if path is None else f"an object of type {type(path).__name__}"
-            raise TypeError(f"path= is the path of a file; this is {found}.")
+            raise TypeError(f"path= is the path of a file; this is {described(path)}.")
         return _File(os.path.expanduser(path))
     finally:
         del path
@@ -607,8 +584,6 @@ def _absolute(path: _PathLike) -> str:
 
 
 def _quoted(text: str) -> str:
-    from siteline._escape import escaped
-
     escaped_quotes = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped(escaped_quotes)}"'
 
@@ -617,10 +592,8 @@ def _is_async(signer: Any) -> bool:
     if not callable(signer):
         raise TypeError(
             "signer= is a callable that takes the bytes to sign and returns the signature; this is "
-            f"an object of type {type(signer).__name__}."
+            f"{described(signer)}."
         )
-    from siteline._awaiting import is_async
-
     return is_async(signer)
 
 
@@ -638,7 +611,6 @@ _TWO_WAYS = (
 
 
 def _check_sources(key: bool, signer: bool, jwk: bool, passphrase: bool, command: bool) -> None:
-    """Checks that the arguments name one key and contain nothing that belongs to another."""
     if key and signer:
         raise CredentialError("A credential has private_key or signer, not both.", hint=_TWO_WAYS)
     if not key and not signer:

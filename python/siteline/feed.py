@@ -40,18 +40,17 @@ class _Parts(TypedDict):
 class Feed(Itself, WithHtml):
     """A named query without an end, and the settings of its syncs.
 
-    Feeds are immutable, hashable and picklable. They are equal if all their parts are equal. A
-    store keeps the definition of each feed, and refuses another one under the same name with
-    :class:`FeedChanged`. :meth:`Store.redefine` changes times, page size and window. Another query
-    needs a feed with another name.
+    Feeds are immutable, hashable and picklable, and equal if all their parts are equal. A store
+    keeps the definition of each feed, and refuses another one under the same name with
+    :class:`FeedChanged`: see :meth:`Store.redefine`.
 
     Args:
         name: The name of the feed in a store.
-        start: The start: a datetime, ISO 8601 text, or a date, in UTC unless it has an offset. For
-            a local day write its offset: ``"2026-11-01T00:00+01:00"``. A relative time (``"-7d"``)
-            is resolved once, when the feed is made, by the clock of this machine, and rounded down
-            to a bucket: keep that feed, because a later start is another definition. A
-            :class:`SitelineWarning` says if the start is inside a bucket.
+        start: A datetime, ISO 8601 text, or a date, in UTC unless it has an offset. For a local day
+            write its offset: ``"2026-11-01T00:00+01:00"``. A relative time (``"-7d"``) is resolved
+            once, by the clock of this machine, and rounded down to a bucket: keep that feed,
+            because a later start is another definition. A start inside a bucket is a
+            :class:`SitelineWarning`.
         site: The filter ``siteId``.
         line: The filter ``lineId``.
         interval: The bucket width. By default the service decides.
@@ -63,8 +62,8 @@ class Feed(Itself, WithHtml):
         overlap: How much of the newest known data each sync reads again.
         window: The width of the windows in UTC: a day, a divisor of a day, or whole days.
         audit_pages: Pages a day that read old ranges again, before and after their lateness, from
-            which :meth:`Store.lateness` learns when points arrive. They count as all requests do.
-            Points that they find after the lateness are stored, and their window is read again.
+            which :meth:`Store.lateness` learns when points arrive. A window with points after the
+            lateness is read again.
 
     Raises:
         QueryError: An argument is wrong.
@@ -201,8 +200,5 @@ class Feed(Itself, WithHtml):
     def _restored(cls, state: dict[str, Any]) -> Self:
         return cls._of(FeedHandle.restore(state))
 
-    def __repr__(self) -> str:
-        """Print the query and the start."""
-        if not hasattr(self, "_parts"):
-            return object.__repr__(self)
+    def _text(self) -> str:
         return f"<Feed {escaped(self.name)}: {self._asks()}, start {iso(self.start)}>"

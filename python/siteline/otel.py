@@ -5,9 +5,9 @@
 >>> siteline.otel.uninstrument()
 
 Each attempt becomes a client span by OpenTelemetry's conventions for HTTP. Its parent is the span
-that was current at the call. The waiting thread creates the span after the attempt has ended, so
-the header ``traceparent`` names the caller's span, and the service's spans are siblings of the
-attempt's span. Attributes contain no query, and so no cursor. Token requests are traced too.
+that was current at the call. The span is created after the attempt has ended, so the header
+``traceparent`` names the caller's span, and the service's spans are siblings of the attempt's span.
+Attributes contain no query, and so no cursor. Token requests are traced too.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -34,8 +35,6 @@ except ImportError as _missing:
     ) from _missing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from siteline.aio import AsyncClient
     from siteline.types import RequestEvent
 
@@ -104,8 +103,6 @@ def _trace_headers() -> Mapping[str, str]:
 
 
 class _Instrument:
-    """Receives the request events of the core."""
-
     __slots__ = ("_meters", "_tracer")
 
     def __init__(
@@ -117,7 +114,7 @@ class _Instrument:
         self._meters = _meters_of(meter_provider or metrics.get_meter_provider())
 
     def request(self, note: RequestEvent) -> None:
-        """Record one request, in the context of the call that sent it."""
+        """Record a request, in the context of the call that sent it."""
         tally = self._meters.count(note)
         attributes: dict[str, Any] = {**tally.of_span, "http.response.body.size": note.bytes}
         if note.attempt > 1:
@@ -135,7 +132,7 @@ class _Instrument:
         span.end(start + round(note.duration * 1e9))
 
     def revised(self, feeds: Sequence[tuple[str, int]]) -> None:
-        """Record how many points of each feed a sync has revised."""
+        """Record the revised points of each feed."""
         self._meters.revise(feeds)
 
 
@@ -143,19 +140,8 @@ class _Tally:
     """The counts and attributes of requests that differ only in time and size."""
 
     __slots__ = (
-        "address",
-        "error",
-        "kind",
-        "name",
-        "of_duration",
-        "of_feed",
-        "of_kind",
-        "of_outcome",
-        "of_span",
-        "pages",
-        "points",
-        "received",
-        "requests",
+        *("address", "error", "kind", "name", "of_duration", "of_feed", "of_kind", "of_outcome"),
+        *("of_span", "pages", "points", "received", "requests"),
     )
 
     def __init__(self, note: RequestEvent) -> None:
@@ -166,14 +152,9 @@ class _Tally:
         by_status = note.status is not None and note.status >= 400
         self.error = str(note.status) if by_status else note.error
         outcome = {"http.response.status_code": note.status, "error.type": self.error}
-        self.of_duration = _known(
-            {
-                "http.request.method": note.method,
-                "server.address": self.address,
-                "server.port": url.port or (443 if url.scheme == "https" else 80),
-                **outcome,
-            }
-        )
+        port = url.port or (443 if url.scheme == "https" else 80)
+        server: _Attributes = {"server.address": self.address, "server.port": port}
+        self.of_duration = _known({"http.request.method": note.method, **server, **outcome})
         self.of_kind: _Attributes = {"siteline.request.kind": note.kind}
         self.of_feed = _known({"siteline.feed": note.feed})
         self.of_outcome = {**self.of_kind, **_known(outcome)}
@@ -185,8 +166,7 @@ def _known(attributes: dict[str, str | int | None]) -> _Attributes:
     return {name: value for name, value in attributes.items() if value is not None}
 
 
-# The unit, the description, and the attributes and count of a tally for each metric. ``None``
-# reports no count.
+# For each metric the unit, the description, and the attributes and count of a tally.
 _COUNTED: dict[str, tuple[str, str, _Counted]] = {
     "siteline.requests": (
         "{request}",
@@ -198,11 +178,7 @@ _COUNTED: dict[str, tuple[str, str, _Counted]] = {
         "Access tokens issued.",
         lambda tally: ({}, tally.requests if tally.kind == "token" and not tally.error else None),
     ),
-    "siteline.pages": (
-        "{page}",
-        "Pages read.",
-        lambda tally: (tally.of_feed, tally.pages or None),
-    ),
+    "siteline.pages": ("{page}", "Pages read.", lambda tally: (tally.of_feed, tally.pages or None)),
     "siteline.points": (
         "{point}",
         "Points on pages, repeats included.",
@@ -247,7 +223,6 @@ class _Meters:
         )
 
     def count(self, note: RequestEvent) -> _Tally:
-        """Count one request."""
         same = (note.kind, note.url, note.status, note.error, note.feed)
         tally = self._tallies.get(same)
         if tally is None:
@@ -266,7 +241,6 @@ class _Meters:
         return tally
 
     def revise(self, feeds: Sequence[tuple[str, int]]) -> None:
-        """Count revised points."""
         with self._lock:
             for feed, points in feeds:
                 self._revised[feed] += points

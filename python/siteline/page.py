@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from siteline._counts import counted
 from siteline.errors import QueryError
 from siteline.table import Table
 
@@ -52,7 +53,7 @@ class Page(Table):
 
     @property
     def is_last(self) -> bool:
-        """Whether it is the last page of its chain: then the complete range has been read."""
+        """Whether it is the last page of its chain."""
         return self._handle.place()[3]
 
     @property
@@ -62,9 +63,9 @@ class Page(Table):
 
     @property
     def sequence(self) -> int:
-        """The number of the page request. A point of a higher number replaces one of a lower.
+        """The number of the page request, in a sync across all runs of the feed.
 
-        In a sync the pages of a feed are numbered across all its runs.
+        A point of a higher number replaces one of a lower.
         """
         return self._handle.place()[0]
 
@@ -81,21 +82,20 @@ class Page(Table):
     def is_whole(self) -> bool:
         """Whether it has every point of its chain.
 
-        It is false while another chain of the feed is unfinished: that chain would mark points as
-        withdrawn that this page does not renew.
+        False while another chain of the feed is unfinished, which would mark points as withdrawn
+        that this page does not renew.
         """
         return self._handle.place()[4]
 
     def diff(self, stored: Any) -> PageDiff:
         """Compare the page with the points that a target has.
 
-        A point is its five ids and its timestamp. Two values are the same if both are null or
-        equal.
+        A point is its five ids and its timestamp. Two nulls are the same value.
 
         Args:
             stored: The stored points of the page's range, or of more, as an Arrow stream with the
-                ten columns. If it has a column ``withdrawn`` (booleans), a withdrawn point that the
-                page has counts as changed, and one that the page lacks is not missing.
+                ten columns. With a column ``withdrawn`` (booleans), a withdrawn point that the page
+                has counts as changed, and one that the page lacks is not missing.
 
         Raises:
             QueryError: for a missing column, one of another type, and a broken stream.
@@ -116,10 +116,7 @@ class Page(Table):
                 hint="Use the table of the whole read: scan.collect().",
             )
 
-    def __repr__(self) -> str:
-        """Count the points."""
-        from siteline._counts import counted
-
+    def _text(self) -> str:
         points = counted(len(self), "point", grouping="")
         last = ", the last" if self.is_last else ""
         series = len(self._handle.series())
@@ -127,11 +124,7 @@ class Page(Table):
 
 
 class PageDiff(NamedTuple):
-    """The points of a page compared with those that a target has. A point is in one part.
-
-    ``inserted`` points are not stored, ``changed`` points are stored with other values or as
-    withdrawn, ``unchanged`` points are stored with the same values, and ``missing`` points are
-    stored in the range of ``page.query`` and not on the page.
+    """The points of a page compared with those that a target has. Each is in one part.
 
     >>> page = next(scan.pages())
     >>> page.diff(page)

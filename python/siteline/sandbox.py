@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from siteline._core import HAS_SANDBOX
@@ -17,6 +18,7 @@ from siteline._core import SandboxHandle
 from siteline._handles import Closing, OfThisProcess
 from siteline._keywords import explained, strict
 from siteline._times import iso
+from siteline.errors import ConfigError
 from siteline.testing import Clock, SandboxStats, Variant
 
 if TYPE_CHECKING:
@@ -30,9 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Sandbox"]
 
+# The certificate of the sandbox's own clients.
 _CLIENT = "sandbox-client"
-"""The name of the client certificate of a sandbox's clients."""
-
 _MOVED = {
     name: f"variant=siteline.testing.Variant({name}=...)" for name in Variant.__dataclass_fields__
 }
@@ -41,30 +42,29 @@ _MOVED = {
 class Sandbox(OfThisProcess, Closing):
     """Runs the complete Customer Data Service on loopback, for tests and demos.
 
-    It is an HTTP service on a port of 127.0.0.1 that shares no code with the client. It verifies
-    each assertion and accepts it once, issues tokens for 600 seconds, encrypts its cursors and
-    binds them to the query, and counts the daily allowance. Its points arrive late and are revised.
-    It serves a generated plant (site ``S1`` with lines ``L1`` and ``L2``, ``S2`` with ``L3``, six
-    series per line), which depends only on ``seed``, or your own data: see :meth:`load`.
+    It is an HTTP service on 127.0.0.1 that shares no code with the client. It verifies each
+    assertion and accepts it once, issues tokens for 600 seconds, encrypts its cursors and binds
+    them to the query, and counts the daily allowance. Its points arrive late and are revised. It
+    serves a generated plant (site ``S1`` with lines ``L1`` and ``L2``, ``S2`` with ``L3``, six
+    series per line) or your own data: see :meth:`load`.
 
-    The service runs until :meth:`close`. Without a call of it, the service runs as long as the
-    sandbox, one of its clients, or a scan of such a client exists: ``siteline.Sandbox().client()``
-    works. A sandbox is a context manager that calls :meth:`close`.
+    The service runs until :meth:`close`, or as long as the sandbox, one of its clients, or a scan
+    of such a client exists: ``siteline.Sandbox().client()`` works.
 
     Args:
-        port: The port. ``None`` and 0 select a free one, which :attr:`base_url` contains.
+        port: The port. ``None`` and 0 select a free one.
         seed: The seed of the generated plant.
         now: The service's time. It does not change until :attr:`clock` is moved.
-        daily_allowance: Data requests of a UTC day. After them, the status is 429 until midnight.
-        token_rate: Token requests of a minute. After them, the status is 429.
+        daily_allowance: Data requests of a UTC day. Further ones get status 429.
+        token_rate: Token requests of a minute. Further ones get status 429.
         approved: If false, an enrolled key waits for :meth:`approve`.
         late: If false, generated points are final two minutes after their bucket.
         record_wire: Keeps the bytes of each request in :attr:`wire`.
         tls: Uses TLS with a certificate of :attr:`ca`. ``"1.2"`` and ``"1.3"`` offer only this
             version.
-        mutual_tls: Makes the service a platform-managed one, for clients with a certificate of
-            :meth:`certificate`. With ``"data"`` the certificate authorises each request. With
-            ``"token"`` it authenticates token requests (RFC 8705).
+        mutual_tls: Makes the service a platform-managed one, for clients with a :meth:`certificate`
+            that authorises each request (``"data"``) or authenticates token requests (``"token"``,
+            RFC 8705).
         variant: Limits and formats that the interface does not specify.
 
     Raises:
@@ -97,7 +97,7 @@ class Sandbox(OfThisProcess, Closing):
         variant: Variant = Variant(),  # noqa: B008
     ) -> None:
         """Start a service."""
-        options = {**locals(), **_formats(variant)}
+        options = {**locals(), **vars(variant)}
         for name in ("self", "now", "variant"):
             del options[name]
         self._handle = SandboxHandle(now, options)
@@ -113,15 +113,12 @@ class Sandbox(OfThisProcess, Closing):
 
     @property
     def clock(self) -> Clock:
-        """The clock of the service and of its clients.
-
-        ``sandbox.clock.advance("1d")`` moves them all without waiting.
-        """
+        """The clock of the service and of its clients."""
         return self._clock
 
     @property
     def ca(self) -> bytes:
-        """The certificate of the sandbox's own authority (PEM), for ``ca_bundle=`` of a client.
+        """The certificate of the sandbox's authority (PEM), for ``ca_bundle=`` of a client.
 
         Raises:
             ConfigError: The sandbox uses no TLS.
@@ -129,14 +126,13 @@ class Sandbox(OfThisProcess, Closing):
         return self._handle.ca().encode()
 
     def client(self, **options: Any) -> Client:
-        """Returns an enrolled client of this service, on its clock.
+        """Return an enrolled client of this service, on its clock.
 
-        All clients of a sandbox belong to one integration. They share the subject, the token and
-        the service's allowance. Each counts only its own requests, unless ``ledger`` is given.
+        All clients of a sandbox share the subject, the token and the service's allowance. Each
+        counts only its own requests, unless ``ledger`` is given.
 
         Args:
-            **options: Keywords of :class:`siteline.Client`. They override the defaults of the
-                sandbox.
+            **options: Keywords of :class:`siteline.Client`, instead of the sandbox's.
 
         >>> sandbox.client(daily_allowance=50).allowance
         <Allowance 0 of 50 used, 50 left; 0 token requests>
@@ -156,10 +152,10 @@ class Sandbox(OfThisProcess, Closing):
         return client
 
     def async_client(self, **options: Any) -> AsyncClient:
-        """Returns an asynchronous client of the same integration.
+        """Return an asynchronous client, as :meth:`client` does.
 
         Args:
-            **options: Keywords of :class:`siteline.AsyncClient`, as for :meth:`client`.
+            **options: Keywords of :class:`siteline.AsyncClient`.
         """
         from siteline.aio import AsyncClient
 
@@ -182,14 +178,11 @@ class Sandbox(OfThisProcess, Closing):
         return self._credential
 
     def env(self) -> dict[str, str]:
-        """Returns environment variables for code that makes its own client.
-
-        For this process or another: ``subprocess.run(..., env={**os.environ, **sandbox.env()})``.
+        """Return environment variables for code that makes its own client, also in other processes.
 
         ``SITELINE_BASE_URL``, ``SITELINE_SUBJECT`` and ``SITELINE_PRIVATE_KEY`` (PEM text) are
         settings of the client. ``SITELINE_SANDBOX_CLOCK`` gives each client of this ``base_url``
         the :attr:`clock` of the sandbox: if one process moves it, it moves in all of them.
-        ``datetime.now()`` remains the machine's time.
 
         With ``tls`` there is also ``SSL_CERT_FILE``. With ``mutual_tls``,
         ``SITELINE_CERTIFICATE_FILE`` replaces subject and key, and ``SITELINE_CLIENT_ID`` is set if
@@ -226,21 +219,19 @@ class Sandbox(OfThisProcess, Closing):
         device: str | None = "D1",
         tag: str | None = "T1",
     ) -> int:
-        """Serves your own data. The first load replaces the generated plant.
+        """Serve your own data. The first load replaces the generated plant.
 
-        ``timestamp`` and ``value`` are required columns. Timestamps have a zone, or are ISO text
-        with one. Missing values and NaN are null; infinities are refused. The rows are either
-
-        - aggregated points, if there is a column ``minimum``, ``maximum`` or ``sample_count``.
-          Queries for multiples of the bucket get them re-aggregated, weighted by ``sample_count``;
-          or
-        - raw readings, without these columns. They are aggregated to the interval of the query:
-          mean, minimum, maximum and count. All repeated and unsorted timestamps count.
+        ``timestamp`` (with a zone, or ISO text with one) and ``value`` are required. Missing values
+        and NaN are null; infinities are refused. With a column ``minimum``, ``maximum`` or
+        ``sample_count`` the rows are aggregated points, which queries for multiples of the bucket
+        get re-aggregated, weighted by ``sample_count``. Otherwise they are raw readings, which are
+        aggregated to the interval of the query: mean, minimum, maximum and count. Their timestamps
+        may repeat and be unsorted.
 
         Optional columns are the ids ``site_id``, ``line_id``, ``machine_id``, ``device_id`` and
-        ``tag_guid``; ``name`` and ``unit`` of the tag, ``site_name``, ``line_name``,
-        ``machine_name`` and ``device_name``, which discovery shows; and ``available_at``, the time
-        when the service gets the row.
+        ``tag_guid``; for discovery ``name`` and ``unit`` of the tag, ``site_name``, ``line_name``,
+        ``machine_name`` and ``device_name``; and ``available_at``, the time when the service gets
+        the row.
 
         Args:
             frame: A pandas frame or any Arrow stream (polars, pyarrow, DuckDB, a siteline table).
@@ -279,10 +270,9 @@ class Sandbox(OfThisProcess, Closing):
         device: str | None = "D1",
         tag: str | None = "T1",
     ) -> None:
-        """Changes a loaded point, or adds one. The ids name the series.
+        """Change a loaded point, or add one.
 
-        A point that is added before the position of a cursor shifts the points after it: the next
-        page repeats a point.
+        A point that is added before the position of a cursor makes the next page repeat a point.
 
         Args:
             timestamp: The bucket of the point.
@@ -310,7 +300,7 @@ class Sandbox(OfThisProcess, Closing):
         device: str | None = "D1",
         tag: str | None = "T1",
     ) -> None:
-        """Removes a loaded point. The pages after an older cursor then omit a point.
+        """Remove a loaded point. The pages after an older cursor then omit a point.
 
         Args:
             timestamp: The bucket of the point.
@@ -330,7 +320,7 @@ class Sandbox(OfThisProcess, Closing):
         filters: Mapping[str, _Filter] | None = None,
         at: _Instant | None = None,
     ) -> Table:
-        """Returns the points that a complete read must return. Sends no request.
+        """Return the points that a complete read must return. Sends no request.
 
         Args:
             site, line: As for :meth:`siteline.Client.scan`.
@@ -339,7 +329,7 @@ class Sandbox(OfThisProcess, Closing):
             interval: The bucket width (default: the service's).
             filters: Accepted ids by query parameter, such as ``{"machineId": ["M1", "M2"]}``.
             at: The time of the read (default: now). ``"final"`` is after all points have arrived
-                and been revised; generated points are final a day after their bucket.
+                and been revised.
         """
         given = [(name, _texts(ids)) for name, ids in (filters or {}).items()]
         return self._handle.expected(site, line, given, start, end, interval, at)
@@ -357,7 +347,7 @@ class Sandbox(OfThisProcess, Closing):
     def wire(self) -> list[str]:
         r"""The bytes of each request as text, in order, with ``record_wire=True``.
 
-        They contain assertions and access tokens. Bytes that are not UTF-8 become ``\ufffd``.
+        They contain access tokens. Bytes that are not UTF-8 become ``\ufffd``.
         """
         return self._handle.wire()
 
@@ -393,15 +383,14 @@ class Sandbox(OfThisProcess, Closing):
         forget_tokens: bool = False,
         grant: Sequence[str] | None = None,
     ) -> None:
-        """Causes faults in requests, and counts the requests from now.
+        """Cause faults in requests, which are counted from now.
 
-        The service processes a request with a fault nevertheless: its assertion is used, its page
-        is counted.
+        The assertion of such a request is used, and its page is counted. Without ``nth``,
+        ``every``, ``times``, ``skip`` and ``chance`` only the next request has the fault.
 
         Args:
             on: The endpoint.
-            nth: Only this request. Without ``nth``, ``every``, ``times``, ``skip`` and ``chance``:
-                the next request.
+            nth: Only this request.
             every: Each request with a number divisible by this one.
             times: Number of requests in a row.
             skip: Requests before them without a fault.
@@ -411,7 +400,7 @@ class Sandbox(OfThisProcess, Closing):
             error: The code of a JSON error body of this reply.
             body: The body of this reply.
             headers: Headers to set in the reply; ``None`` removes one, even ``Date``.
-            retry_after: ``Retry-After`` of the reply that replaces the correct one.
+            retry_after: ``Retry-After`` of the replacing reply.
             unavailable: Replies ``temporarily_unavailable``, with ``status`` or the sandbox's own.
             members: Members to change in the JSON of the correct reply.
             drop: Members to remove from the JSON of the correct reply.
@@ -451,15 +440,15 @@ class Sandbox(OfThisProcess, Closing):
         self._handle.fault(on, delay, given)
 
     def clear_faults(self) -> None:
-        """Ends all faults."""
+        """End all faults."""
         self._handle.control("clear_faults", "", "")
 
     def forget_tokens(self) -> None:
-        """Makes every access token invalid: the next request with one gets status 401."""
+        """Make every access token invalid: the next request with one gets status 401."""
         self._handle.control("forget_tokens", "", "")
 
     def forget_cursors(self) -> None:
-        """Makes every cursor invalid, as after a restart of the service."""
+        """Make every cursor invalid."""
         self._handle.control("forget_cursors", "", "")
 
     def certificate(
@@ -473,18 +462,19 @@ class Sandbox(OfThisProcess, Closing):
         registered: bool = True,
         chain: bool = False,
     ) -> bytes:
-        """Issues a client certificate, for :class:`siteline.MutualTls`.
+        """Issue a client certificate, for :class:`siteline.MutualTls`.
 
-        Its subject is ``CN=<name>,O=siteline sandbox``. The service accepts it by default. Earlier
-        certificates with the same name stay valid.
+        Its subject is ``CN=<name>,O=siteline sandbox``. Earlier certificates with the same name
+        stay valid. The service refuses it if ``client_auth``, ``trusted`` or ``registered`` is
+        false.
 
         Args:
             name: The name, which is also the ``client_id``.
             lifetime: How long it is valid.
             begins: From when it is valid (default: five minutes ago).
-            client_auth: If false, it is not for clients, and the service refuses it.
-            trusted: If false, another authority signs it, and the service refuses it.
-            registered: If false, the service does not know it and refuses it.
+            client_auth: If false, it is not for clients.
+            trusted: If false, another authority signs it.
+            registered: If false, the service does not know it.
             chain: If true, an intermediate authority signs it. Its certificate is included.
 
         Returns:
@@ -495,17 +485,17 @@ class Sandbox(OfThisProcess, Closing):
         return self._handle.certificate(name, lifetime, begins, options).encode()
 
     def unregister(self, name: str) -> None:
-        """Makes all certificates of a name invalid, and the tokens that are bound to them.
+        """Make all certificates of a name invalid, and the tokens that are bound to them.
 
         Args:
-            name: The name that :meth:`certificate` got.
+            name: As of :meth:`certificate`.
         """
         self._handle.control("unregister", name, "")
 
     def enroll(
         self, public_jwk: Mapping[str, Any] | str, scopes: Iterable[str] | None = None
     ) -> str:
-        """Enrolls a public RSA key of 2048 bits or more.
+        """Enroll a public RSA key of 2048 bits or more.
 
         Args:
             public_jwk: A mapping such as ``PrivateKey.public_jwk``, or JSON text.
@@ -515,48 +505,41 @@ class Sandbox(OfThisProcess, Closing):
             The subject.
 
         Raises:
-            ConfigError: The key is not such a key.
+            ConfigError: The key is not one.
         """
         given = None if scopes is None else _texts(scopes)
         return self._handle.enroll(_json_text(public_jwk), given)
 
     def approve(self, subject: str) -> None:
-        """Approves an integration of a sandbox with ``approved=False``.
+        """Approve an integration of a sandbox with ``approved=False``.
 
         Args:
-            subject: The subject that :meth:`enroll` returned.
+            subject: The subject of :meth:`enroll`.
         """
         self._handle.control("approve", subject, "")
 
     def revoke(self, subject: str) -> None:
-        """Revokes the approval: there are no new tokens, and earlier ones are invalid.
+        """Revoke the approval: there are no new tokens, and earlier ones are invalid.
 
         Args:
-            subject: The subject that :meth:`enroll` returned.
+            subject: The subject of :meth:`enroll`.
         """
         self._handle.control("revoke", subject, "")
 
     def replace_key(self, subject: str, public_jwk: Mapping[str, Any] | str) -> None:
-        """Replaces the enrolled public key. Earlier tokens stay valid.
+        """Replace the enrolled public key. Earlier tokens stay valid.
 
         Args:
-            subject: The subject that :meth:`enroll` returned.
+            subject: The subject of :meth:`enroll`.
             public_jwk: The new key, as for :meth:`enroll`.
         """
         self._handle.control("replace_key", subject, _json_text(public_jwk))
 
     def close(self) -> None:
-        """Stops the service. :attr:`stats`, :attr:`wire` and :meth:`expected` still work.
-
-        A second call does nothing.
-        """
+        """Stop the service. :attr:`stats`, :attr:`wire` and :meth:`expected` still work."""
         self._handle.close()
 
-    def __repr__(self) -> str:
-        """Show the address and the time."""
-        # A traceback may show an object after its constructor failed.
-        if not hasattr(self, "_clock"):
-            return object.__repr__(self)
+    def _text(self) -> str:
         state = "closed" if self._handle.is_closed else self.base_url
         return f"<Sandbox {state}, {iso(self._clock.now())}>"
 
@@ -571,17 +554,7 @@ def _texts(given: str | int | Iterable[str | int]) -> list[str]:
     return [str(given)] if isinstance(given, str | int) else [str(one) for one in given]
 
 
-def _formats(variant: object) -> dict[str, object]:
-    if isinstance(variant, Variant):
-        return vars(variant)
-    raise TypeError(f"variant= is a siteline.testing.Variant, not a {type(variant).__name__}.")
-
-
 def _json(members: dict[str, Any]) -> Any:
-    import json
-
-    from siteline.errors import ConfigError
-
     try:
         return json.loads(json.dumps(members, allow_nan=False))
     except ValueError:
@@ -589,6 +562,4 @@ def _json(members: dict[str, Any]) -> Any:
 
 
 def _json_text(public_jwk: Mapping[str, Any] | str) -> str:
-    import json
-
     return public_jwk if isinstance(public_jwk, str) else json.dumps(dict(public_jwk))

@@ -18,6 +18,7 @@ from siteline._points import BOOKMARK, RecordIterator
 from siteline._records.progress import Progress
 from siteline._warn import warn
 from siteline.errors import QueryError
+from siteline.frames import check_options
 from siteline.page import Page
 from siteline.progress import finish, reporter
 from siteline.table import Table
@@ -83,10 +84,7 @@ class ScanBase(Itself, WithHtml):
 
     @property
     def report(self) -> ReadReport:
-        """The assumptions, findings and counts of the pages read so far.
-
-        Before the first page it has the findings about the query.
-        """
+        """The findings about the query, and about the pages read so far."""
         report: ReadReport = self._so_far().report
         return report
 
@@ -97,10 +95,7 @@ class ScanBase(Itself, WithHtml):
 
     @property
     def partial(self) -> Table | None:
-        """The points of the kept pages; ``None`` before the first page.
-
-        After ``collect()`` it is the complete table.
-        """
+        """The table of the kept pages; ``None`` before the first page."""
         if (whole := self._known()) is not None:
             return whole
         frame, _ = self._handle.kept()
@@ -129,13 +124,12 @@ class ScanBase(Itself, WithHtml):
         """Warn about ids of the query that discovery does not list, and return them."""
         if self._labels is False:
             return []
-        frame = self._handle.empty()
-        if new := [one for one in frame.report()["not_listed"] if one not in already]:
-            warn([_selection.unlisted(new, self._table(frame)._known_names()[0])])
+        if new := [one for one in self._handle.not_listed() if one not in already]:
+            names = self._table(self._handle.empty())._known_names()[0]
+            warn([_selection.unlisted(new, names)])
         return new
 
     def _warn_of_unselected(self, frame: Frame) -> None:
-        """Warn about points that were paid in vain."""
         selection = self._handle.selection
         if selection is None or not (self._store is None or _reads_once(self._store)):
             return
@@ -223,10 +217,10 @@ class ScanBase(Itself, WithHtml):
         """Return the same scan, continuing from a bookmark.
 
         Args:
-            bookmark: The ``bookmark`` of an error, of a page or of a scan.
+            bookmark: The ``bookmark`` of an error, a page or a scan.
             onto: The ``partial`` of the same error or scan, to which the rest is added. Without it
-                the result has only the rest, and ``report.resumed_after_pages`` is the number of
-                pages that are not in it.
+                the result is only the rest, and ``report.resumed_after_pages`` counts the other
+                pages.
 
         Raises:
             BookmarkError: The bookmark belongs to another query, host or subject.
@@ -242,9 +236,8 @@ class ScanBase(Itself, WithHtml):
     def split(self, by: int | str | timedelta, /) -> list[Self]:
         """Return scans of adjoining ranges, in order of time, with the settings of this one.
 
-        The ranges are cut at multiples of the interval from ``start``. This sends no request, but
-        each part costs at least one page, and its last page is only partly filled:
-        :meth:`Client.plan` shows the cost.
+        The ranges are cut at multiples of the interval from ``start``. Each part costs at least one
+        page, and its last page is only partly filled: :meth:`Client.plan` shows the cost.
 
         Args:
             by: The number of parts, as equal as whole buckets allow; or the length of a part, as
@@ -263,7 +256,7 @@ class ScanBase(Itself, WithHtml):
         return [self._like(part) for part in self._handle.split(by)]
 
     def __arrow_c_schema__(self) -> object:
-        """Export the schema through the Arrow PyCapsule interface; sends no request."""
+        """Export the schema through the Arrow PyCapsule interface."""
         return self._so_far().__arrow_c_schema__()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -271,8 +264,7 @@ class ScanBase(Itself, WithHtml):
         settings = (self._tz, self._labels, None, self._store)
         return (type(self), (self._handle, *settings))
 
-    def __repr__(self) -> str:
-        """Print the query, the pages before it, and the store."""
+    def _text(self) -> str:
         begin = self._handle.begin
         before = "" if begin is None else f", going on after {counted(begin.pages, 'page')}"
         store = self._store
@@ -307,10 +299,10 @@ class _Named:
 class Scan(ScanBase):
     """A read that has not started: a query, and the settings of its read.
 
-    Made by :meth:`Client.scan`, which sends no request. ``collect()`` reads once and keeps the
-    table. ``to_pandas()``, ``to_polars()``, ``to_arrow()``, ``pl.DataFrame(scan)`` and
-    ``duckdb.sql("from scan")`` use this table, and ``records()`` does so after it, so that no
-    request is sent twice by accident. ``pages()`` always starts a new chain and pays for each page.
+    Made by :meth:`Client.scan`. ``collect()`` reads once and keeps the table, which
+    ``to_pandas()``, ``to_polars()``, ``to_arrow()``, ``pl.DataFrame(scan)`` and
+    ``duckdb.sql("from scan")`` use, and after it ``records()``. ``pages()`` always starts a new
+    chain and pays for each page.
 
     Before DuckDB call ``collect()``: DuckDB replaces an exception of siteline with its own.
 
@@ -329,9 +321,8 @@ class Scan(ScanBase):
         keeps its pages: the next call continues after them. It begins again if their cursor cannot
         be used (:class:`CursorRejected`). The exception has ``bookmark``, ``partial`` and ``scan``.
 
-        With ``store=`` settled data is read from the store. What the service sends is stored page
-        by page, so the next call continues after a failure; errors have no bookmark and no
-        partial table. ``report.through`` contains the store and the feeds.
+        With ``store=`` pages are stored as they arrive, so errors have no bookmark and no partial
+        table. ``report.through`` contains the store and the feeds.
         """
         table: Table = wait_for(self._reading())
         return table
@@ -339,7 +330,7 @@ class Scan(ScanBase):
     def head(self, n: int = 5) -> Table:
         """Read until there are ``n`` points, usually one page, and return them as they were sent.
 
-        ``collect()`` keeps these pages. After ``collect()`` these are the first rows of the table.
+        ``collect()`` keeps these pages. After it, the points are the first rows of the table.
 
         Args:
             n: The number of points.
@@ -352,8 +343,8 @@ class Scan(ScanBase):
 
         Each call costs a request for each page, also after ``collect()``, which keeps points, not
         pages. From the second page on, the next page is prefetched while you work on the current
-        one. If you stop early, at most one request was made for a page that you have not seen. A
-        request that is interrupted stays counted. The error of a page is raised when you take it.
+        one: if you stop early, at most one page was requested in vain. Its error is raised when you
+        take it.
 
         Raises:
             QueryError: The scan has ``store=``.
@@ -368,12 +359,10 @@ class Scan(ScanBase):
     def records(self, *, named: bool = False) -> RecordIterator[Any]:
         """Read point by point: dicts with the ten columns and ``extra_columns``.
 
-        Times are aware datetimes in UTC, nulls are ``None``.
-
-        After ``collect()`` the points of the table are returned, without a request: by series, then
-        time. Before it, also after a ``collect()`` that failed, a new chain costs a request for
-        each page, as :meth:`pages` does: points are returned in the order of the pages, unmerged. A
-        scan with ``store=`` is collected first.
+        Times are aware datetimes in UTC, nulls are ``None``. After ``collect()`` the points of the
+        table are returned without a request, by series, then time. Otherwise a new chain costs a
+        request for each page, as :meth:`pages` does, and points are returned in the order of the
+        pages, unmerged. A scan with ``store=`` is collected first.
 
         Args:
             named: :class:`siteline.types.Record` tuples of the ten columns.
@@ -388,28 +377,24 @@ class Scan(ScanBase):
     @like(Table.to_pandas)
     def to_pandas(self, **options: Any) -> pd.DataFrame:
         """Return the pandas frame of ``collect()``: see :meth:`Table.to_pandas`."""
-        return _checked(options) or self.collect().to_pandas(**options)
+        check_options(options)
+        return self.collect().to_pandas(**options)
 
     @like(Table.to_polars)
     def to_polars(self, **options: Any) -> pl.DataFrame:
         """Return the polars frame of ``collect()``: see :meth:`Table.to_polars`."""
-        return _checked(options) or self.collect().to_polars(**options)
+        check_options(options)
+        return self.collect().to_polars(**options)
 
     @like(Table.to_arrow)
     def to_arrow(self, **options: Any) -> pa.Table:
         """Return the ``pyarrow.Table`` of ``collect()``: see :meth:`Table.to_arrow`."""
-        return _checked(options) or self.collect().to_arrow(**options)
+        check_options(options)
+        return self.collect().to_arrow(**options)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Export the table of ``collect()`` through the Arrow PyCapsule interface."""
         return self.collect().__arrow_c_stream__(requested_schema)
-
-
-def _checked(options: dict[str, Any]) -> Any:
-    """Refuse wrong options of a frame before anything is read."""
-    from siteline.frames import check_options
-
-    return check_options(options)
 
 
 class Pages(OfThisProcess):

@@ -23,8 +23,8 @@ _IDENTITY = ("siteId", "lineId", "machineId", "deviceId", "tagGuid")
 class Shape:
     """The member names and formats that the interface document does not specify.
 
-    The defaults follow the document. siteline detects the names and formats that it does not
-    specify, and reports them in ``report`` of a table or page. Pass only those that you know.
+    The defaults follow the document. siteline detects the others, and gives them in ``report`` of a
+    table or page. Pass only those that you know.
 
     Raises:
         ConfigError: An unknown value, or two equal names of one level.

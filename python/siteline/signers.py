@@ -3,9 +3,9 @@
 >>> from siteline.signers import AwsKms  # doctest: +SKIP
 >>> credential = siteline.Credential("subject", signer=AwsKms("alias/plant"))  # doctest: +SKIP
 
-The constructor requests the public key. A key that cannot make RS256 signatures is refused there.
-Each assertion, about one in ten minutes, is one signature of the vault. An exception of the vault's
-package is the ``__cause__`` of a :class:`CredentialError`. A signer cannot be pickled: each process
+The constructor requests the public key, and refuses a key that cannot make RS256 signatures. Each
+assertion, about one in ten minutes, is one signature of the vault. A :class:`CredentialError` has
+the exception of the vault's package as ``__cause__``. A signer cannot be pickled: each process
 makes its own.
 """
 
@@ -13,18 +13,16 @@ from __future__ import annotations
 
 import threading
 from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import Any
 
 from siteline import _passphrase
-from siteline._handles import OfThisProcess
+from siteline._doors import OfThisProcess
 from siteline._keywords import explained
 from siteline.errors import CredentialError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from os import PathLike
 
 __all__ = ["AwsKms", "AzureKeyVault", "GoogleKms", "Pkcs11"]
 
@@ -59,13 +57,12 @@ class _Signer(OfThisProcess):
     __slots__ = ("_numbers", "_sign")
     _instead = _INSTEAD
 
-    def _open(self, read: Callable[[], tuple[bytes, bytes, Callable[[bytes], Any]]]) -> None:
-        with _reported(type(self).__name__):
-            *numbers, self._sign = read()
-            modulus, exponent = (number.lstrip(b"\0") for number in numbers)
-            bits = int.from_bytes(modulus).bit_length()
-            _check(2048 <= bits <= 4096, f"it has {bits} bits")
+    def _use(self, modulus: bytes, exponent: bytes, sign: Callable[[bytes], Any]) -> None:
+        modulus, exponent = modulus.lstrip(b"\0"), exponent.lstrip(b"\0")
+        bits = int.from_bytes(modulus).bit_length()
+        _check(2048 <= bits <= 4096, f"it has {bits} bits")
         self._numbers = {"e": _base64(exponent), "kty": "RSA", "n": _base64(modulus)}
+        self._sign = sign
 
     @property
     def public_jwk(self) -> dict[str, str]:
@@ -114,8 +111,7 @@ class AzureKeyVault(_Signer):
     @explained(client="credential=", key="key_id=")
     def __init__(self, key_id: str, *, credential: Any = None) -> None:
         """Request the public key."""
-
-        def read() -> tuple[bytes, bytes, Callable[[bytes], Any]]:
+        with _reported(self):
             from azure.keyvault.keys import KeyClient, KeyVaultKeyIdentifier
             from azure.keyvault.keys.crypto import CryptographyClient, SignatureAlgorithm
 
@@ -134,9 +130,7 @@ class AzureKeyVault(_Signer):
             _check(key.properties.enabled is not False, "it is disabled")
             vault = CryptographyClient(key.id, identity, **limits)
             rs256 = SignatureAlgorithm.rs256
-            return jwk.n, jwk.e, lambda data: vault.sign(rs256, sha256(data).digest()).signature
-
-        self._open(read)
+            self._use(jwk.n, jwk.e, lambda data: vault.sign(rs256, sha256(data).digest()).signature)
 
 
 class AwsKms(_Signer):
@@ -157,8 +151,7 @@ class AwsKms(_Signer):
     @explained(credential="client=", region="client=", key="key_id=")
     def __init__(self, key_id: str, *, client: Any = None) -> None:
         """Request the public key."""
-
-        def read() -> tuple[bytes, bytes, Callable[[bytes], Any]]:
+        with _reported(self):
             kms = client
             if kms is None:
                 import boto3
@@ -175,9 +168,7 @@ class AwsKms(_Signer):
                 how = {"KeyId": key["KeyId"], "SigningAlgorithm": _RS256, "MessageType": "RAW"}
                 return kms.sign(Message=data, **how)["Signature"]
 
-            return *_numbers(key["PublicKey"]), sign
-
-        self._open(read)
+            self._use(*_numbers(key["PublicKey"]), sign)
 
 
 class GoogleKms(_Signer):
@@ -198,8 +189,7 @@ class GoogleKms(_Signer):
     @explained(credential="client=", key_id="key_version=", key="key_version=")
     def __init__(self, key_version: str, *, client: Any = None) -> None:
         """Request the public key."""
-
-        def read() -> tuple[bytes, bytes, Callable[[bytes], Any]]:
+        with _reported(self):
             kms = client
             if kms is None:
                 from google.cloud.kms import KeyManagementServiceClient
@@ -217,9 +207,7 @@ class GoogleKms(_Signer):
                     request={**name, "digest": digest}, timeout=_SECONDS
                 ).signature
 
-            return *_numbers(key.pem.encode()), sign
-
-        self._open(read)
+            self._use(*_numbers(key.pem.encode()), sign)
 
 
 class Pkcs11(_Signer):
@@ -251,8 +239,7 @@ class Pkcs11(_Signer):
         pin_command: str | Sequence[str],
     ) -> None:
         """Open a session and read the public key."""
-
-        def read() -> tuple[bytes, bytes, Callable[[bytes], Any]]:
+        with _reported(self):
             import pkcs11
 
             wanted: Any = {"label": key} if isinstance(key, str) else {"id": key}
@@ -273,26 +260,25 @@ class Pkcs11(_Signer):
                 with lock:
                     return private.sign(data, mechanism=how)
 
-            return *numbers, sign
-
-        self._open(read)
+            self._use(*numbers, sign)
 
 
 _EXTRAS = {"AzureKeyVault": "azure", "AwsKms": "aws", "GoogleKms": "gcp", "Pkcs11": "pkcs11"}
 
 
 @contextmanager
-def _reported(signer: str) -> Iterator[None]:
+def _reported(signer: _Signer) -> Iterator[None]:
     """Turn errors of a vault's package into errors of siteline."""
+    name = type(signer).__name__
     try:
         yield
     except ModuleNotFoundError as error:
-        text = f"{signer} needs {error.name}: pip install 'siteline[{_EXTRAS[signer]}]'"
+        text = f"{name} needs {error.name}: pip install 'siteline[{_EXTRAS[name]}]'"
         raise ImportError(text, name=error.name) from error
     except CredentialError:
         raise
     except Exception as error:
-        text = f"{signer} could not read its public key: {type(error).__name__}."
+        text = f"{name} could not read its public key: {type(error).__name__}."
         hint = "The exception of the vault's package is the __cause__ of this error."
         raise CredentialError(text, hint=hint) from error
 

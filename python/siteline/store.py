@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from siteline import _labels, _selection, _series
 from siteline._core import StoreHandle, zone_name
-from siteline._escape import escaped
+from siteline._escape import described, escaped
 from siteline._handles import Closing, Itself
 from siteline._html import WithHtml
 from siteline._records.coverage import Coverage
@@ -16,6 +16,7 @@ from siteline._records.lateness import Lateness
 from siteline._records.store import Freed
 from siteline.errors import QueryError
 from siteline.feed import Feed
+from siteline.progress import of_long_work
 from siteline.table import Table
 
 if TYPE_CHECKING:
@@ -44,26 +45,25 @@ class Store(Itself, WithHtml, Closing):
     """One file with every version of every point of some feeds, and how far each has been read.
 
     ``client.sync()`` writes each page with its bookmark and checkpoint in one transaction, so it
-    can be killed at any moment. Any number of threads and processes may read meanwhile. A feed has
-    one writer at a time; a second one gets ``StoreBusy`` at once. A forked child can use the store
-    too. It is pickled as its path; copies are the store itself.
+    can be killed at any moment. Threads and processes may read meanwhile. A feed has one writer at
+    a time; a second one gets ``StoreBusy`` at once. A store is pickled as its path.
 
     Args:
-        path: The file. It is made if there is none, and must be on a local disk.
-        tz: The zone of dates and of times without an offset, and of timestamps in its tables. It is
-            not the zone of the client that syncs.
-        labels: The names of series in its tables: see ``client.scan()``. A sync keeps the names
-            that discovery lists in the file, with at most one request a day, so they need no
-            client. ``False`` for no labels and no such request.
-        read_only: Write nothing and make no file. Whatever would write raises ``StoreError``.
+        path: The file, on a local disk. It is made if there is none.
+        tz: The zone of dates, of times without an offset, and of timestamps in its tables. It is
+            independent of the client that syncs.
+        labels: The names of series in its tables: see ``client.scan()``. A sync keeps the names of
+            discovery in the file, with at most one request a day. ``False`` for no labels and no
+            such request.
+        read_only: Write nothing and make no file. A call that would write raises ``StoreError``.
         share: Who else may use it. A store is for its owner only (mode 0600). ``"group-read"``
-            (0640) lets the file's group read it, ``"group"`` (0660) also write. If its owner gives
-            it for an existing store, it changes the mode.
+            (0640) lets the file's group read it, ``"group"`` (0660) also write. Its owner can
+            change the mode of an existing store.
 
     Raises:
         StoreError: if the file is not a store, is on a network filesystem, or was made by a newer
             siteline.
-        StoreCorrupt: if the contents are not those that were written.
+        StoreCorrupt: if the file is damaged.
         StoreFull: if the disk is full.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
@@ -101,12 +101,12 @@ class Store(Itself, WithHtml, Closing):
 
     @property
     def tz(self) -> str:
-        """The zone of dates and of times without an offset, and of timestamps in tables."""
+        """The zone of dates, of times without an offset, and of timestamps in tables."""
         return self._tz
 
     @property
     def feeds(self) -> dict[str, Feed]:
-        """The feeds as the store knows them, by name, sorted."""
+        """The feeds by name, sorted."""
         return {name: Feed._of(handle) for name, handle in self._handle.feeds().items()}
 
     def read(
@@ -130,29 +130,26 @@ class Store(Itself, WithHtml, Closing):
     ) -> Table:
         """Return the points of a feed as the store has them at this moment.
 
-        They are streamed from the file, so memory stays flat, and a later sync does not change the
-        table. The last column, ``withdrawn``, marks withdrawn points. If ``forget()`` or
-        ``compact()`` removed what it needs, it raises ``StoreError``.
+        They are streamed from the file: memory stays flat, and a later sync does not change the
+        table. If ``forget()`` or ``compact()`` removes what it needs, it raises ``StoreError``. The
+        last column, ``withdrawn``, marks withdrawn points.
 
         Args:
             feed: The feed or its name.
             start, end: The range, half-open. Relative times (``"-7d"``) count from the newest
-                instant that was read; all other relative times of a store from the service's time.
-                Without a range, all that was read is returned, with one
-                warning if parts of it are unread.
-            site, line, machine, device, tag: Only series with this id, or one of these. Of a
+                instant that was read. Without a range, all that was read is returned, with one
+                warning if parts are unread.
+            site, line, machine, device, tag: Only series with this id, or one of several. Of a
                 machine, device or tag also an exact name, if the store keeps names.
             series: Only these series: tuples of the five ids.
             final: Only settled points, with one warning if a part of a named range is not settled.
             as_of: The points as they were at a sync (its report), a page number or a time.
-            withdrawn: Handling of points that a later complete read of their range did not
-                bring: ``"keep"``, ``"drop"`` or ``"only"`` these. By default ``"drop"`` with
-                ``final``, otherwise ``"keep"``, because a page boundary can omit a point.
-            unread: Handling of parts of the range that were never read to their end: ``"error"``,
-                ``"warn"`` (leave them out) or ``"keep"`` (the points that have arrived).
-            tz: The zone of dates and times without an offset, and of timestamps in frames. By
-                default the store's.
-            labels: The names of series. By default the store's.
+            withdrawn: Points that a later complete read of their range did not contain: ``"keep"``,
+                ``"drop"`` or ``"only"`` them. By default ``"drop"`` with ``final``, otherwise
+                ``"keep"``, because a page boundary can omit a point.
+            unread: Parts of the range that were never read to their end: ``"error"``, ``"warn"``
+                (leave them out) or ``"keep"`` (the points that have arrived).
+            tz, labels: As of :class:`Store`.
 
         Raises:
             UnreadRange: if a part of a named range is unread.
@@ -185,17 +182,15 @@ class Store(Itself, WithHtml, Closing):
         tz: str | tzinfo | None = None,
         labels: Labels | None = None,
     ) -> Table:
-        """Return the points that are new or revised since a sync, with a column ``change``.
+        """Return the points that changed since a sync, with a column ``change``.
 
-        A later sync does not change the table.
-
-        ``change`` is ``"new"``, ``"revised"``, ``"withdrawn"`` or ``"returned"``. Each point comes
-        once, with its present values. Points of a chain that has not ended are included, with a
-        warning, because the next changes begin after them.
+        ``change`` is ``"new"``, ``"revised"``, ``"withdrawn"`` or ``"returned"``. Each point occurs
+        once, with its present values. Points of an unfinished chain are included, with a warning,
+        because the next changes begin after them. A later sync does not change the table.
 
         Args:
-            since: The report of that sync, a page number (0 for everything), or a time, such as
-                ``"-1d"``: what arrived in the last day.
+            since: The report of that sync, a page number (0 for everything), or a time (``"-1d"``:
+                the last day).
             feed, start, end, site, line, machine, device, tag, series, unread, tz, labels: As of
                 ``read()``.
 
@@ -221,8 +216,7 @@ class Store(Itself, WithHtml, Closing):
     def series(self, feed: Feed | str | None = None) -> Table:
         """Return the series of a feed, or of all feeds, that have any point in the store.
 
-        Names, units and further members are those that the last sync kept. The table has the
-        columns of :meth:`Client.series`, and needs no client.
+        The table has the columns of :meth:`Client.series`, as the last sync kept them.
 
         Args:
             feed: The feed or its name. By default all feeds.
@@ -245,7 +239,7 @@ class Store(Itself, WithHtml, Closing):
         return self._handle.frame(feed, *whole).series()
 
     def _known_names(self) -> _labels.Known:
-        """Return the kept names, or why there are none. A table keeps those of its read."""
+        """Return the kept names, or why there are none."""
         kept = self._handle.names()
         if self._named is None or self._named[0] != kept:
             self._named = kept, _labels.kept_names(kept)
@@ -279,8 +273,8 @@ class Store(Itself, WithHtml, Closing):
 
         Args:
             feed: The feed or its name.
-            now: The time of the states. By default the service's time: the clock of this machine,
-                corrected by the skew of the last sync.
+            now: The time of the states. By default the clock of this machine, corrected by the skew
+                of the last sync.
 
         Raises:
             StoreError: for an unknown feed.
@@ -288,7 +282,7 @@ class Store(Itself, WithHtml, Closing):
         return Coverage._of(self._handle.coverage(_name(feed), now, self._tz))
 
     def lateness(self, feed: Feed | str) -> Lateness:
-        """Return how late points and revisions arrived, and the lateness that this suggests.
+        """Return how late points and revisions arrived, and a suggested lateness.
 
         Args:
             feed: The feed or its name.
@@ -299,18 +293,17 @@ class Store(Itself, WithHtml, Closing):
         return Lateness._of(self._handle.lateness(_name(feed)))
 
     def redefine(self, feed: Feed) -> None:
-        """Keep a feed under another definition from now on.
+        """Replace the definition of a feed.
 
         Times, page size and window may change, and the start may become earlier. A later start is
-        :meth:`forget`. Unfinished chains are given up, and their ranges are read again, unless only
-        the start changes.
+        :meth:`forget`. The ranges of unfinished chains are read again, unless only the start
+        changes.
 
         Args:
             feed: The new definition.
 
         Raises:
-            FeedChanged: if the query or the start may not change so; the message names the
-                difference.
+            FeedChanged: if the query changes, or the start becomes later.
             StoreBusy: if a sync of the feed runs.
         """
         if not isinstance(feed, Feed):
@@ -320,12 +313,12 @@ class Store(Itself, WithHtml, Closing):
     def forget(
         self, feed: Feed | str, before: _Time, *, progress: _StoreProgressArg = False
     ) -> Freed:
-        """Remove the points of a feed before a time. From now on it begins there.
+        """Remove the points of a feed before a time, where it begins from now on.
 
         The file keeps its size; :meth:`compact` makes it smaller. No sync reads the range again,
         and a :meth:`read` of it raises :class:`UnreadRange`. Reads of the past and :meth:`changes`
-        from before this call raise :class:`QueryError`, unless their range begins later. A call
-        that was killed or interrupted is completed by the next one.
+        from before this call raise :class:`QueryError`, unless their range begins later. The next
+        call completes one that was killed or interrupted.
 
         Args:
             feed: The feed or its name.
@@ -355,15 +348,12 @@ class Store(Itself, WithHtml, Closing):
 
         Points and their marks stay as they are now. Reads of the past and :meth:`changes` from
         before this call raise :class:`QueryError`, unless their range begins after the settled
-        windows. ``changes(since=0)`` returns everything, as before.
-
-        A call that was killed or interrupted leaves the store as it was or smaller; the next one
-        does the rest.
+        windows. ``changes(since=0)`` still returns everything. The next call completes one that was
+        killed or interrupted.
 
         Args:
             feed: A feed or several. By default all.
-            progress: ``True`` for a line with the percentage, or a callable that gets a
-                :class:`StoreProgress`.
+            progress: As of :meth:`forget`.
 
         Raises:
             StoreBusy: if a sync of one of the feeds runs, or another process writes.
@@ -392,9 +382,8 @@ class Store(Itself, WithHtml, Closing):
 
         Args:
             path: The path of the copy.
-            share: Who else may use the copy: see :class:`Store`. By default as the store.
-            progress: ``True`` for a line with the percentage, or a callable that gets a
-                :class:`StoreProgress`.
+            share: As of :class:`Store`. By default as this store.
+            progress: As of :meth:`forget`.
 
         Raises:
             StoreError: if there is a file at the path.
@@ -406,8 +395,7 @@ class Store(Itself, WithHtml, Closing):
         """Read everything and compare it with its checksums.
 
         Args:
-            progress: ``True`` for a line with the percentage, or a callable that gets a
-                :class:`StoreProgress`.
+            progress: As of :meth:`forget`.
 
         Raises:
             StoreCorrupt: if something differs.
@@ -416,9 +404,9 @@ class Store(Itself, WithHtml, Closing):
             self._handle.check(report)
 
     def state(self, feed: Feed | str) -> bytes | None:
-        """Return the state that was last applied for a feed: a store is a :class:`StoreTarget`.
+        """Return the state that was last applied for a feed, or ``None``.
 
-        Opaque, and as secret as a bookmark. ``None`` for an unknown feed.
+        It is opaque, and as secret as a bookmark. A store is a :class:`StoreTarget`.
 
         Args:
             feed: The feed or its name.
@@ -426,9 +414,7 @@ class Store(Itself, WithHtml, Closing):
         return self._handle.state(_name(feed))
 
     def apply(self, feed: Feed | str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
-        """Store a page of a sync and its state in one transaction.
-
-        For a target of yours that also keeps a store, and for ``sync_pages()``.
+        """Store a page of ``sync_pages()`` and its state in one transaction.
 
         Args:
             feed: The feed or its name.
@@ -439,20 +425,16 @@ class Store(Itself, WithHtml, Closing):
             The points that were inserted, revised, unchanged and withdrawn.
 
         Raises:
-            QueryError: for a page of a scan, because the range of its chain is not known.
+            QueryError: for a page of a scan, whose chain has no known range.
         """
         return self._handle.apply(_name(feed), page, state)
 
     def close(self) -> None:
-        """Close the file. Later calls raise :class:`ClosedError`. Closing again does nothing."""
+        """Close the file. Later calls raise :class:`ClosedError`; closing again does nothing."""
         self._handle.close()
 
     def _place(self, given: Any, feed: str, argument: str) -> Any:
-        """Return the page number of a report; anything else as it is.
-
-        Raises:
-            QueryError: for a report of another store.
-        """
+        """Return the page number of a report of this store; anything else as it is."""
         if hasattr(type(given), "__index__") and not isinstance(given, bool):
             return index(given)
         if isinstance(given, type) or not hasattr(given, "_of_feed"):
@@ -466,12 +448,10 @@ class Store(Itself, WithHtml, Closing):
         return report.sequence
 
     def _reported(self, what: str, progress: Any) -> AbstractContextManager[Any]:
-        from siteline.progress import of_long_work
-
         return of_long_work(f"{what} {self.path.name}", progress)
 
     def _overview(self) -> list[dict[str, Any]]:
-        """Return how far each feed has been read, for the HTML view and the command."""
+        """Return how far each feed has been read."""
         found = self._handle.overview()
         names = ("settled_through", "read_through", "newest", "sequence")
         return [
@@ -479,7 +459,6 @@ class Store(Itself, WithHtml, Closing):
         ]
 
     def _page_times(self, feed: str) -> list[int]:
-        """Return when the pages of a feed were read, in microseconds since the Unix epoch."""
         return self._handle.page_times(feed)
 
     def __reduce__(self) -> tuple[Callable[..., Store], tuple[type, dict[str, Any]]]:
@@ -487,10 +466,7 @@ class Store(Itself, WithHtml, Closing):
         settings = {"tz": self._tz, "labels": self._labels, "read_only": self._handle.read_only}
         return _opened, (type(self), {"path": str(self.path), **settings})
 
-    def __repr__(self) -> str:
-        """Print the path."""
-        if not hasattr(self, "_handle"):
-            return object.__repr__(self)
+    def _text(self) -> str:
         only = ", read only" if self._handle.read_only else ""
         return f"<Store {escaped(str(self.path))}{only}>"
 
@@ -500,10 +476,8 @@ def _opened(kind: type[Store], settings: Mapping[str, Any]) -> Store:
 
 
 def _name(feed: Any) -> str:
-    """Return the name of a feed."""
     if isinstance(feed, Feed):
         return feed.name
     if isinstance(feed, str):
         return feed
-    what = "None (is an environment variable unset?)" if feed is None else type(feed).__name__
-    raise QueryError(f"feed= is {what}: give a siteline.Feed or the name of one.")
+    raise QueryError(f"feed= is {described(feed)}: give a siteline.Feed or the name of one.")

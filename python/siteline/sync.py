@@ -13,12 +13,12 @@ from siteline._awaiting import Asked, Whole, await_for, wait_for
 from siteline._awaiting import is_async as is_coroutine
 from siteline._core import Client as ClientHandle
 from siteline._core import _excerpt
+from siteline._escape import described
 from siteline._handles import AsyncClosing, Closing, OfThisProcess
 from siteline._kept import note_sync
 from siteline._records.plan import Plan
 from siteline._records.progress import Progress
 from siteline._records.sync import SyncReport
-from siteline._selection import described
 from siteline.errors import ClosedError, ConfigError, QueryError, SitelineError
 from siteline.feed import Feed
 from siteline.scan import ScanBase
@@ -61,7 +61,7 @@ class _Pages(OfThisProcess):
     def applied(self, inserted: int, revised: int, unchanged: int, withdrawn: int = 0) -> None:
         """Report the changes that the last page made in your store.
 
-        ``report`` counts it, and audits use it to learn when points arrive. Otherwise all points
+        ``report`` counts them, and audits learn from them when points arrive. Otherwise all points
         of a page count as inserted.
 
         Args:
@@ -80,8 +80,7 @@ class _Pages(OfThisProcess):
     def close(self) -> None:
         """End the sync. Closing again does nothing.
 
-        The last page counts as not stored: a sync that begins with the states before it reads it
-        again.
+        The last page counts as not stored: a sync with the states before it reads it again.
         """
         try:
             self._handle.end()
@@ -116,7 +115,7 @@ class SyncPages(_Pages, Closing):
     """The pages of a sync, one after the other, each with the state to store with it.
 
     Made by :meth:`Client.sync_pages`. A request for the next page means that the one before is
-    stored, with its state. It is for one thread: if two ask at a time, one gets a ``RuntimeError``.
+    stored, with its state. It is for one thread: a second one gets a ``RuntimeError``.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      start="2026-11-15T00:00Z")
@@ -200,11 +199,7 @@ class AsyncSyncPages(_Pages, AsyncClosing):
 
 
 def feeds_of(given: Any, known: str = "a siteline.Feed, or a list of them") -> list[Feed]:
-    """Return one feed or several as a list.
-
-    Raises:
-        QueryError: for anything else.
-    """
+    """Return one feed or several as a list."""
     if isinstance(given, Feed):
         return [given]
     is_list = isinstance(given, Iterable) and not isinstance(given, str | bytes)
@@ -283,7 +278,6 @@ def _unlocking(held: list[Any]) -> _Steps:
 
 
 def planning(client: ClientHandle, what: Any, store: Any, options: dict[str, Any]) -> _Steps:
-    """Return what a sync of feeds, or scans, would read."""
     scans, feeds = _planned(what, store, options)
     handle = store._handle if isinstance(store, Store) else None
     if scans:
@@ -299,11 +293,7 @@ def planning(client: ClientHandle, what: Any, store: Any, options: dict[str, Any
 
 
 def _planned(what: Any, store: Any, options: dict[str, Any]) -> tuple[list[Any], list[Feed]]:
-    """Return the scans to plan, or the feeds.
-
-    Raises:
-        QueryError: for anything else, and for arguments that do not belong to them.
-    """
+    """Return the scans to plan, or the feeds."""
     is_list = isinstance(what, Iterable) and not isinstance(what, str | bytes | ScanBase)
     given = list(what) if is_list else [what]
     if given and all(isinstance(one, ScanBase) for one in given):
@@ -377,14 +367,12 @@ class _Run:
             raise
 
     def _keep_names(self) -> _Steps:
-        """Keep the names of series in the store, if it asks for them today."""
         if self._store is not None and (settling := self.handle.settle_names()) is not None:
             yield settling
             yield Whole(self.handle.keep_names, self._store._handle)
             self.handle.tell(False)
 
     def report(self, members: dict[str, Any]) -> SyncReport:
-        """Return the report, which knows its store."""
         if self._store is not None:
             store = self._store._handle.id()
             members["feeds"] = [{**feed, "store": store} for feed in members["feeds"]]

@@ -6,13 +6,16 @@ import json
 import zlib
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from siteline import _files, _series, frames
 from siteline import _labels as _naming
-from siteline import _series
 from siteline._core import zone_name
+from siteline._counts import counted
 from siteline._handles import Itself
 from siteline._html import WithHtml
 from siteline._keywords import strict
 from siteline._points import RecordIterator
+from siteline._records.tables import ReadReport, SeriesReport, StoreReport
+from siteline._times import in_zone, local_microseconds, zone_of
 from siteline.errors import QueryError, SitelineError
 
 if TYPE_CHECKING:
@@ -151,8 +154,6 @@ class Table(Itself, WithHtml):
         A :class:`siteline.types.ReadReport`; of a store a :class:`siteline.types.StoreReport`; of
         series a :class:`siteline.types.SeriesReport`.
         """
-        from siteline.types import ReadReport, SeriesReport, StoreReport
-
         if self.kind == "series":
             report = self._handle.report()
             report["ids"] = {name: tuple(paths) for name, paths in report["ids"].items()}
@@ -226,8 +227,6 @@ class Table(Itself, WithHtml):
             QueryError: for an unknown value, and for a pivoted table with two equal names.
             UnreadRange, StoreError: if a store cannot be read.
         """
-        from siteline import frames
-
         frames.check_ids(ids)
         zone, shown = self._zone(tz), self._shown(labels)
         return frames.to_pandas(self._handle, ids, zone, shown, self._metadata(zone, labels))
@@ -240,8 +239,6 @@ class Table(Itself, WithHtml):
         labels: Labels | None = None,
     ) -> pl.DataFrame:
         """Return a polars frame, without pyarrow. Takes the parameters of ``to_pandas()``."""
-        from siteline import frames
-
         frames.check_ids(ids)
         return frames.to_polars(self._stream(tz, labels), ids)
 
@@ -251,8 +248,6 @@ class Table(Itself, WithHtml):
         Args:
             tz, labels: As of ``to_pandas()``.
         """
-        from siteline import frames
-
         return frames.to_arrow(self._stream(tz, labels))
 
     def lazy(self) -> pl.LazyFrame:
@@ -281,8 +276,6 @@ class Table(Itself, WithHtml):
 
         >>> scan.collect().to_parquet("points.parquet")
         """
-        from siteline import _files
-
         _files.write_parquet(path, self._stream(None, None))
 
     def to_csv(self, target: str | os.PathLike[str] | TextIO) -> None:
@@ -293,8 +286,6 @@ class Table(Itself, WithHtml):
         Args:
             target: The path of the file, or an open text file.
         """
-        from siteline import _files
-
         _files.write_csv(target, self.columns, self._rows())
 
     def to_excel(self, path: str | os.PathLike[str]) -> None:
@@ -309,14 +300,10 @@ class Table(Itself, WithHtml):
         Raises:
             QueryError: for more rows or columns than a sheet has.
         """
-        from siteline import _files
-
         _files.write_excel(path, self.columns, len(self), self._rows())
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         """Yield the rows as the frames have them, in the zone of the table."""
-        from siteline._times import in_zone, zone_of
-
         zone, shown = zone_of(self._tz), self._shown(None)
         for row in self._dicts(shown):
             for name, one in row.items():
@@ -629,10 +616,8 @@ class Table(Itself, WithHtml):
         shown = (self._tz, labels, kept, (names, reason), silent, self._searched)
         return _restored, (type(self), state, rows, zlib.crc32(rows), *shown)
 
-    def __repr__(self) -> str:
+    def _text(self) -> str:
         """Count the rows and name their source, without reading points of a store."""
-        from siteline._counts import counted
-
         frame, name = self._handle, type(self).__name__
         if (selection := frame.selection()) and not frame.is_in_memory:
             what, read, _ = selection
@@ -667,8 +652,6 @@ def _withdrawn(table: Table) -> str:
 
 def _grid(origin: Any, zone: str) -> int | None:
     """Return the beginning of a grid, in microseconds of the local clock since 1970."""
-    from siteline._times import local_microseconds
-
     if origin is None:
         return None
     try:

@@ -14,8 +14,7 @@ If siteline is installed, pytest loads the fixtures without an import (entry poi
         assert siteline_sandbox.stats.data_requests == 2
 
 The mark ``siteline_sandbox`` accepts the keywords of :class:`siteline.Sandbox`. Each test has its
-own sandbox, which is closed when the test ends. A run without these fixtures does not load
-siteline.
+own sandbox. A run without these fixtures does not load siteline.
 """
 
 from __future__ import annotations
@@ -53,12 +52,11 @@ NOW = "2026-11-20T00:00:00Z"
 class Clock(OfThisProcess):
     """A clock that a test moves instead of waiting.
 
-    A sandbox and its clients share one clock: ``sandbox.clock.advance("1d")`` moves the service and
-    the clients together. A pause before a retry moves the clock too, and takes no time.
+    A sandbox and its clients share one clock: ``sandbox.clock.advance("1d")`` moves them together.
+    A pause before a retry moves the clock too, and takes no time.
 
     Args:
-        start: The time that the clock shows until it is moved. Without ``start``, it runs like the
-            machine's clock.
+        start: The time until the clock is moved. Without it, the clock runs like the machine's.
 
     >>> from siteline.testing import Clock
     >>> clock = Clock("2026-11-08T00:00:00Z")
@@ -81,11 +79,11 @@ class Clock(OfThisProcess):
         return clock
 
     def now(self) -> datetime:
-        """Returns the time of this clock in UTC."""
+        """Return the time in UTC."""
         return self._handle.now()
 
     def advance(self, by: _Duration) -> None:
-        """Moves the clock forward. Time passes: timers that wait for this time end.
+        """Move the clock forward. Time passes: timers that wait for this time end.
 
         Args:
             by: Seconds, a ``timedelta``, or text such as ``"1d"``.
@@ -93,23 +91,20 @@ class Clock(OfThisProcess):
         self._handle.advance(by)
 
     def step(self, by: timedelta) -> None:
-        """Sets the clock forward, or back by a negative ``timedelta``. No time passes.
-
-        An administrator who corrects a machine's clock does the same. On the clock of a sandbox,
-        the service's time jumps.
+        """Set the clock forward or back, as an administrator does. No time passes.
 
         Args:
-            by: The step.
+            by: The step, negative to set the clock back.
         """
         self._handle.step(by)
 
     def machine(self, wall: _Instant) -> Clock:
-        """Returns the clock of a machine with a wrong time.
+        """Return the clock of a machine with a wrong time.
 
-        Time passes on both clocks equally, and each has its own :meth:`step`.
+        Time passes equally on both clocks; each has its own :meth:`step`.
 
         Args:
-            wall: The time that the machine shows now.
+            wall: The machine's time now.
 
         >>> from siteline.testing import Clock
         >>> clock = Clock("2026-11-08T00:00:00Z")
@@ -120,8 +115,7 @@ class Clock(OfThisProcess):
         """
         return Clock._of(self._handle.machine(wall))
 
-    def __repr__(self) -> str:
-        """Show the time."""
+    def _text(self) -> str:
         return f"<Clock {iso(self.now())}>"
 
 
@@ -130,8 +124,7 @@ class Clock(OfThisProcess):
 class Variant:
     """Limits and formats of a :class:`siteline.Sandbox` that the interface does not specify.
 
-    :class:`siteline.Sandbox` checks the values and raises a
-    :class:`ConfigError` for a wrong one.
+    The sandbox raises a :class:`ConfigError` for a wrong value.
 
     >>> from siteline.testing import Variant
     >>> variant = Variant(array="data", timestamps="epoch_ms", page_size=100)
@@ -211,7 +204,7 @@ class SandboxRequest:
     """The HTTP status; 0 without a complete reply."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields as JSON values."""
+        """Return the fields as JSON values."""
         return {**asdict(self), "at": iso(self.at)}
 
 
@@ -264,7 +257,7 @@ class SandboxStats:
         return cls(**{**record, **{name: tuple(record[name]) for name in names}, "log": tuple(log)})
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields as JSON values."""
+        """Return the fields as JSON values."""
         return {**asdict(self), "log": [request.to_dict() for request in self.log]}
 
 

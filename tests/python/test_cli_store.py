@@ -13,8 +13,8 @@ from kit import systems
 from kit.command import run_command, run_json, run_program, start_command
 from kit.feeds import damaged_copy, make_feed, stored_points
 from kit.ranges import NOW
+from siteline._doctor.machine import read
 from siteline._times import iso
-from siteline.cli.clients import read
 
 
 @pytest.fixture(scope="module")

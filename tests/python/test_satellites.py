@@ -17,7 +17,7 @@ FILES = {
     for path in [PACKAGE / name]
 } | {"pytest plugin": sorted(Path(_siteline_pytest.__file__).parent.glob("*.py"))}
 # The only access to private parts, and functions that every package may use.
-SHARED = {"_doors", "_counts", "_escape", "_handles", "_keywords", "_passphrase", "_refusals"}
+SHARED = {"_doors", "_counts", "_escape", "_keywords", "_passphrase", "_refusals"}
 SHARED |= {"_times", "_warn"}
 TOGETHER = {"cli": {"_doctor"}, "plots.py": {"_plots"}, "spark": {"targets"}}
 

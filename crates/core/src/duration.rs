@@ -7,8 +7,7 @@ use jiff::{Span, SpanRelativeTo};
 use crate::error::{Error, Kind, Result, excerpt};
 
 /// Parses `"90s"`, `"200ms"`, `"1m"` (or `"1min"`), `"1.5h"`, `"1h30m"`, `"1d"`, `"2w"`, or ISO
-/// 8601 `"PT1M"`, `"P1D"`. A day is 86,400 seconds. `"1M"` is rejected, because pandas reads it as
-/// a month.
+/// 8601 `"PT1M"`, `"P1D"`. A day is 86,400 seconds. `"1M"` is rejected: pandas reads it as a month.
 pub fn parse_duration(text: &str) -> Result<Duration> {
     parse(text.trim()).ok_or_else(|| {
         Error::new(Kind::QueryError, format!("{:?} is not a duration.", excerpt(text)))
@@ -16,7 +15,7 @@ pub fn parse_duration(text: &str) -> Result<Duration> {
     })
 }
 
-/// Suggests the correct form, also for pandas offsets such as `15T` or `D`.
+/// Also for pandas offsets such as `15T` or `D`.
 fn hint(text: &str) -> String {
     let unit = text.trim_start_matches(|one: char| one.is_ascii_digit()).trim();
     let count = text.strip_suffix(unit).map(str::trim).filter(|count| !count.is_empty());

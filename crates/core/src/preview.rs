@@ -8,29 +8,27 @@ use serde::Serialize;
 
 use crate::data::PointColumns;
 
-/// Maximum number of series in a preview.
 pub(crate) const SERIES: usize = 8;
 /// Width of a line in pixels.
 pub const WIDTH: usize = 200;
 
-/// The first series, each as a line over the same range of time.
+/// All lines have the same range of time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Preview {
     /// Left and right edge, in microseconds since the Unix epoch.
     pub range: (i64, i64),
     pub series: Vec<Line>,
-    /// Whether the table has more series.
     pub more: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
     pub ids: Ids,
-    /// The number of its points, with the points that have no value.
+    /// Includes the points without a value.
     pub points: usize,
-    /// Its lowest and highest value.
+    /// The lowest and the highest one.
     pub values: Option<(f64, f64)>,
-    /// The contiguous parts of the line. A gap separates two parts.
+    /// Separated by gaps.
     pub stretches: Vec<Vec<Pixel>>,
 }
 
@@ -44,8 +42,8 @@ pub struct Pixel {
 }
 
 impl Preview {
-    /// Builds the preview of a table or a page. `range` is the queried range; points outside it
-    /// extend the preview. `interval_seconds` is the bucket width that defines a gap.
+    /// `range` is the queried range; points outside it extend the preview. `interval_seconds`
+    /// defines a gap.
     #[must_use]
     pub fn from_points(
         points: &PointColumns,
@@ -85,13 +83,12 @@ impl Preview {
 /// The five ids of a series.
 type Ids = [Option<String>; 5];
 
-/// Maps times to pixels.
 struct Axis {
     range: (i64, i64),
     interval: Option<i64>,
 }
 
-/// The lowest and highest value of a pixel, and whether a gap precedes it.
+/// Whether a gap precedes the pixel.
 #[derive(Clone, Copy)]
 pub struct PixelRange {
     values: (f64, f64),
@@ -119,8 +116,7 @@ impl Axis {
         Line { ids, points, values, stretches: stretches(&buckets, values) }
     }
 
-    /// The distance between two points that counts as a gap. Gaps narrower than a pixel are not
-    /// shown.
+    /// The least time between two points that is a gap. Gaps narrower than a pixel are not shown.
     fn gap(&self, points: usize) -> i64 {
         let length = self.range.1.saturating_sub(self.range.0);
         let count = i64::try_from(points.max(1)).unwrap_or(i64::MAX);

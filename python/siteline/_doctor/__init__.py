@@ -1,10 +1,4 @@
-"""Finds faults between this machine and the service: :func:`siteline.doctor`.
-
-- ``checks``: the checks in order, and how they run
-- ``look``: the client that they examine, and its requests, each sent once
-- ``local``, ``path``, ``answer``, ``machine``: the checks
-- ``seen``: the outcome of a check
-"""
+"""Finds faults between this machine and the service: :func:`siteline.doctor`."""
 
 from __future__ import annotations
 
@@ -39,8 +33,8 @@ def doctor(
     for a client. A fault is a check that failed, not an exception.
 
     Args:
-        client: The client whose settings, ledger and token are checked. ``None`` uses ``profile``,
-            or the settings of :class:`Client` without arguments.
+        client: The client to check. ``None`` uses ``profile``, or the settings of :class:`Client`
+            without arguments.
         profile: The name of a profile, instead of a client.
         offline: Open no connection.
         enrolled_jwk: The public key that was enrolled, as a ``dict`` or the path of its file. It is

@@ -1,7 +1,8 @@
-"""The checks of the service's replies: its kind, clock, token, scopes, discovery and a page."""
+"""The checks of the service's replies."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from siteline import errors
@@ -13,12 +14,10 @@ from siteline._times import to_minute
 from siteline.credentials import MutualTls
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from siteline._doctor.look import Look
 
 _NOTICED, _HOPELESS = 5, 86_400
-"""Clock differences in seconds: the limit for a report, and the limit for a correction."""
+"""Clock differences in seconds: the limits for a report and for a correction."""
 _NO_SUCH_ENDPOINT = (404, 405, 410, 501)
 _ANOTHER = "Another service or a login page may answer there: compare base_url= and its path."
 _NOT_NEEDED = "not needed: the client certificate is enough"
@@ -35,32 +34,28 @@ _UNUSUAL = {
 
 
 def service(look: Look) -> Seen:
-    """Checks that the Customer Data Service answers."""
     error = look.exchange.error if look.requested_token else look.discovery.error
     if error is None:
         return ok("it answers as documented")
     is_rejected = isinstance(error, errors.RequestRejected) and error.status in _NO_SUCH_ENDPOINT
     if isinstance(error, errors.ProtocolError) or is_rejected:
         return fail(error, do=_ANOTHER)
-    if isinstance(error, errors.TransportError):
-        return fail(error)
     if not isinstance(error, errors.ServiceError):
-        # Nothing was sent. An async signer is no fault.
-        is_unsigned = isinstance(error, errors.ConfigError) and not isinstance(
-            error, errors.CredentialError
-        )
-        return skipped(UNSIGNED, blocks=True) if is_unsigned else fail(error)
+        # Nothing was sent without a signature. An async signer is no fault.
+        is_unsigned = isinstance(error, errors.ConfigError)
+        if is_unsigned and not isinstance(error, errors.CredentialError):
+            return skipped(UNSIGNED, blocks=True)
+        return fail(error)
     if isinstance(error, errors.AuthenticationError) and error.code is None:
         return warn(f"it answers {error.status} without an error code", _ANOTHER)
     return ok(f"it answers: {error.code or error.status or message_of(error)}")
 
 
 def clock(look: Look) -> Seen:
-    """Compares this machine's clock with the service's."""
     skew = look.client.clock_skew
     if skew is None:
         return skipped("no reply contained the service's time")
-    is_noticed = abs(skew) > _skew_error(look)
+    is_noticed = abs(skew) > look.skew_error
     is_refused = isinstance(look.exchange.error, errors.AuthenticationError) and is_noticed
     if abs(skew) <= _NOTICED and not is_refused:
         return ok("agrees with the service's clock")
@@ -73,13 +68,7 @@ def clock(look: Look) -> Seen:
     return warn(f"{seen}; siteline corrects for it", do)
 
 
-def _skew_error(look: Look) -> float:
-    """Returns the measurement error of the clock difference, in seconds."""
-    return look.handle.skew_error() or 0.0
-
-
 def token(look: Look) -> Seen:
-    """Checks that there is a token, or that the service issues one."""
     facts, error = look.exchange
     if isinstance(error, errors.AuthenticationError) and not isinstance(look.credential, MutualTls):
         causes = "\n".join(f"- {cause}" for cause in _causes(look))
@@ -96,7 +85,7 @@ def token(look: Look) -> Seen:
 
 
 def _causes(look: Look) -> Iterator[str]:
-    """Yields the possible causes of a refused assertion, suspicious ones first."""
+    """The possible causes of a refused assertion, suspicious ones first."""
     audience = other_audience(look)
     if audience is not None:
         yield f"audience= sets aud to {audience}: the service must expect this address"
@@ -108,12 +97,11 @@ def _causes(look: Look) -> Iterator[str]:
     skew = look.client.clock_skew
     if skew is None:
         yield "this machine's clock must be right: the service has not shown its time"
-    elif abs(skew) > _skew_error(look):
+    elif abs(skew) > look.skew_error:
         yield f"this machine's clock must be right: it differs by {abs(skew):,.0f} s"
 
 
 def scopes(look: Look) -> Seen:
-    """Checks that all requested scopes are granted."""
     requested = " ".join(look.settings["scopes"])
     facts, error = look.exchange
     if isinstance(error, errors.ScopeError):
@@ -126,7 +114,6 @@ def scopes(look: Look) -> Seen:
 
 
 def discovery(look: Look) -> Seen:
-    """Checks that discovery lists something."""
     listed, error = look.discovery
     if isinstance(error, errors.ScopeError) and _DISCOVERY not in look.settings["scopes"]:
         return warn(message_of(error), f"The scope {_DISCOVERY} was not requested.")
@@ -136,7 +123,6 @@ def discovery(look: Look) -> Seen:
 
 
 def data(look: Look) -> Seen:
-    """Checks that a page can be read."""
     page, error = look.page
     start, end = look.hour()
     hour = f"from {to_minute(start)} to {to_minute(end)} UTC"
@@ -149,7 +135,6 @@ def data(look: Look) -> Seen:
 
 
 def shape(look: Look) -> Seen:
-    """Shows the parts of the page's form that the interface does not specify."""
     report = look.page.value.report
     found = {
         "array": report.arrays,
@@ -165,6 +150,5 @@ def shape(look: Look) -> Seen:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Returns the first names from the service, truncated and escaped."""
     first = [escaped(name[:60]) for name in names[:_MOST]]
     return ", ".join([*first, *(["…"] if len(names) > _MOST else [])])

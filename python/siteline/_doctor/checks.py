@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from siteline._doctor import answer, local, machine, path
@@ -9,17 +12,13 @@ from siteline._doctor.seen import Seen, fail, skipped
 from siteline.types import Check, Diagnosis
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from siteline._doctor.look import Look
-
-    _Outcome = Seen | list[tuple[str, Seen]]
 
 
 class _Planned(NamedTuple):
     id: str
     title: str
-    look: Callable[[Look], _Outcome]
+    look: Callable[[Look], Seen]
     after: tuple[str, ...] = ()
     """If one of these checks failed or blocks, this one is skipped."""
     opens: bool = False
@@ -44,42 +43,37 @@ _CHECKS = (
     _Planned("discovery", "discovery", answer.discovery, ("scopes",), opens=True),
     _Planned("data", "a page of data", answer.data, ("scopes", "allowance"), opens=True),
     _Planned("shape", "shape of the page", answer.shape, ("data",), opens=True),
-    _Planned("store", "store", machine.stores),
-    _Planned("versions", "versions", machine.versions),
 )
+_NO_STORE = _Planned("store", "store", lambda _: skipped("no store is named"))
+_VERSIONS = _Planned("versions", "versions", machine.versions)
 
 
 def examine(look: Look) -> tuple[Diagnosis, BaseException | None]:
     """Runs all checks; returns the diagnosis and the exception of the first failure."""
-    try:
-        return _examined(look)
-    finally:
-        look.close()
-
-
-def _examined(look: Look) -> tuple[Diagnosis, BaseException | None]:
     checks: list[Check] = []
     first: BaseException | None = None
     causes: dict[str, str] = {}
-    for planned in _CHECKS:
-        cause = next((causes[one] for one in planned.after if one in causes), None)
-        outcome = skipped(cause) if cause is not None else _outcome(planned, look)
-        for title, seen in outcome if isinstance(outcome, list) else [(planned.title, outcome)]:
+    stores = [_Planned("store", f"store {one}", partial(machine.store, one)) for one in look.stores]
+    with closing(look):
+        for planned in (*_CHECKS, *(stores or [_NO_STORE]), _VERSIONS):
+            cause = next((causes[one] for one in planned.after if one in causes), None)
+            seen = skipped(cause) if cause is not None else _outcome(planned, look)
             first = first or seen.error
             if seen.status == "fail":
                 cause = f"{planned.id} failed"
             elif seen.blocks:
                 cause = seen.seen
+            if cause is not None:
+                causes[planned.id] = cause
+            title = seen.title or planned.title
             kind = None if seen.error is None else type(seen.error).__name__
             checks.append(Check(planned.id, title, seen.status, seen.seen, seen.do, kind))
-        if cause is not None:
-            causes[planned.id] = cause
-    made = look.client
-    subject = made.subject if made and look.is_subject_known else None
+        made = look.client
+        subject = made.subject if made and look.is_subject_known else None
     return Diagnosis(made.base_url if made else None, subject, look.sends, tuple(checks)), first
 
 
-def _outcome(planned: _Planned, look: Look) -> _Outcome:
+def _outcome(planned: _Planned, look: Look) -> Seen:
     if planned.opens and look.offline:
         return skipped("offline")
     try:

@@ -1,4 +1,4 @@
-"""The checks of this machine's settings: client, agent, key, assertion, ledger, allowance."""
+"""The checks of this machine's settings."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from siteline.credentials import Credential, MutualTls, PrivateKey
 
 if TYPE_CHECKING:
     from siteline._doctor.look import Look
-    from siteline.client import Client
 
 SOON = timedelta(days=14)
-"""Before the end of a certificate: the time of its warning."""
+"""How long before its end a certificate is a warning."""
 UNSIGNED = "the signer is an async function, which only an AsyncClient awaits"
 _TOKEN_PATH = "/api/customer/oauth/token"
 _LONGEST_JWK = 65_536
@@ -31,7 +30,6 @@ _NO_SUBJECT = "key failed, so the subject is not known"
 
 
 def settings(look: Look) -> Seen:
-    """Makes the client, or takes the given one."""
     if look.given is not None:
         look.client = _doors.sending_once(look.given)
         names = ["base_url", "credential", *look.settings["given"]]
@@ -54,24 +52,21 @@ def settings(look: Look) -> Seen:
 
 def _make(look: Look, sources: dict[str, Any] | None) -> None:
     """Makes the client. If its key is unusable, another key lets the other checks run."""
+    made: dict[str, Any] = {"profile": look.profile, "sends_once": True}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", errors.SitelineWarning)
         try:
-            look.client = _once(look.profile)
+            look.client = _doors.with_settings(**made)
         except errors.CredentialError as error:
             look.key_error = error
             subject = sources["subject"] if sources else None
             look.is_subject_known = subject is not None
             unused = Credential(subject or "unknown", PrivateKey.generate(2048))
-            look.client = _once(look.profile, credential=unused)
+            look.client = _doors.with_settings(**made, credential=unused)
     file = None if look.has_agent else _doors.key_file(look.credential)
     texts = dict.fromkeys(str(warning.message) for warning in caught)
     # The check of the key examines its file.
     look.warnings = [text for text in texts if file is None or str(file) not in text]
-
-
-def _once(profile: str | None, **options: Any) -> Client:
-    return _doors.with_settings(profile=profile, sends_once=True, **options)
 
 
 def _who(look: Look) -> str:
@@ -92,7 +87,6 @@ def _sources(sources: dict[str, Any] | None) -> str:
 
 
 def agent(look: Look) -> Seen:
-    """Checks that the agent answers, and is for the same service and subject."""
     if look.agent_error is not None:
         return fail(look.agent_error)
     if not look.has_agent:
@@ -104,34 +98,29 @@ def agent(look: Look) -> Seen:
     own = f"{look.client.subject} of {look.client.base_url}"
     its = f"{state['subject']} of {state['base_url']}"
     if own != its:
-        return fail(
-            errors.ConfigError(f"The agent at {place} has tokens for {its}, not for {own}."),
-            do="Set SITELINE_AGENT to the output of `siteline agent` for this subject.",
-        )
+        error = errors.ConfigError(f"The agent at {place} has tokens for {its}, not for {own}.")
+        do = "Set SITELINE_AGENT to the output of `siteline agent` for this subject."
+        return fail(error, do=do)
     return ok(f"{place}: siteline {state['version']}, {state['leases']:,} leases so far")
 
 
-def key(look: Look) -> Seen | list[tuple[str, Seen]]:
-    """Checks that the key opens, is private, and is the enrolled one."""
+def key(look: Look) -> Seen:
     if look.key_error is not None:
         return fail(look.key_error)
     if look.has_agent:
         return skipped("the agent has it")
     credential = look.credential
     if isinstance(credential, MutualTls):
-        return [("client certificate", _certificate(look, credential))]
+        return _certificate(look, credential)._replace(title="client certificate")
     text = credential.public_jwk["n"]
     number = int.from_bytes(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     seen = f"RSA of {number.bit_length()} bits, thumbprint {credential.kid}"
     if look.enrolled_jwk is not None:
         enrolled = _enrolled_thumbprint(look.enrolled_jwk)
         if enrolled != credential.kid:
-            return fail(
-                errors.CredentialError(
-                    f"This is not the enrolled key: {seen}; enrolled is {enrolled}."
-                ),
-                do="Use the key that was enrolled, or enroll this one and have it approved.",
-            )
+            text = f"This is not the enrolled key: {seen}; enrolled is {enrolled}."
+            do = "Use the key that was enrolled, or enroll this one and have it approved."
+            return fail(errors.CredentialError(text), do=do)
         seen += ", which is enrolled"
     file = _doors.key_file(credential)
     if file is None:
@@ -155,7 +144,7 @@ def _enrolled_thumbprint(given: Mapping[str, Any] | str | os.PathLike[str]) -> s
 
 
 def read_jwk(path: str) -> dict[str, Any]:
-    """Returns the public key in a file: a JWK, or the output of ``keygen --json``."""
+    """The public key in a file: a JWK, or the output of ``keygen --json``."""
     with open(path, "rb") as file:
         body = file.read(_LONGEST_JWK)
     try:
@@ -164,33 +153,28 @@ def read_jwk(path: str) -> dict[str, Any]:
         jwk = None
     if not isinstance(jwk, dict):
         raise errors.ConfigError(f"{path} is not a JWK, which is one JSON object.")
-    # keygen --json has it as a member.
     inner = jwk.get("public_jwk")
     return inner if isinstance(inner, dict) else jwk
 
 
 def _certificate(look: Look, certificate: MutualTls) -> Seen:
-    """Checks its time. Reading it has checked that the key belongs to it."""
+    # Reading it has checked that the key belongs to it.
     if look.enrolled_jwk is not None:
         return fail(errors.ConfigError("enrolled_jwk is for a private key, not for a certificate."))
     now = look.settings["now"]
     begins, ends = certificate.not_before, certificate.not_after
     seen = f"{certificate.subject}, with its key, until {to_second(ends)} UTC"
     if now >= ends:
-        return fail(
-            errors.CredentialError(f"The client certificate has expired: {seen}."), do=_RENEW
-        )
+        text = f"The client certificate has expired: {seen}."
+        return fail(errors.CredentialError(text), do=_RENEW)
     if now < begins:
-        return fail(
-            errors.CredentialError(
-                f"The client certificate is not valid before {to_second(begins)} UTC."
-            )
-        )
+        text = f"The client certificate is not valid before {to_second(begins)} UTC."
+        return fail(errors.CredentialError(text))
     return warn(seen, _RENEW) if ends - now < SOON else ok(seen)
 
 
 def assertion(look: Look) -> Seen:
-    """Checks that the key signs an assertion, which is not sent."""
+    """Signs an assertion, which is not sent."""
     if look.has_agent:
         return skipped("the agent signs it")
     try:
@@ -204,20 +188,18 @@ def assertion(look: Look) -> Seen:
     seen = f"signed for {look.settings['assertion_lifetime']} s; aud {audience or usual}"
     if audience is None:
         return ok(seen)
-    return warn(
-        f"{seen}, set by audience= instead of {usual}",
-        "This is right only if the service knows its token endpoint by another address.",
-    )
+    do = "This is right only if the service knows its token endpoint by another address."
+    return warn(f"{seen}, set by audience= instead of {usual}", do)
 
 
 def other_audience(look: Look) -> str | None:
-    """Returns the ``aud`` that replaces the usual one."""
+    """The ``aud`` that replaces the usual one."""
     audience: str | None = look.settings["audience"]
     return audience if audience != look.client.base_url + _TOKEN_PATH else None
 
 
 def ledger(look: Look) -> Seen:
-    """Checks that the file can be locked, read and written. It is not created."""
+    """Looks at the file without creating it."""
     if not look.is_subject_known:
         return skipped(_NO_SUBJECT)
     if look.has_agent:
@@ -243,20 +225,18 @@ def ledger(look: Look) -> Seen:
 
 
 def _require_folder(file: Path, *, is_named: bool) -> None:
-    """Raises unless the file can be created. Only the usual ledger has its folder created."""
+    """Raises unless the file can be created. A client creates only the folder of the usual one."""
     folder = file.parent
     if not is_named and not folder.is_dir():
         folder = next((one for one in folder.parents if one.is_dir()), folder)
+    fault = f"The ledger {file} cannot be created"
     if not folder.is_dir():
-        raise errors.StoreError(
-            f"The ledger {file} cannot be created: there is no folder {folder}."
-        )
+        raise errors.StoreError(f"{fault}: there is no folder {folder}.")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise errors.StoreError(f"The ledger {file} cannot be created: {folder} is not writable.")
+        raise errors.StoreError(f"{fault}: {folder} is not writable.")
 
 
 def allowance(look: Look) -> Seen:
-    """Checks that requests are left today."""
     if not look.is_subject_known:
         return skipped(_NO_SUBJECT)
     state = look.client.allowance

@@ -1,9 +1,9 @@
-"""The checks of the way to the service: proxy, name, connection, TLS. They send no request."""
+"""The checks of the way to the service. They send no request."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING
 
 from siteline._doctor.local import SOON
@@ -19,7 +19,6 @@ _NOT_TRIED = "not tried: there are no certificates to trust"
 
 
 def proxy(look: Look) -> Seen:
-    """Checks that the proxy connects to the service."""
     used = look.handle.planned_path()["proxy"]
     if used is None:
         return ok("none")
@@ -34,21 +33,19 @@ def proxy(look: Look) -> Seen:
 
 
 def name(look: Look) -> Seen:
-    """Checks that the host name has an address."""
     way, error = look.way
     if way["proxy"] is not None:
         return skipped(_BY_PROXY)
     if error is not None and way["failed"] == "name":
         return fail(error, do="Check the network of this machine, and the host in base_url=.")
     host = _host(look)
-    if _is_address(host):
+    if _address(host):
         return ok(f"{host} is an address")
     addresses = ", ".join(way["addresses"])
     return ok(f"{host} is {addresses}") if addresses else skipped(_NOT_TRIED)
 
 
 def tcp(look: Look) -> Seen:
-    """Checks that the service accepts connections."""
     way, error = look.way
     if way["proxy"] is not None:
         return skipped(_BY_PROXY)
@@ -86,14 +83,14 @@ def _host(look: Look) -> str:
 
 
 def _is_near(host: str) -> bool:
-    if _is_address(host):
-        return ip_address(host).is_loopback
+    address = _address(host)
+    if address is not None:
+        return address.is_loopback
     return host == "localhost" or host.endswith(".localhost")
 
 
-def _is_address(host: str) -> bool:
+def _address(host: str) -> IPv4Address | IPv6Address | None:
     try:
-        ip_address(host)
+        return ip_address(host)
     except ValueError:
-        return False
-    return True
+        return None

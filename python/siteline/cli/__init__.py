@@ -1,13 +1,13 @@
 """The command ``siteline``, also ``python -m siteline``.
 
-It is a thin layer over the public API. Each command is a module with ``add(commands)``, which
-describes its arguments, and ``run(options)``, which returns an
-:class:`~siteline.cli.output.Outcome`. This module prints it, or an exception, and returns the exit
-status.
+Each command is a module with ``add(commands)``, which describes its arguments and the function
+that returns its :class:`~siteline.cli.output.Outcome`. This module prints the outcome, or an
+exception, and returns the exit status.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 
 # Importing typing would double the command's start time.
@@ -25,7 +25,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, by default the process's; return its status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     _have_stderr()
-    _hear_signals()
+    if os.getpid() == 1:
+        from siteline.cli.stopping import end_on_signals
+
+        end_on_signals()
     try:
         status = _answer(given)
         if sys.stdout is not None:
@@ -44,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _imports_by_name() -> None:
     # Nothing calls this: tools such as PyInstaller read it. The parser imports commands by name.
-    from siteline.cli import (  # noqa: F401  # noqa: F401
+    from siteline.cli import (  # noqa: F401
         agent,
         allowance,
         changes,
@@ -64,18 +67,7 @@ def _imports_by_name() -> None:
 def _have_stderr() -> None:
     """Discard the output for a closed stderr (``2>&-``): print() would write it to stdout."""
     if sys.stderr is None:
-        import os
-
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - until the process ends
-
-
-def _hear_signals() -> None:
-    import os
-
-    if os.getpid() == 1:
-        from siteline.cli.stopping import end_on_signals
-
-        end_on_signals()
 
 
 def _answer(given: list[str]) -> int:
@@ -163,7 +155,6 @@ def _print(text: str, *, has_colours: bool = False) -> None:
 
 
 def _command(options: argparse.Namespace) -> str:
-    """Return the words of the command, such as ``store check``."""
     return " ".join(filter(None, (options.command, getattr(options, "action", None))))
 
 
@@ -176,8 +167,6 @@ def _status(options: argparse.Namespace, status: int) -> int:
 
 def _leave_stdout() -> None:
     """Discard the interpreter's last flush, which would print a traceback."""
-    import os
-
     if sys.stdout is None:
         return
     try:

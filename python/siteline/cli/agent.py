@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from siteline import _doors
+from siteline._refusals import is_passing, no_process
 from siteline.cli.arguments import Commands, Options, add_command, add_options
 from siteline.cli.output import Outcome, document, hint
+from siteline.cli.stopping import Stop
+from siteline.errors import ConfigError
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterator
 
     from siteline import Agent
 
-_OF_THE_KEY = (
-    "SITELINE_PRIVATE_KEY",
-    "SITELINE_PRIVATE_KEY_FILE",
-    "SITELINE_PASSPHRASE",
-    "SITELINE_PASSWORD_COMMAND",
-)
-"""Variables of the agent that its clients must not have."""
+_OF_THE_KEY = ("PRIVATE_KEY", "PRIVATE_KEY_FILE", "PASSPHRASE", "PASSWORD_COMMAND")
+"""Variables, after ``SITELINE_``, that clients must not have."""
 _DAY = 86_400.0
+_LOGS = 1.0
+"""Seconds between two looks at the log records of the agent."""
 
 
 def add(commands: Commands) -> None:
@@ -64,21 +66,16 @@ def _run(options: Options) -> Outcome:
         with _started(options, options.listen) as agent:
             status = _served(command, agent)
         return Outcome({}, "", status, has_written=True)
-    from siteline import _doors
-    from siteline.cli.stopping import Stop
 
     with Stop() as stop, _started(options, options.listen or _socket()) as agent:
         _say(options, agent)
         stop.wait(lambda: _doors.wait(agent, _DAY))
         leases = agent.state.leases
-    # The address was printed at the beginning, for those who wait for it.
+    # The address was printed at the beginning.
     return Outcome({}, f"ended after {leases:,} leases", has_written=True)
 
 
 def _command(options: Options) -> list[str] | None:
-    """Returns the command to run, or ``None`` to serve all clients."""
-    from siteline.errors import ConfigError
-
     words: list[str] = options.words
     if not words:
         return None
@@ -90,17 +87,13 @@ def _command(options: Options) -> list[str] | None:
         )
     if command[0].startswith("-"):
         raise ConfigError(
-            f"{command[0]} is no command to run.",
-            hint="Options of siteline agent go before `run`.",
+            f"{command[0]} is no command to run.", hint="Options of siteline agent go before `run`."
         )
     return command
 
 
 def _started(options: Options, listen: str | None) -> Agent:
-    import os
-
     from siteline import Agent, Client, _doors
-    from siteline.errors import ConfigError
 
     over_network = listen is not None and listen.startswith("https:")
     told = options.client_ca is not None or "SITELINE_AGENT_SECRET" in os.environ
@@ -121,14 +114,12 @@ def _started(options: Options, listen: str | None) -> Agent:
         client_authority=options.client_ca,
         names=options.name,
     )
-    # So that a crash never writes the private key to disk.
+    # A crash must not write the private key to disk.
     _doors.forbid_core_dumps()
     return agent
 
 
 def _socket() -> str:
-    """Returns the usual address: a socket in the user's own folder for sockets."""
-    import os
     import tempfile
 
     folder = os.environ.get("XDG_RUNTIME_DIR", "")
@@ -139,8 +130,6 @@ def _socket() -> str:
 
 
 def _say(options: Options, agent: Agent) -> None:
-    import os
-
     address = agent.address
     if options.json:
         told = document(options.command, 0, {"agent": address, "pid": os.getpid()})
@@ -152,15 +141,10 @@ def _say(options: Options, agent: Agent) -> None:
 
 
 def _served(command: list[str], agent: Agent) -> int:
-    """Runs the command with the agent's variables, without the variables of the key."""
-    import os
     import subprocess
 
-    from siteline import _doors
-    from siteline._refusals import is_passing, no_process
-    from siteline.errors import ConfigError
-
-    kept = {name: value for name, value in os.environ.items() if name not in _OF_THE_KEY}
+    of_key = {f"SITELINE_{name}" for name in _OF_THE_KEY}
+    kept = {name: value for name, value in os.environ.items() if name not in of_key}
     try:
         process = subprocess.Popen(command, env={**kept, **agent.env()})
     except OSError as error:
@@ -176,10 +160,6 @@ def _served(command: list[str], agent: Agent) -> int:
                 _doors.wait(agent, 0.0)
     # As in a shell: 128 plus the signal.
     return 128 - status if status < 0 else status
-
-
-_LOGS = 1.0
-"""Seconds between two looks at the log records of the agent."""
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from siteline import _doors
+from siteline._times import to_second
 from siteline.cli.arguments import Commands, Options, add_command
 from siteline.cli.clients import client_of
 from siteline.cli.output import Outcome, aligned, hint
@@ -19,23 +21,18 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: Options) -> Outcome:
-    from siteline import _doors
-    from siteline._times import to_second
-
     client = client_of(options)
     known = client.allowance
     used = f"{known.used:,}"
     if known.limit is not None:
         used += f" of {known.limit:,}, {known.left:,} left"
+    tokens = f"{known.token_requests:,} today, {known.token_requests_this_hour:,} this hour"
     rows = [
         ("service", client.base_url),
         ("subject", client.subject),
         ("data requests today", used),
         ("the day ends", f"{to_second(known.resets_at)} UTC"),
-        (
-            "token requests",
-            f"{known.token_requests:,} today, {known.token_requests_this_hour:,} this hour",
-        ),
+        ("token requests", tokens),
     ]
     if _doors.settings(client)["ledger"] is None:
         hint("There is no ledger: requests of other processes are not counted here.")

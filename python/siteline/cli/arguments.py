@@ -9,7 +9,7 @@ from siteline.cli.summaries import SUMMARIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from siteline.cli.output import Outcome
@@ -100,13 +100,19 @@ def add_actions(commands: Commands, name: str, details: str) -> Commands:
 
 
 def add_skip_code(group: argparse._ActionsContainer) -> None:
-    """Adds ``--skip-code``, for schedulers that show a run as skipped."""
+    """Adds ``--skip-code``, for schedulers that can show a run as skipped."""
     group.add_argument(
         "--skip-code",
         metavar="N",
         type=_exit_status,
         help="exit status instead of 5 when the allowance is spent",
     )
+
+
+def given_of(options: Options, names: Iterable[str]) -> dict[str, Any]:
+    """Returns the given options of these names."""
+    found = {name: getattr(options, name) for name in names}
+    return {name: value for name, value in found.items() if value not in (None, [])}
 
 
 def _exit_status(text: str) -> int:

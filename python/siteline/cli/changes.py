@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from siteline._counts import counted
+from siteline._doctor.machine import existing_store
 from siteline._escape import escaped
 from siteline.cli.arguments import ZONE, Commands, Options, add_command
-from siteline.cli.clients import STORE, existing_store
+from siteline.cli.clients import STORE
 from siteline.cli.output import Outcome
 from siteline.cli.output_file import OutputFile, add_output
+from siteline.errors import UnreadRange
 
 
 def add(commands: Commands) -> None:
@@ -44,8 +47,6 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: Options) -> Outcome:
-    from siteline.errors import UnreadRange
-
     output = OutputFile(options)
     since = _since(options.since)
     with existing_store(options.store) as store:
@@ -56,10 +57,8 @@ def _run(options: Options) -> Outcome:
             output.write(points)
             count = len(points)
         except UnreadRange as error:
-            error.hint = (
-                "siteline sync reads it, and siteline coverage shows the ranges that were read. "
-                "--unread warn writes the points that were read."
-            )
+            ways = "siteline sync reads it, and siteline coverage shows the ranges that were read."
+            error.hint = f"{ways} --unread warn writes the points that were read."
             raise
     members: dict[str, Any] = {
         "store": options.store,
@@ -75,16 +74,11 @@ def _run(options: Options) -> Outcome:
 
 
 def _since(text: str) -> int | str:
-    """Returns the number of a page, or a time, which the store reads."""
-    # int() refuses thousands of digits.
+    # A page or a time. int() refuses thousands of digits.
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else text
 
 
 def _text(output: OutputFile, known: dict[str, Any]) -> str:
-    from siteline._counts import counted
-
     points = counted(known["points"], "point")
-    return (
-        f"{escaped(output.name)}: {points} changed since {known['since']}. "
-        f"Next time: --since {known['next_since']}"
-    )
+    text = f"{escaped(output.name)}: {points} changed since {known['since']}."
+    return f"{text} Next time: --since {known['next_since']}"

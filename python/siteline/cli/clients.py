@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Callable, Iterable
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Iterable
     from pathlib import Path
-    from typing import TypeVar
 
     from siteline import Client, Store
     from siteline.types import RequestEvent
-
-    _Given = TypeVar("_Given")
 
 STORE = {"store STORE": "the store's file"}
 
@@ -27,39 +25,8 @@ def client_of(
 
 
 def progress_of(options: argparse.Namespace) -> bool:
-    """Returns whether to show progress, if there is a terminal."""
+    """Whether to show progress, if there is a terminal."""
     return not (options.no_progress or options.json)
-
-
-def existing_store(path: str) -> Store:
-    """Opens a store for reading. A mistyped path creates no new one."""
-    import errno
-    import os
-
-    from siteline import Store
-
-    try:
-        os.stat(path)
-    except FileNotFoundError:
-        raise FileNotFoundError(errno.ENOENT, "there is no store", path) from None
-    return Store(path, labels=False, read_only=True)
-
-
-def read(path: str, work: Callable[[Store], _Given], tries: int = 3) -> _Given:
-    """Opens the store for reading, and returns the result of the work.
-
-    A store that nobody has open is read without its log. If a sync opens it at this moment, the
-    read is busy; the next try reads next to the sync.
-    """
-    from siteline.errors import StoreBusy
-
-    try:
-        with existing_store(path) as store:
-            return work(store)
-    except StoreBusy:
-        if tries == 1:
-            raise
-        return read(path, work, tries - 1)
 
 
 def feeds_of(store: Store, names: Iterable[str]) -> list[str]:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TextIO
+from typing import TextIO
 
 _RED, _GREEN, _YELLOW, _DIM = "31", "32", "33", "2"
 _COLOURS = {

@@ -9,6 +9,7 @@ import os
 
 from siteline.cli.arguments import Commands, Options, add_command
 from siteline.cli.output import Outcome
+from siteline.errors import ConfigError
 
 SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 
@@ -34,8 +35,6 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: Options) -> Outcome:
-    from siteline.errors import ConfigError
-
     try:
         with open(os.path.join(FOLDER, options.shell), encoding="utf-8") as file:
             script = file.read()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from siteline._doctor.machine import read
+from siteline._times import duration, to_second
 from siteline.cli.arguments import Commands, Options, add_command
-from siteline.cli.clients import STORE, feeds_of, read
+from siteline.cli.clients import STORE, feeds_of
 from siteline.cli.output import Outcome, aligned
+from siteline.errors import QueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from siteline import Store
     from siteline.types import Coverage, CoverageWindow, Lateness
 
@@ -35,8 +37,6 @@ def add(commands: Commands) -> None:
 
 def _run(options: Options) -> Outcome:
     if options.lateness and options.now is not None:
-        from siteline.errors import QueryError
-
         raise QueryError("--lateness is about all data of a feed. Leave out --now.")
 
     def work(store: Store) -> list[Coverage | Lateness]:
@@ -52,7 +52,7 @@ def _run(options: Options) -> Outcome:
 
 
 def _text(coverage: Any) -> str:
-    """Returns the calendar and the windows. Adjacent windows in the same state are one row."""
+    # Adjacent windows in the same state are one row.
     rows = list(_rows(coverage))
     if not rows:
         return repr(coverage)
@@ -61,8 +61,6 @@ def _text(coverage: Any) -> str:
 
 
 def _rows(coverage: Coverage) -> Iterator[tuple[str, ...]]:
-    from siteline._times import duration, to_second
-
     for (state, empty, skipped), alike in groupby(coverage, _state):
         windows = list(alike)
         start, end = windows[0].start, windows[-1].end

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from siteline.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # An id such as 007 is text.
 _IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")

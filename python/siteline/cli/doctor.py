@@ -6,8 +6,11 @@ import os
 import shlex
 
 from siteline.cli.arguments import Commands, Options, add_command
+from siteline.cli.clients import profiles_file
 from siteline.cli.exits import Exit, status_of
 from siteline.cli.output import Outcome, hint, say
+from siteline.cli.profile_file import read_profiles
+from siteline.errors import ConfigError
 
 _FIRST_STEPS = """\
 There are no settings yet: no profile, and no SITELINE_* variable.
@@ -51,11 +54,6 @@ def _run(options: Options) -> Outcome:
 
 
 def _first_steps() -> str | None:
-    """Returns the commands to begin with; ``None`` if there are settings to check."""
-    from siteline.cli.clients import profiles_file
-    from siteline.cli.profile_file import read_profiles
-    from siteline.errors import ConfigError
-
     if any(name.startswith("SITELINE_") and name not in _UNRELATED for name in os.environ):
         return None
     try:

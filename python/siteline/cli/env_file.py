@@ -6,14 +6,11 @@ import errno
 import os
 import re
 import shlex
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from siteline import _doors
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _MARK = "# The variables of a siteline sandbox."
 _PLAIN = re.compile(r"[\w@%+=:,./-][\w@%+=:,./#-]*", re.ASCII)
@@ -44,10 +41,7 @@ def _text(variables: Mapping[str, str]) -> str:
 
 
 def _quoted(value: str) -> str:
-    """Quotes a value for a shell. It is one line, because other readers accept no line breaks.
-
-    A PEM text means the same without line breaks.
-    """
+    # One line, because some readers accept no line breaks. A PEM text needs none.
     if "-----BEGIN " in value:
         value = value.replace("\n", "")
     return value if _PLAIN.fullmatch(value) else shlex.quote(value)
@@ -68,7 +62,6 @@ def _written(path: Path, text: str) -> Iterator[Path]:
 
 
 def _refuse_another(path: Path) -> None:
-    """Raises an error if the path is not a file of a sandbox: nothing else is replaced."""
     if not os.path.lexists(path):
         return
     if path.is_file():

@@ -35,30 +35,17 @@ _MEANINGS = {
     Exit.CLOSED_PIPE: "the reader closed the output",
 }
 
-# The nearest class of an exception decides.
-_OF_CLASSES = {
-    "ConfigError": Exit.USAGE,
-    "BookmarkError": Exit.USAGE,
-    "RedirectRefused": Exit.USAGE,
-    "TransportError": Exit.TEMPORARY,
-    "DeadlineExceeded": Exit.TEMPORARY,
-    "PageLimitReached": Exit.INCOMPLETE,
-    "ProtocolError": Exit.DAMAGED,
-    "CursorLoop": Exit.INCOMPLETE,
-    "EndlessChain": Exit.INCOMPLETE,
-    "ServiceError": Exit.REFUSED,
-    "CursorRejected": Exit.INCOMPLETE,
-    "RateLimited": Exit.TEMPORARY,
-    "AllowanceExhausted": Exit.SPENT,
-    "ServiceUnavailable": Exit.TEMPORARY,
-    "StoreError": Exit.USAGE,
-    "StoreBusy": Exit.BUSY,
-    "StoreFull": Exit.TEMPORARY,
-    "StoreCorrupt": Exit.DAMAGED,
-    "UnreadRange": Exit.INCOMPLETE,
-    # A file that was named: missing, not permitted, a directory.
-    "OSError": Exit.USAGE,
+# The nearest class of an exception decides. An OSError is about a file that was named.
+_CLASSES = {
+    Exit.USAGE: "ConfigError BookmarkError RedirectRefused StoreError OSError",
+    Exit.REFUSED: "ServiceError",
+    Exit.TEMPORARY: "TransportError DeadlineExceeded RateLimited ServiceUnavailable StoreFull",
+    Exit.SPENT: "AllowanceExhausted",
+    Exit.INCOMPLETE: "PageLimitReached CursorLoop EndlessChain CursorRejected UnreadRange",
+    Exit.DAMAGED: "ProtocolError StoreCorrupt",
+    Exit.BUSY: "StoreBusy",
 }
+_OF_CLASSES = {name: status for status, names in _CLASSES.items() for name in names.split()}
 
 
 def status_of(error: BaseException) -> Exit:
@@ -71,22 +58,14 @@ def status_of(error: BaseException) -> Exit:
 
     if is_passing(error):
         return Exit.TEMPORARY
-    names = (kind.__name__ for kind in type(error).__mro__)
+    names = [kind.__name__ for kind in type(error).__mro__]
     status = next((_OF_CLASSES[name] for name in names if name in _OF_CLASSES), Exit.FAULT)
-    if status is Exit.TEMPORARY and _is_about_settings(error):
-        return Exit.USAGE
-    if status is Exit.USAGE and getattr(error, "retryable", False):
-        # A named file failed for a temporary reason: no descriptor, no space or a failing disk.
-        return Exit.TEMPORARY
+    may_pass = getattr(error, "retryable", False)
+    if status is Exit.TEMPORARY and not may_pass and {"TlsError", "ProxyError"} & {*names}:
+        return Exit.USAGE  # an untrusted certificate or a wrong proxy
+    if status is Exit.USAGE and may_pass:
+        return Exit.TEMPORARY  # a named file failed: no descriptor, no space or a failing disk
     return status
-
-
-def _is_about_settings(error: BaseException) -> bool:
-    """Returns whether a connection fails at every try: an untrusted certificate, a wrong proxy."""
-    names = {kind.__name__ for kind in type(error).__mro__}
-    return not names.isdisjoint({"TlsError", "ProxyError"}) and not getattr(
-        error, "retryable", False
-    )
 
 
 def table() -> str:

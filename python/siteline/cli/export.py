@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from siteline._counts import counted
+from siteline._doctor.machine import existing_store
 from siteline._escape import escaped
 from siteline.cli import table_options as tables
 from siteline.cli.arguments import Commands, Options, add_command, add_options
-from siteline.cli.clients import STORE, existing_store
+from siteline.cli.clients import STORE
 from siteline.cli.output import Outcome
 from siteline.cli.output_file import OutputFile, add_output
+from siteline.errors import QueryError
 
 if TYPE_CHECKING:
     from siteline import Store, Table
@@ -41,18 +44,11 @@ def _run(options: Options) -> Outcome:
         made = tables.shaped(table, options)
         output.write(made)
         known = {"points": len(table), "rows": len(made), "report": table.report.to_dict()}
-    members = {
-        "store": options.store,
-        "feed": options.feed,
-        **known,
-        **output.members,
-    }
+    members = {"store": options.store, "feed": options.feed, **known, **output.members}
     return Outcome(members, _text(output, known), has_written=output.is_stdout)
 
 
 def _read(options: Options, store: Store) -> Table:
-    from siteline.errors import QueryError
-
     labels = tables.labels_of(options)
     table = store.read(
         options.feed,
@@ -74,8 +70,6 @@ def _read(options: Options, store: Store) -> Table:
 
 
 def _text(output: OutputFile, known: dict[str, int]) -> str:
-    from siteline._counts import counted
-
     rows = "" if known["rows"] == known["points"] else f"{counted(known['rows'], 'row')}; "
     text = f"{escaped(output.name)}: {counted(known['points'], 'point')}; {rows}"
     return text.rstrip("; ") if output.is_stdout else text + output.size

@@ -13,17 +13,17 @@
     line = "L2"
     filters = { machineId = ["M7", "M8"] }
 
-The members are the keywords of :class:`siteline.Feed`. Messages show no value,
-except those of Feed.
+The members are the keywords of :class:`siteline.Feed`. Only messages of Feed show values.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+from siteline.errors import ConfigError
 
+if TYPE_CHECKING:
     from siteline import Feed
     from siteline.errors import ConfigError
 
@@ -121,7 +121,6 @@ def _table(path: str, said: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def _feed(path: str, name: str, table: Any, defaults: Mapping[str, Any]) -> Feed:
     from siteline import Feed
-    from siteline.errors import ConfigError
 
     place = f"feed {_shown(name)}: "
     if not isinstance(table, dict):
@@ -130,9 +129,7 @@ def _feed(path: str, name: str, table: Any, defaults: Mapping[str, Any]) -> Feed
     members = {**defaults, **table}
     if "start" not in members:
         raise _error(
-            path,
-            f"{place}start is missing",
-            "Write the first time, as start = 2026-01-01.",
+            path, f"{place}start is missing", "Write the first time, as start = 2026-01-01."
         )
     try:
         return Feed(name, **members)
@@ -160,11 +157,8 @@ def _meant(name: str, known: Sequence[str]) -> str:
 
 
 def _shown(name: str) -> str:
-    """Returns a name in quotation marks, truncated and without control characters."""
     return repr(name if len(name) <= 60 else f"{name[:60]}…")
 
 
 def _error(path: str, message: str, hint: str | None = None) -> ConfigError:
-    from siteline.errors import ConfigError
-
     return ConfigError(f"{path}: {message}", hint=hint)

@@ -11,6 +11,7 @@ from siteline._escape import escaped
 from siteline.cli.arguments import Commands, Options, add_command
 from siteline.cli.output import Outcome, hint
 from siteline.cli.passphrases import add_passphrase, passphrase_of
+from siteline.errors import CredentialError
 
 if TYPE_CHECKING:
     from siteline import PrivateKey
@@ -50,7 +51,10 @@ def _run(options: Options) -> Outcome:
 
     # save() checks it too, but only after the passphrase and the key, which takes seconds.
     if not options.overwrite and os.path.lexists(options.file):
-        raise _exists(options.file)
+        raise CredentialError(
+            f'"{options.file}" exists already, and a lost enrolled key cannot be recovered.',
+            hint="Choose another name, or pass --overwrite.",
+        )
     passphrase = passphrase_of(options)
     key = PrivateKey.generate(options.bits)
     key.save(options.file, passphrase=passphrase, overwrite=options.overwrite)
@@ -60,15 +64,6 @@ def _run(options: Options) -> Outcome:
         f"{shlex.quote(options.file)}"
     )
     return _outcome(options.file, key, passphrase is not None)
-
-
-def _exists(path: str) -> Exception:
-    from siteline.errors import CredentialError
-
-    return CredentialError(
-        f'"{path}" exists already, and a lost enrolled key cannot be recovered.',
-        hint="Choose another name, or pass --overwrite.",
-    )
 
 
 def _outcome(path: str, key: PrivateKey, encrypted: bool) -> Outcome:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
 import sys
 import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from siteline._escape import escaped
 from siteline.cli.colours import painted
 from siteline.cli.output import say
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
+from siteline.cli.wording import hint_in_shell
+from siteline.errors import SitelineWarning
 
 _LOGGERS = ("siteline", "siteline.data", "siteline.sync", "siteline.token")
 
@@ -22,11 +21,8 @@ _LOGGERS = ("siteline", "siteline.data", "siteline.sync", "siteline.token")
 @contextmanager
 def told(options: argparse.Namespace) -> Iterator[None]:
     """Shows each warning as one line on stderr; with ``-v`` also log records, with the time."""
-    from siteline.cli.wording import hint_in_shell
-    from siteline.errors import SitelineWarning
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
-        # The place in the code is left out, because users do not need it.
         say(f"siteline: warning: {escaped(hint_in_shell(str(message), options.known))}")
 
     handler = _handler(options.verbose)

@@ -6,7 +6,9 @@ import os
 import re
 import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from siteline import _doors
@@ -15,9 +17,6 @@ from siteline.cli.exits import Exit
 from siteline.cli.output import say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-
     from siteline.types import Allowance, RequestEvent, SyncReport
 
 _RUN = "siteline_sync_last_run_timestamp_seconds"

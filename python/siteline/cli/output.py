@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+from collections.abc import Container, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple, TextIO
 
 from siteline._escape import escaped, escaped_lines
-
-# Importing typing would double the command's start time.
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
-    from typing import Any, TextIO
+from siteline._refusals import reason
+from siteline._times import iso
+from siteline.cli.colours import painted
+from siteline.cli.wording import hint_in_shell, in_shell
+from siteline.errors import SitelineError
 
 SCHEMA = 2
 """The version of the documents. Members may be added; none is removed."""
 
 
-class Outcome:
-    """The result of a command.
+class Outcome(NamedTuple):
+    """The result of a command."""
 
-    - ``members``: the command's own members of the JSON document
-    - ``text``: the same for a person
-    - ``status``: the exit status
-    - ``has_written``: whether the data is on stdout, which then gets no text
-    """
-
-    def __init__(
-        self, members: dict[str, Any], text: str, status: int = 0, has_written: bool = False
-    ) -> None:
-        """Store the fields."""
-        self.members: dict[str, Any] = members
-        self.text: str = text
-        self.status: int = status
-        self.has_written: bool = has_written
+    members: dict[str, Any]
+    """The command's own members of the JSON document."""
+    text: str
+    """The same for a person."""
+    status: int = 0
+    has_written: bool = False
+    """Whether the data is on stdout, which then gets no text."""
 
 
 def document(command: str, status: int, members: dict[str, Any]) -> str:
@@ -47,10 +43,6 @@ def document(command: str, status: int, members: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    from datetime import datetime, timedelta
-
-    from siteline._times import iso
-
     if isinstance(value, datetime):
         return iso(value)
     if isinstance(value, timedelta):
@@ -82,24 +74,17 @@ def error_members(error: BaseException, known: Container[str] = ()) -> dict[str,
 
 def message_of(error: BaseException) -> str:
     """Return the message of an exception, without its hint."""
-    from siteline.errors import SitelineError
-
     if isinstance(error, SitelineError):
         return error.message
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     if isinstance(error, OSError) and error.strerror:
-        from siteline._refusals import reason
-
         why = reason(error) or error.strerror
         return f"{error.filename}: {why}" if error.filename else why
     return f"{type(error).__name__}: {error}"
 
 
 def _texts(error: BaseException, known: Container[str]) -> tuple[str, str]:
-    """Returns the message and the hint in the words of the command."""
-    from siteline.cli.wording import hint_in_shell, in_shell
-
     # Reads say themselves what they kept.
     kept = getattr(error, "kept", None) if getattr(error, "report", None) is not None else None
     texts = "\n".join(filter(None, (kept, getattr(error, "hint", None))))
@@ -116,8 +101,6 @@ def tell(error: BaseException, known: Container[str] = ()) -> None:
 
 def say(text: str) -> None:
     """Prints a text on stderr, with unprintable characters escaped."""
-    from siteline.cli.colours import painted
-
     print(painted(escaped_lines(text), sys.stderr), file=sys.stderr, flush=True)
 
 
@@ -149,8 +132,6 @@ def is_terminal(stream: TextIO | None) -> bool:
 def require_stdout() -> None:
     """Raise OSError for a closed stdout (``>&-``), before data is requested and lost."""
     if sys.stdout is None:
-        import errno
-
         raise OSError(errno.EBADF, "it is closed, and the data is written to it", "stdout")
 
 

@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
+import errno
 import io
 import os
 import stat
 import sys
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from json import dumps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from siteline import _doors
 from siteline._escape import escaped_json
 from siteline.cli.arguments import Options, add_options
 from siteline.cli.output import is_terminal, require_stdout
+from siteline.errors import ConfigError
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterable, Iterator
-    from typing import BinaryIO
-
     from siteline import Table
 
 _ENDINGS = {
-    ".csv": "csv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".arrow": "arrow",
-    ".arrows": "arrow",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".xlsx": "xlsx",
+    **{".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".arrow": "arrow", ".arrows": "arrow"},
+    **{".parquet": "parquet", ".pq": "parquet", ".xlsx": "xlsx"},
 }
 _STORE = b"SQLite format 3\0"
 _FORMATS = ("csv", "jsonl", "arrow", "parquet", "xlsx")
@@ -52,8 +46,6 @@ class OutputFile:
 
     def __init__(self, options: Options) -> None:
         """Checks the output before any request."""
-        from siteline.errors import ConfigError
-
         self.is_stdout: bool = options.output in (None, "-")
         self.name: str = "stdout" if self.is_stdout else options.output
         self.format: str = options.format or _format_of(options.output)
@@ -94,8 +86,7 @@ class OutputFile:
         if self.format == "parquet":
             table.to_parquet(path)
         else:
-            excel: Any = table
-            excel.to_excel(path)
+            table.to_excel(path)
 
     def _write_to_stdout(self, table: Table) -> None:
         # These formats end with a directory of their parts, so they need a file.
@@ -109,11 +100,7 @@ class OutputFile:
                 shutil.copyfileobj(file, sys.stdout.buffer)
 
     def write_lines(self, stream: BinaryIO, tables: Iterable[Table]) -> int:
-        """Writes the rows of the tables as CSV or JSON lines, each table at once.
-
-        Returns:
-            The number of rows.
-        """
+        """Writes the rows as CSV or JSON lines, each table at once; returns their number."""
         count = 0
         for number, table in enumerate(tables):
             text = io.StringIO()
@@ -171,10 +158,7 @@ def _plain(value: Any) -> Any:
 
 
 def _check_package(format: str) -> None:
-    """Rejects a format without its package, before a page is requested."""
     from importlib.util import find_spec
-
-    from siteline.errors import ConfigError
 
     package, extra = _PACKAGES.get(format, ("csv", ""))
     if find_spec(package) is None:
@@ -185,8 +169,6 @@ def _check_package(format: str) -> None:
 
 
 def _format_of(output: str | None) -> str:
-    from siteline.errors import ConfigError
-
     if output in (None, "-"):
         return "csv"
     ending = os.path.splitext(output)[1].lower()
@@ -199,9 +181,7 @@ def _format_of(output: str | None) -> str:
 
 
 def _check_place(path: str, name: str) -> None:
-    """Raises the errors that would otherwise follow after a complete read."""
-    import errno
-
+    # These errors would otherwise follow after a complete read.
     with suppress(FileNotFoundError):
         # The target of a link such as /dev/stdout may be no path.
         mode = os.stat(name or path).st_mode

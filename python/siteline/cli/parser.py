@@ -12,9 +12,9 @@ from siteline._escape import escaped
 from siteline.cli.arguments import SHARED
 from siteline.cli.summaries import SUMMARIES, complete_help
 
-# Importing typing would slow down each command.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Container
     from typing import Any, NoReturn
 
 
@@ -23,41 +23,28 @@ def parser_for(arguments: list[str]) -> argparse.ArgumentParser:
 
     Importing the modules of all commands would take more time than everything else.
     """
-    named = next((one for one in arguments if not one.startswith("-")), None)
-    made, commands = _parser()
-    for name in SUMMARIES:
-        if name == named:
-            _add(commands, name)
-        else:
-            commands.add_parser(name)
-    return made
+    return _parser([next((one for one in arguments if not one.startswith("-")), "")])
 
 
 def complete_parser() -> argparse.ArgumentParser:
     """Returns the parser of all commands with all their arguments."""
-    made, commands = _parser()
-    for name in SUMMARIES:
-        _add(commands, name)
-    return made
+    return _parser(SUMMARIES)
 
 
-def _add(commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str) -> None:
-    importlib.import_module(f"siteline.cli.{name}").add(commands)
-
-
-def _parser() -> tuple[
-    argparse.ArgumentParser, argparse._SubParsersAction[argparse.ArgumentParser]
-]:
-    made: argparse.ArgumentParser = _Parser(
-        prog="siteline", usage="siteline [-h] [--version] COMMAND ..."
-    )
+def _parser(complete: Container[str]) -> argparse.ArgumentParser:
+    made = _Parser(prog="siteline", usage="siteline [-h] [--version] COMMAND ...")
     made.format_help = complete_help  # type: ignore[method-assign]
     made.add_argument("--version", action="version", version=f"siteline {__version__}")
     commands = made.add_subparsers(
         prog="siteline", metavar="COMMAND", dest="command", help=argparse.SUPPRESS
     )
     commands.required = True
-    return made, commands
+    for name in SUMMARIES:
+        if name in complete:
+            importlib.import_module(f"siteline.cli.{name}").add(commands)
+        else:
+            commands.add_parser(name)
+    return made
 
 
 class _Parser(argparse.ArgumentParser):
@@ -79,7 +66,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Asks the terminal for its width itself: argparse imports shutil for it, with compressors."""
+    """Finds the width itself: argparse would import shutil, which imports compressors."""
 
     def __init__(self, prog: str, **options: Any) -> None:
         super().__init__(prog, **{"max_help_position": 28, "width": _width(), **options})
@@ -87,7 +74,7 @@ class _Formatter(argparse.HelpFormatter):
     def add_usage(
         self, usage: str | None, actions: Any, groups: Any, prefix: str | None = None
     ) -> None:
-        """Shows only the arguments that are required; the help lists the options below."""
+        """Shows only the required arguments; the help lists the options below."""
         shown = [one for one in actions if one.required or not one.option_strings]
         if len(shown) < len(actions):
             self._prog += " [options]"

@@ -5,15 +5,14 @@ It is never the value of an argument, because other users can see a command line
 
 from __future__ import annotations
 
+import argparse
 import os
 import stat
 import sys
-from typing import TYPE_CHECKING
+import warnings
 
 from siteline.cli.arguments import Options, add_options
-
-if TYPE_CHECKING:
-    import argparse
+from siteline.errors import CredentialError, SitelineWarning
 
 _LONGEST = 65_536
 _COMMAND_LIMIT = 60.0
@@ -34,8 +33,6 @@ def add_passphrase(made: argparse.ArgumentParser) -> None:
 
 def passphrase_of(options: Options) -> bytes | None:
     """Returns the passphrase, or ``None`` for a key that is not encrypted."""
-    from siteline.errors import CredentialError
-
     if options.passphrase_file is not None:
         line = _line_of_file(options.passphrase_file)
     elif options.password_command is not None:
@@ -50,8 +47,6 @@ def passphrase_of(options: Options) -> bytes | None:
 
 
 def _line_of_file(path: str) -> bytes:
-    from siteline.errors import CredentialError
-
     if path == "-":
         if sys.stdin is None:
             raise CredentialError("Standard input is closed: there is no passphrase.")
@@ -65,8 +60,6 @@ def _line_of_file(path: str) -> bytes:
 
 
 def _first_line(line: bytes, place: str) -> bytes:
-    from siteline.errors import CredentialError
-
     if len(line) > _LONGEST:
         raise CredentialError(f"The first line of {place} has over {_LONGEST:,} bytes.")
     return line.removesuffix(b"\n").removesuffix(b"\r")
@@ -75,9 +68,6 @@ def _first_line(line: bytes, place: str) -> bytes:
 def _warn_of_readers(path: str, mode: int) -> None:
     if os.name != "posix" or not stat.S_ISREG(mode) or not mode & 0o066:
         return
-    import warnings
-
-    from siteline.errors import SitelineWarning
 
     text = f"Other users can read the passphrase file {path} (mode {mode & 0o777:03o})."
     warnings.warn(f"{text} Run chmod 600 on it.", SitelineWarning, stacklevel=2)
@@ -85,7 +75,6 @@ def _warn_of_readers(path: str, mode: int) -> None:
 
 def _line_of_command(command: str) -> bytes:
     from siteline import _passphrase
-    from siteline.errors import CredentialError
 
     words = _passphrase.words(command)
     failure, line, said = _passphrase.run(words, _COMMAND_LIMIT)
@@ -96,16 +85,13 @@ def _line_of_command(command: str) -> bytes:
 
 
 def _asked() -> bytes:
-    import warnings
-    from getpass import GetPassWarning
-
-    from siteline.errors import CredentialError
+    from getpass import GetPassWarning, getpass
 
     with warnings.catch_warnings():
         # Otherwise getpass would continue, and show the passphrase.
         warnings.simplefilter("error", GetPassWarning)
         try:
-            first, second = _typed("Passphrase of the new key: "), _typed("The same again: ")
+            first, second = getpass("Passphrase of the new key: "), getpass("The same again: ")
         except (GetPassWarning, EOFError, OSError):
             raise CredentialError(
                 "--encrypt needs a terminal, and there is none.",
@@ -114,9 +100,3 @@ def _asked() -> bytes:
     if first != second:
         raise CredentialError("The two passphrases differ. No key was made.")
     return first.encode()
-
-
-def _typed(prompt: str) -> str:
-    from getpass import getpass
-
-    return getpass(prompt)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from typing import TYPE_CHECKING, Any
 
 from siteline._escape import escaped
 from siteline.cli.arguments import Commands, Options, add_actions, add_command
+from siteline.cli.clients import profiles_file
 from siteline.cli.output import Outcome, aligned, error_members, hint
+from siteline.cli.profile_file import append_profile, read_profiles
 from siteline.cli.profile_members import add_members, members_of, shown
+from siteline.errors import ConfigError, SitelineError
 
 if TYPE_CHECKING:
     from siteline.errors import SitelineError
@@ -42,9 +46,6 @@ def add(commands: Commands) -> None:
 
 
 def _init(options: Options) -> Outcome:
-    from siteline.cli.clients import profiles_file
-    from siteline.cli.profile_file import append_profile
-
     members = members_of(options)
     _check(members)
     path = profiles_file()
@@ -61,12 +62,8 @@ def _init(options: Options) -> Outcome:
 
 
 def _check(members: dict[str, Any]) -> None:
-    """Raises an error for settings that no client accepts, before anything is written.
-
-    The key need not exist: the check uses another one, which must not create a ledger.
-    """
-    import os
-
+    # A client of these settings must exist before anything is written. The key need not exist: the
+    # check uses another one, which must not create a ledger.
     from siteline import Credential, _doors
 
     of_credential = {
@@ -80,17 +77,14 @@ def _check(members: dict[str, Any]) -> None:
         settings["ca_bundle"] = os.path.expanduser(settings["ca_bundle"])
     # A public key of 2048 one bits, because nothing is signed.
     public = {"kty": "RSA", "e": "AQAB", "n": f"{'_' * 341}w"}
-    credential = Credential(
-        members.get("subject", "subject"), signer=bytes, public_jwk=public, **assertions
-    )
+    subject = members.get("subject", "subject")
+    credential = Credential(subject, signer=bytes, public_jwk=public, **assertions)
     url = members["base_url"]
     _doors.with_settings(url, credential=credential, ledger="memory", **settings).close()
 
 
 def _missing(name: str) -> SitelineError | None:
-    """Returns the reason why the profile cannot be used, such as a missing key."""
     from siteline import Client
-    from siteline.errors import SitelineError
 
     try:
         Client(profile=name).close()
@@ -100,9 +94,6 @@ def _missing(name: str) -> SitelineError | None:
 
 
 def _list(options: Options) -> Outcome:
-    from siteline.cli.clients import profiles_file
-    from siteline.cli.profile_file import read_profiles
-
     path = profiles_file()
     known = {name: shown(members) for name, members in read_profiles(path).items()}
     names = ("base_url", "subject", "certificate_file")
@@ -119,10 +110,6 @@ def _list(options: Options) -> Outcome:
 
 
 def _show(options: Options) -> Outcome:
-    from siteline.cli.clients import profiles_file
-    from siteline.cli.profile_file import read_profiles
-    from siteline.errors import ConfigError
-
     path = profiles_file()
     profiles = read_profiles(path)
     if options.name not in profiles:

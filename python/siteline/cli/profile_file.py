@@ -6,13 +6,14 @@ import contextlib
 import errno
 import os
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from siteline import _doors
 from siteline.cli.profile_members import table
+from siteline.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 _LARGEST = 1 << 20
@@ -25,12 +26,7 @@ def read_profiles(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def append_profile(path: Path, name: str, members: dict[str, Any]) -> None:
-    """Append a profile without changing the other bytes of the file.
-
-    Raises ConfigError if the name exists, or if the file is not a file of profiles.
-    """
-    from siteline.errors import ConfigError
-
+    """Append a profile without changing the other bytes of the file."""
     _check_name(name)
     _doors.create_folder(path.parent)
     with _alone(path):
@@ -62,15 +58,11 @@ def _addition(before: bytes, name: str, members: dict[str, Any]) -> bytes:
     try:
         return (space + table(name, members, end)).encode()
     except UnicodeEncodeError:
-        from siteline.errors import ConfigError
-
         raise ConfigError("An argument has bytes that are not UTF-8, as TOML requires.") from None
 
 
 def _check_name(name: str) -> None:
-    """Reject a name that does not fit on a line of TOML or in SITELINE_PROFILE."""
-    from siteline.errors import ConfigError
-
+    # It must fit on a line of TOML and in SITELINE_PROFILE.
     if not name or name != name.strip() or not name.isprintable():
         raise ConfigError(
             f"{name!r} cannot be the name of a profile.",
@@ -85,16 +77,12 @@ def _content(path: Path) -> bytes:
     except FileNotFoundError:
         return b""
     if len(content) > _LARGEST:
-        from siteline.errors import ConfigError
-
         raise ConfigError(f"{path} is longer than {_LARGEST:,} bytes: it is no file of profiles.")
     return content
 
 
 def _parsed(content: bytes, path: Path) -> dict[str, dict[str, Any]]:
     import tomllib
-
-    from siteline.errors import ConfigError
 
     try:
         found = tomllib.loads(content.decode("utf-8-sig"))

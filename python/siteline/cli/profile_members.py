@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
+from collections.abc import Callable
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable
+from siteline.errors import ConfigError
 
 
 def _requests(written: str) -> int:
@@ -20,14 +20,13 @@ def _requests(written: str) -> int:
 
 
 def _duration(written: str) -> int | float | str:
-    """Returns a number without a unit as a number."""
     if re.fullmatch(r"\d+", written):
         return int(written)
     return float(written) if re.fullmatch(r"\d+\.\d+", written) else written
 
 
 def _path(written: str) -> str:
-    """Returns the full path, because relative paths of the file begin in the file's folder."""
+    # A relative path in the file begins in the file's folder.
     return written if written.startswith("~/") else os.path.abspath(written)
 
 
@@ -105,18 +104,12 @@ def add_members(made: argparse.ArgumentParser) -> None:
 
 
 def members_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Returns the given members.
-
-    Raises `ConfigError` if they belong to no kind of credential, or to two.
-    """
-    from siteline.errors import ConfigError
-
+    """Returns the given members, which must belong to one kind of credential."""
     given = {name: getattr(options, name) for name in MEMBERS}
-    members = {
-        name: value for name, value in given.items() if value is not None and value is not False
-    }
+    members = {name: one for name, one in given.items() if one is not None and one is not False}
     for name, value in members.items():
-        if isinstance(value, str) and _has_stray_bytes(value):
+        # Bytes that are not UTF-8 are surrogates here.
+        if isinstance(value, str) and any("\ud800" <= one <= "\udfff" for one in value):
             raise ConfigError(f"--{name.replace('_', '-')} has bytes that are not UTF-8.")
     of_subject, of_certificate = "subject" in members, "certificate_file" in members
     if of_subject == of_certificate:
@@ -132,11 +125,6 @@ def members_of(options: argparse.Namespace) -> dict[str, Any]:
         if name in members and not belongs:
             raise ConfigError(f"--{name.replace('_', '-')} belongs to {to}.")
     return members
-
-
-def _has_stray_bytes(text: str) -> bool:
-    """Whether the text has surrogates, which stand for bytes that are not UTF-8."""
-    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def table(name: str, members: dict[str, Any], end: str) -> str:

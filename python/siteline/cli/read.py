@@ -6,17 +6,28 @@ import logging
 import os
 import re
 import warnings
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from siteline._counts import counted
+from siteline._doctor.machine import existing_store
 from siteline._escape import escaped
+from siteline._times import iso, to_second
 from siteline.cli import table_options as tables
-from siteline.cli.arguments import Commands, Options, add_command, add_options, add_skip_code
-from siteline.cli.clients import client_of, existing_store, progress_of
+from siteline.cli.arguments import (
+    Commands,
+    Options,
+    add_command,
+    add_options,
+    add_skip_code,
+    given_of,
+)
+from siteline.cli.clients import client_of, progress_of
 from siteline.cli.exits import Exit, status_of
 from siteline.cli.output import Outcome, hint, say
 from siteline.cli.output_file import OutputFile, add_output
 from siteline.cli.spool import Spool
+from siteline.errors import ConfigError, QueryError, SitelineError, StoreCorrupt
 
 if TYPE_CHECKING:
     from siteline import Client, Scan, Table
@@ -94,7 +105,6 @@ class _Run(NamedTuple):
     client: Client
     output: OutputFile
     requests: list[RequestEvent]
-    """The finished requests."""
 
 
 def _at_once(run: _Run) -> Outcome:
@@ -103,17 +113,18 @@ def _at_once(run: _Run) -> Outcome:
         try:
             table = scan.collect()
         except BaseException as error:
-            is_paid = any(event.kind == "data" for event in run.requests)
-            lost = "No page is kept: with -o FILE or --spool FOLDER, --resume continues."
-            _explain(error, _kept_in_store(run.options) or (lost if is_paid else ""))
+            way = ""
+            if run.options.store is not None:
+                store_name = escaped(run.options.store)
+                way = f"The pages are kept in {store_name}. The same command continues there."
+            elif any(event.kind == "data" for event in run.requests):
+                way = "No page is kept: with -o FILE or --spool FOLDER, --resume continues."
+            _explain(error, way)
             raise
         return _written(run, table)
 
 
 def _check(options: Options) -> None:
-    """Refuses options that exclude each other."""
-    from siteline.errors import ConfigError
-
     tables.check_shape(options)
     if options.unmerged and (options.pivot or options.resample):
         raise ConfigError("--unmerged writes points as sent, not with --pivot or --resample.")
@@ -124,7 +135,7 @@ def _check(options: Options) -> None:
             f"--{given[0]} is not for a read with --{without[0].replace('_', '-')}.",
             hint="It has no spool. A read with --store continues by itself.",
         )
-    if options.start is None and not (options.resume and not _asked(options)):
+    if options.start is None and not (options.resume and not given_of(options, _ASKED)):
         raise ConfigError(
             "--start is missing. Without it the service decides, which may cost years of pages.",
             hint="Such as --start -7d or --start 2026-11-01.",
@@ -136,9 +147,6 @@ def _spool_options(options: Options) -> list[str]:
 
 
 def _spool_of(options: Options, output: OutputFile) -> Spool | None:
-    """Returns the spool of the read, if it has one."""
-    from siteline.errors import ConfigError
-
     given = _spool_options(options)
     if options.unmerged and not output.is_lines:
         raise ConfigError(f"--unmerged writes csv or jsonl, not {output.format}.")
@@ -155,15 +163,8 @@ def _spool_of(options: Options, output: OutputFile) -> Spool | None:
     return Spool(options.spool or beside, is_made=options.spool is None)
 
 
-def _asked(options: Options) -> dict[str, Any]:
-    given = {name: getattr(options, name) for name in _ASKED}
-    return {name: value for name, value in given.items() if value not in (None, [])}
-
-
 def _scan(options: Options, client: Client, **more: Any) -> Scan:
     """Returns the scan of the options. ``--find`` costs a discovery request."""
-    from siteline.errors import QueryError
-
     filters: dict[str, list[str]] = {}
     for written in options.filter or ():
         name, separator, value = written.partition("=")
@@ -179,7 +180,7 @@ def _scan(options: Options, client: Client, **more: Any) -> Scan:
         "progress": progress_of(options),
     }
     names = ("end", "tz", "interval", "page_size", "concurrency", "deadline", "max_pages")
-    given |= {name: getattr(options, name) for name in names}
+    given |= given_of(options, names)
     keywords = {name: value for name, value in {**given, **more}.items() if value is not None}
     if options.find is not None and not options.dry_run:
         found = client.series().find(options.find, **tables.levels_of(options))
@@ -193,8 +194,6 @@ def _scan(options: Options, client: Client, **more: Any) -> Scan:
 
 
 def _store_of(options: Options) -> Any:
-    from contextlib import nullcontext
-
     if options.store is None:
         return nullcontext()
     if options.dry_run:
@@ -202,12 +201,6 @@ def _store_of(options: Options) -> Any:
     from siteline import Store
 
     return Store(options.store)
-
-
-def _kept_in_store(options: Options) -> str | None:
-    if options.store is None:
-        return None
-    return f"The pages are kept in {escaped(options.store)}. The same command continues there."
 
 
 def _planned(options: Options, client: Client) -> Outcome:
@@ -243,14 +236,10 @@ def _by_spool(run: _Run, spool: Spool) -> Outcome:
 
 
 def _begin(run: _Run, spool: Spool) -> None:
-    """Begins the read, or sets the options of the earlier one."""
-    from siteline._times import iso
-    from siteline.errors import ConfigError, StoreCorrupt
-
     options, client, name = run.options, run.client, run.output.name
     if options.restart:
         spool.clear()
-    asked = _asked(options)
+    asked = given_of(options, _ASKED)
     if spool.is_damaged:
         hint_of_it = f"--restart removes {escaped(spool.path)} and reads again."
         raise StoreCorrupt(f"The query in {spool.path} is damaged.", hint=hint_of_it)
@@ -264,7 +253,8 @@ def _begin(run: _Run, spool: Spool) -> None:
             hint(f"There is no earlier read of {escaped(name)}: a new one begins.")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the scan that reads warns
-            query = _bounds(options, client)
+            given = given_of(options, ("start", "end", "tz", "interval"))
+            query = client.scan(**given).query
         spool.begin(client, asked, {"start": iso(query.start), "end": iso(query.end)})
     elif not options.resume:
         pages = _pages_of(spool)
@@ -280,16 +270,8 @@ def _begin(run: _Run, spool: Spool) -> None:
     options.start, options.end = spool.kept["start"], spool.kept["end"]
 
 
-def _bounds(options: Options, client: Client) -> Any:
-    names = ("start", "end", "tz", "interval")
-    given = {name: getattr(options, name) for name in names}
-    return client.scan(**{name: value for name, value in given.items() if value is not None}).query
-
-
 def _pages_of(spool: Spool) -> int | None:
-    """Returns the number of kept pages; ``None`` for a damaged spool."""
-    from siteline.errors import SitelineError
-
+    """The number of kept pages; ``None`` for a damaged spool."""
     try:
         return spool.pages
     except SitelineError:
@@ -297,7 +279,6 @@ def _pages_of(spool: Spool) -> int | None:
 
 
 def _way_on(error: BaseException, spool: Spool, pages: int | None) -> str:
-    """Returns the sentences about the kept pages and the next command."""
     path = escaped(spool.path)
     if status_of(error) is Exit.DAMAGED or pages is None:
         return f"--restart removes {path} and reads again."
@@ -311,13 +292,12 @@ def _way_on(error: BaseException, spool: Spool, pages: int | None) -> str:
 
 
 def _has_no_cursor(error: BaseException) -> bool:
-    """Returns whether the chain cannot be continued. The store of the spool skips it for a day."""
+    # The store of the spool skips such a chain for a day.
     names = {kind.__name__ for kind in type(error).__mro__}
     return not names.isdisjoint({"CursorLoop", "CursorRejected", "EndlessChain", "UnreadRange"})
 
 
 def _explain(error: BaseException, way: str, members: dict[str, Any] | None = None) -> None:
-    """Adds the kept pages and the next step to an error."""
     if isinstance(error, KeyboardInterrupt) and way:
         say(f"siteline: {way}")
         vars(error).update(members=members or {})
@@ -328,8 +308,6 @@ def _explain(error: BaseException, way: str, members: dict[str, Any] | None = No
     if known is not None and (is_at_end or _FOR_PROGRAMS.search(known)):
         known = None
     if (retry_at := getattr(error, "retry_at", None)) is not None and not is_at_end:
-        from siteline._times import to_second
-
         way = f"{way} The next requests are possible from {to_second(retry_at)} UTC on."
     with suppress(AttributeError):
         text = " ".join(filter(None, (known, way)))
@@ -384,8 +362,6 @@ def _outcome(run: _Run, known: dict[str, Any]) -> Outcome:
 
 
 def _text(output: OutputFile, known: dict[str, Any]) -> str:
-    from siteline._times import to_second
-
     rows, points = known["rows"], known["points"]
     before = known.get("resumed_after_pages")
     parts = [
@@ -407,6 +383,4 @@ def _text(output: OutputFile, known: dict[str, Any]) -> str:
 
 
 def _counted(count: int | None, noun: str) -> str:
-    from siteline._counts import counted
-
     return f"some {noun}s" if count is None else counted(count, noun)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import time
 from typing import TYPE_CHECKING, Any
 
-from siteline.cli.arguments import Commands, Options, add_command, add_options
+from siteline.cli.arguments import Commands, Options, add_command, add_options, given_of
+from siteline.cli.data_file import read_table
+from siteline.cli.env_file import env_file
 from siteline.cli.output import Outcome, aligned, document, hint
+from siteline.cli.stopping import Stop
+from siteline.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,15 +53,11 @@ def add(commands: Commands) -> None:
 def _run(options: Options) -> Outcome:
     import siteline
     from siteline._doctor.local import read_jwk
-    from siteline.cli.env_file import env_file
-    from siteline.cli.stopping import Stop
-    from siteline.errors import ConfigError
 
     if "Sandbox" not in siteline.__all__:
+        text = "it was compiled without the Cargo feature `sandbox`."
         raise ConfigError(
-            "This build of siteline has no sandbox: it was compiled without the Cargo feature "
-            "`sandbox`.",
-            hint="Released wheels have it.",
+            f"This build of siteline has no sandbox: {text}", hint="Released wheels have it."
         )
     table = _table(options)
     jwks = {path: read_jwk(path) for path in options.enroll}
@@ -67,15 +69,11 @@ def _run(options: Options) -> Outcome:
             # By the second: a signal just before a sleep is handled after it.
             stop.wait(lambda: time.sleep(1.0))
     text = f"ended after {sandbox.stats.data_requests:,} data requests"
-    # The document was printed at the beginning, for those who wait for it.
+    # The document was printed at the beginning.
     return Outcome({}, text, has_written=True)
 
 
 def _table(options: Options) -> Any:
-    """Reads the file of ``--data`` before the sandbox starts."""
-    from siteline.cli.data_file import read_table
-    from siteline.errors import ConfigError
-
     if options.data is not None:
         return read_table(options.data, utc=options.utc)
     given = [name for name in ("utc", *_OF_DATA) if getattr(options, name)]
@@ -87,16 +85,12 @@ def _table(options: Options) -> Any:
 def _started(options: Options) -> Sandbox:
     from siteline import Sandbox
 
-    given = {name: getattr(options, name) for name in ("port", "now", "daily_allowance", "seed")}
-    return Sandbox(**{name: value for name, value in given.items() if value is not None})
+    return Sandbox(**given_of(options, ("port", "now", "daily_allowance", "seed")))
 
 
 def _load(sandbox: Sandbox, table: Any, options: Options) -> int:
-    from siteline.errors import ConfigError
-
-    given = {name: getattr(options, name) for name in _OF_DATA}
     try:
-        return sandbox.load(table, **{name: one for name, one in given.items() if one is not None})
+        return sandbox.load(table, **given_of(options, _OF_DATA))
     except ConfigError as error:
         message = f"{options.data}: {error.message}"
         about_zone = "zone" in error.message and not options.utc
@@ -105,15 +99,8 @@ def _load(sandbox: Sandbox, table: Any, options: Options) -> int:
 
 
 def _say(
-    options: Options,
-    sandbox: Sandbox,
-    path: Path,
-    rows: int | None,
-    subjects: dict[str, str],
+    options: Options, sandbox: Sandbox, path: Path, rows: int | None, subjects: dict[str, str]
 ) -> None:
-    import os
-    import shlex
-
     full = path.absolute()
     members = {"base_url": sandbox.base_url, "env_file": full, "pid": os.getpid(), "rows": rows}
     if options.json:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from siteline import _doors
+from siteline._doctor.machine import existing_store
 from siteline._escape import escaped, escaped_json
+from siteline._refusals import reason
+from siteline._times import to_second
 from siteline.cli.arguments import Commands, Options, add_command, add_options
-from siteline.cli.clients import client_of, existing_store
+from siteline.cli.clients import client_of, state_folder
 from siteline.cli.exits import Exit
 from siteline.cli.output import Outcome, aligned, document, require_stdout
 from siteline.cli.output_file import OutputFile, add_output
 from siteline.cli.table_options import SERIES, levels_of
+from siteline.errors import ConfigError, SitelineError, SitelineWarning
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,8 +78,6 @@ def _run(options: Options) -> Outcome:
 
 
 def _check(options: Options) -> None:
-    from siteline.errors import ConfigError
-
     selects = bool(options.text or options.unit or levels_of(options))
     special = "raw" if options.raw else "diff"
     others = {
@@ -88,13 +92,8 @@ def _check(options: Options) -> None:
                 raise ConfigError(f"--{special} shows everything, so {name} is not for it.")
 
 
-def _found(options: Options, series: Table) -> Table:
-    levels = levels_of(options)
-    return series.find(options.text, unit=options.unit or None, **levels)
-
-
 def _listed(options: Options, series: Table, output: OutputFile | None) -> Outcome:
-    found = _found(options, series)
+    found = series.find(options.text, unit=options.unit or None, **levels_of(options))
     if output is not None:
         output.write(found)
         text = f"{escaped(output.name)}: {len(found):,} series"
@@ -116,9 +115,6 @@ def _table(rows: list[_Row], all_rows: int) -> str:
 
 
 def _compared(options: Options, rows: list[_Row], whose: tuple[str, str]) -> Outcome:
-    """Returns the rows that were added, removed and changed since the last run."""
-    from siteline._times import to_second
-
     last = _remembered(whose)
     if last is None:
         members: dict[str, Any] = {"since": None, "added": [], "removed": [], "changed": []}
@@ -170,7 +166,7 @@ def _difference(before: _Row, after: _Row) -> str:
 
 
 def _as_text(value: Any, indent: int | None = None) -> str:
-    """Returns JSON with the characters that a terminal shows; others as escapes."""
+    # A terminal may lack characters.
     is_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     return escaped_json(json.dumps(value, indent=indent, ensure_ascii=not is_unicode))
 
@@ -193,18 +189,11 @@ def _remember_after(
 def _memory(whose: tuple[str, str]) -> Path:
     import hashlib
 
-    from siteline.cli.clients import state_folder
-
     digest = hashlib.sha256("\n".join(whose).encode()).hexdigest()[:32]
     return state_folder() / f"series-{digest}.json"
 
 
 def _remembered(whose: tuple[str, str]) -> tuple[Any, list[_Row]] | None:
-    """Returns the time of the last run and its rows, if there are any."""
-    from datetime import datetime
-
-    from siteline.errors import SitelineError
-
     try:
         known = json.loads(_memory(whose).read_bytes())
         if [known["form"], *known["whose"]] != [_FORM, *whose]:
@@ -219,11 +208,6 @@ def _remembered(whose: tuple[str, str]) -> tuple[Any, list[_Row]] | None:
 
 
 def _remember(rows: list[_Row], whose: tuple[str, str]) -> None:
-    from datetime import UTC, datetime
-
-    from siteline._refusals import reason
-    from siteline.errors import SitelineError
-
     seen = datetime.now(UTC).replace(microsecond=0).isoformat()
     known = {"form": _FORM, "whose": whose, "seen": seen, "series": rows}
     try:
@@ -238,9 +222,5 @@ def _remember(rows: list[_Row], whose: tuple[str, str]) -> None:
 
 
 def _warn(problem: str) -> None:
-    import warnings
-
-    from siteline.errors import SitelineWarning
-
     text = f"The list of the last run, which --diff compares with, {problem}."
     warnings.warn(text, SitelineWarning, stacklevel=2)

@@ -1,8 +1,8 @@
-"""The spool of a read: a hidden folder with the query, and a store with each page that was read.
+"""The spool of a read: a folder with the query, and a store with each page that was read.
 
-A read that was killed continues with the same chains, so that no page is paid twice (§4.4.1). The
-cursors in the store are secret: the files are readable only for their owner, as is the folder if
-the read creates it. A folder that existed before keeps its mode, and is not removed.
+A read that was killed continues with the same chains, so that no page is paid twice. The cursors in
+the store are secret: only the owner can read the files, and the folder if the read creates it. A
+folder that existed before keeps its mode, and is not removed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from siteline import _doors
+from siteline.errors import ConfigError, StoreBusy
 
 if TYPE_CHECKING:
     from siteline import Client, Store
@@ -25,12 +26,7 @@ class Spool:
     """A spool, which may not exist yet."""
 
     def __init__(self, path: str, *, is_made: bool) -> None:
-        """Reads the query of the earlier run, if there is one.
-
-        Args:
-            path: The folder.
-            is_made: Whether it is siteline's own, even if it exists.
-        """
+        """Reads the query of the earlier run. ``is_made``: the folder is siteline's own."""
         self.path = path
         self.kept: dict[str, Any] | None = None
         self.is_damaged: bool = False
@@ -46,17 +42,12 @@ class Spool:
         return self.kept is None and not self.is_damaged
 
     def lock(self) -> None:
-        """Excludes other runs until :meth:`close` or :meth:`remove`.
-
-        Raises:
-            StoreBusy: Another run uses the spool. Nothing has changed.
-        """
+        """Excludes other runs until :meth:`close` or :meth:`remove`."""
         try:
             import fcntl
         except ImportError:
             # Windows has no locks of folders: a second read of the same output is not refused.
             return
-        from siteline.errors import StoreBusy
 
         busy = StoreBusy(
             f"Another run of siteline read uses {self.path}.",
@@ -76,7 +67,7 @@ class Spool:
         self._load()
 
     def _make(self) -> None:
-        """Creates the folder. An existing one is the user's own, unless a read has created it."""
+        # An existing folder is the user's own, unless a read has created it.
         with suppress(FileExistsError):
             os.makedirs(self.path, mode=0o700)
             self._is_made = True
@@ -87,9 +78,6 @@ class Spool:
             self._lock = None
 
     def _load(self) -> None:
-        """Reads the query of the earlier run."""
-        from siteline.errors import ConfigError
-
         path, self.kept, self.is_damaged = self.path, None, False
         if not os.path.lexists(path):
             return
@@ -114,13 +102,7 @@ class Spool:
             ) from None
 
     def begin(self, client: Client, asked: dict[str, Any], bounds: dict[str, Any]) -> None:
-        """Creates the spool of a new read.
-
-        Args:
-            client: The client that reads.
-            asked: The options of the query, as they were typed.
-            bounds: The start and the end, which stay the same when the read is resumed.
-        """
+        """Creates the spool of a new read, with its options as typed and its fixed bounds."""
         self._make()
         origin = _origin(client)
         self.kept = {"asked": asked, **bounds, "origin": origin, "is_made": self._is_made}
@@ -129,8 +111,6 @@ class Spool:
 
     def check(self, client: Client, asked: dict[str, Any]) -> None:
         """Refuses to continue the read of another query."""
-        from siteline.errors import ConfigError
-
         assert self.kept is not None
         before = self.kept["asked"]
         changes = [

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
+from types import FrameType
+from typing import Any
 
 
 def end_on_signals() -> None:
@@ -59,7 +57,7 @@ class Stop:
             signal.signal(number, signal.SIG_IGN if self._has_come else handler)
 
     def wait(self, step: Callable[[], object]) -> None:
-        """Calls ``step`` again and again until a signal comes, which also ends a step."""
+        """Repeats ``step`` until a signal arrives, which also ends a step."""
         with suppress(_Stopped):
             self._is_waiting = True
             while not self._has_come:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Iterator
+from os.path import exists, getsize
 from typing import TYPE_CHECKING, Any
 
-from siteline._doctor.machine import size
+from siteline import _doors
+from siteline._doctor.machine import checked, files_of, free_bytes, permissions_of, read, size
 from siteline._escape import escaped
+from siteline._times import duration, reached, to_second
 from siteline.cli import export
 from siteline.cli.arguments import Commands, Options, add_actions, add_command
-from siteline.cli.clients import STORE, progress_of, read
+from siteline.cli.clients import STORE, progress_of
 from siteline.cli.output import Outcome, aligned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from siteline import Feed, Store
 
 
@@ -27,47 +30,26 @@ def add(commands: Commands) -> None:
 
 
 def _check(options: Options) -> Outcome:
-    from os.path import getsize
-
-    def work(store: Store) -> int:
-        store.check(progress=progress_of(options))
-        return len(store.feeds)
-
-    feeds = read(options.store, work)
+    feeds = checked(options.store, progress=progress_of(options))
     members = {"store": options.store, "feeds": feeds, "bytes": getsize(options.store)}
     return Outcome(members, f"{escaped(options.store)}: all checksums are correct")
 
 
 def _backup(options: Options) -> Outcome:
-    from os.path import getsize
-
-    read(
-        options.store,
-        lambda store: store.backup(options.target, progress=progress_of(options)),
-    )
+    read(options.store, lambda store: store.backup(options.target, progress=progress_of(options)))
     count = getsize(options.target)
     members = {"store": options.store, "target": options.target, "bytes": count}
-    return Outcome(
-        members, f"{escaped(options.store)}: copied to {escaped(options.target)}, {size(count)}"
-    )
+    text = f"{escaped(options.store)}: copied to {escaped(options.target)}, {size(count)}"
+    return Outcome(members, text)
 
 
 def _restored(options: Options) -> Outcome:
-    import errno
-    from os.path import exists, getsize
-
-    from siteline import _doors
-
     if not exists(options.backup):
         raise FileNotFoundError(errno.ENOENT, "there is no backup", options.backup)
     replaced = _doors.restore(options.backup, options.store, progress_of(options))
     count = getsize(options.store)
-    members = {
-        "backup": options.backup,
-        "store": options.store,
-        "bytes": count,
-        "replaced": replaced,
-    }
+    members = {"backup": options.backup, "store": options.store}
+    members |= {"bytes": count, "replaced": replaced}
     text = f"{options.store}: restored from {options.backup}, {size(count)}"
     if replaced:
         text += "; it replaced the old file and its log"
@@ -75,13 +57,11 @@ def _restored(options: Options) -> Outcome:
 
 
 def _info(options: Options) -> Outcome:
-    from siteline._doctor.machine import files_of, free_bytes, permissions_of
-
     path, feeds = read(
         options.store,
         lambda store: (
             store.path,
-            [{**_definition(feed), **_reached(store, feed)} for feed in store.feeds.values()],
+            [_facts(store, feed) for feed in store.feeds.values()],
         ),
     )
     files, free, permissions = files_of(path), free_bytes(path), permissions_of(path)
@@ -92,7 +72,8 @@ def _info(options: Options) -> Outcome:
         ("who may use it", permissions.text),
         ("feeds", f"{len(feeds):,}"),
     ]
-    text = "\n".join([aligned(rows), *(f"\n{_feed_text(feed)}" for feed in feeds)])
+    blocks = (f"\n{escaped(one['name'])}\n{aligned(_rows(one), indent='  ')}" for one in feeds)
+    text = "\n".join([aligned(rows), *blocks])
     members = {
         "store": path,
         "files": files,
@@ -103,30 +84,19 @@ def _info(options: Options) -> Outcome:
     return Outcome(members, text)
 
 
-def _definition(feed: Feed) -> dict[str, Any]:
+def _facts(store: Store, feed: Feed) -> dict[str, Any]:
     names = ("name", "site", "line", "interval", "page_size", "filters", "start", "settle_lag")
     times = ("overlap", "lateness", "window", "audit_pages")
-    return {name: getattr(feed, name) for name in names + times}
-
-
-def _reached(store: Store, feed: Feed) -> dict[str, Any]:
-    coverage = store.coverage(feed)
+    ends, coverage = ("settled_through", "read_through", "newest"), store.coverage(feed)
     return {
+        **{name: getattr(feed, name) for name in names + times},
         # Also the points of chains that have not ended.
         "points": len(store.read(feed, unread="keep")),
-        "settled_through": coverage.settled_through,
-        "read_through": coverage.read_through,
-        "newest": coverage.newest,
+        **{name: getattr(coverage, name) for name in ends},
     }
 
 
-def _feed_text(feed: dict[str, Any]) -> str:
-    return f"{escaped(feed['name'])}\n{aligned(_feed_rows(feed), indent='  ')}"
-
-
-def _feed_rows(feed: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    from siteline._times import duration, reached, to_second
-
+def _rows(feed: dict[str, Any]) -> Iterator[tuple[str, str]]:
     given = {
         "siteId": feed["site"],
         "lineId": feed["line"],
@@ -141,11 +111,9 @@ def _feed_rows(feed: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "times", ", ".join(f"{name.replace('_', ' ')} {duration(feed[name])}" for name in times)
     if feed["audit_pages"]:
         yield "audits", f"{feed['audit_pages']:,} pages a day"
-    newest = feed["newest"]
-    read = "nothing read yet"
-    if newest is not None:
-        read = reached(feed["settled_through"], feed["read_through"], newest, to_second)
-    yield "read", read
+    settled, read, newest = (feed[name] for name in ("settled_through", "read_through", "newest"))
+    text = "nothing read yet" if newest is None else reached(settled, read, newest, to_second)
+    yield "read", text
     yield "points", f"{feed['points']:,}"
 
 

@@ -6,13 +6,22 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from siteline._doctor.machine import read
 from siteline._escape import escaped
-from siteline.cli.arguments import Commands, Options, add_command, add_options, add_skip_code
-from siteline.cli.clients import client_of, progress_of, read
+from siteline.cli.arguments import (
+    Commands,
+    Options,
+    add_command,
+    add_options,
+    add_skip_code,
+    given_of,
+)
+from siteline.cli.clients import client_of, progress_of
 from siteline.cli.exits import Exit, status_of
 from siteline.cli.feeds import EXAMPLE, read_feeds
 from siteline.cli.metrics import MetricsFile, RequestCounts, RunFacts
 from siteline.cli.output import Outcome
+from siteline.errors import AllowanceExhausted, QueryError, SitelineError
 
 if TYPE_CHECKING:
     from siteline import Feed, Page
@@ -69,13 +78,10 @@ def _run(options: Options) -> Outcome:
 
 
 def _synced(options: Options, facts: RunFacts) -> SyncReport:
-    """Syncs, and fills in the facts for the metrics on the way."""
     from siteline import Store
-    from siteline.errors import QueryError
 
     ranges = _ranges(options)
-    given = {name: getattr(options, name) for name in _LIMITS}
-    limits = {name: value for name, value in given.items() if value is not None}
+    limits = given_of(options, _LIMITS)
     feeds = _feeds(options, facts)
     if options.metrics is not None:
         facts.requests = RequestCounts()
@@ -99,7 +105,6 @@ def _synced(options: Options, facts: RunFacts) -> SyncReport:
 
 
 def _planned(options: Options) -> Outcome:
-    """Returns the plan of the sync. Sends nothing and creates no store."""
     feeds, ranges = _feeds(options, RunFacts(Exit.DONE)), _ranges(options)
     exists = _exists(options.store)
     with client_of(options) as client:
@@ -120,16 +125,12 @@ def _feeds(options: Options, facts: RunFacts) -> tuple[Feed, ...]:
 
 
 def _ranges(options: Options) -> dict[str, Any]:
-    """Returns the keywords `until` and `reread`, if they are given."""
-    from siteline.errors import QueryError
-
     ranges: list[tuple[str, str]] = []
     for written in options.reread:
         start, _, end = written.partition("/")
         if not (start and end):
-            raise QueryError(
-                f"--reread {written!r} is not START/END.", hint="Such as 2026-11-01/2026-11-03."
-            )
+            text = f"--reread {written!r} is not START/END."
+            raise QueryError(text, hint="Such as 2026-11-01/2026-11-03.")
         ranges.append((start, end))
     given = {"until": options.until, "reread": ranges or None}
     return {name: value for name, value in given.items() if value is not None}
@@ -139,16 +140,14 @@ class _NothingStored:
     """A target for plans before the store exists."""
 
     def state(self, feed: str) -> bytes | None:
-        """Nothing of the feed was read."""
         return None
 
     def apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int]:
-        """A plan reads no page."""
         return 0, 0, 0
 
 
 def _exists(path: str) -> bool:
-    """Returns whether the file exists; raises the error if this is not known."""
+    # Unlike os.path.exists(), this raises the error if it is not known.
     try:
         os.stat(path)
     except FileNotFoundError:
@@ -157,7 +156,6 @@ def _exists(path: str) -> bool:
 
 
 def _check_duration(name: str, text: str) -> None:
-    from siteline.errors import QueryError
     from siteline.testing import Clock
 
     try:
@@ -168,9 +166,6 @@ def _check_duration(name: str, text: str) -> None:
 
 
 def _judged(report: SyncReport) -> Exit:
-    """Returns the exit status of a sync without an exception."""
-    from siteline.errors import AllowanceExhausted, SitelineError
-
     try:
         report.raise_for_incomplete()
     except AllowanceExhausted:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING, Any
 
-from siteline.cli.arguments import ZONE, Options, add_options
+from siteline.cli.arguments import ZONE, Options, add_options, given_of
+from siteline.errors import QueryError
 
 if TYPE_CHECKING:
-    import argparse
-
     from siteline import Table
 
 LEVELS = ("site", "line", "machine", "device", "tag")
@@ -44,8 +44,6 @@ def add_shape(made: argparse.ArgumentParser) -> None:
 
 def check_shape(options: Options) -> None:
     """Refuses a shape that is not complete, before anything is requested."""
-    from siteline.errors import QueryError
-
     if (options.resample is None) != (options.agg is None):
         raise QueryError(
             "--resample needs --agg, and --agg needs --resample.",
@@ -60,8 +58,7 @@ def labels_of(options: Options) -> Any:
 
 def levels_of(options: Options) -> dict[str, list[str]]:
     """Returns the given ids and names, by level."""
-    given = {name: getattr(options, name) for name in LEVELS}
-    return {name: ids for name, ids in given.items() if ids}
+    return given_of(options, LEVELS)
 
 
 def shaped(table: Table, options: Options) -> Table:

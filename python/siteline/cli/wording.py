@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Container
+from collections.abc import Container
 
 _PROFILE = "in [NAME.shape] of a profile"
 _TEXTS = {

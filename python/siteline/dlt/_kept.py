@@ -1,12 +1,12 @@
 """The states of feeds between two runs of a pipeline.
 
 dlt stores the state of a resource in the pipeline's working folder and, with each load, in the
-destination (``_dlt_pipeline_state``), where others may read it. The state of a feed contains a
-cursor while a chain of pages is unfinished. So dlt gets the state without its chains, and a run
-from it begins the chains again. The complete state is in the working folder, in a private file
-named by its SHA-256 digest. If that file still exists, no page is read twice.
+destination (``_dlt_pipeline_state``), where others may read it. A feed's state contains a cursor
+while a chain is unfinished. So dlt gets the state without its chains, and a run from it begins
+them again. The complete state is in the working folder, in a private file named by its SHA-256
+digest: while that file exists, no page is read twice.
 
-The state in the destination counts, because the working folder outlives a deleted database, and a
+The destination's state counts, because the working folder outlives a deleted database, and a
 pipeline may get another dataset. The state names its table, because a dataset can have several.
 """
 
@@ -15,24 +15,20 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dlt
 from dlt.common.destination.client import WithStateSync
 from dlt.common.destination.exceptions import DestinationUndefinedEntity
-from dlt.common.storages.exceptions import (
-    CurrentLoadPackageStateNotAvailable,
-    LoadPackageNotFound,
-)
+from dlt.common.storages.exceptions import CurrentLoadPackageStateNotAvailable, LoadPackageNotFound
 from dlt.pipeline.state_sync import load_pipeline_state_from_destination
 
 from siteline import _doors
 from siteline.errors import ConfigError, StoreBusy, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from dlt import Pipeline
     from dlt.common.storages.load_package import LoadPackageInfo
 
@@ -43,14 +39,11 @@ class KeptStates:
     """The states of a resource: from its last complete load, and newer ones."""
 
     def __init__(self) -> None:
-        """Read the states. Only code in a resource may call this."""
         try:
             self._load: str = dlt.current.load_package_state()["load_id"]
         except CurrentLoadPackageStateNotAvailable as error:
-            raise ConfigError(
-                "A pipeline of dlt must read the points, because it stores their states.",
-                hint="pipeline.run(points)",
-            ) from error
+            text = "A pipeline of dlt must read the points, because it stores their states."
+            raise ConfigError(text, hint="pipeline.run(points)") from error
         pipeline = dlt.current.pipeline()
         owner = f"{dlt.current.source().name}\n{dlt.current.resource_name()}"
         self._folder = Path(pipeline.working_dir) / "siteline" / _digest(owner.encode())[:16]
@@ -64,12 +57,11 @@ class KeptStates:
         self._remove_files(set(_digests(self._stored)))
 
     def read(self, feeds: Iterable[str]) -> dict[str, bytes]:
-        """Return the states of these feeds, from which a sync continues."""
         stored = self._stored.get("feeds", {})
         return {feed: self._whole(**stored[feed]) for feed in feeds if feed in stored}
 
     def keep(self, states: dict[str, bytes]) -> None:
-        """Keep newer states. dlt has their points."""
+        # dlt has their points.
         self._newer.update(states)
 
     def hand_over(self) -> None:
@@ -87,8 +79,7 @@ class KeptStates:
     def _keep_what_is_here(self) -> None:
         """Discard the state if the last load went to another dataset or table.
 
-        A resource does not see a dataset that only ``run`` got, so a run may have continued there
-        with the state of another dataset.
+        A resource does not see a dataset that only ``run`` got.
         """
         for kind, name in self._place.items():
             if self._stored.get(kind) not in (None, name):
@@ -111,7 +102,6 @@ class KeptStates:
         return digest
 
     def _remove_files(self, but: set[str]) -> None:
-        """Remove the files of outdated states."""
         if self._folder.is_dir():
             for path in self._folder.iterdir():
                 if path.name not in but:
@@ -121,8 +111,7 @@ class KeptStates:
 def _keep_what_is_loaded(pipeline: Pipeline, stored: dict[str, Any]) -> None:
     """Go back to the destination's state if it does not have the points of this state.
 
-    dlt stores a new state after the extraction, before the load. The load may be aborted later, and
-    loaded data may be deleted or in another place.
+    dlt stores a state before the load, which may be aborted. Loaded data may be deleted.
     """
     load = stored["load"]
     is_loaded, state = _is_loaded(pipeline, load), _state_in_destination(pipeline)
@@ -162,8 +151,8 @@ def _is_loaded(pipeline: Pipeline, load: str) -> bool:
 def _state_in_destination(pipeline: Pipeline) -> dict[str, Any] | None:
     """Return the state that was stored with the last complete load, or None if dlt stores none."""
     config = pipeline.config
-    # If each schema has its own dataset, the place of the states of another schema than the
-    # default one depends on dlt's version.
+    # If each schema has its own dataset, the place of the states of other schemas than the default
+    # one depends on dlt's version.
     is_known_where = (
         config.use_single_dataset
         or dlt.current.source().schema.name == pipeline.default_schema_name

@@ -68,11 +68,7 @@ class Points(DltResource):
 
 @strict
 def points(
-    client: Client,
-    feeds: Feed | Iterable[Feed],
-    *,
-    name: str = "points",
-    **options: Any,
+    client: Client, feeds: Feed | Iterable[Feed], *, name: str = "points", **options: Any
 ) -> Points:
     """Make a resource of dlt that brings the points of feeds up to date.
 
@@ -80,8 +76,8 @@ def points(
     ``series``, a digest of feed and ids. ``series`` and ``timestamp`` are the primary key.
 
     A run that ends before everything is read (``points.report.complete``) logs it. Its pages are
-    loaded, and the next run continues. An error after the first page ends a run in the same way,
-    and :meth:`Points.raise_for_incomplete` raises it. An error before it ends the extraction.
+    loaded, and the next run continues. An error after the first page does the same, and
+    :meth:`Points.raise_for_incomplete` raises it. An error before it ends the extraction.
 
     A run raises :class:`ConfigError` if points are not merged, :class:`StoreBusy` while an earlier
     load of the pipeline is pending, and :class:`StoreError` if that load ended without its rows.
@@ -93,8 +89,7 @@ def points(
         options: Parameters of :meth:`Client.sync_pages`. ``max_pages`` and ``until`` end a run.
 
     Raises:
-        QueryError: A feed has ``audit_pages``. They need the changes of each page, which dlt does
-            not report.
+        QueryError: A feed has ``audit_pages``. dlt does not report the changes of each page.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      start="2026-11-15T00:00Z")
@@ -104,10 +99,8 @@ def points(
     feeds = [feeds] if isinstance(feeds, Feed) else list(feeds)
     for feed in feeds:
         if feed.audit_pages:
-            raise QueryError(
-                f"feed {feed.name!r}: audit_pages= needs a store that reports the changes of "
-                "each page; dlt does not."
-            )
+            needed = "a store that reports the changes of each page; dlt does not"
+            raise QueryError(f"feed {feed.name!r}: audit_pages= needs {needed}.")
     run = _Run(client, feeds, options)
     columns: Any = COLUMNS
     hints = make_hints(write_disposition="merge", primary_key=KEY, columns=columns)
@@ -117,7 +110,7 @@ def points(
 
 
 class _Run:
-    """The query of a resource and its copies, and the result of their last run."""
+    """The query of a resource and its copies, and their last run."""
 
     def __init__(self, client: Client, feeds: list[Feed], options: dict[str, Any]) -> None:
         self._client, self._feeds, self._options = client, feeds, options
@@ -136,7 +129,7 @@ class _Run:
                 for rows, state in _together(steps) if takes_each_once else steps:
                     if rows is not None:
                         yield rows
-                    # dlt may close the generator at the yield: then it may not have the rows.
+                    # If dlt closes the generator at the yield, it may not have the rows.
                     kept.keep(state)
             finally:
                 kept.hand_over()
@@ -154,17 +147,16 @@ class _Run:
                 self.error = error
                 if is_first:
                     raise
-                return  # an error would end the extraction and lose pages that were paid for
+                return  # an error would lose pages that were paid for
             yield (rows_of(page) if page is not None and len(page) else None), state
             is_first = False
 
     def _tell(self) -> None:
         report = self.report
         assert report is not None
-        dlt.current.resource().custom_metrics.update(
-            requests=report.requests, pages=report.pages, complete=report.complete
-        )
-        # A warning that a filter turns into an error would end the extraction and lose its pages.
+        counts = {name: getattr(report, name) for name in ("requests", "pages", "complete")}
+        dlt.current.resource().custom_metrics.update(counts)
+        # A warning that a filter turns into an error would lose the pages.
         if self.error is not None:
             _log.warning("dlt loads the pages before this error: %s", self.error)
         elif not report.complete:
@@ -183,8 +175,8 @@ def _together(steps: Iterable[_Step]) -> Iterator[_Step]:
 def _takes_each_once() -> bool:
     """Whether the destination would store several rows of one point.
 
-    With "delete-insert" dlt stores the newest row; with "upsert" (Delta, Iceberg, Lance) it stores
-    all of them. Other strategies are rejected before any request.
+    With "delete-insert" dlt stores the newest row, with "upsert" (Delta, Iceberg, Lance) all of
+    them. Other strategies are rejected before any request.
     """
     table: Any = dlt.current.resource().compute_table_schema()
     disposition, destination = table.get("write_disposition"), dlt.current.pipeline().destination

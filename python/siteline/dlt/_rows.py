@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from siteline.page import Page
 
     _Ids: TypeAlias = tuple[str | None, ...]
@@ -20,12 +19,8 @@ IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
 VALUES = ("value", "minimum", "maximum", "sample_count")
 KEY = ("series", "timestamp")
 
-_TYPES = {
-    "text": pa.string(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "double": pa.float64(),
-    "bigint": pa.int64(),
-}
+_TYPES = {"text": pa.string(), "timestamp": pa.timestamp("us", "UTC")}
+_TYPES |= {"double": pa.float64(), "bigint": pa.int64()}
 
 COLUMNS: dict[str, dict[str, Any]] = {
     "feed": {"data_type": "text", "nullable": False},
@@ -40,17 +35,15 @@ COLUMNS: dict[str, dict[str, Any]] = {
 """The hints for dlt, in the order of the columns."""
 
 SCHEMA = pa.schema(
-    [
-        pa.field(name, _TYPES[hints["data_type"]], nullable=hints["nullable"])
-        for name, hints in COLUMNS.items()
-    ]
+    pa.field(name, _TYPES[hints["data_type"]], nullable=hints["nullable"])
+    for name, hints in COLUMNS.items()
 )
 
 
 def series_key(feed: str, ids: Sequence[str | None]) -> str:
     """Return 32 hexadecimal digits for a series of a feed.
 
-    An id may be null, and SQL's nulls are not equal: with a key of the plain ids each load would
+    Ids may be null, and SQL's nulls are not equal: with plain ids as the key, each load would
     insert such a point again.
     """
     text = json.dumps([feed, *ids], separators=(",", ":"))
@@ -58,7 +51,6 @@ def series_key(feed: str, ids: Sequence[str | None]) -> str:
 
 
 def rows_of(page: Page) -> pa.Table:
-    """Return the unique points of a page with points."""
     given: Any = page.to_arrow().combine_chunks()
     feed = page.feed or ""
     columns = {name: given[name] for name in (*IDS, "timestamp", *VALUES)}

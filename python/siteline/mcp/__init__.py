@@ -1,20 +1,19 @@
 """Serves local stores to language models by MCP: ``pip install siteline[mcp]``.
 
-Run it as ``python -m siteline.mcp STORE…``, or call :func:`serve`. The models list feeds and
-series, and read points, completeness, coverage and changes. They cannot change a store.
+Run ``python -m siteline.mcp STORE…``, or call :func:`serve`. Models list feeds and series, and read
+points, completeness, coverage and changes. They cannot change a store.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from siteline._keywords import strict
 from siteline.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from os import PathLike
-
     from siteline.aio import AsyncClient
     from siteline.client import Client
     from siteline.store import Store
@@ -34,8 +33,8 @@ def serve(
     Args:
         stores: One store or several. Each file is opened read-only.
         client: Sends the requests that ``allow_requests`` permits. By default ``Client()``.
-        allow_requests: The most requests of the daily allowance that this process sends, for all
-            models and calls. With 0 there is no tool that sends a request.
+        allow_requests: The most requests of the daily allowance that this process sends. With 0
+            there is no tool that sends a request.
 
     Raises:
         ConfigError: There is no store, or two have the same file name.
@@ -63,4 +62,4 @@ def serve(
         raise ConfigError("There is no store to serve.", hint="Pass the path of a store.")
     if allow_requests and client is None:
         client = Client()
-    Server(opened, client if allow_requests else None, allow_requests).run()
+    Server(opened, client if allow_requests else None, allow_requests).server.run("stdio")

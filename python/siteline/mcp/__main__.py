@@ -11,8 +11,8 @@ from siteline.mcp import serve
 
 def main() -> int:
     """Serves the stores of the command line."""
-    parser = argparse.ArgumentParser(prog="python -m siteline.mcp", description=serve.__doc__)
-    parser.description = "Serve local stores to language models by MCP, read-only."
+    text = "Serve local stores to language models by MCP, read-only."
+    parser = argparse.ArgumentParser(prog="python -m siteline.mcp", description=text)
     parser.add_argument("stores", nargs="+", metavar="STORE", help="the file of a store")
     parser.add_argument(
         "--allow-requests",

@@ -102,17 +102,16 @@ class Windows(TypedDict):
 
 
 def _answering(tool: Callable[..., Any]) -> Callable[..., CallToolResult]:
-    """Return the tool with compact answers, and with errors of siteline that a model can read."""
 
     @functools.wraps(tool)
     def run(*args: Any, **keywords: Any) -> CallToolResult:
         try:
             answer = tool(*args, **keywords)
         except SitelineError as error:
-            # The hints name calls of Python, which a model cannot make.
+            # A model cannot make the calls of Python that hints name.
             hint = " The tool coverage shows it." if isinstance(error, UnreadRange) else ""
             raise ToolError(f"{error.message}{hint}") from None
-        # The default would be indented: four times as long.
+        # By default it would be indented, and four times as long.
         text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
         return CallToolResult(
             content=[TextContent(type="text", text=text)], structured_content=answer
@@ -122,13 +121,11 @@ def _answering(tool: Callable[..., Any]) -> Callable[..., CallToolResult]:
 
 
 class Server:
-    """The tools over some stores."""
-
     def __init__(
         self, stores: dict[str, Store], client: Client | AsyncClient | None, requests: int
     ) -> None:
         self.stores, self.left = stores, requests
-        # Warnings are collected, which only one thread at a time can do.
+        # Only one thread at a time can collect warnings.
         self.lock = threading.Lock()
         # One read of the service at a time, next to other tools.
         self.reading = threading.Lock()
@@ -140,7 +137,7 @@ class Server:
         for tool in tools:
             self.add(tool, is_local=True)
         if client is not None:
-            # This client repeats no request, so that none is sent without being counted here.
+            # This client repeats no request, so each one is counted here.
             self.client = _doors.sending_once(client)
             _doors.instrument(self.client, self)
             self.add(self.read_service, is_local=False)
@@ -151,10 +148,6 @@ class Server:
             read_only_hint=True, idempotent_hint=True, open_world_hint=not is_local
         )
         self.server.add_tool(_answering(tool), description=inspect.getdoc(tool), annotations=about)
-
-    def run(self) -> None:
-        """Serve on standard input and output."""
-        self.server.run("stdio")
 
     def feeds(self) -> dict[str, tuple[Store, Any]]:
         """Return the store and the state of each feed. Equal names begin with their store."""
@@ -174,7 +167,6 @@ class Server:
         return feeds
 
     def feed(self, name: str) -> tuple[Store, str]:
-        """Return the store and the name of a feed."""
         feeds = self.feeds()
         if name not in feeds:
             raise ToolError(f"There is no feed {name!r}. The feeds are: {', '.join(feeds)}.")
@@ -182,20 +174,17 @@ class Server:
         return store, state["feed"].name
 
     def rows(self, make: Callable[[], Table], text: str | None, limit: int) -> Rows:
-        """Return the first rows of a table without the columns of ids."""
+        """Return the first rows of a table, without ids unless they are its series."""
         with self.lock, warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             table = make()
             notes = [] if len(table) or text is None else [f"No series with a point has {text!r}."]
-            left_out = table.columns if table.kind == "series" else []
+            shown = table.columns if table.kind == "series" else ["label"]
             columns = [
-                name
-                for name in table.columns
-                if name in ("label", *left_out) or not name.endswith(("_id", "_guid"))
+                one for one in table.columns if one in shown or not one.endswith(("_id", "_guid"))
             ]
-            rows = [
-                [_cell(row[name]) for name in columns] for row in islice(_doors.rows(table), limit)
-            ]
+            first = islice(_doors.rows(table), limit)
+            rows = [[_cell(row[name]) for name in columns] for row in first]
             total = len(table)
         if total > len(rows):
             hint = "take a shorter range, a text, or longer periods."
@@ -205,23 +194,7 @@ class Server:
 
     def list_feeds(self) -> Feeds:
         """List the feeds: which site, line and bucket width each has, and how far it is read."""
-        return {
-            "feeds": [
-                {
-                    "feed": name,
-                    "site": state["feed"].site,
-                    "line": state["feed"].line,
-                    "interval_seconds": interval.total_seconds()
-                    if (interval := state["feed"].interval)
-                    else None,
-                    "start": _time(state["feed"].start),
-                    "settled_through": _time(state["settled_through"]),
-                    "read_through": _time(state["read_through"]),
-                    "newest": _time(state["newest"]),
-                }
-                for name, (_, state) in self.feeds().items()
-            ]
-        }
+        return {"feeds": [_state(name, state) for name, (_, state) in self.feeds().items()]}
 
     def list_series(self, feed: _Feed, text: _Text = None, limit: _Limit = 100) -> Rows:
         """List the series of a feed with label, name, unit and ids."""
@@ -341,11 +314,25 @@ class Server:
         return found
 
     def request(self, event: RequestEvent) -> None:
-        """Count a request. The client calls this."""
+        """Count a request: the client calls this."""
         self.left -= event.kind == "data"
 
     def revised(self, feeds: object) -> None:
         """Ignore revisions: this client syncs nothing."""
+
+
+def _state(name: str, state: Any) -> FeedState:
+    feed, interval = state["feed"], state["feed"].interval
+    return {
+        "feed": name,
+        "site": feed.site,
+        "line": feed.line,
+        "interval_seconds": interval.total_seconds() if interval else None,
+        "start": _time(feed.start),
+        "settled_through": _time(state["settled_through"]),
+        "read_through": _time(state["read_through"]),
+        "newest": _time(state["newest"]),
+    }
 
 
 def _found(table: Table, text: str | None) -> Table:
@@ -368,7 +355,7 @@ def _cell(value: Any) -> _Cell:
 
 
 def _check_size(points: Table, every: str) -> None:
-    """Refuse a table of so many periods that it would not fit into memory."""
+    # More periods would not fit into memory.
     start, end = points.report.start, points.report.end
     length = re.fullmatch(r"(\d+)(mo|[smhdw])", every)
     if start is None or end is None or length is None:

@@ -7,8 +7,8 @@
 ...                   page_size=10_000, by="1d").load())
 
 :func:`register` lets a session read, with one token and one allowance for all its tasks.
-:func:`plan` returns the cost of a read before it starts. :func:`sync` fills a Delta table, whose
-queries cost no requests. :func:`upsert` writes a stream into a Delta table.
+:func:`plan` returns the cost of a read before it starts. :func:`sync` fills a Delta table:
+queries of it cost no requests. :func:`upsert` writes a stream into a Delta table.
 """
 
 from __future__ import annotations

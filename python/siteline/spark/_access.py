@@ -6,6 +6,7 @@ import os
 import pickle
 import platform
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,41 +17,25 @@ from siteline.client import Client
 from siteline.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from siteline.agent import Agent
 
 # The credentials for an agent on a network, and a sandbox's clock. They are sent with the class,
 # because an executor does not have the driver's environment.
 _SECRET, _CLOCK = "SITELINE_AGENT_SECRET", "SITELINE_SANDBOX_CLOCK"
 _VARIABLES = (
-    _SECRET,
-    "SITELINE_AGENT_CA",
-    "SITELINE_AGENT_CERTIFICATE_FILE",
-    "SITELINE_AGENT_KEY_FILE",
-    _CLOCK,
+    *(_SECRET, "SITELINE_AGENT_CA", "SITELINE_AGENT_CERTIFICATE_FILE"),
+    *("SITELINE_AGENT_KEY_FILE", _CLOCK),
 )
 # The client's own settings. The agent decides all others.
 _OWN = (
-    "settle_lag",
-    "tries",
-    "connect_timeout",
-    "response_timeout",
-    "idle_timeout",
-    "max_connections",
-    "max_body_bytes",
-    "application",
-    "allow_http",
-    "ca_bundle",
-    "proxy",
-    "tz",
-    "shape",
+    *("settle_lag", "tries", "connect_timeout", "response_timeout", "idle_timeout"),
+    *("max_connections", "max_body_bytes", "application", "allow_http"),
+    *("ca_bundle", "proxy", "tz", "shape"),
 )
 _environment = threading.Lock()
 
 
 def this_host() -> str:
-    """Return an identifier of this machine that changes when it boots."""
     boot = ""
     with suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
@@ -59,30 +44,26 @@ def this_host() -> str:
 
 @dataclass(frozen=True)
 class Access:
-    """The settings that are sent to the workers, without key, token or passphrase.
+    """The settings for the workers, without key, token or passphrase.
 
-    They include the secret of an agent on a network, which no option and no repr shows.
+    ``variables`` may contain the secret of an agent, which no option and no repr shows.
     """
 
     base_url: str
     own: bytes | None = field(repr=False)
-    """The pickled settings of a client with its own key; ``None`` if they cannot be pickled. They
-    are loaded only without an agent, because the host may not have the key."""
+    """The pickled settings of a client with its own key, if they can be pickled. They are loaded
+    only without an agent, because the host may not have the key."""
     settings: dict[str, Any] = field(default_factory=dict)
     """The settings of a client of the agent."""
     agent: str | None = None
-    """The address of the agent."""
     variables: dict[str, str] = field(default_factory=dict, repr=False)
     host: str = field(default_factory=this_host)
-    """The driver's host."""
     has_file: bool = True
     """Whether all processes of a host share a ledger file."""
 
     @classmethod
     def of(cls, client: Client, agent: Agent | None) -> Access:
-        """Return the access that lets workers read like this client."""
-        given: dict[str, Any] = {}
-        own = None
+        given, own = dict[str, Any](), None
         try:
             given = _doors.pickled(client)
             own = pickle.dumps(given)
@@ -90,23 +71,17 @@ class Access:
             _check_given(client, error)
         address = (given.get("agent") if agent is None else agent.address) or None
         settings = {name: given[name] for name in _OWN if name in given}
-        return cls(
-            client.base_url,
-            own,
-            settings,
-            address,
-            _variables(address, agent),
-            has_file=_doors.settings(client)["ledger"] is not None,
-        )
+        has_file = _doors.settings(client)["ledger"] is not None
+        variables = _variables(address, agent)
+        return cls(client.base_url, own, settings, address, variables, has_file=has_file)
 
     @property
     def is_for_all_hosts(self) -> bool:
-        """Whether tasks on every host can use the agent."""
         return self.agent is not None and self.agent.startswith("https:")
 
     @property
     def is_shared(self) -> bool:
-        """Whether this process shares the driver's request counter."""
+        """Whether this process uses the driver's request counter."""
         if self.agent is None:
             return self._is_here and self.has_file
         return self._is_here or self.is_for_all_hosts
@@ -166,12 +141,11 @@ def _variables(address: str | None, agent: Agent | None) -> dict[str, str]:
 
 
 def _check_given(client: Client, error: TypeError) -> None:
-    """Raise ConfigError if tasks would lose some of the client's settings."""
+    # Tasks must not lose a setting silently.
     lost = [name for name in _doors.settings(client)["given"] if name in _OWN]
     if lost:
-        raise ConfigError(
-            f"The client's {', '.join(lost)} cannot be sent to tasks: {error}"
-        ) from error
+        text = f"The client's {', '.join(lost)} cannot be sent to tasks: {error}"
+        raise ConfigError(text) from error
 
 
 def own_access(profile: str | None) -> Access:

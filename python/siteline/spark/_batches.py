@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from siteline.errors import QueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pyarrow as pa
 
     from siteline.client import Client
@@ -22,16 +21,13 @@ _NAMES = [column.split()[0] for column in DDL.split(", ")]
 
 
 def has_zone(schema: Any) -> bool:
-    """Return whether an engine's timestamps have a zone. Reject other columns.
-
-    Spark passes its own schema type. Sail passes an Arrow schema with naive timestamps.
-    """
+    """Return whether an engine's timestamps have a zone. Reject other columns."""
     if list(schema.names) != _NAMES:
         raise QueryError(
             "The schema of siteline is fixed, and another one was given.",
             hint="Leave schema() out, and select() the columns that you want.",
         )
-    if hasattr(schema, "types"):
+    if hasattr(schema, "types"):  # Sail passes an Arrow schema with naive timestamps
         return schema.types[5].tz is not None
     return type(schema["timestamp"].dataType).__name__ == "TimestampType"
 
@@ -46,24 +42,18 @@ def _schema(zone: bool) -> pa.Schema:
 
 
 def read(
-    client: Client,
-    query: dict[str, Any],
-    part: Part,
-    zone: bool,
-    max_pages: int | None,
+    client: Client, query: dict[str, Any], part: Part, zone: bool, max_pages: int | None
 ) -> Iterator[pa.RecordBatch]:
     """Read a part to its end, then yield its points in batches of ``page_size``.
 
-    A later page may contain a point of an earlier page with another value, and the later value
-    counts. A batch cannot be recalled, so a task holds all points of its partition.
+    A later page may revise a point of an earlier one, and a batch cannot be recalled. So a task
+    holds all points of its partition.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     scan = client.scan(
-        **{**query, "start": part.start, "end": part.end},
-        labels=False,
-        max_pages=max_pages,
+        **{**query, "start": part.start, "end": part.end}, labels=False, max_pages=max_pages
     )
     points = scan.to_arrow()
     del scan

@@ -1,8 +1,9 @@
-"""Points in a Delta table: filled once, and queried as often as you like."""
+"""Points in a Delta table."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from siteline._keywords import strict
@@ -12,8 +13,6 @@ from siteline.targets._lake import SAME
 from siteline.targets._shared import IDS, VALUES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pyspark.sql import DataFrame, SparkSession
 
     from siteline import Feed
@@ -36,9 +35,8 @@ def sync(
 ) -> SyncReport:
     """Bring a Delta table up to date, with the token and the allowance of the session.
 
-    This is :meth:`Client.sync` into :class:`siteline.targets.Delta`, in the driver. It stores late,
-    revised and withdrawn points, and may be killed at any moment. Reads of the table
-    (``spark.read.format("delta").load(path)``) cost no request, but every action on
+    This is :meth:`Client.sync` into :class:`siteline.targets.Delta`, in the driver. Reads of the
+    table (``spark.read.format("delta").load(path)``) cost no request, but every action on
     ``format("siteline")`` reads again.
 
     Args:
@@ -80,14 +78,10 @@ def upsert(path: str | os.PathLike[str], options: dict[str, str] | None = None) 
 
 
 class DeltaUpsert:
-    """Writes batches of points into a Delta table."""
-
     def __init__(self, path: str, options: dict[str, str] | None) -> None:
-        """Use the table at a path."""
         self._path, self._options = path, options
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        """Write the points of one batch."""
         import pyarrow as pa
 
         points = batch.toArrow()
@@ -102,11 +96,7 @@ class DeltaUpsert:
 
         fields = [deltalake.Field(*of) for of in _TYPES.items()]
         table = deltalake.DeltaTable.create(
-            self._path,
-            deltalake.Schema(fields),
-            "ignore",
-            ["day"],
-            storage_options=self._options,
+            self._path, deltalake.Schema(fields), "ignore", ["day"], storage_options=self._options
         )
         days = sorted({str(day) for day in points["day"].unique().to_pylist()})
         # With literals Delta skips the files of other days.

@@ -1,4 +1,4 @@
-"""The driver's side: the agent that a session's tasks share, and the plan of a read."""
+"""The driver's side of a session: its agent, and the plan of a read."""
 
 from __future__ import annotations
 
@@ -27,15 +27,11 @@ _guard = threading.Lock()
 _agents: dict[tuple[str, str], Agent] = {}
 """The agents of this process by base URL and subject. They run until the process ends."""
 _sessions: dict[str, Registered] = {}
-"""By session."""
 
 
 @strict
 def register(
-    spark: SparkSession,
-    client: Client | str | None = None,
-    *,
-    agent: Agent | bool = True,
+    spark: SparkSession, client: Client | str | None = None, *, agent: Agent | bool = True
 ) -> Agent | None:
     """Let a session read ``format("siteline")``, and return the agent that its tasks use.
 
@@ -67,13 +63,9 @@ def register(
         _check(client, started)
     access = Access.of(client, started)
     if not access.is_for_all_hosts and not _is_local(spark):
-        warn(
-            [
-                "Tasks on other hosts cannot reach an agent, so each host counts its own "
-                "requests. Each task may use its share of the allowance that is left when a read "
-                "is planned."
-            ]
-        )
+        text = "Tasks on other hosts cannot reach an agent, so each host counts its own requests."
+        share = "Each task may use its share of the allowance that is left when a read is planned."
+        warn([f"{text} {share}"])
     with _guard:
         known = _sessions.setdefault(_key(spark), Registered())
         known.accesses[name] = access
@@ -103,7 +95,7 @@ def plan(spark: SparkSession, **options: Any) -> Plan:
     reading = Reading(given, known.access(given.profile), known.densities.get(given.key))
     with reading.access.client() as client:
         shown, _, density = reading.planned(client)
-    if density.rate:  # that nothing was found tells little of a read
+    if density.rate:  # an empty page is no estimate
         with _guard:
             known.densities[given.key] = density
             _publish(spark, _source(), known)
@@ -111,7 +103,6 @@ def plan(spark: SparkSession, **options: Any) -> Plan:
 
 
 def registered(spark: SparkSession) -> Registered:
-    """Return what is known of a session."""
     with _guard:
         known = _sessions.get(_key(spark))
     if known is None:
@@ -130,13 +121,12 @@ def _source() -> type[SitelineDataSource]:
 
 
 def _publish(spark: SparkSession, source: type[SitelineDataSource], known: Registered) -> None:
-    """Register a class for this session, which cloudpickle sends with its attributes."""
+    # cloudpickle sends the class with its attributes.
     own = type(f"{source.__name__}OfSession", (source,), {"registered": known})
     spark.dataSource.register(own)
 
 
 def _agent(client: Client) -> Agent | None:
-    """Return the agent of this process for a client. Start it if there is none."""
     if _is_served(client):
         return None
     key = (client.base_url, client.subject)
@@ -168,7 +158,7 @@ def _check(client: Client, agent: Agent) -> None:
 
 
 def _key(spark: SparkSession) -> str:
-    """Return the identifier of a session, which is never used again after the session ends."""
+    """Return the identifier of a session, which no later session gets."""
     if _is_remote(spark):
         return str(getattr(spark, "session_id", ""))
     java = getattr(spark, "_jsparkSession", None)
@@ -176,12 +166,12 @@ def _key(spark: SparkSession) -> str:
 
 
 def _is_remote(spark: SparkSession) -> bool:
-    """Whether it is a session of Spark Connect. Sail uses Spark Connect too."""
+    # Sail uses Spark Connect too.
     return ".connect." in type(spark).__module__
 
 
 def _is_local(spark: SparkSession) -> bool:
-    """Whether all tasks run on this machine, according to the session's address."""
+    """Whether all tasks run on this machine, by the session's address."""
     if _is_remote(spark):
         return str(spark.client.host) in ("localhost", "127.0.0.1", "::1")
     return str(spark.sparkContext.master).startswith("local")

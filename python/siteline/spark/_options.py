@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from siteline.errors import ConfigError, QueryError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-_QUERY = {
-    "site": "site",
-    "line": "line",
-    "start": "start",
-    "end": "end",
-    "interval": "interval",
-    "pagesize": "page_size",
-    "filters": "filters",
-}
-_TIMES = {
-    "settlelag": "settle_lag",
-    "overlap": "overlap",
-    "lateness": "lateness",
-    "window": "window",
-}
-_OTHERS = {"profile": "profile", "by": "by", "maxpages": "max_pages"}
-_KNOWN = {**_QUERY, **_TIMES, **_OTHERS}
+_QUERY = ("site", "line", "start", "end", "interval", "page_size", "filters")
+_TIMES = ("settle_lag", "overlap", "lateness", "window")
+_KNOWN = {name.replace("_", ""): name for name in (*_QUERY, *_TIMES, "profile", "by", "max_pages")}
 
 # Parts of the names under which somebody may give a secret.
 _SECRET = ("key", "token", "secret", "pass", "credential", "assertion", "cursor", "agent")
@@ -61,7 +45,7 @@ class Options:
                     f"The option {needed} is missing.",
                     hint="A read is divided into partitions by its start, interval and page_size.",
                 )
-        query = {name: found[name] for name in _QUERY.values() if name in found}
+        query = {name: found[name] for name in _QUERY if name in found}
         query["page_size"] = _whole("page_size", found["page_size"])
         if "filters" in query:
             query["filters"] = _filters(query["filters"])
@@ -71,22 +55,20 @@ class Options:
             query=query,
             by=_whole("by", by) if str(by).isdecimal() else by,
             max_pages=_whole("maxPages", found["max_pages"]) if "max_pages" in found else None,
-            times={name: str(found[name]) for name in _TIMES.values() if name in found},
+            times={name: str(found[name]) for name in _TIMES if name in found},
         )
 
     def between(self, start: Any, end: Any) -> Options:
-        """Return the same options with another range."""
         return replace(self, query={**self.query, "start": start, "end": end})
 
     def refuse_times(self) -> None:
-        """Reject options that only streams have."""
         if self.times:
             names = ", ".join(self.times)
             raise ConfigError(f"The options {names} are only for streams (spark.readStream).")
 
     @property
     def key(self) -> str:
-        """The key of a query's density: the profile and the query as given."""
+        """Identifies a query's density: the profile and the query as given."""
         return json.dumps([self.profile, self.query], sort_keys=True, default=str)
 
 
@@ -115,7 +97,7 @@ def _whole(name: str, value: Any) -> int:
 
 
 def _filters(value: Any) -> dict[str, Any]:
-    """Filters are JSON, because Spark writes the names of options in small letters."""
+    # JSON, because Spark writes the names of options in small letters.
     try:
         filters = json.loads(value) if isinstance(value, str) else value
     except ValueError:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,9 +13,6 @@ from siteline.errors import QueryError
 from siteline.types import Plan, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
-
     from siteline import Scan
     from siteline.client import Client
     from siteline.page import Page
@@ -30,14 +28,14 @@ _MOST_PARTS = 10_000
 class Density(NamedTuple):
     """The points per bucket, of all series of a query together, and per full page.
 
-    A rate of 0 means that the measurement found no points. There may be some.
+    A rate of 0 means that the measurement found no points; there may be some.
     """
 
     rate: float
     full: float
 
     def pages(self, buckets: float) -> int:
-        """Return the expected pages of a number of buckets: at least one."""
+        """Return the expected pages of some buckets, at least one."""
         return max(1, math.ceil(self.rate * buckets / self.full))
 
 
@@ -57,7 +55,7 @@ class Part:
 
 
 def buckets(scan: Scan) -> int:
-    """Return the number of buckets of a scan. The last one may be shorter."""
+    """Return the number of buckets of a scan; the last one may be shorter."""
     query = scan.query
     assert query.start is not None
     assert query.end is not None
@@ -66,10 +64,7 @@ def buckets(scan: Scan) -> int:
 
 
 def longest(width: timedelta) -> int:
-    """Return the maximum buckets of a partition: 31 days.
-
-    The service does not document the longest range that it accepts (§8).
-    """
+    # The service does not document the longest range that it accepts.
     return max(1, _LONGEST // width)
 
 
@@ -82,11 +77,11 @@ def measure(
 ) -> tuple[Density, int]:
     """Read a page of a hundredth of the range, and return the density and the pages read.
 
-    It reads from the middle, because data at the end may be late, and tries one or two other places
-    if the middle is empty. With ``too_dense`` (pages per bucket) it reads four places until one
-    is denser than that, and returns the highest density. Two of them are the start and the end:
-    a tag that was added or removed makes one side denser. It reads at most ``most`` pages, so the
-    density may be too low, but not too high.
+    It reads the middle, because data at the end may be late, and then one or two other places if
+    the middle is empty. With ``too_dense`` (pages per bucket) it reads four places until one is
+    denser than that, and returns the highest density. Two of them are the start and the end,
+    because a tag that was added or removed makes one side denser. It reads at most ``most`` pages,
+    so the density may be too low, but not too high.
     """
     width, start, count = _width(scan), scan.query.start, buckets(scan)
     assert start is not None
@@ -135,7 +130,7 @@ def _look(
 def parts(scan: Scan, density: Density, by: str | int | None) -> list[Part]:
     """Cut a scan between buckets, into parts of at least ten pages and at most 31 days.
 
-    ``by`` is a length (``"1d"``), of which a part is a multiple, or the maximum number of parts.
+    A part is a multiple of the length ``by`` (``"1d"``), or ``by`` is the most parts.
     """
     count = buckets(scan)
     if isinstance(by, str):
@@ -166,7 +161,6 @@ def _width(scan: Scan) -> timedelta:
 
 
 def plan_of(client: Client, scan: Scan, parts: list[Part]) -> Plan:
-    """Return a plan with the parts and the allowance."""
     tasks = tuple(Task("", "backfill", part.start, part.end, part.pages) for part in parts)
     allowance, pages = client.allowance, sum(part.pages for part in parts)
     now = client.plan(scan).now
@@ -183,11 +177,9 @@ def shared(plan: Plan, parts: list[Part], max_pages: int | None) -> list[Part]:
     pages, left = sum(part.pages for part in parts), plan.allowance.left
     if max_pages is not None:
         if pages > max_pages:
-            raise QueryError(
-                f"{pages} pages are expected, and maxPages is {max_pages}.",
-                hint="Raise maxPages, read a shorter range, or take a larger page_size or "
-                "interval.",
-            )
+            text = f"{pages} pages are expected, and maxPages is {max_pages}."
+            hint = "Raise maxPages, read a shorter range, or take a larger page_size or interval."
+            raise QueryError(text, hint=hint)
         parts = [replace(part, most=part.pages + max_pages - pages) for part in parts]
         left = max_pages if left is None else min(left, max_pages)
     plan.raise_for_allowance()
@@ -195,7 +187,7 @@ def shared(plan: Plan, parts: list[Part], max_pages: int | None) -> list[Part]:
 
 
 def with_shares(parts: list[Part], limit: int | None) -> list[Part]:
-    """Divide a limit among parts by their pages. ``None`` is no limit."""
+    """Divide a limit, if there is one, among parts by their pages."""
     if limit is None:
         return parts
     pages = sum(part.pages for part in parts)

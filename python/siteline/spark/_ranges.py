@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,8 +11,6 @@ from siteline._times import iso
 from siteline.spark._partitions import LEAST_PAGES, longest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from siteline import Feed
     from siteline.spark._partitions import Density
 
@@ -26,11 +25,9 @@ class Offset(NamedTuple):
 
     @classmethod
     def from_dict(cls, record: Mapping[str, str]) -> Offset:
-        """Return the offset that Spark stored."""
         return cls(*(datetime.fromisoformat(record[name]) for name in cls._fields))
 
     def to_dict(self) -> dict[str, str]:
-        """Return the offset as text, which Spark stores."""
         return {name: iso(at) for name, at in self._asdict().items()}
 
 
@@ -38,7 +35,6 @@ Range = tuple[datetime, datetime]
 
 
 def length(found: list[Range]) -> timedelta:
-    """Return the total length of the ranges."""
     return sum((end - start for start, end in found), timedelta())
 
 

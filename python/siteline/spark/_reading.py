@@ -1,7 +1,8 @@
-"""Reads a query, in the driver and in tasks. This module does not depend on an engine."""
+"""Reads a query, in the driver and in tasks, independent of an engine."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,6 @@ from siteline.spark._access import Access, own_access
 from siteline.spark._partitions import MOST_PAGES, Density, Part, measure, parts, plan_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pyarrow as pa
 
     from siteline import Scan
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Registered:
-    """The state of a registered class: the access to profiles, and the densities of plans."""
+    """The state of a session: the access by profile, and the densities of plans."""
 
     accesses: dict[str | None, Access] = field(default_factory=dict)
     densities: dict[str, Density] = field(default_factory=dict)
@@ -37,9 +36,8 @@ class Registered:
             return only
         if profile is None and self.accesses:
             names = ", ".join(sorted(filter(None, self.accesses)))
-            raise ConfigError(
-                f"Several profiles are registered, {names}: option('profile', ...) names one."
-            )
+            text = f"Several profiles are registered, {names}: option('profile', ...) names one."
+            raise ConfigError(text)
         return own_access(profile)
 
 
@@ -52,17 +50,15 @@ class Reading:
     density: Density | None = None
 
     def fixed(self) -> Reading:
-        """Return the same reading with absolute times."""
         with self.access.client() as client:
             query = self.scan(client).query
         return replace(self, options=self.options.between(query.start, query.end))
 
     def scan(self, client: Client) -> Scan:
-        """Return a scan of the whole range."""
         return client.scan(**self.options.query, labels=False)
 
     def planned(self, client: Client) -> tuple[Plan, list[Part], Density]:
-        """Plan the read. If the density is unknown, this reads a page."""
+        """Plan the read. An unknown density costs a page."""
         scan, query = self.scan(client), self.options.query
         density, most = self.density, self.options.max_pages or MOST_PAGES
         if density is None:
@@ -71,7 +67,6 @@ class Reading:
         return plan_of(client, scan, found), found, density
 
     def read(self, part: Part, zone: bool, *, is_bounded: bool) -> Iterator[pa.RecordBatch]:
-        """Read a part within a task, as :func:`siteline.spark._batches.read`."""
         query = self.options.query
         most = part.most if is_bounded else None
         # Closing the client returns the unused part of its allowance to the agent.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -11,14 +12,18 @@ from siteline.spark import _batches
 from siteline.spark._options import Options
 from siteline.spark._partitions import shared
 from siteline.spark._reading import Reading, Registered
-from siteline.spark._task import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     import pyarrow as pa
 
+    from siteline.spark._partitions import Part
     from siteline.spark._stream import PointStream
+
+
+class Partition(InputPartition):
+    """A part, as Spark sends it to a task."""
+
+    value: Part
 
 
 class PointReader(DataSourceReader):
@@ -28,19 +33,17 @@ class PointReader(DataSourceReader):
     """
 
     def __init__(self, reading: Reading, schema: Any) -> None:
-        """Prepare a read with the engine's schema."""
         self._reading = reading
         self._zone = _batches.has_zone(schema)
 
     def partitions(self) -> list[Partition]:
-        """Return the partitions. Raise before any task if the allowance is too small."""
+        """Return the partitions, or raise if the allowance is too small."""
         reading = self._reading
         with reading.access.client() as client:
             plan, found, _ = reading.planned(client)
         return [Partition(part) for part in shared(plan, found, reading.options.max_pages)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read a partition within a task."""
         is_bounded = self._reading.options.max_pages is not None
         yield from self._reading.read(partition.value, self._zone, is_bounded=is_bounded)
 
@@ -48,8 +51,8 @@ class PointReader(DataSourceReader):
 class SitelineDataSource(DataSource):
     """``spark.read.format("siteline")``: registered by :func:`siteline.spark.register`.
 
-    Spark and Sail create it in a worker process, never in the driver. The registered class is a
-    subclass whose pickle contains the driver's settings. Options would show them in plans.
+    Spark and Sail create it in a worker process, never in the driver. The pickle of the registered
+    subclass contains the driver's settings. Options would show them in plans.
     """
 
     registered: ClassVar[Registered] = Registered()
@@ -72,22 +75,18 @@ class SitelineDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the name of the format."""
         return "siteline"
 
     def schema(self) -> str:
-        """Return the ten columns."""
         return _batches.DDL
 
     def reader(self, schema: Any) -> PointReader:
-        """Return the reader of a batch query."""
         self._given.options.refuse_times()
         if isinstance(self._fixed, QueryError):
             raise self._fixed
         return PointReader(self._fixed, schema)
 
     def streamReader(self, schema: Any) -> PointStream:
-        """Return the reader of a stream."""
         try:
             from siteline.spark._stream import PointStream
         except ImportError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -20,20 +21,11 @@ from siteline._times import iso
 from siteline.client import Client
 from siteline.errors import AllowanceExhausted, ConfigError, FeedChanged
 from siteline.spark import _batches
-from siteline.spark._partitions import (
-    LEAST_PAGES,
-    MOST_PAGES,
-    Density,
-    measure,
-    parts,
-    with_shares,
-)
+from siteline.spark._partitions import LEAST_PAGES, MOST_PAGES, Density, measure, parts, with_shares
 from siteline.spark._ranges import Offset, Range, advance, expected, length, ranges
-from siteline.spark._task import Partition
+from siteline.spark._source import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pyarrow as pa
 
     from siteline import Scan
@@ -55,7 +47,6 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """
 
     def __init__(self, reading: Reading, schema: Any) -> None:
-        """Prepare a stream with the engine's schema."""
         query: dict[str, Any] = {**reading.options.query, **reading.options.times}
         if "end" in query:
             raise ConfigError("A stream has no end: leave the option out, or use spark.read.")
@@ -70,19 +61,17 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._client: Client | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the client of this process."""
         return {**self.__dict__, "_client": None}
 
     def initialOffset(self) -> dict[str, str]:
-        """Return the start of the query: nothing is read or settled."""
         return self._offset(Offset(self._feed.start, self._feed.start))
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Return no limit, because this class limits the pages of a batch."""
+        # latestOffset limits the pages of a batch.
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Fix the time. Later data is for the next run."""
+        """Fix the time: later data is for the next run."""
         self._until = self._now()
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:
@@ -109,7 +98,7 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[Partition]:
-        """Return the partitions between two offsets. A replayed batch gets the same ones."""
+        """Return the partitions between two offsets: the same for a replayed batch."""
         self._check(start)
         self._check(end)
         read = ranges(Offset.from_dict(start), Offset.from_dict(end), self._feed)
@@ -126,11 +115,10 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [Partition(replace(part, is_last=False)) for part in shares]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read a partition within a task."""
         yield from self._reading.read(partition.value, self._zone, is_bounded=False)
 
     def stop(self) -> None:
-        """Return the unused allowance of the driver to the agent."""
+        # The agent gets the unused allowance of the driver.
         if self._client is not None:
             self._client.close()
 
@@ -144,7 +132,7 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._open().scan(**query, labels=False)
 
     def _now(self) -> datetime:
-        """Return the service's time. If the allowance permits it, this reads a page to set it."""
+        """Return the service's time, after a page has set it if the allowance permits one."""
         clock, since = self._clock(), self._feed.start
         if self._density is None and self._pages() and clock > since + self._width:
             whole = since + (clock - since) // self._width * self._width
@@ -152,11 +140,10 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._clock()
 
     def _clock(self) -> datetime:
-        """Return the client's time, which every plan contains."""
+        """Return the client's time, from a plan."""
         return self._open().plan(self._scan(_EPOCH, _EPOCH + self._width)).now
 
     def _pages(self) -> int:
-        """Return the most expected pages of a batch."""
         pages, allowance = self._reading.options.max_pages or MOST_PAGES, self._open().allowance
         if allowance.limit is None or allowance.left is None:
             return pages
@@ -181,8 +168,8 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _measured(self, before: Offset, allowance: Allowance) -> Offset:
         """Return the end of a batch after measuring the density in its own range.
 
-        A short batch uses the density of the batch before it. If no page is left to measure the
-        density, the batch is one bucket.
+        A short batch uses the density of the batch before it. If no page is left for the
+        measurement, the batch is one bucket.
         """
         pages, left = self._pages(), allowance.left
         # A batch that needs much of a day's allowance needs an exact density.
@@ -216,7 +203,6 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return expected(self._density or _UNKNOWN, read, self._feed)
 
     def _measure(self, read: list[Range], most: int, *, is_careful: bool = False) -> Density:
-        """Return the density of the densest range."""
         query = self._reading.options.query
         # A bucket that is twice as dense as a batch allows ends the measurement.
         enough = 2 * most * (self._width / length(read)) if is_careful else None
@@ -225,7 +211,6 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return max(found, key=lambda density: density.rate / density.full)
 
     def _offset(self, at: Offset) -> dict[str, str]:
-        """Return the offset as Spark stores it: the times and a digest of the query."""
         return {**at.to_dict(), "query": self._query}
 
     def _check(self, offset: dict[str, str]) -> None:
@@ -242,7 +227,6 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _digest(feed: Feed, query: dict[str, Any]) -> str:
-    """Return a digest of site, line, filters, interval and start."""
     named = {name: query.get(name) for name in ("site", "line", "filters")}
     of = [named, str(feed.interval), iso(feed.start)]
     return hashlib.sha256(json.dumps(of, sort_keys=True, default=str).encode()).hexdigest()

@@ -1,8 +1,8 @@
 """The targets of :meth:`siteline.Client.sync`, in addition to :class:`siteline.Store`.
 
 :class:`DuckDB`, :class:`Postgres` and :class:`Delta` store the same points, values and flags as a
-``Store`` in your database or lake, and the state of a feed in the transaction of its points. For
-other databases write a :class:`siteline.targets.StoreTarget`.
+``Store``, and the state of a feed in the transaction of its points. For other databases write a
+:class:`siteline.targets.StoreTarget`.
 """
 
 from siteline.targets._delta import Delta

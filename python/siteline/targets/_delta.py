@@ -1,9 +1,10 @@
-"""`siteline.targets.Delta`: the points of feeds in a Delta table."""
+"""The target :class:`Delta`."""
 
 from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,7 +17,6 @@ from siteline.targets._lake import SAME, Lake, equals
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
 
     from siteline.page import Page
 
@@ -32,9 +32,9 @@ class Delta(_shared.SharedTarget):
 
     A Delta transaction has one table. So a new state is first stored under a new number in the
     table ``PATH_states``. Then the points are committed with this number as the version of their
-    app transaction. The state of the last commit counts, even after a crash. If two processes sync
-    a feed, the second raises :class:`StoreBusy`. After other conflicts (compaction, other feeds) a
-    page is compared again.
+    app transaction. The state of the last commit counts, even after a crash. The second of two
+    processes that sync a feed raises :class:`StoreBusy`. After other conflicts (compaction, other
+    feeds) a page is compared again.
 
     Args:
         path: The path or URI of the table.
@@ -59,7 +59,7 @@ class Delta(_shared.SharedTarget):
 
     @contextmanager
     def lock(self, feed: str) -> Iterator[None]:
-        """Hold a feed during a sync: see ``StoreTarget``."""
+        """Hold a feed during a sync."""
         with _shared.held_in_process(self._lake.path, feed):
             try:
                 self._lake.try_folder()
@@ -73,7 +73,7 @@ class Delta(_shared.SharedTarget):
             yield
 
     def state(self, feed: str) -> bytes | None:
-        """Return the newest state of a feed: see ``StoreTarget``."""
+        """See :meth:`StoreTarget.state`."""
         number = self._lake.exists() and self._lake.version(self._lake.open(), feed)
         if not number:
             return None
@@ -84,28 +84,23 @@ class Delta(_shared.SharedTarget):
         return bytes(states[0].as_py())
 
     def apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
-        """Store a page and the state: see ``StoreTarget``."""
+        """See :meth:`StoreTarget.apply`."""
         try:
-            return self._retried(feed, page, state)
+            return self._lake.retried(lambda: self._apply(feed, page, state))
         except (self._lake.Error, OSError, ValueError, OverflowError) as error:
             if isinstance(error, SitelineError):
                 raise
             if _refusals.is_full(str(error)):
                 raise _refusals.full(self._place, feed) from error
-            is_of_data = "nvariant" in str(error) or not isinstance(
-                error, self._lake.Error | OSError
-            )
-            if page is None or not is_of_data:
+            is_of_table = isinstance(error, self._lake.Error | OSError)
+            if page is None or (is_of_table and "nvariant" not in str(error)):
                 raise
             text = _refusals.cut(str(error))
-            raise _refusals.unstorable(self._place, feed, text, _refusals.CORRECT) from error
+            raise _refusals.unstorable(self._place, feed, text) from error
 
     @property
     def _place(self) -> str:
         return f"Delta ({self._lake.shown})"
-
-    def _retried(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
-        return self._lake.retried(lambda: self._apply(feed, page, state))
 
     def _apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
         lake, points = self._lake, self._lake.open()
@@ -124,7 +119,7 @@ class Delta(_shared.SharedTarget):
         return _shared.counted(page, *counts)
 
     def _compared(self, points: Any, feed: str, page: Any) -> tuple[list[int], list[Any]]:
-        """Return the numbers of new, revised and withdrawn points, and the rows to write."""
+        """Return the counts of new, revised and withdrawn points, and the rows to write."""
         lake, number, days = self._lake, page.sequence, self._lake.days(page)
         if page.is_last:
             days |= {page.query.start.date(), (page.query.end - timedelta(microseconds=1)).date()}
@@ -146,8 +141,8 @@ class Delta(_shared.SharedTarget):
     def changes(self, feed: str, since: int = 0, *, old: bool = False) -> Any:
         """Return the points that changed after a sequence, as an Arrow stream, which is read once.
 
-        ``old=True`` adds the values at ``since`` from that version of the table. Its commit is in
-        the log for 30 days. :meth:`compact` deletes its files after 7 days.
+        ``old=True`` adds the values at ``since``. Their commit is in the log for 30 days, but
+        :meth:`compact` deletes their files after 7 days.
 
         Args:
             feed: The name of the feed.
@@ -167,9 +162,8 @@ class Delta(_shared.SharedTarget):
     def settled(self, feed: str) -> Any:
         """Return the points of settled ranges that are not withdrawn, as :meth:`changes` does."""
         state, points = self.state(feed), self._lake.open()
-        kept = (
-            f"{equals('feed', feed)} and cast(withdrawn as int) = 0"  # 1.6.0 fails without the cast
-        )
+        # deltalake 1.6.0 fails without the cast.
+        kept = f"{equals('feed', feed)} and cast(withdrawn as int) = 0"
         ranges = _doors.settled(state) if state else []
         times = [f"timestamp >= '{iso(a)}' and timestamp < '{iso(b)}'" for a, b in ranges]
         where = f"{kept} and ({' or '.join(times) or 'false'})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,8 +14,6 @@ from siteline.targets import _duckdb_sql as sql
 from siteline.targets import _refusals, _shared
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
     from siteline.page import Page
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
 class DuckDB(_shared.SharedTarget):
     """Points of feeds in a DuckDB database: a target of :meth:`Client.sync`.
 
-    Only one process at a time can open a DuckDB file. Others get :class:`StoreBusy`, even to read,
-    until :meth:`close`. Threads may share a target.
+    Only one process at a time can open a DuckDB file. Until :meth:`close` others get
+    :class:`StoreBusy`, even to read. Threads may share a target.
 
     Args:
         database: A path, opened at its first use. Or a connection, which is never closed, and whose
@@ -72,7 +71,7 @@ class DuckDB(_shared.SharedTarget):
                 )
 
     def _cursor(self) -> DuckDBPyConnection:
-        """Return a connection for one call. Its end rolls back an open transaction."""
+        """Return a connection for one call. Closing it rolls back an open transaction."""
         if self._connection is None:
             try:
                 self._connection = self._duckdb.connect(self._path)
@@ -87,7 +86,6 @@ class DuckDB(_shared.SharedTarget):
     def _run(
         self, *statements: str, page: Page | None = None, is_trial: bool = False, **values: Any
     ) -> Any:
-        """Run SQL in one transaction, and return the rows of the last statement."""
         with self._cursor() as cursor:
 
             def run() -> Any:
@@ -118,7 +116,7 @@ class DuckDB(_shared.SharedTarget):
 
     @contextmanager
     def lock(self, feed: str) -> Iterator[None]:
-        """Hold a feed during a sync: see ``StoreTarget``."""
+        """Hold a feed during a sync."""
         with self._refusals(feed), _shared._guard:
             columns = self._run(sql.POINTS, 'DESCRIBE "points"')
             _shared.check_columns(self._table, [name for name, *_ in columns])
@@ -136,7 +134,7 @@ class DuckDB(_shared.SharedTarget):
             yield
 
     def _try(self, feed: str) -> None:
-        """Runs the statements for an empty page, so that they fail before any request."""
+        # With an empty page the statements fail before any request.
         values = dict[str, Any](feed=feed, state=b"", settled=[], history=self._history)
         values |= {"sequence": 0, "first_sequence": 0, "is_whole": True, "start": None, "end": None}
         self._run(sql.NO_PAGE, *sql.APPLY, is_trial=True, **values)
@@ -150,7 +148,6 @@ class DuckDB(_shared.SharedTarget):
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Raise an error of DuckDB as a StoreError."""
         try:
             yield
         except self._duckdb.Error as error:
@@ -161,22 +158,20 @@ class DuckDB(_shared.SharedTarget):
         return f"DuckDB ({self._table})"
 
     def state(self, feed: str) -> bytes | None:
-        """Return the newest state of a feed: see ``StoreTarget``."""
+        """See :meth:`StoreTarget.state`."""
         state: bytes | None = self._read("state", "states", feed=feed)
         return state
 
     def apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
-        """Store a page and the state: see ``StoreTarget``."""
+        """See :meth:`StoreTarget.apply`."""
         try:
             return self._apply(feed, page, state)
-        except (self._duckdb.DataError, self._duckdb.IntegrityError) as error:
-            if page is None:
-                raise _refusals.failed(self._place, feed, str(error)) from error
-            raise _refusals.unstorable(
-                self._place, feed, _refusals.cut(str(error)), _refusals.CORRECT
-            ) from error
         except self._duckdb.Error as error:
-            if _refusals.is_full(str(error)):
+            is_of_data = isinstance(error, self._duckdb.DataError | self._duckdb.IntegrityError)
+            if is_of_data and page is not None:
+                text = _refusals.cut(str(error))
+                raise _refusals.unstorable(self._place, feed, text) from error
+            if not is_of_data and _refusals.is_full(str(error)):
                 raise _refusals.full(self._place, feed) from error
             raise _refusals.failed(self._place, feed, str(error)) from error
 

@@ -32,11 +32,7 @@ TYPES = {
     "": _TEXTS | _POINT,
     "_history": _TEXTS | _POINT | {"replaced_by": "BIGINT"},
     "_offsets": {"consumer": "VARCHAR", "feed": "VARCHAR", "sequence": "BIGINT"},
-    "_states": {
-        "feed": "VARCHAR",
-        "state": "BLOB",
-        "settled": "TIMESTAMP WITH TIME ZONE[][]",
-    },
+    "_states": {"feed": "VARCHAR", "state": "BLOB", "settled": "TIMESTAMP WITH TIME ZONE[][]"},
 }
 NO_PAGE = f"""CREATE TEMP VIEW "points_page" AS
 SELECT {", ".join((*IDS, "timestamp", *VALUES))} FROM "points" LIMIT 0"""

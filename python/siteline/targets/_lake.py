@@ -1,20 +1,19 @@
-"""The tables of :class:`siteline.targets.Delta`, by deltalake and arro3-core, without pyarrow."""
+"""The tables of :class:`Delta`, by deltalake and arro3-core, without pyarrow."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import date
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from siteline.errors import QueryError
 from siteline.frames import missing
 from siteline.targets import _refusals
 from siteline.targets._shared import COLUMNS, IDS, VALUES, check_columns
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 _Result = TypeVar("_Result")
 _TYPES = dict.fromkeys(COLUMNS, "string") | dict.fromkeys(VALUES[:3], "double")
@@ -41,9 +40,8 @@ class Lake:
             import deltalake
             from deltalake.exceptions import CommitFailedError, DeltaError
         except ModuleNotFoundError as error:
-            raise missing(
-                error, "deltalake", "siteline.targets.Delta", "delta"
-            ) from error.__cause__
+            what = "siteline.targets.Delta"
+            raise missing(error, "deltalake", what, "delta") from error.__cause__
         self._lake: Any = deltalake
         self._arrow: Any = arro3.core
         self._conflict: type[Exception] = CommitFailedError
@@ -55,30 +53,28 @@ class Lake:
     def make(self) -> Any:
         """Open the table of points. Create it if it is missing; reject other columns."""
         schema = self._lake.Schema([self._lake.Field(*of) for of in _TYPES.items()])
-        make, options = self._lake.DeltaTable.create, {"storage_options": self._options}
+        keywords = {"mode": "ignore", "partition_by": _DIVISION, "storage_options": self._options}
+        make = partial(self._lake.DeltaTable.create, self.path, schema, **keywords)
         try:
-            table = make(self.path, schema, "ignore", _DIVISION, **options)
+            table = make()
         except self._conflict:  # another thread or process made the table at the same time
-            table = make(self.path, schema, "ignore", _DIVISION, **options)
+            table = make()
         check_columns(self.path, [field.name for field in table.schema().fields], _TYPES)
         divided = table.metadata().partition_columns
         check_columns(f"The partition of {self.path}", divided, _DIVISION)
         return table
 
     def try_folder(self) -> None:
-        """Writes a temporary file to each folder of a local table, and raises if that fails.
-
-        A trial commit would add a file that nothing removes.
-        """
+        """Write a temporary file to each folder of a local table."""
         if "://" in self.path:
             return
+        # A trial commit would add a file that nothing removes.
         for folder in (self.path, f"{self.path}/_delta_log", f"{self.path}_states/_delta_log"):
             if os.path.isdir(folder):
                 with tempfile.TemporaryFile(dir=folder) as file:
                     file.write(b"-" * 4096)
 
     def check_types(self) -> None:
-        """Rejects columns with wrong types in both tables."""
         tables = {"": _TYPES, "_states": _STATE_TYPES}
         for suffix in filter(self.exists, tables):
             fields = self.open(suffix).schema().fields
@@ -87,26 +83,22 @@ class Lake:
 
     @property
     def shown(self) -> str:
-        """The path for messages, without secrets."""
         return _refusals.shown(self.path)
 
     def exists(self, suffix: str = "") -> bool:
-        """Whether there is a table."""
         return bool(self._lake.DeltaTable.is_deltatable(self.path + suffix, self._options))
 
     def open(self, suffix: str = "", version: int | None = None) -> Any:
-        """Open a table."""
         return self._lake.DeltaTable(self.path + suffix, version, self._options)
 
     def read(self, sql: str, **tables: Any) -> Any:
-        """Return the rows of a query as an Arrow stream, which can be read once."""
         query = self._lake.QueryBuilder()
         for name, table in tables.items():
             query.register(name, table)
         return query.execute(sql)
 
     def marked(self, stream: Any, *values: str | int | None) -> list[Any]:
-        """Return the batches of a stream with a feed, sequence, ``seen`` and flag for all rows."""
+        """Return the batches of a stream with these values of ``_MARKS`` in each row."""
         batches = []
         for batch in self._batches(stream):
             columns = dict(zip(batch.column_names, batch.columns, strict=True))
@@ -116,7 +108,6 @@ class Lake:
         return batches
 
     def days(self, stream: Any) -> set[date]:
-        """Return the UTC days of the timestamps of a stream."""
         days, types = set[int](), self._arrow.DataType
         for batch in self._batches(stream):
             column = batch["timestamp"].cast(types.date32()).cast(types.int32())
@@ -124,7 +115,7 @@ class Lake:
         return {date.fromordinal(_EPOCH + day) for day in days}
 
     def version(self, table: Any, feed: str, consumer: str | None = None) -> int:
-        """Return the version of the last transaction of a feed or consumer; 0 without one."""
+        """Return the version of a feed's or consumer's last transaction; 0 without one."""
         return table.transaction_version(_app(feed, consumer)) or 0
 
     def commit(
@@ -137,7 +128,6 @@ class Lake:
         return {"commit_properties": commit}
 
     def as_of(self, feed: str, sequence: int) -> Any:
-        """Open the table as it was when a feed had this sequence."""
         for commit in self.open().history():
             if commit.get(_FEED) == feed and int(commit[_SEQUENCE]) <= sequence:
                 return self.open(version=commit["version"])
@@ -165,7 +155,7 @@ class Lake:
         self._lake.write_deltalake(self.path + suffix, row, **options)
 
     def retried(self, write: Callable[[], _Result]) -> _Result:
-        """Retry a write up to nine times if another commit changed the same files."""
+        """Retry a write nine times if another commit changed the same files."""
         for _ in range(9):
             with suppress(self._conflict):
                 return write()
@@ -189,5 +179,4 @@ def _app(feed: str, consumer: str | None) -> str:
 
 
 def equals(name: str, value: str) -> str:
-    """Return an SQL condition."""
     return f"{name} = '" + value.replace("'", "''") + "'"

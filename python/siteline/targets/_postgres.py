@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,16 +17,14 @@ from siteline.targets import _postgres_sql as sql
 from siteline.targets import _refusals, _shared
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from siteline.page import Page
 
 
 class Postgres(_shared.SharedTarget):
     """Keeps the points of feeds in PostgreSQL 14 or later: see :class:`StoreTarget`.
 
-    A sync holds an advisory lock of its session (no pooler may change that), which ends with the
-    process. If the connection is lost, the next sync continues. Threads may share a target.
+    A sync holds an advisory lock of its session, so no pooler may be between. The lock ends with
+    the process. If the connection is lost, the next sync continues. Threads may share a target.
 
     Args:
         uri: A URI of libpq. A connection is open while a feed is locked, and during other calls.
@@ -60,7 +59,7 @@ class Postgres(_shared.SharedTarget):
 
     @contextmanager
     def lock(self, feed: str) -> Iterator[None]:
-        """Hold a feed during a sync: see ``StoreTarget``."""
+        """Hold a feed during a sync."""
         rows = self._named("%_rows")
         try:
             with self._transaction(feed) as cursor:
@@ -80,11 +79,11 @@ class Postgres(_shared.SharedTarget):
                 self._run(cursor, sql.UNLOCK, feed, rows)
 
     def state(self, feed: str) -> bytes | None:
-        """Return the newest state of a feed: see ``StoreTarget``."""
+        """See :meth:`StoreTarget.state`."""
         return self._find("%_states", sql.STATE, feed) or None
 
     def apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
-        """Store a page and the state: see ``StoreTarget``."""
+        """See :meth:`StoreTarget.apply`."""
         try:
             return self._apply(feed, page, state)
         except self._driver.Error as error:
@@ -93,7 +92,7 @@ class Postgres(_shared.SharedTarget):
             if page is None or (error.sqlstate or "")[:2] not in sql.OF_DATA:
                 raise
             text = _refusals.cut(_message(error))
-            raise _refusals.unstorable(self._place, feed, text, _refusals.CORRECT) from error
+            raise _refusals.unstorable(self._place, feed, text) from error
 
     def _apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
         settled = ",".join(f"[{start},{end})" for start, end in _doors.settled(state))
@@ -158,7 +157,7 @@ class Postgres(_shared.SharedTarget):
         return self._run(cursor, sql.WRITE, feed, *chain, *extent, page.is_whole, self._history)[0]
 
     def _prepare(self, cursor: Any) -> None:
-        """Creates the tables, and rejects foreign or changed tables with the same names."""
+        """Create the tables, or reject others with the same names."""
         self._run(cursor, sql.MAKE_LOCK)
         if found := self._run(cursor, sql.COLUMNS_OF, self._named("%")):
             _shared.check_columns(self._table, [name for name, *_ in found])
@@ -171,7 +170,7 @@ class Postgres(_shared.SharedTarget):
             _refusals.check_types(table.replace("%", self._table), columns, types)
 
     def _try(self, cursor: Any, feed: str) -> None:
-        """Runs the statements for an empty page, so that they fail before any request."""
+        # With an empty page the statements fail before any request.
         self._run(cursor, sql.SAVE)
         self._run(cursor, sql.SERIES, feed, "[]")
         self._run(cursor, sql.PAGE)
@@ -219,11 +218,8 @@ class Postgres(_shared.SharedTarget):
         raise ConfigError("The URI is none that libpq can read.", hint="Encode @, % and / in it.")
 
     def _run(self, cursor: Any, statement: str, *values: Any) -> Any:
-        execute = cursor.execute
-        query = self._named(statement)
-        return _refusals.interruptible(
-            lambda: execute(query, values).fetchall(), cursor.adbc_cancel
-        )
+        execute = partial(cursor.execute, self._named(statement), values)
+        return _refusals.interruptible(lambda: execute().fetchall(), cursor.adbc_cancel)
 
     def _find(self, table: str, query: str, *values: Any) -> Any:
         with self._transaction() as cursor:
@@ -237,7 +233,7 @@ class Postgres(_shared.SharedTarget):
 
 
 def _message(error: Any) -> str:
-    """Returns the server's message without the statement and the row."""
+    """The server's message without the statement and the row."""
     found = sql.MESSAGE.search(str(error))
     text = found[1] if found else type(error).__name__
     lacks = "; the encoding of the database lacks a character of an id"

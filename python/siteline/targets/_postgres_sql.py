@@ -19,8 +19,8 @@ COLUMNS_OF = """SELECT attname::text, format_type(atttypid, atttypmod)::text,
   attnotnull AND NOT atthasdef AND attidentity = '' FROM pg_attribute
   WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped"""
 
-# In arrays two nulls are equal; in columns they are not. The index stores a hash of the array,
-# because a row of an index has at most 2,704 bytes.
+# Nulls are equal in arrays, and not in columns. The index has a hash of the array, because its rows
+# have at most 2,704 bytes.
 TABLES = f"""
 CREATE TABLE %_series (id int4 GENERATED ALWAYS AS IDENTITY PRIMARY KEY, feed text, {_TEXTS});
 CREATE UNIQUE INDEX ON %_series (feed, hash_array_extended(ARRAY[{_IDS}], 0));
@@ -129,7 +129,6 @@ UNREADABLE = re.compile(
     r'Failed to connect: (?!connection to |could not translate host name "[^"@]*").*("|URI|string)'
 )
 
-# An index over the ids in older tables. The lock of a feed makes it unnecessary.
 MESSAGE = re.compile(r"ERROR:\s+(.*)")
 DISK_FULL, LOST, NO_CHARACTER = "53100", ("", "08", "40", "57"), "22P05"
 OF_DATA = ("22", "23", "54", "P0")

@@ -1,11 +1,11 @@
-"""The interface of sync targets: :class:`siteline.targets.StoreTarget`, and its async form."""
+"""The interface of sync targets, and its async form."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
     from typing import TypeAlias
 
     from siteline.page import Page
@@ -19,19 +19,17 @@ __all__ = ["AsyncStoreTarget", "StoreTarget"]
 class StoreTarget(Protocol):
     """A store of your own: :meth:`Client.sync` accepts an object with these two methods.
 
-    ``apply()`` stores the points of a page **and** ``state`` in one transaction, both or neither,
-    so that no checkpoint is ahead of its data. The five ids and ``timestamp`` identify a
-    point; the page with the higher ``page.sequence`` wins, then the later row, in whatever order
-    pages arrive. ``state`` is opaque and contains cursors, so it is as secret as a
-    bookmark. Return it byte for byte.
+    ``apply()`` stores the points of a page **and** ``state`` in one transaction, so that no
+    checkpoint is ahead of its data. The five ids and ``timestamp`` identify a point; the page with
+    the higher ``page.sequence`` wins, then the later row, in whatever order pages arrive. ``state``
+    contains cursors, so it is as secret as a bookmark. Return it byte for byte.
 
     Both are called on the thread that called ``sync()`` (in asyncio on the loop's thread, which
-    they block), never at the same time for one sync. An exception in them ends the sync and is
-    raised unchanged; applied pages stay. For ``async`` methods see :class:`AsyncStoreTarget`.
+    they block), one at a time for each sync. Their exceptions end the sync and are raised
+    unchanged; applied pages stay. For ``async`` methods see :class:`AsyncStoreTarget`.
 
     An optional attribute ``batch`` is the number of pages of a chain that ``apply()`` gets as one
-    page, or ``"chain"`` for all of them: fewer and larger transactions. They are in memory until
-    then. By default it is 1.
+    page (1 by default), or ``"chain"`` for all of them. They are in memory until then.
     :meth:`Page.diff` compares a page with stored points. ``state()`` and ``lock()`` run before any
     request, so raise there if the table has other columns.
 
@@ -71,12 +69,11 @@ class StoreTarget(Protocol):
         """Store a page and the state in one transaction; without a page, only the state.
 
         ``page`` has ``sequence``, ``is_last``, ``is_whole`` and ``query`` (with the range of its
-        chain); its points come from ``records()``, ``to_pandas()`` or the Arrow stream.
+        chain); ``records()``, ``to_pandas()`` and the Arrow stream return its points.
 
-        With ``page.is_last`` the range of ``page.query`` is read completely: points in it that were
-        last brought by a page before ``page.first_sequence`` are no longer there. A store that
-        remembers the ``sequence`` of the newest page of each point, unchanged ones too, can flag
-        them.
+        With ``page.is_last`` the range of ``page.query`` is read completely. Points in it that no
+        page since ``page.first_sequence`` contained are no longer there. A store that remembers the
+        ``sequence`` of the newest page of each point, unchanged ones too, can flag them.
 
         Args:
             feed: The name of the feed.
@@ -93,11 +90,10 @@ class StoreTarget(Protocol):
 class AsyncStoreTarget(Protocol):
     """A :class:`StoreTarget` with ``async`` methods, one or both: for :meth:`AsyncClient.sync`.
 
-    The calls are tasks of the event loop that runs the sync, one at a time; the loop does not
-    block. A cancelled sync waits until the current ``apply()`` has ended, so set a time limit in it
-    (``asyncio.timeout``); ``state()`` and ``lock()`` are cancelled with the sync. When the loop
-    itself ends, ``apply()`` gets :class:`asyncio.CancelledError` too: it must then also store both
-    or neither.
+    The calls are tasks of the event loop that runs the sync, one at a time. A cancelled sync waits
+    until the current ``apply()`` has ended, so set a time limit in it (``asyncio.timeout``);
+    ``state()`` and ``lock()`` are cancelled with the sync. When the loop itself ends, ``apply()``
+    gets :class:`asyncio.CancelledError`: it must then also store both or neither.
 
     ``lock(feed)`` returns an ``async`` or a plain context manager; it may be a coroutine function.
     The context manager is entered and exited in separate tasks.

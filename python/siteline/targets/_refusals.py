@@ -5,23 +5,20 @@ from __future__ import annotations
 import re
 import sys
 import threading
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from siteline.errors import ConfigError, StoreError, StoreFull
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _Result = TypeVar("_Result")
 _LONGEST = 300
 _FULL = re.compile("No space left on device|Disk quota exceeded|os error (28|122)")
-CORRECT = "Correct the table, or read the other series in a new feed with a filter."
-"""The hint for values that a table rejects."""
+_CORRECT = "Correct the table, or read the other series in a new feed with a filter."
 
 
 def refused(place: str, feed: str, text: str) -> StoreError:
-    """Returns the error for a target that cannot be written. No request was sent before it."""
+    """The error for a target that cannot be written, before any request."""
     message = f"The feed {feed!r} cannot be written to {place}: {cut(text)}"
     if is_full(text):
         return full(place, feed)
@@ -30,13 +27,11 @@ def refused(place: str, feed: str, text: str) -> StoreError:
 
 
 def failed(place: str, feed: str, text: str) -> StoreError:
-    """Returns the error for a write that a database did not do."""
     message = f"{place} did not store a page of the feed {feed!r}: {cut(text)}"
     return StoreError(message, hint="What was stored before stays: sync again.")
 
 
 def full(place: str, feed: str) -> StoreFull:
-    """Returns the error for a target that has no space left."""
     return StoreFull(
         f"No space is left for the feed {feed!r} in {place}. What was stored stays.",
         hint="Free space and sync again: only pages that were not stored are read again.",
@@ -44,28 +39,24 @@ def full(place: str, feed: str) -> StoreFull:
 
 
 def is_full(text: str) -> bool:
-    """Whether an error text reports a full disk or an exceeded quota."""
     return _FULL.search(text) is not None
 
 
-def unstorable(place: str, feed: str, text: str, hint: str | None = None) -> StoreError:
-    """Returns the error for values that a target cannot store.
-
-    The core sets their range aside.
-    """
+def unstorable(place: str, feed: str, text: str, hint: str = _CORRECT) -> StoreError:
+    """The error for values that a target cannot store. The core sets their range aside."""
     message = f"{place} cannot store a page of the feed {feed!r}: {text}"
     return StoreError(message, hint=hint, _is_unstorable=True)
 
 
 def cut(text: str) -> str:
-    """Returns external text on one line, escaped and truncated to about 300 characters."""
+    """External text on one line, escaped and truncated to about 300 characters."""
     line = " ".join(text[: 2 * _LONGEST].split())
     line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
 
 
 def shown(place: str) -> str:
-    """Returns a path, or a URI without its user, password and options."""
+    """A path, or a URI without its user, password and options."""
     if "://" not in place and not place.startswith("md:"):
         return place
     return re.sub(r"//[^/]*@", "//", place.partition("?")[0])
@@ -76,22 +67,15 @@ def check_types(
 ) -> None:
     """Rejects a table with wrong column types, or with an additional column that needs a value.
 
-    Args:
-        place: The name of the table in messages.
-        found: The type of each column, and whether each row needs a value for it.
-        wanted: The required type of each column.
-
-    Raises:
-        ConfigError: A column is missing, has another type, or needs a value.
+    ``found`` has the type of each column, and whether each row needs a value for it.
     """
     hint = "Restore the columns, or name another table."
     for name, kind in wanted.items():
         if name not in found:
             raise ConfigError(f"{place} has no column {name}.", hint=hint)
         if found[name][0] != kind:
-            raise ConfigError(
-                f"{place}.{name} has the type {found[name][0]}, not {kind}.", hint=hint
-            )
+            text = f"{place}.{name} has the type {found[name][0]}, not {kind}."
+            raise ConfigError(text, hint=hint)
     for name, (_, is_needed) in found.items():
         if is_needed and name not in wanted:
             raise ConfigError(f"{place}.{cut(name)} needs a value in each row.", hint=hint)
@@ -100,8 +84,8 @@ def check_types(
 def interruptible(call: Callable[[], _Result], cancel: Callable[[], object]) -> _Result:
     """Runs a driver call on another thread, so that the main thread can handle signals.
 
-    Some drivers raise their own error on Ctrl-C, and others ignore it. If a signal handler raises,
-    ``cancel`` cancels the call. The exception is raised after the call has ended.
+    Drivers ignore Ctrl-C or raise their own error. If a signal handler raises, ``cancel`` cancels
+    the call, and the exception is raised after its end.
     """
     if threading.current_thread() is not threading.main_thread():
         return call()
@@ -109,7 +93,7 @@ def interruptible(call: Callable[[], _Result], cancel: Callable[[], object]) -> 
     done, claim = threading.Event(), threading.Lock()
 
     def run() -> None:
-        # An interrupt may arrive before this thread begins. Then the call must not begin either.
+        # After an interrupt before this thread begins, the call must not begin either.
         if not claim.acquire(blocking=False):
             return
         try:
@@ -148,7 +132,7 @@ def _check_cancelled(before: int) -> None:
 
 
 def _cancellations() -> int:
-    """Returns the number of cancellations of the current asyncio task. Ctrl-C is one."""
+    """The number of cancellations of the current asyncio task. Ctrl-C is one."""
     asyncio: Any = sys.modules.get("asyncio")
     with suppress(RuntimeError):  # no event loop is running
         task = asyncio and asyncio.current_task()
@@ -159,7 +143,7 @@ def _cancellations() -> int:
 def _end(done: threading.Event, cancel: Callable[[], object]) -> None:
     """Cancels a call and waits for its end, because it uses the connection until then."""
     while not done.is_set():
-        # Cancels repeatedly, because the call may start after the first cancel. Ignores Ctrl-C.
+        # Repeated, because the call may start after the first cancel. Ctrl-C is ignored.
         with suppress(BaseException):
             cancel()
             done.wait(0.1)

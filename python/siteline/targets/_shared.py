@@ -1,10 +1,10 @@
-"""Code that all targets share."""
+"""The shared code of the targets."""
 
 from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,6 @@ from siteline.errors import ConfigError, QueryError, StoreBusy
 from siteline.types import Coverage, Lateness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from types import TracebackType
     from typing import Self
 
 IDS: tuple[str, ...] = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
@@ -29,20 +27,15 @@ _guard = threading.Lock()
 
 
 class SharedTarget(ABC):
-    """The methods that all targets have."""
-
     def __init_subclass__(cls) -> None:
-        """Explain wrong arguments of the methods."""
         super().__init_subclass__()
         explain(cls)
 
     @abstractmethod
-    def state(self, feed: str) -> bytes | None:
-        """Return the newest state of a feed: see ``StoreTarget``."""
+    def state(self, feed: str) -> bytes | None: ...
 
     @abstractmethod
-    def close(self) -> None:
-        """Close its connections. Closing again does nothing."""
+    def close(self) -> None: ...
 
     def coverage(self, feed: str, now: datetime | str | None = None) -> Coverage:
         """Return the read and settled windows of a feed, as :meth:`Coverage.from_state`."""
@@ -59,22 +52,15 @@ class SharedTarget(ABC):
         return state
 
     def __enter__(self) -> Self:
-        """Return the target."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close the target."""
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
 @contextmanager
 def held_in_process(place: str, feed: str) -> Iterator[None]:
-    """Hold a feed of a place (a resolved path) within this process, or raise StoreBusy."""
+    """Hold a feed of a place (a resolved path), or raise StoreBusy."""
     key = (place, feed)
     with _guard:
         if key in _busy:
@@ -99,6 +85,5 @@ def check_columns(place: str, found: Iterable[str], wanted: Iterable[str] = COLU
 
 
 def counted(page: Any, inserted: int, revised: int, withdrawn: int) -> tuple[int, int, int, int]:
-    """Return the four counts of :meth:`StoreTarget.apply`."""
     rows = 0 if page is None else len(page)
     return inserted, revised, rows - inserted - revised, withdrawn

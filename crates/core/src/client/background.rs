@@ -1,5 +1,5 @@
 //! A task that runs concurrently with the caller that waits for its result. The core has no
-//! runtime: the [`Spawner`] of the client's settings starts the task.
+//! runtime, so the [`Spawner`] of the settings starts the task.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,12 +10,10 @@ use tokio::task::AbortHandle;
 
 use crate::fork::Owned;
 
-/// Starts a task on the client's runtime; `None` if the process is exiting. Called only within that
-/// runtime.
+/// `None` if the process is exiting. Called only within the client's runtime.
 pub(crate) type Spawner = dyn Fn(BoxFuture<'static, ()>) -> Option<AbortHandle> + Send + Sync;
 
-/// A task of the runtime, and a future of its result. Dropping it aborts the task and its request.
-/// It is empty in a forked child.
+/// Dropping it aborts the task and its request. It is empty in a forked child.
 pub(super) struct BackgroundTask<T>(Owned<RunningTask<T>>);
 
 struct RunningTask<T> {
@@ -24,7 +22,7 @@ struct RunningTask<T> {
 }
 
 impl<T: Send + 'static> BackgroundTask<T> {
-    /// Starts the task; `None` if the process is exiting.
+    /// `None` if the process is exiting.
     pub(super) fn start(
         spawner: &Spawner,
         work: impl Future<Output = T> + Send + 'static,

@@ -1,6 +1,6 @@
-//! A call that starts in a background task and can be handed over to the waiting caller. A request
-//! is sent early and its body is read in the background, but the caller decodes the body: columns
-//! written by another core are slow to read.
+//! A call that starts in a background task and can be handed over to the waiting caller. The task
+//! sends the request early, and the caller decodes the body: columns written by another core are
+//! slow to read.
 
 use std::future::poll_fn;
 use std::mem::replace;
@@ -23,7 +23,6 @@ pub(super) struct Handover(Arc<Flags>);
 #[derive(Default)]
 struct Flags {
     is_reached: AtomicBool,
-    /// The task no longer drives the call.
     is_done: AtomicBool,
 }
 
@@ -53,7 +52,7 @@ impl Handover {
     }
 }
 
-/// A call in progress. Dropping it drops the connection. It is empty in a forked child.
+/// Dropping it drops the connection. It is empty in a forked child.
 pub(super) struct BackgroundCall<T>(Owned<Started<T>>);
 
 struct Started<T> {
@@ -102,13 +101,12 @@ impl<T: Send + 'static> BackgroundCall<T> {
         self.shared().is_some_and(|shared| shared.is_ready())
     }
 
-    /// The result, if the call has ended.
     pub(super) fn finished(&self) -> Option<T> {
         if self.is_finished() { self.shared()?.state.lock().take() } else { None }
     }
 
-    /// The result; `None` if the call panicked. For one caller at a time: if that caller is
-    /// cancelled, the next one continues the call.
+    /// `None` if the call panicked. For one caller at a time: if it is cancelled, the next one
+    /// continues the call.
     pub(super) fn outcome(&self) -> impl Future<Output = Option<T>> + Send + 'static + use<T> {
         let shared = self.shared().cloned();
         poll_fn(move |context| match &shared {
@@ -133,8 +131,7 @@ impl<T> Shared<T> {
             return Poll::Ready(());
         }
         let mut state = self.state.lock();
-        // Checked again: if the task polled after the caller, the call would lose the caller's
-        // waker.
+        // If the task polled after the caller, the call would lose the caller's waker.
         if self.handover.is_done() {
             return Poll::Ready(());
         }
@@ -185,7 +182,7 @@ impl<T> CallState<T> {
     }
 }
 
-/// The task's side of a call. If the task ends early, the waiting caller continues.
+/// If the task ends early, the waiting caller continues.
 struct Driver<T>(Arc<Shared<T>>);
 
 impl<T> Drop for Driver<T> {

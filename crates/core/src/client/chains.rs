@@ -1,5 +1,5 @@
-//! Reads the chains of a scan concurrently, with one token, allowance and connection pool. The
-//! service requires only the requests within one chain to be sequential.
+//! Reads the chains of a scan concurrently. The service requires only the requests within one chain
+//! to be sequential.
 
 use std::fmt;
 use std::mem::{forget, take};
@@ -23,15 +23,14 @@ use crate::fork::Process;
 use crate::http::Deadline;
 use crate::lock::Mutex;
 
-/// Default number of chains that are read at a time.
 const CONCURRENCY: usize = 4;
 
 /// Longest wait for pages in flight after an error.
 const LONGEST_ARRIVAL: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 5_000 });
 
-/// Reads each chain of a scan by a [`CollectOnce`], and merges the tables. After a failure, pages
-/// in flight are kept if they arrive soon. Cancelling the caller cancels all requests; each chain
-/// keeps its pages.
+/// Reads each chain by a [`CollectOnce`], and merges the tables. After a failure, pages in flight
+/// are kept if they arrive soon. Cancelling the caller cancels all requests; each chain keeps its
+/// pages.
 #[derive(Debug)]
 pub struct ReadChains {
     scan: Scan,
@@ -40,7 +39,6 @@ pub struct ReadChains {
     keeps: bool,
     /// The remaining pages of `max_pages`.
     pages_left: Option<Arc<AtomicU64>>,
-    /// The expected number of pages of each chain.
     expected: Vec<Option<u64>>,
     state: Mutex<ChainsState>,
 }
@@ -54,11 +52,10 @@ struct ChainsState {
     first: usize,
     /// The steps in progress while no caller waits.
     running: Option<RunningSteps>,
-    /// The error of a failed merge.
     broken: Option<Error>,
 }
 
-/// The steps in progress. Dropping it aborts them, unless they belong to a parent process.
+/// Dropping it aborts the steps, unless they belong to a parent process.
 struct RunningSteps {
     process: Process,
     deadline: Deadline,
@@ -70,12 +67,12 @@ struct RunningSteps {
 struct Stepped {
     index: usize,
     deadline: Deadline,
-    /// `None` if the step was cancelled.
+    /// `None` if cancelled.
     step: Option<Result<Step, ReadFailure>>,
 }
 
-/// The result of a step on its way to the caller. If it is dropped before delivery, it cancels the
-/// prefetch of the next page, because no caller would take that page.
+/// The result of a step on its way to the caller. If it is dropped, it cancels the prefetch of the
+/// next page, which no caller would take.
 struct UndeliveredStep {
     step: Option<Result<Step, ReadFailure>>,
     chain: Arc<CollectOnce>,
@@ -89,8 +86,7 @@ impl ReadChains {
         Self::of_chains(scan, pages_left, chains.map(Arc::new).collect())
     }
 
-    /// Reads the chains of a scan one after the other. Each has its own reader, which keeps the
-    /// pages.
+    /// Reads the chains one after the other. Each has its own reader, which keeps the pages.
     pub fn read_by<R: WholeRead + 'static>(
         scan: &Scan,
         reader: impl Fn(Scan) -> Result<Arc<R>>,
@@ -228,7 +224,7 @@ impl ReadChains {
         Ok(stepped)
     }
 
-    /// The progress of all chains after a page of chain `index`.
+    /// The progress of all chains.
     #[expect(clippy::cast_precision_loss, reason = "a fraction for display")]
     fn count(&self, index: usize, progress: Progress) -> Progress {
         let mut state = self.state.lock();
@@ -395,7 +391,6 @@ impl ReadChains {
         Ok(Table { provenance: Provenance { pages, ..table.provenance }, ..table })
     }
 
-    /// Merges the chains, and drops them.
     fn merge(&self) -> Result<Table> {
         let chains = take(&mut self.state.lock().chains);
         let tables = chains.into_iter().filter_map(|chain| chain.complete().cloned()).collect();

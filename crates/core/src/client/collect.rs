@@ -1,5 +1,4 @@
-//! Reads a scan once for all callers, and caches the complete table. After an error or Ctrl-C the next
-//! call resumes with the kept pages.
+//! Reads a scan once for all callers, and caches the complete table.
 
 use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
@@ -17,10 +16,10 @@ use crate::error::{Error, Kind, Result};
 use crate::http::Deadline;
 use crate::lock::Mutex;
 
-/// The complete table of a scan. Concurrent callers share one read, page by page. Failures are not
-/// cached. After a failure or a cancelled caller, the pages read so far are kept, because they are
-/// already counted in the allowance. The next caller continues with the same cursor, or restarts if
-/// that cursor cannot be used again ([`ends_chain`]).
+/// Concurrent callers share one read, page by page. After a failure or a cancelled caller, the
+/// pages read so far are kept, because they are already counted in the allowance. The next caller
+/// continues with the same cursor, or restarts if that cursor cannot be used again
+/// ([`ends_chain`]).
 #[derive(Debug)]
 pub struct CollectOnce {
     scan: Scan,
@@ -30,10 +29,8 @@ pub struct CollectOnce {
     slot: Mutex<ProcessRead>,
 }
 
-/// Reads a whole scan step by step.
 pub trait WholeRead: Debug + Send + Sync {
-    /// Like [`CollectOnce::step`], with one caller at a time. After a failure or a dropped step,
-    /// the next step continues with the pages read so far.
+    /// Like [`CollectOnce::step`], with one caller at a time.
     fn step(&self, deadline: Deadline, pace: Pace) -> BoxFuture<'_, Result<Step, ReadFailure>>;
 
     /// Drops the requests in progress after a caller's last step. Called within the runtime.
@@ -53,7 +50,6 @@ pub trait WholeRead: Debug + Send + Sync {
         Ok(None)
     }
 
-    /// The incomplete chains.
     fn chains(&self) -> Vec<Arc<CollectOnce>> {
         Vec::new()
     }
@@ -69,31 +65,25 @@ pub enum Pace {
 
 #[derive(Debug)]
 pub enum Step {
-    /// A page was read and merged.
     Page(Progress),
-    /// All pages were read: the complete table.
     Whole(Arc<Table>),
 }
 
-/// The pages of a scan that have been read so far.
 #[derive(Debug, Clone, Default)]
 pub struct Partial {
-    /// The position from which to continue; `None` if nothing or everything was read.
+    /// `None` if nothing or everything was read.
     pub bookmark: Option<Bookmark>,
-    /// The merged pages.
     pub table: Option<Arc<Table>>,
     pub is_whole: bool,
 }
 
-/// The read of one process. A forked child needs its own, because a fork may leave the locks
-/// locked.
+/// A forked child needs its own, because a fork may leave the locks locked.
 #[derive(Debug)]
 struct ProcessRead {
     process: u32,
     reading: ActiveRead,
 }
 
-/// The read in progress.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ActiveRead {
     /// Locked during a step.
@@ -102,15 +92,12 @@ pub(super) struct ActiveRead {
     kept: Arc<Mutex<Option<Kept>>>,
 }
 
-/// The pages of a read in progress.
 #[derive(Debug, Clone)]
 struct Kept {
     /// Shared with a caller that builds a table from it outside the lock.
     merger: Arc<Merger>,
     provenance: Provenance,
-    /// The position after these pages.
     bookmark: Option<Bookmark>,
-    /// Whether these are all pages.
     is_done: bool,
 }
 
@@ -123,7 +110,6 @@ impl CollectOnce {
         Self { scan, reader, table: OnceLock::new(), slot: Mutex::new(slot) }
     }
 
-    /// The same scan with this reader.
     #[must_use]
     pub fn read_by(self, reader: Arc<dyn WholeRead>) -> Self {
         Self { reader: Some(reader), ..self }
@@ -133,12 +119,11 @@ impl CollectOnce {
         &self.scan
     }
 
-    /// The complete table, if it has been read. Does not wait for a step in progress.
+    /// Does not wait for a step in progress.
     pub fn complete(&self) -> Option<&Arc<Table>> {
         self.table.get()
     }
 
-    /// Returns the complete table; reads it if necessary.
     pub async fn table(&self) -> Result<Arc<Table>, ReadFailure> {
         let deadline = self.scan.deadline();
         loop {
@@ -149,8 +134,7 @@ impl CollectOnce {
     }
 
     /// Reads and merges the next page, or returns the complete table. Cancelling a step loses no
-    /// page. A [`ReadFailure`] contains the pages read before. The next step continues after them,
-    /// or restarts the read if [`ends_chain`].
+    /// page. After a [`ReadFailure`] the next step continues, or restarts if [`ends_chain`].
     pub async fn step(&self, deadline: Deadline) -> Result<Step, ReadFailure> {
         self.paced_step(deadline, Pace::All).await
     }
@@ -210,8 +194,8 @@ impl CollectOnce {
         }
     }
 
-    /// Drops the request for the next page after a caller's last step, unless another caller is in
-    /// a step. Called within the runtime.
+    /// Stops the prefetch after a caller's last step, unless another caller is in a step. Called
+    /// within the runtime.
     pub fn stop_prefetch(&self) {
         if let Ok(slot) = self.reading().stream.try_lock() {
             if let Some(stream) = &*slot {
@@ -223,21 +207,18 @@ impl CollectOnce {
         }
     }
 
-    /// Whether the next step's page was already requested.
     pub(super) fn has_prefetched(&self) -> bool {
         let stream = self.reading().stream;
         let slot = stream.try_lock();
         slot.is_ok_and(|slot| slot.as_ref().is_some_and(|stream| stream.has_prefetched()))
     }
 
-    /// Whether the next step requests a page that counts for `max_pages`. The last step only
-    /// merges.
+    /// Whether the next step counts for `max_pages`. The last one only merges.
     pub(super) fn needs_page(&self) -> bool {
         let has_all = || self.reading().kept.lock().as_ref().is_some_and(|kept| kept.is_done);
         self.reader.is_none() && self.complete().is_none() && !has_all()
     }
 
-    /// The pages read so far.
     pub fn partial(&self) -> Result<Partial> {
         if let Some(table) = self.complete().cloned() {
             return Ok(Partial { is_whole: true, table: Some(table), ..Partial::default() });
@@ -249,7 +230,7 @@ impl CollectOnce {
         kept.map_or_else(|| Ok(self.scan.beginning()), Kept::partial)
     }
 
-    /// The number of pages kept, and of their points with repeats.
+    /// Pages, and their points with repeats.
     pub fn kept(&self) -> (u64, u64) {
         let of = |table: &Table| (table.merged.report.pages, table.merged.report.points_read);
         if let Some(table) = self.complete() {
@@ -278,8 +259,8 @@ impl CollectOnce {
         kept.map_or(Ok(None), |kept| kept.head(count))
     }
 
-    /// The number of pages left to read, if the complete chain has `expected` pages: zero if the
-    /// table is complete, otherwise at least one.
+    /// The pages left, if the complete chain has `expected`: zero if the table is complete,
+    /// otherwise at least one.
     pub(crate) fn pages_left(&self, expected: Option<u64>) -> Option<u64> {
         if self.complete().is_some() {
             return Some(0);
@@ -292,7 +273,7 @@ impl CollectOnce {
         expected.map(|pages| pages.saturating_sub(read).max(1))
     }
 
-    /// The incomplete chains; none if there is only one chain.
+    /// The incomplete chains. Empty if there is only one chain.
     pub(crate) fn chains(&self) -> Vec<Arc<Self>> {
         self.reader.as_ref().map(|reader| reader.chains()).unwrap_or_default()
     }
@@ -330,7 +311,6 @@ impl Kept {
         Ok(())
     }
 
-    /// The table of the pages read so far, which a scan can continue.
     fn partial(self) -> Result<Partial> {
         let bookmark = self.bookmark.clone();
         if self.merger.pages() == 0 {

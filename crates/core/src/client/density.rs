@@ -1,5 +1,5 @@
-//! Estimates the number of pages of a range from completed chains. A feed stores one [`Density`]; a
-//! client stores one for each query, without its range ([`QueryDensities`]).
+//! Estimates the pages of a range from completed chains. A feed stores one [`Density`], a client
+//! one for each query without its range.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,8 @@ use crate::lock::Mutex;
 /// The weight of a chain in the moving average is its length in seconds divided by this, between
 /// 0.1 and 0.5.
 const MEMORY: f64 = 86_400.0;
-/// Maximum number of densities that a client stores.
 const MOST_QUERIES: usize = 1_000;
 
-/// Estimates the points and pages of a query over any range.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Density {
     /// Points per second.
@@ -30,8 +28,7 @@ pub(crate) struct Density {
 }
 
 impl Density {
-    /// Updates the estimate from a completed chain. `on_last` is the number of points on its last
-    /// page.
+    /// Updates the estimate from a completed chain with `on_last` points on its last page.
     #[expect(clippy::cast_precision_loss, reason = "estimates")]
     pub(crate) fn learn(&mut self, seconds: i64, pages: u64, points: u64, on_last: u64) {
         if seconds <= 0 {
@@ -55,8 +52,8 @@ impl Density {
         Self { full: None, only: 0, ..self }
     }
 
-    /// The expected number of pages of a range. `None` before the first chain. As long as no full
-    /// page was seen, also `None` for more points than any page had.
+    /// `None` before the first chain. As long as no full page was seen, also `None` for more points
+    /// than any page had.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -71,32 +68,30 @@ impl Density {
         }
     }
 
-    /// The longest range to request, in seconds: twice the longest completed chain, 0 before the
-    /// first.
+    /// The longest range to request, in seconds: twice the longest completed chain.
     pub(crate) fn allowed(&self) -> i64 {
         self.longest.saturating_mul(2).min(self.allowed.unwrap_or(i64::MAX))
     }
 
-    /// Records that the service rejected a range. Its limit is not documented, so half of the range
-    /// is used next, until that is rejected too.
+    /// The service rejected a range. Its limit is not documented, so half of the range is used
+    /// next.
     pub(crate) fn refuse(&mut self, seconds: i64) {
         self.allowed = Some(self.allowed.unwrap_or(i64::MAX).min(seconds / 2));
     }
 }
 
-/// The measured densities of a client, one for each query without its range.
+/// One density for each query without its range.
 #[derive(Debug, Default)]
 pub(crate) struct QueryDensities(Mutex<HashMap<Query, Density>>);
 
 impl QueryDensities {
-    /// Updates the estimate from a chain over the query's range.
     pub(crate) fn learn(&self, query: &Query, pages: u64, points: u64, on_last: u64) {
         let (Some(seconds), Ok(unbounded)) = (seconds(query), query.over(None, None)) else {
             return;
         };
         let mut known = self.0.lock();
         if known.len() >= MOST_QUERIES && !known.contains_key(&unbounded) {
-            // Evicts an arbitrary entry.
+            // Evicts any entry.
             if let Some(any) = known.keys().next().cloned() {
                 known.remove(&any);
             }
@@ -104,14 +99,12 @@ impl QueryDensities {
         known.entry(unbounded).or_default().learn(seconds, pages, points, on_last);
     }
 
-    /// The expected number of pages of the query, if the same query was read over any range.
     pub(crate) fn pages(&self, query: &Query) -> Option<u64> {
         let unbounded = query.over(None, None).ok()?;
         self.0.lock().get(&unbounded)?.pages(seconds(query)?)
     }
 
-    /// The expected number of pages for this page size, if no full page was seen and no page had
-    /// more points.
+    /// The pages of this size, if no full page was seen and no page had more points.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,

@@ -1,5 +1,5 @@
-//! Reads the ids in a discovery response without building a tree of its values. A small compressed
-//! reply may inflate to a large body, and a tree needs many times the memory of the body.
+//! Reads the ids in a discovery response. A small compressed reply may inflate to a large body, and
+//! a tree of its values needs many times the memory.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde_json::Number;
 
 use crate::error::{Error, Kind, Result};
 
-/// The kinds of ids: name in messages, member for one id, member for a list.
+/// Name in messages, member for one id, member for a list.
 pub(super) const KINDS: [(&str, &str, &str); 5] = [
     ("site", "siteId", "sites"),
     ("line", "lineId", "lines"),
@@ -18,23 +18,23 @@ pub(super) const KINDS: [(&str, &str, &str); 5] = [
     ("device", "deviceId", "devices"),
     ("tag", "tagGuid", "tags"),
 ];
-/// Maximum number of values in a body. Each value becomes a Python object.
+/// Each value becomes a Python object.
 const MOST_VALUES: usize = 4_000_000;
 
 #[derive(Debug, Default)]
 pub(super) struct DiscoveryBody {
-    /// Whether the response contains ids of each kind in a known form.
+    /// Whether ids of each kind were found in a known form.
     pub(super) recognised: [bool; KINDS.len()],
     /// Hashes of all texts, numbers and member names.
     words: HashSet<u64>,
     hasher: RandomState,
-    /// Whether the response may be incomplete, because it contains a cursor.
+    /// Whether it contains a cursor.
     pub(super) is_partial: bool,
     values: usize,
 }
 
 impl DiscoveryBody {
-    /// Reads the complete body of a response, which must be a JSON object.
+    /// Reads a complete body, which must be a JSON object.
     pub(super) fn read(json: &[u8]) -> Result<Self> {
         let mut body = Self::default();
         let mut source = serde_json::Deserializer::from_slice(json);
@@ -59,7 +59,7 @@ impl DiscoveryBody {
         }
     }
 
-    /// Whether the response contains this text as a value or member name.
+    /// Whether this text is a value or member name.
     pub(super) fn has(&self, word: &str) -> bool {
         self.words.contains(&self.hasher.hash_one(word))
     }
@@ -78,7 +78,7 @@ impl DiscoveryBody {
     }
 }
 
-/// The kind of a value, which decides whether its member is an id or a list of ids.
+/// Decides whether a member is an id or a list of ids.
 #[derive(Clone, Copy, PartialEq)]
 enum Shape {
     Null,

@@ -16,12 +16,11 @@ const AHEAD: SignedDuration = SignedDuration::from_secs(1);
 pub struct End {
     /// The end, in whole seconds if it was not given.
     pub at: Timestamp,
-    /// The service's time, if the end is later: the newest buckets are not complete yet.
+    /// The service's time, if the end is later.
     pub ahead_of: Option<Timestamp>,
 }
 
 impl End {
-    /// The warning for an end in the future.
     pub fn warning(&self) -> Option<String> {
         let (end, now) = (self.at, self.ahead_of?);
         Some(format!(
@@ -32,9 +31,9 @@ impl End {
 }
 
 impl Client {
-    /// The end of a query's range at the service's time `now`. Without a given end it is `now`
-    /// minus `lag` (by default the settle lag), rounded down to a bucket. If both are given, the
-    /// earlier of the two applies.
+    /// The end of a query at the service's time `now`: without a given end `now` minus `lag` (by
+    /// default the settle lag), rounded down to a bucket. If both are given, the earlier of the
+    /// two.
     pub fn end(
         &self,
         now: Timestamp,

@@ -1,5 +1,4 @@
-//! The credential of a client with its token cache ([`Identity`]), and the authorisation of one
-//! request ([`Access`]).
+//! The credential of a client with its token cache, and the authorisation of one request.
 
 use std::sync::Arc;
 
@@ -10,7 +9,6 @@ use crate::auth::{AccessToken, Authentication, Proof, TokenKey, TokenSource};
 use crate::error::{Error, Kind, Result};
 use crate::http::{BaseUrl, ClientCertificate};
 
-/// The current state of a credential.
 pub(super) struct Identity {
     pub(super) authentication: Authentication,
     /// `None` if only a client certificate authorises requests.
@@ -77,7 +75,6 @@ impl Identity {
         Access { token, certificate: self.certificate.clone() }
     }
 
-    /// Drops a token that the service refused.
     pub(super) fn invalidate(&self, access: &Access) {
         if let (Some(tokens), Some(token)) = (&self.tokens, &access.token) {
             tokens.invalidate(token);
@@ -104,7 +101,6 @@ pub(super) struct Access {
 }
 
 impl Access {
-    /// The token, for redaction.
     pub(super) fn secret(&self) -> Option<&str> {
         self.token.as_ref().map(AccessToken::secret)
     }

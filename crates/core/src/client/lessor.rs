@@ -12,16 +12,14 @@ use crate::error::{Error, Kind, Result};
 use crate::http::{Call, Deadline, Ledger};
 use crate::lock::Mutex;
 
-/// The clients of one agent, one for each requested set of scopes, because a token is only valid
-/// for its scopes. All share one ledger.
+/// A token is only valid for its scopes, so each set of scopes has a client. All share one ledger.
 pub struct ClientLessor {
     client: Client,
     others: Mutex<Vec<Client>>,
 }
 
 impl ClientLessor {
-    /// Lends the tokens and the allowance of this client. Returns `ConfigError` if another process
-    /// could not use the client's tokens.
+    /// Returns `ConfigError` if another process could not use the client's tokens.
     pub fn new(client: Client) -> Result<Self> {
         let why = match &client.settings().authentication {
             Authentication::Assertion(credential) if credential.check_signer().is_ok() => {
@@ -90,8 +88,7 @@ impl Lessor for ClientLessor {
 }
 
 impl Client {
-    /// Returns a token for another process, if a request is possible that leaves `must_remain`
-    /// requests.
+    /// Returns a token, if a request is possible that leaves `must_remain` requests.
     async fn lend_token(&self, must_remain: Option<u64>) -> Result<AccessToken> {
         let spending = Spending::default();
         spending.hold_back(must_remain.unwrap_or_default(), 0);

@@ -1,6 +1,5 @@
 //! Ids in discovery responses, for names and to detect queries for unlisted ids. The interface does
-//! not document the body. So a kind of id is recognised only if the body contains it in a form that
-//! pages of data use.
+//! not document the body. So a kind of id is recognised only in a form that pages of data use.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -16,36 +15,32 @@ use crate::lock::Mutex;
 const BETWEEN_REQUESTS: Duration = Duration::from_secs(3_600);
 /// Minimum time before the next request after a failed one.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
-/// Index of tags in [`KINDS`].
 const TAG: usize = KINDS.len() - 1;
 
-/// Maximum number of queries remembered as logged.
 const MOST_LOGGED: usize = 1_000;
 
-/// The ids in a client's latest discovery response.
+/// The latest discovery response of a client.
 #[derive(Debug, Default)]
 pub struct ListedIds(Mutex<ListedState>);
 
 #[derive(Debug, Default)]
 struct ListedState {
     raw: Option<Bytes>,
-    /// The error of the latest discovery request.
     refusal: Option<String>,
-    /// The end of that request, by the client's monotonic clock.
+    /// By the client's monotonic clock.
     ended: Option<Duration>,
-    /// Whether that request failed.
     has_failed: bool,
-    /// Whether a read has already warned that names are missing.
+    /// Whether a read has warned that names are missing.
     has_warned: bool,
     body: Option<DiscoveryBody>,
-    /// Queries, without their range, that were logged with unlisted ids.
+    /// Queries without their range.
     logged: HashSet<Query>,
     /// The user's description of the body.
     shape: Option<DiscoveryShape>,
 }
 
 impl ListedIds {
-    /// Replaces the ids by a discovery response that was received at `now`.
+    /// `now` is the time of its receipt.
     pub(crate) fn learn(&self, body: &Bytes, now: Duration) {
         let mut state = self.0.lock();
         (state.ended, state.has_failed) = (Some(now), false);
@@ -56,15 +51,15 @@ impl ListedIds {
         state.logged.clear();
     }
 
-    /// Stores why a discovery request failed, or why a read stopped waiting for it.
+    /// The request failed, or a read stopped waiting for it.
     pub(crate) fn give_up(&self, reason: String, now: Duration) {
         let mut state = self.0.lock();
         (state.refusal, state.ended, state.has_warned) = (Some(reason), Some(now), false);
         state.has_failed = true;
     }
 
-    /// Whether a read should request discovery: for the first time, or after a pause if there was no
-    /// response or it did not list a series that the client has read since.
+    /// Whether a read should request discovery: for the first time, or after a pause if the client
+    /// has read a series since that is not listed.
     pub(super) fn is_due(&self, now: Duration, seen: &SeenSeries) -> bool {
         let state = self.0.lock();
         let Some(ended) = state.ended else { return true };
@@ -79,7 +74,7 @@ impl ListedIds {
         self.0.lock().ended.is_none_or(|ended| now >= ended.saturating_add(age))
     }
 
-    /// Whether labels may lack names for a reason that was not reported yet: a failed request, or a
+    /// Whether names are missing for a reason that was not reported yet: a failed request, or a
     /// body without series in the expected place.
     pub(super) fn is_new_failure(&self) -> bool {
         let mut state = self.0.lock();
@@ -88,7 +83,6 @@ impl ListedIds {
         !is_clear && !std::mem::replace(&mut state.has_warned, true)
     }
 
-    /// The error of the latest discovery request.
     pub fn refusal(&self) -> Option<String> {
         self.0.lock().refusal.clone()
     }
@@ -97,14 +91,14 @@ impl ListedIds {
         self.0.lock().shape = shape;
     }
 
-    /// The latest discovery response, and the user's description of its form.
+    /// The response, with the user's description of its form.
     pub fn raw(&self) -> Option<(Bytes, Option<DiscoveryShape>)> {
         let state = self.0.lock();
         Some((state.raw.clone()?, state.shape.clone()))
     }
 
-    /// The ids of a query that discovery does not list, such as `line "L7"`. Empty before the first
-    /// response. Kinds of ids that the response does not contain in a known form are skipped.
+    /// The ids that discovery does not list, such as `line "L7"`. Empty before the first response.
+    /// Kinds of ids in an unknown form are skipped.
     pub fn missing(&self, query: &Query) -> Vec<String> {
         let state = self.0.lock();
         let Some(body) = state.body.as_ref().filter(|body| !body.is_partial) else {
@@ -114,7 +108,7 @@ impl ListedIds {
         asked.map(|(kind, id)| format!("{} {id:?}", KINDS[kind].0)).collect()
     }
 
-    /// Logs the unlisted ids of a query, once for all its ranges.
+    /// Once for all ranges of a query.
     pub(crate) fn log_missing(&self, query: &Query) {
         let missing = self.missing(query);
         if missing.is_empty() {
@@ -133,7 +127,6 @@ impl ListedIds {
     }
 }
 
-/// The ids in a query, each with its kind.
 fn ids(query: &Query) -> impl Iterator<Item = (usize, &str)> {
     let input = query.input();
     let own = [&input.site, &input.line].into_iter().enumerate();

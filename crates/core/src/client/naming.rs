@@ -18,27 +18,22 @@ pub(crate) const DAY: Duration = Duration::from_secs(86_400);
 /// How long a read waits for the discovery response after its last page.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A discovery request that several reads may wait for. Dropping the last reference aborts it.
+/// A discovery request shared by several reads. Dropping the last reference aborts it.
 pub(super) struct NameRequest {
     _task: Option<BackgroundTask<()>>,
     is_done: watch::Receiver<bool>,
 }
 
-/// The client's request in flight.
 pub(super) type NamesInFlight = Mutex<Weak<NameRequest>>;
 
-/// The user of the names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamesFor {
-    /// No names are needed.
     Nothing,
-    /// The labels of a read.
     Labels,
-    /// A store, which keeps the names for a day.
+    /// The store keeps the names for a day.
     Store,
 }
 
-/// The names that one read needs.
 pub struct ReadNames {
     client: Client,
     wanted: NamesFor,
@@ -46,13 +41,13 @@ pub struct ReadNames {
 }
 
 impl ReadNames {
-    /// Sends a request only if names are wanted, and not yet.
+    /// Sends nothing yet.
     #[must_use]
     pub fn new(client: Client, wanted: NamesFor) -> Self {
         Self { client, wanted, request: Mutex::default() }
     }
 
-    /// Requests discovery in the background if the client needs it. Called within the runtime.
+    /// Requests discovery in the background if it is due. Called within the runtime.
     pub fn begin(&self) {
         let mut request = self.request.lock();
         if request.is_none() && self.is_due() {
@@ -72,8 +67,8 @@ impl ReadNames {
         }
     }
 
-    /// Waits briefly for the response, after the last page. Returns whether names are missing for a
-    /// reason that was not reported yet.
+    /// Waits briefly for the response. Returns whether names are missing for a reason that was not
+    /// reported yet.
     pub async fn settle(&self, deadline: Deadline) -> bool {
         // A page may have contained a series that is new to the client.
         self.begin();
@@ -123,14 +118,14 @@ impl Client {
     }
 }
 
-/// Whether a sync to a store has to request names. Names are requested at most once a day.
+/// Names are requested at most once a day.
 pub fn names_are_due(client: &Client, store: &Store) -> Result<bool> {
     let day = DAY.as_micros().try_into().unwrap_or(i64::MAX);
     let asked_at = store.names_asked_at(&client.origin())?;
     Ok(asked_at.is_none_or(|at| client.now().as_microsecond() >= at.saturating_add(day)))
 }
 
-/// Saves the client's latest discovery response in the store, or the reason why there is none.
+/// Saves the latest discovery response in the store, or the reason why there is none.
 pub fn keep_names(client: &Client, store: &Store) -> Result<()> {
     let listed = client.listed();
     let (raw, refusal) = (listed.raw(), listed.refusal());

@@ -1,7 +1,7 @@
-//! The request for one page. [`PageCall::fetch`] sends it and decodes the body in place;
-//! [`PageRequest`] does so in the background, and [`PageCall::reply`] for a sync. A sync uses no page
-//! stream: it may not prefetch a page that its reserve or `until=` forbids, it records the time before
-//! each request, and a page counts only when it has been applied.
+//! The request for one page. [`PageCall::fetch`] sends it and decodes the body; [`PageRequest`]
+//! does so in the background, and [`PageCall::reply`] for a sync. A sync uses no page stream: it
+//! may not prefetch a page that its reserve or `until=` forbids, it records the time before each
+//! request, and a page counts only when it has been applied.
 //!
 //! The call that received a body decodes it, so that a truncated page is retried. [`Prefetch`] says
 //! whether the task or the caller drives the call at that point.
@@ -27,50 +27,42 @@ use crate::lock::Mutex;
 /// A smaller body is decoded faster than the next request is sent.
 const LARGE: usize = 32 * 1024;
 
-/// A page's body, if it is kept, and the decoded page.
 pub(crate) type Fetched = Result<(Bytes, Decoded)>;
 
 /// When the next page is prefetched, and who decodes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Prefetch {
-    /// By [`PageStream::prefetch`](super::page_stream::PageStream::prefetch), once for each page taken,
-    /// but not after the first, so that reading one page costs one request. The task decodes the page.
-    /// For callers that may stop at any page and do other work between pages.
+    /// By [`PageStream::prefetch`](super::page_stream::PageStream::prefetch), once for each page
+    /// taken, but not after the first, so that reading one page costs one request. For callers that
+    /// may stop at any page. The task decodes the page.
     AfterTake,
-    /// When the cursor of a large page is found at an edge of its body, before that is decoded. The
-    /// caller that takes the prefetched page decodes it. For callers that read to the end.
+    /// When the cursor of a large page is found at an edge of its body. The caller that takes the
+    /// prefetched page decodes it. For callers that read to the end.
     AtCursor,
     /// Never, because another chain may need the last page of a limit.
     Never,
 }
 
-/// A page's body and the decoded page, and the service's time when they arrived. Dropping it drops the
-/// request.
+/// A page and the service's time when it arrived. Dropping it drops the request.
 pub(crate) type PageReply = BoxFuture<'static, (Fetched, Timestamp)>;
 
-/// The parameters of the request for one page.
 #[derive(Clone)]
 pub(crate) struct PageCall {
     pub(crate) client: Client,
-    /// The requests of its chain, and their limit.
     pub(crate) spending: Arc<Spending>,
     pub(crate) deadline: Deadline,
     /// The URL query, secret if it has a cursor.
     pub(crate) wire: String,
-    /// The page size that the wire form has. If it is not decided, this request decides it.
+    /// If it is not decided, this request decides it.
     pub(crate) size: SentSize,
     pub(crate) decoding: Decoding,
-    /// Whether the body is returned too.
     pub(crate) keep_raw: bool,
 }
 
 impl PageCall {
-    /// Sends the request with its retries, and decodes the page. If the next cursor of a large body is
-    /// found at an edge, it is sent to `edge` before the body is decoded. If the page is valid, the
-    /// decoder finds the same cursor. A `handover` is reached before the body is decoded.
-    ///
-    /// # Errors
-    /// As [`Client::get`], and those of the decoder.
+    /// Sends the request with its retries, and decodes the page. If the next cursor of a large body
+    /// is found at an edge, it is sent to `edge` before the body is decoded, when a `handover` is
+    /// also reached. The decoder finds the same cursor in a valid page.
     pub(super) async fn fetch(
         self,
         edge: oneshot::Sender<Cursor>,
@@ -104,8 +96,8 @@ impl PageCall {
         first
     }
 
-    /// The size that another request has decided meanwhile, or else the automatic one, and the wire form with
-    /// it; `None` if none is sent.
+    /// The size that another request has decided meanwhile, or else the automatic one, and the wire
+    /// form with it; `None` if none is sent.
     fn sized(&self, sizes: &PageSizes) -> Option<(u32, String)> {
         let size = match self.size.get() {
             Some(decided) => decided,
@@ -117,7 +109,7 @@ impl PageCall {
         ))
     }
 
-    /// Sends the request in this form. An accepted one decides the size.
+    /// An accepted request decides the size.
     async fn send(
         &self,
         wire: &str,
@@ -136,8 +128,8 @@ impl PageCall {
                     handover.reached().await;
                 }
                 if is_awaited {
-                    // The caller that waits for the cursor starts the next request first, because a
-                    // worker thread that decodes starts no task.
+                    // The caller that waits for the cursor starts the next request first: a worker
+                    // thread that decodes starts no task.
                     tokio::task::yield_now().await;
                 }
                 let decoded = decoding.decode(&body);
@@ -152,8 +144,8 @@ impl PageCall {
         self.client.get(DATA_PATH, wire, self.deadline, &self.spending, read).await
     }
 
-    /// Sends the request when the reply is awaited. In the background a task sends it at once, unless the
-    /// process is exiting.
+    /// Sends the request when the reply is awaited. In the background a task sends it at once,
+    /// unless the process is exiting.
     pub(crate) fn reply(self, in_background: bool) -> PageReply {
         let client = self.client.clone();
         let task = in_background
@@ -168,7 +160,7 @@ impl PageCall {
     }
 }
 
-/// The error of a request, with the attempts of its repetition without the page size.
+/// Adds the attempts without the page size.
 fn repeated(first: Error, again: &Error) -> Error {
     let again = again.context();
     let Some(status) = again.status else { return first };
@@ -190,7 +182,7 @@ fn lost() -> Error {
     Error::new(Kind::InternalError, "a request ended without a result")
 }
 
-/// Sends the cursor at an edge of a large body, once; returns whether a receiver exists.
+/// Sends the cursor at an edge of a large body; returns whether a receiver exists.
 fn send_cursor(
     body: &Bytes,
     decoding: &Decoding,
@@ -204,7 +196,7 @@ fn send_cursor(
     edge.take().is_some_and(|edge| edge.send(cursor).is_ok())
 }
 
-/// A request in the background. Dropping it drops its connection.
+/// Dropping it drops its connection.
 pub(super) struct PageRequest {
     cursor: Cursor,
     deadline: Deadline,
@@ -213,7 +205,7 @@ pub(super) struct PageRequest {
 }
 
 impl PageRequest {
-    /// Starts the request for the page of this cursor; `None` if the process is exiting.
+    /// `None` if the process is exiting.
     pub(super) fn start(call: PageCall, cursor: Cursor, prefetch: Prefetch) -> Option<Self> {
         let (client, deadline) = (call.client.clone(), call.deadline);
         let (sender, edge) = oneshot::channel();
@@ -224,17 +216,15 @@ impl PageRequest {
         Some(Self { cursor, deadline, edge, call })
     }
 
-    /// Whether it requests the next page of the chain.
     pub(super) fn is_next_of(&self, chain: &Chain) -> bool {
         matches!(chain.state(), PagingState::Next(cursor) if *cursor == self.cursor)
     }
 
-    /// The deadline of the caller that started it.
     pub(super) fn deadline(&self) -> Deadline {
         self.deadline
     }
 
-    /// The cursor at the edge of its body; only the first call returns a receiver that gets it.
+    /// Only the first call returns a receiver that gets the cursor.
     pub(super) fn take_edge(&mut self) -> oneshot::Receiver<Cursor> {
         std::mem::replace(&mut self.edge, oneshot::channel().1)
     }
@@ -252,7 +242,7 @@ impl PageRequest {
         self.call.finished()
     }
 
-    /// Its result. For one caller at a time, which decodes the page unless the task has done so.
+    /// For one caller at a time, which decodes the page unless the task has done so.
     pub(super) fn outcome(&self) -> impl Future<Output = Fetched> + Send + 'static + use<> {
         let outcome = self.call.outcome();
         async move { outcome.await.unwrap_or_else(|| Err(lost())) }

@@ -1,9 +1,8 @@
 //! [`PageSizes`]: the page size of reads that state none.
 //!
 //! The range of `pageSize` is not documented (§8). The automatic size is sent until the service has
-//! refused it and accepted the same request without it. That is remembered for 30 days, in a file next to
-//! the ledger. A file that is missing, damaged or unreadable only costs two requests, so none of this is
-//! an error.
+//! refused it and accepted the same request without it. That is remembered for 30 days, in a file
+//! next to the ledger. Without the file two requests are lost, so its faults are not errors.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -18,7 +17,6 @@ use crate::error::{Error, Kind};
 use crate::files::{self, Owner};
 use crate::lock::Mutex;
 
-/// How long a refusal is remembered.
 const MEMORY: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// How far a clock that was set back may be behind the one that wrote the file.
 const AHEAD: SignedDuration = SignedDuration::from_hours(24);
@@ -27,7 +25,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const MODE: u32 = 0o600;
 const LONGEST: u64 = 200;
 
-/// The page size of one client's reads, and whether the service accepts it.
 #[derive(Debug)]
 pub(super) struct PageSizes {
     automatic: Option<u32>,
@@ -67,7 +64,7 @@ impl PageSizes {
         timeout(PATIENCE, self.deciding.lock()).await.ok()
     }
 
-    /// Whether the size may be why the service refused a request, which it is not after the first success.
+    /// Whether the size may be the cause of a refusal, which it is not after the first success.
     /// Status codes are not documented (§7); these are for requests with a wrong parameter.
     pub(super) fn may_blame(&self, error: &Error) -> bool {
         !self.is_decided()
@@ -94,7 +91,6 @@ impl PageSizes {
         *self.known.lock() = Known::Accepted;
     }
 
-    /// Remembers a refusal.
     pub(super) fn refused(&self, now: Timestamp) {
         *self.known.lock() = Known::Refused(now);
         let Some((file, size)) = self.file.as_ref().zip(self.automatic) else { return };
@@ -110,7 +106,7 @@ impl PageSizes {
         }
     }
 
-    /// When the service refused this size, as the file says. Opening a pipe or a device could wait.
+    /// The time of the refusal in the file. Opening a pipe or a device could wait.
     fn read(&self) -> Option<Timestamp> {
         let file = self.file.as_ref().filter(|file| file.is_file())?;
         let bytes = files::read_whole(file, LONGEST).ok()?;
@@ -121,7 +117,7 @@ impl PageSizes {
     }
 }
 
-/// Writes the file whole. If several processes write it, the last one wins.
+/// If several processes write the file, the last one wins.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     files::create_folder(files::folder_of(path))?;
     let other = files::unused(path, "new");

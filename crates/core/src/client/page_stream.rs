@@ -4,9 +4,8 @@
 //! that receives a page advances the chain. A cancelled request or a rejected page does not change
 //! it.
 //!
-//! There is no task for each chain that sends pages to a channel: callers that share a read have
-//! their own deadlines and log buffers, the waiting thread decodes small pages, and a process that
-//! is exiting starts no tasks and reads every page in place.
+//! No task sends pages to a channel: callers that share a read have their own deadlines and log
+//! buffers, the waiting thread decodes small pages, and a process that is exiting starts no tasks.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -30,10 +29,8 @@ use crate::lock::Mutex;
 /// Number of pages taken before the first prefetch.
 const PREFETCH_FROM: u64 = 2;
 
-/// The pages of one chain, shared by all callers.
-///
 /// Reading and taking a page are two steps. So a page that was read for a cancelled caller is kept
-/// for the next one, and its progress is reported before the page is returned.
+/// for the next one, and its progress is reported first.
 pub struct PageStream {
     client: Client,
     prefetch: Prefetch,
@@ -45,7 +42,7 @@ pub struct PageStream {
     provenance: Provenance,
     /// The process that owns the chain.
     process: u32,
-    /// The number of waiting callers.
+    /// Number of waiting callers.
     waiting: AtomicUsize,
     /// Locked by the caller that reads.
     reading: AsyncMutex<()>,
@@ -56,7 +53,6 @@ pub struct PageStream {
 struct Position {
     chain: Chain,
     meter: Meter,
-    /// The request for the next page, if it was prefetched.
     prefetched: Option<PageRequest>,
     /// The last page read, until it is taken.
     unread: Option<Unread>,
@@ -130,9 +126,8 @@ impl PageStream {
     }
 
     /// Reads the next page within the stream's deadline, unless a page is waiting to be taken or
-    /// the chain has ended. The caller counts as waiting from this call on. Cancelling it does not
-    /// change the chain; if no other caller waits, it drops the prefetch, unless the body has
-    /// arrived. A failure contains a bookmark.
+    /// the chain has ended. The caller counts as waiting from this call on. Cancelling the last one
+    /// drops the prefetch, unless the body has arrived. A failure contains a bookmark.
     pub fn read_next(
         self: &Arc<Self>,
     ) -> impl Future<Output = Result<(), ReadFailure>> + Send + 'static + use<> {
@@ -153,7 +148,7 @@ impl PageStream {
         }
     }
 
-    /// Like [`PageStream::read_next`], but does not wait. `None` if no prefetched page is finished.
+    /// Does not wait. `None` if no prefetched page is finished.
     pub fn receive_finished(&self) -> Option<Result<(), ReadFailure>> {
         self.check_process().ok()?;
         let _reading = self.reading.try_lock().ok()?;
@@ -174,8 +169,8 @@ impl PageStream {
             && self.position.lock().may_prefetch()
     }
 
-    /// Prefetches the next page after one was taken. Does nothing after the first or the last page,
-    /// or while a caller is reading. Called within the runtime.
+    /// Prefetches the next page after one was taken, but not after the first or the last page, or
+    /// while a caller is reading. Called within the runtime.
     pub fn prefetch(&self) {
         let Ok(_reading) = self.reading.try_lock() else { return };
         if !self.may_prefetch() {
@@ -207,7 +202,6 @@ impl PageStream {
 
     /// Takes the last page read, once [`PageStream::take_progress`] has returned its progress.
     /// `None` after the last page; `Pending` if [`PageStream::read_next`] must be called first.
-    /// Does not wait.
     pub fn take_page(&self) -> Poll<Option<Page>> {
         self.take_if(|unread| unread.is_reported).map(|unread| unread.map(|unread| unread.page))
     }
@@ -227,7 +221,7 @@ impl PageStream {
         Poll::Pending
     }
 
-    /// Returns the progress after the last page read, once for each page. `None` in a forked child.
+    /// The progress after the last page read, once for each page.
     pub fn take_progress(&self) -> Option<Progress> {
         self.check_process().ok()?;
         let position = &mut *self.position.lock();
@@ -236,7 +230,6 @@ impl PageStream {
         Some(unread.progress)
     }
 
-    /// Whether [`PageStream::take_progress`] would return progress. Always false in a forked child.
     pub fn has_progress(&self) -> bool {
         self.check_process().is_ok()
             && self.position.lock().unread.as_ref().is_some_and(|unread| !unread.is_reported)
@@ -252,7 +245,7 @@ impl PageStream {
         Err(Error::new(Kind::ForkError, message).with_hint(hint))
     }
 
-    /// The position after the last page read. `None` before the first and after the last page.
+    /// `None` before the first and after the last page.
     pub(super) fn bookmark(&self) -> Option<Bookmark> {
         self.position.lock().chain.bookmark()
     }
@@ -296,8 +289,8 @@ impl PageStream {
         self.receive(fetched, next)
     }
 
-    /// Waits for the prefetched page within the deadline of the caller that takes it. `None` if
-    /// there is no prefetch, or if only the deadline of the prefetch has passed.
+    /// Waits for the prefetched page. `None` without a prefetch, or if only the deadline of the
+    /// prefetch has passed.
     async fn fetch_prefetched(
         &self,
         deadline: Deadline,
@@ -328,8 +321,8 @@ impl PageStream {
         Some(fetched)
     }
 
-    /// Waits for a page. When its cursor is found and the prefetch mode allows it, requests the
-    /// page after it and stores that request in `next`.
+    /// Waits for a page. If the prefetch mode allows it, requests the page after it when its cursor
+    /// is found, and stores that request in `next`.
     async fn fetch(
         &self,
         fetch: impl Future<Output = Fetched>,
@@ -346,8 +339,8 @@ impl PageStream {
             biased;
             Ok(cursor) = cursor => {
                 *next = self.prefetch_after_next(cursor, deadline);
-                // Other worker threads do not steal the newest task of this thread, and this thread
-                // may be about to decode. Yielding lets the task start.
+                // Other worker threads do not steal the newest task of this thread, which may be
+                // about to decode. Yielding lets the task start.
                 tokio::task::yield_now().await;
             }
             fetched = &mut fetch => return fetched,
@@ -410,8 +403,7 @@ impl std::fmt::Debug for PageStream {
     }
 }
 
-/// A caller that waits for the next page. If the last waiting caller is cancelled, the prefetch is
-/// dropped.
+/// If the last waiting caller is cancelled, the prefetch is dropped.
 struct Waiter {
     stream: Arc<PageStream>,
     is_finished: bool,

@@ -1,8 +1,6 @@
-//! The progress of a read.
-//!
-//! The service reports no number of pages and no order of points. So progress counts pages, points
-//! and requests. It contains a fraction of the range only while the pages arrive in chronological
-//! order. The expected number of pages is an estimate from earlier reads.
+//! The progress of a read. The service reports neither the number of pages nor the order of points.
+//! So the number is estimated from earlier reads, and the fraction is only known while pages arrive
+//! in chronological order.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -11,21 +9,19 @@ use crate::data::{Page, Query};
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Progress {
-    /// Number of pages read.
     pub pages: u64,
-    /// Points on these pages, with repeats.
+    /// Points read, with repeats.
     pub points: u64,
     /// Requests, with retries and the prefetch of the next page.
     pub requests: u64,
-    /// The remaining daily allowance, if known.
     pub allowance_left: Option<u64>,
-    /// The newest timestamp on these pages.
+    /// The newest timestamp read.
     pub newest: Option<Timestamp>,
     /// The fraction of the range that was read, if all pages so far are in chronological order and
-    /// have more than one series; 1 after the last page.
+    /// have several series; 1 after the last page.
     pub fraction: Option<f64>,
     pub done: bool,
-    /// The expected number of pages in total; exact after the last page.
+    /// Exact after the last page.
     pub pages_expected: Option<u64>,
 }
 
@@ -42,7 +38,7 @@ pub(super) struct Meter {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Order {
-    /// Not known yet. Contains the span of the last page with points.
+    /// The span of the last page with points.
     Unknown(Option<Span>),
     /// Each page follows the previous one in time, for all series.
     Time(Span),
@@ -53,8 +49,7 @@ enum Order {
 struct Span {
     first: i64,
     last: i64,
-    /// Whether the page has several series. Pages of one series may be followed by another series
-    /// over the same range.
+    /// Pages of one series may be followed by another series over the same range.
     of_several: bool,
 }
 
@@ -113,8 +108,8 @@ impl Span {
     }
 
     /// Whether a page with this span follows a page with `before` in time. A page that covers more
-    /// than half of the range shows no order, because it may contain the end of one series and the
-    /// start of the next.
+    /// than half of the range shows no order: it may contain the end of one series and the start of
+    /// the next.
     fn follows(self, before: Self, range: Option<(i64, i64)>) -> bool {
         let half = range.map_or(i64::MAX, |(start, end)| end.saturating_sub(start) / 2);
         let narrow = |span: Self| span.last.saturating_sub(span.first) <= half;

@@ -1,4 +1,4 @@
-//! Requests to the data and discovery endpoints. Converts the statuses of their replies to errors.
+//! Requests to the data and discovery endpoints, and errors from the statuses of their replies.
 
 use std::time::Duration;
 
@@ -18,13 +18,11 @@ use crate::http::{Problem, Reply};
 /// A longer `Retry-After` means that the daily allowance is used up.
 const LONGEST_THROTTLE: Duration = Duration::from_secs(3_600);
 
-/// Parameters of a challenge (RFC 6750, section 3) that a message may contain.
+/// The parameters of a challenge (RFC 6750, section 3) for messages.
 const PARAMETERS: [&str; 4] = ["error", "error_description", "scope", "realm"];
-/// The challenge is truncated to this many bytes.
 const LONGEST_CHALLENGE: usize = 4_096;
 
-/// Added to the hint of a 401. The interface does not show whether the service issues tokens for a
-/// certificate.
+/// The interface does not show whether the service issues tokens for a certificate.
 const NO_TOKEN_SENT: &str =
     "; if the service issues tokens for a certificate (RFC 8705), set MutualTls(client_id=)";
 
@@ -35,21 +33,19 @@ pub(super) struct RequestParts<'a> {
     pub(super) path: &'a str,
     /// Percent-encoded.
     pub(super) query: Option<&'a str>,
-    /// The counter of its read, if the request counts against the daily allowance. Only data
-    /// requests do.
+    /// Only data requests count against the daily allowance.
     pub(super) spending: Option<&'a Spending>,
     /// Whether an earlier attempt failed.
     pub(super) is_retry: bool,
 }
 
 impl RequestParts<'_> {
-    /// The number of requests that must be left in the allowance after this one.
+    /// Requests that must be left in the allowance.
     pub(super) fn must_remain(&self) -> u64 {
         self.spending.map_or(0, |spending| spending.must_remain(self.is_retry))
     }
 }
 
-/// The outcome of a request, for the ledger.
 pub(super) fn outcome_of(outcome: &Result<Reply>) -> Outcome {
     match outcome {
         Ok(reply) => Outcome::Replied { reading: reply.reading, granted: reply.status == 200 },
@@ -58,7 +54,7 @@ pub(super) fn outcome_of(outcome: &Result<Reply>) -> Outcome {
     }
 }
 
-/// Applies `read` to a reply, and adds its status and request id to errors.
+/// Adds status and request id to errors of `read`.
 pub(super) async fn read<T, R: Future<Output = Result<T>>>(
     reply: &Reply,
     read: impl Fn(&Reply) -> R,
@@ -71,9 +67,8 @@ pub(super) async fn read<T, R: Future<Output = Result<T>>>(
     })
 }
 
-/// Returns a JSON reply with status 200, and converts any other reply to an error. Texts that echo
-/// `token` are redacted. `token` is `None` if only the client certificate authorised the request.
-/// `now` is the service's time.
+/// Returns a JSON reply with status 200, and converts any other reply to an error without secrets.
+/// `token` is `None` if only the client certificate authorised the request.
 pub(super) fn check(
     reply: Reply,
     request: RequestParts<'_>,
@@ -114,7 +109,7 @@ pub(super) fn check(
     Err(error)
 }
 
-/// Redacts the token and the cursor of a request from the error of its reply.
+/// Redacts the token and the cursor.
 pub(super) fn without_secrets(
     error: Error,
     request: RequestParts<'_>,
@@ -175,7 +170,7 @@ fn forbidden(
         .with(|context| context.missing = missing)
 }
 
-/// The known parameters of the challenges, in one line. Everything else in them is left out.
+/// The known parameters of the challenges, in one line.
 fn challenges(headers: &HeaderMap, secrets: &[Secret<'_>]) -> String {
     let values: Vec<_> = headers
         .get_all(WWW_AUTHENTICATE)
@@ -192,7 +187,6 @@ fn challenges(headers: &HeaderMap, secrets: &[Secret<'_>]) -> String {
     known.collect::<Vec<_>>().join(", ")
 }
 
-/// The value of a challenge parameter, quoted or not.
 fn parameter(challenges: &str, name: &str) -> Option<String> {
     let start = challenges.match_indices(name).find_map(|(at, _)| {
         let before = challenges[..at].chars().next_back();
@@ -206,20 +200,19 @@ fn parameter(challenges: &str, name: &str) -> Option<String> {
     value.map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned)
 }
 
-/// The cursors of a query, encoded and decoded, because an error body may echo either.
+/// The cursors of a query, encoded and decoded: an error body may echo either.
 fn cursors(query: Option<&str>) -> Vec<String> {
     let pairs = query.unwrap_or_default().split('&');
     let mut found: Vec<String> = pairs
         .filter_map(|pair| pair.strip_prefix("cursor="))
         .flat_map(|sent| [percent_decode_str(sent).decode_utf8_lossy().into_owned(), sent.into()])
         .collect();
-    // Redacts the longer form first, because it may contain the other.
+    // The longer form may contain the other.
     found.sort_by_key(|cursor| std::cmp::Reverse(cursor.len()));
     found
 }
 
-/// Checks that the body looks like JSON. The decoder checks the rest, and `Content-Type` is
-/// ignored.
+/// The decoder checks the rest. `Content-Type` is ignored.
 fn check_json(reply: Reply) -> Result<Reply> {
     let body = without_mark(&reply.body).trim_ascii_start();
     let message = match body.first() {
@@ -239,7 +232,7 @@ fn check_json(reply: Reply) -> Result<Reply> {
         }))
 }
 
-/// The unchanged body of a discovery reply, without a byte order mark.
+/// The unchanged body without a byte order mark.
 pub(super) fn json_object(reply: &Reply) -> Result<Bytes> {
     let json = without_mark(&reply.body);
     DiscoveryBody::read(json)?;

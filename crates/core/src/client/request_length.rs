@@ -1,5 +1,4 @@
-//! Adds a hint to an error that the length of a request may have caused. The hint names the longest
-//! part of the request.
+//! Adds a hint with the longest part of a request to an error that its length may have caused.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +6,9 @@ use crate::error::{Error, Kind, excerpt_of};
 
 /// Some servers reject a query with this many bytes. The same statuses also have other causes.
 const LONG_QUERY: usize = 2_000;
-/// Maximum number of characters of a parameter name in a hint.
+/// Longer parameter names are truncated in a hint.
 const NAME_CHARACTERS: usize = 60;
 
-/// Adds the hint, if the service may have rejected the length of the request.
 pub(super) fn explained(error: Error, query: Option<&str>, token: Option<&str>) -> Error {
     let query = query.unwrap_or_default();
     let may_be_length = match error.context().status {

@@ -1,7 +1,6 @@
-//! A query with the settings to decode its pages and a position to start from. It sends no request
-//! until it is read. It has one chain, or one for each site, line and part of the range.
-//! [`Scan::pages`] reads new chains each time. A [`CollectOnce`](super::collect::CollectOnce) reads
-//! them once and merges them.
+//! A query with its decoder and start. It sends no request until it is read. It has one chain, or
+//! one for each site, line and part of the range. [`Scan::pages`] reads new chains each time. A
+//! [`CollectOnce`](super::collect::CollectOnce) reads them once and merges them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ use crate::http::Deadline;
 
 pub const ONTO_HINT: &str = "Pass the .partial of the error that had the bookmark.";
 
-/// A read that has not started. Clones are cheap.
+/// Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct Scan {
     client: Client,
@@ -33,9 +32,9 @@ pub struct Scan {
     /// The form of the bounds, if they depend on the time.
     form: RangeForm,
     cut: Option<Cut>,
-    /// The ids sent for the selection, once discovery has resolved its names.
+    /// The ids to send, once discovery has resolved the names of the selection.
     sent: Option<Arc<Levels>>,
-    /// Texts of the selection that discovery does not list.
+    /// Texts of the selection.
     not_listed: Arc<[String]>,
     chains: Arc<[Query]>,
     owner: Owner,
@@ -43,9 +42,8 @@ pub struct Scan {
     settings: ReadSettings,
     begin: Option<Bookmark>,
     onto: Option<Arc<Table>>,
-    /// Shared by the chains of one read.
     together: Arc<Together>,
-    /// The remaining pages of a chain, if the whole scan has `max_pages`.
+    /// Shared by the chains of a scan with `max_pages`.
     pages_left: Option<Arc<AtomicU64>>,
 }
 
@@ -77,7 +75,7 @@ impl Scan {
         }
     }
 
-    /// The same scan with the original form of its bounds, and its range split into parts.
+    /// Sets the original form of the bounds, and splits the range into parts.
     pub fn with_parts(self, form: RangeForm, cut: Option<Cut>) -> Result<Self> {
         let ranges = cut.map_or_else(|| Ok(vec![self.query.clone()]), |cut| self.ranges(cut))?;
         let queries = match &self.sent {
@@ -103,8 +101,8 @@ impl Scan {
         Ok(Self { owner, form, cut, chains: chains.into(), ..self })
     }
 
-    /// The scan of each incomplete chain, without `onto`. Each chain uses the decoder of the whole
-    /// scan, which counts points outside its range.
+    /// Each incomplete chain, without `onto`. It uses the decoder of the whole scan, which counts
+    /// points outside its range.
     pub(super) fn chain_scans(&self, pages_left: Option<&Arc<AtomicU64>>) -> Vec<Self> {
         let scan = |link: Link| {
             let owner = Owner { query: link.query.fingerprint(), ..self.owner };
@@ -122,7 +120,6 @@ impl Scan {
         self.links().into_iter().map(scan).collect()
     }
 
-    /// The incomplete chains.
     fn links(&self) -> Vec<Link> {
         let whole: HashSet<_> = self.whole().iter().map(|chain| chain.query).collect();
         let left = self.chains.iter().filter(|query| !whole.contains(&query.fingerprint()));
@@ -134,7 +131,7 @@ impl Scan {
         left.map(link).collect()
     }
 
-    /// The chains that a resumed scan has already read.
+    /// The chains that were read before a resumption.
     pub(super) fn whole(&self) -> Vec<WholeChain> {
         self.begin.as_ref().map(Bookmark::whole).unwrap_or_default()
     }
@@ -151,7 +148,6 @@ impl Scan {
         self.cut
     }
 
-    /// The page limit of a read that begins now.
     pub(crate) fn most_pages(&self) -> Option<u64> {
         let left = self.pages_left.as_ref().map(|left| left.load(Ordering::SeqCst));
         left.or(self.settings.max_pages)
@@ -164,27 +160,23 @@ impl Scan {
         }
     }
 
-    /// Whether several chains share its page limit.
     pub(super) fn shares_limit(&self) -> bool {
         self.pages_left.is_some()
     }
 
-    /// The state that its chains share.
     pub(super) fn together(&self) -> &Together {
         &self.together
     }
 
-    /// Identifies the read that its bookmarks belong to.
     pub(super) fn owner(&self) -> Owner {
         self.owner
     }
 
-    /// The expected number of pages of all chains.
     pub(super) fn expected_pages(&self) -> Option<u64> {
         self.chains.iter().map(|query| self.client.densities().pages(query)).sum()
     }
 
-    /// A scan of another query with the same settings, from its start.
+    /// Another query with the same settings, from its start.
     pub(super) fn over(&self, query: Query) -> Result<Self> {
         let DecodeSettings { shape, extra_columns, named, .. } = (*self.decode).clone();
         let decode = DecodeSettings::for_query(&query, shape, extra_columns)?;
@@ -193,8 +185,8 @@ impl Scan {
         Ok(Self { sent: self.sent.clone(), not_listed: Arc::clone(&self.not_listed), ..scan })
     }
 
-    /// The same scan after discovery has resolved the names in its selection. It keeps the series
-    /// listed under these names, and sends `sent` in their place.
+    /// The scan after discovery has resolved the names of its selection. It keeps `named`, the
+    /// series under these names, and sends `sent` instead.
     pub fn selecting(
         &self,
         named: Vec<Ids>,
@@ -213,8 +205,7 @@ impl Scan {
         }
     }
 
-    /// Like [`Scan::resume`], for a scan with unresolved names. [`Scan::selecting`] then resumes
-    /// it.
+    /// For a scan with unresolved names, which [`Scan::selecting`] then resumes.
     #[must_use]
     pub fn resume_later(&self, bookmark: Bookmark, onto: Option<Arc<Table>>) -> Self {
         Self { begin: Some(bookmark), onto, ..self.clone() }
@@ -236,7 +227,7 @@ impl Scan {
         &self.settings
     }
 
-    /// The bookmark that it continues from.
+    /// The bookmark to start from.
     pub fn bookmark(&self) -> Option<&Bookmark> {
         self.begin.as_ref()
     }
@@ -245,18 +236,15 @@ impl Scan {
         self.onto.is_some()
     }
 
-    /// The partial table that it continues.
     pub(super) fn onto(&self) -> Option<&Arc<Table>> {
         self.onto.as_ref()
     }
 
-    /// The same scan, continuing from `bookmark`. A collect adds its pages to `onto`, the table
-    /// read up to there. Without `onto` the result contains only the rest, and
+    /// Continues from `bookmark`, which must have the same query, host and subject. Bounds that
+    /// depend on the time in the same form may differ. A collect adds its pages to `onto`, which
+    /// must be the table that stopped at this bookmark: another table would leave a gap, or add
+    /// points of another query. Without `onto` the result contains only the rest, and
     /// [`Provenance::resumed_after_pages`] is set.
-    ///
-    /// The bookmark must have the same query, host and subject, except for bounds that depend on
-    /// the time in the same form. `onto` must be the table that stopped at this bookmark: another
-    /// table would leave a gap, or add points of another query.
     pub fn resume(&self, bookmark: Bookmark, onto: Option<Arc<Table>>) -> Result<Self> {
         let scan = self.fixed_as(&bookmark)?;
         bookmark.check(scan.owner.origin, scan.owner.query)?;
@@ -269,13 +257,12 @@ impl Scan {
         if let Some(table) = &onto {
             scan.check_onto(table, &bookmark)?;
         }
-        // The bookmark contains the page size.
         let size = SentSize::from(scan.query.input().page_size);
         let together = Arc::new(Together { size, ..Together::default() });
         Ok(Self { begin: Some(bookmark), onto, together, ..scan })
     }
 
-    /// The same scan with the bounds of the bookmark, if both depend on the time in the same form.
+    /// Takes the bookmark's bounds, if both depend on the time in the same form.
     fn fixed_as(&self, bookmark: &Bookmark) -> Result<Self> {
         let (own, fixed) = (self.owner.fixed, bookmark.owner.fixed);
         let (Some(own), Some(fixed)) = (own, fixed) else { return Ok(self.clone()) };
@@ -301,7 +288,7 @@ impl Scan {
         }
     }
 
-    /// New chains over the query, read one after the other. Their pages are not merged.
+    /// New chains, read one after the other. Their pages are not merged.
     pub fn pages(&self) -> Result<Arc<PageStream>> {
         self.stream(Prefetch::AfterTake)
     }
@@ -320,18 +307,15 @@ impl Scan {
         Ok(PageStream::new(client, prefetch, &self.settings, chain, provenance))
     }
 
-    /// The bookmark and table that a read starts from.
     pub(super) fn beginning(&self) -> Partial {
         Partial { bookmark: self.begin.clone(), table: self.onto.clone(), ..Partial::default() }
     }
 
-    /// The table of a read before its first page. It has no points.
     pub fn empty(&self) -> Result<Table> {
         let merged = Merger::new(&self.decode.extra_columns).finish()?;
         Ok(Table { is_partial: true, ..Table::whole(merged, self.provenance()) })
     }
 
-    /// The provenance of a read that begins now.
     pub fn provenance(&self) -> Provenance {
         Provenance {
             query: self.query.clone(),
@@ -347,7 +331,7 @@ impl Scan {
         }
     }
 
-    /// The ids and names that discovery does not list, if discovery has been read.
+    /// Empty until discovery has been read.
     pub fn not_listed(&self) -> Vec<String> {
         let mut all = self.client.listed().missing(&self.query);
         all.extend_from_slice(&self.not_listed);
@@ -363,7 +347,6 @@ impl Scan {
     }
 }
 
-/// Identifies the read that the bookmarks of a scan belong to.
 fn owner(client: &Client, query: &Query, chains: &[Query], form: &RangeForm) -> Owner {
     let fixed = Fixed { form: form.fingerprint(query), start: query.start(), end: query.end() };
     let (origin, query) = (origin_fingerprint(&client.origin()), chains_fingerprint(chains));

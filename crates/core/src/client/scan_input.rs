@@ -18,13 +18,12 @@ const END_HINT: &str = "Without end the range ends at now minus settle_lag, roun
 const RELATIVE_HINT: &str = "Relative times are rounded down to a bucket. Use an earlier start, a \
                              later end or a smaller interval.";
 
-/// The arguments of a scan without its client and bookmark.
+/// A scan without its client and bookmark.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ScanInput {
     pub query: QueryInput,
     /// The user's description of the pages.
     pub shape: Shape,
-    /// The members of points to return as extra columns.
     pub extra_columns: Vec<String>,
     pub settings: ReadSettings,
     #[serde(default)]
@@ -36,7 +35,7 @@ pub struct ScanInput {
 
 impl ScanInput {
     /// Creates the scan of a range. Relative bounds are fixed at the service's time, and
-    /// [`Client::end`] sets the end. The warnings name an end in the future, a bound inside a
+    /// [`Client::end`] sets the end. Returns warnings about an end in the future, a bound inside a
     /// bucket, and days that differ from the days of `zone`.
     pub fn scan_from_now(
         mut self,
@@ -61,7 +60,6 @@ impl ScanInput {
         Ok(Checked { warnings: warnings.collect(), value })
     }
 
-    /// Creates the scan without changing its end.
     pub fn scan(self, client: &Client) -> Result<Scan> {
         let query = Query::new(self.query)?;
         let decode = DecodeSettings::for_query(&query, self.shape, self.extra_columns)?;

@@ -1,12 +1,10 @@
-//! The series on the pages that a client has read. `client.series()` returns them if discovery
-//! lists none.
+//! The series on the pages that a client has read, for `client.series()` if discovery lists none.
 
 use std::collections::BTreeSet;
 
 use crate::data::Identity;
 use crate::lock::Mutex;
 
-/// Maximum number of series that are remembered.
 const MOST: usize = 1 << 20;
 
 #[derive(Debug, Default)]
@@ -17,8 +15,7 @@ struct SeenState {
     known: BTreeSet<Identity>,
     /// Series first seen after the latest discovery request ended.
     fresh: Vec<Identity>,
-    /// Series of the last page. The next page usually has the same ones, and comparing them is
-    /// fast.
+    /// Series of the last page: the next page usually has the same ones.
     last: Vec<Identity>,
     is_full: bool,
 }
@@ -42,7 +39,6 @@ impl SeenSeries {
         state.last = series.to_vec();
     }
 
-    /// Whether a series that is new since [`SeenSeries::forget_fresh`] matches.
     pub(crate) fn has_fresh(&self, is_such: impl Fn(&Identity) -> bool) -> bool {
         self.0.lock().fresh.iter().any(is_such)
     }

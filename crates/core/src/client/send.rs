@@ -1,5 +1,5 @@
-//! The client that sends authorised requests. It checks the allowance, gets a token, sends the
-//! request, and recovers once from a 401.
+//! The client: it checks the allowance, gets a token, sends the request, and recovers once from a
+//! 401.
 
 mod once;
 
@@ -40,12 +40,12 @@ pub const DATA_PATH: &str = "/api/customer/v1/data";
 pub(super) const DISCOVERY: RequestParts<'static> =
     RequestParts { path: DISCOVERY_PATH, query: None, spending: None, is_retry: false };
 
-/// If the service refuses a token younger than this, the token may not have reached all its
-/// servers. The next token is then used only after [`ARRIVAL`].
+/// A younger token that the service refuses may not have reached all its servers. The next one is
+/// used after [`ARRIVAL`].
 const YOUNG: Duration = Duration::from_secs(5);
 const ARRIVAL: Duration = Duration::from_secs(1);
 
-/// A client of the service for one credential. Clones are cheap and share one state.
+/// Clones are cheap and share one state.
 #[derive(Clone)]
 pub struct Client(Arc<Inner>);
 
@@ -67,7 +67,7 @@ struct Inner {
 }
 
 impl Client {
-    /// A client with these settings. Sends, opens and loads nothing yet.
+    /// Sends, opens and loads nothing yet.
     pub fn new(mut settings: ClientSettings) -> Result<Self> {
         identity::check(&settings.base_url, &settings.authentication)?;
         if let Some(agent) = &settings.agent {
@@ -95,7 +95,7 @@ impl Client {
         })))
     }
 
-    /// Reads the discovery document: a JSON object, returned as sent, without a byte order mark.
+    /// Returns a JSON object as sent, without a byte order mark.
     pub async fn discover(&self, deadline: Option<Duration>) -> Result<Bytes> {
         let read = |reply: &Reply| ready(reply::json_object(reply));
         let deadline = Deadline::after(self.0.time.clock(), deadline);
@@ -110,36 +110,32 @@ impl Client {
         body
     }
 
-    /// Stores why no names are available.
     pub(super) fn give_up_names(&self, reason: String) {
         self.0.listed.give_up(reason, self.0.time.clock().monotonic());
     }
 
-    /// Whether a read that needs names has to request discovery.
     pub(super) fn needs_names(&self) -> bool {
         self.0.listed.is_due(self.0.time.clock().monotonic(), &self.0.seen)
     }
 
-    /// Whether the newest discovery request ended longer ago than this.
     pub(super) fn has_old_names(&self, age: Duration) -> bool {
         self.0.listed.is_older(self.0.time.clock().monotonic(), age)
     }
 
-    /// The discovery request that concurrent reads share. A forked child has its own.
+    /// A forked child has its own.
     pub(super) fn names_in_flight(&self) -> &NamesInFlight {
         self.0.names_in_flight.get_or_init(Mutex::default)
     }
 
-    /// The page size of reads that set none. A forked child decides for itself.
+    /// A forked child decides for itself.
     pub(super) fn page_sizes(&self) -> &PageSizes {
         self.0.page_sizes.get_or_init(|| PageSizes::new(&self.0.settings))
     }
 
-    /// Sends one data request with its retries. Each attempt is counted in the allowance before it
-    /// is sent. `query` is percent-encoded and sent unchanged. `read` receives a reply with status
-    /// 200 as part of the attempt, so a truncated body is retried. `spending` limits and counts the
-    /// requests of the caller's read. An attempt that sent no byte is not counted. All calls in
-    /// progress fail with `ClosedError` when the client is closed.
+    /// Sends one data request with its retries, each counted in the allowance first. `query` is
+    /// percent-encoded and sent unchanged. `read` receives a reply with status 200 as part of the
+    /// attempt, so a truncated body is retried. An attempt that sent no byte is not counted.
+    /// Closing the client fails all calls with `ClosedError`.
     pub async fn get<T: Send, R: Future<Output = Result<T>> + Send>(
         &self,
         path: &str,
@@ -153,8 +149,9 @@ impl Client {
         self.unless_closed(Box::pin(self.send(request, deadline, &read))).await
     }
 
-    /// Uses another credential from the next token exchange on. A valid token is used until it
-    /// expires, unless the subject differs.
+    /// The new credential is used from the next token exchange on. A valid token is used until it
+    /// expires, unless the
+    /// subject differs.
     pub fn replace_credential(&self, credential: impl Into<Authentication>) -> Result<()> {
         let credential = credential.into();
         if self.0.settings.agent.is_some() {
@@ -172,7 +169,6 @@ impl Client {
         Ok(())
     }
 
-    /// The state of the daily allowance, from the ledger.
     pub fn allowance(&self) -> Result<AllowanceState> {
         self.0.ledger.state(self.moment())
     }
@@ -182,8 +178,8 @@ impl Client {
         self.0.ledger.remaining(self.moment())
     }
 
-    /// The best estimate of the service's time. Without confirmed evidence it is the earlier of the
-    /// last reply's date and this machine's clock, so it is never in the service's future.
+    /// The service's time. Without confirmed evidence it is the earlier of the last reply's date
+    /// and this machine's clock, so it is never in the service's future.
     pub fn now(&self) -> Timestamp {
         self.0.ledger.service_time(self.moment()).unwrap_or_else(|_| self.0.time.now())
     }
@@ -200,7 +196,7 @@ impl Client {
         &self.0.settings.base_url
     }
 
-    /// Base URL and subject, which bookmarks belong to.
+    /// Identifies the origin of bookmarks.
     pub fn origin(&self) -> String {
         format!("{}\n{}", self.base_url().as_str(), self.subject())
     }
@@ -209,32 +205,27 @@ impl Client {
         self.identity().authentication.subject().to_owned()
     }
 
-    /// The settings of the client. A client created from them shares its ledger and token, but has
-    /// its own connections.
+    /// A client created from them shares ledger and token, but has its own connections.
     pub fn settings(&self) -> &ClientSettings {
         &self.0.settings
     }
 
-    /// The number of data requests of this client, with retries. An attempt that sent no byte is
-    /// not counted.
+    /// Requests sent, with retries. An attempt that sent no byte is not counted.
     pub fn data_requests(&self) -> u64 {
         self.0.data_requests.load(Ordering::Relaxed)
     }
 
-    /// Page estimates of queries, from the chains that this client has read.
     pub(crate) fn densities(&self) -> &QueryDensities {
         &self.0.densities
     }
 
-    /// The number of pages that a plan expects for a query: from full pages if possible, otherwise
-    /// from the page size that is sent.
+    /// The pages that a plan expects: from full pages if possible, otherwise from the page size.
     pub(crate) fn planned_pages(&self, query: &Query) -> Option<u64> {
         let sent = || query.input().page_size.or_else(|| self.page_sizes().automatic(self.now()));
         let densities = self.densities();
         densities.pages(query).or_else(|| densities.pages_of_size(query, sent()?))
     }
 
-    /// The contents of the latest discovery response.
     pub fn listed(&self) -> &Arc<ListedIds> {
         &self.0.listed
     }
@@ -243,7 +234,7 @@ impl Client {
         &self.0.seen
     }
 
-    /// Closes the client: new calls and those in progress get `ClosedError`. May be called again.
+    /// New calls and those in progress get `ClosedError`. May be called again.
     pub fn close(&self) {
         self.0.closed.send_replace(true);
         self.0.ledger.close();
@@ -306,8 +297,7 @@ impl Client {
             let attempted = call.attempt(Box::pin(attempt)).await;
             drop(slot);
             let outcome = match attempted {
-                // `read` may wait for its caller, so its time does not count towards the time limit
-                // of the call.
+                // `read` may wait for its caller, so its time does not count.
                 Ok(reply) => {
                     let read = call.untimed(reply::read(&reply, read)).await;
                     read.map_err(|error| reply::without_secrets(error, request, access.secret()))
@@ -352,7 +342,6 @@ impl Client {
         &self.0.quota
     }
 
-    /// Returns a token for a request that another process sends.
     pub(super) async fn ready_for(
         &self,
         request: RequestParts<'_>,
@@ -362,15 +351,14 @@ impl Client {
         Ok(self.ready(&identity, request, call).await?.token)
     }
 
-    /// Drops the token with this digest.
     pub(super) fn refuse(&self, digest: &str) {
         if let Some(tokens) = &self.identity().tokens {
             tokens.invalidate_digest(digest);
         }
     }
 
-    /// Checks the allowance, then gets a token if needed, then asks the agent to grant the request.
-    /// If no request is left, no token is requested. Without a token the request is not counted.
+    /// Checks the allowance, then gets a token, then asks the agent to grant the request. If no
+    /// request is left, no token is requested. Without a token the request is not counted.
     async fn ready(
         &self,
         identity: &Identity,
@@ -417,8 +405,7 @@ impl Client {
         Ok(access)
     }
 
-    /// Returns a token, or only the certificate. `must_remain` is the number of requests that must
-    /// be left after this one, if it is counted.
+    /// Returns a token, or only the certificate. `must_remain` is set for a counted request.
     async fn access(
         &self,
         identity: &Identity,
@@ -448,7 +435,6 @@ impl Client {
         Ok(identity.access(Some(token)))
     }
 
-    /// The observer's note of the next attempt.
     fn note(&self, call: &Call<'_>, parts: RequestParts<'_>) -> OpenNote {
         let (kind, feed) = match parts.spending {
             Some(spending) => (RequestKind::Data, spending.feed.as_ref()),
@@ -457,7 +443,7 @@ impl Client {
         call.note(self.0.transport.observer(), kind).for_feed(feed)
     }
 
-    /// Sends one request. The request is counted before, and refunded only if no byte was sent.
+    /// The request is counted first, and refunded only if no byte was sent.
     async fn attempt(
         &self,
         parts: RequestParts<'_>,
@@ -519,7 +505,7 @@ impl Client {
         Arc::clone(&self.0.identity.lock())
     }
 
-    /// The identity, with the client certificate reloaded if its files changed.
+    /// Reloads the client certificate if its files changed.
     async fn renewed_identity(&self) -> Result<Arc<Identity>> {
         let known = self.identity();
         let Some(new) = known.renewed(&self.0.settings, self.0.time.now()).await? else {

@@ -18,47 +18,40 @@ use crate::http::{
 };
 use crate::system;
 
-/// The value of `ledger=` that counts in memory.
 const MEMORY: &str = "memory";
 
-/// All settings of a [`Client`](super::Client), with defaults from [`ClientSettings::new`].
+/// The defaults are those of [`ClientSettings::new`].
 #[derive(Clone)]
 pub struct ClientSettings {
     pub base_url: BaseUrl,
     pub authentication: Authentication,
-    /// The scopes of the token; by default `customer.discovery.read` and `customer.data.read`.
+    /// By default `customer.discovery.read` and `customer.data.read`.
     pub scopes: ScopeSet,
     pub clock: Clock,
-    /// Whether the clock belongs to a sandbox in another process.
+    /// Whether a sandbox in another process owns the clock.
     pub(crate) has_sandbox_clock: bool,
-    /// The limit of data requests per day, if known.
     pub daily_allowance: Option<u64>,
-    /// When the service's day begins, if known. Otherwise midnight UTC, until a reply shows another
-    /// time.
+    /// The start of the service's day. If unknown, midnight UTC until a reply shows another time.
     pub allowance_resets: Option<TimeOfDay>,
-    /// The ledger that counts requests; in memory by default. A ledger has its own [`Terms`], so
-    /// the two settings above apply only to the default ledger.
+    /// The default counts in memory. A ledger has its own [`Terms`], so the two settings above
+    /// apply only to the default ledger.
     pub ledger: Option<Arc<dyn Ledger>>,
-    /// The agent that holds the key and the ledger.
+    /// The agent holds the key and the ledger.
     pub agent: Option<Arc<AgentLink>>,
-    /// The distance from the service's time at which a query without an end stops; by default 5
-    /// minutes.
+    /// The distance from the service's time at which a query without an end stops.
     pub settle_lag: Duration,
     pub transport: TransportSettings,
-    /// The retry policy of data and discovery requests.
     pub retry: Policy,
-    /// The retry policy of token requests.
     pub token_retry: Policy,
-    /// Whether each request is sent only once, for a diagnosis. The ledger file is then created by
-    /// the first count.
+    /// Whether each request is sent only once, for a diagnosis. The first count then creates the
+    /// ledger file.
     pub sends_once: bool,
-    /// The file of the ledger, if requests are counted in one.
     pub ledger_file: Option<PathBuf>,
-    /// The ledger that a client of an agent would have: a refused page size is remembered next to it.
+    /// A client of an agent remembers a refused page size next to this ledger, and does not use it.
     pub unused_ledger_file: Option<PathBuf>,
-    /// The page size of reads that set none; `None` sends none.
+    /// `None` sends none.
     pub page_size: Option<u32>,
-    /// Starts background tasks; by default on tokio's current runtime.
+    /// By default on tokio's current runtime.
     pub spawner: Arc<Spawner>,
 }
 
@@ -92,8 +85,8 @@ impl ClientSettings {
     }
 
     /// Counts requests in the file `named`, or in memory if that is `memory`. Without `named` it
-    /// uses the file that `default` returns for its name, except that a loopback service or a
-    /// manual clock, which are for tests, count in memory. Returns `named` with an absolute path.
+    /// uses the file that `default` returns for its name; a loopback service or a manual clock,
+    /// which are for tests, count in memory. Returns `named` with an absolute path.
     ///
     /// It is a `ConfigError` if the default file cannot be created and `daily_allowance` is set.
     pub fn choose_ledger(
@@ -132,7 +125,6 @@ impl ClientSettings {
         Ok(path)
     }
 
-    /// Remembers page sizes that the service refuses next to the default ledger, without using that.
     pub fn leave_ledger(&mut self, default: impl FnOnce(&str) -> Option<PathBuf>) {
         if self.uses_files() {
             self.unused_ledger_file = default(&self.integration().file_name());
@@ -144,9 +136,8 @@ impl ClientSettings {
     }
 
     /// Uses the clock of a sandbox. `sandbox` is its address and the file of its clock, separated
-    /// by `#`. The clock is used only if the address is this client's own and a loopback address.
-    /// Requests counted in a file need the machine's time, so a `ledger` file is a `ConfigError` if
-    /// the sandbox's clock was moved or is frozen.
+    /// by `#`. The address must be this client's own and a loopback address. A `ledger` file needs
+    /// the machine's time, so it is a `ConfigError` if the sandbox's clock was moved or is frozen.
     pub fn take_sandbox_clock(&mut self, sandbox: &str, ledger: Option<&Path>) -> Result<()> {
         let Some((address, file)) = sandbox.split_once('#') else { return Ok(()) };
         if address != self.base_url.as_str() || !self.base_url.is_loopback_address() {
@@ -174,8 +165,7 @@ impl ClientSettings {
         Ok(())
     }
 
-    /// Returns why a client with these settings cannot be pickled: a setting is secret, or valid
-    /// only in this process.
+    /// A secret setting, or one that is valid only in this process.
     pub fn why_not_pickled(&self) -> Option<&'static str> {
         if self.clock.is_manual() && !self.has_sandbox_clock {
             return Some(
@@ -190,8 +180,8 @@ impl ClientSettings {
         )
     }
 
-    /// Applies the user's settings of page requests to token requests: attempts, longest
-    /// `Retry-After`, and a response timeout that is longer than the token attempt's own limit.
+    /// Applies the user's attempts, longest `Retry-After` and response timeout to token requests. A
+    /// timeout within the token attempt's own limit changes nothing.
     pub fn hold_for_tokens(&mut self) {
         let response_timeout = self.transport.response_timeout;
         let is_usual = response_timeout == TransportSettings::default().response_timeout;
@@ -228,15 +218,14 @@ fn ledger_by_sandbox_clock() -> Error {
     )
 }
 
-/// The settings of a read.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ReadSettings {
-    /// The read fails after this many pages of all chains.
+    /// The most pages of all chains.
     pub max_pages: Option<u64>,
-    /// The number of chains that are read at a time; by default four.
+    /// By default four.
     #[serde(default)]
     pub concurrency: Option<usize>,
-    /// The time limit of one read, including waits and token exchange.
+    /// Includes waits and token exchange.
     pub deadline: Option<Duration>,
     pub keep_raw: bool,
 }

@@ -9,16 +9,15 @@ use crate::clock::Clock;
 use crate::data::SentSize;
 use crate::error::Error;
 
-/// The end of a pause that the service requested, shared by concurrent reads.
+/// The end of a pause that the service requested, for all concurrent reads.
 pub(crate) type SharedPause = Arc<RetryAfterGate>;
 
 /// The state that the chains of one read share.
 #[derive(Debug, Default)]
 pub(crate) struct Together {
-    /// The pause that the service requested from one of them.
     pub(super) pause: SharedPause,
     pub(super) size: SentSize,
-    /// Whether the read is ending, so that no more pages are prefetched.
+    /// Whether no more pages are prefetched.
     pub(super) is_ending: AtomicBool,
 }
 
@@ -32,20 +31,17 @@ pub struct Spending {
     pub must_remain: AtomicU64,
     /// Requests that must be left after a retry.
     pub must_remain_after_retries: AtomicU64,
-    /// The pause that the service requested from this read or a concurrent one.
     pub(crate) pause: SharedPause,
-    /// The feed, if a sync reads it.
+    /// The feed of a sync.
     pub feed: Option<Arc<str>>,
 }
 
 impl Spending {
-    /// The number of requests that must be left after the next attempt.
     pub(super) fn must_remain(&self, is_retry: bool) -> u64 {
         let pages = if is_retry { &self.must_remain_after_retries } else { &self.must_remain };
         pages.load(Ordering::Relaxed)
     }
 
-    /// Sets the number of requests that must be left from now on.
     pub(crate) fn hold_back(&self, pages: u64, after_retries: u64) {
         self.must_remain.store(pages, Ordering::Relaxed);
         self.must_remain_after_retries.store(after_retries, Ordering::Relaxed);

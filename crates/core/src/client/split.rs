@@ -9,19 +9,18 @@ use super::scan::Scan;
 use crate::data::Query;
 use crate::error::{Error, Kind, Result};
 
-/// Each part costs at least one page, so more parts are rejected.
+/// Each part costs at least one page.
 const MOST_PARTS: u64 = 10_000;
 
-/// How a range is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cut {
-    /// A number of parts, as equal as the grid allows.
+    /// Parts as equal as the grid allows.
     Parts(u64),
-    /// Parts of this length. The last one may be shorter.
+    /// The last part may be shorter.
     Length(Duration),
 }
 
-/// A range of buckets of one width, in seconds. The last bucket may be shorter.
+/// All times are in seconds. The last bucket may be shorter.
 #[derive(Debug, Clone, Copy)]
 struct Grid {
     start: i64,
@@ -30,13 +29,8 @@ struct Grid {
 }
 
 impl Scan {
-    /// Returns scans of consecutive ranges in chronological order, with this scan's settings. The
-    /// bounds are multiples of the interval from the range's start, so no bucket is split. Sends no
-    /// request.
-    ///
-    /// # Errors
-    /// Returns `QueryError` for a scan without range or interval or with a bookmark, for more parts
-    /// than buckets, and for a length that is not a multiple of the interval.
+    /// Returns scans of consecutive ranges, in order of time. The bounds are multiples of the
+    /// interval from the range's start, so no bucket is split.
     pub fn split(&self, cut: Cut) -> Result<Vec<Self>> {
         if self.bookmark().is_some() {
             let message = "A scan that continues from a bookmark cannot be split, because the \

@@ -14,11 +14,11 @@ use crate::data::{
 };
 use crate::error::{Error, Kind, Result};
 
-/// The result of a read: the latest version of each point, in canonical order.
+/// The latest version of each point, in canonical order.
 #[derive(Debug)]
 pub struct Table {
     pub merged: Merged,
-    /// The checksum of the bookmark of an unfinished read. Only that bookmark continues the read.
+    /// Only the bookmark with this checksum continues the read.
     pub stopped_at: Option<[u8; 32]>,
     pub is_partial: bool,
     pub provenance: Provenance,
@@ -28,59 +28,50 @@ pub struct Table {
 pub struct Provenance {
     pub query: Query,
     pub host: String,
-    /// The service's time at the start of the read.
+    /// The service's time at the start.
     pub read_at: Timestamp,
-    /// Number of pages read.
     pub pages: u64,
-    /// Number of earlier pages of the chain, whose points are not in this table. Only a read that
-    /// was resumed without its partial table has any.
+    /// Earlier pages whose points are not in this table, because the read was resumed without it.
     pub resumed_after_pages: u64,
-    /// The page size that its requests sent.
     #[serde(default)]
     pub page_size: SentSize,
-    /// The ids of the query that discovery did not list at the start of the read.
+    /// The ids that discovery did not list at the start.
     pub not_listed: Vec<String>,
-    /// The contents of the client's discovery responses.
     #[serde(skip)]
     pub listed: Arc<ListedIds>,
     /// The ids that a later discovery response did not list. Set by the first report.
     #[serde(skip)]
     pub late: Arc<OnceLock<Vec<String>>>,
-    /// The parts of the range that were read through the feeds of a store; empty without a store.
+    /// Empty without a store.
     pub through: Vec<StoreShare>,
 }
 
-/// The part of a range that was read through one feed of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreShare {
     pub store: String,
     pub feed: String,
-    /// Settled ranges read from the store, each with start and end.
+    /// Settled ranges, each with start and end.
     pub from_store: Vec<Vec<Timestamp>>,
-    /// Ranges read from the service and added to the store.
+    /// Ranges that were added to the store.
     pub from_service: Vec<Vec<Timestamp>>,
 }
 
-/// Parts of a query that may not mean what the user intended.
 #[derive(Debug, Default, Serialize)]
 pub struct QueryReport<'a> {
     /// The bounds inside a bucket: `start`, `end`.
     pub bounds_off_grid: Vec<&'static str>,
-    /// The ids that discovery does not list.
     pub not_listed: Cow<'a, [String]>,
 }
 
-/// A failed read, with its position and the pages read before the failure.
 #[derive(Debug)]
 pub struct ReadFailure {
     pub error: Error,
-    /// The bookmark to resume from; `None` if no page was read.
+    /// `None` if no page was read.
     pub bookmark: Option<Bookmark>,
-    /// The merged pages; `None` if they were returned page by page.
+    /// `None` if the pages were returned one by one.
     pub partial: Option<Arc<Table>>,
 }
 
-/// The assumptions, findings and counts of a complete read.
 #[derive(Debug, Serialize)]
 pub struct TableReport<'a> {
     #[serde(flatten)]
@@ -93,7 +84,7 @@ pub struct TableReport<'a> {
 }
 
 impl<'a> TableReport<'a> {
-    /// The report of a read, or of points from another source, which have no pages and no findings.
+    /// Points from another source have no pages and no findings.
     #[must_use]
     pub fn new(read: Option<&'a Table>, points: &PointColumns) -> Self {
         let Some(Table { merged, provenance, .. }) = read else {
@@ -110,7 +101,7 @@ impl<'a> TableReport<'a> {
 }
 
 impl Provenance {
-    /// The page size that was sent, and its reason. Both are `None` before the first page.
+    /// The page size and its reason. Both are `None` before the first page.
     pub fn page_size(&self) -> (Option<u32>, Option<&'static str>) {
         let given = self.query.input().page_size;
         let reason = match (given, self.page_size.get()) {
@@ -122,7 +113,7 @@ impl Provenance {
         (given.or(self.page_size.get().flatten()), reason)
     }
 
-    /// The bounds of the query in microseconds, if both are set.
+    /// The range of the query in microseconds, if both bounds are set.
     pub fn bounds(&self) -> Option<(i64, i64)> {
         let (start, end) = (self.query.start()?, self.query.end()?);
         Some((start.as_microsecond(), end.as_microsecond()))
@@ -160,7 +151,6 @@ impl From<Error> for ReadFailure {
 }
 
 impl Table {
-    /// A complete table.
     #[must_use]
     pub fn whole(merged: Merged, mut provenance: Provenance) -> Self {
         // A discovery response may have arrived during the read.
@@ -172,7 +162,7 @@ impl Table {
         Self { merged, stopped_at: None, is_partial: false, provenance }
     }
 
-    /// Merges tables. The later ones win. Each is dropped after its merge.
+    /// The later tables win. Each is dropped after its merge.
     pub(super) fn merged(
         tables: impl IntoIterator<Item = Arc<Self>>,
         extra_columns: &[String],
@@ -185,8 +175,8 @@ impl Table {
         Ok(Self::whole(merger.finish()?, provenance))
     }
 
-    /// The buckets that the query's range can contain. Without a start the range begins with the
-    /// first point. Buckets that were not over when the read began count as not read.
+    /// The buckets of the query's range. A bucket that was not over when the read began counts as
+    /// not read.
     pub fn expected(&self) -> Result<Expected> {
         let refused = |why: &str, hint: &str| {
             let message = format!("Missing buckets cannot be determined: {why}.");
@@ -208,7 +198,6 @@ impl Table {
         Ok(Expected::new(interval, range.into_iter().collect(), read))
     }
 
-    /// The part of its range that was read.
     pub fn coverage(&self) -> Coverage {
         if self.is_partial || self.provenance.resumed_after_pages > 0 {
             return Coverage::Part;
@@ -219,7 +208,7 @@ impl Table {
         Coverage::Known(self.expected().unwrap_or_else(|_| of_any_width()))
     }
 
-    /// The range of the query. Without a start it begins with the first point.
+    /// Without a start it begins with the first point.
     fn range(&self) -> Option<Range<i64>> {
         let Provenance { query, .. } = &self.provenance;
         let first = self.merged.points.timestamps.values().iter().min().copied();

@@ -25,12 +25,12 @@ pub struct AskedRange {
     pub end: Option<AskedTime>,
 }
 
-/// The form of bounds that depend on the time: `now`, `-7d`, or left out.
+/// Bounds that depend on the time: `now`, `-7d`, or left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RangeForm {
-    /// The start's distance before now, if relative.
+    /// The distance before now, if relative.
     pub start: Option<Duration>,
-    /// The end's distance before now, if relative.
+    /// The distance before now, if relative.
     pub end: Option<Duration>,
     /// Whether the end was left out.
     pub has_default_end: bool,
@@ -48,7 +48,7 @@ impl From<AskedRange> for RangeForm {
 
 impl RangeForm {
     /// A hash of the query, with the form of each bound that depends on the time instead of its
-    /// value. Queries written in the same way at different times have the same hash.
+    /// value. So it does not depend on when the query was written.
     pub(crate) fn fingerprint(&self, query: &Query) -> [u8; 32] {
         let keep = |bound, form: Option<Duration>| if form.is_some() { None } else { bound };
         let mut input = query.input().clone();
@@ -62,8 +62,8 @@ impl RangeForm {
 }
 
 impl AskedTime {
-    /// Parses `now`, times before now such as `-7d` and `-90m`, and all forms of an instant. Dates
-    /// and times without an offset are read in `zone`.
+    /// Parses `now`, `-7d` and `-90m`, and all forms of an instant. Without an offset, the time is
+    /// read in `zone`.
     pub fn parse(text: &str, zone: Option<&TimeZone>) -> Result<Self> {
         let trimmed = text.trim();
         if trimmed == "now" {
@@ -94,7 +94,7 @@ impl AskedTime {
         instant.map(Self::At)
     }
 
-    /// The instant. A relative time is rounded down to the start of a bucket, or to a whole second.
+    /// A relative time is rounded down to the start of a bucket, or to a whole second.
     pub fn resolve(self, now: Timestamp, interval_seconds: Option<u32>) -> Result<Timestamp> {
         let at = match self {
             Self::At(at) => at,
@@ -111,14 +111,13 @@ impl AskedTime {
 }
 
 impl AskedRange {
-    /// Whether a bound is relative to now.
     pub(crate) fn is_relative(&self) -> bool {
         let is_relative = |bound| matches!(bound, Some(AskedTime::Before(_)));
         is_relative(self.start) || is_relative(self.end)
     }
 
-    /// Resolves the bounds. `clock` returns the current time and the bucket width. It is called
-    /// only for relative bounds.
+    /// `clock` returns the current time and the bucket width. It is called only for relative
+    /// bounds.
     pub(crate) fn fixed(
         self,
         clock: impl FnOnce() -> Result<(Timestamp, Option<u32>)>,

@@ -1,9 +1,9 @@
-//! A sealed position in a read, from which another process can continue. A bookmark is rejected if
-//! it was edited, or if it belongs to another query, host or subject. It contains cursors, so it is
-//! a secret. The seal is a checksum. It detects damage and mistakes, not forgery.
+//! A sealed position in a read, from which another process can continue. It is rejected if it was
+//! edited, or belongs to another query, host or subject. It contains cursors, so it is a secret.
+//! The seal is a checksum against damage and mistakes, not forgery.
 //!
-//! Layout, with little-endian integers. Every future version keeps the magic, the version byte and
-//! the SHA-256 at the end, so that an older siteline can tell a newer bookmark from a damaged one.
+//! Layout, with little-endian integers. Every version keeps the magic, the version byte and the
+//! SHA-256 at the end, so that an older siteline can tell a newer bookmark from a damaged one.
 //! Version 1 is a chain of a feed. Version 2 contains the chains of a scan, and its bounds that
 //! depended on the time. `-` is the smallest integer.
 //!
@@ -36,52 +36,48 @@ const CHAIN: u8 = 1;
 /// The chains of a scan.
 const SCAN: u8 = 2;
 const SEAL_LENGTH: usize = 32;
-/// Maximum number of cursor hashes per chain. The latest are kept.
+/// The latest cursor hashes of a chain are kept.
 const SEEN_KEPT: usize = 1_024;
 
-/// No chain has this many pages. The limit keeps a forged bookmark from overflowing a count.
+/// Far above any chain. It keeps a forged bookmark from overflowing a count.
 const MOST_PAGES: u64 = 1 << 48;
 
-/// Values in order of arrival. The list is append-only and shared, so the bookmark of a page holds
-/// a pointer, not a copy.
+/// An append-only list in order of arrival. It is shared, so the bookmark of a page holds a
+/// pointer, not a copy.
 pub(crate) type Log<T> = Arc<Mutex<Vec<T>>>;
 
 pub(super) type CursorLog = Log<CursorHash>;
 
-/// A completely read chain.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WholeChain {
     pub(crate) query: [u8; 32],
     pub(crate) pages: u64,
 }
 
-/// The position in a chain that continues.
 #[derive(Clone)]
 pub(crate) struct Mark {
     pub(super) query: [u8; 32],
-    /// Sequence number of the next page.
+    /// The number of the next page.
     pub(super) sequence: u64,
-    /// Number of pages read, with the pages before a resumption.
+    /// Includes the pages before a resumption.
     pub(super) pages: u64,
-    /// The page size that was sent, if any.
     pub(crate) page_size: Option<u32>,
     pub(super) cursor: Cursor,
     pub(super) seen: CursorLog,
-    /// The length of `seen` when the bookmark was created.
+    /// The length of `seen` at the time of the bookmark.
     pub(super) seen_count: usize,
 }
 
-/// The bounds that a resumed scan copies from a bookmark if its own have the same form.
+/// The bounds that a resumed scan with the same form copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fixed {
-    /// A hash of the query, with the form of each bound that depends on the time instead of its
-    /// value.
+    /// The fingerprint of the `RangeForm`.
     pub(crate) form: [u8; 32],
     pub(crate) start: Option<Timestamp>,
     pub(crate) end: Option<Timestamp>,
 }
 
-/// Identifies the read that a bookmark belongs to.
+/// The read that a bookmark belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Owner {
     /// Hash of base URL and subject.
@@ -92,23 +88,22 @@ pub(crate) struct Owner {
     pub(crate) fixed: Option<Fixed>,
 }
 
-/// A sealed position in a read of one or several chains. Chains that are not in it have not begun.
+/// Chains that are not in it have not begun.
 #[derive(Clone)]
 pub struct Bookmark {
     pub(crate) owner: Owner,
     pub(crate) marks: Vec<Mark>,
     pub(crate) whole: Log<WholeChain>,
-    /// The length of `whole` when the bookmark was created.
+    /// The length of `whole` at the time of the bookmark.
     pub(crate) whole_count: usize,
 }
 
 impl Mark {
-    /// Number of pages read before this position.
     pub(crate) fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// The hashes of the last cursors, oldest first.
+    /// Oldest first.
     pub(super) fn seen_hashes(&self) -> Vec<CursorHash> {
         let seen = self.seen.lock();
         let count = self.seen_count.min(seen.len());
@@ -139,7 +134,6 @@ impl Mark {
 }
 
 impl Bookmark {
-    /// Number of pages read before this position.
     pub fn pages(&self) -> u64 {
         let marks = self.marks.iter().map(Mark::pages);
         marks.chain(self.whole().iter().map(|chain| chain.pages)).sum()
@@ -155,7 +149,7 @@ impl Bookmark {
         self.marks.iter().find(|mark| mark.query == query)
     }
 
-    /// The checksum. It identifies the partial table that ends here.
+    /// Identifies the partial table that ends here.
     pub fn digest(&self) -> [u8; 32] {
         self.to_bytes().last_chunk().copied().unwrap_or_default()
     }
@@ -188,8 +182,7 @@ impl Bookmark {
         bytes
     }
 
-    /// Parses sealed bytes. Returns `BookmarkError` if they are damaged, or if a newer siteline
-    /// wrote them.
+    /// Returns `BookmarkError` for damaged bytes, and for those of a newer siteline.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         if bytes.get(..4) != Some(MAGIC) || bytes.len() < 5 + SEAL_LENGTH {
             return Err(Error::new(Kind::BookmarkError, "This is not a siteline bookmark."));
@@ -257,7 +250,7 @@ impl Bookmark {
         Self::from_bytes(&bytes)
     }
 
-    /// Returns `BookmarkError` for a bookmark of another query, host or subject.
+    /// Returns `BookmarkError` for another query, host or subject.
     pub(crate) fn check(&self, origin: [u8; 32], query: [u8; 32]) -> Result<()> {
         if self.owner.origin != origin {
             return Err(Error::new(
@@ -325,7 +318,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A body, which contains the cursor, is limited to far less than 4 GiB.
+/// A body with a cursor is far below 4 GiB.
 fn length_bytes(length: usize) -> [u8; 4] {
     u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes()
 }

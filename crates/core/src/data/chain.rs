@@ -1,6 +1,6 @@
-//! Paginates a query: a chain of pages as a state machine with three states. Only an explicit null
-//! ends a chain. A repeated cursor is a `CursorLoop`. An error does not change the state.
-//! Chains of other queries may follow, one at a time.
+//! Paginates a query: a state machine with three states. Only an explicit null ends a chain. A
+//! repeated cursor is a `CursorLoop`. An error does not change the state. Chains of other queries
+//! may follow, one at a time.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -24,58 +24,48 @@ const LONG_CURSOR: usize = 20_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PagingState {
-    /// No page was read.
     Start,
-    /// The next page has this cursor.
     Next(Cursor),
-    /// The last page was read.
     Done,
 }
 
-/// The pages of one query, in order.
 #[derive(Debug)]
 pub struct Chain {
     query: Query,
-    /// The page size that its requests send.
     size: SentSize,
     settings: Arc<DecodeSettings>,
-    /// Identifies the read that its bookmarks belong to.
     owner: Owner,
-    /// The completed chains of the read. `next` contains the chains that follow.
+    /// The chains that follow are in `next`.
     whole: Log<WholeChain>,
     whole_count: usize,
     next: VecDeque<Link>,
     max_pages: Option<u64>,
     keep_raw: bool,
     state: PagingState,
-    /// Sequence number of the next page.
+    /// The number of the next page.
     sequence: u64,
-    /// Number of pages of this chain, with the pages before a resumption.
+    /// Includes the pages before a resumption.
     pages: u64,
     /// Number of pages that count for `max_pages`.
     counted: u64,
-    /// The cursors received, in order, and as a set to detect repeats.
+    /// The cursors in order, and as a set to detect repeats.
     seen: CursorLog,
     known: HashSet<CursorHash>,
-    /// Tracks whether new pages contain new points.
     novelty: Novelty,
-    /// Properties of earlier pages, for the decoder.
     earlier: Arc<Mutex<EarlierPages>>,
 }
 
-/// A chain that has not been entered yet.
+/// A chain that has not been entered.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) query: Query,
-    /// Its position, if it has begun.
+    /// The position, if it has begun.
     pub(crate) mark: Option<Mark>,
-    /// The expected number of pages.
     pub(crate) expected: Option<u64>,
 }
 
 impl Chain {
-    /// A chain at its start. `origin` is the base URL and subject. `max_pages` limits the pages
-    /// that this chain reads, without the pages before a resumption.
+    /// `origin` is the base URL and subject. `max_pages` does not count pages before a resumption.
     #[must_use]
     pub fn new(
         query: Query,
@@ -105,8 +95,7 @@ impl Chain {
         }
     }
 
-    /// A chain that continues from a bookmark. Returns `BookmarkError` for a bookmark of another
-    /// query, host or subject.
+    /// Returns `BookmarkError` for a bookmark of another query, host or subject.
     pub fn resume(
         query: Query,
         settings: Arc<DecodeSettings>,
@@ -120,8 +109,7 @@ impl Chain {
         Ok(chain)
     }
 
-    /// The chains of a scan, one after the other; `None` without chains. `whole` contains the
-    /// completed ones.
+    /// The chains of a scan, one after the other. `whole` contains the completed ones.
     #[must_use]
     pub(crate) fn of_scan(
         links: impl IntoIterator<Item = Link>,
@@ -139,7 +127,6 @@ impl Chain {
         Some(chain)
     }
 
-    /// Continues with another chain.
     fn enter(&mut self, link: Link) {
         self.novelty = Novelty::new(link.query.microseconds());
         self.novelty.expected = link.expected;
@@ -170,23 +157,21 @@ impl Chain {
         self.next.is_empty() && self.whole_count == 0
     }
 
-    /// Keeps the body of each page in [`Page::raw`].
+    /// Keeps bodies in [`Page::raw`].
     #[must_use]
     pub fn keep_raw(mut self, keep: bool) -> Self {
         self.keep_raw = keep;
         self
     }
 
-    /// Sets the sequence number of the first page, 1 by default. When pages of several chains are
-    /// merged, the higher number wins.
+    /// The number of the first page, 1 by default. In a merge, the higher number wins.
     #[must_use]
     pub(crate) fn starting_at(mut self, sequence: u64) -> Self {
         self.sequence = sequence;
         self
     }
 
-    /// Sets the expected number of pages, and how many pages before a resumption were
-    /// [`Chain::idle`].
+    /// `idle` is [`Chain::idle`] of the pages before a resumption.
     #[must_use]
     pub(crate) fn expecting(mut self, pages: Option<u64>, idle: u64) -> Self {
         self.novelty.expected = pages;
@@ -207,8 +192,7 @@ impl Chain {
         self.state == PagingState::Done
     }
 
-    /// The position to continue from, also after an error. `None` before the first and after the
-    /// last page.
+    /// Also set after an error. `None` before the first and after the last page.
     pub fn bookmark(&self) -> Option<Bookmark> {
         let later = self.next.iter().filter_map(|link| link.mark.clone());
         let marks: Vec<Mark> = self.mark().into_iter().chain(later).collect();
@@ -234,9 +218,8 @@ impl Chain {
         })
     }
 
-    /// The URL query of the next page, secret if it has a cursor. `None` after the last page.
-    /// Returns `PageLimitReached` at `max_pages`. Without `max_pages` it returns `EndlessChain`
-    /// when the pages contain nothing new.
+    /// Secret if it has a cursor. `None` after the last page. Returns `PageLimitReached` at
+    /// `max_pages`, otherwise `EndlessChain` when the pages contain nothing new.
     pub fn wire(&self) -> Result<Option<String>> {
         if self.pages == 0 {
             log::debug!(target: "siteline::data", "reading {}", self.query);
@@ -253,8 +236,8 @@ impl Chain {
         }
     }
 
-    /// The URL query of the page after the next, if the next page has this cursor. `None` if it
-    /// will not be requested.
+    /// The URL query of the page after the next, whose cursor this is. `None` if it will not be
+    /// requested.
     pub(crate) fn wire_after_next(&self, cursor: &Cursor) -> Option<String> {
         let limit = self.max_pages.unwrap_or(u64::MAX);
         let may_end = self.max_pages.is_none() && self.novelty.may_become_endless(self.pages);
@@ -263,7 +246,7 @@ impl Chain {
         continues.then(|| self.query.wire_with(self.sent_size(), cursor))
     }
 
-    /// The page size of its requests. The first request decides it.
+    /// The first request decides it.
     pub(crate) fn size(&self) -> &SentSize {
         &self.size
     }
@@ -276,9 +259,9 @@ impl Chain {
         Decoding { settings: Arc::clone(&self.settings), earlier: Arc::clone(&self.earlier) }
     }
 
-    /// Advances the chain by the reply to [`Chain::wire`] and returns its page. An empty page with
-    /// a cursor does not end the chain. An error does not change the state. It is `CursorRejected`
-    /// if the service no longer accepts the cursor, and `CursorLoop` for a repeated cursor.
+    /// Advances the chain by the reply to [`Chain::wire`]. An empty page with a cursor does not end
+    /// the chain. An error does not change the state: `CursorRejected` if the service no longer
+    /// accepts the cursor, `CursorLoop` for a repeated one.
     pub(crate) fn accept(&mut self, reply: Result<(Bytes, Decoded)>) -> Result<Page> {
         let (body, decoded) = reply.map_err(|error| self.explain(error))?;
         if let Some(cursor) = &decoded.next_cursor
@@ -379,8 +362,8 @@ impl Chain {
             )
     }
 
-    /// Explains a request that was rejected after the first page: the cursor is probably no longer
-    /// valid, or too long.
+    /// A request rejected after the first page: its cursor is probably no longer valid, or too
+    /// long.
     fn explain(&self, error: Error) -> Error {
         let PagingState::Next(cursor) = &self.state else { return error };
         let length = cursor.len();
@@ -402,8 +385,8 @@ impl Chain {
     }
 }
 
-/// Whether a chain cannot continue at its cursor after this error: the service rejects or repeats
-/// the cursor, the cursor is too long to send, or the chain is endless.
+/// Whether a chain cannot continue at its cursor: the service rejects or repeats it, it is too long
+/// to send, or the chain is endless.
 pub(crate) fn ends_chain(error: &Error) -> bool {
     match error.kind() {
         Kind::CursorRejected | Kind::CursorLoop | Kind::EndlessChain => true,
@@ -421,7 +404,7 @@ pub(crate) fn page_limit_reached(limit: u64) -> Error {
     Error::new(Kind::PageLimitReached, message).with_hint(hint)
 }
 
-/// Decodes the next page's body. It does not borrow the chain, so that another thread can use it.
+/// Does not borrow the chain, so that another thread can decode.
 #[derive(Debug, Clone)]
 pub struct Decoding {
     settings: Arc<DecodeSettings>,
@@ -437,8 +420,8 @@ impl Decoding {
         }
     }
 
-    /// The next cursor, if it can be found without decoding. It equals the cursor of
-    /// [`Decoding::decode`] for a valid body. `None` does not mean that the body has no cursor.
+    /// Equals the cursor of [`Decoding::decode`] for a valid body. `None` does not mean that the
+    /// body has no cursor.
     pub fn cursor_at_an_edge(&self, body: &[u8]) -> Option<Cursor> {
         cursor_at_an_edge(body, &self.settings.shape.next_cursor)
     }

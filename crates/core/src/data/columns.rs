@@ -11,8 +11,8 @@ use super::point_columns::{Envelope, Identity, PointColumns};
 use super::schema::timestamp_array;
 use crate::error::{Error, Kind, Result};
 
-/// Maximum size of all extra columns of a page. A member of an envelope is copied for each of its
-/// points, so a small body may need much memory.
+/// Limit of all extra columns of a page. An envelope's member is copied for each of its points, so
+/// a small body may need much memory.
 const EXTRA_BYTES: usize = 256 << 20;
 
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +49,7 @@ impl PointRow {
 /// A column of numbers under construction. Null values contain NaN or 0.
 pub(super) struct NumberColumn<T> {
     values: Vec<T>,
-    /// The validity up to the last null. All later rows are valid.
+    /// All later rows are valid.
     validity: NullBufferBuilder,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct ColumnsBuilder<'a> {
     timestamps: Vec<i64>,
     numbers: [NumberColumn<f64>; 3],
     sample_counts: NumberColumn<i64>,
-    /// The JSON text of the member, for each extra column and row.
+    /// JSON text, for each extra column and row.
     extras: Vec<Vec<Option<&'a str>>>,
 }
 
@@ -95,7 +95,6 @@ impl<'a> ColumnsBuilder<'a> {
         }
     }
 
-    /// Reserves capacity for more rows, without extra columns.
     pub(super) fn try_reserve(&mut self, rows: usize) -> Result<(), TryReserveError> {
         self.timestamps.try_reserve_exact(rows)?;
         for column in &mut self.numbers {
@@ -155,14 +154,14 @@ impl<'a> ColumnsBuilder<'a> {
         }
     }
 
-    /// Copies a member of an envelope to its points that lack a member of that name.
+    /// For the envelope's points without a member of that name.
     pub(super) fn fill_extra(&mut self, column: usize, from_row: usize, text: &'a str) {
         for slot in &mut self.extras[column][from_row..] {
             slot.get_or_insert(text);
         }
     }
 
-    /// Builds the columns. `series` and `envelopes` define the series of the rows.
+    /// `series` and `envelopes` define the series of the rows.
     pub(super) fn finish(
         self,
         series: Vec<Identity>,

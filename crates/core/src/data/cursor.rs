@@ -1,15 +1,14 @@
-//! The service's opaque cursor. It is sent back byte for byte. It is never decoded, built or shown.
+//! The service's opaque cursor, sent back byte for byte. It is never decoded, built or shown.
 
 use std::fmt;
 use std::sync::Arc;
 
 use aws_lc_rs::digest;
 
-/// The first 16 bytes of the SHA-256, which identify a cursor without revealing it.
+/// Identifies a cursor without revealing it: 16 bytes of its SHA-256.
 pub(super) type CursorHash = [u8; 16];
 
-/// An opaque cursor. Cursors are created only from pages and bookmarks. `Display` prints a short
-/// hash, `cursor#1a2b3c4d`.
+/// Created only from pages and bookmarks. `Display` prints a short hash, `cursor#1a2b3c4d`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Cursor(Arc<str>);
 
@@ -18,7 +17,7 @@ impl Cursor {
         Self(Arc::from(text))
     }
 
-    /// The bytes to send. They must not appear in any text.
+    /// Must not appear in any text.
     pub(super) fn secret(&self) -> &str {
         &self.0
     }

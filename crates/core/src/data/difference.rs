@@ -1,5 +1,4 @@
-//! Compares the points of a page with stored points. The stored points are passed batch by batch
-//! and are not kept.
+//! Compares the points of a page with stored points, which are passed batch by batch and not kept.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,16 +14,15 @@ use super::table::TableBuilder;
 use crate::arrow::{Column, WrongColumn, doubles, integers, texts, times};
 use crate::error::{Error, Kind, Result};
 
-/// The points of a page, grouped by their state in the store.
 #[derive(Debug)]
 pub struct Difference {
-    /// Points that are not stored.
+    /// Not stored.
     pub inserted: PointColumns,
-    /// Points that are stored with other values, or withdrawn.
+    /// Stored with other values, or withdrawn.
     pub changed: PointColumns,
-    /// Points that are stored with the same values.
+    /// Stored with the same values.
     pub unchanged: PointColumns,
-    /// Stored points of the range that the page does not contain, without withdrawn ones.
+    /// Stored points of the range that the page lacks, without withdrawn ones.
     pub missing: PointColumns,
 }
 
@@ -43,7 +41,7 @@ pub struct Comparison {
     series: HashMap<Identity, usize>,
     /// The timestamps and rows of each series, ascending.
     of_series: Vec<Vec<(i64, usize)>>,
-    /// The range in microseconds in which stored points can be missing.
+    /// Stored points can be missing in this range.
     range: Range<i64>,
     missing: TableBuilder,
 }
@@ -56,7 +54,6 @@ struct Stored<'a> {
     flagged: Option<&'a BooleanArray>,
 }
 
-/// The series of the current stored rows.
 struct Current<'a> {
     ids: [Option<&'a str>; 5],
     identity: Identity,
@@ -73,7 +70,7 @@ impl<'a> Current<'a> {
         Self { ids, identity, series, place: 0 }
     }
 
-    /// The row of the page with this series and timestamp.
+    /// The page's row with this timestamp.
     fn row(&mut self, timestamp: i64, of_series: &[Vec<(i64, usize)>]) -> Option<usize> {
         let points = &of_series[self.series?];
         let is_next = points.get(self.place).is_some_and(|(next, _)| *next == timestamp);
@@ -85,7 +82,7 @@ impl<'a> Current<'a> {
 }
 
 impl Comparison {
-    /// Compares a page, of which later rows win, with the stored points of a range in microseconds.
+    /// Later rows win. The range is in microseconds.
     pub fn new(points: Arc<PointColumns>, range: Range<i64>) -> Self {
         let (mut series, mut of_series) = (HashMap::new(), Vec::<Vec<_>>::new());
         for (identity, rows) in points.identified() {
@@ -111,7 +108,7 @@ impl Comparison {
         Self { points, rows, series, of_series, range, missing: TableBuilder::new(0) }
     }
 
-    /// Adds a batch of stored points: the ten columns, and optionally `withdrawn`.
+    /// The ten columns, and optionally `withdrawn`.
     pub fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let stored = Stored::of_batch(batch)?;
         let mut current: Option<Current<'_>> = None;
@@ -139,7 +136,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// The points of the page by group. Each point occurs once, in page order.
+    /// Each point occurs once, in page order.
     pub fn finish(self) -> Result<Difference> {
         let Self { points, rows, missing, .. } = self;
         let part = |wanted: Row| {
@@ -184,7 +181,7 @@ impl<'a> Stored<'a> {
         })
     }
 
-    /// The values of a point, and whether it is withdrawn.
+    /// The values, and whether the point is withdrawn.
     fn values(&self, row: usize) -> (Values, bool) {
         let flagged = self.flagged.is_some_and(|flags| flags.is_valid(row) && flags.value(row));
         ((self.numbers.each_ref().map(|numbers| numbers[row]), self.counts[row]), flagged)

@@ -1,5 +1,5 @@
-//! The grid of buckets. siteline assumes that bucket timestamps are multiples of the interval since
-//! the Unix epoch, in UTC. The interface does not document the origin.
+//! The grid of buckets. The interface does not document its origin. siteline assumes multiples of
+//! the interval since the Unix epoch, in UTC.
 
 use std::time::Duration;
 
@@ -14,7 +14,6 @@ const SHORTEST_PROPOSED: i64 = 60;
 
 const IN_UTC: &str = " Buckets of a day, and dates without tz=, are in UTC.";
 
-/// A bound inside a bucket.
 struct OffGrid {
     name: &'static str,
     at: i64,
@@ -22,7 +21,7 @@ struct OffGrid {
 }
 
 impl Query {
-    /// The names of the bounds that are inside a bucket: `start`, `end`.
+    /// `start`, `end`.
     pub(crate) fn bounds_off_grid(&self) -> Vec<&'static str> {
         self.off_grid().map(|bound| bound.name).collect()
     }
@@ -36,9 +35,8 @@ impl Query {
         })
     }
 
-    /// The warning about bounds inside buckets. It describes the returned buckets and suggests
-    /// other bounds. Days of a zone other than UTC have their own warning. `None` for bounds on the
-    /// grid.
+    /// Describes the returned buckets and suggests other bounds. Days of a zone other than UTC have
+    /// their own warning. `None` for bounds on the grid.
     pub(crate) fn grid_warning(&self, zone: Option<&TimeZone>) -> Option<String> {
         if let Some(warning) = zone.and_then(|zone| self.day_warning(zone)) {
             return Some(warning);
@@ -63,7 +61,7 @@ impl Query {
         ))
     }
 
-    /// The warning about buckets of a day if the bounds are days of another zone than UTC.
+    /// For buckets of a day and bounds that are days of another zone than UTC.
     fn day_warning(&self, zone: &TimeZone) -> Option<String> {
         let width = seconds(self.interval_seconds()?.into());
         let is_local = |at: Timestamp| zone.to_offset(at).seconds() != 0;
@@ -114,7 +112,7 @@ impl Query {
 }
 
 impl OffGrid {
-    /// The next multiple of the interval outside the range.
+    /// The next multiple outside the range.
     fn outward(&self) -> i64 {
         let down = self.at - self.at.rem_euclid(self.width);
         if self.name == "end" { down + self.width } else { down }

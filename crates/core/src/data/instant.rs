@@ -1,5 +1,4 @@
-//! Parses instants as users write them. A text needs a zone, or is a date, which is a day in UTC.
-//! The bounds of a query are whole seconds.
+//! Instants as users write them.
 
 use jiff::Timestamp;
 
@@ -12,7 +11,7 @@ pub const OUT_OF_RANGE: &str =
 /// The first of these instants.
 const FIRST: Timestamp = Timestamp::constant(-62_135_510_400, 0);
 
-/// Rejects an instant before the valid range. jiff has none after it.
+/// jiff has no instant after it.
 pub(super) fn check_range(name: &str, at: Timestamp) -> Result<()> {
     if at < FIRST {
         return Err(Error::new(Kind::QueryError, format!("{name} {OUT_OF_RANGE}")));
@@ -20,29 +19,21 @@ pub(super) fn check_range(name: &str, at: Timestamp) -> Result<()> {
     Ok(())
 }
 
-/// Parses ISO 8601 with a zone: `2026-11-01T00:00Z`, `2026-11-01T02:00:00+02:00`; or a date,
-/// `2026-11-01`, which is midnight in UTC.
-///
-/// # Errors
-/// Returns `QueryError` for any other text. Texts without a zone and fractions finer than a
-/// microsecond are rejected. The query checks that its bounds are whole seconds.
+/// Parses ISO 8601 with a zone (`2026-11-01T00:00Z`, `2026-11-01T02:00:00+02:00`), or a date, which
+/// is midnight in UTC. Rejects fractions finer than a microsecond. The query checks that its bounds
+/// are whole seconds.
 pub fn parse_instant(text: &str) -> Result<Timestamp> {
     parse_written(text, false).map(|(at, _)| at)
 }
 
-/// The parts that a text contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
-    /// Date, time and zone.
     Instant,
-    /// Only a date.
     Day,
-    /// A date and a time without a zone.
     LocalTime,
 }
 
-/// Like [`parse_instant`], with the parts of the text. A date is midnight in UTC. If `has_clock`, a
-/// text without a zone is read as UTC, otherwise it is rejected.
+/// If `has_clock`, a text without a zone is read as UTC, otherwise it is rejected.
 pub(super) fn parse_written(text: &str, has_clock: bool) -> Result<(Timestamp, Written)> {
     let trimmed = text.trim();
     let mut memo = DateMemo::default();

@@ -1,5 +1,5 @@
-//! Times in a zone. When clocks change, some local times are skipped and others occur twice. These
-//! are rejected with the forms that are unambiguous, and never guessed.
+//! Times in a zone. When clocks change, some local times are skipped and others occur twice. Their
+//! errors contain the unambiguous forms.
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
@@ -8,9 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::instant::{OUT_OF_RANGE, Written, parse_written};
 use crate::error::{Error, Kind, Result};
 
-/// Like [`parse_instant`](super::parse_instant). With a zone, a date is a local day, and a text
-/// without an offset is a local time. A day or time that the clock skips and a time that occurs
-/// twice are a `QueryError`.
+/// With a zone, a date is a local day, and a text without an offset is a local time. A day or time
+/// that the clock skips and a time that occurs twice are a `QueryError`.
 pub fn parse_instant_in(text: &str, zone: Option<&TimeZone>) -> Result<Timestamp> {
     let (at, written) = parse_written(text, zone.is_some())?;
     let Some(zone) = zone else { return Ok(at) };
@@ -22,9 +21,8 @@ pub fn parse_instant_in(text: &str, zone: Option<&TimeZone>) -> Result<Timestamp
     }
 }
 
-/// The first instant of a day. Some zones set their clocks forward over midnight, others repeat it.
-/// A day that was skipped completely is a `QueryError`: Samoa skipped one when it crossed the date
-/// line.
+/// Some zones set their clocks forward over midnight, others repeat it. A skipped day is a
+/// `QueryError`: Samoa skipped one when it crossed the date line.
 fn day_begins(day: Date, zone: &TimeZone) -> Result<Timestamp> {
     let midnight = zone.to_ambiguous_timestamp(day.to_datetime(jiff::civil::Time::midnight()));
     let is_skipped = matches!(midnight.offset(), AmbiguousOffset::Gap { .. });
@@ -44,8 +42,7 @@ fn day_begins(day: Date, zone: &TimeZone) -> Result<Timestamp> {
     Err(refused(day, &why).with_hint(format!("The next day is {next}.")))
 }
 
-/// The instant of a local time. A time that the clock skips or repeats is a `QueryError` with both
-/// readings in its hint.
+/// The `QueryError` for a skipped or repeated time has both readings in its hint.
 fn on_clock(local: DateTime, zone: &TimeZone) -> Result<Timestamp> {
     let found = zone.to_ambiguous_timestamp(local);
     let (why, (first, second)) = match found.offset() {
@@ -72,7 +69,7 @@ fn on_clock(local: DateTime, zone: &TimeZone) -> Result<Timestamp> {
     Err(refused(local, &format!("in {} {why}", name(zone))).with_hint(hint))
 }
 
-/// An instant as a user can write it: with its offset if that is whole minutes, otherwise in UTC.
+/// The instant with its offset if that is whole minutes, otherwise in UTC.
 fn written(at: Timestamp, offset: Offset) -> String {
     if offset.seconds() % 60 == 0 {
         at.display_with_offset(offset).to_string()

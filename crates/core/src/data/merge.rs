@@ -1,8 +1,8 @@
-//! Merges pages into one table. A point is identified by its series and timestamp. Of duplicates the
-//! latest version wins, whatever the order of arrival.
+//! Merges pages into one table. A point is identified by its series and timestamp. Its latest
+//! version wins, whatever the order of arrival: the higher page number, then the later row.
 //!
-//! A point's version is the sequence number of its page, then its row. Most rows of a series are
-//! ascending, so complete runs are copied. Rows are compared only if runs overlap.
+//! Most rows of a series are ascending, so complete runs are copied. Rows are compared only if runs
+//! overlap.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::point_columns::{Envelope, Identity, PointColumns};
 use super::report::PageReport;
 use crate::error::{Error, Kind, Result};
 
-/// Counts of a merge. They do not depend on the order of arrival.
+/// The counts do not depend on the order of arrival.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MergeReport {
     /// The sum of the pages' reports. It must be the first field: in the serialized record, a count
@@ -23,27 +23,22 @@ pub struct MergeReport {
     #[serde(flatten)]
     pub quality: PageReport,
     pub pages: u64,
-    /// Points on these pages.
     pub points_read: u64,
-    /// Points in the table.
     pub points: u64,
-    /// Series in the table.
     pub series: u64,
-    /// Points received again with the same values.
+    /// Received again with the same values.
     pub repeated: u64,
-    /// Points received again with other values, so that a newer version replaced an older one.
+    /// Received again with other values.
     pub revised: u64,
 }
 
 #[derive(Debug, Clone)]
 pub struct Merged {
-    /// One row per point, sorted by identity (null first), then timestamp. Each series with points
-    /// has one envelope.
+    /// Sorted by identity (null first), then timestamp. Each series with points has one envelope.
     pub points: Arc<PointColumns>,
     pub report: MergeReport,
 }
 
-/// Copies the columns of pages and merges them.
 #[derive(Debug, Clone)]
 pub(crate) struct Merger {
     extra_columns: Vec<String>,
@@ -66,8 +61,7 @@ struct SeriesList {
     last: u32,
 }
 
-/// Consecutive rows of one series on one page. The type is small, because each envelope of each
-/// page has one.
+/// Consecutive rows of one series on one page. It is small: each envelope of each page has one.
 #[derive(Debug, Clone, Copy)]
 struct SeriesRun {
     series: u32,
@@ -76,8 +70,8 @@ struct SeriesRun {
 }
 
 impl SeriesList {
-    /// Returns the index of a series, and adds new ones. The pages of a chain share their
-    /// identities and usually contain them in the same order.
+    /// Adds new series. The pages of a chain share their identities and usually contain them in the
+    /// same order.
     fn index(&mut self, identity: &Identity) -> u32 {
         let expected = self.next.get(self.last as usize).copied();
         let index = match expected {
@@ -119,7 +113,7 @@ impl Merger {
         }
     }
 
-    /// Adds a page, unless a page with its sequence number was already added.
+    /// Does nothing if a page with its sequence number was added.
     pub(crate) fn push(&mut self, page: &Page) -> Result<()> {
         let points = &page.points;
         self.check_columns(points)?;
@@ -133,9 +127,8 @@ impl Merger {
         Ok(())
     }
 
-    /// Adds a merged table like a new page, and adds its counts to the report. It gets the next
-    /// sequence number, because the numbers of different chains collide, and wins over all earlier
-    /// pages.
+    /// Adds a table and its counts as a new page, which wins over all earlier ones. The sequence
+    /// numbers of different chains collide, so it gets the next number.
     pub(crate) fn push_merged(&mut self, table: &Merged) -> Result<()> {
         let (sequence, points) = (self.next_sequence(), &table.points);
         self.check_columns(points)?;
@@ -185,12 +178,11 @@ impl Merger {
         self.report.pages
     }
 
-    /// Points on these pages, with the points that the selection removed.
+    /// Includes the points that the selection removed.
     pub(crate) fn points_read(&self) -> u64 {
         self.report.points_read
     }
 
-    /// Points kept from these pages.
     pub(crate) fn rows(&self) -> usize {
         self.columns.rows()
     }
@@ -217,7 +209,6 @@ impl Merger {
         Ok(Merged { points: Arc::new(points), report: self.report.clone() })
     }
 
-    /// The sequence number with which a page wins over all earlier ones.
     pub(crate) fn next_sequence(&self) -> u64 {
         self.sequences.iter().max().map_or(1, |last| last + 1)
     }
@@ -252,7 +243,7 @@ impl Merger {
         Ok(Merged { points: Arc::new(points), report: self.report })
     }
 
-    /// The series in canonical order, their runs in that order, and the end of each series' runs.
+    /// The series in canonical order, their runs, and the end of each series' runs.
     fn runs_by_series(&mut self) -> (Vec<u32>, Vec<SeriesRun>, Vec<usize>) {
         let identities = &self.series.identities;
         let mut order: Vec<u32> = (0..).take(identities.len()).collect();

@@ -1,6 +1,5 @@
-//! Queries ([`Query`]), paging ([`Chain`]), decoding of pages ([`mod@decode`]) and merging of pages
-//! into one table ([`Merger`]). The client sends the requests, so this module is tested without a
-//! network.
+//! The data's path from a query to one table. The client sends the requests, so this module is
+//! tested without a network.
 //!
 //! ```text
 //! Query -> Chain -> request -> bytes -> decode -> Page{PointColumns} -> Merger ->

@@ -1,55 +1,49 @@
-//! Detects whether the pages of a chain still contain new points. This tells a long chain from one
-//! that never ends.
+//! Detects whether a chain's pages still contain new points, which tells a long chain from an
+//! endless one.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Range;
 
 use super::point_columns::PointColumns;
 
-/// A chain may have this many times the expected number of pages.
+/// Times the expected number of pages.
 const MARGIN: u64 = 10;
-/// Minimum number of pages before a chain can count as endless.
+/// No shorter chain is endless.
 const LEAST: u64 = 100;
-/// Number of pages before a chain without an estimate can count as endless. A bookmark stores the
-/// same number of cursors.
+/// A chain without an estimate is not endless before. A bookmark stores the same number of cursors.
 const UNKNOWN: u64 = 1_024;
 /// After that, this fraction of its pages, and at least [`LEAST`], may have no new point.
 const FRACTION: u64 = 10;
 
 #[derive(Debug, Clone)]
 pub(super) struct Novelty {
-    /// The expected number of pages.
     pub(super) expected: Option<u64>,
-    /// Number of pages since the last one with a new point.
     pub(super) idle: u64,
     /// The range of the query in microseconds.
     range: Range<i64>,
     /// Set after half of the page limit, so that it costs nothing for shorter chains.
     seen: Option<SeenPoints>,
-    /// Whether the chain was resumed after idle pages and has had no point since. The earlier
-    /// points are unknown, so the first page with points resets nothing. Otherwise a service that
-    /// always sends the same page would look new in each run.
+    /// Resumed after idle pages, and without a point since. The first page with points then resets
+    /// nothing. Otherwise a service that always sends the same page would look new in each run.
     is_resumed: bool,
 }
 
 impl Novelty {
-    /// Starts without evidence. Only points in `range` count.
+    /// Only points in `range` count.
     pub(super) fn new(range: Range<i64>) -> Self {
         Self { expected: None, idle: 0, range, seen: None, is_resumed: false }
     }
 
-    /// Continues a chain after this many pages without a new point.
     pub(super) fn resume(&mut self, idle: u64) {
         (self.idle, self.is_resumed) = (idle, idle > 0);
     }
 
-    /// Number of pages that the chain may have without a check.
     fn limit(&self) -> u64 {
         self.expected.map_or(UNKNOWN, |pages| pages.saturating_mul(MARGIN).max(LEAST))
     }
 
-    /// Whether a chain of this many pages is endless: it is longer than expected, and its last
-    /// pages contained nothing new.
+    /// Whether a chain of this length is longer than expected, without anything new on its last
+    /// pages.
     pub(super) fn is_endless(&self, pages: u64) -> bool {
         is_endless(pages, self.idle, self.limit())
     }
@@ -59,7 +53,7 @@ impl Novelty {
         is_endless(pages + 1, self.idle + 1, self.limit())
     }
 
-    /// Adds the points of a page. `pages` is the length of the chain with it.
+    /// `pages` is the length of the chain with it.
     pub(super) fn add(&mut self, points: &PointColumns, pages: u64) {
         let is_new = if pages > self.limit() / 2 {
             self.seen.get_or_insert_default().add(points, &self.range)
@@ -93,7 +87,7 @@ impl Default for SeenPoints {
 }
 
 impl SeenPoints {
-    /// Adds the points in the range. Returns whether one of them is new.
+    /// Returns whether a point in the range is new.
     fn add(&mut self, points: &PointColumns, range: &Range<i64>) -> bool {
         let before = self.count;
         // If half of the bits are set, the set is cleared, and each point counts as new once more.

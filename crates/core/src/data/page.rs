@@ -8,18 +8,16 @@ use super::report::PageReport;
 use super::table::TableBuilder;
 use crate::error::{Error, Kind, Result};
 
-/// The points of a page as received, with repeats, and the bookmark after it.
+/// The points of a page, with repeats, and the bookmark after it.
 #[derive(Debug, Clone)]
 pub struct Page {
-    /// One row per point, in page order.
+    /// Rows in page order.
     pub points: Arc<PointColumns>,
-    /// The assumptions and counts of the decoder.
     pub report: PageReport,
-    /// The number of its page request. The higher one wins in a merge.
+    /// The higher number wins in a merge.
     pub sequence: u64,
-    /// The body, if it is kept.
     pub raw: Option<Bytes>,
-    /// The position after this page; `None` on the last one.
+    /// `None` on the last page.
     pub bookmark: Option<Bookmark>,
     pub is_last: bool,
 }
@@ -29,8 +27,8 @@ impl Page {
         self.points.rows()
     }
 
-    /// Joins consecutive pages of a chain, in their order, with the number of the last one. Extra
-    /// columns and bodies are dropped.
+    /// Joins consecutive pages, with the number of the last one and without extra columns and
+    /// bodies.
     pub fn joined(mut pages: Vec<Self>) -> Result<Self> {
         let none = || Error::new(Kind::InternalError, "There are no pages to join.");
         let last = pages.pop().ok_or_else(none)?;

@@ -45,11 +45,9 @@ struct PagedColumn<T> {
     nulls: Vec<Option<NullBuffer>>,
 }
 
-/// Consecutive rows of a page to copy into the table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CopyRange {
     pub(super) page: u32,
-    /// The first row on its page.
     start: u32,
     length: u32,
 }
@@ -113,7 +111,7 @@ impl PagedColumns {
         self.starts[rows.page as usize] + rows.start as usize
     }
 
-    /// A copy of one row. `row` is numbered over all pages.
+    /// `row` is numbered over all pages.
     pub(super) fn copy_of_row(&self, page: u32, row: usize) -> CopyRange {
         let start = row - self.starts[page as usize];
         CopyRange { page, start: u32::try_from(start).unwrap_or(u32::MAX), length: 1 }
@@ -140,7 +138,7 @@ impl PagedColumns {
         Ok(page)
     }
 
-    /// Whether two rows, each given with its page, are equal bit for bit. Null equals only null.
+    /// Equal bit for bit. Null equals only null.
     pub(super) fn same_values(&self, one: (u32, usize), other: (u32, usize)) -> bool {
         let bits =
             |at| self.numbers.each_ref().map(|column| self.value(column, at).map(f64::to_bits));
@@ -163,7 +161,6 @@ impl PagedColumns {
         array.is_valid(row).then(|| array.value(row))
     }
 
-    /// Whether the plan contains all rows in their current order.
     fn in_order(&self, plan: &[CopyRange]) -> bool {
         let mut next = 0;
         plan.iter().all(|rows| {
@@ -172,7 +169,7 @@ impl PagedColumns {
         }) && next == self.rows()
     }
 
-    /// The rows of the plan as points of these series. `envelopes` covers them.
+    /// `envelopes` covers the rows.
     pub(super) fn merged(
         self,
         plan: &[CopyRange],
@@ -224,7 +221,6 @@ fn extend<T: Copy>(column: &mut Vec<T>, values: &[T]) {
 struct CopyPlan<'a> {
     slices: &'a [CopyRange],
     starts: &'a [usize],
-    /// Whether the table contains all rows in their current order.
     in_order: bool,
 }
 
@@ -233,7 +229,7 @@ impl CopyPlan<'_> {
         self.slices.iter().map(CopyRange::len).sum()
     }
 
-    /// Copies the values of the plan into `spare`. Also returns the vector that is no longer used.
+    /// Also returns the vector that is no longer used.
     fn values<T: Copy>(&self, values: Vec<T>, spare: Vec<T>) -> (Vec<T>, Vec<T>) {
         let (mut merged, mut rest) = if self.in_order { (values, spare) } else { (spare, values) };
         if !self.in_order {

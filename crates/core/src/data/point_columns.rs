@@ -1,5 +1,5 @@
-//! Points as columns, with their series as ranges of rows. The five id columns are built by the
-//! first call of [`PointColumns::batch`], because not all callers need them.
+//! Points as columns. The ids are columns only after [`PointColumns::batch`]: not all callers need
+//! them.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,8 +18,8 @@ use super::paged_columns::{CopyRange, PagedColumns};
 use super::schema::{COLUMN_NAMES, batch, broken, schema};
 use crate::error::{Error, Kind, Result};
 
-/// The five ids of a series in column order. Null is a distinct id. The pages of a chain share
-/// their identities.
+/// The five ids in column order. Null is a distinct id. The pages of a chain share their
+/// identities.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Identity(pub Arc<[Option<Arc<str>>; 5]>);
 
@@ -30,7 +30,7 @@ impl From<[Option<Arc<str>>; 5]> for Identity {
 }
 
 impl Identity {
-    /// Whether both are the same in memory, which is faster to check than equality.
+    /// Equal in memory, which is faster to check.
     pub fn is_shared_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -39,36 +39,34 @@ impl Identity {
 /// Consecutive rows of one series. On a page it is an envelope, in a table the complete series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope {
-    /// The index in [`PointColumns::series`]. Several envelopes of a page may have the same series.
+    /// Several envelopes of a page may have the same series.
     pub series: usize,
     pub rows: Range<usize>,
 }
 
-/// Value, minimum, maximum and count of a point.
+/// Value, minimum, maximum; count.
 pub(super) type Values = ([Option<f64>; 3], Option<i64>);
 
 /// One point per row. The values of nulls are NaN or zero.
 #[derive(Debug, Clone)]
 pub struct PointColumns {
-    /// Microseconds since the Unix epoch in UTC.
+    /// Microseconds in UTC.
     pub timestamps: TimestampMicrosecondArray,
     /// Value, minimum, maximum.
     pub numbers: [Float64Array; 3],
-    /// Number of readings in each point.
     pub sample_counts: Int64Array,
-    /// The extra columns as JSON text.
+    /// JSON text.
     pub extras: Vec<StringArray>,
-    /// The distinct series, in order of arrival.
+    /// Distinct, in order of arrival.
     pub series: Vec<Identity>,
-    /// The series of the rows. They cover all rows in order.
+    /// The envelopes cover all rows in order.
     pub envelopes: Vec<Envelope>,
     pub(super) extra_columns: Vec<String>,
     pub(super) batch: OnceLock<Result<RecordBatch>>,
 }
 
 impl PointColumns {
-    /// The points of a batch with the ten columns. Extra columns contain text or dictionaries of
-    /// text. Boolean columns are left out.
+    /// Extra columns contain text or dictionaries of text. Boolean columns are left out.
     #[must_use]
     pub fn from_batch(batch: &RecordBatch) -> Self {
         let keys = [0, 1, 2, 3, 4].map(|index| batch.column(index).as_dictionary::<Int32Type>());
@@ -110,7 +108,6 @@ impl PointColumns {
         }
     }
 
-    /// Whether each series has points.
     pub fn has_points(&self) -> Vec<bool> {
         let mut has_points = vec![false; self.series.len()];
         for envelope in self.envelopes.iter().filter(|envelope| !envelope.rows.is_empty()) {
@@ -119,7 +116,7 @@ impl PointColumns {
         has_points
     }
 
-    /// The points of the series to keep, and the number of points removed.
+    /// Also returns the number of points removed.
     pub(crate) fn kept(&self, keeps: impl Fn(&Identity) -> bool) -> Result<(Self, u64)> {
         let is_kept: Vec<bool> = self.series.iter().map(keeps).collect();
         let mut columns = PagedColumns::new(self.extras.len());
@@ -130,7 +127,6 @@ impl PointColumns {
             envelopes.push(Envelope { series: *series, rows: start..start + rows.len() });
             start += rows.len();
         }
-        // The new indexes of the series.
         let mut numbers = vec![0; is_kept.len()];
         let mut series = Vec::new();
         for (place, identity) in self.series.iter().enumerate().filter(|(place, _)| is_kept[*place])
@@ -168,8 +164,8 @@ impl PointColumns {
         self.envelopes.iter().map(|envelope| (&self.series[envelope.series], envelope.rows.clone()))
     }
 
-    /// The points as an Arrow batch with the ten columns and the extra ones. The first call builds
-    /// the ids. The other columns are shared.
+    /// The ten columns and the extra ones. The first call builds the ids. The other columns are
+    /// shared.
     pub fn batch(&self) -> Result<RecordBatch> {
         self.batch.get_or_init(|| self.write()).clone()
     }
@@ -206,16 +202,14 @@ impl PointColumns {
         Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, texts).map_err(broken)?))
     }
 
-    /// The distinct texts of one of the five ids.
     pub fn codes(&self, index: usize) -> Codes<'_> {
         self.coded(self.series.iter().map(|identity| identity.0[index].as_deref()))
     }
 
-    /// Encodes one text of each series.
     fn coded<'a>(&'a self, of_series: impl Iterator<Item = Option<&'a str>>) -> Codes<'a> {
         let mut texts: Vec<&'a str> = Vec::new();
         let mut known: HashMap<&'a str, i32> = HashMap::new();
-        // Skips texts of series without points, because no row contains them.
+        // No row contains the texts of series without points.
         let mut code = |(text, has_points): (Option<&'a str>, bool)| {
             let text = text.filter(|_| has_points)?;
             // Cannot overflow, because this many series do not fit into memory.

@@ -1,5 +1,5 @@
-//! Queries to the data endpoint: validated, canonical, immutable. Queries with the same parameters
-//! are equal. The wire form of a query is constant within a chain.
+//! Queries to the data endpoint: validated, canonical, immutable. The wire form is constant within
+//! a chain.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -20,11 +20,11 @@ use crate::error::{Error, Kind, Result, escaped, excerpt};
 /// Percent-encodes all but the unreserved characters of RFC 3986.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Parameters with their own argument, which `filters` must not contain.
+/// Parameters with their own argument.
 const RESERVED: [&str; 7] =
     ["siteId", "lineId", "from", "to", "aggregationIntervalSeconds", "pageSize", "cursor"];
 
-/// The parts of a query before validation. Empty parts are not sent.
+/// A query before validation. Empty parts are not sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueryInput {
@@ -42,13 +42,12 @@ pub struct QueryInput {
     pub page_size: Option<u32>,
     /// Other parameters by wire name. A parameter is repeated for each of its values.
     pub filters: Vec<(String, Vec<String>)>,
-    /// The series that the read keeps.
     #[serde(skip_serializing_if = "Selection::is_empty")]
     pub selection: Selection,
 }
 
-/// A validated query. Clones are cheap. `Display` prints its parameters, which are not secret. A
-/// query with several sites or lines is sent as [`Query::chains`].
+/// Clones are cheap. `Display` prints its parameters, which are not secret. A query with several
+/// sites or lines is sent as [`Query::chains`].
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Query(Arc<QueryParts>);
 
@@ -59,8 +58,8 @@ struct QueryParts {
 }
 
 impl Query {
-    /// Validates the parts and sorts them: site, line, range, interval, page size, then the filters
-    /// by name. The values of a filter keep their order. Duplicate ids are removed.
+    /// Validates and sorts: site, line, range, interval, page size, then the filters by name. The
+    /// values of a filter keep their order. Duplicate ids are removed.
     pub fn new(mut input: QueryInput) -> Result<Self> {
         for (name, ids) in [("site", &mut input.site), ("line", &mut input.line)] {
             if ids.iter().any(String::is_empty) {
@@ -91,20 +90,19 @@ impl Query {
         Ok(query)
     }
 
-    /// The same query over another range, or without one.
     pub fn over(&self, start: Option<Timestamp>, end: Option<Timestamp>) -> Result<Self> {
         check_range(start, end)?;
         Ok(Self::from_valid(QueryInput { start, end, ..self.0.input.clone() }))
     }
 
-    /// The queries of its chains: one for each site, line and value of a filter that is sent.
+    /// One for each site, line and value of a filter that is sent.
     pub fn chains(&self) -> Vec<Self> {
         let chains = self.chains_of(&self.input().selection.levels);
         // Texts of series= that are not ids may be names, which discovery resolves later.
         if chains.is_empty() { self.chains_of(&Levels::default()) } else { chains }
     }
 
-    /// Like [`Query::chains`], with `levels` sent as the ids of machines, devices and tags.
+    /// `levels` are sent as the ids of machines, devices and tags.
     pub(crate) fn chains_of(&self, levels: &Levels) -> Vec<Self> {
         let input = self.input();
         let chain = |ids: Ids| {
@@ -125,13 +123,12 @@ impl Query {
         Err(Error::new(Kind::QueryError, message).with_hint("Use series= only."))
     }
 
-    /// Creates a query from valid parts.
     fn from_valid(input: QueryInput) -> Self {
         let wire = wire_form(&input);
         Self(Arc::new(QueryParts { input, wire }))
     }
 
-    /// The validated parts, with filters sorted by name.
+    /// Validated, with filters sorted by name.
     pub fn input(&self) -> &QueryInput {
         &self.0.input
     }
@@ -151,8 +148,7 @@ impl Query {
         self.0.input.end
     }
 
-    /// The range in microseconds since the epoch. A missing bound is the smallest or largest
-    /// integer.
+    /// A missing bound is the smallest or largest integer.
     pub fn microseconds(&self) -> Range<i64> {
         let [start, end] = [self.start(), self.end()].map(|at| at.map(Timestamp::as_microsecond));
         start.unwrap_or(i64::MIN)..end.unwrap_or(i64::MAX)
@@ -162,12 +158,12 @@ impl Query {
         self.0.input.interval_seconds
     }
 
-    /// The percent-encoded URL query of the first page, without `?`.
+    /// Percent-encoded, without `?`.
     pub fn wire(&self) -> &str {
         &self.0.wire
     }
 
-    /// The URL query of a first page. `size` is used if the query has no page size.
+    /// `size` is used if the query has no page size.
     pub(crate) fn wire_sized(&self, size: Option<u32>) -> String {
         let mut wire = self.0.wire.clone();
         if let Some(size) = size.filter(|_| self.0.input.page_size.is_none()) {
@@ -176,8 +172,7 @@ impl Query {
         wire
     }
 
-    /// The URL query of a later page: the same bytes, then the unchanged cursor. Secret, because it
-    /// contains the cursor.
+    /// The bytes of the first page, then the unchanged cursor, which makes it secret.
     pub(crate) fn wire_with(&self, size: Option<u32>, cursor: &Cursor) -> String {
         let mut wire = self.wire_sized(size);
         push_parameter(&mut wire, "cursor", cursor.secret());
@@ -193,8 +188,7 @@ impl Query {
     }
 }
 
-/// The seconds of a bucket width. `name` is the argument and `shown` its value as the user wrote
-/// it.
+/// `name` is the argument and `shown` its value as the user wrote it.
 pub fn bucket_width(name: &str, width: Duration, shown: &str) -> Result<u32> {
     let refused = |message: String| Error::new(Kind::QueryError, message);
     if width.subsec_nanos() != 0 || width.is_zero() {
@@ -205,12 +199,11 @@ pub fn bucket_width(name: &str, width: Duration, shown: &str) -> Result<u32> {
         .map_err(|_| refused(format!("{name}= is longer than 136 years.")))
 }
 
-/// A hash of base URL and subject.
 pub(crate) fn origin_fingerprint(origin: &str) -> [u8; 32] {
     sha256("siteline origin", origin.as_bytes())
 }
 
-/// A hash of the queries of all chains in any order. A single query has its own hash.
+/// A hash of the queries in any order. A single query has its own hash.
 pub(crate) fn chains_fingerprint(chains: &[Query]) -> [u8; 32] {
     let mut prints: Vec<_> = chains.iter().map(Query::fingerprint).collect();
     prints.sort_unstable();
@@ -220,7 +213,7 @@ pub(crate) fn chains_fingerprint(chains: &[Query]) -> [u8; 32] {
     }
 }
 
-/// SHA-256 with a label, so that hashes for different purposes differ.
+/// The label keeps hashes for different purposes apart.
 pub(super) fn sha256(label: &str, bytes: &[u8]) -> [u8; 32] {
     let mut context = digest::Context::new(&digest::SHA256);
     context.update(label.as_bytes());

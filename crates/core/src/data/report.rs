@@ -1,5 +1,5 @@
-//! The decoder's assumptions about undocumented parts of the interface, and counts of unusual
-//! points. Such points are kept unchanged.
+//! Assumptions about undocumented parts of the interface, and counts of unusual points, which are
+//! kept unchanged.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,12 @@ use super::sent_size::SentSize;
 use super::shape::TimestampForm;
 use crate::error::escaped;
 
-/// Maximum number of unknown members that are listed. One more entry marks an incomplete list.
+/// One more entry marks an incomplete list.
 const UNKNOWN_LISTED: usize = 200;
 /// Longer names are truncated.
 const NAME_CHARACTERS: usize = 100;
 
-/// The quality report of a page, or the sum of several.
+/// The report of a page, or the sum of several.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PageReport {
@@ -22,37 +22,32 @@ pub struct PageReport {
     pub points: u64,
     /// Points that the selection of the read removed.
     pub filtered: u64,
-    /// Distinct series. In a report of several pages, the maximum of a page.
+    /// Distinct series. A report of several pages has the maximum of a page.
     pub series: u64,
-    /// Names of the top-level array of series.
+    /// The names of the top-level array of series.
     pub arrays: BTreeSet<String>,
-    /// The forms of timestamps.
     pub timestamp_forms: BTreeSet<TimestampForm>,
     /// Points before the query's start, or at or after its end.
     pub outside_range: u64,
     /// Points at no multiple of the interval from the epoch or the start.
     pub off_grid: u64,
-    /// Points with a minimum above the maximum.
     pub minimum_above_maximum: u64,
-    /// Points with a value below the minimum or above the maximum.
+    /// Values below the minimum or above the maximum.
     pub value_outside_bounds: u64,
-    /// Points with the same series and timestamp as an earlier point of the page.
+    /// Points with the series and timestamp of an earlier point of the page.
     pub repeated: u64,
     /// Timestamps truncated to microseconds.
     pub timestamps_truncated: u64,
     /// Leap seconds, read as `:59.999999`.
     pub leap_seconds: u64,
-    /// Numbers written as text.
     pub numbers_as_text: u64,
-    /// Negative sample counts.
     pub negative_counts: u64,
-    /// Points that lack a member for one of the four values, which is then null.
+    /// Points without a member for one of the four values, which is then null.
     pub values_missing: u64,
-    /// Pages without `nextCursor` that counted as the last (only with `missing_cursor="end"`).
+    /// Pages without `nextCursor` that counted as the last (with `missing_cursor="end"`).
     pub cursors_missing: u64,
-    /// Ignored members, such as `meta`, `series[].unit`, `points[].quality`.
+    /// Such as `meta`, `series[].unit`, `points[].quality`.
     pub unknown_members: BTreeSet<String>,
-    /// The page size that was sent.
     #[serde(skip)]
     pub page_size: SentSize,
 }
@@ -73,7 +68,6 @@ impl PageReport {
         }
     }
 
-    /// The counts that are summed over pages.
     fn counts(&mut self) -> [&mut u64; 13] {
         [
             &mut self.points,
@@ -106,7 +100,7 @@ impl PageReport {
     }
 }
 
-/// Truncates and escapes a member's name for a report or message.
+/// A truncated and escaped name.
 pub(super) fn shown_name(name: &str) -> String {
     let end = name.char_indices().nth(NAME_CHARACTERS).map_or(name.len(), |(end, _)| end);
     let more = if end < name.len() { "…" } else { "" };

@@ -7,7 +7,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use crate::error::{Error, Kind, Result};
 
-/// The names of the ten columns in order: five ids, the bucket timestamp, four aggregates.
+/// Five ids, the bucket timestamp, four aggregates.
 pub const COLUMN_NAMES: [&str; 10] = [
     "site_id",
     "line_id",
@@ -21,12 +21,10 @@ pub const COLUMN_NAMES: [&str; 10] = [
     "sample_count",
 ];
 
-/// The zone of the timestamp column.
 const ZONE: &str = "UTC";
 
-/// The schema of every batch: five dictionary columns (Int32 keys, Utf8), the timestamp in
-/// microseconds UTC, three Float64 columns, `sample_count` as Int64, then a Utf8 column with JSON
-/// text for each extra column.
+/// Five dictionary columns (Int32 keys, Utf8), the timestamp in microseconds UTC, three Float64
+/// columns, `sample_count` as Int64, then Utf8 columns with JSON text.
 pub fn schema(extra_columns: &[String]) -> SchemaRef {
     let text = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
     let fields = COLUMN_NAMES.iter().enumerate().map(|(index, name)| match index {

@@ -1,4 +1,4 @@
-//! The series that a read keeps from its pages, whether or not the service filters.
+//! The series that a read keeps, whether or not the service filters.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,31 +7,29 @@ use serde::{Deserialize, Serialize};
 use super::point_columns::Identity;
 use crate::error::{Error, Kind, Result, escaped};
 
-/// The five ids of a series.
 pub type Ids = [Option<String>; 5];
 /// Ids of machines, devices and tags.
 pub type Levels = [Vec<String>; 3];
 
 const LEVELS: [&str; 3] = ["machine", "device", "tag"];
-/// Each chain costs at least one page, so more chains are rejected.
+/// Each chain costs at least one page.
 pub const MOST_CHAINS: usize = 10_000;
-/// The column of the first level.
 const FIRST: usize = 2;
 
-/// Keeps the series that match every list that is not empty, by id or name.
+/// Keeps the series that match every list, by id or name. An empty list matches all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Selection {
-    /// Ids or names of machines, devices and tags, sorted.
+    /// Sorted ids or names.
     pub levels: Levels,
     /// Complete series, sorted.
     pub series: Vec<Ids>,
-    /// The query parameters that filter by level, if the user set them.
+    /// The query parameters of the levels, if the user set them.
     pub parameters: [Option<String>; 3],
 }
 
-/// The series that discovery lists under the names of a selection. Discovery may list fewer ids
-/// than pages contain.
+/// The series that discovery lists under the names of a selection. It may list fewer ids than pages
+/// contain.
 #[derive(Debug, Default)]
 pub struct NamedSeries(HashMap<Option<String>, Vec<Ids>>);
 
@@ -82,7 +80,7 @@ impl Selection {
             || named.is_some_and(|named| named.has(identity))
     }
 
-    /// The ids that each chain sends. `levels` are the ids of the selected levels.
+    /// `levels` are the ids of the selected levels.
     pub(super) fn chains(&self, site: &[String], line: &[String], levels: &Levels) -> Vec<Ids> {
         let mut lists: [&[String]; 5] = [site, line, &[], &[], &[]];
         for level in 0..LEVELS.len() {
@@ -108,8 +106,8 @@ impl Selection {
         chains
     }
 
-    /// The ids to send for complete series. If no level is sent, a site or line is sent only if all
-    /// series share it, because more chains could cost more pages than they save.
+    /// For complete series. If no level is sent, a site or line is sent only if all series share
+    /// it: more chains could cost more pages than they save.
     fn places(&self) -> Vec<Ids> {
         let is_sent = self.is_sent();
         let place = |ids: &Ids, columns: &[usize]| -> Ids {
@@ -131,13 +129,12 @@ impl Selection {
         if places.is_empty() { vec![Ids::default()] } else { places }
     }
 
-    /// The filters of a chain with these ids.
     pub(super) fn filters(&self, chain: &Ids) -> impl Iterator<Item = (String, Vec<String>)> {
         let levels = self.parameters.iter().zip(&chain[FIRST..]);
         levels.filter_map(|(name, id)| Some((name.clone()?, vec![id.clone()?])))
     }
 
-    /// Sorts the ids and removes duplicates, because their order has no meaning.
+    /// The order of ids has no meaning.
     pub(super) fn check(&mut self, filters: &[(String, Vec<String>)]) -> Result<()> {
         for (level, name) in LEVELS.into_iter().enumerate() {
             let ids = &mut self.levels[level];
@@ -165,12 +162,11 @@ impl Selection {
         Ok(())
     }
 
-    /// The content of the selection, for fingerprints.
+    /// A text for fingerprints.
     pub(super) fn identity(&self) -> String {
         format!("{:?} {:?}", self.levels, self.series)
     }
 
-    /// The parameters for the display of a query.
     pub(super) fn display_parts(&self) -> impl Iterator<Item = String> {
         let ids = LEVELS.iter().zip(&self.levels);
         let ids =

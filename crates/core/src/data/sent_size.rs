@@ -4,19 +4,19 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-/// The `pageSize` of a read without `page_size`. It is undecided until the service has accepted a
-/// request, and then the size that was sent, or none. Clones share it.
+/// The size is undecided until the service has accepted a request. Then it is the size that was
+/// sent, or none. Clones share it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Option<u32>", into = "Option<u32>")]
 pub struct SentSize(Arc<OnceLock<Option<u32>>>);
 
 impl SentSize {
-    /// The decided size; `None` if undecided.
+    /// `None` if undecided.
     pub fn get(&self) -> Option<Option<u32>> {
         self.0.get().copied()
     }
 
-    /// Decides the size, unless it is already decided.
+    /// Only the first call decides.
     pub fn set(&self, size: Option<u32>) {
         let _known = self.0.set(size);
     }

@@ -1,11 +1,10 @@
 //! The parts of a page that the interface document leaves open. The user can override each
-//! assumption of the decoder.
+//! assumption.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind, Result};
 
-/// The form of `timestamp`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimestampForm {
@@ -32,52 +31,40 @@ impl TimestampForm {
     }
 }
 
-/// The meaning of a page without `nextCursor`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MissingCursor {
-    /// An error, because the last page must contain `null`.
+    /// The last page must contain `null`.
     Error,
-    /// The last page.
     End,
 }
 
-/// The member names and forms of a data reply. The default follows the interface document, and
-/// detects what it leaves open.
+/// The default follows the interface document, and detects what it leaves open.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Shape {
-    /// The top-level array of series envelopes. `None` uses the only member with objects that
-    /// contain points.
+    /// The top-level array of series. `None` uses the only member with objects that contain points.
     pub array: Option<String>,
-    /// The form of `timestamp`.
     pub timestamp: TimestampForm,
-    /// The meaning of a page without `nextCursor`.
     pub missing_cursor: MissingCursor,
-    /// The page is an error if this top-level member is not null.
+    /// A page where this top-level member is not null is an error.
     pub error_member: String,
-    /// The envelope's member with its points.
+    /// The envelope's member.
     pub points: String,
-    /// The top-level member with the next cursor.
+    /// A top-level member.
     pub next_cursor: String,
-    /// The envelope's members that identify the series, in column order.
+    /// The envelope's members, in column order.
     pub identity: [String; 5],
-    /// The point's member for the bucket timestamp.
+    /// This and the next four are members of a point.
     pub timestamp_member: String,
-    /// The point's member for the aggregate value.
     pub value: String,
-    /// The point's member for the smallest reading of the bucket.
     pub minimum: String,
-    /// The point's member for the largest reading of the bucket.
     pub maximum: String,
-    /// The point's member for the number of readings in the bucket.
     pub sample_count: String,
-    /// The location of series, ids, names and units in a discovery response.
     pub discovery: Option<DiscoveryShape>,
 }
 
-/// The location of series, ids, names and units in a discovery response, as names of members or
-/// paths.
+/// The places of ids, names and units in a discovery response, as members or paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DiscoveryShape {
@@ -114,7 +101,7 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// Rejects empty names, and equal names of two members of one level.
+    /// Rejects empty names, and equal names in one level.
     pub fn check(&self) -> Result<()> {
         let top: Vec<&str> =
             [Some(&self.next_cursor), Some(&self.error_member), self.array.as_ref()]
@@ -138,7 +125,7 @@ impl Shape {
         Ok(())
     }
 
-    /// The members of a point in column order.
+    /// The names in column order.
     pub(super) fn point_members(&self) -> [&str; 5] {
         [&self.timestamp_member, &self.value, &self.minimum, &self.maximum, &self.sample_count]
     }

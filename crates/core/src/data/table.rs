@@ -32,8 +32,7 @@ impl TableBuilder {
         self.columns.rows()
     }
 
-    /// Adds a point with its timestamp in microseconds UTC. The next call of
-    /// [`TableBuilder::series`] sets its series.
+    /// The time is in microseconds UTC. The next call of [`TableBuilder::series`] sets its series.
     #[inline]
     pub fn push(&mut self, timestamp: i64, numbers: [Option<f64>; 3], sample_count: Option<i64>) {
         let mut row = PointRow::new(timestamp);
@@ -48,7 +47,7 @@ impl TableBuilder {
         self.columns.push(&row, &[]);
     }
 
-    /// Sets the series of the points added since the last call.
+    /// Sets the series of the points since the last call.
     pub fn series(&mut self, identity: &Identity) {
         let rows = self.envelopes.last().map_or(0, |last| last.rows.end)..self.rows();
         if let Some(last) = self.envelopes.last_mut()
@@ -65,7 +64,7 @@ impl TableBuilder {
         self.envelopes.push(Envelope { series, rows });
     }
 
-    /// Concatenates tables without extra columns.
+    /// Extra columns are dropped.
     pub(super) fn joined(tables: &[&PointColumns]) -> Result<PointColumns> {
         let mut joined = Self::new(tables.iter().map(|table| table.rows()).sum());
         for table in tables {
@@ -77,7 +76,7 @@ impl TableBuilder {
         joined.finish()
     }
 
-    /// Adds a point of another table. The next call of [`TableBuilder::series`] sets its series.
+    /// The next call of [`TableBuilder::series`] sets its series.
     #[inline]
     pub(super) fn push_row(&mut self, table: &PointColumns, row: usize) {
         let (numbers, count) = table.values(row);

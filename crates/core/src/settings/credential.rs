@@ -1,5 +1,3 @@
-//! The credential from variables or a profile, in either mode.
-
 use std::path::{Path, PathBuf};
 
 use super::environment::Environment;
@@ -9,7 +7,7 @@ use super::profile::Profile;
 use super::variables::{AUDIENCE, CERTIFICATE_FILE, CLIENT_ID, SUBJECT};
 use crate::error::{Error, Kind, Result};
 
-/// The settings of a credential that was not created yet.
+/// The settings of a credential before its creation.
 pub enum CredentialSettings {
     Assertion { subject: String, key: Key, options: Options },
     MutualTls(CertificateSettings),
@@ -17,9 +15,9 @@ pub enum CredentialSettings {
 
 #[derive(Default)]
 pub struct CertificateSettings {
-    /// The file of the certificate and its chain.
+    /// The certificate and its chain.
     pub file: PathBuf,
-    /// The private key; `None` if it is in the same file.
+    /// `None` if it is in the same file.
     pub key: Option<KeySource>,
     pub passphrase: Option<PassphraseSource>,
     pub client_id: Option<String>,
@@ -28,7 +26,7 @@ pub struct CertificateSettings {
 }
 
 impl CertificateSettings {
-    /// Overrides key, passphrase and id by the variables that are set.
+    /// The variables that are set override the profile.
     fn overridden(
         mut self,
         key: Option<Key>,
@@ -44,7 +42,6 @@ impl CertificateSettings {
     }
 }
 
-/// The parts of a credential that were found.
 pub(super) struct FoundCredential {
     pub(super) subject: Option<String>,
     pub(super) key: Option<Key>,
@@ -54,7 +51,7 @@ pub(super) struct FoundCredential {
 
 impl FoundCredential {
     /// Reads the variables, then the profile. A subject or a certificate in the variables selects
-    /// the mode. A certificate in the variables needs its key there too.
+    /// the mode. That certificate needs its key there too.
     pub(super) fn of_variables(
         environment: &Environment<'_>,
         profile: &mut Profile,

@@ -1,4 +1,4 @@
-//! The environment of a program, and the paths of the profile file and of siteline's own files.
+//! The environment of a program, and the paths of siteline's own files.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -11,12 +11,10 @@ use crate::error::{Error, Kind, Result};
 use crate::system;
 use crate::written::{fault, trimmed, unquoted};
 
-/// Maximum size of a profile file in bytes.
 const LARGEST_CONFIG: u64 = 1 << 20;
-/// Maximum size of a certificate file in bytes.
 const LARGEST_BUNDLE: u64 = 1 << 24;
 
-/// The platform, which determines the folders for configuration and state.
+/// Determines the folders for configuration and state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Platform {
     /// `$XDG_CONFIG_HOME`, otherwise `~/.config`; `$XDG_STATE_HOME`, otherwise `~/.local/state`.
@@ -40,12 +38,11 @@ impl Platform {
     }
 }
 
-/// The variables, files and platform of a program.
 pub struct Environment<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     pub read: &'a dyn Fn(&Path) -> io::Result<String>,
-    /// The user's home folder from the password database. Programs started by cron or as a service
-    /// may lack the variable.
+    /// The home folder from the password database, for programs without the variable (cron,
+    /// services).
     pub home: &'a dyn Fn() -> Option<PathBuf>,
     pub platform: Platform,
 }
@@ -59,7 +56,7 @@ impl Environment<'static> {
     }
 }
 
-/// The variable that a pickled credential was made from, read in this process.
+/// The variable of a pickled credential, in this process.
 pub fn variable_of_pickle(name: &str) -> Result<Zeroizing<String>> {
     let text = std::env::var(name).ok().map(Zeroizing::new);
     let text = text.map(|text| Zeroizing::new(value_of(name, &text)));
@@ -70,16 +67,14 @@ pub fn variable_of_pickle(name: &str) -> Result<Zeroizing<String>> {
     })
 }
 
-/// The value of a variable. Environment files and container secrets may add a line break at the end
-/// or quotation marks.
+/// Environment files and container secrets may add a line break at the end or quotation marks.
 fn value_of(name: &str, written: &str) -> String {
     match name {
         // A passphrase may contain any other character.
         PASSPHRASE => written.trim_end_matches(['\r', '\n']).to_owned(),
         PRIVATE_KEY => {
             let text = unquoted(written);
-            // Environment files have no line breaks, so they are often written as `
-            // `.
+            // Environment files have no line breaks, so they are often written as `\n`.
             if text.contains('\n') { text.to_owned() } else { text.replace("\\n", "\n") }
         }
         _ if AS_WRITTEN.contains(&name) => trimmed(written).to_owned(),
@@ -108,8 +103,7 @@ pub fn read_profiles(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// Reads a file with at most this many bytes. The limit also applies to devices and pipes, which
-/// have no end.
+/// The limit also applies to devices and pipes, which have no end.
 fn read_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
@@ -119,7 +113,6 @@ fn read_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the file of `ca_bundle=`.
 pub fn read_certificates(path: &Path) -> Result<Vec<u8>> {
     read_file(path, LARGEST_BUNDLE).map_err(|error| {
         let why = system::reason(&error);
@@ -130,13 +123,13 @@ pub fn read_certificates(path: &Path) -> Result<Vec<u8>> {
 }
 
 impl Environment<'_> {
-    /// The variable, if it is set and not empty.
+    /// `None` if unset or empty.
     pub(super) fn get(&self, name: &str) -> Option<String> {
         let text = value_of(name, &(self.variable)(name)?);
         (!text.trim().is_empty()).then_some(text)
     }
 
-    /// Rejects variables with an impossible value. The error does not contain the value.
+    /// The error of an impossible value does not contain it.
     pub(super) fn check(&self, names: &[&str]) -> Result<()> {
         for name in names.iter().filter(|name| !AS_WRITTEN.contains(name)) {
             if let Some(why) = self.get(name).and_then(|value| fault(&value)) {
@@ -162,8 +155,8 @@ impl Environment<'_> {
         self.get(name).map(PathBuf::from).or_else(|| (self.home)())
     }
 
-    /// The profile file: [`CONFIG`], otherwise `siteline/config.toml` in the platform's folder.
-    /// `None` without a home folder.
+    /// [`CONFIG`], otherwise `siteline/config.toml` in the platform's folder. `None` without a home
+    /// folder.
     pub fn config_file(&self) -> Option<PathBuf> {
         if let Some(path) = self.get(CONFIG) {
             return Some(self.resolved(Path::new(""), path.trim()));
@@ -176,8 +169,7 @@ impl Environment<'_> {
         Some(folder?.join("siteline").join("config.toml"))
     }
 
-    /// The folder of state files, `siteline` in the platform's folder. It need not exist. `None`
-    /// without a home folder.
+    /// `siteline` in the platform's folder. It need not exist. `None` without a home folder.
     pub fn state_folder(&self) -> Option<PathBuf> {
         let folder = match self.platform {
             Platform::Unix => self.below_home("XDG_STATE_HOME", ".local/state"),
@@ -187,13 +179,13 @@ impl Environment<'_> {
         Some(folder?.join("siteline"))
     }
 
-    /// The path of a state file. It need not exist.
+    /// It need not exist.
     pub fn state_file(&self, name: &str) -> Option<PathBuf> {
         Some(self.state_folder()?.join(name))
     }
 
-    /// The folder in the variable, otherwise `default` in the home folder. A relative path is
-    /// ignored, as the XDG specification requires.
+    /// The folder in the variable, otherwise `default` in the home folder. The XDG specification
+    /// requires to ignore a relative path.
     fn below_home(&self, variable: &str, default: &str) -> Option<PathBuf> {
         let named = self.get(variable).map(PathBuf::from).filter(|path| path.is_absolute());
         named.or_else(|| Some(self.home()?.join(default)))
@@ -209,7 +201,7 @@ impl Environment<'_> {
         Some(self.home()?.join("Library").join("Application Support"))
     }
 
-    /// Resolves a path: `~/` is the home folder, and relative paths start at `folder`.
+    /// Paths start at the home folder after `~/`, and otherwise at `folder`.
     pub(super) fn resolved(&self, folder: &Path, written: &str) -> PathBuf {
         let below_home = written
             .strip_prefix("~/")

@@ -1,5 +1,3 @@
-//! The sources of a private key and its passphrase.
-
 use std::fs::Metadata;
 use std::path::PathBuf;
 
@@ -21,12 +19,10 @@ pub enum PassphraseSource {
     Command(PasswordCommand),
 }
 
-/// A command that prints a passphrase.
 pub struct PasswordCommand {
-    /// The words, or one text to split into words.
+    /// Or one text to split into words.
     pub words: Value,
-    /// The profile file that contains it. Users who can write to that file choose which command
-    /// runs.
+    /// The profile file with the command. Who can write to it chooses what runs.
     pub file: Option<PathBuf>,
 }
 
@@ -59,7 +55,7 @@ fn writers(metadata: &Metadata) -> Option<String> {
     (!is_own).then(|| format!("Another user (uid {owner}) owns"))
 }
 
-/// Windows stores the writers in an access control list, which is not read.
+/// The writers are in an access control list, which is not read.
 #[cfg(not(unix))]
 fn writers(_metadata: &Metadata) -> Option<String> {
     None

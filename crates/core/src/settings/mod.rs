@@ -1,5 +1,5 @@
 //! Settings from `SITELINE_*` environment variables and from a profile in a TOML file.
-//! [`Environment`] is a parameter, so that tests need no variables and no files.
+//! [`Environment`] is a parameter for tests.
 //!
 //! Arguments override variables, and variables override the profile, member by member. A passphrase
 //! has the same source as its key, or is a variable.
@@ -33,10 +33,9 @@ pub(crate) use self::variables::{
 };
 use crate::error::{Error, Kind, Result};
 
-/// The profile that is read if none is named.
 pub(crate) const DEFAULT_PROFILE: &str = "default";
 
-/// The settings that are given as arguments, and therefore not required here.
+/// The settings that are arguments, and therefore not required here.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Given {
     pub base_url: bool,
@@ -44,23 +43,20 @@ pub struct Given {
     pub credential: bool,
 }
 
-/// A client's settings from variables and a profile.
 pub struct Settings {
-    /// The address of the service; `None` if it is an argument.
+    /// `None` if it is an argument.
     pub base_url: Option<String>,
-    /// The credential; `None` if it is an argument.
+    /// `None` if it is an argument.
     pub credential: Option<CredentialSettings>,
-    /// The other options, by keyword.
+    /// By keyword.
     pub options: Options,
-    /// The file and the profile, for errors about their contents.
+    /// For errors about their contents.
     pub profile: Option<(PathBuf, String)>,
-    /// The source of each setting.
     pub sources: Vec<Source>,
 }
 
 impl Environment<'_> {
-    /// Whether variables and arguments contain an address and a credential, so that no profile is
-    /// needed.
+    /// Whether variables and arguments need no profile.
     fn suffices(&self, given: Given) -> bool {
         let is_set = |name: &str| self.get(name).is_some();
         let has_key = is_set(PRIVATE_KEY_FILE) || is_set(PRIVATE_KEY);
@@ -72,14 +68,14 @@ impl Environment<'_> {
 
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The values are not validated yet. An address may contain a password.
+        // The values are not validated. An address may contain a password.
         let options: Vec<&str> = self.options.iter().map(|(name, _)| *name).collect();
         f.debug_struct("Settings").field("options", &options).finish_non_exhaustive()
     }
 }
 
 impl Settings {
-    /// The subject, if the credential signs.
+    /// `None` unless the credential signs.
     pub fn subject(&self) -> Option<&str> {
         match &self.credential {
             Some(CredentialSettings::Assertion { subject, .. }) => Some(subject),
@@ -87,14 +83,10 @@ impl Settings {
         }
     }
 
-    /// The settings from variables, then from the profile that [`PROFILE`] names, by default
+    /// Reads the variables, then the profile that [`PROFILE`] names, by default
     /// [`DEFAULT_PROFILE`]. The default profile may be absent unless a variable names its file. An
-    /// empty variable counts as unset.
-    ///
-    /// # Errors
-    /// Returns `ConfigError` for invalid settings, and for missing ones with all sources. An
-    /// unreadable profile file is ignored if no variable names it and the other sources are
-    /// sufficient.
+    /// unreadable file is then ignored if the other sources are sufficient. An empty variable
+    /// counts as unset. The `ConfigError` for missing settings names all sources.
     pub fn from_variables(environment: &Environment<'_>, given: Given) -> Result<Self> {
         environment.check(&variables::ALL)?;
         let name = environment.get(PROFILE);
@@ -138,8 +130,7 @@ impl Settings {
         Ok(Self { options, profile: found, sources, ..settings })
     }
 
-    /// The settings of this profile only. The only variable that is read is [`CONFIG`], the path of
-    /// the file.
+    /// The settings of this profile only. The variable [`CONFIG`] names its file.
     pub fn from_profile(name: &str, environment: &Environment<'_>, given: Given) -> Result<Self> {
         let mut profile = Profile::find(name, environment, true)?;
         let written = profile.written();
@@ -154,7 +145,7 @@ impl Settings {
     }
 }
 
-/// Builds the settings from the parts that were found, which are `None` if they are arguments.
+/// The parts are `None` if they are arguments.
 fn required(
     base_url: Option<String>,
     credential: Option<FoundCredential>,
@@ -249,7 +240,7 @@ fn allowance(text: &str) -> Result<Value> {
     })
 }
 
-/// Lists every variable as set or not set, and the profile file as found or not, without values.
+/// Describes every variable and the profile file without values.
 fn looked_at(environment: &Environment<'_>, profile: &Profile) -> String {
     let mut places: Vec<String> = variables::ALL
         .iter()

@@ -1,8 +1,6 @@
-//! The options of a client, for the keywords of `siteline.Client`, profiles, variables and pickles.
-
 use std::path::PathBuf;
 
-/// The options and their forms, without the address and the credential.
+/// The keywords of `siteline.Client`, without the address and the credential.
 pub const OPTIONS: [(&str, Form); 21] = [
     ("scopes", Form::Words),
     ("daily_allowance", Form::Whole),
@@ -27,7 +25,7 @@ pub const OPTIONS: [(&str, Form); 21] = [
     ("shape", Form::Table),
 ];
 
-/// The options of assertions, for the keywords of `siteline.Credential` and for profiles.
+/// The keywords of `siteline.Credential`.
 pub const ASSERTION_OPTIONS: [(&str, Form); 4] = [
     ("audience", Form::Text),
     ("assertion_lifetime", Form::Duration),
@@ -35,7 +33,7 @@ pub const ASSERTION_OPTIONS: [(&str, Form); 4] = [
     ("typ", Form::Flag),
 ];
 
-/// Values of options, by their names in [`OPTIONS`] or [`ASSERTION_OPTIONS`], without duplicates.
+/// By their names in [`OPTIONS`] or [`ASSERTION_OPTIONS`], without duplicates.
 pub type Options = Vec<(&'static str, Value)>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

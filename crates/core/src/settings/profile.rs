@@ -1,5 +1,5 @@
-//! A table of the profile file, validated member by member. Its members are arguments of a client.
-//! It contains no secret: the key is a path, and the passphrase is printed by a command.
+//! A table of the profile file, validated member by member. It contains no secret: the key is a
+//! path, and a command prints the passphrase.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -41,10 +41,10 @@ const REFUSED: [(&str, &str); 6] = [
     ("clock", "a profile cannot contain a clock: pass clock= in the program"),
 ];
 
-/// Minimum similarity for suggesting a known name.
+/// The similarity from which a known name is suggested.
 const SIMILAR: f64 = 0.75;
 
-/// A profile, which may be absent.
+/// A profile may be absent.
 pub(super) struct Profile {
     name: String,
     file: Option<PathBuf>,
@@ -52,10 +52,9 @@ pub(super) struct Profile {
     members: Option<Options>,
 }
 
-/// Why there is no profile.
 pub(super) struct NotFound {
     pub(super) error: Error,
-    /// The file could not be read or parsed. It may belong to another user.
+    /// The file could not be read or parsed, perhaps because another user owns it.
     pub(super) is_of_file: bool,
 }
 
@@ -82,8 +81,7 @@ impl Profile {
         Self { name: name.to_owned(), file: None, file_found: false, members: None }
     }
 
-    /// Reads a profile. It may be absent unless it is `needed`, and its file may be absent unless a
-    /// variable names it.
+    /// The profile may be absent unless it is `needed`, and its file unless a variable names it.
     pub(super) fn find(
         name: &str,
         environment: &Environment<'_>,
@@ -175,25 +173,23 @@ impl Profile {
         ASSERTION_OPTIONS.iter().filter_map(|(name, _)| Some((*name, self.take(name)?))).collect()
     }
 
-    /// The members that are keywords of a client.
     pub(super) fn into_options(self) -> Options {
         let is_option = |name: &str| OPTIONS.iter().any(|(option, _)| *option == name);
         let members = self.members.unwrap_or_default();
         members.into_iter().filter(|(name, _)| is_option(name)).collect()
     }
 
-    /// The names of its members.
     pub(super) fn written(&self) -> Vec<&'static str> {
         self.members.iter().flatten().map(|(name, _)| *name).collect()
     }
 
-    /// The file and the name, if the profile exists.
+    /// `None` if the profile does not exist.
     pub(super) fn found(&self) -> Option<(PathBuf, String)> {
         self.members.as_ref()?;
         Some((self.file.clone()?, self.name.clone()))
     }
 
-    /// The file and profile that were searched, for an error.
+    /// For an error.
     pub(super) fn described(&self) -> String {
         let name = excerpt(&self.name);
         let Some(file) = &self.file else {

@@ -25,8 +25,7 @@ const BY_VARIABLES: [(&str, &[&str]); 10] = [
     ("ledger", &[LEDGER]),
 ];
 
-/// Lists the sources that won. `written` are the members of the profile. The variables are ignored
-/// without an environment.
+/// `written` are the members of the profile. Without an environment, the variables are ignored.
 pub(super) fn list(
     written: &[&'static str],
     environment: Option<&Environment<'_>>,
@@ -37,7 +36,7 @@ pub(super) fn list(
         let (_, names) = BY_VARIABLES.iter().find(|(known, _)| *known == name)?;
         names.iter().copied().find(|variable| environment.get(variable).is_some())
     };
-    // A key or certificate from the variables replaces all its members in the profile.
+    // A variable replaces all members of the profile's key or certificate.
     let is_replaced = |name: &str| match name {
         "password_command" | "kid" | "strict" => {
             variable_of("private_key_file").or(variable_of("certificate_file")).is_some()

@@ -7,8 +7,7 @@ use crate::http::LocalLedger;
 use crate::http::path_probe::{self, ServicePath};
 
 impl Client {
-    /// A client with the same settings, ledger and tokens, and its own connections. It sends each
-    /// request once.
+    /// The same settings, ledger and tokens with its own connections.
     pub fn sending_once(&self) -> Result<Self> {
         let mut settings = self.settings().clone();
         settings.authentication = self.identity().authentication.clone();
@@ -26,7 +25,7 @@ impl Client {
         credential.try_signature(&self.0.token_url, self.0.time.now()).await.map(|()| true)
     }
 
-    /// The assertion settings of the credential; `None` if the client signs none.
+    /// `None` if the client signs no assertions.
     pub fn assertion(&self) -> Option<AssertionSettings> {
         match &self.identity().authentication {
             Authentication::Assertion(credential) => Some(credential.assertion().clone()),
@@ -34,8 +33,7 @@ impl Client {
         }
     }
 
-    /// Describes the cached token; `None` if only the certificate authorises. Does not request a
-    /// token.
+    /// `None` if only the certificate authorises. Does not request a token.
     pub async fn token_facts(&self) -> Result<Option<TokenFacts>> {
         let identity = self.renewed_identity().await?;
         Ok(identity.tokens.as_ref().map(|tokens| tokens.facts()))
@@ -46,7 +44,7 @@ impl Client {
         path_probe::planned(&self.0.transport)
     }
 
-    /// Opens a connection along the route to the service, and sends no request.
+    /// Opens a connection along the route, and sends no request.
     pub async fn walk_path(&self) -> (ServicePath, Option<Error>) {
         // An unusable certificate is reported elsewhere.
         let access = self.renewed_identity().await.ok().map(|identity| identity.access(None));
@@ -54,8 +52,8 @@ impl Client {
         path_probe::walk(&self.0.transport, certificate).await
     }
 
-    /// Opens, locks and reads the ledger file as a request does. Returns whether the file exists;
-    /// `None` if requests are counted in memory.
+    /// Opens, locks and reads the ledger file as a request does. Returns whether it exists; `None`
+    /// if requests are counted in memory.
     pub fn look_at_ledger(&self) -> Result<Option<bool>> {
         let settings = self.settings();
         let Some(file) = &settings.ledger_file else { return Ok(None) };

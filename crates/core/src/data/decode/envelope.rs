@@ -35,12 +35,12 @@ pub(super) struct EnvelopeReader<'a, 's> {
     columns: ColumnsBuilder<'a>,
     known: &'s mut KnownSeries,
     envelopes: Vec<Envelope>,
-    /// The distinct series of this page in order of arrival, and their timestamps.
+    /// Distinct, in order of arrival, with their timestamps.
     series: Vec<Identity>,
     times: Vec<SeriesTimes>,
-    /// The index of each known series on this page.
+    /// Known series by their index on this page.
     indices: Vec<Option<u32>>,
-    /// Whether each list of unknown members in [`KnownSeries`] is already in the report.
+    /// Whether each list of unknown members in [`KnownSeries`] was reported.
     noted: Vec<bool>,
 }
 
@@ -86,7 +86,7 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
         }
     }
 
-    /// Reads the elements of the array `name`. Called after [`Parser::peek`].
+    /// Called after [`Parser::peek`].
     pub(super) fn read_array(
         &mut self,
         json: &mut Parser<'a>,
@@ -153,7 +153,7 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
         Ok(())
     }
 
-    /// Reads the points at `at` of a recognised envelope. Returns their end.
+    /// Reads the points of a recognised envelope. Returns their end.
     fn points_after(
         &mut self,
         json: &mut Parser<'a>,
@@ -168,7 +168,7 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
         Ok(json.offset())
     }
 
-    /// Adds the envelope of a series. Its rows start at `start`.
+    /// Its rows start at `start`.
     fn push(&mut self, number: usize, start: usize) {
         self.known.follow(number);
         if number >= self.indices.len() {
@@ -186,7 +186,7 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
         self.envelopes.push(Envelope { series, rows });
     }
 
-    /// Reports the unknown members of a recognised envelope, once per page.
+    /// Once per page and recognised envelope.
     fn note_unknown(&mut self, number: usize, array: &str, report: &mut PageReport) {
         let Some((index, unknown)) = self.known.unknown(number) else { return };
         if self.noted.get(index) == Some(&true) {
@@ -296,7 +296,7 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
         ))
     }
 
-    /// Returns the points of all envelopes, and completes the report.
+    /// Completes the report.
     pub(super) fn finish(self, report: &mut PageReport) -> Result<PointColumns> {
         let timestamps = self.columns.timestamps();
         report.points = timestamps.len() as u64;

@@ -38,7 +38,7 @@ pub(super) enum ValueKind {
 }
 
 impl ValueKind {
-    /// The kind for messages: "an object", "a number".
+    /// For messages: "an object", "a number".
     pub(super) fn described(self) -> &'static str {
         match self {
             Self::Object => "an object",

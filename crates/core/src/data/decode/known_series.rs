@@ -20,7 +20,7 @@ const MOST_LISTS: usize = 64;
 /// has its own text.
 const MOST_REPLACED: u32 = 256;
 
-/// The keys of a series' five ids in [`IdentityTexts`]; `None` for null.
+/// The keys in [`IdentityTexts`]; `None` for null.
 pub(super) type Keys = [Option<i32>; 5];
 
 /// Series by number, in order of arrival.
@@ -29,9 +29,7 @@ pub(super) struct KnownSeries {
     pub(super) ids: [IdentityTexts; 5],
     numbers: HashMap<Keys, usize>,
     series: Vec<SeriesEntry>,
-    /// The distinct lists of unknown members of envelopes.
     unknown: Vec<Vec<String>>,
-    /// The series of the last envelope.
     last: usize,
     /// The bytes of ids and envelope texts.
     bytes: usize,

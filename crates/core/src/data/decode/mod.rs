@@ -39,11 +39,10 @@ use crate::error::{Error, Kind, Result};
 /// A decoded body.
 #[derive(Debug, Clone)]
 pub struct Decoded {
-    /// One row for each point, with the order and the envelopes of the body.
+    /// One row for each point, in the order of the body.
     pub points: PointColumns,
-    /// The cursor of the next page; `None` on the last page.
+    /// `None` on the last page.
     pub next_cursor: Option<Cursor>,
-    /// The decoder's assumptions and counts.
     pub report: PageReport,
 }
 
@@ -54,7 +53,7 @@ const LEAST_POINT_BYTES: usize = 16;
 /// faster and change no result.
 #[derive(Default)]
 pub struct EarlierPages {
-    /// The number of points of the last page, as initial capacity for the next.
+    /// The points of the last page, as initial capacity for the next.
     rows: usize,
     series: KnownSeries,
 }
@@ -65,8 +64,8 @@ impl std::fmt::Debug for EarlierPages {
     }
 }
 
-/// Decodes one body of the data endpoint. Returns `ProtocolError` with the JSON path if the body
-/// violates the interface, and `TruncatedBody` if the JSON ends early.
+/// Returns `ProtocolError` with the JSON path if the body violates the interface, and
+/// `TruncatedBody` if the JSON ends early.
 pub fn decode(body: &[u8], settings: &DecodeSettings) -> Result<Decoded> {
     decode_after(body, settings, &mut EarlierPages::default())
 }

@@ -37,7 +37,6 @@ impl Member {
     }
 }
 
-/// The names of a level, and the transitions between its members.
 pub(super) struct MemberNames {
     /// The known names, then the unknown ones in order of arrival.
     names: Vec<String>,
@@ -54,7 +53,6 @@ pub(super) struct MemberNames {
 /// The bytes between two values, and the member after them.
 struct Transition {
     separator: Separator,
-    /// The index of its name.
     name: usize,
     member: Member,
     bit: u64,
@@ -71,7 +69,6 @@ impl Transition {
 
 /// A transition that was found in the body.
 pub(super) struct FoundMember {
-    /// The member of the next value.
     pub(super) member: Member,
     pub(super) bit: u64,
     /// Whether it is the first member of another object.
@@ -81,7 +78,7 @@ pub(super) struct FoundMember {
 }
 
 impl MemberNames {
-    /// Creates the known names, in index order.
+    /// The names are in index order.
     pub(super) fn new<'n>(known: impl IntoIterator<Item = &'n str>) -> Self {
         let names: Vec<String> = known.into_iter().map(ToOwned::to_owned).collect();
         let last = (0..AT_FIRST_NAME + names.len()).map(|_| None).collect();

@@ -17,7 +17,6 @@ const LONGEST_ERROR: usize = 64 * 1024;
 
 /// Maximum number of stored names of top-level members.
 const NAMES_KEPT: usize = 10_000;
-/// Maximum number of names in a message.
 const NAMES_SHOWN: usize = 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +61,7 @@ impl<'a, 's> PageReader<'a, 's> {
         })
     }
 
-    /// Reads the page. The paths of errors lack the `$`.
+    /// The paths of errors lack the `$`.
     pub(super) fn page(mut self) -> Result<Decoded> {
         let token = self.json.peek()?;
         if token != ValueKind::Object {
@@ -96,7 +95,7 @@ impl<'a, 's> PageReader<'a, 's> {
         Ok(Decoded { points, next_cursor, report: self.report })
     }
 
-    /// Reads the cursor: null ends the chain, and any string continues it.
+    /// Null ends the chain, and any string continues it.
     fn cursor(&mut self) -> Result<Option<Cursor>> {
         match self.json.peek()? {
             ValueKind::Null => self.json.literal().map(|()| None),
@@ -251,8 +250,8 @@ fn error_text(json: &str) -> String {
     }
 }
 
-/// The content of a top-level array. Reads an array of series only up to the first array of points,
-/// so that few members are read twice.
+/// Reads an array of series only up to the first array of points, so that few members are read
+/// twice.
 fn content(json: &mut Parser<'_>, points: &str) -> Result<Content> {
     json.enter()?;
     let mut content = Content::Nothing;

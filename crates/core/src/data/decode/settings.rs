@@ -11,22 +11,20 @@ use crate::data::selection::NamedSeries;
 use crate::data::shape::Shape;
 use crate::error::{Error, Kind, Result};
 
-/// Maximum number of extra columns.
 pub(super) const MOST_EXTRA_COLUMNS: usize = 50;
 
 #[derive(Debug, Clone, Default)]
 pub struct DecodeSettings {
     pub shape: Shape,
-    /// Start of the query's range, to detect the epoch unit and to count points outside.
+    /// To detect the epoch unit and to count points outside.
     pub start: Option<Timestamp>,
-    /// End of the query's range, exclusive.
+    /// Exclusive.
     pub end: Option<Timestamp>,
-    /// Bucket width, to count points off the grid.
+    /// To count points off the grid.
     pub interval_seconds: Option<u32>,
-    /// Unknown members of a point, or otherwise of its envelope, to return as JSON text in Utf8
-    /// columns.
+    /// Unknown members of a point, or otherwise of its envelope, as JSON text.
     pub extra_columns: Vec<String>,
-    /// The series to keep because discovery lists them under a selected name.
+    /// The series that discovery lists under a selected name.
     pub named: Option<Arc<NamedSeries>>,
 }
 

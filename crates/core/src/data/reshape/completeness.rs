@@ -1,4 +1,4 @@
-//! Counts the present, missing and unread buckets of each series and period.
+//! Counts the buckets of each series and period.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -13,34 +13,30 @@ use super::rebucket::crossing;
 use super::series::by_series;
 use crate::error::{Error, Kind, Result};
 
-/// Maximum number of rows.
 const MOST_ROWS: usize = 1 << 26;
 
 /// One row for each series and period. `buckets`, `missing` and `unread` add up to `expected`.
 #[derive(Debug)]
 pub struct Completeness {
-    /// Series and starts of periods, without measures.
+    /// The rows have no measures.
     pub rows: PointColumns,
     /// `buckets` divided by `expected`.
     pub share: Float64Array,
-    /// Present buckets.
     pub buckets: Int64Array,
-    /// Buckets that were read and are absent.
+    /// Read and absent.
     pub missing: Int64Array,
-    /// Buckets that were not requested, or never read.
+    /// Not requested, or never read.
     pub unread: Int64Array,
-    /// Number of buckets that fit into the period.
+    /// Buckets that fit into the period.
     pub expected: Int64Array,
 }
 
-/// A period, with its expected and read buckets.
 struct Period {
     range: Range<i64>,
     expected: i64,
     read: i64,
 }
 
-/// Counts the buckets of each series in each requested period of a grid.
 pub struct Completing<'a> {
     expected: &'a Expected,
     periods: Vec<Period>,
@@ -50,7 +46,6 @@ pub struct Completing<'a> {
 }
 
 impl<'a> Completing<'a> {
-    /// `most_series` is the maximum number of series.
     pub fn new(expected: &'a Expected, grid: &mut LocalGrid, most_series: usize) -> Result<Self> {
         let periods = periods(expected, grid)?;
         if most_series.saturating_mul(periods.len()) > MOST_ROWS {
@@ -59,8 +54,7 @@ impl<'a> Completing<'a> {
         Ok(Self { expected, periods, series: Vec::new(), there: Vec::new() })
     }
 
-    /// Adds points. The parts of a large table are added one after the other, if it is ordered by
-    /// series, then time.
+    /// The parts of a table must be ordered by series, then time.
     pub fn add(&mut self, points: &PointColumns) -> Result<()> {
         self.expected.check(points)?;
         for series in by_series(points) {
@@ -113,7 +107,7 @@ fn too_many(periods: usize, series: usize) -> Error {
     Error::new(Kind::QueryError, message).with_hint("Use longer periods or a shorter range.")
 }
 
-/// The periods that contain requested time.
+/// The periods with requested time.
 fn periods(expected: &Expected, grid: &mut LocalGrid) -> Result<Vec<Period>> {
     let mut found: Vec<Period> = Vec::new();
     for asked in expected.asked() {
@@ -137,7 +131,7 @@ fn periods(expected: &Expected, grid: &mut LocalGrid) -> Result<Vec<Period>> {
     Ok(found)
 }
 
-/// Adds the number of present buckets in each period, of read buckets only.
+/// Adds the present and read buckets of each period.
 fn count(times: &[i64], periods: &[Period], expected: &Expected, there: &mut [i64]) {
     let (Some(first), Some(last)) = (times.first(), times.last()) else { return };
     let before = |at: i64| times.partition_point(|time| *time < at);

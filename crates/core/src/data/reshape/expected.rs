@@ -1,5 +1,4 @@
-//! The requested and the read buckets, on the query's grid. Bucket timestamps are multiples of the
-//! interval in UTC.
+//! The requested and the read buckets. Their timestamps are multiples of the interval in UTC.
 
 use std::ops::Range;
 
@@ -9,19 +8,16 @@ use super::super::point_columns::PointColumns;
 use super::local_grid::timestamp;
 use crate::error::{Error, Kind, Result};
 
-/// The part of a table's range that was read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Coverage {
-    /// Everything, because no read returned the points.
+    /// No read returned the points.
     All,
-    /// An unknown part.
     Part,
-    /// The buckets that were read. Their width is 1 µs if the interval is unknown.
+    /// The width is 1 µs if the interval is unknown.
     Known(Expected),
 }
 
 impl Coverage {
-    /// Whether every bucket that begins in a range was read.
     pub(super) fn has(&self, range: &Range<i64>) -> bool {
         match self {
             Self::All => true,
@@ -39,26 +35,25 @@ impl Coverage {
     }
 }
 
-/// The buckets that points can have, in microseconds.
+/// All times are in microseconds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Expected {
     width: i64,
-    /// The requested ranges, ascending.
+    /// Ascending.
     asked: Vec<Range<i64>>,
-    /// The read ranges, ascending.
+    /// Ascending.
     read: Vec<Range<i64>>,
 }
 
 impl Expected {
-    /// Buckets of this many seconds that begin in these ranges. Adjacent and overlapping ranges are
-    /// merged.
+    /// Buckets of this many seconds that begin in these ranges.
     #[must_use]
     pub fn new(interval_seconds: u32, asked: Vec<Range<i64>>, read: Vec<Range<i64>>) -> Self {
         let width = i64::from(interval_seconds) * 1_000_000;
         Self { width, asked: joined(asked), read: joined(read) }
     }
 
-    /// Read time, for points of unknown width.
+    /// For points of unknown width.
     #[must_use]
     pub fn of_any_width(read: Vec<Range<i64>>) -> Self {
         Self { width: 1, asked: Vec::new(), read: joined(read) }
@@ -72,7 +67,6 @@ impl Expected {
         &self.asked
     }
 
-    /// The read parts of a range.
     pub(super) fn read_in(&self, range: &Range<i64>) -> impl Iterator<Item = Range<i64>> {
         let first = self.read.partition_point(|read| read.end <= range.start);
         let (start, end) = (range.start, range.end);
@@ -80,7 +74,7 @@ impl Expected {
         parts.map(move |read| read.start.max(start)..read.end.min(end))
     }
 
-    /// The number of buckets that begin in a range.
+    /// The buckets that begin in a range.
     pub(super) fn count(&self, range: &Range<i64>) -> i64 {
         let before = |at: i64| (at - 1).div_euclid(self.width);
         (before(range.end) - before(range.start)).max(0)
@@ -90,7 +84,7 @@ impl Expected {
         self.read.iter().map(|range| self.count(range)).fold(0, i64::saturating_add)
     }
 
-    /// The timestamps of the read buckets, ascending.
+    /// The read buckets, ascending.
     pub(super) fn times(&self) -> impl Iterator<Item = i64> {
         self.read.iter().flat_map(|range| {
             let first = range.start + (-range.start).rem_euclid(self.width);
@@ -114,7 +108,7 @@ impl Expected {
     }
 }
 
-/// Merges adjacent and overlapping ranges and removes empty ones.
+/// Merges adjacent and overlapping ranges, and removes empty ones.
 fn joined(mut ranges: Vec<Range<i64>>) -> Vec<Range<i64>> {
     ranges.retain(|range| !range.is_empty());
     ranges.sort_unstable_by_key(|range| range.start);

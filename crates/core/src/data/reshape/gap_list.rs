@@ -9,19 +9,17 @@ use super::expected::Expected;
 use super::series::with_silent;
 use crate::error::Result;
 
-/// One gap per row.
 #[derive(Debug)]
 pub struct GapList {
-    /// The series, and the start of each gap as timestamp. The numbers are null.
+    /// The start of each gap as timestamp. The numbers are null.
     pub rows: PointColumns,
-    /// The ends, exclusive.
+    /// Exclusive.
     pub ends: TimestampMicrosecondArray,
-    /// Number of buckets in each gap.
     pub buckets: Int64Array,
 }
 
-/// The gaps by series, then time. Unread time is not a gap. Series in `silent` are included even
-/// without points. Gaps of `longer_than` microseconds or less are left out.
+/// By series, then time. Unread time is not a gap. Series in `silent` need no points. Gaps of
+/// `longer_than` microseconds or less are left out.
 pub fn gap_list(
     points: &PointColumns,
     expected: &Expected,

@@ -10,11 +10,10 @@ use super::expected::Expected;
 use super::series::by_series;
 use crate::error::{Error, Kind, Result};
 
-/// Maximum number of rows. A larger table does not fit into memory.
+/// A larger table does not fit into memory.
 const MOST_ROWS: i64 = 1 << 31;
 
-/// The points by series, then time, with a row of nulls for each bucket that was read and is
-/// missing. Series without points are left out.
+/// By series, then time. Series without points are left out.
 pub fn with_gaps(points: &PointColumns, expected: &Expected) -> Result<PointColumns> {
     expected.check(points)?;
     let all = by_series(points);

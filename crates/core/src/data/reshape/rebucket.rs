@@ -11,10 +11,10 @@ use super::local_grid::{LocalGrid, timestamp};
 use super::series::by_series;
 use crate::error::{Error, Kind, Result, excerpt};
 
-/// The source of a larger bucket's value. The interface does not document the meaning of a value.
+/// The source of a bucket's value, whose meaning the interface does not document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reduction {
-    /// The mean weighted by counts; unweighted if a value has no count.
+    /// Weighted by counts; unweighted if a value has no count.
     Mean,
     Sum,
     First,
@@ -23,7 +23,7 @@ pub enum Reduction {
     Increase,
 }
 
-/// The treatment of a larger bucket that was not read completely.
+/// The treatment of a bucket that was not read completely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Partial {
     Null,
@@ -33,15 +33,14 @@ pub enum Partial {
 
 #[derive(Debug)]
 pub struct Rebucketed {
-    /// The points. Their timestamps are the starts of the buckets.
+    /// Their timestamps are the starts of the buckets.
     pub points: PointColumns,
     /// Number of the table's buckets in each.
     pub buckets: Int64Array,
-    /// Number of buckets that fit into each; null if the width of the table's buckets is unknown.
+    /// Buckets that fit into each; null if their width is unknown.
     pub expected: Int64Array,
-    /// Whether a part was not read.
     pub partial: BooleanArray,
-    /// Number of means that are unweighted because a value has no count.
+    /// Means that are unweighted because a value has no count.
     pub unweighted: usize,
 }
 
@@ -74,7 +73,7 @@ fn unknown(name: &str, given: &str, known: &str) -> Error {
     Error::new(Kind::QueryError, message)
 }
 
-/// A compensated sum (Neumaier): it adds the digits that a double loses.
+/// Neumaier's sum, which keeps the digits that a double loses.
 #[derive(Default)]
 struct Sum {
     sum: f64,
@@ -96,22 +95,20 @@ impl Sum {
     }
 }
 
-/// A larger bucket of one series under construction.
 struct Bucket {
     range: Range<i64>,
     buckets: i64,
     minimum: Option<f64>,
     maximum: Option<f64>,
     count: Option<i64>,
-    /// The sum and number of values or increases.
+    /// The sum of values or increases.
     sum: Sum,
     values: u32,
-    /// The sum of values multiplied by their counts, and the sum of these counts.
+    /// The sum of values multiplied by their counts.
     weighted: Sum,
     weight: Sum,
     first: Option<f64>,
     last: Option<f64>,
-    /// Whether a value has no count.
     is_unweighted: bool,
 }
 
@@ -133,7 +130,7 @@ impl Bucket {
         }
     }
 
-    /// Adds a point. `number` is its value, or the increase up to it.
+    /// `number` is its value, or the increase up to it.
     fn add(&mut self, ([_, minimum, maximum], count): Values, number: Option<f64>) -> Result<()> {
         self.buckets += 1;
         if let Some(minimum) = minimum {
@@ -180,7 +177,6 @@ impl Bucket {
     }
 }
 
-/// The last maximum of a counter and its time.
 #[derive(Default)]
 struct Counter(Option<(i64, f64)>);
 
@@ -200,21 +196,18 @@ impl Counter {
     }
 }
 
-/// The settings of [`Rebucketing`].
 pub struct Rebucket<'a> {
     /// The width of the points' own buckets, in microseconds.
     pub width: Option<i64>,
     pub grid: &'a mut LocalGrid,
     pub reduction: Reduction,
-    /// The part of the range that was read.
     pub coverage: &'a Coverage,
-    /// The treatment of buckets that were not read completely.
     pub partial: Partial,
 }
 
-/// The larger buckets so far, by series, then time.
+/// The buckets by series, then time.
 pub struct Rebucketing<'a> {
-    /// The series of the last points, with its unfinished bucket.
+    /// The last series, with its unfinished bucket.
     last: Option<(Identity, Option<Bucket>, Counter)>,
     table: TableBuilder,
     buckets: Vec<i64>,
@@ -238,8 +231,7 @@ impl<'a> Rebucketing<'a> {
         }
     }
 
-    /// Adds points. The parts of a large table are added one after the other, if it is ordered by
-    /// series, then time.
+    /// The parts of a table must be ordered by series, then time.
     pub fn add(&mut self, points: &PointColumns) -> Result<()> {
         for series in by_series(points) {
             let same = self.last.take_if(|last| last.0 == *series.identity);
@@ -303,7 +295,7 @@ impl<'a> Rebucketing<'a> {
         self.partial.push(is_partial);
         let is_mean = self.how.reduction == Reduction::Mean && !is_null;
         self.unweighted += usize::from(is_mean && bucket.is_unweighted);
-        // Counts the multiples of the width in the range.
+        // The multiples of the width in the range.
         let before = |at: i64| self.how.width.map(|width| (at - 1).div_euclid(width));
         let [first, last] = [bucket.range.start, bucket.range.end].map(before);
         self.expected.push(last.zip(first).map(|(last, first)| last - first));
@@ -320,7 +312,6 @@ impl<'a> Rebucketing<'a> {
     }
 }
 
-/// The error for a bucket that overlaps two larger ones.
 pub(super) fn crossing(time: i64, width: i64, end: i64) -> Error {
     let [time, end] = [time, end].map(timestamp);
     let seconds = width / 1_000_000;

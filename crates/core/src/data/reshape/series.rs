@@ -7,16 +7,15 @@ use std::ops::Range;
 
 use super::super::point_columns::{Identity, PointColumns};
 
-/// The points of one series in chronological order, each timestamp once.
+/// Each timestamp once.
 pub(super) struct Series<'a> {
     pub(super) identity: &'a Identity,
     pub(super) times: Cow<'a, [i64]>,
     pub(super) rows: Rows,
 }
 
-/// The rows of a series' points in the table.
 pub(super) enum Rows {
-    /// Consecutive rows from this one on.
+    /// Consecutive rows.
     From(usize),
     Picked(Vec<usize>),
 }
@@ -30,7 +29,7 @@ impl Rows {
     }
 }
 
-/// The series with points, in table order.
+/// The series in table order.
 pub(super) fn by_series(points: &PointColumns) -> Vec<Series<'_>> {
     let mut ranges: Vec<Vec<Range<usize>>> = vec![Vec::new(); points.series.len()];
     let mut order = Vec::new();

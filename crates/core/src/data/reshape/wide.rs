@@ -1,5 +1,5 @@
-//! One column per series and one row per bucket, with one of the four measures. All cells are in
-//! one buffer, column after column, which pandas uses directly.
+//! One column per series and one row per bucket. All cells are in one buffer, column after column,
+//! which pandas uses directly.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,36 +16,32 @@ use super::super::schema::{COLUMN_NAMES, batch, time_field, timestamp_array};
 use super::series::{Rows, Series, by_series};
 use crate::error::{Error, Kind, Result};
 
-/// Maximum number of cells (16 GiB). Series that share few timestamps need a cell for every
-/// timestamp.
+/// 16 GiB. Series that share few timestamps need a cell for every timestamp.
 const MOST_CELLS: usize = 1 << 31;
 
-/// The measure in the cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// Value, minimum or maximum, by index.
+    /// Value, minimum or maximum.
     Number(usize),
     SampleCount,
 }
 
-/// The points of a table, with one column per series.
 #[derive(Debug, Clone)]
 pub struct Wide {
     pub measure: Measure,
-    /// The bucket timestamps of all series, ascending.
+    /// The timestamps of all series, ascending.
     pub timestamps: TimestampMicrosecondArray,
-    /// The series of the columns, in table order.
+    /// The series in table order.
     pub series: Vec<Identity>,
-    /// Names of the columns instead of the ids.
+    /// Column names instead of the ids.
     pub labels: Option<Vec<String>>,
-    /// The columns. A cell is null if the series lacks the bucket or its value.
+    /// Null if the series lacks the bucket or its value.
     pub columns: Vec<ArrayRef>,
-    /// The cells of all columns, one after the other. Null cells contain NaN or 0.
+    /// Column after column. Null cells contain NaN or 0.
     pub cells: Buffer,
 }
 
 impl Measure {
-    /// Parses the name of a column of the long table.
     pub fn parse(name: &str) -> Result<Self> {
         let place = COLUMN_NAMES.iter().skip(6).position(|known| *known == name);
         match place {
@@ -58,7 +54,6 @@ impl Measure {
         }
     }
 
-    /// The name of the column in the long table.
     pub fn name(self) -> &'static str {
         match self {
             Self::Number(place) => COLUMN_NAMES[6 + place],
@@ -68,7 +63,7 @@ impl Measure {
 }
 
 impl Wide {
-    /// Pivots a table, with the timestamps in a zone.
+    /// `zone` is the zone of the timestamps.
     pub fn new(points: &PointColumns, measure: Measure, zone: &str) -> Result<Self> {
         let series = by_series(points);
         let all = all_times(&series)?;
@@ -81,8 +76,7 @@ impl Wide {
         Ok(Self { measure, timestamps, series, labels: None, columns, cells })
     }
 
-    /// The names of the columns: the labels, otherwise the five ids joined by `/`, with an empty
-    /// text for null.
+    /// The labels, otherwise the five ids joined by `/`, with an empty text for null.
     pub fn names(&self) -> Result<Vec<String>> {
         let names = match &self.labels {
             Some(labels) => labels.clone(),
@@ -109,7 +103,7 @@ impl Wide {
         Ok(Arc::new(Schema::new([times].into_iter().chain(columns).collect::<Vec<_>>())))
     }
 
-    /// An Arrow batch with `timestamp`, then a column for each series.
+    /// `timestamp`, then a column for each series.
     pub fn batch(&self) -> Result<RecordBatch> {
         let times: ArrayRef = Arc::new(self.timestamps.clone());
         batch(self.schema()?, [times].into_iter().chain(self.columns.iter().cloned()).collect())
@@ -140,7 +134,7 @@ fn all_times(series: &[Series<'_>]) -> Result<Vec<i64>> {
     Ok(all)
 }
 
-/// The union of two ascending lists, ascending.
+/// Both lists are ascending.
 fn union(one: &[i64], other: &[i64]) -> Vec<i64> {
     let mut all = Vec::with_capacity(one.len().max(other.len()));
     let (mut one, mut other) = (one, other);
@@ -160,7 +154,6 @@ fn too_wide(rows: usize, series: usize) -> Error {
         .with_hint("Read fewer series or a shorter range. The series have different buckets.")
 }
 
-/// The cells of all columns, and the columns.
 fn fill<T: ArrowPrimitiveType>(
     series: &[Series<'_>],
     all: &[i64],
@@ -189,7 +182,7 @@ fn fill<T: ArrowPrimitiveType>(
     Ok((cells, columns))
 }
 
-/// Adds the cells of a series that lacks some timestamps.
+/// The series lacks some timestamps.
 fn spread<T: ArrowPrimitiveType>(
     series: &Series<'_>,
     all: &[i64],
