@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from siteline.types import Coverage, CoverageWindow
 
-    # The start and the end of the part of a window that is in one cell, and the window.
+    # The part of a window in a cell: its start, its end, and the window.
     Piece = tuple[datetime, datetime, CoverageWindow]
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
@@ -66,7 +66,7 @@ def spans(coverage: Coverage) -> dict[str, timedelta]:
 
 
 def skipped(coverage: Coverage) -> list[str]:
-    """Write a line for the windows that a sync does not read for a day, the first five."""
+    """Write a line for each of the first five windows that a sync does not read for a day."""
     given = [(one, one.skipped_until) for one in coverage if one.skipped_until is not None]
     lines = [
         f"skipped until {to_minute(until)} UTC: {to_minute(one.start)} to {to_minute(one.end)}, "

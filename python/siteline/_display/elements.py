@@ -1,7 +1,7 @@
 """The HTML elements of the views.
 
-Notebooks have their own style sheets, so each element sets its style. Colours are inherited or
-translucent, so that they are readable on dark and on light pages.
+Each element sets its style, because notebooks have style sheets. Colours are inherited or
+translucent, so that they are readable on dark and light pages.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 NONE = "\N{EN DASH}"
-WIDTH = 200
-"""The width of a drawing within a table, in pixels."""
+WIDTH = 200  # of drawings, in pixels
 
-# Colours with contrast to white and to black. Colour-blind readers can distinguish blue and amber.
+# Readable on white and black. Colour-blind readers can distinguish blue and amber.
 BLUE, AMBER, RED = "#3d8fd1", "#c98a1b", "#d9534f"
 FAINT = "rgba(128,128,128,.16)"
 
@@ -31,7 +30,7 @@ LEFT = "padding:2px 12px 2px 0;text-align:left;border:0;white-space:nowrap;verti
 WRAPPED = LEFT.replace("nowrap", "normal")
 RIGHT = LEFT.replace("text-align:left", "text-align:right")
 _HEAD = "font-weight:normal;opacity:.65;"
-# Labels of pivoted tables are wrapped, so that the columns are not wider than their numbers.
+# Wrapped, so that columns of pivoted tables are not wider than their numbers.
 _HEADING = (
     f";{_HEAD}max-width:180px;white-space:normal;overflow-wrap:normal;vertical-align:bottom;"
     "font-family:inherit"
@@ -40,8 +39,7 @@ _TABLE = (
     "border-collapse:collapse;border:0;margin:8px 0 0 0;font-size:inherit;"
     "font-variant-numeric:tabular-nums;background:transparent;color:inherit"
 )
-_LONGEST = 60
-# At most as wide as the notebook; wider content scrolls in its box.
+# Content that is wider than the notebook scrolls.
 _FITTING = "max-width:100%;overflow-x:auto"
 
 
@@ -65,8 +63,7 @@ def html_table(
 ) -> str:
     """Return a table of rows that have the same names; nothing without rows.
 
-    Text must be HTML, as ``head`` makes it of a name, and is left-aligned unless ``styles`` has
-    another style for its column. Numbers and ``None`` are written, and right-aligned.
+    Text is HTML. Numbers are right-aligned. ``head`` makes the HTML of a name.
     """
     rows = list(rows)
     if not rows:
@@ -79,7 +76,6 @@ def html_table(
 
 
 def _table(content: str) -> str:
-    # The box scrolls if the table is wider than the notebook.
     return f'<div style="{_FITTING}"><table style="{_TABLE}">{content}</table></div>'
 
 
@@ -111,7 +107,7 @@ def number(value: float | None) -> str:
     """Write a number with six digits, or an integer exactly; a dash for ``None``."""
     if value is None:
         return NONE
-    # A negative zero is written like a zero.
+    # The sum turns a negative zero into zero.
     return f"{value:,}" if isinstance(value, int) else f"{value + 0.0:,.6g}"
 
 
@@ -120,8 +116,8 @@ def when(at: datetime | None, tz: str = "UTC", missing: str = NONE) -> str:
     return missing if at is None else to_second(in_zone(at, zone_of(tz)))
 
 
-def text(value: object, longest: int = _LONGEST) -> str:
-    """Truncates external text, escapes unprintable characters, and escapes the result for HTML."""
+def text(value: object, longest: int = 60) -> str:
+    """Truncate external text, and escape unprintable characters and HTML."""
     if value is None:
         return NONE
     content = str(value)

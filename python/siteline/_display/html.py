@@ -1,7 +1,6 @@
-"""Renders clients, queries, reads and tables for notebooks: plain HTML and SVG.
+"""Renders clients, queries, reads and tables for notebooks: plain HTML and SVG, no scripts.
 
-There are no scripts, style sheets or external resources; external text is escaped and truncated.
-Rendering makes no request.
+External text is escaped and truncated. Rendering makes no request.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ _FINDINGS = {
 
 
 def client(shown: Any) -> str:
-    """Show the service, the subject, and the rest of the daily allowance."""
+    """Show the service, the subject and the daily allowance."""
     try:
         left = allowance_bar(shown.allowance, shown.tz)
     except StoreError as error:
@@ -63,7 +62,7 @@ def client(shown: Any) -> str:
 
 
 def allowance(shown: Allowance) -> str:
-    """Show how much of the daily allowance is used."""
+    """Show the daily allowance."""
     return el.card("Allowance", [], f'<div style="margin-top:4px">{allowance_bar(shown)}</div>')
 
 
@@ -115,7 +114,7 @@ def page(shown: Page) -> str:
 
 
 def allowance_bar(shown: Allowance, tz: str = "UTC") -> str:
-    """Draw the used share of the daily allowance, with the counts beside it."""
+    """Draw the used share of the daily allowance, next to its counts."""
     used = f"{shown.used:,} used"
     tokens = el.muted(f"· {counted(shown.token_requests, 'token request')}")
     if shown.limit is None or shown.left is None:
@@ -123,12 +122,11 @@ def allowance_bar(shown: Allowance, tz: str = "UTC") -> str:
     share = min(1.0, (shown.limit - shown.left) / max(1, shown.limit))
     colour = el.RED if shown.left == 0 else el.AMBER if share >= 0.9 else el.BLUE
     length = f"{max(share * el.WIDTH, 2 if shown.used else 0):.0f}"
-    bar = el.svg(
-        10,
-        f"{share:.0%} of the daily allowance is used",
-        f'<rect width="{el.WIDTH}" height="10" rx="3" fill="{el.FAINT}"/>'
-        f'<rect width="{length}" height="10" rx="3" fill="{colour}"/>',
+    rects = "".join(
+        f'<rect width="{width}" height="10" rx="3" fill="{fill}"/>'
+        for width, fill in ((el.WIDTH, el.FAINT), (length, colour))
     )
+    bar = el.svg(10, f"{share:.0%} of the daily allowance is used", rects)
     until = el.muted(f"until {el.when(shown.resets_at, tz)} {el.text(tz)}")
     return f"{bar} {used} of {shown.limit:,}, <b>{shown.left:,} left</b> {until} {tokens}"
 
@@ -238,15 +236,12 @@ def _content(shown: Table) -> str:
     if shown.kind in ("points", "changes", "resampled"):
         drawn = series_html.sparklines(shown)
     # Ids that the first rows share are written once, above them.
-    once = {
-        name: one
-        for name, one in records[0].items()
-        if name in _IDS and all(record[name] == one for record in records)
-    }
-    shared = " · ".join(f"{name} {el.text(one, 120)}" for name, one in once.items())
+    names = [name for name in _IDS if name in records[0]]
+    once = [name for name in names if all(one[name] == records[0][name] for one in records)]
+    shared = " · ".join(f"{name} {el.text(records[0][name], 120)}" for name in once)
     rows, above = [], None
     for one in records:
-        ids = [one[name] for name in _IDS if name in one]
+        ids = [one[name] for name in names]
         repeated = _IDS if ids == above else ()
         rows.append({
             name: "" if name in repeated else _cell(name, value)
@@ -259,7 +254,7 @@ def _content(shown: Table) -> str:
 
 
 def _cell(name: str, value: Any) -> Any:
-    """Return a number, or write an id, a time or other text."""
+    """Write an id, a time or other text; numbers stay."""
     if name not in _IDS and isinstance(value, int | float | None) and not isinstance(value, bool):
         return value
     return to_microsecond(value) if isinstance(value, datetime) else el.text(value)

@@ -19,15 +19,12 @@ if TYPE_CHECKING:
     from siteline.table import Table
     from siteline.types import Discovery
 
-# Up to this number of series no group is folded.
-_OPEN = 60
-_SHOWN = 1_000
-# Members that are not recognised.
-_PLACES = 8
+# More series are folded, and still more are only counted.
+_OPEN, _SHOWN = 60, 1_000
+_PLACES = 8  # of members that are not recognised
 _GROUP = "margin:6px 0 0 0"
 _HEIGHT = 26
-# The height of the lowest pixels, which mark the times with points.
-_PRESENCE = 3
+_PRESENCE = 3  # the height of the lowest pixels, which mark the times with points
 _DRAWN = 8
 _LEVELS = ("site", "line", "machine", "device", "tag")
 _BACKGROUND = f'<rect width="{el.WIDTH}" height="{_HEIGHT}" rx="2" fill="{el.FAINT}"/>'

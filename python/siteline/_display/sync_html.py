@@ -1,4 +1,4 @@
-"""Renders feeds, stores, syncs and diagnoses for notebooks: plain HTML and SVG, as in ``html``."""
+"""Renders feeds, stores, syncs and diagnoses for notebooks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def feed(shown: Feed) -> str:
 
 
 def store(shown: Store) -> str:
-    """Show the path of a store, and how far its feeds have been read."""
+    """Show how far the feeds of a store have been read."""
     try:
         feeds = _doors.overview(shown)
     except ClosedError:
@@ -178,10 +178,9 @@ def plan(shown: types.Plan) -> str:
         task = shown.tasks[0]
         source = f", estimated from the feed {el.text(task.feed)}" if task.feed else ""
         return el.card("Plan", facts, f"<div>{_range(task)} UTC{source}</div>", left)
-    reserve = ""
-    if shown.reserve:
-        reserve = f"<div>{counted(shown.reserve, 'page')} reserved for due windows</div>"
-    return el.card("Plan", facts, _tasks(shown.tasks, shown.kind), left, reserve)
+    reserve = f"<div>{counted(shown.reserve, 'page')} reserved for due windows</div>"
+    tasks = _tasks(shown.tasks, shown.kind)
+    return el.card("Plan", facts, tasks, left, reserve if shown.reserve else "")
 
 
 def _spaced(content: str) -> str:
@@ -189,15 +188,11 @@ def _spaced(content: str) -> str:
 
 
 def _tasks(tasks: Sequence[types.Task], kind: str = "sync") -> str:
-    # Tasks of scans have no feed and no reason.
-    rows = [
-        {
-            **({"feed": el.text(task.feed), "why": task.why} if kind == "sync" else {}),
-            "range": _range(task),
-            "pages": task.pages,
-        }
-        for task in tasks[:_TASKS]
-    ]
+    rows: list[dict[str, Any]] = []
+    for task in tasks[:_TASKS]:
+        # Tasks of scans have no feed and no reason.
+        own = {"feed": el.text(task.feed), "why": task.why} if kind == "sync" else {}
+        rows.append({**own, "range": _range(task), "pages": task.pages})
     return el.html_table(rows) + el.more(len(tasks) - len(rows), "chain")
 
 

@@ -1,9 +1,9 @@
 """Shared parts of the charts: colours, axes, titles, zoom, and times on the clock of a zone.
 
-Vega draws times in UTC or in the zone of the browser, and in no other zone. So charts contain the
-time that the clock of the zone shows, in milliseconds, on a scale of UTC. Text, axes and background
-have the colours of the Altair theme; the colours of the marks are readable on light and dark pages.
-Looks are set on marks and axes, because Altair combines only charts that have no config.
+Vega draws times only in UTC and in the zone of the browser. So charts contain what the clock of the
+zone shows, in milliseconds, on a scale of UTC. Text and background have the colours of the Altair
+theme; marks are readable on light and dark pages. Looks are set on marks and axes, because Altair
+combines only charts without a config.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def number_axis(unit: str | None, height: int, **options: Any) -> Any:
 
 
 def bars(rows: Iterable[Any], part: str, looks: dict[str, Any], **legend: Any) -> Any:
-    """Return bars whose inside and outline have the colours of their part, with a legend."""
+    """Return bars with the fill and the outline of their part, and a legend."""
     fills, lines = zip(*looks.values(), strict=True) if looks else ((), ())
     key = alt.Legend(title=None, orient="bottom", symbolType="square", **legend)
     fill, line = (alt.Scale(domain=list(looks), range=list(one)) for one in (fills, lines))
@@ -110,7 +110,7 @@ def bars(rows: Iterable[Any], part: str, looks: dict[str, Any], **legend: Any) -
 
 
 def zoomed(panels: Sequence[Any], key: object) -> Any:
-    """Return panels whose range the mouse zooms and moves, all of them together.
+    """Return panels in one chart: the mouse zooms and moves the range of all.
 
     Altair names the zoom by its settings, so that two charts would share one.
     """

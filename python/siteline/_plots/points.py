@@ -148,10 +148,11 @@ def _series(ids: Any, label: str, unit: str | None, columns: dict[str, Any], vie
     # The line is interrupted between two stretches.
     stretch = np.cumsum(np.concatenate([np.zeros(len(kept[:1]), int), is_new]))
     drawn: dict[str, list[Any]] = {"time": clock.tolist(), "stretch": stretch.tolist()}
+    is_lone = np.bincount(stretch)[stretch] == 1
     if view.every:
         drawn["end"] = [_end(at, view) for at in drawn["time"]]
-    else:
-        drawn["isLone"] = (np.bincount(stretch)[stretch] == 1).tolist()
+    elif is_lone.any():
+        drawn["isLone"] = is_lone.tolist()
     for name, column in numbers.items():
         drawn[name] = list(np.where(np.isfinite(column), column, None))
     rows = [dict(zip(drawn, row, strict=True)) for row in zip(*drawn.values(), strict=True)]
@@ -171,9 +172,8 @@ def _end(at: float, view: View) -> float:
 def reduced(columns: dict[str, Any], view: View, is_gap: Any) -> tuple[Any, dict[str, Any], Any]:
     """Return the places of the points that are drawn, their numbers, and which gaps are drawn.
 
-    If there are more points than bins, each bin keeps its lowest and its highest point, and both
-    have the minimum and the maximum of the bin. So no spike is lost. A gap of more than a bin keeps
-    the points at its ends.
+    So that no spike is lost, each of many bins keeps its lowest and highest point, both with the
+    minimum and the maximum of the bin. A gap of more than a bin keeps the points at its ends.
     """
     times, values = columns["timestamp"], columns[view.values]
     bands = {"minimum": np.fmin, "maximum": np.fmax} if view.values == "value" else {}
