@@ -380,7 +380,7 @@ class Sandbox(OfThisProcess, Closing):
     ) -> None:
         """Cause faults in requests, which are counted from now.
 
-        The assertion of such a request is used, and its page is counted. Without ``nth``,
+        A request with a fault still uses its assertion and counts its page. Without ``nth``,
         ``every``, ``times``, ``skip`` and ``chance`` only the next request has the fault.
 
         Args:

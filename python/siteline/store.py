@@ -53,7 +53,7 @@ class Store(Itself, WithHtml, Closing):
         path: The file, on a local disk. It is made if there is none.
         tz: The zone of dates, of times without an offset, and of timestamps in its tables.
         labels: The names of series in its tables: see ``client.scan()``. A sync keeps the names of
-            discovery in the file, with at most one request a day. ``False`` for neither.
+            discovery in the file, with at most one request a day. ``False`` keeps none.
         read_only: Write nothing and make no file. A call that would write raises ``StoreError``.
         share: Who else may use it. A store is for its owner only (mode 0600). ``"group-read"``
             (0640) lets the file's group read it, ``"group"`` (0660) also write.
