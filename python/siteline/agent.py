@@ -23,8 +23,7 @@ class Agent(OfThisProcess, Closing):
     """Shares the token and the allowance of one client with many processes.
 
     An agent is a thread of the process that has the key and the ledger. Clients in other processes
-    get access tokens and permission for pages from it, but never the key. The command
-    ``siteline agent`` does the same.
+    get access tokens and permission for pages from it, but never the key.
 
     With the environment variables of :meth:`env` each :class:`siteline.Client` of another process
     uses the agent. After :meth:`close` it raises :class:`AgentUnavailable`. Pages are counted
@@ -104,11 +103,7 @@ class Agent(OfThisProcess, Closing):
         """End the agent and remove its socket. A second call does nothing."""
         self._handle.close()
 
-    def __repr__(self) -> str:
-        """Show the address."""
-        # A traceback may show an object after its constructor failed.
-        if not hasattr(self, "_handle"):
-            return object.__repr__(self)
+    def _text(self) -> str:
         return f"<Agent {escaped(self.address)}{', closed' if self._handle.is_closed else ''}>"
 
 
