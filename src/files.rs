@@ -1,4 +1,4 @@
-//! Files that siteline writes whole or not at all, and its folders.
+//! Files that are written whole or not at all, and the folders of siteline.
 
 use std::io;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::prelude::*;
 use siteline_core::files;
 use siteline_core::settings::Environment;
 
-/// A file under construction. Dropping it removes it.
+/// Dropping it removes the unfinished file.
 #[pyclass(module = "siteline._core")]
 pub(crate) struct NewFile {
     file: Option<files::NewFile>,
@@ -46,7 +46,6 @@ pub(crate) fn _create_folder(path: PathBuf) -> PyResult<()> {
     files::create_folder(&path).map_err(|error| failed(&error, path))
 }
 
-/// Returns an `OSError` with the path that the user named.
 fn failed(error: &io::Error, path: PathBuf) -> PyErr {
     let text = error.to_string().split(" (os error").next().unwrap_or_default().to_owned();
     match error.raw_os_error() {
@@ -55,8 +54,8 @@ fn failed(error: &io::Error, path: PathBuf) -> PyErr {
     }
 }
 
-/// Returns the file of profiles that `Client` reads (``profiles``) and the folder of the ledgers
-/// (``state``), or ``None`` if there is no home folder. Neither need exist.
+/// The file of profiles (``profiles``) and the folder of the ledgers (``state``), or ``None`` without a home
+/// folder. Neither need exist.
 #[pyfunction]
 pub(crate) fn _paths(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let environment = Environment::of_process();

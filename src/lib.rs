@@ -1,5 +1,5 @@
 //! The extension module `siteline._core`. It converts arguments and results, and waits for the
-//! core only through [`bridge`]. Everything else is in the core.
+//! core only through [`bridge`].
 //!
 //! A module uses only the modules above it in this list:
 //!
@@ -8,13 +8,13 @@
 //! | [`prelude`] | names that most modules use |
 //! | [`bridge`] | the boundary to Python: runtime, signals, fork, exit, logs, exceptions |
 //! | [`convert`] | conversion of values, records and columns from and to Python |
-//! | [`files`] | files that are written whole or not at all, and the folders of siteline |
+//! | [`files`] | files and folders |
 //! | [`frame`] | everything tabular, in memory or streamed from a store |
 //! | [`auth`] | keys and credentials |
 //! | [`client`] | the client, its scans and their pages |
 //! | [`store`] | a store and its points |
 //! | [`sync`] | a sync and its plan |
-//! | [`agent`] | the agent, which shares a client with other processes |
+//! | [`agent`] | the agent |
 //! | [`sandbox`] | the service on loopback |
 
 #![cfg_attr(not(feature = "sandbox"), expect(dead_code, reason = "only the sandbox uses it"))]

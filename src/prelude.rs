@@ -1,5 +1,3 @@
-//! Names that most modules use.
-
 pub(crate) use std::path::PathBuf;
 pub(crate) use std::sync::Arc;
 pub(crate) use std::time::Duration;
@@ -20,7 +18,7 @@ pub(crate) use crate::bridge::process::{attached, detached, guarded, without_for
 pub(crate) use crate::bridge::runtime::{step, step_in_runtime};
 pub(crate) use crate::convert::state::{dict, restore};
 pub(crate) use crate::convert::values::{
-    Given, Text, count, described, duration, handle_of, optional, path_of, refuse,
+    Given, Text, count, described, duration, handle_of, optional, path_of, quoted, refuse,
 };
 pub(crate) use siteline_base::clock::Clock;
 pub(crate) use siteline_base::lock::Mutex;

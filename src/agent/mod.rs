@@ -1,4 +1,4 @@
-//! The handle of `siteline.Agent`: a token and an allowance for many processes.
+//! The handle of `siteline.Agent`.
 
 use zeroize::Zeroizing;
 
@@ -11,7 +11,7 @@ use siteline_core::settings::{AGENT_SECRET, Environment};
 
 #[pyclass(frozen, name = "AgentHandle", module = "siteline._core")]
 pub(crate) struct PyAgent {
-    /// Never locked while the agent replies or ends, because a waiting thread may hold the interpreter.
+    /// Not locked while the agent replies or ends, because a waiting thread may hold the interpreter.
     agent: Mutex<Option<Arc<Agent>>>,
     #[pyo3(get)]
     address: String,
@@ -19,7 +19,7 @@ pub(crate) struct PyAgent {
     logs: Arc<Events>,
 }
 
-/// The PEM files of the certificate, its key, and the authority of the clients.
+/// The PEM files of certificate, key, and authority of the clients.
 type TlsFiles = [Option<PathBuf>; 3];
 
 #[pymethods]
@@ -56,7 +56,7 @@ impl PyAgent {
         self.agent.lock().is_none()
     }
 
-    /// The secret of clients that have no certificate.
+    /// For clients that have no certificate.
     fn secret(&self) -> Option<&str> {
         self.secret.as_ref().map(|secret| secret.as_str())
     }

@@ -11,7 +11,7 @@ pub(crate) struct CertificateHandle(pub(crate) MutualTls);
 
 #[pymethods]
 impl CertificateHandle {
-    /// Reads a certificate; if its `subject` is given, at the first use.
+    /// With `subject` it is read at the first use.
     #[staticmethod]
     #[pyo3(signature = (certificate, key, passphrase, client_id, strict, subject=None))]
     fn open(

@@ -41,7 +41,7 @@ impl CredentialHandle {
         Self::checked(py, assertions, make)
     }
 
-    /// A credential whose key is read before the first assertion is signed.
+    /// Its key is read before the first assertion is signed.
     #[staticmethod]
     fn deferred(
         subject: Text<'_>,
@@ -57,7 +57,7 @@ impl CredentialHandle {
         })
     }
 
-    /// The subject, key id, public JWK, and assertion settings in the order of the constructors.
+    /// Subject, key id, public JWK and assertion settings.
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<Facts<'_, 'py>> {
         let AssertionSettings { audience, lifetime, tolerance, typ } = self.0.assertion();
         let assertions = (audience.as_deref(), *lifetime, *tolerance, *typ);
@@ -96,8 +96,7 @@ impl Assertions<'_> {
     }
 }
 
-/// The key of a credential that was pickled with its `password_command`: loading a pickle must not run
-/// a command.
+/// The key of a pickled `password_command`: loading a pickle must not run a command.
 struct DeferredKey {
     read: Py<PyAny>,
     kid: String,

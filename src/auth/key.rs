@@ -14,7 +14,6 @@ pub(crate) struct KeyHandle(pub(crate) PrivateKey);
 
 #[pymethods]
 impl KeyHandle {
-    /// Reads a key from a path, the key itself, or another handle, and emits its warnings.
     #[staticmethod]
     fn read(
         source: &Bound<'_, PyAny>,
@@ -63,13 +62,13 @@ impl KeyHandle {
         detached(py, || self.0.save(&path, passphrase, overwrite))?.or_raise()
     }
 
-    /// The public key as a JWK, the thumbprint, and the size in bits.
+    /// The public JWK, the thumbprint, and the size in bits.
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, &str, u32)> {
         Ok((dict(py, &self.0.public_jwk())?, self.0.thumbprint(), self.0.bits()))
     }
 }
 
-/// A passphrase as text or bytes, wiped when it is dropped.
+/// Wiped when it is dropped.
 pub(super) struct Passphrase(pub(super) Bytes);
 
 impl<'py> FromPyObject<'_, 'py> for Passphrase {
@@ -95,7 +94,7 @@ pub(super) fn part_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Part>> {
     Ok(text_or_json(value)?.map(Part::Bytes))
 }
 
-/// The bytes of a text, a bytes-like object, or a mapping as JSON.
+/// The bytes of text, a bytes-like object, or a mapping as JSON.
 pub(super) fn text_or_json(value: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(Some(Zeroizing::new(text.to_cow()?.as_bytes().to_vec())));
@@ -106,7 +105,7 @@ pub(super) fn text_or_json(value: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> 
     octets(value)
 }
 
-/// Adds a hint: a variable may contain quotation marks that no shell removes.
+/// A variable may contain quotation marks that no shell removes.
 fn framed(error: Error) -> Error {
     error.with(|context| {
         let hint = context.hint.get_or_insert_default();

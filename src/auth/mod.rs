@@ -25,7 +25,7 @@ pub(crate) fn authentication(given: &Bound<'_, PyAny>) -> PyResult<Authenticatio
     Err(key::wrong("credential= is a siteline.Credential or siteline.MutualTls", given))
 }
 
-/// Calls a Python function on a thread of the core, and converts its result.
+/// Calls a Python function on a thread of the core.
 fn called<T>(
     function: &Py<PyAny>,
     convert: impl FnOnce(Bound<'_, PyAny>) -> PyResult<T>,

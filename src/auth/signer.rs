@@ -1,4 +1,4 @@
-//! Signers that users write in Python. They run on the thread or event loop of the call that needs the token.
+//! Signers in Python run on the thread or event loop of the call that needs the token.
 
 use futures_util::FutureExt as _;
 use futures_util::future::ready;
@@ -41,7 +41,7 @@ impl AsyncSigner for PySigner {
     }
 }
 
-/// Ctrl-C in the signer ends the call that runs it, and not the other calls that wait for the token.
+/// Ctrl-C in the signer ends only the call that runs it, not the others that wait for the token.
 async fn sign_plainly(function: Arc<Py<PyAny>>, signing_input: Vec<u8>) -> Result<Vec<u8>> {
     let origin = Origin::current();
     let signed = run_for_caller(move |py| {
@@ -74,10 +74,10 @@ fn signature(py: Python<'_>, answer: PyResult<Bound<'_, PyAny>>) -> Result<Vec<u
     }
 }
 
-/// The exception becomes the cause. The message does not repeat its text, which may be secret.
+/// The message does not repeat the exception's text, which may be secret.
 fn signer_raised(py: Python<'_>, raised: PyErr) -> Error {
     if raised.is_instance_of::<CancelledError>(py) {
-        // The call whose signer was cancelled raises `CancelledError` itself.
+        // The call of this signer raises `CancelledError` itself.
         return Error::new(Kind::ClosedError, "The signer was cancelled.").with_source(raised);
     }
     let name = raised.get_type(py).name().map_or_else(|_| "an exception".into(), |n| n.to_string());

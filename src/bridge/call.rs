@@ -1,4 +1,4 @@
-//! [`Call`]: a verb of the core that waits, for threads and event loops.
+//! [`Call`]: work of the core that a thread or an event loop waits for.
 
 use std::future::Future;
 
@@ -10,20 +10,17 @@ use crate::bridge::runtime::{block_on, on_blocking_thread, spawn};
 use crate::prelude::*;
 
 enum Driver {
-    /// The caller's thread waits.
     Blocking,
-    /// The caller gets a [`Running`](crate::bridge::event_loop::Running) call.
     Asyncio,
 }
 
 type Work = Box<dyn FnOnce(Python<'_>, Driver) -> PyResult<Py<PyAny>> + Send>;
 
-/// It does nothing before `wait()` or `await`, and is used once.
+/// It does nothing before `wait()` or `await`.
 #[pyclass(frozen, name = "Call", module = "siteline._core")]
 pub(crate) struct Call(Mutex<Option<Work>>);
 
 impl Call {
-    /// Runs `future`; `finish` converts its output.
     pub(crate) fn new<F>(
         events: Arc<Events>,
         future: F,
@@ -38,7 +35,6 @@ impl Call {
         })
     }
 
-    /// Raises the error of `future`, or returns its value.
     pub(crate) fn giving<T>(
         events: Arc<Events>,
         future: impl Future<Output = Result<T>> + Send + 'static,
@@ -49,8 +45,7 @@ impl Call {
         Self::new(events, future, |py, given| given.or_raise()?.into_py_any(py))
     }
 
-    /// A step that reads or writes files, on this thread or a thread next to an asyncio loop. Once begun, it
-    /// completes even if it is cancelled.
+    /// A step that reads or writes files. Once begun, it completes even if it is cancelled.
     pub(crate) fn step<T: Send + 'static>(
         work: impl FnOnce() -> Result<T> + Send + 'static,
         finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
@@ -86,14 +81,14 @@ impl Call {
         self.run(py, Driver::Blocking)
     }
 
-    /// Begins the call for `siteline._awaiting.drive`.
+    /// For `siteline._awaiting.drive`.
     fn begin(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.run(py, Driver::Asyncio)
     }
 
     fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        static DRIVE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let _inside = Inside::enter(slf.py());
-        let module = slf.py().import(intern!(slf.py(), "siteline._awaiting"))?;
-        module.call_method1(intern!(slf.py(), "drive"), (slf,))
+        DRIVE.import(slf.py(), "siteline._awaiting", "drive")?.call1((slf,))
     }
 }

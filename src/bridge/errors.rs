@@ -16,8 +16,7 @@ fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
     Ok(module.bind(py).getattr(name)?.cast_into::<PyType>()?)
 }
 
-/// The exception of an error. A user's exception becomes its cause; Ctrl-C and `SystemExit` are raised
-/// unchanged.
+/// A user's exception becomes the cause; Ctrl-C and `SystemExit` are raised unchanged.
 pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
     let cause = error.foreign().and_then(|source| source.downcast_ref::<PyErr>());
     if let Some(cause) = cause
@@ -32,7 +31,7 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
     exception
 }
 
-/// An error of another crate, for which `From` cannot be implemented.
+/// For errors of other crates, which cannot implement `From`.
 pub(crate) trait IntoPyErr {
     fn into_py_err(self) -> PyErr;
 }
@@ -43,7 +42,6 @@ impl IntoPyErr for Error {
     }
 }
 
-/// Raises the error of another crate with `?`.
 pub(crate) trait OrRaise<T> {
     fn or_raise(self) -> PyResult<T>;
 }
@@ -54,7 +52,7 @@ impl<T, E: IntoPyErr> OrRaise<T> for Result<T, E> {
     }
 }
 
-/// Converts an exception of Python code: a `CredentialError` is kept, another exception becomes a cause.
+/// Keeps a `CredentialError`; another exception becomes a cause.
 pub(crate) fn error_of(py: Python<'_>, raised: PyErr) -> Error {
     let is_known = class(py, "CredentialError").is_ok_and(|class| raised.is_instance(py, &class));
     let value = raised.value(py);
@@ -108,7 +106,7 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         Some(path) => format!("{} (at {path})", context.message),
         None => context.message.clone(),
     };
-    // Replies, files and settings cannot begin a line of their own.
+    // Texts of replies, files and settings must not begin a line.
     let message = escaped(&message);
     let exception = class(py, &error.kind().to_string())?.call((message,), Some(&fields))?;
     Ok(PyErr::from_value(exception))
@@ -130,8 +128,8 @@ pub(crate) fn warn(py: Python<'_>, warnings: &[String]) -> PyResult<()> {
     py.import("siteline._warn")?.call_method1("warn", (warnings,)).map(drop)
 }
 
-/// Returns the reason for a system error, and a remedy if the error may be temporary. ``number`` is its
-/// ``errno``, or ``None`` if a thread or a process could not be started.
+/// The reason for an ``errno``, and a remedy if it may be temporary. ``None`` means that a thread or a
+/// process could not be started.
 #[pyfunction]
 pub(crate) fn _refusal(number: Option<i32>) -> (String, Option<&'static str>) {
     let error = number.map_or_else(system::no_thread, io::Error::from_raw_os_error);

@@ -1,6 +1,6 @@
-//! The asynchronous driver: a [`Running`] call and its [`EventLoop`]. One thread of the core hands jobs to
-//! loops, because `call_soon_threadsafe` needs the interpreter. A call ends silently if the loop is closed,
-//! the awaitable is cancelled or dropped, or the interpreter is ending.
+//! The asynchronous driver. One thread of the core hands jobs to loops, because `call_soon_threadsafe` needs
+//! the interpreter. A call ends silently if its loop is closed, its awaitable is cancelled or dropped, or the
+//! interpreter is ending.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -25,14 +25,12 @@ pub(super) type Job = Box<dyn FnOnce(Python<'_>) -> PyResult<()> + Send>;
 static JOBS: Owned<Sender<(Arc<EventLoop>, Job)>> = Owned::empty();
 
 pub(crate) struct EventLoop {
-    /// A weak reference, because threads of the core drop it without the interpreter, which delays the
-    /// release.
+    /// Weak, because threads of the core drop it without the interpreter, which delays the release.
     object: Py<PyAny>,
     is_closed: AtomicBool,
 }
 
-/// Starts the thread that hands jobs over. It stays, so that results are delivered even if the system starts
-/// no more threads.
+/// The thread stays, so that results are delivered even if the system starts no more threads.
 pub(super) fn start_handing_over() -> io::Result<()> {
     if JOBS.get().is_some() {
         return Ok(());
@@ -66,7 +64,7 @@ impl EventLoop {
         self.object.bind(py).call0().unwrap_or_else(|_| py.None().into_bound(py))
     }
 
-    /// Posts a job. A closed loop or an ending process drops it.
+    /// A closed loop or an ending process drops the job.
     pub(super) fn post(self: &Arc<Self>, job: Job) {
         if let Some(jobs) = JOBS.get() {
             // The thread never ends.
@@ -87,7 +85,6 @@ impl EventLoop {
     }
 }
 
-/// The callback of a job. A closed loop drops it.
 #[pyclass(frozen)]
 struct Scheduled(Mutex<Option<Job>>);
 
@@ -103,12 +100,12 @@ type Finish = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
 #[derive(Default)]
 struct Waiting {
-    /// The asyncio future. It keeps the task alive, because loops have only weak references to tasks.
+    /// Keeps the task alive, because loops have only weak references to tasks.
     future: Option<Py<PyAny>>,
     finish: Option<Finish>,
 }
 
-/// An awaited call. `siteline._awaiting.drive` takes its steps.
+/// An awaited call, for `siteline._awaiting.drive`.
 #[pyclass(frozen)]
 pub(crate) struct Running {
     event_loop: Arc<EventLoop>,
@@ -150,9 +147,8 @@ impl Running {
 
 #[pymethods]
 impl Running {
-    /// Handles the events of the call. Returns a future to wait for, otherwise the result.
+    /// Returns a future to wait for, or the result.
     fn step(&self, py: Python<'_>) -> PyResult<Step> {
-        // An exit waits for this Python code.
         let _inside = Inside::enter(py);
         loop {
             let finish = self.waiting.lock().finish.take();
@@ -172,7 +168,7 @@ impl Running {
         }
     }
 
-    /// Ends the call and its request. In a forked child it does nothing.
+    /// In a forked child it does nothing.
     fn end(&self) {
         if let Some(task) = self.task.as_ref().filter(|_| self.process.is_current()) {
             task.abort();
@@ -180,7 +176,6 @@ impl Running {
     }
 }
 
-/// Wakes the loop for the next step.
 fn wake(waiting: &Mutex<Waiting>, event_loop: &Arc<EventLoop>) {
     let Some(future) = without_fork(|| waiting.lock().future.take()) else { return };
     event_loop.post(Box::new(move |py| {
@@ -192,7 +187,7 @@ fn wake(waiting: &Mutex<Waiting>, event_loop: &Arc<EventLoop>) {
     }));
 }
 
-/// Waits for the outcome. Events wait briefly for the end of their call before they wake the loop.
+/// Events wait briefly for the end of their call before they wake the loop.
 async fn drive<T>(steps: &mut Steps<T>, events: &Events, wake: impl Fn()) -> Outcome<T> {
     loop {
         tokio::select! {
@@ -233,7 +228,7 @@ impl Answer {
     }
 }
 
-/// A running coroutine. Dropping this cancels it.
+/// Dropping it cancels the coroutine.
 struct Asking {
     event_loop: Arc<EventLoop>,
     task: Task,
@@ -255,7 +250,7 @@ impl Drop for Asking {
 }
 
 /// Calls an async function on the loop of the call, with its context variables. `read` converts the outcome
-/// there. Dropping this future cancels the coroutine.
+/// there.
 pub(crate) async fn ask<T: Send + 'static>(
     (origin, event_loop): (Arc<Origin>, Arc<EventLoop>),
     function: Arc<Py<PyAny>>,

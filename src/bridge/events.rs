@@ -1,6 +1,6 @@
-//! [`Events`]: log records, finished requests and wanted signatures of a call, in one queue. Their handlers
-//! are users' code that may block, raise, or use siteline. So the driver of the call runs them, without a
-//! lock, on the caller's thread or loop, with the context variables of the call.
+//! One queue for the log records, finished requests and wanted signatures of a call. Handlers are users' code
+//! that may block, raise, or use siteline. So the driver of the call runs them without a lock, on the caller's
+//! thread or loop, with the context variables of the call.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -24,14 +24,14 @@ use siteline_core::http::RequestNote;
 const MOST: usize = 10_000;
 
 thread_local! {
-    /// The kinds of events that this thread is handling.
+    /// The kinds that this thread is handling.
     static HANDLING: Cell<u8> = const { Cell::new(0) };
     /// The calls that this thread waits for: a handler may wait for another call.
     static WAITING: RefCell<Vec<Arc<Events>>> = const { RefCell::new(Vec::new()) };
 }
 
 tokio::task_local! {
-    /// The origin of the future on this thread, and of the tasks that it starts.
+    /// The origin of a future, and of the tasks that it starts.
     static ORIGIN: Arc<Origin>;
 }
 
@@ -43,9 +43,9 @@ pub(crate) struct Origin {
     context: Py<PyAny>,
     /// `traceparent` and `tracestate` of its requests.
     pub(crate) headers: Option<Arc<HeaderMap>>,
-    /// The lowest level that a logger wanted when the call began.
+    /// The lowest wanted level when the call began.
     lowest: u8,
-    /// The kinds of events that a handler of such events causes. They would recur without end.
+    /// If a handler began the call: its kinds of events, which would recur without end.
     silenced: u8,
 }
 
@@ -54,7 +54,7 @@ impl Origin {
         ORIGIN.try_with(Arc::clone).ok()
     }
 
-    /// The origin and its loop, if a loop awaits the call.
+    /// If a loop awaits the call.
     pub(crate) fn awaited() -> Option<(Arc<Self>, Arc<EventLoop>)> {
         let origin = Self::current()?;
         let event_loop = Arc::clone(origin.event_loop.as_ref()?);
@@ -72,8 +72,14 @@ impl Origin {
         ORIGIN.sync_scope(self, step)
     }
 
-    /// Calls a function, the first argument, in a copy of the call's context, which another thread may be
-    /// using.
+    pub(crate) fn run_if_known<T>(origin: Option<Arc<Self>>, step: impl FnOnce() -> T) -> T {
+        match origin {
+            Some(origin) => origin.run(step),
+            None => step(),
+        }
+    }
+
+    /// Calls the first argument in a copy of the call's context, which another thread may be using.
     pub(crate) fn in_context<'py>(
         &self,
         py: Python<'py>,
@@ -97,20 +103,18 @@ impl Origin {
         events.is_some_and(push)
     }
 
-    /// The queue for log records of this level, if they are wanted.
     pub(super) fn log_queue(&self, level: u8) -> Option<Arc<Events>> {
         let is_wanted = level >= self.lowest && self.silenced & LOGS == 0;
         if is_wanted { self.events.upgrade() } else { None }
     }
 
-    /// The queue for requests, unless an observer made the call.
     pub(super) fn request_queue(&self) -> Option<Weak<Events>> {
         (self.silenced & REQUESTS == 0).then(|| Weak::clone(&self.events))
     }
 }
 
 const LOGS: u8 = 1;
-const REQUESTS: u8 = 2;
+pub(super) const REQUESTS: u8 = 2;
 pub(super) const WANTED: u8 = 4;
 pub(super) const ALL: u8 = LOGS | REQUESTS | WANTED;
 
@@ -125,7 +129,7 @@ pub(super) enum What {
     Wanted(Arc<Wanted>),
 }
 
-/// Python code that the core waits for.
+/// Python code that the core waits for. It runs once.
 pub(super) struct Wanted(Mutex<Option<Job>>);
 
 impl Wanted {
@@ -133,7 +137,6 @@ impl Wanted {
         Arc::new(Self(Mutex::new(Some(job))))
     }
 
-    /// Runs it once.
     pub(super) fn serve(&self, py: Python<'_>) -> PyResult<()> {
         let job = self.0.lock().take();
         job.map_or(Ok(()), |job| job(py))
@@ -163,12 +166,8 @@ impl Event {
 pub(super) struct Handling(u8);
 
 impl Handling {
-    fn begin(kind: u8) -> Self {
+    pub(super) fn begin(kind: u8) -> Self {
         Self(HANDLING.replace(HANDLING.get() | kind))
-    }
-
-    pub(super) fn requests() -> Self {
-        Self::begin(REQUESTS)
     }
 }
 
@@ -178,14 +177,14 @@ impl Drop for Handling {
     }
 }
 
-/// The events of one call, or of the steps of one read. A forked child has its own queue, because the
-/// parent's may be locked.
+/// The events of a call, or of the steps of a read. A forked child has its own queue, because the parent's
+/// may be locked.
 #[derive(Default)]
 pub(crate) struct Events {
     queue: Owned<Queue>,
-    /// The kinds of events that wait for [`Events::handle_all`].
+    /// The kinds that wait for [`Events::handle_all`].
     deferred: u8,
-    /// The number of threads that wait for a call.
+    /// Threads that wait for a call.
     drivers: AtomicUsize,
 }
 
@@ -198,16 +197,14 @@ struct Queue {
 #[derive(Default)]
 struct State {
     events: VecDeque<Event>,
-    /// The origin of the latest call, until the last one ends.
     latest: Option<Arc<Origin>>,
-    /// The observers of its requests, which are also notified of requests that earlier calls left.
+    /// They are also notified of requests that earlier calls left.
     observers: Vec<Arc<Observers>>,
-    /// Whether no driver takes events any more. A task or a traceback may keep the queue for long.
+    /// No driver takes events any more, but a task or a traceback may keep the queue.
     is_over: bool,
 }
 
 impl Events {
-    /// Only [`Events::handle_all`] notifies observers of requests.
     pub(crate) fn that_defer_requests() -> Self {
         Self { queue: Owned::empty(), deferred: REQUESTS, drivers: AtomicUsize::new(0) }
     }
@@ -216,7 +213,7 @@ impl Events {
         self.queue.get_or_init(Queue::default)
     }
 
-    /// Begins a call on this thread, or on its event loop.
+    /// Begins a call.
     pub(crate) fn begin(
         self: &Arc<Self>,
         py: Python<'_>,
@@ -236,12 +233,11 @@ impl Events {
         Ok(origin)
     }
 
-    /// The origin of the latest call, for a step between two calls, which runs no Python code.
+    /// For a step between two calls, which runs no Python code.
     pub(crate) fn latest(&self) -> Option<Arc<Origin>> {
         self.queue().state.lock().latest.clone()
     }
 
-    /// Also notifies these observers of requests that earlier calls left.
     pub(crate) fn remember(&self, observers: &Arc<Observers>) {
         let known = &mut self.queue().state.lock().observers;
         if !known.iter().any(|one| Arc::ptr_eq(one, observers)) {
@@ -249,7 +245,7 @@ impl Events {
         }
     }
 
-    /// Adds an event. Returns it if no driver will take it.
+    /// Returns the event if no driver will take it.
     pub(super) fn push(&self, event: Event) -> Option<Event> {
         let queue = self.queue();
         let mut state = queue.state.lock();
@@ -276,7 +272,6 @@ impl Events {
         self.queue().state.lock().events.iter().any(|event| event.kind() & kinds != 0)
     }
 
-    /// Waits for such events.
     pub(super) async fn due(&self, kinds: u8) {
         loop {
             let mut pushed = pin!(self.queue().pushed.notified());
@@ -289,13 +284,11 @@ impl Events {
         }
     }
 
-    /// Handles the present events without a lock. Later ones wait, so that a fast read does not keep the
-    /// caller here.
+    /// Handles the present events. Later ones wait, so that a fast read does not keep the caller here.
     pub(crate) fn handle(&self, py: Python<'_>) -> PyResult<()> {
         self.handle_but(py, self.deferred)
     }
 
-    /// Also handles the deferred events.
     pub(crate) fn handle_all(&self, py: Python<'_>) -> PyResult<()> {
         self.handle_but(py, 0)
     }
@@ -342,7 +335,6 @@ impl Drop for Events {
     }
 }
 
-/// A thread that waits for a call.
 pub(super) struct Waiter(PhantomData<*const ()>);
 
 impl Waiter {
@@ -351,8 +343,7 @@ impl Waiter {
             || WAITING.with_borrow(|waiting| waiting.iter().any(|events| events.has(WANTED)))
     }
 
-    /// Handles the events of a call, and serves the outer calls of this thread, which the call of a handler
-    /// may need.
+    /// Also serves the outer calls of this thread, which the call of a handler may need.
     pub(super) fn handle(py: Python<'_>, events: &Events) -> PyResult<()> {
         let waiting = WAITING.with_borrow(Clone::clone);
         waiting.iter().try_for_each(|events| events.handle_but(py, ALL & !WANTED))?;
@@ -369,7 +360,7 @@ impl Drop for Waiter {
     }
 }
 
-/// The outcome of a call. An exception of a handler replaces a value, but not an exception.
+/// An exception of a handler replaces a value, but not an exception.
 pub(crate) fn after_events<T>(
     py: Python<'_>,
     handled: PyResult<()>,

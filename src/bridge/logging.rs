@@ -1,5 +1,4 @@
-//! Log records of the core for the standard library's loggers. Other crates are ignored. A record is an event
-//! of its call (see [`crate::bridge::events`]).
+//! Log records of the core for the standard library's loggers. A record is an event of its call.
 
 use log::kv::{Key, Value, VisitSource};
 use log::{Level, LevelFilter, Log, Metadata, Record};
@@ -17,7 +16,7 @@ pub(super) struct LogRecord {
     line: Option<u32>,
 }
 
-/// The attributes of a record, such as `page`, without missing values.
+/// The attributes of a record, such as `page`.
 #[derive(Default)]
 struct Fields(Map<String, Json>);
 
@@ -41,7 +40,6 @@ impl LogRecord {
     }
 }
 
-/// The lowest level that any logger of the core wants.
 pub(super) fn lowest_level(py: Python<'_>) -> PyResult<u8> {
     static LOWEST: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     LOWEST.import(py, "siteline._logs", "lowest_level")?.call0()?.extract()

@@ -1,4 +1,4 @@
-//! Long work on files, on another thread, so that the caller's thread handles signals.
+//! Long work on files runs on another thread, so that the caller's thread handles signals.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -8,8 +8,7 @@ use crate::prelude::*;
 use siteline_core::fork::Process;
 use siteline_core::system::{Refused, begin};
 
-/// Runs `work`, and sometimes `meanwhile`. If Ctrl-C or `meanwhile` raises, it calls `stop` and waits for the
-/// end. A fork waits for the work.
+/// If Ctrl-C or `meanwhile` raises, it calls `stop` and waits for the end. A fork waits for the work.
 pub(crate) fn long_work<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,

@@ -1,6 +1,5 @@
 //! Observers of requests: `on_request=`, and the instrument of `siteline.otel`. A finished request is an
-//! event of its call (see [`crate::bridge::events`]). If the call is over, the event is left to the next call
-//! or to `Client.close()`.
+//! event of its call. If the call is over, the event is left to the next call or to `Client.close()`.
 
 use std::collections::VecDeque;
 use std::sync::Weak;
@@ -9,13 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 
-use crate::bridge::events::{Event, Handling, Origin, What};
+use crate::bridge::events::{Event, Handling, Origin, REQUESTS, What};
 use crate::convert::state::record;
 use crate::prelude::*;
 use siteline_core::fork::Owned;
 use siteline_core::http::{Observer, Recipient, RequestNote};
 
-/// The headers of W3C Trace Context.
 const TRACE_HEADERS: [&str; 2] = ["traceparent", "tracestate"];
 
 /// Whether there ever was an instrument.
@@ -36,10 +34,9 @@ type Left = VecDeque<(Arc<Origin>, RequestNote)>;
 pub(crate) struct Observers {
     me: Weak<Self>,
     on_request: Option<Py<PyAny>>,
-    /// The instrument of this client only.
+    /// Has precedence over the global one.
     instrument: Instrument,
-    /// Requests whose call is over, in the order of their ends. A forked child leaves the parent's to the
-    /// parent.
+    /// Requests of ended calls. A forked child leaves the parent's to the parent.
     left: Owned<Mutex<Left>>,
 }
 
@@ -61,7 +58,6 @@ impl Observers {
         self.on_request.is_some() || self.instrument().is_some()
     }
 
-    /// The client's own instrument has precedence over the global one.
     pub(crate) fn set_instrument(&self, instrument: Option<Py<PyAny>>) {
         set(&self.instrument, instrument);
     }
@@ -71,7 +67,6 @@ impl Observers {
         own.or_else(|| OF_ALL.lock().clone())
     }
 
-    /// Keeps a request after the end of its call.
     pub(super) fn leave(&self, origin: Arc<Origin>, note: RequestNote) {
         self.left.get_or_init(Mutex::default).lock().push_back((origin, note));
     }
@@ -80,7 +75,7 @@ impl Observers {
     pub(crate) fn notify_of_left(&self, py: Python<'_>) -> PyResult<()> {
         let Some(left) = self.left.get() else { return Ok(()) };
         let count = left.lock().len();
-        let _handling = Handling::requests();
+        let _handling = Handling::begin(REQUESTS);
         for _ in 0..count {
             let next = left.lock().pop_front();
             // Another thread may have taken it.
@@ -129,7 +124,7 @@ impl Observer for Observers {
     }
 }
 
-/// Traces and counts all clients, or no longer with `None`.
+/// Sets the instrument of all clients.
 #[pyfunction]
 #[pyo3(signature = (instrument))]
 pub(crate) fn _instrument(instrument: Option<Py<PyAny>>) {
@@ -175,5 +170,5 @@ fn event<'py>(py: Python<'py>, note: &RequestNote) -> PyResult<Bound<'py, PyAny>
         "allowance_left": note.allowance_left,
         "sent": note.is_sent,
     });
-    record(py, ("siteline._records.requests", "RequestEvent"), &event, [])
+    record(py, ("siteline._records.requests", "RequestEvent"), &event)
 }

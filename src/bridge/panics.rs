@@ -1,4 +1,4 @@
-//! Panics never print to stderr. The boundary raises them as an `InternalError` with the source location.
+//! The boundary raises panics as an `InternalError` with their place. They never print to stderr.
 
 use std::any::Any;
 use std::panic::{Location, set_hook};
@@ -7,7 +7,7 @@ use crate::prelude::*;
 
 static LATEST: Mutex<Option<(String, String)>> = Mutex::new(None);
 
-/// Installs a panic hook that records the location. It applies only to this library.
+/// The hook applies only to this library.
 pub(crate) fn keep_places() {
     set_hook(Box::new(|panic| {
         let place = panic.location().map(shown).unwrap_or_default();
@@ -24,7 +24,7 @@ pub(crate) fn text_of(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "a panic without words".to_owned())
 }
 
-/// The message of a panic, with its location if the hook recorded this panic last.
+/// The place is only known if the hook recorded this panic last.
 pub(crate) fn text_and_place_of(panic: &(dyn Any + Send)) -> String {
     let text = text_of(panic);
     match LATEST.try_lock().as_deref() {

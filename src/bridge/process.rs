@@ -1,8 +1,8 @@
 //! Fork and exit. A forked child has no threads of its parent, so a lock that one held stays locked. So each
-//! step without the interpreter runs in [`without_fork`], and a fork waits for all steps. Runtime,
-//! connections and reads belong to one process. Python kills a thread that attaches during finalization,
-//! which aborts the process. So at exit, waiting threads stay in the core, threads that run Python code get
-//! time to finish, and only the thread that ends the process may enter.
+//! step without the interpreter runs in [`without_fork`], and a fork waits for all steps. Python kills a
+//! thread that attaches during finalization, which aborts the process. So at exit, waiting threads stay in
+//! the core, threads that run Python code get time to finish, and only the thread that ends the process may
+//! enter.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -17,9 +17,7 @@ use pyo3::types::IntoPyDict as _;
 use crate::bridge::panics::text_and_place_of;
 use crate::prelude::*;
 
-/// How long an exit waits for threads that run Python code, such as a signer.
 const LONGEST_EXIT: Duration = Duration::from_secs(1);
-/// How long a step that may hold the interpreter waits for a fork.
 const LONGEST_FORK: Duration = Duration::from_secs(1);
 /// How often an exit or a step checks its condition.
 const MOMENT: Duration = Duration::from_millis(1);
@@ -33,38 +31,28 @@ thread_local! {
     static IN_STEP: Cell<bool> = const { Cell::new(false) };
     /// Held by the forking thread during the fork.
     static FORK_LOCK: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
-}
-
-/// The thread that ends the process.
-static ENDED_BY: OnceLock<ThreadId> = OnceLock::new();
-/// The number of threads that will attach to the interpreter again.
-static INSIDE: AtomicUsize = AtomicUsize::new(0);
-
-thread_local! {
     /// The depth of calls: a handler may call the core again.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Runs a short step without Python code that a fork must not interrupt. It must not hold the interpreter: a
-/// forking thread waits for the step, and may need it.
+static ENDED_BY: OnceLock<ThreadId> = OnceLock::new();
+/// The number of threads that will attach to the interpreter again.
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
+
+/// Runs a short step that a fork must not interrupt. It must not hold the interpreter: a forking thread waits
+/// for the step, and may need it.
 pub(crate) fn without_fork<T>(step: impl FnOnce() -> T) -> T {
     if IN_STEP.get() {
         // A second lock would deadlock with a waiting fork.
         return step();
     }
     let _shared = STEPS.read().unwrap_or_else(PoisonError::into_inner);
-    let _in_step = InStep::begin();
+    IN_STEP.set(true);
+    let _in_step = InStep;
     step()
 }
 
 struct InStep;
-
-impl InStep {
-    fn begin() -> Self {
-        IN_STEP.set(true);
-        Self
-    }
-}
 
 impl Drop for InStep {
     fn drop(&mut self) {
@@ -72,9 +60,8 @@ impl Drop for InStep {
     }
 }
 
-/// For steps of Arrow consumers or the garbage collector, which may hold the interpreter. They wait at most
-/// [`LONGEST_FORK`] for a fork. After that the step is safe: this thread holds the interpreter, so no other
-/// thread can fork.
+/// For steps of Arrow consumers or the garbage collector, which may hold the interpreter. After
+/// [`LONGEST_FORK`] the step is safe: this thread holds the interpreter, so no other thread can fork.
 pub(crate) fn without_fork_anywhere<T>(step: impl FnOnce() -> T) -> T {
     let mut waited = Duration::ZERO;
     let _shared = loop {
@@ -91,7 +78,7 @@ pub(crate) fn without_fork_anywhere<T>(step: impl FnOnce() -> T) -> T {
     step()
 }
 
-/// Counts a thread in the core. An exit waits for it.
+/// A thread in the core, for which an exit waits.
 pub(crate) struct Inside(PhantomData<*const ()>);
 
 impl Inside {
@@ -129,7 +116,7 @@ fn leave() {
         .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |count| Some(count.saturating_sub(1)));
 }
 
-/// If another thread ends the process, this one stays here instead of attaching.
+/// If another thread ends the process, this one never attaches again.
 pub(crate) fn stay_if_ending() {
     if is_ending_elsewhere() {
         if DEPTH.replace(0) > 0 {
@@ -161,7 +148,7 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send)
     outcome.map_err(|panic| panicked(py, &*panic))
 }
 
-/// Runs `work`, which may call Python code. A panic becomes an `InternalError`.
+/// A panic of `work`, which may call Python code, becomes an `InternalError`.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     let _inside = Python::attach(Inside::enter);
     catch_unwind(AssertUnwindSafe(work))
@@ -175,7 +162,7 @@ pub(crate) fn panicked(py: Python<'_>, panic: &(dyn Any + Send)) -> PyErr {
     raise(py, &error)
 }
 
-/// The error of a call in a child that was forked during it.
+/// The error in a child that was forked during a call.
 pub(super) fn forked() -> PyErr {
     Error::new(Kind::ForkError, "The process forked while this call waited.")
         .with_hint("The parent's call continues; call again in the child.")
@@ -193,11 +180,7 @@ pub(crate) fn attached<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
 
 #[pyfunction]
 fn before_fork(py: Python<'_>) -> PyResult<()> {
-    let guard = detached(py, || {
-        let guard = STEPS.write().unwrap_or_else(PoisonError::into_inner);
-        FORK_LOCK.set(Some(guard));
-    });
-    guard.map(drop)
+    detached(py, || FORK_LOCK.set(Some(STEPS.write().unwrap_or_else(PoisonError::into_inner))))
 }
 
 #[pyfunction]
@@ -228,7 +211,6 @@ fn at_exit(py: Python<'_>) -> PyResult<()> {
     })
 }
 
-/// Registers the fork and exit handlers.
 pub(crate) fn watch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let os = py.import("os")?;

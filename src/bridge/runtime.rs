@@ -1,6 +1,5 @@
-//! The only crossing between Python and the core. Waits go through [`block_on`], or [`spawn`] in asyncio;
-//! work that needs a processor goes through [`detached`]. Nothing else releases the interpreter or blocks on
-//! a future. Ctrl-C is checked here.
+//! The only crossing between Python and the core. Only [`block_on`], [`spawn`] (in asyncio) and [`detached`]
+//! release the interpreter or block on a future. Ctrl-C is checked here.
 
 #![expect(clippy::disallowed_methods, reason = "the one crossing")]
 
@@ -28,17 +27,17 @@ use crate::prelude::*;
 use siteline_core::fork::{Owned, Process};
 use siteline_core::system::{on_thread, start};
 
-/// A thread of the core runs the code if the driver is busy for longer.
+/// How long to wait for a busy driver.
 const LONGEST_WANTED: Duration = Duration::from_secs(1);
 
-/// The limits of the number of threads for connections and asyncio calls. Other calls run on the threads that
-/// wait for them.
+/// The fewest and most threads for connections and asyncio calls. Other calls run on the threads that wait
+/// for them.
 const DRIVER_THREADS: [usize; 2] = [2, 8];
 
 static RUNTIME: Owned<Runtime> = Owned::empty();
 
-/// The runtime of this process. It is made with the interpreter released, because a thread that forks waits
-/// for all steps and may need the interpreter.
+/// It is made with the interpreter released, because a thread that forks waits for all steps and may need the
+/// interpreter.
 fn runtime(py: Python<'_>) -> PyResult<&'static Runtime> {
     if let Some(runtime) = RUNTIME.get() {
         return Ok(runtime);
@@ -80,7 +79,6 @@ fn check_threads(threads: usize) -> io::Result<()> {
     begun.map(|threads| threads.into_iter().for_each(|thread| drop(thread.join())))
 }
 
-/// The output of a future, or its panic.
 pub(super) type Outcome<T> = Result<T, Box<dyn Any + Send>>;
 
 /// A future of the core. No fork happens while it is polled or dropped.
@@ -91,7 +89,7 @@ impl<T> Steps<T> {
         Self(Some(Box::pin(origin.scope(future))))
     }
 
-    /// Polls the future until the sender is dropped.
+    /// Polls until the sender is dropped.
     async fn until(mut self, stopped: oneshot::Receiver<()>) -> (Self, Option<Outcome<T>>) {
         let outcome = tokio::select! {
             biased;
@@ -119,8 +117,7 @@ impl<T> Drop for Steps<T> {
     }
 }
 
-/// The blocking driver: waits with the interpreter released, and handles signals and events. An exception of
-/// their handlers drops the future and its request. A panic becomes an `InternalError`.
+/// The blocking driver. An exception of a handler of signals or events drops the future and its request.
 pub(crate) fn block_on<F>(py: Python<'_>, events: &Arc<Events>, future: F) -> PyResult<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,
@@ -150,7 +147,7 @@ fn block_on_steps<T: Send + 'static>(
     after_events(py, handled, outcome)
 }
 
-/// Starts `future` for the running asyncio loop. `finish` converts its output on the thread of the loop.
+/// The asyncio driver. `finish` converts the output on the thread of the loop.
 pub(crate) fn spawn<F>(
     py: Python<'_>,
     events: Arc<Events>,
@@ -176,8 +173,7 @@ where
     }))
 }
 
-/// The [`Spawner`](siteline_core::client::background::Spawner) of a client. A panic is reported by the call
-/// that waits for the task.
+/// The call that waits for the task reports its panic.
 pub(crate) fn spawn_task(work: BoxFuture<'static, ()>) -> Option<AbortHandle> {
     if is_ending_here() {
         return None;
@@ -189,9 +185,8 @@ pub(crate) fn spawn_task(work: BoxFuture<'static, ()>) -> Option<AbortHandle> {
     Some(tokio::spawn(async move { drop(steps.await) }).abort_handle())
 }
 
-/// Polls the future on this thread, and handles signals and events in between. Handlers may use siteline,
-/// fork, or wait for a lock of this call. So this thread leaves the runtime, and the future runs in the
-/// background meanwhile.
+/// Polls the future on this thread. Handlers of signals and events may use siteline, fork, or wait for a lock
+/// of this call. So this thread leaves the runtime, and the future runs in the background meanwhile.
 fn waited_for<T: Send + 'static>(
     runtime: &Runtime,
     mut steps: Steps<T>,
@@ -247,7 +242,7 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     main.getattr(intern!(py, "ident"))?.eq(here)
 }
 
-/// Runs a short step that reads or writes files, with the interpreter released. No fork interrupts it.
+/// Runs a short step that reads or writes files. No fork interrupts it.
 pub(crate) fn step<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     detached(py, || without_fork(work))
 }
@@ -262,28 +257,22 @@ pub(crate) fn step_in_runtime<T: Send>(
     let origin = events.latest();
     let done = detached(py, || {
         let _entered = without_fork(own_runtime)?.enter();
-        Ok::<_, Error>(without_fork(|| match origin {
-            Some(origin) => origin.run(work),
-            None => work(),
-        }))
+        Ok::<_, Error>(without_fork(|| Origin::run_if_known(origin, work)))
     })?;
     done.or_raise()
 }
 
-/// Runs blocking work to its end, for the same call. Its panic is resumed here.
+/// Runs blocking work for the same call. Its panic is resumed here.
 pub(crate) async fn on_blocking_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {
     let origin = Origin::current();
-    let work = move || match origin {
-        Some(origin) => origin.run(work),
-        None => work(),
-    };
+    let work = move || Origin::run_if_known(origin, work);
     on_thread(work).await.map_err(|refused| Error::no_thread(&refused))
 }
 
-/// Lets the driver of the call run Python code. A prefetch or an agent has no driver, and a driver may be
-/// busy: then a thread of the core runs the code.
+/// Lets the driver of the call run Python code. Without a driver, or if it is busy, a thread of the core runs
+/// the code.
 pub(crate) async fn run_for_caller<T: Send + 'static>(
     work: impl FnOnce(Python<'_>) -> PyResult<T> + Send + 'static,
 ) -> Result<T, Error> {

@@ -1,5 +1,4 @@
-//! Selects the agent of a client: `agent=`, otherwise the variable if its agent has the same service and
-//! subject.
+//! The agent of a client: `agent=`, otherwise the variable if its agent has the same service and subject.
 
 use crate::prelude::*;
 use siteline_core::agent::{AgentAddress, AgentLink, ClientTls, Holder, Place};
@@ -22,8 +21,7 @@ pub(crate) struct FoundAgent {
 }
 
 impl FoundAgent {
-    /// The agent of the keyword, otherwise of the variable. An empty keyword means none. An agent of another
-    /// service is not contacted.
+    /// An empty keyword means none. An agent of another service is not contacted.
     pub(crate) fn find(
         py: Python<'_>,
         named: Option<String>,
@@ -45,7 +43,6 @@ impl FoundAgent {
         Ok(Some(Self { place: address.place, holder, tls, is_named }))
     }
 
-    /// The agent, if it has the address and subject of the client.
     pub(crate) fn for_client(
         self,
         base_url: &BaseUrl,
@@ -54,11 +51,8 @@ impl FoundAgent {
         let (address, holder) = (&self.place, &self.holder);
         let is_other = holder.base_url != base_url.as_str();
         if is_other && self.is_named {
-            let message = format!(
-                "The agent at {address} has tokens for {}, not for {}.",
-                holder.base_url,
-                base_url.as_str()
-            );
+            let (its, own) = (&holder.base_url, base_url.as_str());
+            let message = format!("The agent at {address} has tokens for {its}, not for {own}.");
             return Err(Error::new(Kind::ConfigError, message)
                 .with_hint("Leave agent= out, or make the client with the agent's own base_url."));
         }
@@ -67,9 +61,9 @@ impl FoundAgent {
             None => Ok(Some(self)),
             Some(given) if given.subject() != holder.subject && !self.is_named => Ok(None),
             Some(_) => {
+                let subject = &holder.subject;
                 let message = format!(
-                    "The client has a credential, and the agent at {address} has one for {}.",
-                    holder.subject
+                    "The client has a credential, and the agent at {address} has one for {subject}."
                 );
                 Err(Error::new(Kind::ConfigError, message).with_hint(
                     "Leave credential= out, so that the agent counts and signs; or unset \
@@ -79,12 +73,12 @@ impl FoundAgent {
         }
     }
 
-    pub(crate) fn link(self, clock: siteline_base::clock::Clock) -> std::sync::Arc<AgentLink> {
+    pub(crate) fn link(self, clock: Clock) -> Arc<AgentLink> {
         AgentLink::new(self.place, self.holder, self.tls, clock)
     }
 
-    /// Whether these settings have the service and subject of the agent, so that their key is not needed.
-    /// `lenient` has only the given settings.
+    /// Whether the agent has the service and subject, so that no key is needed. `lenient` has only the given
+    /// settings.
     pub(crate) fn serves(
         &self,
         settings: Option<&Settings>,
@@ -106,7 +100,6 @@ impl FoundAgent {
     }
 }
 
-/// Refuses options that the agent sets.
 pub(crate) fn refuse_settings(options: &Bound<'_, PyDict>) -> PyResult<()> {
     for name in OF_THE_AGENT {
         if options.get_item(name)?.is_some_and(|value| !value.is_none()) {

@@ -27,12 +27,11 @@ use siteline_core::settings::Environment;
 pub(crate) struct PyClient {
     pub(crate) client: Client,
     credential: Mutex<Py<PyAny>>,
-    /// Observers that are notified of its requests.
     pub(crate) notes: Arc<Observers>,
     /// The other keywords, as they are pickled.
     keywords: Py<PyDict>,
-    /// The sandbox of the client, which runs as long as it. It cannot hold the client, so the garbage
-    /// collector need not visit it.
+    pub(crate) shape: Shape,
+    /// It runs as long as the client. It cannot hold the client, so the garbage collector need not visit it.
     pub(crate) sandbox: PyOnceLock<Py<PyAny>>,
 }
 
@@ -46,32 +45,19 @@ fn without_credential() -> PyErr {
 
 fn agent_for(
     py: Python<'_>,
-    base_url: &str,
+    base_url: &BaseUrl,
     credential: Option<&Authentication>,
     options: &Bound<'_, PyDict>,
 ) -> PyResult<Option<FoundAgent>> {
     let named = options.get_item("agent")?;
     let named = named.map(|given| given.extract::<Text<'_>>().map(|text| text.0.to_owned()));
-    let allow_http = options.get_item("allow_http")?;
-    let allow_http = allow_http.is_some_and(|given| given.is_truthy().unwrap_or(false));
-    let base_url = BaseUrl::parse(base_url, allow_http).or_raise()?;
-    let found = FoundAgent::find(py, named.transpose()?, Some(&base_url))?;
+    let found = FoundAgent::find(py, named.transpose()?, Some(base_url))?;
     let Some(agent) = found else { return Ok(None) };
-    let agent = agent.for_client(&base_url, credential).or_raise()?;
+    let agent = agent.for_client(base_url, credential).or_raise()?;
     if agent.is_some() {
         refuse_settings(options)?;
     }
     Ok(agent)
-}
-
-fn client_notes(py: Python<'_>, on_request: Option<&Bound<'_, PyAny>>) -> PyResult<Arc<Observers>> {
-    let checked = on_request.map(|given| {
-        py.import("siteline._records.requests")?
-            .getattr("checked")?
-            .call1((given,))
-            .map(Bound::unbind)
-    });
-    Ok(Observers::new(checked.transpose()?))
 }
 
 impl PyClient {
@@ -83,9 +69,12 @@ impl PyClient {
         on_request: Option<&Bound<'_, PyAny>>,
         sends_once: bool,
     ) -> PyResult<Self> {
-        let (base_url, options) = (&found.base_url, &found.options);
+        let options = &found.options;
         let given = found.credential.as_ref().map(authentication).transpose()?;
-        let agent = agent_for(py, base_url, given.as_ref(), options)?;
+        let allow_http = options.get_item("allow_http")?;
+        let allow_http = allow_http.is_some_and(|given| given.is_truthy().unwrap_or(false));
+        let base_url = guarded(|| BaseUrl::parse(&found.base_url, allow_http).or_raise())?;
+        let agent = agent_for(py, &base_url, given.as_ref(), options)?;
         let authentication = match (&agent, given) {
             (Some(agent), _) => Authentication::Leased(agent.holder.subject.as_str().into()),
             (None, Some(given)) => given,
@@ -96,7 +85,11 @@ impl PyClient {
             settings.send_once();
         }
         settings.spawner = Arc::new(spawn_task);
-        let notes = client_notes(py, on_request)?;
+        let checked = |given: &Bound<'_, PyAny>| {
+            let module = py.import("siteline._records.requests")?;
+            module.call_method1("checked", (given,)).map(Bound::unbind)
+        };
+        let notes = Observers::new(on_request.map(checked).transpose()?);
         settings.transport.observer = Some(Arc::clone(&notes) as _);
         match (clock, Environment::of_process().sandbox_clock()) {
             (Some(given), _) => {
@@ -124,17 +117,15 @@ impl PyClient {
             None => choose_ledger(&mut settings, &keywords)?,
         }
         let client = guarded(|| Client::new(settings).or_raise())?;
+        let shape = match keywords.get_item("shape")? {
+            Some(given) => shape_of(given.cast()?)?,
+            None => Shape::default(),
+        };
+        client.listed().set_shape(shape.discovery.clone());
         let credential =
             found.credential.as_ref().map_or_else(|| py.None(), |given| given.clone().unbind());
         let (credential, keywords) = (Mutex::new(credential), keywords.unbind());
-        let made = Self { client, credential, notes, keywords, sandbox: PyOnceLock::new() };
-        made.client.listed().set_shape(made.shape(py)?.discovery);
-        Ok(made)
-    }
-
-    pub(crate) fn shape(&self, py: Python<'_>) -> PyResult<Shape> {
-        let given = self.keywords.bind(py).get_item("shape")?;
-        given.map_or_else(|| Ok(Shape::default()), |given| shape_of(given.cast()?))
+        Ok(Self { client, credential, notes, keywords, shape, sandbox: PyOnceLock::new() })
     }
 }
 
@@ -188,7 +179,7 @@ impl PyClient {
         self.client.is_closed()
     }
 
-    /// The service's clock minus this machine's, in seconds.
+    /// In seconds.
     #[getter]
     fn clock_skew(&self) -> Option<f64> {
         self.client.time().skew().map(|skew| skew.as_secs_f64())
@@ -196,7 +187,7 @@ impl PyClient {
 
     fn allowance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let state = detached(py, || self.client.allowance())?.or_raise()?;
-        record(py, ("siteline._records.allowance", "Allowance"), &state, [])
+        record(py, ("siteline._records.allowance", "Allowance"), &state)
     }
 
     fn replace_credential(&self, credential: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -224,12 +215,11 @@ impl PyClient {
         guarded(|| self.notes.notify_of_left(py))
     }
 
-    /// Traces and counts the requests with `siteline.otel`, or no longer with `None`.
     fn instrument(&self, instrument: Option<Py<PyAny>>) {
         self.notes.set_instrument(instrument);
     }
 
-    /// The pickle contains the settings, and a credential that refers to the place of its key.
+    /// The credential refers to the place of its key.
     fn __getnewargs_ex__<'py>(
         &self,
         py: Python<'py>,

@@ -5,13 +5,11 @@ use bytes::Bytes;
 use crate::client::PyClient;
 use crate::client::profile_file::ProfileFile;
 use crate::client::settings::read_settings;
-use crate::convert::values::discovery;
 use crate::frame::ids;
 use crate::prelude::*;
 use siteline_core::settings::{Environment, Given};
 
 impl PyClient {
-    /// A discovery request; `finish` converts its body.
     fn asked(
         &self,
         finish: impl FnOnce(Python<'_>, Result<Bytes>) -> PyResult<Bound<'_, PyAny>> + Send + 'static,
@@ -25,7 +23,10 @@ impl PyClient {
 #[pymethods]
 impl PyClient {
     fn discover(&self) -> Call {
-        self.asked(discovery)
+        self.asked(|py, body| {
+            let class = py.import("siteline._records.discovery")?.getattr("Discovery")?;
+            class.call_method1("_of_client", (&body.or_raise()?[..],))
+        })
     }
 
     /// The body, its shape, the ids of the series seen in pages, and whether these are all.
@@ -40,32 +41,7 @@ impl PyClient {
             Ok(found.into_pyobject(py)?.into_any())
         })
     }
-}
 
-/// The settings of the profile or the variables: `file`, `profile`, `subject`, and `settings` with the
-/// variable that set each.
-#[pyfunction]
-#[pyo3(signature = (profile=None))]
-pub(crate) fn _sources<'py>(
-    py: Python<'py>,
-    profile: Option<Text<'_>>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let name = profile.as_ref().map(|name| name.0);
-    let read = |environment: &Environment<'_>| {
-        guarded(|| read_settings(name, environment, Given::default()).or_raise())
-    };
-    let settings = ProfileFile::read(py)?.used(read)?;
-    let (file, name) = settings.profile.clone().unzip();
-    let told = PyDict::new(py);
-    told.set_item("file", file.map(PathBuf::into_os_string))?;
-    told.set_item("profile", name)?;
-    told.set_item("subject", settings.subject())?;
-    told.set_item("settings", settings.sources)?;
-    Ok(told)
-}
-
-#[pymethods]
-impl PyClient {
     /// A client with the same ledger and tokens that sends each request once.
     fn sending_once(&self, py: Python<'_>) -> PyResult<Self> {
         Ok(Self {
@@ -73,11 +49,12 @@ impl PyClient {
             credential: Mutex::new(self.credential.lock().clone_ref(py)),
             notes: Arc::clone(&self.notes),
             keywords: self.keywords.clone_ref(py),
+            shape: self.shape.clone(),
             sandbox: PyOnceLock::new(),
         })
     }
 
-    /// The settings, without secrets.
+    /// Without secrets.
     fn settings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let settings = self.client.settings();
         let told = PyDict::new(py);
@@ -93,14 +70,13 @@ impl PyClient {
         Ok(told)
     }
 
-    /// The state of the agent, as of `Agent.state`.
     fn agent_state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let agent = self.client.settings().agent.clone();
         let state = detached(py, || agent.map(|agent| agent.state()).transpose())?.or_raise()?;
         dict(py, &state)
     }
 
-    /// Signs an assertion and discards it. Returns whether the client signs.
+    /// Returns whether the client signs.
     fn try_signature(&self) -> Call {
         let client = self.client.clone();
         Call::giving(Arc::default(), async move { client.try_signature().await })
@@ -114,7 +90,7 @@ impl PyClient {
         })
     }
 
-    /// The possible error of the clock skew, in seconds.
+    /// In seconds.
     fn skew_error(&self) -> Option<f64> {
         self.client.time().measured().map(|skew| skew.error().as_secs_f64())
     }
@@ -137,4 +113,25 @@ impl PyClient {
     fn look_at_ledger(&self, py: Python<'_>) -> PyResult<Option<bool>> {
         detached(py, || self.client.look_at_ledger())?.or_raise()
     }
+}
+
+/// The settings of the profile or the variables, and in `settings` the variable that set each.
+#[pyfunction]
+#[pyo3(signature = (profile=None))]
+pub(crate) fn _sources<'py>(
+    py: Python<'py>,
+    profile: Option<Text<'_>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let name = profile.as_ref().map(|name| name.0);
+    let read = |environment: &Environment<'_>| {
+        guarded(|| read_settings(name, environment, Given::default()).or_raise())
+    };
+    let settings = ProfileFile::read(py)?.used(read)?;
+    let (file, name) = settings.profile.clone().unzip();
+    let told = PyDict::new(py);
+    told.set_item("file", file.map(PathBuf::into_os_string))?;
+    told.set_item("profile", name)?;
+    told.set_item("subject", settings.subject())?;
+    told.set_item("settings", settings.sources)?;
+    Ok(told)
 }

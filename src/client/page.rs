@@ -9,8 +9,7 @@ use siteline_core::data::{Comparison, Page, PointColumns};
 /// The members of `siteline.Page`.
 #[pymethods]
 impl Frame {
-    /// The page number, the first of its chain, the feed, whether it is the last, and whether it is the whole
-    /// chain.
+    /// The page number, the first of its chain, the feed, `is_last`, and whether it is the whole chain.
     fn place(&self, py: Python<'_>) -> PyResult<(u64, u64, Option<&str>, bool, bool)> {
         let PageSource { page, synced, .. } = self.known_page(py)?;
         let synced = synced.as_ref();
@@ -33,17 +32,8 @@ impl Frame {
     fn query<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.source().map(|source| query_object(py, &source.query)).transpose()
     }
-}
 
-impl Frame {
-    pub(crate) fn known_page(&self, py: Python<'_>) -> PyResult<&PageSource> {
-        self.page().ok_or_else(|| refuse(py, Kind::InternalError, "this frame is no page"))
-    }
-}
-
-#[pymethods]
-impl Frame {
-    /// Compares a page with stored points: inserted, changed, unchanged and missing points.
+    /// Inserted, changed, unchanged and missing points.
     fn compared(&self, py: Python<'_>, stored: &Bound<'_, PyAny>) -> PyResult<[Self; 4]> {
         let of = self.known_page(py)?;
         let broken = |why: &str| {
@@ -80,5 +70,11 @@ impl Frame {
                 [difference.inserted, difference.changed, difference.unchanged, difference.missing];
             Ok(parts.map(part))
         })
+    }
+}
+
+impl Frame {
+    pub(crate) fn known_page(&self, py: Python<'_>) -> PyResult<&PageSource> {
+        self.page().ok_or_else(|| refuse(py, Kind::InternalError, "this frame is no page"))
     }
 }

@@ -16,15 +16,14 @@ use siteline_core::client::page_stream::PageStream;
 use siteline_core::client::table::{Provenance, ReadFailure};
 use siteline_core::http::Deadline;
 
-/// Records that are made at a time. The garbage collector starts after 700.
+/// Records made at a time. The garbage collector starts after 700.
 const ROWS: usize = 1 << 9;
-/// Points that are taken from a frame at a time.
+/// Points taken from a frame at a time.
 const FRAMED: usize = 1 << 13;
 /// How long a page waits for the names of its series.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A page stream and its `progress=`. Log records of a page are emitted when a caller waits for it or takes
-/// it.
+/// Log records of a page are emitted when a caller waits for it or takes it.
 pub(crate) struct PageReader {
     pub(crate) stream: Arc<PageStream>,
     pub(crate) events: Arc<Events>,
@@ -43,8 +42,8 @@ impl PageReader {
         }
     }
 
-    /// Reports a page that has arrived, and returns false if none has. Raises the error of a prefetched page,
-    /// and the exceptions of `logging` handlers and `progress=`.
+    /// Returns false if no page has arrived. Raises the error of a prefetched page, and the exceptions of
+    /// `logging` handlers and `progress=`.
     fn report(&self, py: Python<'_>) -> PyResult<bool> {
         let mut filled = None;
         if self.stream.has_finished_prefetch() {
@@ -62,7 +61,6 @@ impl PageReader {
     }
 }
 
-/// Ends the progress, and returns the exception.
 fn failed(py: Python<'_>, callback: Option<&ProgressCallback>, failure: ReadFailure) -> PyErr {
     finish(py, callback).err().unwrap_or_else(|| read_failure(py, failure))
 }
@@ -105,7 +103,7 @@ impl Points {
         }
     }
 
-    /// The next points in memory. Other threads get the points after them.
+    /// The next points in memory. Other threads get later ones.
     fn pop(&self) -> Option<RecordBatch> {
         let mut open = self.open.lock();
         let batch = open.pop()?;
@@ -116,7 +114,7 @@ impl Points {
         Some(batch.slice(0, count))
     }
 
-    /// Takes points from the source. Returns false after the last, and `None` if none have arrived.
+    /// Returns false after the last points, and `None` if none have arrived.
     fn pull(&self, py: Python<'_>) -> PyResult<Option<bool>> {
         let batch = match &self.source {
             Source::Frame(batches) => step(py, || batches.lock().next_batch(FRAMED))?.or_raise()?,
@@ -140,8 +138,8 @@ impl Points {
 
 #[pymethods]
 impl Points {
-    /// Appends an iterator over the next points to `ready`, and returns their number: 0 after the last,
-    /// `None` if none have arrived.
+    /// Appends an iterator over points to `ready`, and returns their number: 0 after the last, `None` if none
+    /// have arrived.
     fn _take(
         &self,
         py: Python<'_>,
@@ -195,7 +193,7 @@ impl Points {
         }
     }
 
-    /// Reads the next page. If it is cancelled, no page is lost.
+    /// A cancelled call loses no page.
     fn _fill(&self, py: Python<'_>) -> PyResult<Call> {
         let reader = self.reader()?;
         let callback = reader.callback.as_ref().map(|callback| callback.clone_ref(py));

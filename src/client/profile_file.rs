@@ -28,7 +28,6 @@ impl ProfileFile {
     }
 }
 
-/// A copy of the text, or of the error with the system's number.
 fn copied(text: &io::Result<String>) -> io::Result<String> {
     text.as_ref().cloned().map_err(|error| {
         error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)

@@ -10,7 +10,7 @@ use siteline_core::client::{ReadSettings, ScanInput};
 use siteline_core::data::{Ids, Levels, Query, QueryInput, RangeForm, Selection, bucket_width};
 
 pub(crate) fn query_object<'py>(py: Python<'py>, query: &Query) -> PyResult<Bound<'py, PyAny>> {
-    record(py, ("siteline._records.query", "Query"), query.input(), [])
+    record(py, ("siteline._records.query", "Query"), query.input())
 }
 
 /// Site, line, interval, page size and filters.
@@ -22,7 +22,6 @@ pub(crate) type AskedQuery<'py> = (
     Vec<(String, Vec<String>)>,
 );
 
-/// The query, without its range.
 pub(crate) fn query_input(
     (site, line, interval, page_size, filters): AskedQuery<'_>,
 ) -> PyResult<QueryInput> {
@@ -65,17 +64,17 @@ impl PyClient {
             let (levels, series, parameters) = selection;
             let selection = Selection { levels, series, parameters };
             let query = QueryInput { selection, ..query_input(query)? };
-            let range = asked_range(start, end, tz)?;
+            let zone = clock_of(tz)?;
+            let range = asked_range([start, end], zone.as_ref())?;
             let lag = optional(settle_lag, "settle_lag", duration)?;
             let max_pages = optional(most, "max_pages", pages)?;
             let deadline = optional(deadline, "deadline", duration)?;
             let concurrency = optional(concurrency, "concurrency", pages)?;
             let concurrency = concurrency.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
             let settings = ReadSettings { max_pages, deadline, keep_raw, concurrency };
-            let (split, shape) = (optional(split, "split", cut)?, client.shape(py)?);
+            let (split, shape) = (optional(split, "split", cut)?, client.shape.clone());
             let form = RangeForm::default();
             let input = ScanInput { query, shape, extra_columns, settings, split, form };
-            let zone = clock_of(tz)?;
             let made = input.scan_from_now(&client.client, range, lag, zone.as_ref());
             let Checked { value, warnings } = made.or_raise()?;
             warn(py, &warnings)?;

@@ -1,5 +1,4 @@
-//! Bookmarks and progress. The thread that waits for the pages calls `progress=` between two pages, without a
-//! lock.
+//! The thread that waits for the pages calls `progress=` between two pages, without a lock.
 
 use crate::convert::state::record;
 use crate::prelude::*;
@@ -28,7 +27,6 @@ impl<'py> IntoPyObject<'py> for PyBookmark {
     }
 }
 
-/// The number of pages before a bookmark.
 #[pyfunction]
 pub(crate) fn _bookmark_pages(data: &[u8]) -> PyResult<u64> {
     guarded(|| Ok(Bookmark::from_bytes(data).or_raise()?.pages()))
@@ -37,7 +35,7 @@ pub(crate) fn _bookmark_pages(data: &[u8]) -> PyResult<u64> {
 pub(crate) struct ProgressCallback(pub(crate) Py<PyAny>);
 
 pub(crate) fn event<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'py, PyAny>> {
-    record(py, ("siteline._records.progress", "Progress"), progress, [])
+    record(py, ("siteline._records.progress", "Progress"), progress)
 }
 
 impl ProgressCallback {

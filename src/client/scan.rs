@@ -24,7 +24,7 @@ use siteline_core::sync::ThroughStore;
 pub(crate) struct PyScan {
     client: Py<PyClient>,
     asked: Read,
-    /// Replaces `asked` when the names of the selection are known.
+    /// Replaces `asked` once the names are known.
     selected: OnceLock<Read>,
 }
 
@@ -45,7 +45,7 @@ impl Read {
     }
 }
 
-/// One `collect()`: deadline, log records, and the names for the labels.
+/// The state of one `collect()`.
 #[pyclass(frozen, name = "_Reading", module = "siteline._core")]
 pub(crate) struct PyReading {
     deadline: Deadline,
@@ -55,7 +55,7 @@ pub(crate) struct PyReading {
 }
 
 impl PyReading {
-    /// Refuses the read of a parent process, whose pages would be requested twice.
+    /// Pages of a parent's read would be requested twice.
     fn check_process(&self) -> PyResult<()> {
         if self.process.is_current() {
             return Ok(());
@@ -66,7 +66,7 @@ impl PyReading {
     }
 }
 
-/// Waits for the names. Returns whether to tell the user that there are none.
+/// The call returns whether to tell the user that there are no names.
 pub(crate) fn settle(
     names: &Arc<ReadNames>,
     buffer: &Arc<Events>,
@@ -97,7 +97,6 @@ impl PyScan {
         Self { client, asked: Read::new(scan), selected: OnceLock::new() }
     }
 
-    /// The read of the selected series, if they are known.
     pub(crate) fn read(&self) -> &Read {
         self.selected.get().unwrap_or(&self.asked)
     }
@@ -116,7 +115,6 @@ impl PyScan {
     }
 }
 
-/// A `Progress`, or the complete table.
 fn stepped(py: Python<'_>, step: Result<Step, ReadFailure>) -> PyResult<Py<PyAny>> {
     match step {
         Ok(Step::Page(progress)) => event(py, &progress).map(Bound::unbind),
@@ -135,13 +133,12 @@ pub(crate) fn cut(by: &Bound<'_, PyAny>, name: &str) -> PyResult<Cut> {
         let message = format!(
             "{name}={} is neither how many parts to make (a whole number) nor how long each is (text \
              such as \"1d\", or a timedelta).",
-            excerpt(&by.repr()?.to_string()),
+            quoted(by),
         );
         Err(refuse(by.py(), Kind::QueryError, message))
     }
 }
 
-/// The table that a resumed read continues.
 fn read_table(onto: &Bound<'_, PyAny>) -> PyResult<Arc<Table>> {
     let frame = handle_of::<Frame>(onto)?;
     if let Some(Origin::Read(table)) = frame.as_ref().map(|frame| &frame.get().origin) {
@@ -158,7 +155,7 @@ impl PyScan {
         query_object(py, self.scan().query())
     }
 
-    /// The bookmark that it continues from.
+    /// It continues from this bookmark.
     #[getter]
     fn begin(&self) -> Option<PyBookmark> {
         self.scan().bookmark().cloned().map(PyBookmark)
@@ -170,13 +167,11 @@ impl PyScan {
         self.scan().query().title()
     }
 
-    /// Whether the client has observers.
     #[getter]
     fn is_observed(&self) -> bool {
         self.client.get().notes.exist()
     }
 
-    /// The complete table, if it was read.
     fn whole(&self) -> Option<Frame> {
         self.collecting().complete().cloned().map(Frame::of_table)
     }
@@ -187,13 +182,18 @@ impl PyScan {
         Ok((kept.table.map(Frame::of_table), kept.bookmark.map(PyBookmark)))
     }
 
-    /// The number of kept pages and points.
+    /// Pages and points.
     fn kept_counts(&self) -> (u64, u64) {
         self.collecting().kept()
     }
 
     fn empty(&self) -> PyResult<Frame> {
         Ok(Frame::of_table(Arc::new(self.scan().empty().or_raise()?)))
+    }
+
+    /// The ids and names that discovery does not list, if it has been read.
+    fn not_listed(&self) -> Vec<String> {
+        self.scan().not_listed()
     }
 
     /// The first points in the order of the pages, if enough are read.
@@ -225,7 +225,7 @@ impl PyScan {
         Call::new(Arc::clone(&reading.get().buffer), read, stepped)
     }
 
-    /// Reads one more page of any chain, or of the first unfinished one.
+    /// Reads a page of any chain, or of the first unfinished one.
     fn step(&self, reading: &PyReading, of_first: bool) -> PyResult<Call> {
         reading.check_process()?;
         let (collect, deadline) = (Arc::clone(self.collecting()), reading.deadline);
@@ -244,7 +244,6 @@ impl PyScan {
         step_in_runtime(py, &reading.buffer, || self.collecting().stop_prefetch())
     }
 
-    /// A new chain that reports its pages to `callback`.
     fn chain(
         &self,
         py: Python<'_>,
@@ -304,7 +303,6 @@ impl PyScan {
         })
     }
 
-    /// The pickle has the query, the settings and the client, but no points.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Restored<'py>)> {
         let (py, scan) = (slf.py(), slf.get().asked.collect.scan());
         if scan.has_partial() {
@@ -319,18 +317,7 @@ impl PyScan {
         Ok((slf.get_type().getattr("_restore")?, state))
     }
 
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.client)
-    }
-}
-
-type Selected<'a> = (&'a Levels, &'a Vec<Ids>, &'a [Option<String>; 3]);
-
-type Restored<'py> = (Bound<'py, PyClient>, Bound<'py, PyAny>, Option<PyBookmark>);
-
-#[pymethods]
-impl PyScan {
-    /// The same scan, which reads settled data from this store and keeps the rest in it.
+    /// Reads settled data from this store, and keeps the rest in it.
     fn through(
         &self,
         py: Python<'_>,
@@ -372,4 +359,12 @@ impl PyScan {
     fn is_selected(&self) -> bool {
         self.selected.get().is_some()
     }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.client)
+    }
 }
+
+type Selected<'a> = (&'a Levels, &'a Vec<Ids>, &'a [Option<String>; 3]);
+
+type Restored<'py> = (Bound<'py, PyClient>, Bound<'py, PyAny>, Option<PyBookmark>);

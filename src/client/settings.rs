@@ -18,7 +18,7 @@ use siteline_core::settings::{
     ASSERTION_OPTIONS, Environment, Given, OPTIONS, Settings, Value, read_certificates,
 };
 
-/// The arguments of a client, completed from variables and a profile.
+/// Completed from variables and a profile.
 pub(crate) struct Found<'py> {
     pub(crate) base_url: String,
     pub(crate) credential: Option<Bound<'py, PyAny>>,
@@ -88,7 +88,6 @@ impl<'py> Found<'py> {
         Ok(found)
     }
 
-    /// Names the profile in an error about a value.
     pub(crate) fn explain(&self, error: &PyErr) {
         let py = self.options.py();
         if let Some((file, name)) = &self.profile
@@ -115,10 +114,10 @@ fn add_note(py: Python<'_>, error: &PyErr, note: &str) {
     let _ = error.value(py).call_method1("add_note", (note,));
 }
 
-/// The settings without the ledger, and the keywords as they are pickled.
+/// Without the ledger; and the keywords as they are pickled.
 pub(crate) fn settings_with<'py>(
     py: Python<'py>,
-    base_url: &str,
+    base_url: BaseUrl,
     credential: Authentication,
     options: &Bound<'py, PyDict>,
 ) -> PyResult<(ClientSettings, Bound<'py, PyDict>)> {
@@ -138,10 +137,7 @@ pub(crate) fn settings_with<'py>(
         };
         given.push((*name, value));
     }
-    let allow_http = given.iter().find(|(name, _)| *name == "allow_http");
-    let allow_http = allow_http.is_some_and(|(_, value)| value.is_truthy().unwrap_or(false));
-    let base = guarded(|| BaseUrl::parse(base_url, allow_http).or_raise())?;
-    let mut settings = ClientSettings::new(base, credential);
+    let mut settings = ClientSettings::new(base_url, credential);
     settings.page_size = Some(10_000);
     settings.transport.trust = Trust::from_variables(|name| std::env::var_os(name));
     settings.transport.trust.fallback = certifi(py);
@@ -159,7 +155,7 @@ pub(crate) fn settings_with<'py>(
     Ok((settings, pickled))
 }
 
-/// Opens the ledger of the keywords, or the default one, and makes its path absolute.
+/// Pickles its absolute path.
 pub(crate) fn choose_ledger(
     settings: &mut ClientSettings,
     pickled: &Bound<'_, PyDict>,
@@ -177,7 +173,7 @@ pub(crate) fn named_ledger(pickled: &Bound<'_, PyDict>) -> PyResult<Option<PathB
     pickled.get_item("ledger")?.map(|path| path.extract()).transpose()
 }
 
-/// Sets one option, and returns its value as it is pickled.
+/// Returns the value as it is pickled.
 fn set<'py>(
     settings: &mut ClientSettings,
     name: &str,
@@ -213,7 +209,6 @@ fn set<'py>(
     Ok(given.clone())
 }
 
-/// Sets one field of `Http`.
 fn set_http(
     (transport, retry): (&mut TransportSettings, &mut Policy),
     name: &str,
@@ -242,7 +237,6 @@ fn set_http(
     Ok(())
 }
 
-/// Refuses wrong values of the fields of `Http`.
 #[pyfunction]
 pub(crate) fn check_http(fields: &Bound<'_, PyDict>) -> PyResult<()> {
     let (mut transport, mut retry) = (TransportSettings::default(), Policy::data());
@@ -272,7 +266,7 @@ fn set_bundle<'py>(trust: &mut Trust, given: &Bound<'py, PyAny>) -> PyResult<Bou
     path.as_os_str().into_bound_py_any(py)
 }
 
-/// The certificates of certifi, if it is installed. Neither the package nor the file is read.
+/// Neither the package nor its file is read.
 fn certifi(py: Python<'_>) -> Option<PathBuf> {
     let find = || -> PyResult<PathBuf> {
         let util = py.import("importlib.util")?;

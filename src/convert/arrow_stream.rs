@@ -1,6 +1,5 @@
-//! Reads the Arrow stream of another library. The C data interface has no buffer lengths, so these are
-//! trusted; the contents are checked. Before that, `siteline._arrow_check` lets pyarrow check its own
-//! objects.
+//! The Arrow streams of other libraries. The C data interface has no buffer lengths, so these are trusted; the
+//! contents are checked. Before that, `siteline._arrow_check` lets pyarrow check its own objects.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -18,7 +17,6 @@ pub(crate) struct ArrowStream {
 }
 
 impl ArrowStream {
-    /// Returns `None` if the object has no stream.
     pub(crate) fn open(
         given: &Bound<'_, PyAny>,
         broken: fn(&str) -> Error,

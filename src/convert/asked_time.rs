@@ -1,4 +1,5 @@
-//! The bounds of a read, and the zone of dates and naive times.
+//! The bounds of a read. Without a zone naive times are refused, because a range in the wrong zone reads other
+//! hours without an error.
 
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
@@ -11,23 +12,18 @@ const INSTANT_HINT: &str = "Give an aware datetime, a pandas Timestamp with a zo
     \"2026-11-01T00:00:00Z\", a date, or a time before now such as \"-7d\". Reads also take tz=, the zone of naive times.";
 
 pub(crate) fn asked_range(
-    start: Option<&Bound<'_, PyAny>>,
-    end: Option<&Bound<'_, PyAny>>,
-    tz: Option<&Bound<'_, PyAny>>,
+    [start, end]: [Option<&Bound<'_, PyAny>>; 2],
+    zone: Option<&TimeZone>,
 ) -> PyResult<AskedRange> {
-    let zone = clock_of(tz)?;
-    let bound = |given: Option<&Bound<'_, PyAny>>, name: &str| {
-        given.map(|given| asked_time(given, name, zone.as_ref())).transpose()
-    };
-    Ok(AskedRange { start: bound(start, "start")?, end: bound(end, "end")? })
+    let bound = |given: &Bound<'_, PyAny>, name: &str| asked_time(given, name, zone);
+    Ok(AskedRange { start: optional(start, "start", bound)?, end: optional(end, "end", bound)? })
 }
 
-/// Without a zone, naive times are refused.
 pub(crate) fn clock_of(tz: Option<&Bound<'_, PyAny>>) -> PyResult<Option<TimeZone>> {
     Ok(tz.map(zone).transpose()?.map(|(_, zone)| zone))
 }
 
-/// An instant, or one relative to `now`, which is only called for these.
+/// Calls `now` only for a relative time.
 pub(crate) fn instant_before(
     value: &Bound<'_, PyAny>,
     name: &str,
@@ -39,8 +35,7 @@ pub(crate) fn instant_before(
     asked.resolve(now, None).or_raise()
 }
 
-/// Text, an aware `datetime`, a pandas `Timestamp` or a date. Without a zone, dates are in UTC and naive
-/// times are refused.
+/// Without a zone, dates are in UTC.
 pub(crate) fn asked_time(
     value: &Bound<'_, PyAny>,
     name: &str,
@@ -62,12 +57,12 @@ pub(crate) fn asked_time(
         let error = Error::new(Kind::QueryError, format!("{name}= {what}"));
         error.with_hint(INSTANT_HINT).into_py_err()
     };
-    let nanoseconds = plain(value, "nanoseconds", |what| refused(what))?;
+    let nanoseconds = plain(value, "nanoseconds", refused)?;
     let at = Timestamp::from_nanosecond(nanoseconds).map_err(|_| refused(OUT_OF_RANGE))?;
     Ok(AskedTime::At(at))
 }
 
-/// The name and the zone of an IANA name, a `ZoneInfo` or a `timezone` of whole hours.
+/// The name and the zone.
 pub(crate) fn zone(given: &Bound<'_, PyAny>) -> PyResult<(String, TimeZone)> {
     zone_or(given, Kind::QueryError)
 }

@@ -3,7 +3,7 @@
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{ArrayRef, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
 use pyo3::types::PyCapsule;
 
 use crate::prelude::*;
@@ -19,12 +19,12 @@ pub(crate) fn schema_capsule<'py>(
     py: Python<'py>,
     schema: &SchemaRef,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    let schema = FFI_ArrowSchema::try_from(schema.as_ref())
-        .map_err(|error| {
-            Error::new(Kind::InternalError, format!("Arrow refused its own data: {error}"))
-        })
-        .or_raise()?;
-    PyCapsule::new_with_value(py, schema, c"arrow_schema")
+    let schema = FFI_ArrowSchema::try_from(schema.as_ref()).map_err(|error| broken(&error));
+    PyCapsule::new_with_value(py, schema.or_raise()?, c"arrow_schema")
+}
+
+pub(crate) fn broken(error: &ArrowError) -> Error {
+    Error::new(Kind::InternalError, format!("Arrow refused its own data: {error}"))
 }
 
 pub(crate) fn fitted(

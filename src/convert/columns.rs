@@ -52,7 +52,7 @@ pub(crate) fn integers<'a, 'py>(
     Ok((name, "integer", Memory::of(numbers), missing.transpose()?))
 }
 
-/// A `bytearray` that NumPy reads in place and may write to.
+/// NumPy may write to it.
 pub(crate) fn bytes<const WIDTH: usize>(
     py: Python<'_>,
     length: usize,
@@ -66,26 +66,18 @@ pub(crate) fn bytes<const WIDTH: usize>(
     })
 }
 
-/// Values of eight bytes each. NumPy gets them as read-only, because frames and Arrow consumers share them.
+/// Values of eight bytes. They are read-only for NumPy, because frames and Arrow consumers share them.
 #[pyclass(frozen)]
 pub(crate) struct Memory {
-    values: Buffer,
+    pub(crate) values: Buffer,
     /// The kind letter of NumPy.
-    kind: char,
+    pub(crate) kind: char,
 }
 
 impl Memory {
     pub(crate) fn of<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>) -> Self {
         let kind = if T::DATA_TYPE.is_floating() { 'f' } else { 'i' };
         Self { values: array.values().inner().clone(), kind }
-    }
-
-    pub(crate) fn doubles(values: Buffer) -> Self {
-        Self { values, kind: 'f' }
-    }
-
-    pub(crate) fn integers(values: Buffer) -> Self {
-        Self { values, kind: 'i' }
     }
 }
 

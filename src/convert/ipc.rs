@@ -4,14 +4,13 @@ use arrow_array::RecordBatchReader as _;
 use arrow_buffer::Buffer;
 use arrow_ipc::writer::StreamEncoder;
 
-use crate::frame::broken;
+use crate::convert::capsule::broken;
 use crate::frame::stored::BatchStream;
 use crate::prelude::*;
 
 const ROWS: usize = 1 << 16;
 
-/// An iterator over the bytes of one Arrow IPC stream. After an error the end mark is missing, so nobody
-/// takes the stream for complete.
+/// After an error the end mark is missing, so nobody takes the stream for complete.
 #[pyclass(frozen, name = "_IpcStream")]
 pub(crate) struct IpcStream(Mutex<Option<Open>>);
 

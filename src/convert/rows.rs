@@ -1,4 +1,4 @@
-//! Rows as Python objects: dicts, or `siteline.types.Record` tuples.
+//! Rows as dicts or `siteline.types.Record` tuples.
 
 use std::cell::OnceCell;
 
@@ -15,7 +15,7 @@ use crate::prelude::*;
 
 const FIELDS: usize = 10;
 
-/// The rows of a batch, with times in UTC.
+/// Times are in UTC.
 pub(crate) fn rows<'py>(
     py: Python<'py>,
     batch: &RecordBatch,
@@ -100,7 +100,6 @@ impl<'a, 'py> Column<'a, 'py> {
         matches!(self, Self::Coded(..))
     }
 
-    /// Whether a row has the same text as the row before.
     fn is_repeated(&self, row: usize) -> bool {
         matches!(self, Self::Coded(codes, _) if codes.key(row) == codes.key(row - 1))
     }

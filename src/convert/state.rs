@@ -1,5 +1,4 @@
-//! Records as dicts, and back. Members have names, so that a newer siteline with one more member loads an
-//! older pickle.
+//! Records as dicts. Members have names, so that a newer siteline with one more member loads an older pickle.
 
 use pyo3::exceptions::PyOverflowError;
 use pyo3::types::IntoPyDict as _;
@@ -31,22 +30,18 @@ pub(crate) fn keywords<T: DeserializeOwned>(given: &Bound<'_, PyDict>) -> PyResu
         };
         let Some((name, value)) = given.iter().find(is_wrong) else { return error };
         if error.is_instance_of::<PyOverflowError>(py) {
-            let shown = value.repr().map_or_else(|_| "this".to_owned(), |repr| repr.to_string());
-            let message = format!("{name}={} is out of range.", excerpt(&shown));
+            let message = format!("{name}={} is out of range.", quoted(&value));
             return refuse(py, Kind::ConfigError, message);
         }
         PyTypeError::new_err(format!("{name}=: {}", error.value(py)))
     })
 }
 
-/// A record of `siteline.types` with the fields of a Rust struct and others.
+/// A record of `siteline.types`.
 pub(crate) fn record<'py>(
     py: Python<'py>,
     (module, class): (&str, &str),
     fields: &impl Serialize,
-    others: impl IntoIterator<Item = (&'static str, Bound<'py, PyAny>)>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let members = dict(py, fields)?;
-    others.into_iter().try_for_each(|(name, value)| members.set_item(name, value))?;
-    py.import(module)?.getattr(class)?.call_method1("_restore", (members,))
+    py.import(module)?.getattr(class)?.call_method1("_restore", (dict(py, fields)?,))
 }

@@ -1,6 +1,5 @@
-//! Arguments. Naive times are refused, because a range in the wrong zone reads other hours without an error.
+//! Arguments.
 
-use bytes::Bytes;
 use pyo3::PyClass;
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::types::{PyBool, PyByteArray, PyMemoryView, PyTime};
@@ -15,7 +14,6 @@ const DURATION_HINT: &str = "Give seconds, a timedelta, or text such as \"1m\", 
 /// Arithmetic with longer durations would overflow.
 const LONGEST: Duration = Duration::from_secs(10_000 * 31_556_952);
 
-/// A `QueryError` for a query, a `ConfigError` for a setting.
 pub(crate) fn refuse(py: Python<'_>, kind: Kind, message: impl Into<String>) -> PyErr {
     raise(py, &Error::new(kind, message))
 }
@@ -28,7 +26,6 @@ pub(crate) fn text(value: &Bound<'_, PyString>, name: &str, kind: Kind) -> PyRes
     })
 }
 
-/// A text argument. The error names another type.
 #[derive(Clone, Copy)]
 pub(crate) struct Text<'a>(pub(crate) &'a str);
 
@@ -53,7 +50,6 @@ pub(crate) fn handle_of<'py, T: PyClass>(
     Ok(handle.unwrap_or_else(|| given.clone()).cast_into().ok())
 }
 
-/// An argument that may be left out.
 pub(crate) type Given<'py> = Option<Bound<'py, PyAny>>;
 
 pub(crate) fn optional<'py, T>(
@@ -78,18 +74,14 @@ pub(crate) fn path_of(given: &Bound<'_, PyAny>, name: &str) -> PyResult<PathBuf>
 pub(crate) fn count(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> PyResult<u64> {
     let number = if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() };
     number.filter(|number| *number > 0).ok_or_else(|| {
-        let shown = value.repr().map_or_else(|_| "this".to_owned(), |repr| repr.to_string());
-        let message = format!(
-            "{name}={} is not a whole number of 1 or more.",
-            siteline_core::error::excerpt(&shown)
-        );
+        let message = format!("{name}={} is not a whole number of 1 or more.", quoted(value));
         refuse(value.py(), kind, message)
     })
 }
 
-pub(crate) fn discovery(py: Python<'_>, body: Result<Bytes, Error>) -> PyResult<Bound<'_, PyAny>> {
-    let class = py.import("siteline._records.discovery")?.getattr("Discovery")?;
-    class.call_method1("_of_client", (&body.or_raise()?[..],))
+/// The start of its repr.
+pub(crate) fn quoted(value: &Bound<'_, PyAny>) -> String {
+    value.repr().map_or_else(|_| "this".to_owned(), |repr| excerpt(&repr.to_string()))
 }
 
 /// Calls `siteline._arguments.NAME(value)`; `refused` makes the error of a `ValueError`.
@@ -99,11 +91,11 @@ pub(crate) fn plain<'py, T: FromPyObjectOwned<'py>>(
     refused: impl FnOnce(&str) -> PyErr,
 ) -> PyResult<T> {
     let py = value.py();
-    let found = py.import("siteline._arguments")?.getattr(name)?.call1((value,));
-    let found = found.map_err(|error| {
-        let is_refused = error.get_type(py).is(py.get_type::<PyValueError>());
-        if is_refused { refused(&error.value(py).to_string()) } else { error }
-    })?;
+    let found =
+        py.import("siteline._arguments")?.call_method1(name, (value,)).map_err(|error| {
+            let is_refused = error.get_type(py).is(py.get_type::<PyValueError>());
+            if is_refused { refused(&error.value(py).to_string()) } else { error }
+        })?;
     found.extract().map_err(Into::into)
 }
 
@@ -117,7 +109,6 @@ fn type_name(value: &Bound<'_, PyAny>) -> String {
     value.get_type().name().map_or_else(|_| "thing".to_owned(), |name| name.to_string())
 }
 
-/// A duration from seconds, a `timedelta`, or text such as `"1m"`, of at most 10,000 years.
 pub(crate) fn duration(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Duration> {
     duration_or(value, name, Kind::QueryError)
 }

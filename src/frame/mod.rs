@@ -9,27 +9,26 @@ mod verbs;
 use std::sync::OnceLock;
 
 use arrow_array::Array as _;
-use arrow_schema::{ArrowError, SchemaRef};
-use pyo3::types::{PyByteArray, PyCapsule};
+use arrow_schema::SchemaRef;
+use pyo3::types::PyCapsule;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::convert::asked_time::zone;
-use crate::convert::capsule::{reader_capsule, schema_capsule};
+use crate::convert::capsule::{broken, reader_capsule, schema_capsule};
 use crate::convert::columns::{Memory, bytes, timestamps};
 use crate::convert::ipc::IpcStream;
 use crate::frame::rows::Rows;
-use crate::frame::shown::{Ids, Shown};
+use crate::frame::shown::{Shown, identity};
 use crate::frame::stored::{Batches, Stored};
 use crate::prelude::*;
 use siteline_core::client::ListedIds;
 use siteline_core::client::table::{Provenance, Table, TableReport};
 use siteline_core::data::reshape::{Coverage, Every, Expected, Measure, Wide};
-use siteline_core::data::{Identity, Page, PointColumns};
+use siteline_core::data::{Identity, Ids, Page, PointColumns};
 use siteline_core::preview::Preview;
 use siteline_core::store::ChainRange;
 
-/// The Python classes `Table` and `Page` wrap it.
 #[pyclass(frozen, weakref, name = "Frame", module = "siteline._core")]
 pub(crate) struct Frame {
     /// `points`, `changes`, `resampled`, `pivoted`, `completeness`, `gaps` or `series`.
@@ -40,7 +39,7 @@ pub(crate) struct Frame {
     every: Option<Every>,
     /// The rows without the null rows of `with_gaps`.
     there: Option<Rows>,
-    /// Whether these are only the first rows, so that missing buckets are unknown.
+    /// Only the first rows: missing buckets are unknown.
     is_part: bool,
 }
 
@@ -59,7 +58,7 @@ pub(crate) enum Origin {
     Read(Arc<Table>),
     Page(Arc<PageSource>),
     Stored(Box<Stored>),
-    /// Computed from a read whose points are not kept.
+    /// Computed from a read; its points are not kept.
     Derived(Arc<Facts>),
 }
 
@@ -78,7 +77,7 @@ pub(crate) struct Facts {
     read: Option<ReadFacts>,
 }
 
-type ReadFacts = (jiff::Timestamp, Option<u32>, Option<String>);
+type ReadFacts = (Timestamp, Option<u32>, Option<String>);
 
 pub(crate) struct PageSource {
     pub(crate) page: Page,
@@ -90,7 +89,7 @@ pub(crate) struct PageSource {
 pub(crate) struct Synced {
     pub(crate) feed: String,
     pub(crate) chain: ChainRange,
-    /// The number of the first page that was merged into this one.
+    /// The number of the first page merged into this one.
     pub(crate) batch_first: u64,
     /// Whether the feed has no other unfinished chain.
     pub(crate) is_only_chain: bool,
@@ -98,7 +97,7 @@ pub(crate) struct Synced {
 
 fn read_attributes(of: &Provenance) -> Value {
     // Python has no finer times.
-    let micro = jiff::Timestamp::from_microsecond(of.read_at.as_microsecond());
+    let micro = Timestamp::from_microsecond(of.read_at.as_microsecond());
     let read_at = micro.unwrap_or(of.read_at);
     let mut members = json!({"query": of.query.to_string(), "host": of.host, "read_at": read_at, "pages": of.pages});
     if of.resumed_after_pages > 0 {
@@ -201,7 +200,6 @@ impl Frame {
         }
     }
 
-    /// Reads the rows of a store.
     fn rows(&self, py: Python<'_>) -> PyResult<Rows> {
         match (&self.data, self.stored()) {
             (Data::Rows(rows), _) => Ok(rows.clone()),
@@ -287,17 +285,12 @@ impl Frame {
         })
     }
 
-    /// The origin of rows computed from these.
     fn derived_origin(&self, py: Python<'_>) -> PyResult<Origin> {
         Ok(match &self.origin {
             Origin::Read(_) | Origin::Page(_) => Origin::Derived(Arc::new(self.facts(py)?)),
             other => other.clone(),
         })
     }
-}
-
-pub(crate) fn broken(error: &ArrowError) -> Error {
-    Error::new(Kind::InternalError, format!("Arrow refused its own data: {error}"))
 }
 
 pub(crate) fn ids<'py>(py: Python<'py>, series: &Identity) -> PyResult<Bound<'py, PyTuple>> {
@@ -311,10 +304,10 @@ impl Frame {
         self.kind
     }
 
-    /// The length of a bucket or period as text: `1d`.
+    /// As text: `1d`.
     #[getter]
     fn every(&self) -> Option<String> {
-        let width = |width: i64| std::time::Duration::from_micros(width.unsigned_abs());
+        let width = |width: i64| Duration::from_micros(width.unsigned_abs());
         Some(match self.every? {
             Every::Microseconds(every) => siteline_core::data::spelled(width(every)),
             Every::Month => "1mo".to_owned(),
@@ -355,7 +348,7 @@ impl Frame {
         }
     }
 
-    /// The columns for `siteline.frames`, and the provenance.
+    /// For `siteline.frames`: the columns and the provenance.
     fn columns<'py>(
         &self,
         py: Python<'py>,
@@ -369,21 +362,16 @@ impl Frame {
             let wide = Self::wide(wide, &shown);
             let list = PyList::empty(py);
             list.append(timestamps("timestamp", &wide.timestamps, shown.zone()))?;
-            let (names, cells) = (wide.names().or_raise()?, wide.cells.clone());
-            if wide.measure == Measure::SampleCount {
+            let (names, values) = (wide.names().or_raise()?, wide.cells.clone());
+            let (kind, missing) = if wide.measure == Measure::SampleCount {
                 let nulls = wide.columns.iter().flat_map(|column| {
                     (0..column.len()).map(|row| [u8::from(column.is_null(row))])
                 });
-                let missing = bytes(py, cells.len() / 8, nulls)?;
-                list.append((names, "cells", Memory::integers(cells), Some(missing)))?;
+                ('i', Some(bytes(py, values.len() / 8, nulls)?))
             } else {
-                list.append((
-                    names,
-                    "cells",
-                    Memory::doubles(cells),
-                    None::<Bound<'_, PyByteArray>>,
-                ))?;
-            }
+                ('f', None)
+            };
+            list.append((names, "cells", Memory { values, kind }, missing))?;
             Ok((list, provenance))
         })
     }
@@ -392,7 +380,6 @@ impl Frame {
         Stream { frame: slf, shown, failure: Arc::default() }
     }
 
-    /// An iterator over the parts of an Arrow IPC stream of these columns.
     fn ipc(&self, py: Python<'_>, shown: Shown, columns: Vec<String>) -> PyResult<IpcStream> {
         IpcStream::new(self.batch_stream(py, shown)?, &columns).or_raise()
     }
@@ -405,7 +392,7 @@ impl Frame {
         dict(py, &self.counts(py)?)
     }
 
-    /// The newest discovery response of the client, and its shape.
+    /// The newest discovery response, and its shape.
     fn discovery<'py>(
         &self,
         py: Python<'py>,
@@ -431,13 +418,13 @@ impl Frame {
         self.read_facts().map(|read| read.into_pyobject(py)).transpose()
     }
 
-    /// The selection of a stored read and its coverage as text.
+    /// The selection and coverage of a stored read as text, and whether it is complete.
     fn selection(&self) -> Option<(String, String, bool)> {
         let read = &self.stored()?.read;
         Some((read.spec.to_string(), read.coverage.to_string(), read.coverage.complete))
     }
 
-    /// The data of the notebook view.
+    /// For the notebook view.
     fn preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let seconds = |every: Every| u32::try_from(every.microseconds()? / 1_000_000).ok();
         let (bounds, interval) =
@@ -512,7 +499,7 @@ impl Stream {
 }
 
 pub(crate) fn identities(series: Vec<Ids>) -> impl Iterator<Item = Identity> {
-    series.into_iter().map(|ids| Identity::from(ids.map(|id| id.map(Arc::from))))
+    series.into_iter().map(identity)
 }
 
 pub(crate) fn table_object(py: Python<'_>, frame: Frame) -> PyResult<Bound<'_, PyAny>> {

@@ -1,5 +1,5 @@
-//! Pickled frames: an Arrow IPC stream of the rows, and JSON for the rest. A stored frame keeps the path of
-//! its store and the selection. Cursors, bodies and names are not pickled.
+//! Pickled frames: an Arrow IPC stream of the rows, and JSON for the rest. Cursors, bodies and names are not
+//! pickled.
 
 use std::io::Cursor;
 
@@ -11,16 +11,15 @@ use arrow_schema::{ArrowError, Field, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::rows::Rows;
-use super::shown::Ids;
 use super::stored::Stored;
 use super::verbs::wide_of;
-use super::{Data, Facts, Frame, Origin, PageSource, Synced, broken, identities};
-use crate::convert::capsule::fitted;
+use super::{Data, Facts, Frame, Origin, PageSource, Synced, identities};
+use crate::convert::capsule::{broken, fitted};
 use crate::prelude::*;
 use siteline_core::client::table::{Provenance, Table};
 use siteline_core::data::report::PageReport;
 use siteline_core::data::reshape::{Every, Measure, Wide};
-use siteline_core::data::{Identity, MergeReport, Merged, Page};
+use siteline_core::data::{Identity, Ids, MergeReport, Merged, Page};
 use siteline_core::store::{Store, StoreOptions};
 use siteline_core::sync::{PinnedRead, PinnedState};
 
@@ -55,7 +54,7 @@ enum Form {
 #[derive(Serialize, Deserialize)]
 enum Source {
     Unread,
-    /// Also whether the table is partial, and the position for `resume(onto=)`.
+    /// `is_partial`, and the position for `resume(onto=)`.
     Read(Box<(Provenance, MergeReport)>, bool, Option<[u8; 32]>),
     Page(Box<(Provenance, PageReport)>, u64, bool, Option<Synced>),
     Derived(Box<Facts>),
@@ -184,7 +183,7 @@ fn restored(kind: &str, form: Form, source: Source, batch: &RecordBatch) -> Resu
     }
 }
 
-/// A pivoted table with numbers as column names, because labels may repeat.
+/// Numbers are the column names, because labels may repeat.
 fn plain(wide: &Wide) -> Result<RecordBatch> {
     let times: ArrayRef = Arc::new(wide.timestamps.clone());
     let columns: Vec<ArrayRef> = [times].into_iter().chain(wide.columns.iter().cloned()).collect();

@@ -9,7 +9,7 @@ use arrow_array::{Array as _, ArrayRef, BooleanArray, TimestampMicrosecondArray,
 use arrow_data::transform::MutableArrayData;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
-use crate::convert::capsule::fitted;
+use crate::convert::capsule::{broken, fitted};
 use crate::convert::columns::{Memory, bytes, integers, of_ids, timestamps};
 use crate::frame::shown::{LABEL, Shown};
 use crate::prelude::*;
@@ -25,7 +25,7 @@ pub(crate) const WITHDRAWN: &str = "withdrawn";
 pub(crate) struct Rows {
     pub(crate) points: Arc<PointColumns>,
     pub(crate) is_points: bool,
-    /// The name of the time column, if there is one.
+    /// The name of the time column.
     time: Option<&'static str>,
     more: Vec<(FieldRef, ArrayRef)>,
 }
@@ -120,7 +120,7 @@ impl Rows {
         Ok(self.replaced(&fitted(plain.schema(), columns.collect::<Result<_>>()?)?))
     }
 
-    /// Adds a row of nulls for each missing bucket. It is not withdrawn.
+    /// The rows of missing buckets are not withdrawn.
     pub(crate) fn with_gaps(&self, expected: &Expected) -> Result<Self> {
         let filled = with_gaps(&self.points, expected)?;
         let marks = self.more.iter().find_map(|(field, column)| {
@@ -134,7 +134,7 @@ impl Rows {
         })
     }
 
-    /// Copies the marks to the rows of `to`, where new rows have none.
+    /// New rows in `to` get no mark.
     fn spread(&self, marks: &BooleanArray, to: &PointColumns) -> BooleanArray {
         let times = |points: &PointColumns, rows: &Range<usize>| {
             points.timestamps.values()[rows.clone()].to_vec()
@@ -164,19 +164,14 @@ impl Rows {
     pub(crate) fn column(&self, name: &str) -> Option<ArrayRef> {
         let plain = self.plain_batch().ok()?;
         let place = plain.schema_ref().index_of(name).ok().filter(|place| *place >= self.key())?;
-        let column = plain.column(place);
-        matches!(column.data_type(), DataType::Float64 | DataType::Int64)
-            .then(|| Arc::clone(column))
+        Some(Arc::clone(plain.column(place))).filter(|column| is_numeric(column.data_type()))
     }
 
     pub(crate) fn numeric(&self) -> Vec<String> {
         let schema = self.plain_schema();
         let fields = schema.fields().iter().skip(self.key());
-        let numeric = |kind: &DataType| matches!(kind, DataType::Float64 | DataType::Int64);
-        fields
-            .filter(|field| numeric(field.data_type()))
-            .map(|field| field.name().clone())
-            .collect()
+        let numeric = fields.filter(|field| is_numeric(field.data_type()));
+        numeric.map(|field| field.name().clone()).collect()
     }
 
     pub(crate) fn columns<'py>(
@@ -197,10 +192,8 @@ impl Rows {
         }
         if self.is_points {
             let schema = points.schema();
-            let names = schema.fields().iter().skip(IDS + 1).map(|field| field.name().as_str());
-            let [value, minimum, maximum] = points.numbers.each_ref().map(Memory::of);
-            let mut names = names;
-            for memory in [value, minimum, maximum] {
+            let mut names = schema.fields().iter().skip(IDS + 1).map(|field| field.name().as_str());
+            for memory in points.numbers.each_ref().map(Memory::of) {
                 list.append((names.next(), "float", memory))?;
             }
             list.append(integers(py, names.next().unwrap_or_default(), &points.sample_counts)?)?;
@@ -213,6 +206,10 @@ impl Rows {
         }
         Ok(list)
     }
+}
+
+fn is_numeric(kind: &DataType) -> bool {
+    matches!(kind, DataType::Float64 | DataType::Int64)
 }
 
 fn further(
@@ -246,7 +243,7 @@ fn further(
     }
 }
 
-/// The series, and with six columns the times, of a batch that has no points.
+/// The series, and with six columns the times, of a batch without points.
 fn keys(batch: &RecordBatch, key: usize) -> PointColumns {
     let nothing =
         PointColumns::from_batch(&RecordBatch::new_empty(siteline_core::data::schema(&[])));
@@ -266,7 +263,7 @@ fn picked(column: &ArrayRef, rows: &[Range<usize>]) -> Result<ArrayRef> {
     let count = rows.iter().map(ExactSizeIterator::len).sum();
     let mut kept = MutableArrayData::new(vec![&data], false, count);
     for range in rows {
-        kept.try_extend(0, range.start, range.end).map_err(|error| super::broken(&error))?;
+        kept.try_extend(0, range.start, range.end).map_err(|error| broken(&error))?;
     }
     Ok(make_array(kept.freeze()))
 }

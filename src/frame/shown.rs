@@ -9,9 +9,9 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
-use crate::convert::capsule::fitted;
+use crate::convert::capsule::{broken, fitted};
 use crate::prelude::*;
-use siteline_core::data::{Identity, PointColumns};
+use siteline_core::data::{Identity, Ids, PointColumns};
 
 /// The index of the times. The label is inserted before them.
 const TIME: usize = 5;
@@ -30,7 +30,6 @@ impl<'py> FromPyObject<'_, 'py> for Shown {
     fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         type Labels = HashMap<Ids, String>;
         let (zone, labels, metadata): (_, Option<Labels>, _) = given.extract()?;
-        let identity = |ids: Ids| Identity::from(ids.map(|id| id.map(Arc::from)));
         let labels = labels.map(|labels| {
             Arc::new(labels.into_iter().map(|(ids, label)| (identity(ids), label)).collect())
         });
@@ -61,7 +60,7 @@ impl Shown {
             if !has_points {
                 return 0;
             }
-            // So many series do not fit into memory.
+            // More series do not fit into memory.
             let next = i32::try_from(texts.len()).unwrap_or(i32::MAX);
             let label = self.label(series);
             *known.entry(label).or_insert_with_key(|label| {
@@ -81,7 +80,7 @@ impl Shown {
         }
         let texts = Arc::new(StringArray::from_iter_values(texts));
         let column = DictionaryArray::<Int32Type>::try_new(Int32Array::from(keys), texts);
-        column.map(|column| Arc::new(column) as ArrayRef).map_err(|error| super::broken(&error))
+        column.map(|column| Arc::new(column) as ArrayRef).map_err(|error| broken(&error))
     }
 
     /// The schema of a batch that begins with the five ids and the time.
@@ -116,7 +115,7 @@ impl Shown {
         times.clone().with_timezone(self.zone())
     }
 
-    /// `points` returns the same rows, for their labels.
+    /// `points` are the same rows, for their labels.
     pub(crate) fn batch(
         &self,
         plain: &RecordBatch,
@@ -136,7 +135,9 @@ impl Shown {
     }
 }
 
-pub(crate) type Ids = [Option<String>; 5];
+pub(crate) fn identity(ids: Ids) -> Identity {
+    Identity::from(ids.map(|id| id.map(Arc::from)))
+}
 
 fn joined(series: &Identity) -> String {
     series.0.each_ref().map(|id| id.as_deref().unwrap_or_default()).join(" / ")

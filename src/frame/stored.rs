@@ -1,4 +1,4 @@
-//! Stored points, read in batches for frames, Arrow consumers and records.
+//! Stored points, read in batches.
 
 use std::collections::TryReserveError;
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use pyo3::exceptions::PyMemoryError;
 use pyo3::types::PyCapsule;
 
 use crate::bridge::process::without_fork_anywhere;
-use crate::convert::capsule::reader_capsule;
+use crate::convert::capsule::{broken, reader_capsule};
 use crate::convert::rows::{Times, rows};
 use crate::frame::rows::Rows;
 use crate::frame::shown::Shown;
@@ -19,7 +19,7 @@ use siteline_core::data::{Identity, PointColumns};
 use siteline_core::store::{Flagged, Reader, ShownPoints, Store};
 use siteline_core::sync::PinnedRead;
 
-/// A batch of this size is a few megabytes.
+/// A few megabytes.
 pub(super) const ROWS: usize = 1 << 16;
 
 #[derive(Clone)]
@@ -79,14 +79,13 @@ impl Stored {
     }
 }
 
-/// Rows in batches, from memory or a store.
 pub(crate) struct BatchStream {
     reader: Option<Reader>,
     /// The remaining rows in memory.
     memory: Option<RecordBatch>,
     shown: Shown,
     schema: SchemaRef,
-    /// The error that ended the stream. Consumers raise an exception of their own.
+    /// The error that ended the stream, for [`super::Stream::check`].
     failure: Arc<OnceLock<Error>>,
 }
 
@@ -106,7 +105,7 @@ impl BatchStream {
         self
     }
 
-    /// The next rows, or `None` after the last. Call it within a step.
+    /// Call it within a step.
     pub(crate) fn next_batch(&mut self, rows: usize) -> Result<Option<RecordBatch>> {
         if let Some(left) = &mut self.memory {
             let next = left.slice(0, rows.min(left.num_rows()));
@@ -116,7 +115,7 @@ impl BatchStream {
         let Some(reader) = &mut self.reader else { return Ok(None) };
         let batch = reader.next_batch(rows);
         if !matches!(batch, Ok(Some(_))) {
-            // Closes the connection now instead of when the consumer drops the stream.
+            // Closes the connection before the consumer drops the stream.
             self.reader = None;
         }
         let Some(batch) = batch? else { return Ok(None) };
@@ -131,7 +130,7 @@ impl BatchStream {
         self.reader.as_ref().map(Reader::allocate).transpose()
     }
 
-    /// Adds the next points. Returns false after the last.
+    /// Returns false after the last points.
     fn read_into(&mut self, shown: &mut ShownPoints) -> Result<bool> {
         let read = self.reader.as_mut().map_or(Ok(false), |reader| reader.read_into(shown, ROWS));
         if !matches!(read, Ok(true)) {
@@ -178,8 +177,7 @@ impl RecordBatchReader for BatchStream {
     }
 }
 
-/// Rows that Python takes in batches. `siteline._lazy` selects series after the read is open, so that both
-/// belong to one state of the store.
+/// `siteline._lazy` selects series after the read is open, so that both belong to one state of the store.
 #[pyclass(frozen, name = "_Batches")]
 pub(crate) struct Batches(pub(super) Mutex<BatchStream>);
 
@@ -217,7 +215,7 @@ impl Batches {
         py.check_signals()?;
         let batch = step(py, move || -> Result<Option<RecordBatch>> {
             let batch = self.0.lock().next_batch(rows)?;
-            batch.map(|batch| batch.project(&columns).map_err(|e| super::broken(&e))).transpose()
+            batch.map(|batch| batch.project(&columns).map_err(|e| broken(&e))).transpose()
         })?
         .or_raise()?;
         batch.map(|batch| capsule(py, batch)).transpose()

@@ -1,4 +1,4 @@
-//! The verbs that make frames of frames.
+//! Methods that make frames of frames.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -12,7 +12,6 @@ use arrow_buffer::Buffer;
 use jiff::tz::TimeZone;
 
 use super::rows::Rows;
-use super::shown::Ids;
 use super::stored::{ROWS, Stored};
 use super::{Data, Facts, Frame, Origin, identities};
 use crate::convert::arrow_stream::ArrowStream;
@@ -23,15 +22,14 @@ use siteline_core::data::reshape::{
     Completing, Coverage, Every, Expected, LocalGrid, Measure, Partial, Rebucket, Rebucketed,
     Rebucketing, Reduction, Wide, gap_list,
 };
-use siteline_core::data::{Identity, PointColumns, TableBuilder};
+use siteline_core::data::{COLUMN_NAMES, Identity, Ids, PointColumns, TableBuilder};
 use siteline_core::store::SeriesFilter;
 use siteline_core::sync::ReadSpec;
 
 /// The names of columns, and the texts of some of them.
 type NamesAndIds = (Vec<String>, Vec<Vec<Option<String>>>);
 
-/// The length of the local periods, and their grid. `origin` is the first start in microseconds of the zone's
-/// clock.
+/// `origin` is the first start in microseconds of the zone's clock.
 fn periods(
     every: &Bound<'_, PyAny>,
     tz: &str,
@@ -46,12 +44,16 @@ fn length(every: &Bound<'_, PyAny>) -> PyResult<Every> {
     if every.extract().is_ok_and(|text: &str| text == "1mo") {
         return Ok(Every::Month);
     }
-    let width = i64::try_from(duration(every, "every")?.as_micros()).unwrap_or(i64::MAX);
+    let width = microseconds(every, "every")?;
     if width == 0 {
         let message = "every= is 0. A bucket is longer than that.";
         return Err(refuse(every.py(), Kind::QueryError, message));
     }
     Ok(Every::Microseconds(width))
+}
+
+fn microseconds(given: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
+    Ok(i64::try_from(duration(given, name)?.as_micros()).unwrap_or(i64::MAX))
 }
 
 fn notes(made: &Rebucketed, partial: Partial, zone: &TimeZone) -> Vec<String> {
@@ -134,7 +136,6 @@ impl Frame {
         Ok(Self { every: self.every, is_part: self.is_part, ..made })
     }
 
-    /// The rows without the null rows of `with_gaps`.
     fn rows_there(&self, py: Python<'_>) -> PyResult<Rows> {
         self.there.as_ref().map_or_else(|| self.rows(py), |rows| Ok(rows.clone()))
     }
@@ -225,11 +226,10 @@ impl Frame {
             (Data::Stream, Origin::Stored(stored)) => {
                 let mut batches = stored.batches(py, super::Shown::default())?;
                 let batch = step(py, || batches.next_batch(count.max(1)))?.or_raise()?;
-                let empty = || arrow_array::RecordBatch::new_empty(stored.read.spec.view.schema());
+                let empty = || RecordBatch::new_empty(stored.read.spec.view.schema());
                 let batch = batch.unwrap_or_else(empty);
                 let first = batch.slice(0, count.min(batch.num_rows()));
-                let own = siteline_core::data::COLUMN_NAMES.len();
-                Data::Rows(Rows::of_batch(&first, true, "timestamp", own))
+                Data::Rows(Rows::of_batch(&first, true, "timestamp", COLUMN_NAMES.len()))
             }
             (Data::Stream, _) => Data::Stream,
         };
@@ -245,7 +245,7 @@ impl Frame {
         Ok(Self { there: Some(rows), ..made })
     }
 
-    /// Merges buckets into larger ones, and warns about those without a value.
+    /// Warns about periods without a value.
     #[pyo3(signature = (every, agg, partial, tz, origin=None))]
     fn resample(
         &self,
@@ -273,7 +273,7 @@ impl Frame {
         Ok(Self { every: Some(every), ..self.made(py, "resampled", Data::Rows(rows))? })
     }
 
-    /// Counts the buckets of each series and period.
+    /// Counts the buckets of each period.
     #[pyo3(signature = (every, tz, origin=None, silent=Vec::new()))]
     fn completeness(
         &self,
@@ -308,9 +308,7 @@ impl Frame {
         silent: Vec<Ids>,
     ) -> PyResult<Self> {
         let silent: Vec<Identity> = identities(silent).collect();
-        let longer = longer_than.map(|given| duration(given, "longer_than")).transpose()?;
-        let longer =
-            longer.map_or(0, |longer| i64::try_from(longer.as_micros()).unwrap_or(i64::MAX));
+        let longer = optional(longer_than, "longer_than", microseconds)?.unwrap_or(0);
         let expected = self.expected().or_raise()?;
         let rows = self.rows_there(py)?;
         let found =
@@ -325,20 +323,13 @@ impl Frame {
     fn pivot(&self, py: Python<'_>, values: &str) -> PyResult<Self> {
         guarded(|| {
             let unknown = |names: Vec<String>| {
-                let message = format!(
-                    "values={:?} is unknown: give one of {}",
-                    excerpt(values),
-                    names.join(", ")
-                );
-                Error::new(Kind::QueryError, message).into_py_err()
+                let (values, names) = (excerpt(values), names.join(", "));
+                let message = format!("values={values:?} is unknown: give one of {names}");
+                refuse(py, Kind::QueryError, message)
             };
             if let (Data::Stream, false) = (&self.data, Measure::parse(values).is_ok()) {
-                return Err(unknown(
-                    siteline_core::data::COLUMN_NAMES[6..]
-                        .iter()
-                        .map(ToString::to_string)
-                        .collect(),
-                ));
+                let names = COLUMN_NAMES[6..].iter().map(ToString::to_string);
+                return Err(unknown(names.collect()));
             }
             let rows = self.rows(py)?;
             let column = rows.column(values).ok_or_else(|| unknown(rows.numeric()))?;
@@ -358,8 +349,7 @@ impl Frame {
         })
     }
 
-    /// The column names of another library's Arrow stream, and the ids in the columns `names` that it has;
-    /// `None` for an object without a stream.
+    /// The column names of an Arrow stream, and the ids in its columns `names`; `None` without a stream.
     #[staticmethod]
     fn ids_of(given: &Bound<'_, PyAny>, names: Vec<String>) -> PyResult<Option<NamesAndIds>> {
         let broken = |why: &str| {
@@ -382,7 +372,7 @@ impl Frame {
         })
     }
 
-    /// A table of series, with columns of `text`, `flag`, `integer` and `float` values.
+    /// Kinds of columns: `text`, `flag`, `integer`, `float`.
     #[staticmethod]
     fn of_series(
         series: Vec<Ids>,

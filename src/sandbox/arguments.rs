@@ -3,10 +3,10 @@ use std::io::ErrorKind;
 use crate::convert::clock::on_clock;
 use crate::convert::state::keywords;
 use crate::prelude::*;
+use siteline_core::data::Ids;
 use siteline_core::system;
 use siteline_sandbox::{Fault, FaultArgs, Identity, Options, SandboxError};
 
-/// A failure of the sandbox is a wrong setting of the test that uses it.
 pub(super) fn refused(failure: SandboxError) -> Error {
     let Some(error) = failure.refusal() else {
         return Error::new(Kind::ConfigError, failure.to_string());
@@ -27,8 +27,6 @@ impl IntoPyErr for SandboxError {
     }
 }
 
-pub(super) type Ids = [Option<String>; 5];
-
 pub(super) fn identity(ids: Ids) -> Identity {
     let [site, line, machine, device, tag] = ids.map(|id| id.map(Into::into));
     Identity { site, line, machine, device, tag }
@@ -43,7 +41,6 @@ pub(super) fn options(given: &Bound<'_, PyDict>) -> PyResult<Options> {
     keywords(given)
 }
 
-/// The faults of one `sandbox.fault(...)`.
 pub(super) fn faults(
     on: &Bound<'_, PyAny>,
     delay: Option<&Bound<'_, PyAny>>,
@@ -54,7 +51,7 @@ pub(super) fn faults(
     FaultArgs { delay, ..arguments }.faults(restore(on)?).or_raise()
 }
 
-/// Whole seconds, 1 or more.
+/// 1 or more.
 pub(super) fn whole_seconds(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u32> {
     let length = duration(value, name)?;
     let seconds = u32::try_from(length.as_secs()).ok().filter(|seconds| *seconds > 0);
@@ -63,7 +60,7 @@ pub(super) fn whole_seconds(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u3
     whole.ok_or_else(refused).or_raise()
 }
 
-/// Reads an instant as microseconds since the Unix epoch. A relative one counts from the sandbox's time.
+/// A relative time counts from the sandbox's.
 pub(super) fn microseconds(clock: &Clock) -> impl Fn(&Bound<'_, PyAny>, &str) -> PyResult<i64> {
     move |value, name| Ok(on_clock(clock, value, name)?.as_microsecond())
 }

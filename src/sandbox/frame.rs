@@ -1,4 +1,4 @@
-//! Frames for `Sandbox.load`, without pyarrow: an Arrow stream by its capsule, a pandas frame by NumPy.
+//! Frames for `Sandbox.load`: an Arrow stream by its capsule, a pandas frame by NumPy.
 
 use std::iter;
 
@@ -13,7 +13,7 @@ use crate::convert::arrow_stream::ArrowStream;
 use crate::prelude::*;
 use siteline_sandbox::{Frame, Identity, SandboxError};
 
-/// The rows of a frame. `ids` are used for id columns that it lacks.
+/// `ids` replace id columns that the frame lacks.
 pub(super) fn read(given: &Bound<'_, PyAny>, ids: Identity) -> PyResult<Frame> {
     let py = given.py();
     let (first, further) = if let Some(batch) = pandas_batch(given)? {
@@ -45,7 +45,7 @@ fn reader(frame: &Bound<'_, PyAny>) -> PyResult<ArrowStream> {
     Err(Error::new(Kind::ConfigError, text)).or_raise()
 }
 
-/// The columns of a pandas frame, or `None` for another object.
+/// `None` if it is no pandas frame.
 fn pandas_batch(frame: &Bound<'_, PyAny>) -> PyResult<Option<RecordBatch>> {
     let py = frame.py();
     let module = py.import("siteline._pandas_load")?;

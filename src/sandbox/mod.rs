@@ -1,4 +1,4 @@
-//! The handle of `siteline.Sandbox`: the complete service on loopback.
+//! The handle of `siteline.Sandbox`.
 
 mod arguments;
 mod expected;
@@ -10,9 +10,10 @@ use crate::convert::state::keywords;
 use crate::frame::{Frame, table_object};
 use crate::prelude::*;
 use siteline_core::auth::PrivateKey;
+use siteline_core::data::Ids;
 use siteline_sandbox::{AsOf, CertificateRequest, DEFAULT_SCOPES, Point, Sandbox};
 
-use arguments::{Ids, identity, microseconds, whole_seconds};
+use arguments::{identity, microseconds, whole_seconds};
 
 #[pyclass(frozen, name = "SandboxHandle", module = "siteline._core")]
 pub(crate) struct PySandbox {
@@ -61,7 +62,7 @@ impl PySandbox {
         })
     }
 
-    /// The client certificate and its key as PEM.
+    /// With its key, as PEM.
     fn own_certificate(&self, py: Python<'_>, name: &str) -> PyResult<&String> {
         self.certificate.get_or_try_init(py, || {
             let begins = "1971-01-01T00:00:00Z".parse().ok();

@@ -11,8 +11,7 @@ pub(crate) struct FeedHandle(pub(crate) Feed);
 
 #[pymethods]
 impl FeedHandle {
-    /// `query` is site, line, interval, page size and filters; `times` is settle lag, overlap, lateness and
-    /// window.
+    /// `times`: settle lag, overlap, lateness and window.
     #[new]
     fn new<'py>(
         py: Python<'py>,
@@ -58,7 +57,7 @@ impl FeedHandle {
         dict(py, self.0.input())
     }
 
-    /// Start, settle lag, overlap, lateness, window, and the query parameters.
+    /// Start, the times, and the query parameters.
     fn parts(&self) -> (Timestamp, [Duration; 4], String) {
         let FeedInput { since, settle_lag, overlap, lateness, window, .. } = *self.0.input();
         (since, [settle_lag, overlap, lateness, window], self.0.parameters())
@@ -67,8 +66,7 @@ impl FeedHandle {
 
 fn pages(value: &Bound<'_, PyAny>) -> PyResult<u32> {
     value.extract().map_err(|_| {
-        let shown = value.repr().map_or_else(|_| "this".to_owned(), |repr| repr.to_string());
-        let shown = excerpt(&shown);
+        let shown = quoted(value);
         let message =
             format!("audit_pages={shown} is not a whole number of 0 or more pages a day.");
         refuse(value.py(), Kind::QueryError, message)

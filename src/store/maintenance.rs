@@ -1,4 +1,4 @@
-//! Long work on a store. It calls `report(done, total, is_finished)`.
+//! Long work on a store calls `report(done, total, is_finished)`.
 
 use std::path::absolute;
 

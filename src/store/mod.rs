@@ -20,7 +20,7 @@ pub(crate) struct StoreHandle(pub(crate) Arc<Store>);
 
 type WithFeed<'py> = (FeedHandle, Bound<'py, PyAny>);
 
-/// The feed, its settled and read ends, its newest point, and the number of its newest page.
+/// The settled end, the read end, the newest point, and the number of the newest page.
 type FeedOverview = (FeedHandle, Option<Timestamp>, Option<Timestamp>, Option<Timestamp>, u64);
 
 impl StoreHandle {
@@ -85,7 +85,7 @@ impl StoreHandle {
         with_feed(py, &lateness.feed, &lateness)
     }
 
-    /// The read times of the pages, in microseconds since the Unix epoch.
+    /// In microseconds since the Unix epoch.
     fn page_times(&self, py: Python<'_>, feed: &str) -> PyResult<Vec<i64>> {
         self.work(py, |store| store.page_times(feed))
     }
@@ -95,8 +95,7 @@ impl StoreHandle {
         self.work(py, Store::id)
     }
 
-    /// The kept discovery responses, newest first: time, body, shape as JSON, and the error of the newest
-    /// request.
+    /// Discovery responses, newest first: time, body, shape as JSON, and the error of the newest request.
     fn names(&self, py: Python<'_>) -> PyResult<Vec<NamesRow>> {
         let names = self.work(py, Store::names)?.into_iter();
         Ok(names.map(|one| (one.asked_at, one.body, one.shape, one.refusal)).collect())
@@ -130,10 +129,8 @@ impl StoreHandle {
             Err(error) => return Err(error.into_py_err()),
         };
         if !is_of_feed {
-            let message = "state= is not a state of this feed.";
-            let hint = "Pass the bytes that came with the page.";
-            let error = Error::new(Kind::QueryError, message).with_hint(hint);
-            return Err(error.into_py_err());
+            let error = Error::new(Kind::QueryError, "state= is not a state of this feed.");
+            return Err(error.with_hint("Pass the bytes that came with the page.")).or_raise();
         }
         let applied = self.work(py, |store| store.apply(feed.0, delivery.as_ref(), state))?;
         let Applied { inserted, revised, unchanged, flagged } = applied;
@@ -204,7 +201,6 @@ impl StateHandle {
         self.0.settled_ranges()
     }
 
-    /// The bytes of a state without unfinished chains.
     fn without_cursors(&self) -> Vec<u8> {
         self.0.clone().without_cursors().to_bytes()
     }

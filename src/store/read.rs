@@ -1,5 +1,6 @@
-//! Reads of a store, pinned to its current content.
+//! Reads of a store.
 
+use jiff::tz::TimeZone;
 use pyo3::types::{PyBool, PyInt};
 
 use crate::convert::asked_time::{asked_range, clock_of, instant_before};
@@ -15,12 +16,12 @@ use siteline_core::sync::{ReadSpec, Unread, fixed_range, read_state, service_tim
 type Picked = ([Option<Vec<String>>; 5], Option<Vec<SeriesIds>>);
 
 impl StoreHandle {
-    /// The service's time. `as_of=`, `since=` and `now=` count from it.
+    /// `as_of=`, `since=` and `now=` count from it.
     pub(crate) fn service_time(&self, py: Python<'_>, feed: &str) -> PyResult<Timestamp> {
         self.work(py, |store| Ok(service_time(&read_state(store, feed)?)))
     }
 
-    /// The newest read instant of a feed. Ranges of points count from it.
+    /// The newest read instant, from which ranges of points count.
     pub(crate) fn newest(&self, py: Python<'_>, feed: &str) -> PyResult<Timestamp> {
         let now = AskedRange { start: Some(AskedTime::Before(Duration::ZERO)), end: None };
         let (newest, _) = self.work(py, |store| fixed_range(store, feed, now, View::Latest))?;
@@ -33,7 +34,7 @@ impl StoreHandle {
         feed: &str,
         given: &Bound<'_, PyAny>,
         name: &str,
-        tz: &Bound<'_, PyAny>,
+        zone: Option<&TimeZone>,
     ) -> PyResult<u64> {
         let py = given.py();
         let refused = |what: &str| refuse(py, Kind::QueryError, format!("{name}={what}"));
@@ -56,7 +57,7 @@ impl StoreHandle {
         }
         // A relative time is rounded down to a second: "now" includes the pages of this second.
         let now = || self.service_time(py, feed).map(|now| now + Duration::from_micros(999_999));
-        let at = instant_before(given, name, clock_of(Some(tz))?.as_ref(), now)?;
+        let at = instant_before(given, name, zone, now)?;
         self.work(py, |store| {
             read_state(store, feed)?;
             store.sequence_at(feed, at)
@@ -86,12 +87,14 @@ impl StoreHandle {
                            sync. Leave final= or as_of= out.";
             return Err(refuse(py, Kind::QueryError, message));
         }
+        let zone = clock_of(Some(tz))?;
+        let zone = zone.as_ref();
         let view = match (as_of, since) {
-            (Some(as_of), _) => View::AsOf(self.place(&feed, &as_of, "as_of", tz)?),
-            (None, Some(since)) => View::ChangedSince(self.place(&feed, &since, "since", tz)?),
+            (Some(as_of), _) => View::AsOf(self.place(&feed, &as_of, "as_of", zone)?),
+            (None, Some(since)) => View::ChangedSince(self.place(&feed, &since, "since", zone)?),
             (None, None) => View::Latest,
         };
-        let asked = asked_range(bounds[0].as_ref(), bounds[1].as_ref(), Some(tz))?;
+        let asked = asked_range(bounds.each_ref().map(Option::as_ref), zone)?;
         let flagged = Flagged::parse(withdrawn).or_raise()?;
         let unread = Unread::parse(unread).or_raise()?;
         let ([site, line, machine, device, tag], series) = picked;

@@ -7,14 +7,14 @@ use siteline_core::client::Client;
 use siteline_core::data::Shape;
 use siteline_core::sync::{Batch, Feed, SyncSettings};
 
-/// Default of `concurrency`: most pages in flight or not yet stored.
+/// Default of `concurrency`.
 const CONCURRENCY: u64 = 4;
 
 /// The checked arguments, except the target.
 pub(crate) struct RunArgs {
     pub(crate) feeds: Vec<Feed>,
     pub(crate) settings: SyncSettings,
-    /// How long to wait for feeds that another run locks.
+    /// For feeds that another run locks.
     pub(crate) wait: Option<Duration>,
     pub(crate) batch: Option<Batch>,
 }
@@ -68,7 +68,7 @@ fn batch(given: &Bound<'_, PyAny>) -> PyResult<Batch> {
     Ok(Batch::Pages(count(given, "batch", Kind::QueryError)?.try_into().unwrap_or(usize::MAX)))
 }
 
-/// The settings of a plan: `until` and `reread`.
+/// `until` and `reread`.
 pub(crate) fn plan_settings(
     client: &Client,
     options: &Bound<'_, PyDict>,
@@ -83,7 +83,7 @@ pub(crate) fn plan_settings(
 
 type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// A relative instant counts from the service's time. Without an offset it is in UTC.
+/// A relative time counts from the service's. Without an offset it is in UTC.
 fn service_instant(client: &Client) -> impl Fn(&Bound<'_, PyAny>, &str) -> PyResult<Timestamp> {
     move |given, name| instant_before(given, name, Some(&TimeZone::UTC), || Ok(client.now()))
 }

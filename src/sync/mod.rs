@@ -1,4 +1,4 @@
-//! A sync reads pages. Python stores them, except in a `siteline.Store`, which is written here.
+//! A sync reads pages. Python stores them, except in a `siteline.Store`.
 
 mod arguments;
 mod pages;
@@ -22,7 +22,7 @@ use siteline_core::store::{Applied, Delivery, Target};
 use siteline_core::sync::{Run, SyncReport, ThroughStore, plan, plan_scans};
 
 #[derive(Debug, Default)]
-pub(crate) struct KnownStates(pub(crate) HashMap<String, Vec<u8>>);
+struct KnownStates(HashMap<String, Vec<u8>>);
 
 impl Target for KnownStates {
     fn lock(&self, _feed: &str) -> Result<Box<dyn Any + Send>> {
@@ -71,8 +71,7 @@ impl SyncHandle {
 
 #[pymethods]
 impl SyncHandle {
-    /// Loads the states, and locks the feeds of a store, waiting up to `wait`. `keeps_names` also stores the
-    /// names of series.
+    /// Loads the states, and locks the feeds of a store.
     fn begin(
         &self,
         store: Option<&StoreHandle>,
@@ -113,7 +112,7 @@ impl SyncHandle {
         }
     }
 
-    /// Reads until there is something to store. Returns false at the end, or if the sync was closed.
+    /// Reads until there is something to store. Returns false at the end or if the sync is closed.
     fn fetch(&self) -> PyResult<Call> {
         let (run, closed) = (self.run()?, Arc::clone(&self.closed));
         let is_read = self.place.lock().is_read;
@@ -134,7 +133,7 @@ impl SyncHandle {
         Ok(Call::giving(Arc::clone(&self.buffer), fetch))
     }
 
-    /// Waits for the names that the store lacks. `keep_names()` follows.
+    /// `keep_names()` follows.
     fn settle_names(&self) -> Option<Call> {
         let names = self.names.lock().take()?;
         let run = self.run.lock().clone();
@@ -146,22 +145,22 @@ impl SyncHandle {
     /// Stores the names, or the reason why there are none.
     fn keep_names(&self, store: &StoreHandle) -> Call {
         let (client, store) = (self.client.get().client.clone(), Arc::clone(&store.0));
-        Call::step(move || keep_names(&client, &store), |py: Python<'_>, ()| Ok(py.None()))
+        Call::step(move || keep_names(&client, &store), |py, ()| Ok(py.None()))
     }
 
-    /// Writes the pages to the store. Once begun it completes.
+    /// Writes the pages to the store.
     fn apply(&self) -> PyResult<Call> {
         let run = self.run()?;
-        Ok(Call::step(move || run.apply(), |py: Python<'_>, _| Ok(py.None())))
+        Ok(Call::step(move || run.apply(), |py, _| Ok(py.None())))
     }
 
     /// Writes the states of feeds without a page to the store.
     fn keep(&self) -> PyResult<Call> {
         let run = self.run()?;
-        Ok(Call::step(move || run.keep(), |py: Python<'_>, ()| Ok(py.None())))
+        Ok(Call::step(move || run.keep(), |py, ()| Ok(py.None())))
     }
 
-    /// The next page or state to store, if it is ready.
+    /// The next page or state, if it is ready.
     fn take(&self, py: Python<'_>) -> PyResult<Option<HandedOver>> {
         guarded(|| {
             let Some(run) = self.run.lock().clone() else { return Ok(None) };
@@ -181,7 +180,7 @@ impl SyncHandle {
         self.place.lock().put_back();
     }
 
-    /// Marks the page as stored, with its counts if known. Returns false if there was none.
+    /// Marks the page as stored. Returns false if there was none.
     fn written(&self, py: Python<'_>, counts: Option<(u64, u64, u64, u64)>) -> PyResult<bool> {
         guarded(|| {
             let run = self.run()?;
@@ -228,17 +227,14 @@ impl SyncHandle {
         })
     }
 
-    /// Notifies the observers of requests. After a failure, their exceptions are only printed.
+    /// Notifies the observers. After a failure their exceptions are only printed.
     fn tell(&self, py: Python<'_>, has_failed: bool) -> PyResult<()> {
-        guarded(|| {
-            let told = self.buffer.handle_all(py);
-            match told {
-                Err(raised) if has_failed => {
-                    raised.write_unraisable(py, None);
-                    Ok(())
-                }
-                told => told,
+        guarded(|| match self.buffer.handle_all(py) {
+            Err(raised) if has_failed => {
+                raised.write_unraisable(py, None);
+                Ok(())
             }
+            told => told,
         })
     }
 
@@ -247,7 +243,7 @@ impl SyncHandle {
         dict(py, &guarded(|| step(py, || run.progress()))?)
     }
 
-    /// The members of the report, so far or final.
+    /// The report so far, or the final one.
     fn report(&self) -> PyResult<Call> {
         let finish = |py: Python<'_>, report: SyncReport| dict(py, &report).map(Bound::unbind);
         if let Some(report) = self.report.lock().clone() {
@@ -286,7 +282,7 @@ impl SyncHandle {
         })
     }
 
-    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.client)
     }
 }
@@ -315,7 +311,7 @@ impl PyClient {
         is_push: bool,
     ) -> PyResult<SyncHandle> {
         let client = slf.get();
-        let args = RunArgs::new(&client.client, client.shape(slf.py())?, feeds, options)?;
+        let args = RunArgs::new(&client.client, client.shape.clone(), feeds, options)?;
         let buffer = if is_push { Events::that_defer_requests() } else { Events::default() };
         Ok(SyncHandle {
             pages: SyncedPages::new(&args.feeds, &client.client),

@@ -25,9 +25,7 @@ impl SyncedPages {
 
     /// The query of the page is the range of its chain.
     pub(crate) fn page(&self, feed: &str, delivery: &Delivery) -> Result<PageSource> {
-        let Delivery { page, batch_first, read_at, chain, is_only_chain, .. } = delivery;
-        let (batch_first, read_at, chain, is_only_chain) =
-            (*batch_first, *read_at, *chain, *is_only_chain);
+        let Delivery { ref page, batch_first, read_at, chain, is_only_chain, .. } = *delivery;
         let known = self.feeds.get(feed).ok_or_else(|| {
             let message = format!("a page came for the feed {feed:?}, which was not asked for");
             Error::new(Kind::InternalError, message)
@@ -49,7 +47,7 @@ impl SyncedPages {
     }
 }
 
-/// The position of a sync whose pages Python stores.
+/// The position of a sync; Python stores its pages.
 #[derive(Default)]
 pub(crate) struct Place {
     /// The write that Python has and did not confirm yet.
@@ -66,7 +64,6 @@ impl Place {
         Self { batches: batch.map(Batches::new), ..Self::default() }
     }
 
-    /// The next write, if it has arrived.
     pub(crate) fn next(&mut self, run: &Run) -> Result<Option<TargetWrite>> {
         if let Some(ready) = self.ready.pop_front() {
             return Ok(Some(ready));
@@ -91,14 +88,12 @@ impl Place {
         Ok(None)
     }
 
-    /// Returns a write to the queue.
     pub(crate) fn put_back(&mut self) {
         self.ready.extend(self.handed.take());
         self.ready.rotate_right(1.min(self.ready.len()));
     }
 
-    /// Queues the pages that wait for a full batch; at the end, the states without a page. Returns false if
-    /// there are none.
+    /// See [`super::SyncHandle::flush`].
     pub(crate) fn flush(&mut self, run: &Run, is_end: bool) -> Result<bool> {
         if let Some(batches) = &mut self.batches {
             self.ready.extend(batches.take_all()?);

@@ -26,8 +26,8 @@ class AgentState(FrozenRecord):
     allowance: Allowance
     """The daily request allowance. A page counts when it is lent."""
     lent: int
-    """Pages that were lent in the last ten minutes and that no client has reported yet."""
+    """Pages lent in the last ten minutes that no client has reported yet."""
     leases: int
-    """Number of tokens and pages that were lent since the start."""
+    """Tokens and pages lent since the start."""
     version: str
     """The version of siteline."""

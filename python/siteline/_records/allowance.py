@@ -14,8 +14,8 @@ __all__ = ["Allowance"]
 class Allowance(WithHtml, FrozenRecord):
     """The daily request allowance, as the client's ledger counts it.
 
-    Every page request counts, retries included, before it is sent. Token requests are counted
-    separately: the service limits them for the whole integration.
+    Every page request counts before it is sent, retries included. Token requests are counted
+    separately, because the service limits them for the whole integration.
 
     >>> client = sandbox.client(daily_allowance=100)
     >>> table = client.scan(site="S1", start="2026-11-01T00:00Z", interval="1h").collect()
@@ -36,7 +36,7 @@ class Allowance(WithHtml, FrozenRecord):
     token_requests: int
     """Token requests counted today."""
     token_requests_this_hour: int
-    """Token requests counted in this hour of the service's time."""
+    """Token requests counted in this hour of the service."""
 
     def __repr__(self) -> str:
         """Show the counts."""

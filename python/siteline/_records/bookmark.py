@@ -20,9 +20,9 @@ __all__ = ["Bookmark"]
 class Bookmark:
     """The position from which a read continues. It contains the cursor: keep it like a password.
 
-    It is valid only for the query, host and subject for which it was made:
-    ``scan.resume(bookmark)`` raises :class:`BookmarkError` for another scan, and for a bookmark
-    that was changed. Its text does not contain the cursor. A pickle does.
+    It is valid only for its query, host and subject: ``scan.resume(bookmark)`` raises
+    :class:`BookmarkError` for another scan, and for a changed bookmark. Its text does not contain
+    the cursor. A pickle does.
 
     >>> bookmark = next(scan.pages()).bookmark
     >>> saved = bookmark.to_bytes()
@@ -48,13 +48,13 @@ class Bookmark:
         return cls(data, _bookmark_pages(data))
 
     def to_bytes(self) -> bytes:
-        """Return the bytes of the bookmark, with a checksum. Keep them as secret as a password."""
+        """Return the bytes, with a checksum. Keep them as secret as a password."""
         return self._data
 
     __bytes__ = to_bytes
 
     def __repr__(self) -> str:
-        """Return the number of pages before it."""
+        """Return the number of pages."""
         return f"<Bookmark after {counted(self.pages, 'page')}>"
 
     def __reduce__(self) -> tuple[Callable[[bytes], Bookmark], tuple[bytes]]:

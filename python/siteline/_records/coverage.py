@@ -1,8 +1,9 @@
-"""The coverage of a feed: which windows were read, and how final they are."""
+"""The coverage of a feed."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from siteline._core import FeedHandle, StateHandle
@@ -44,7 +45,7 @@ class CoverageWindow(FrozenRecord):
     - ``"forgotten"``: removed by :meth:`Store.forget`; it is not read again
     """
     read_at: datetime | None
-    """When the newest read of it began, by the service's time."""
+    """When its newest read began, by the service's time."""
     settled_at: datetime | None
     """When the read that settled it began."""
     empty: bool | None
@@ -59,11 +60,11 @@ class CoverageWindow(FrozenRecord):
 class Coverage(WithHtml, FrozenRecord, Sequence[CoverageWindow]):
     """The windows of a feed, ascending and without gaps: a sequence of :class:`CoverageWindow`.
 
-    They reach from the feed's ``start`` to ``now`` less the settle lag. The times
-    ``settled_through`` and ``read_through`` count from the end of the forgotten windows.
+    They reach from the feed's ``start`` to ``now`` less the settle lag. ``settled_through`` and
+    ``read_through`` count from the end of the forgotten windows.
 
-    It prints as a calendar: a row for each month, or for each day if windows are shorter than a
-    day. :meth:`Store.coverage` returns it, and :meth:`from_state` for your own store.
+    It prints as a calendar with a row for each month, or for each day if windows are shorter.
+    :meth:`Store.coverage` returns it, and :meth:`from_state` for your own store.
 
     >>> coverage = store.coverage("line-2", now=sandbox.clock.now())
     >>> coverage.settled_through.isoformat(), coverage.spans["unread"]
@@ -79,17 +80,17 @@ class Coverage(WithHtml, FrozenRecord, Sequence[CoverageWindow]):
     now: datetime
     """The time that the states are for."""
     windows: tuple[CoverageWindow, ...]
-    """The windows."""
+    """The windows, in order of time."""
 
     @classmethod
     def from_state(cls, state: bytes, now: datetime | str | None = None) -> "Coverage":
         """Return the coverage of a feed's state: for a :class:`StoreTarget`, or for ``sync_pages``.
 
-        ``empty`` of its windows is ``None``: only their store knows which of them contain points.
+        ``empty`` of its windows is ``None``: only the store knows which contain points.
 
         Args:
             state: The bytes that were stored last for the feed.
-            now: The time of the states: by default this machine's time, or a later read's.
+            now: The time of the states. By default this machine's, or a later read's.
 
         Raises:
             StoreCorrupt: The state is damaged.
@@ -118,11 +119,11 @@ class Coverage(WithHtml, FrozenRecord, Sequence[CoverageWindow]):
         return self.windows[index]
 
     def __len__(self) -> int:
-        """Count the windows; parts of a window in different states count separately."""
+        """Count the windows; their parts in different states count separately."""
         return len(self.windows)
 
     def __iter__(self) -> Iterator[CoverageWindow]:
-        """Iterate over the windows in order of time."""
+        """Iterate over the windows."""
         return iter(self.windows)
 
     @property
@@ -132,22 +133,14 @@ class Coverage(WithHtml, FrozenRecord, Sequence[CoverageWindow]):
     @property
     def settled_through(self) -> datetime | None:
         """Everything from the feed's beginning up to this time is settled, or ``None``."""
-        through = None
-        for window in self._kept:
-            if window.state != "settled":
-                break
-            through = window.end
-        return through
+        settled = takewhile(lambda one: one.state == "settled", self._kept)
+        return max((one.end for one in settled), default=None)
 
     @property
     def read_through(self) -> datetime | None:
         """Everything from the feed's beginning up to this time was read, or ``None``."""
-        through = None
-        for window in self._kept:
-            if window.state == "unread":
-                break
-            through = window.end
-        return through
+        read = takewhile(lambda one: one.state != "unread", self._kept)
+        return max((one.end for one in read), default=None)
 
     @property
     def newest(self) -> datetime | None:

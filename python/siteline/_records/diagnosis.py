@@ -27,7 +27,7 @@ class Check(FrozenRecord):
     """
 
     id: str
-    """Its name, such as ``"key"`` or ``"tls"``. It does not change between versions."""
+    """Its name in all versions, such as ``"key"`` or ``"tls"``."""
     title: str
     """The name in words."""
     status: Literal["ok", "warn", "fail", "skipped"]
@@ -37,10 +37,10 @@ class Check(FrozenRecord):
     do: str | None
     """What to do."""
     error: str | None
-    """If it failed: the class of the exception that a client raises for it."""
+    """If it failed: the class of the exception that a client raises."""
 
     def __str__(self) -> str:
-        """Print lines of at most 80 characters, unless a word is longer."""
+        """Print lines of at most 80 characters."""
         lines = [*_wrapped(escaped_lines(self.seen), "", "")]
         if self.do:
             lines += _wrapped(escaped_lines(self.do), "do: ", "    ")
@@ -77,7 +77,7 @@ class Diagnosis(WithHtml, FrozenRecord):
 
     @property
     def first_fail(self) -> Check | None:
-        """The first check that failed, which may cause later failures; ``None`` if none failed."""
+        """The first check that failed, which may cause later failures; or ``None``."""
         return next((check for check in self.checks if check.status == "fail"), None)
 
     def __getitem__(self, id: str) -> Check:
@@ -93,7 +93,7 @@ class Diagnosis(WithHtml, FrozenRecord):
         return {"ok": self.ok, "first_fail": first and first.id, **super().to_dict()}
 
     def __str__(self) -> str:
-        """Print a line or more for each check; skipped checks by their reason; and the sum."""
+        """Print each check, the skipped ones by their reason, and the sum."""
         lines = [str(check) for check in self.checks if check.status != "skipped"]
         skipped: dict[str, list[str]] = {}
         for check in self.checks:
@@ -117,7 +117,6 @@ class Diagnosis(WithHtml, FrozenRecord):
 
 
 def _hanging(status: str, lines: Iterable[str], id: str = "") -> str:
-    """Return lines after a status, those after the first with a hanging indent."""
     head = f"{status:<{_STATUS}}{id}"
     return "\n".join((" " * len(head) if n else head) + line for n, line in enumerate(lines))
 

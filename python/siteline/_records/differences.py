@@ -15,7 +15,7 @@ _SERIES = ("siteId", "lineId", "machineId", "deviceId", "tagGuid")
 _OTHERS = ("id", "guid", "name")
 
 _Path: TypeAlias = tuple[Any, str] | None
-"""The parent path and a name. Only a path in an entry becomes text, to avoid a copy per level."""
+"""The parent path and a name. Only the paths of entries become text."""
 _LONGEST_NAME = 200
 _LONGEST_PATH = 1_000
 """Maximum characters of a name, and of a path in an entry."""
@@ -25,8 +25,8 @@ _LONGEST_PATH = 1_000
 class DiscoveryDiff(FrozenRecord):
     """The difference between two discovery bodies: the result of :meth:`Discovery.diff`.
 
-    It is true if it has any entry. The ``path`` of an entry is similar to a JSON pointer. It names
-    an item of a list by its ids, such as ``siteId=S1``, or by ``-`` if it has none.
+    It is true if it has any entry. A ``path`` is similar to a JSON pointer. It names an item of a
+    list by its ids, such as ``siteId=S1``, or by ``-``.
 
     >>> earlier = siteline.types.Discovery(b'{"sites": [{"siteId": "S2"}, {"siteId": "S9"}]}')
     >>> difference = client.discover().diff(earlier)
@@ -86,7 +86,6 @@ def _compare_members(
 
 
 def _compare_items(before: list[Any], after: list[Any], path: _Path, found: DiscoveryDiff) -> None:
-    """Compare lists of items without identity: count equal items."""
     former, latter = Counter(map(_text, before)), Counter(map(_text, after))
     item_path = _written((path, "-"))
     for entries, more in ((found.removed, former - latter), (found.added, latter - former)):
@@ -94,7 +93,7 @@ def _compare_items(before: list[Any], after: list[Any], path: _Path, found: Disc
 
 
 def _ids(before: list[Any], after: list[Any]) -> tuple[str, ...]:
-    """Return the members that identify the items of both lists, if there are any."""
+    """Return the members that identify the items of both lists."""
     items = [*before, *after]
     if not items or not all(isinstance(item, dict) for item in items):
         return ()
@@ -118,7 +117,6 @@ def _candidates(items: list[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
 
 
 def _all_have(items: list[dict[str, Any]], name: str, *, or_null: bool = False) -> bool:
-    """Whether the member is an id in all items. An id of a series may be null."""
     return all(
         name in item and (_is_id(item[name]) or (or_null and item[name] is None)) for item in items
     )

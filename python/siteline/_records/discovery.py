@@ -18,8 +18,8 @@ __all__ = ["Discovery"]
 class Discovery(WithHtml, Mapping[str, Any]):
     """The body of the discovery response, unchanged.
 
-    A mapping over the complete JSON object. The interface does not describe its members. ``raw``
-    contains the bytes, and ``Discovery(raw)`` restores it.
+    A mapping over the JSON object. The interface does not describe its members. ``raw`` contains
+    the bytes, and ``Discovery(raw)`` restores it.
 
     >>> resources = client.discover()
     >>> sorted(resources) == sorted(json.loads(resources.raw))
@@ -43,7 +43,7 @@ class Discovery(WithHtml, Mapping[str, Any]):
 
     @classmethod
     def _of_client(cls, raw: bytes) -> Discovery:
-        """Stores a body that the client has checked. The first access parses it."""
+        """The client has checked the body. The first access parses it."""
         discovery = cls.__new__(cls)
         discovery._raw, discovery._parsed = raw, None
         return discovery
@@ -62,8 +62,8 @@ class Discovery(WithHtml, Mapping[str, Any]):
     def diff(self, earlier: Mapping[str, Any]) -> DiscoveryDiff:
         """Return what was added, removed or changed since an earlier discovery response.
 
-        A removed resource does not exist any more, or is no longer authorised. The order of members
-        and of the items of lists does not count.
+        A removed resource no longer exists or is no longer authorised. The order of members and
+        items does not count.
 
         Args:
             earlier: The earlier response, or its JSON object.
@@ -87,7 +87,7 @@ class Discovery(WithHtml, Mapping[str, Any]):
         return len(self._body)
 
     def __repr__(self) -> str:
-        """List the names of the members, without their values."""
+        """List the names of the members."""
         return f"<Discovery {', '.join(map(escaped, self._body))}>"
 
     def __reduce__(self) -> tuple[type[Discovery], tuple[bytes]]:

@@ -19,8 +19,8 @@ __all__: list[str] = []
 class Http:
     """The limits of requests and connections, for the parameter ``http`` of a client.
 
-    Durations are seconds, a ``timedelta`` or text such as ``"5s"``. A field that has its default
-    value leaves the value of a profile as it is.
+    Durations are seconds, a ``timedelta`` or text such as ``"5s"``. A field with its default value
+    leaves the value of a profile as it is.
 
     >>> from siteline.types import Http
     >>> sandbox.client(http=Http(tries=1, response_timeout="5s")).subject == client.subject
@@ -30,8 +30,8 @@ class Http:
     tries: int = 4
     """Attempts of one page, discovery or token request.
 
-    Retries that fail also use up a quota of the client: after about ten of them, one a minute is
-    left, and the error says so.
+    Failed retries also use up a quota of the client. After about ten, one a minute is left, and
+    the error says so.
     """
     connect_timeout: float | timedelta | str = "5s"
     """The limit for opening a connection."""
@@ -44,7 +44,7 @@ class Http:
     idle_timeout: float | timedelta | str = "15s"
     """The longest pause within a reply."""
     max_connections: int = 64
-    """Most data and discovery requests in flight. Requests of other processes are not counted."""
+    """Most data and discovery requests of this process in flight."""
     max_retry_after: float | timedelta | str = "1m"
     """A longer ``Retry-After`` raises the error at once; with 0 any."""
     max_body_bytes: int = 67_108_864

@@ -41,7 +41,7 @@ class Delays(FrozenRecord):
     """The number of points in buckets that were read more than once."""
     late: int
     """The points that arrived after the lateness."""
-    # The delays within which 50, 90, 95, 99, 99.9 and 100 % arrived.
+    # For 50, 90, 95, 99, 99.9 and 100 %.
     _quantiles: tuple[timedelta, ...] | None
     _looked: timedelta | None
     # Seconds, and the share in millionths that has arrived by then.
@@ -84,7 +84,6 @@ class Delays(FrozenRecord):
         return [None if delay is None else duration(delay) for delay in delays]
 
     def _shares(self) -> list[tuple[int, float]]:
-        """Return the share that has arrived by each delay in seconds."""
         return [(seconds, share / 1_000_000) for seconds, share in self._curve]
 
 
@@ -95,9 +94,9 @@ class Lateness(WithHtml, FrozenRecord):
     :meth:`Store.lateness` returns it, and :meth:`from_state` for your own store.
 
     A delay is the time from the end of a point's bucket until the service has the point. A read
-    only shows that the point arrived since the read before, so the delays are estimated from reads
-    at many ages. A :class:`Feed` with ``audit_pages=`` is read at all ages, before and after the
-    lateness. Without it, the time between two reads and after the last one is unknown.
+    only shows that the point arrived since the read before, so delays are estimated from reads at
+    many ages. A :class:`Feed` with ``audit_pages=`` is read at all ages. Without it, the time
+    between two reads and after the last one is unknown.
 
     >>> print(store.lateness("line-2"))
     Lateness of line-2, 1 d: too little data: hardly anything was read twice.
@@ -120,7 +119,7 @@ class Lateness(WithHtml, FrozenRecord):
     def from_state(cls, state: bytes) -> "Lateness":
         """Return what the audits of a feed show: for a :class:`StoreTarget`, or for ``sync_pages``.
 
-        It contains the newest 200 audits whose changes the target reported, by ``apply()`` or
+        It has the newest 200 audits that the target reported, by ``apply()`` or
         ``pages.applied()``. A :class:`Store` counts all other reads too. Without ``audit_pages=``
         nothing is known.
 
@@ -189,7 +188,6 @@ class Lateness(WithHtml, FrozenRecord):
 
     def _judge(self, looked: timedelta) -> tuple[timedelta | None, str]:
         known = [self.points._nearly_all, self.revisions._nearly_all]
-        # Nearly all arrived within this.
         most = max(delay.total_seconds() for delay in known if delay is not None)
         late = self.points.late + self.revisions.late
         came = f"{counted(late, 'point')} arrived or changed after it"
@@ -210,7 +208,7 @@ class Lateness(WithHtml, FrozenRecord):
         return self.lateness, "it is long enough for 99.9 %"
 
     def __repr__(self) -> str:
-        """Name the feed, the counts and the suggestion."""
+        """Summarize in one line."""
         suggested = "nothing" if self.suggested is None else duration(self.suggested)
         points, revisions = self.points.count, self.revisions.count
         return (

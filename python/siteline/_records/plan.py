@@ -61,7 +61,7 @@ class Plan(WithHtml, FrozenRecord):
 
     @property
     def fits(self) -> bool | None:
-        """Whether the requests that are left are enough; ``None`` if that is unknown."""
+        """Whether the allowance is enough; ``None`` if that is unknown."""
         if not self.tasks or self.pages == 0:
             return True
         if self.allowance.left is None:
@@ -72,7 +72,7 @@ class Plan(WithHtml, FrozenRecord):
 
     @property
     def _least(self) -> int:
-        """The lowest number of expected pages: a chain of unknown length takes at least one."""
+        """A chain of unknown length takes at least one page."""
         return sum(1 if task.pages is None else task.pages for task in self.tasks)
 
     def raise_for_allowance(self) -> None:

@@ -12,9 +12,6 @@ __all__ = ["Progress"]
 class Progress(FrozenRecord):
     """The progress of a read or a sync, passed to the callable of ``progress=`` after each page.
 
-    The service does not announce the number of pages: ``pages_expected`` is estimated from earlier
-    reads.
-
     An exception in the callable ends the read without losing a page. The same ``collect()``, or the
     next ``next(pages)``, continues after the pages that were read.
 
@@ -30,7 +27,7 @@ class Progress(FrozenRecord):
     points: int
     """Points on them, repeats included."""
     requests: int
-    """Requests made for them and for the next page, retries included."""
+    """Requests for them and for the next page, retries included."""
     allowance_left: int | None
     """Requests left today; ``None`` without a known limit."""
     newest: datetime | None
@@ -42,4 +39,4 @@ class Progress(FrozenRecord):
     done: bool
     """Whether the last page was read."""
     pages_expected: int | None
-    """Pages in total, as expected from earlier reads; ``None`` without a similar earlier read."""
+    """All pages, estimated from earlier reads; ``None`` without a similar one."""

@@ -23,7 +23,7 @@ _FIELDS: dict[type, dict[str, tuple[str, _Reader]]] = {}
 class FrozenRecord:
     """A frozen dataclass with the fields of one Rust struct.
 
-    A field is private if its name begins with an underscore: :meth:`to_dict` omits it.
+    :meth:`to_dict` omits fields that begin with an underscore.
     """
 
     __dataclass_fields__: ClassVar[dict[str, "dataclasses.Field[Any]"]]
@@ -37,7 +37,7 @@ class FrozenRecord:
 
     @classmethod
     def _restore(cls, members: Mapping[str, Any]) -> Self:
-        """Return the record of a Rust struct. Raises TypeError if the members differ."""
+        """Return the record of a Rust struct."""
         known = _FIELDS.get(cls) or _FIELDS.setdefault(cls, _fields(cls))
         values = {}
         for name, value in members.items():
@@ -57,13 +57,13 @@ class FrozenRecord:
 
 
 def _fields(cls: type[FrozenRecord]) -> dict[str, tuple[str, _Reader]]:
-    """Return the field and the reader of each member of the Rust struct."""
+    """Return the field and the reader of each member."""
     fields = dataclasses.fields(cls)
     return {one.name.lstrip("_"): (one.name, _reader(one.type)) for one in fields}
 
 
 def _reader(kind: Any) -> _Reader:
-    """Return the function that converts a value of the core to this type, if it needs one."""
+    """Return the function that converts a value of the core, if it needs one."""
     if kind is datetime:
         return datetime.fromisoformat
     if kind is timedelta:

@@ -1,8 +1,7 @@
 """The event of a finished request, for ``on_request=`` of :class:`siteline.Client`.
 
-The core does not call Python code while it works. An event is delivered at the latest with the page
-of its request, on the thread (in asyncio: on the event loop) that waits for that page. No lock is
-held, and the context variables of the call that sent the request apply.
+An event is delivered at the latest with the page of its request, on the thread or event loop that
+waits for that page, without a lock and with the context variables of the call.
 """
 
 from dataclasses import dataclass
@@ -19,14 +18,13 @@ __all__ = ["RequestEvent"]
 class RequestEvent(FrozenRecord):
     """A finished attempt of a request, passed to the callable of ``on_request=``.
 
-    Each attempt is reported once, repeats included, in the order in which they ended. No field
-    contains a token, an assertion or a cursor.
+    Each attempt is reported once, in the order in which they ended. No field contains a token, an
+    assertion or a cursor.
 
-    An exception of the callable is raised by the call. No page is lost: the next ``collect()``, or
-    the next ``next(pages)``, continues after it, and a sync has applied it. A request in flight is
-    cancelled and stays counted. Remaining events, also of abandoned calls, are delivered
-    with the client's next call or by ``client.close()``. Requests that the callable makes itself
-    are not reported.
+    The call raises an exception of the callable. No page is lost: the next ``collect()``, or the
+    next ``next(pages)``, continues after it, and a sync has applied it. A request in flight is
+    cancelled and stays counted. Remaining events, also of abandoned calls, are delivered with the
+    client's next call or by ``client.close()``. Requests of the callable itself are not reported.
 
     >>> events = []
     >>> with sandbox.client(on_request=events.append) as client:
@@ -54,9 +52,9 @@ class RequestEvent(FrozenRecord):
     duration: float
     """Seconds until the reply was complete, or until it failed."""
     bytes: int
-    """The length of the reply's body as received, compressed or not."""
+    """The length of the reply's body as received."""
     points: int | None
-    """The points on its page, repeats included; ``None`` without a page."""
+    """The points on its page, repeated ones included; ``None`` without a page."""
     attempt: int
     """The number of the attempt of its call, from 1."""
     reason: str | None
@@ -64,7 +62,7 @@ class RequestEvent(FrozenRecord):
     waited: float
     """Seconds of the pause before it."""
     feed: str | None
-    """The name of the feed that a sync read with it; ``None`` outside of a sync."""
+    """The name of the feed; ``None`` outside of a sync."""
     allowance_left: int | None
     """Requests left today after it; ``None`` without a known limit, and for uncounted requests."""
     sent: bool

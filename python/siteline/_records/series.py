@@ -9,9 +9,7 @@ __all__ = ["Record", "SeriesIds"]
 
 
 class SeriesIds(NamedTuple):
-    """The five ids of a series. An id that the series does not have is ``None``.
-
-    The fields are ``site_id``, ``line_id``, ``machine_id``, ``device_id`` and ``tag_guid``.
+    """The five ids of a series. An id that it does not have is ``None``.
 
     >>> row = next(scan.collect().series.records())
     >>> ids = siteline.types.SeriesIds(*list(row.values())[:5])
@@ -38,9 +36,8 @@ class SeriesIds(NamedTuple):
 class Record(NamedTuple):
     """One point, as ``records(named=True)`` yields it.
 
-    The fields are the columns of a table: ``site_id``, ``line_id``, ``machine_id``, ``device_id``,
-    ``tag_guid``, ``timestamp``, ``value``, ``minimum``, ``maximum`` and ``sample_count``. Only the
-    dicts that ``records()`` yields also contain ``extra_columns``, ``change`` and ``withdrawn``.
+    The fields are the columns of a table. Only the dicts that ``records()`` yields also contain
+    ``extra_columns``, ``change`` and ``withdrawn``.
 
     >>> record = next(scan.records(named=True))
     >>> record.site_id, record.timestamp.isoformat(), record.sample_count
@@ -60,7 +57,7 @@ class Record(NamedTuple):
     timestamp: datetime
     """The bucket's timestamp, aware, in UTC."""
     value: float | None
-    """The bucket's value. The service does not document how it is computed."""
+    """The bucket's value. The service does not document its computation."""
     minimum: float | None
     """The lowest reading of the bucket."""
     maximum: float | None

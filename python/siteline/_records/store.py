@@ -42,7 +42,7 @@ class StoreProgress(FrozenRecord):
     """The progress of long work on a store, passed to the callable of ``progress=``.
 
     :meth:`Store.check`, :meth:`Store.backup`, :meth:`Store.forget` and :meth:`Store.compact` report
-    it. An exception in the callable ends the work. Everything committed before stays.
+    it. An exception in the callable ends the work. Everything committed stays.
 
     >>> seen = []
     >>> siteline.Store("plant.siteline").check(progress=seen.append)

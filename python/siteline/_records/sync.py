@@ -66,9 +66,8 @@ class SkippedRange(FrozenRecord):
     """A range that no sync reads for a day.
 
     The service did not end its chain, or a target cannot store its values.
-
     ``sync(..., reread=(start, end))`` reads it earlier. Parts that were never read stay unread
-    (:class:`UnreadRange`). Points of an earlier chain stay as they are.
+    (:class:`UnreadRange`). Points of an earlier chain stay.
 
     >>> feed = siteline.Feed("line-2", site="S1", interval="1h", start="2026-11-19T00:00Z")
     >>> client.sync(feed, siteline.Store("plant.siteline"))["line-2"].skipped
@@ -82,7 +81,7 @@ class SkippedRange(FrozenRecord):
     until: datetime
     """When the next sync reads it again."""
     error: str
-    """The class of the error that ended its last chain, such as ``"EndlessChain"``."""
+    """The class of the error that ended its chain, such as ``"EndlessChain"``."""
     pages: int
     """The pages of that chain."""
 
@@ -131,7 +130,7 @@ class FeedReport(FrozenRecord):
     newest: datetime | None
     """The newest instant that was read, perhaps after unread ranges."""
     late: int
-    """Points that audits found to arrive or change after the lateness. They were read again."""
+    """Points that, by audits, arrived or changed after the lateness. They were read again."""
     skipped: tuple[SkippedRange, ...]
     """Ranges that no sync reads for a day."""
 
@@ -148,7 +147,7 @@ class FeedReport(FrozenRecord):
 class SyncReport(WithHtml, FrozenRecord):
     """The report of :meth:`Client.sync`. It prints as a line for each feed.
 
-    ``report["line-2"]`` is the :class:`FeedReport` of a feed. Counts are the sums over all feeds.
+    ``report["line-2"]`` is the :class:`FeedReport` of a feed. Counts are sums over all feeds.
     :meth:`Store.changes` and :meth:`Store.read` accept it.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
@@ -175,20 +174,20 @@ class SyncReport(WithHtml, FrozenRecord):
     complete: bool
     """Whether everything planned was read."""
     ended_by: Literal["allowance", "max_pages", "skipped"] | None
-    """Why the sync left something to read; ``None`` if it is complete.
+    """Why something is left to read; ``None`` if the sync is complete.
 
     - ``"allowance"``: the allowance is used up, or the rest is reserved
     - ``"max_pages"``: the next sync can continue at once
     - ``"skipped"``: only skipped ranges are left
     """
     resumes_at: datetime | None
-    """When to sync again; ``None`` if that is possible at once, or if nothing is left."""
+    """When to sync again; ``None`` for at once, or if nothing is left."""
     requests: int
     """Requests made, repeats included."""
     feeds: tuple[FeedReport, ...]
     """The report of each feed, in the order given."""
     tasks: tuple[Task, ...]
-    """The tasks that are left."""
+    """The remaining tasks."""
     allowance: Allowance
     """The allowance at the end."""
 
@@ -219,12 +218,12 @@ class SyncReport(WithHtml, FrozenRecord):
 
     @property
     def settled_through(self) -> datetime | None:
-        """All feeds are settled from their start up to this time; ``None`` if one is not."""
+        """All feeds are settled up to this time; ``None`` if one is not."""
         return _earliest([one.settled_through for one in self.feeds])
 
     @property
     def read_through(self) -> datetime | None:
-        """All feeds were read from their start up to this time; ``None`` if one was not."""
+        """All feeds were read up to this time; ``None`` if one was not."""
         return _earliest([one.read_through for one in self.feeds])
 
     def __getitem__(self, feed: str) -> FeedReport:
@@ -285,7 +284,7 @@ class SyncReport(WithHtml, FrozenRecord):
         return f"<SyncReport {state}: {counted(self.pages, 'page')}, {_points(self)}>"
 
     def __str__(self) -> str:
-        """Print a line for each feed, and the tasks that are left."""
+        """Print a line for each feed, and the remaining tasks."""
         state = "complete" if self.complete else "incomplete"
         lines = [
             f"Sync {state}, {to_second(self.now)} UTC: {counted(self.pages, 'page')}, "

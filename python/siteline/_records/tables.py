@@ -1,4 +1,4 @@
-"""The reports of tables: counts, findings and gaps of reads, stores and discovery."""
+"""The reports of tables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -46,7 +46,7 @@ class ReadReport(FrozenRecord):
     revised: int
     """Points that were sent again with other values: the later win."""
     resumed_after_pages: int
-    """Earlier pages that the table does not contain; 0 if it is complete."""
+    """Earlier pages that are not in the table; 0 if it is complete."""
     page_size: int | None
     """The page size that was requested; ``None`` if none was."""
     page_size_reason: str | None
@@ -68,11 +68,11 @@ class ReadReport(FrozenRecord):
     timestamp_forms: tuple[str, ...]
     """Formats of the timestamps."""
     unknown_members: tuple[str, ...]
-    """JSON members that siteline does not know; at most 200."""
+    """Unknown JSON members; at most 200."""
     outside_range: int
     """Points before the query's start, or at or after its end."""
     off_grid: int
-    """Points whose timestamp is not a multiple of the interval."""
+    """Points with a timestamp that is not a multiple of the interval."""
     minimum_above_maximum: int
     """Points with a minimum above their maximum."""
     value_outside_bounds: int
@@ -88,7 +88,7 @@ class ReadReport(FrozenRecord):
     values_missing: int
     """Points without a member for one of the four values, which is null."""
     cursors_missing: int
-    """Pages without ``nextCursor``, treated as the last one."""
+    """Pages without ``nextCursor``, which end their chain."""
 
     @classmethod
     def _of(cls, counts: Mapping[str, Any], **further: Any) -> Self:
@@ -99,7 +99,7 @@ class ReadReport(FrozenRecord):
 
 @dataclass(frozen=True)
 class StoreReport(FrozenRecord):
-    """The content of a table of a store, and its unread parts.
+    """The report of a table of a store.
 
     >>> store.read("line-2", final=True).report.complete
     True
@@ -120,13 +120,13 @@ class StoreReport(FrozenRecord):
     withdrawn: int
     """The number of withdrawn points in it."""
     settled_through: datetime | None
-    """The end of the settled time without a hole, from the start of the feed."""
+    """Everything from the feed's start up to this time is settled."""
     read: tuple[Range, ...]
     """The parts of the range that were read to their end."""
     unread: tuple[Range, ...]
     """The parts that were not."""
     forgotten: tuple[Range, ...]
-    """The unread parts whose points were removed."""
+    """The unread parts with removed points."""
     settled: tuple[Range, ...] | None
     """The settled parts; ``None`` for a view of the past."""
     newest: datetime | None
@@ -154,7 +154,7 @@ class StoreReport(FrozenRecord):
 class SeriesReport(FrozenRecord):
     """The members of a discovery response in which the series of a table were found.
 
-    Paths are such as ``sites[].lines[].lineId``: ``[]`` means the items of a list, ``{}`` the
+    In paths such as ``sites[].lines[].lineId``, ``[]`` means the items of a list and ``{}`` the
     values of a mapping with ids as names.
 
     >>> client.series().report.names
@@ -166,7 +166,7 @@ class SeriesReport(FrozenRecord):
     seen: int
     """Series of the table that only data has."""
     seen_is_complete: bool
-    """Whether the client remembers all series of its pages: at most 1,048,576."""
+    """Whether these are all series of the client's pages: it remembers 1,048,576."""
     repeated: int
     """Series that discovery lists again; the first one counts."""
     not_ended: bool
@@ -174,7 +174,7 @@ class SeriesReport(FrozenRecord):
     series: tuple[str, ...]
     """The paths of the series."""
     ids: dict[str, tuple[str, ...]] = field(hash=False)
-    """The paths of each of the five ids, by the name of the column."""
+    """The paths of the five ids, by column."""
     names: tuple[str, ...]
     """The paths of names."""
     units: tuple[str, ...]
