@@ -44,7 +44,7 @@ def _run(options: Options) -> Outcome:
         made = tables.shaped(table, options)
         output.write(made)
         points, rows = len(table), len(made)
-    known = {"points": points, "rows": rows, "report": table.report.to_dict()}
+        known = {"points": points, "rows": rows, "report": table.report.to_dict()}
     members = {"store": options.store, "feed": options.feed, **known, **output.members}
     parts = [f"{escaped(output.name)}: {counted(points, 'point')}"]
     parts += [counted(rows, "row")] if rows != points else []
