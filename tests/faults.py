@@ -6,8 +6,6 @@ did not run or failed, or if one of the runs failed. A row is unproven if a test
 only `make campaigns` runs it.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

@@ -6,8 +6,6 @@ one is missing. Each interpreter gets its own environment under target/ with the
 The default lock is `smoke`. ``--lock lowest`` installs the lowest versions of pyproject.toml.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

@@ -13,7 +13,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def nanoseconds(at: Any) -> int:
-    """Return the nanoseconds from the Unix epoch to an aware datetime, timestamp or UTC date."""
+    """Convert an aware datetime, a timestamp or a date in UTC to nanoseconds since 1970."""
     if isinstance(at, date) and not isinstance(at, datetime):
         at = datetime(at.year, at.month, at.day, tzinfo=UTC)
     if not hasattr(at, "utcoffset") or not hasattr(at, "astimezone"):
@@ -46,7 +46,7 @@ def local_text(at: Any) -> str | None:
 
 
 def time_of_day(at: time) -> tuple[int, int]:
-    """Return the seconds since midnight and the zone's offset from UTC in seconds."""
+    """Return the seconds since midnight, and the zone's offset in seconds."""
     offset = at.utcoffset()
     if offset is None:
         # A zone whose offset depends on the date has none either.

@@ -1,6 +1,6 @@
 """Checks pyarrow data before its export: array offsets must not exceed their buffers.
 
-The Arrow C interface does not transmit buffer sizes, so siteline cannot check them afterwards.
+The Arrow C interface does not transmit the sizes of buffers.
 """
 
 from __future__ import annotations
@@ -15,12 +15,9 @@ __all__: list[str] = []
 
 
 def checked(given: Any) -> Any:
-    """Checks an object of pyarrow or pandas, and returns the object to read.
+    """Check an object of pyarrow or pandas, and return the object to read.
 
-    A reader is replaced with one that checks each batch.
-
-    Raises:
-        ValueError: An array of pyarrow is invalid. ``pyarrow.ArrowInvalid`` is a subclass.
+    Raises ValueError, of which ``pyarrow.ArrowInvalid`` is a subclass.
     """
     pa = sys.modules.get("pyarrow")
     if pa is None:
@@ -42,11 +39,7 @@ def checked(given: Any) -> Any:
 
 
 def check_column(column: Any) -> None:
-    """Checks a pandas column if pyarrow stores its values.
-
-    Raises:
-        ValueError: The column is invalid, as for :func:`checked`.
-    """
+    """Check a pandas column if pyarrow stores its values."""
     pa, values = sys.modules.get("pyarrow"), column.array
     if pa is None or not hasattr(values, "__arrow_array__"):
         return
@@ -64,5 +57,5 @@ def _batches(reader: Any) -> Iterator[Any]:
 
 
 def _check_names(schema: Any) -> None:
-    """Raises ``UnicodeDecodeError`` if a name is not valid UTF-8."""
+    """Raise ``UnicodeDecodeError`` if a name is not valid UTF-8."""
     list(schema.names)

@@ -1,8 +1,7 @@
 """Import statements for the modules that are imported by name.
 
-PyInstaller, cx_Freeze, py2app and Nuitka include a module only if an import statement names it. The
-core and `siteline.__getattr__` import these modules with names at run time. Nothing calls the
-function below.
+PyInstaller, cx_Freeze, py2app and Nuitka include a module only if an import statement names it.
+Nothing calls the function below.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _MOST_OTHERS = 10_000
 
 
 class Found(NamedTuple):
-    """One series of a body."""
+    """A series of a body."""
 
     ids: Ids
     names: tuple[str | None, ...]
@@ -103,7 +103,6 @@ class Node:
             self.ids[level] = (_text(self.members[plain[own]]), _join(self.path, plain[own]))
 
     def chain(self) -> list[Node]:
-        """Return its ancestors from the top down, and itself."""
         found: list[Node] = []
         node: Node | None = self
         while node is not None:
@@ -152,7 +151,6 @@ def _objects(above: Node, name: str, value: Any) -> Iterator[Node]:
 
 
 def found(node: Node, places: Places) -> Found:
-    """Return a series, and store the paths of its ids and names."""
     chain = node.chain()
     ids: dict[int, str | None] = {}
     names: dict[int, str] = {}

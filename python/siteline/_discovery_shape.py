@@ -135,7 +135,6 @@ def _text(value: Any) -> str | None:
 
 
 def _check(shape: DiscoveryShape, places: Places) -> None:
-    """Reject a stated name or path that is not in the body."""
     members = {name for names in places.nodes.values() for name in names}
     paths = {f"{path}.{name}".lstrip(".") for path, names in places.nodes.items() for name in names}
     for one in fields(shape):

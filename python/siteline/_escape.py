@@ -13,12 +13,9 @@ __all__: list[str] = []
 
 
 def escaped(text: object, spell: Callable[[str], str] | None = None) -> str:
-    r"""Replaces each unprintable character with its escape, as ``repr`` does.
+    r"""Replace each unprintable character with its escape, as ``repr`` does.
 
-    Args:
-        text: The text, or an object that ``str`` converts.
-        spell: Returns the escape of one character. The default is Python's escape, such as
-            ``\x1b``, ``\n`` or ``\u202e``.
+    ``spell`` returns the escape of one character, by default Python's.
     """
     content = str(text)
     if content.isprintable():
@@ -28,13 +25,13 @@ def escaped(text: object, spell: Callable[[str], str] | None = None) -> str:
 
 
 def escaped_lines(text: object) -> str:
-    """Escapes each line of a text and keeps its line breaks."""
+    """Escape each line of a text."""
     content = str(text)
     return content if content.isprintable() else "\n".join(map(escaped, content.split("\n")))
 
 
 def escaped_json(text: str) -> str:
-    """Escapes the lines of a JSON document without changing its value."""
+    """Escape the lines of a JSON document without changing its value."""
     return "\n".join(escaped(line, _spelt_in_json) for line in text.split("\n"))
 
 

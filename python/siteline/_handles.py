@@ -26,7 +26,6 @@ class Itself:
     __slots__ = ("__dict__", "__weakref__")
 
     def __init_subclass__(cls) -> None:
-        """Explain wrong arguments of the methods."""
         super().__init_subclass__()
         explain(cls)
 
@@ -47,12 +46,20 @@ class Itself:
                 raise AttributeError(f"attribute {name!r} of {kind!r} objects is read-only")
             object.__setattr__(self, name, value)
 
+    def __repr__(self) -> str:
+        try:
+            return self._text()
+        except AttributeError:
+            # A traceback may show an object after its constructor failed.
+            return object.__repr__(self)
+
+    def _text(self) -> str:
+        return f"<{type(self).__name__}>"
+
     def __copy__(self) -> Self:
-        """Return the object itself."""
         return self
 
     def __deepcopy__(self, _memo: object) -> Self:
-        """Return the object itself."""
         return self
 
 
@@ -62,11 +69,9 @@ class Closing:
     __slots__ = ()
 
     def __enter__(self) -> Self:
-        """Return the object. Leaving closes it."""
         return self
 
     def __exit__(self: _Closes, *exception: object) -> None:
-        """Close the object."""
         self.close()
 
 
@@ -76,11 +81,9 @@ class AsyncClosing:
     __slots__ = ()
 
     async def __aenter__(self) -> Self:
-        """Return the object. Leaving closes it."""
         return self
 
     async def __aexit__(self: _Closes, *exception: object) -> None:
-        """Close the object."""
         self.close()
 
 
@@ -90,12 +93,7 @@ class OfThisProcess(Itself):
     __slots__ = ()
 
     _instead: ClassVar[str]
-    """The end of the error text: the alternative."""
-
-    def __repr__(self) -> str:
-        """Name the class."""
-        return f"<{type(self).__name__}>"
+    """The alternative, as the end of the error text."""
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled."""
         raise TypeError(f"A {type(self).__name__} cannot be pickled: {self._instead}.")

@@ -1,7 +1,6 @@
-"""Refuses the import in a subinterpreter.
+"""Refuses the import in a subinterpreter, before the compiled module is found.
 
-The core belongs to one interpreter: it registers what runs at the process's exit and forks. It must
-be refused before the compiled module is found, which would then belong to the subinterpreter.
+The core belongs to one interpreter, where it registers exits and forks.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def pages_and_points(pages: int, points: int, verb: str = "") -> str:
 def note(error: BaseException, kept: str, step: str) -> None:
     """Add the sentence: to the text of an error of siteline, otherwise as a note.
 
-    ``step`` needs the scan or the iterator, which a pickle does not have.
+    A pickle has no ``step``, which needs the scan or the iterator.
     """
     if isinstance(error, SitelineError):
         error.kept = f"{kept}{step}."
@@ -41,10 +41,7 @@ def note(error: BaseException, kept: str, step: str) -> None:
 
 
 def note_read(error: BaseException, scan: ScanBase, read: tuple[int, int]) -> None:
-    """Add the number of pages that the scan kept.
-
-    ``read`` are the pages and points of ``error.partial``.
-    """
+    """Add the number of pages that the scan kept; ``read`` are those of ``error.partial``."""
     pages, points = scan._handle.kept_counts()
     again = f"{scan._waits}error.scan.collect()"
     lost = read[0] - pages
@@ -72,7 +69,6 @@ class KeptOnError:
     __slots__ = ("_name", "_returned", "_scan")
 
     def __init__(self, scan: ScanBase | None, name: str, returned: Callable[[], str]) -> None:
-        """Observe errors of ``scan.pages()`` or ``scan.records()``."""
         self._scan, self._name, self._returned = scan, name, returned
 
     def __enter__(self) -> None: ...

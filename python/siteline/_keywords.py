@@ -166,11 +166,11 @@ _START = (
 def explained(
     *, is_strict: bool = False, **others: str
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Explain the wrong arguments of a constructor, with further names that users may try.
+    """Explain the wrong arguments of a constructor.
 
     Args:
-        is_strict: Whether the types are checked first, as by :func:`strict`.
-        others: The names with their replacements. A name that resembles a keyword needs no entry.
+        is_strict: Check the types first, as :func:`strict` does.
+        others: Further wrong names with their replacements.
     """
     return functools.partial(_explained_with, others=others, is_strict=is_strict)
 
@@ -187,9 +187,9 @@ def strict(function: _T) -> _T:
 def explain(cls: _T) -> _T:
     """Explain the wrong arguments of the public methods that a class of siteline defines.
 
-    The error for a wrong keyword names the right one, and the error for a value of a wrong type
-    names the parameter and the types that it accepts. A private key is refused where no key
-    belongs, because errors and logs quote other values.
+    The error for a wrong keyword names the right one, and the error for a wrong type names the
+    parameter and its types. A private key is refused where none belongs, because errors and logs
+    quote other values.
     """
     if not cls.__module__.startswith("siteline."):
         return cls
@@ -257,7 +257,11 @@ def _explained_with(function: Any, others: Mapping[str, str], *, is_strict: bool
         given = {*names[: len(args)], *keywords}
         if not takes_any and (missing := [one for one in required if one not in given]):
             return TypeError(f"{shown(args)}() needs {', '.join(map(needed, missing))}.")
-        return _mistake(error, function, names, args, keywords)
+        if isinstance(error, OverflowError):
+            for name, value in _given(names, args, keywords):
+                if isinstance(value, int) and not 0 <= value < 1 << 31:
+                    return QueryError(f"{name}={value} is out of range.")
+        return _wrong_type(function, names, args, keywords)
 
     def shown(args: tuple[Any, ...]) -> str:
         is_constructor = function.__name__ == "__init__"
@@ -325,21 +329,6 @@ def _is_key(value: Any) -> bool:
     return "PRIVATE KEY-----" in start or ('"kty"' in start and '"d"' in start)
 
 
-def _mistake(
-    error: Exception,
-    function: Any,
-    names: tuple[str, ...],
-    args: tuple[Any, ...],
-    keywords: dict[str, Any],
-) -> Exception | None:
-    """Return an error that names the wrong parameter, if there is one."""
-    if isinstance(error, OverflowError):
-        for name, value in _given(names, args, keywords):
-            if isinstance(value, int) and not 0 <= value < 1 << 31:
-                return QueryError(f"{name}={value} is out of range.")
-    return _wrong_type(function, names, args, keywords)
-
-
 def _wrong_type(
     function: Any, names: tuple[str, ...], args: tuple[Any, ...], keywords: dict[str, Any]
 ) -> Exception | None:
@@ -368,7 +357,7 @@ def _alternatives(kinds: str) -> Iterator[str]:
 
 
 def _fits(value: Any, kinds: str) -> bool:
-    """Whether a value may have one of the types of an annotation; unknown types always fit."""
+    """Whether a value fits an annotation; unknown types always fit."""
     return any(_fits_one(value, one) for one in _alternatives(kinds))
 
 
@@ -384,7 +373,9 @@ def _fits_one(value: Any, kind: str) -> bool:
         if isinstance(value, list | tuple) and "," not in inner:
             return all(_fits(one, inner) for one in value)
     if name == "tuple":
-        return isinstance(value, tuple | list) and ("..." in inner or len(value) == _count(inner))
+        return isinstance(value, tuple | list) and (
+            "..." in inner or len(value) == inner.count(",") + 1
+        )
     if name == "bool":
         return cls.__name__.rstrip("_") == "bool"  # NumPy's too
     needed = _NEEDED.get(name)
@@ -399,13 +390,9 @@ def _fits_one(value: Any, kind: str) -> bool:
 
 
 def _module(name: str) -> str | None:
-    """Return the module of a public class; ``None`` for other names."""
+    """Return the module of a public class."""
     found = (module for module in _MODULES if name in import_module(module).__all__)
     return next(found, None) if name[:1].isupper() else None
-
-
-def _count(inner: str) -> int:
-    return inner.count(",") + 1
 
 
 def _words(kinds: str) -> str:
@@ -420,7 +407,7 @@ def _word(kind: str) -> str:
     if name == "Literal":
         return " or ".join(inner.rstrip("]").replace("'", '"').split(", "))
     if name == "tuple":
-        return f"a tuple of {_count(inner)}"
+        return f"a tuple of {inner.count(',') + 1}"
     module = _module(name)
     return f"a {module}.{name}" if module else _WORDS.get(name, f"a {name}")
 
@@ -442,6 +429,8 @@ def like(
 
 
 def _explained(function: str, name: str, known: Iterable[str], others: Mapping[str, str]) -> str:
+    import difflib
+
     if name in others:
         return f"{function}() has no argument {name!r}: write {others[name]}."
     plain = name.replace("_", "").lower()
@@ -472,15 +461,9 @@ def _explained(function: str, name: str, known: Iterable[str], others: Mapping[s
     elif name in _GONE:
         instead = _GONE[name]
     else:
-        instead = _nearest(name, known)
+        near = difflib.get_close_matches(name, known, 1, 0.8)
+        instead = f"write {near[0]}=" if near else f"it takes {', '.join(known) or 'no arguments'}"
     return f"{function}() has no argument {name!r}: {instead}."
-
-
-def _nearest(name: str, known: list[str]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(name, known, 1, 0.8)
-    return f"write {near[0]}=" if near else f"it takes {', '.join(known) or 'no arguments'}"
 
 
 def _by_name(function: str, positional: int, known: Iterable[str]) -> str:
@@ -500,7 +483,7 @@ def _by_name(function: str, positional: int, known: Iterable[str]) -> str:
 
 
 def renamed(owner: object, name: str) -> AttributeError:
-    """Return the error for an attribute that an object does not have, with the new name."""
+    """Return the error for a missing attribute, with its new name."""
     kind = type(owner)
     text = f"{kind.__name__!r} object has no attribute {name!r}"
     fields = getattr(kind, "__dataclass_fields__", ())

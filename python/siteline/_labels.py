@@ -36,7 +36,7 @@ _newest: dict[tuple[bytes, str], Names] = {}
 
 
 class Found(NamedTuple):
-    """The labels of some series, and how they were made."""
+    """The labels of some series."""
 
     of_series: dict[Ids, str] | None
     """A label for each series; ``None`` without labels."""
@@ -85,7 +85,7 @@ def names_of(known: tuple[bytes, dict[str, Any] | None] | None, refusal: str | N
 
 
 def kept_names(kept: Sequence[tuple[int, bytes | None, str | None, str | None]]) -> Known:
-    """Return the names that a store keeps for all its subjects, newest first."""
+    """Return the names that a store keeps, newest first."""
     rows: dict[Ids, Row] = {}
     names: Names | None = None
     for _, body, shape, _ in kept:
@@ -114,7 +114,7 @@ def _refused(refusal: str) -> str:
 def find(labels: Labels, series: Sequence[Ids], names: Names | None, reason: str | None) -> Found:
     """Return the labels of all series of a table.
 
-    If two are equal, all labels begin one level higher. The last resort is the five ids.
+    If two are equal, all labels begin one level higher, at last with the five ids.
     """
     if labels is False:
         return Found(None, None, None)

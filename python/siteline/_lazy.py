@@ -22,7 +22,7 @@ ROWS = 1 << 16
 
 
 def scan(frame: Frame, tz: str, labels: dict[Any, str] | None) -> pl.LazyFrame:
-    """Return a lazy frame of a store's points. Reads nothing."""
+    """Return a lazy frame of a store's points."""
     polars = import_polars("lazy()")
     from polars.io.plugins import register_io_source
 
@@ -39,10 +39,9 @@ def scan(frame: Frame, tz: str, labels: dict[Any, str] | None) -> pl.LazyFrame:
 
 
 class Source:
-    """The function that polars calls for the points, once per use of the frame in a plan."""
+    """The function that polars calls for the points."""
 
     def __init__(self, frame: Frame, shown: _Shown) -> None:
-        """Store the frame to read."""
         self.frame = frame
         self.shown = shown
         self.names = frame.names(shown)
@@ -54,7 +53,7 @@ class Source:
         n_rows: int | None,
         batch_size: int | None,
     ) -> Iterator[pl.DataFrame]:
-        """Read the first ``n_rows`` points of a snapshot that match ``predicate``, on demand."""
+        """Read the first ``n_rows`` points of a snapshot that match ``predicate``."""
         import polars as pl
 
         from siteline._predicate import Asked

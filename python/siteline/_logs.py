@@ -38,7 +38,6 @@ def lowest_level() -> int:
 def emit(
     name: str, level: int, file: str, line: int, text: str, fields: Mapping[str, int | str]
 ) -> None:
-    """Emit a record with these extra fields, if its logger is enabled for the level."""
     logger = _LOGGERS[name]
     if not logger.isEnabledFor(level):
         return

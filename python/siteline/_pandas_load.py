@@ -59,7 +59,6 @@ def _texts(name: str, column: Any) -> tuple[str, tuple[Any, list[str]]]:
 
 
 def _iso_text(name: str, value: Any) -> str:
-    """Write an aware time as ISO text; text stays as it is."""
     if isinstance(value, str):
         return value
     try:

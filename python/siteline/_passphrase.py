@@ -16,18 +16,17 @@ from siteline._escape import described
 from siteline._refusals import is_passing, no_process, no_thread
 from siteline.errors import CredentialError
 
+# Bytes kept of a command's output.
 MOST = 65_536
-"""Maximum bytes kept of a command's output."""
+# Seconds of a command: the user may have to touch a hardware key.
 LIMIT = 60
-"""Time limit of the command in seconds: the user may have to touch a hardware key."""
+# Seconds from its first line to its end.
 AFTER_LINE = 5.0
-"""Time limit in seconds for the end of a command after its first line."""
+# Seconds for the output of an ended command, if another program holds its pipe.
 AFTER_END = 1.0
-"""Time limit in seconds for the output of an ended command, if another program holds its pipe."""
 
 
 def words(command: Any) -> list[str]:
-    """Return the words of a command. Text is split as by a shell."""
     if isinstance(command, str):
         try:
             command = split(command, is_windows=os.name == "nt")
@@ -45,7 +44,7 @@ def words(command: Any) -> list[str]:
 
 
 def printed(command: list[str]) -> bytes:
-    """Runs a command and returns the first line of its output, without the line end."""
+    """Run a command and return the first line of its output."""
     failure, line, said = run(command, LIMIT)
     if failure is None:
         return line
@@ -68,7 +67,7 @@ def split(text: str, *, is_windows: bool) -> list[str]:
 
 
 class _NoThread(Exception):
-    """The system started no thread, so the output of the command is unknown."""
+    """The system started no thread."""
 
 
 def _begin(thread: threading.Thread) -> None:
@@ -79,9 +78,9 @@ def _begin(thread: threading.Thread) -> None:
 
 
 class _Output(threading.Thread):
-    """Reads a pipe of the command, and keeps at most `MOST` bytes of it.
+    """Keeps the first `MOST` bytes of a pipe of the command.
 
-    It reads all of stderr, so that the command does not block. A daemon thread does this because a
+    It reads all of stderr, so that the command does not block. It is a daemon thread, because a
     background program of the command may never close the pipe.
     """
 
@@ -117,9 +116,9 @@ class _Output(threading.Thread):
 
 
 def run(words: list[str], limit: float) -> tuple[str | None, bytes, str]:
-    """Run a command, and return the failure, the first line of its output, and its messages.
+    """Return the failure of a command, the first line of its output, and its messages.
 
-    The failure is returned, because an exception could contain the output in its traceback.
+    The traceback of an exception could contain the output.
     """
     try:
         process = subprocess.Popen(
@@ -151,10 +150,9 @@ def _not_started(program: str, why: str | None) -> CredentialError:
 
 
 def _environment() -> dict[str, str] | None:
-    """Returns the environment for programs of the system, or ``None`` for an unchanged one.
+    """Return the environment for programs of the system, or ``None`` for an unchanged one.
 
-    A PyInstaller application sets a library path to its own libraries. Other programs must not
-    load them.
+    A PyInstaller application sets a library path to its own libraries, which others must not load.
     """
     if not hasattr(sys, "_MEIPASS"):
         return None

@@ -1,9 +1,9 @@
 """The time range and the series that a polars predicate selects in a store.
 
-polars' representation of operators changes between versions. So this module takes the operands of
-an expression, combines them with each known operator, and compares the result with the expression.
-A part with only ids is evaluated for the stored series. Other parts do not narrow the read. The
-whole predicate is applied to the points that were read.
+The representation of operators changes between versions of polars. So this module combines the
+operands of an expression with each known operator, and compares the result with the expression. A
+part with only ids is evaluated for the stored series. The whole predicate is applied to the points
+that were read.
 """
 
 from __future__ import annotations
@@ -42,13 +42,11 @@ class Bounds(NamedTuple):
     end: int | None = None
 
     def within(self, other: Bounds) -> Bounds:
-        """Return the intersection."""
         starts = [bound for bound in (self.start, other.start) if bound is not None]
         ends = [bound for bound in (self.end, other.end) if bound is not None]
         return Bounds(max(starts, default=None), min(ends, default=None))
 
     def is_empty(self) -> bool:
-        """Whether it contains no time."""
         return self.start is not None and self.end is not None and self.start >= self.end
 
 
@@ -69,10 +67,9 @@ class Asked:
                 self._others.append(part)
 
     def filter(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Apply the whole predicate.
+        """Apply the whole predicate, exact ranges as numbers.
 
-        Exact ranges are compared as numbers: DuckDB 1.5 passes times in the zone of its session,
-        and polars refuses to compare them with a column in UTC.
+        DuckDB 1.5 passes times in the zone of its session, which polars does not compare with UTC.
         """
         time, (start, end) = _TIME.to_physical(), self.bounds
         limits = [] if start is None else [time >= start]
@@ -97,7 +94,7 @@ def _is_of_ids(part: pl.Expr) -> bool:
 
 
 def _parts(predicate: pl.Expr) -> Iterator[pl.Expr]:
-    """Yield the operands of nested conjunctions; yield other expressions unchanged."""
+    """Yield the operands of nested conjunctions, or the expression itself."""
     left = [predicate]
     while left:
         part = left.pop()

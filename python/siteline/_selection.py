@@ -104,7 +104,6 @@ def feed_query(site: Any, line: Any, *others: Any) -> tuple[Any, ...]:
 
 
 def extra_columns(names: Any) -> list[str]:
-    """Return the names of extra columns."""
     known = [] if names is None else _items(names)
     if known is None or not all(isinstance(name, str) for name in known):
         message = 'extra_columns= is a list of member names, such as ["quality"].'
@@ -113,14 +112,14 @@ def extra_columns(names: Any) -> list[str]:
 
 
 def picked(*levels: Any, series: Any) -> tuple[Any, ...]:
-    """Return the ids of the five levels and the series that a store read selects."""
+    """Return the ids of the five levels, and the series, that a store read selects."""
     names = ("site", "line", "machine", "device", "tag")
     ids = [_ids(given, name) or None for given, name in zip(levels, names, strict=True)]
     return tuple(ids), None if series is None else _series(series)
 
 
 def of_names(picked: tuple[Any, ...], names: Names, series: Iterable[Ids]) -> tuple[Any, ...]:
-    """Return the picked ids of a store: of a text that is only a name, the ids that have it."""
+    """Replace the names in the ids of a store read with the ids that have them."""
     levels, chosen = picked
     rows = [row for ids in series if (row := names.row(ids)) is not None]
     found = list(levels)
@@ -171,7 +170,6 @@ def _rows(given: Any) -> Iterable[Any]:
 
 
 def _items(given: Any) -> list[Any] | None:
-    """Return the items of an iterable; ``None`` for text and for anything else."""
     try:
         return None if isinstance(given, str) else list(given)
     except TypeError:
@@ -192,11 +190,7 @@ def _is_missing(item: Any) -> bool:
 
 
 def filter_names(given: Any) -> dict[str, str]:
-    """Return the query parameters that filter by machine, device and tag.
-
-    Raises:
-        ConfigError: for anything else.
-    """
+    """Check the query parameters that filter by machine, device and tag."""
     if not isinstance(given, Mapping) or not all(isinstance(one, str) for one in given.values()):
         example = '{"machine": "machineId"}'
         raise ConfigError(f"filter_names= is a mapping of levels to parameters: {example}.")
@@ -221,9 +215,7 @@ def selection(
 ) -> tuple[Any, ...]:
     """Return the ids and names that a read selects, and the parameters by which they are sent.
 
-    Raises:
-        QueryError: for anything else, and if no series of ``series`` has the ids. Names are
-            compared later.
+    Raises QueryError if no series of ``series`` has the ids. Names are compared later.
     """
     levels = [_ids(given, name) for given, name in zip((machine, device, tag), LEVELS, strict=True)]
     sent = [(parameters or {}).get(name) for name in LEVELS]
@@ -243,7 +235,7 @@ def paid(
     series: list[Ids],
     parameters: list[str | None],
 ) -> str:
-    """Return the warning about points that were read but not selected."""
+    """Return the warning about points that were paid for but not selected."""
     text = f"{filtered:,} of the {points:,} points that were read are not selected, but their "
     text += "pages were counted. "
     used = [
@@ -259,7 +251,7 @@ def paid(
 
 
 def unnamed(levels: list[list[str]], reason: str | None) -> str:
-    """Return the warning about a selection whose texts cannot be compared with names."""
+    """Return the warning about texts that cannot be compared with names."""
     texts = zip(LEVELS, levels, strict=True)
     given = ", ".join(f"{name} {text!r}" for name, texts in texts for text in texts)
     why = reason or "discovery lists no series"
@@ -284,10 +276,8 @@ def found(
 ) -> Found:
     """Find the series of a selection in the names that discovery has.
 
-    ``places`` are the ids of sites and lines that are selected too.
-
-    Raises:
-        QueryError: if discovery lists series, and none is selected.
+    ``places`` are the selected ids of sites and lines. Raises QueryError if discovery lists series,
+    and none is selected.
     """
     if names is None or not names.rows:
         return Found([], levels, [])
@@ -344,7 +334,7 @@ def _known(names: Names, at: int) -> set[str]:
 
 
 def _with_ids(ids: Ids, row: Row, wanted: list[tuple[int, set[str]]]) -> Iterable[Ids]:
-    """Return the ids of a series, with the given texts for ids that discovery does not have."""
+    """Return the ids of a series, with the given texts for ids that discovery lacks."""
     texts = {at: sorted(texts) for at, texts in wanted if _is_unknown(row, at)}
     return product(*(texts.get(at, [one]) for at, one in enumerate(ids)))  # type: ignore[return-value]
 
@@ -377,7 +367,7 @@ def _levels_of(text: str, names: Names) -> list[str]:
 
 
 def unlisted(texts: Sequence[str], names: Names | None) -> str:
-    """Return the warning about ids of a query, such as ``line "l1"``, that are not listed."""
+    """Return the warning about unlisted ids of a query, such as ``line "l1"``."""
     found: dict[str, None] = {}
     for text in texts:
         level, _, id = text.partition(" ")

@@ -36,10 +36,9 @@ def in_zone(at: datetime, zone: tzinfo) -> datetime:
 
 
 def local_microseconds(at: Any, zone: str) -> int:
-    """Return the microseconds of a zone's clock from 1970 to a date, a time or a time of day.
+    """Convert a date, a time or a time of day to microseconds of a zone's clock since 1970.
 
-    Raises:
-        ValueError, TypeError: for anything else, and for a time of the day with an offset.
+    Raises ValueError or TypeError for anything else, and for a time of day with an offset.
     """
     from datetime import date, datetime, time, timedelta
 

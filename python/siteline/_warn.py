@@ -15,7 +15,7 @@ __all__: list[str] = []
 
 
 def warn(texts: Iterable[str]) -> None:
-    """Warn once for each text, at the innermost line that is not siteline's own."""
+    """Warn for each text, at the innermost line that is not siteline's own."""
     if not (texts := list(texts)):
         return
     level = 1

@@ -1,9 +1,8 @@
 """pandas columns that share a table's memory without a copy.
 
-A table's columns are immutable: Arrow consumers, other frames and other threads read the same
-memory, and its NumPy arrays are read-only. Before pandas writes to a column, it copies the column
-if there is another reference to it (copy-on-write). This module keeps such a reference to each
-column, so that pandas always copies. Writing to ``column.array`` directly raises ``ValueError``.
+The memory of a table is immutable: Arrow consumers, frames and threads share it. pandas copies a
+column before it writes to it, if there is another reference to it (copy-on-write). This module
+keeps such a reference to each column.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ _blocks: list[Any] = []
 def can_share(pandas: Any) -> bool:
     """Whether this pandas copies a shared column before it writes to it. Tried once.
 
-    pandas has no public interface for such a reference. If the internals used here have changed,
-    and under pandas 2, each frame gets a copy.
+    The reference is internal to pandas. If it has changed, and under pandas 2, frames are copies.
     """
     if not _known:
         try:
@@ -39,7 +37,7 @@ def share(frame: pd.DataFrame) -> None:
 
 
 def timestamps(pandas: Any, microseconds: Any, zone: str = "UTC") -> Any:
-    """Return microseconds since the Unix epoch as a column of times, without a copy."""
+    """Return microseconds since 1970 as a column of times, without a copy."""
     if zone != "UTC":
         # pandas takes numbers for the clock of the zone.
         return timestamps(pandas, microseconds).tz_convert(zone)
@@ -47,7 +45,7 @@ def timestamps(pandas: Any, microseconds: Any, zone: str = "UTC") -> Any:
 
 
 def _try(pandas: Any) -> bool:
-    """Share three columns, write to them through pandas, and check that the memory is unchanged."""
+    """Write to three shared columns through pandas, and check that the memory is unchanged."""
     import numpy as np
 
     if int(pandas.__version__.split(".", 1)[0]) < 3:

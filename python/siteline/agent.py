@@ -104,11 +104,7 @@ class Agent(OfThisProcess, Closing):
         """End the agent and remove its socket. A second call does nothing."""
         self._handle.close()
 
-    def __repr__(self) -> str:
-        """Show the address."""
-        # A traceback may show an object after its constructor failed.
-        if not hasattr(self, "_handle"):
-            return object.__repr__(self)
+    def _text(self) -> str:
         return f"<Agent {escaped(self.address)}{', closed' if self._handle.is_closed else ''}>"
 
 

@@ -196,11 +196,7 @@ class _Settings(Itself, WithHtml):
         """
         return (type(self)._over, (self._handle,))
 
-    def __repr__(self) -> str:
-        """Name the service and the subject."""
-        # A traceback may show an object after its constructor failed.
-        if not hasattr(self, "_handle"):
-            return object.__repr__(self)
+    def _text(self) -> str:
         closed = ", closed" if self._handle.is_closed else ""
         return f'<{type(self).__name__} {self.base_url} subject="{escaped(self.subject)}"{closed}>'
 

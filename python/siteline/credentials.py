@@ -41,20 +41,7 @@ class _File(str):
         return str(self)
 
 
-class _Shared(Itself):
-    """An immutable object with a handle."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        # A traceback may show an object after its constructor failed.
-        return self._text() if hasattr(self, "_handle") else object.__repr__(self)
-
-    def _text(self) -> str:
-        return f"<{type(self).__name__}>"
-
-
-class PrivateKey(_Shared):
+class PrivateKey(Itself):
     """An RSA private key, which signs the assertions of a credential.
 
     The key is PKCS#8, encrypted PKCS#8, PKCS#1 or a JWK, of 2048 to 8192 bits. PEM text may be
@@ -179,7 +166,7 @@ class PrivateKey(_Shared):
         )
 
 
-class Credential(_Shared):
+class Credential(Itself):
     """The subject that enrollment returned, and the key that signs its assertions.
 
     Pass either ``private_key`` or, for a key that stays in a vault, ``signer`` and ``public_jwk``.
@@ -336,7 +323,7 @@ class Credential(_Shared):
         return _restored_credential, (type(self), state)
 
 
-class MutualTls(_Shared):
+class MutualTls(Itself):
     """The client certificate of a platform-managed integration, instead of a :class:`Credential`.
 
     Without ``client_id`` the certificate authorises discovery and data requests, and no token is

@@ -200,8 +200,5 @@ class Feed(Itself, WithHtml):
     def _restored(cls, state: dict[str, Any]) -> Self:
         return cls._of(FeedHandle.restore(state))
 
-    def __repr__(self) -> str:
-        """Print the query and the start."""
-        if not hasattr(self, "_parts"):
-            return object.__repr__(self)
+    def _text(self) -> str:
         return f"<Feed {escaped(self.name)}: {self._asks()}, start {iso(self.start)}>"

@@ -197,7 +197,7 @@ def to_arrow(stream: _Stream) -> pa.Table:
 
 
 def check_options(options: dict[str, Any]) -> None:
-    """Reject wrong options of a frame before anything is read."""
+    """Reject wrong options before anything is read."""
     from siteline._labels import checked
 
     for name, value in options.items():
@@ -221,7 +221,7 @@ def check_ids(ids: str) -> None:
 def missing(
     error: ModuleNotFoundError, package: str, what: str, extra: str | None = None
 ) -> ImportError:
-    """Return the error for a missing package, or ``error`` if another package is missing.
+    """Return the error for a missing package, or ``error`` if it misses another one.
 
     ``extra`` is the extra that installs it, if it has another name.
     """

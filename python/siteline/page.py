@@ -116,8 +116,7 @@ class Page(Table):
                 hint="Use the table of the whole read: scan.collect().",
             )
 
-    def __repr__(self) -> str:
-        """Count the points."""
+    def _text(self) -> str:
         points = counted(len(self), "point", grouping="")
         last = ", the last" if self.is_last else ""
         series = len(self._handle.series())

@@ -1,7 +1,6 @@
 """The output of ``progress=``: bars, lines, and calls of the user's callable.
 
-The core does not call Python code while it works. The callback runs between two pages, on the
-thread (in asyncio: in the task) that waits for them, without a lock.
+The callback runs between two pages, on the thread or in the task that waits for them.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def reporter(progress: Callable[[Progress], object] | bool, title: str) -> Any:
 
 
 def finish(callback: Any) -> None:
-    """Close a bar of siteline, which stays visible; do nothing for a user's callable."""
+    """Close a bar of siteline, which stays visible; nothing for a user's callable."""
     if isinstance(callback, (_Bar, _Line)):
         callback.close()
 
@@ -94,7 +93,7 @@ class _Bar:
 
 
 class _Line:
-    """One line that is rewritten: of long work, or of a read without tqdm."""
+    """One line that is rewritten, for long work or a read without tqdm."""
 
     __slots__ = ("_shown", "_title")
 

@@ -97,7 +97,7 @@ class Sandbox(OfThisProcess, Closing):
         variant: Variant = Variant(),  # noqa: B008
     ) -> None:
         """Start a service."""
-        options = {**locals(), **_formats(variant)}
+        options = {**locals(), **vars(variant)}
         for name in ("self", "now", "variant"):
             del options[name]
         self._handle = SandboxHandle(now, options)
@@ -539,11 +539,7 @@ class Sandbox(OfThisProcess, Closing):
         """Stop the service. :attr:`stats`, :attr:`wire` and :meth:`expected` still work."""
         self._handle.close()
 
-    def __repr__(self) -> str:
-        """Show the address and the time."""
-        # A traceback may show an object after its constructor failed.
-        if not hasattr(self, "_clock"):
-            return object.__repr__(self)
+    def _text(self) -> str:
         state = "closed" if self._handle.is_closed else self.base_url
         return f"<Sandbox {state}, {iso(self._clock.now())}>"
 
@@ -556,12 +552,6 @@ def _ids(*ids: str | int | None) -> tuple[str | None, ...]:
 
 def _texts(given: str | int | Iterable[str | int]) -> list[str]:
     return [str(given)] if isinstance(given, str | int) else [str(one) for one in given]
-
-
-def _formats(variant: object) -> dict[str, object]:
-    if isinstance(variant, Variant):
-        return vars(variant)
-    raise TypeError(f"variant= is a siteline.testing.Variant, not a {type(variant).__name__}.")
 
 
 def _json(members: dict[str, Any]) -> Any:

@@ -95,8 +95,7 @@ class ScanBase(Itself, WithHtml):
 
     @property
     def partial(self) -> Table | None:
-        """The table of the kept pages, whole after ``collect()``; ``None`` before the first page.
-        """
+        """The table of the kept pages; ``None`` before the first page."""
         if (whole := self._known()) is not None:
             return whole
         frame, _ = self._handle.kept()
@@ -265,8 +264,7 @@ class ScanBase(Itself, WithHtml):
         settings = (self._tz, self._labels, None, self._store)
         return (type(self), (self._handle, *settings))
 
-    def __repr__(self) -> str:
-        """Print the query, the pages before it, and the store."""
+    def _text(self) -> str:
         begin = self._handle.begin
         before = "" if begin is None else f", going on after {counted(begin.pages, 'page')}"
         store = self._store

@@ -466,10 +466,7 @@ class Store(Itself, WithHtml, Closing):
         settings = {"tz": self._tz, "labels": self._labels, "read_only": self._handle.read_only}
         return _opened, (type(self), {"path": str(self.path), **settings})
 
-    def __repr__(self) -> str:
-        """Print the path."""
-        if not hasattr(self, "_handle"):
-            return object.__repr__(self)
+    def _text(self) -> str:
         only = ", read only" if self._handle.read_only else ""
         return f"<Store {escaped(str(self.path))}{only}>"
 

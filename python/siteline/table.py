@@ -616,7 +616,7 @@ class Table(Itself, WithHtml):
         shown = (self._tz, labels, kept, (names, reason), silent, self._searched)
         return _restored, (type(self), state, rows, zlib.crc32(rows), *shown)
 
-    def __repr__(self) -> str:
+    def _text(self) -> str:
         """Count the rows and name their source, without reading points of a store."""
         frame, name = self._handle, type(self).__name__
         if (selection := frame.selection()) and not frame.is_in_memory:

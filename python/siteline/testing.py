@@ -115,8 +115,7 @@ class Clock(OfThisProcess):
         """
         return Clock._of(self._handle.machine(wall))
 
-    def __repr__(self) -> str:
-        """Show the time."""
+    def _text(self) -> str:
         return f"<Clock {iso(self.now())}>"
 
 

@@ -1,7 +1,5 @@
 """The fixtures that tests share."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

@@ -24,9 +24,6 @@ def reads(client, lines, **change):
     return sorted(row for table in tables for row in table.records(named=True))
 
 
-# The result
-
-
 def test_lists_give_the_union_of_single_reads(client):
     single, requests = spent(client, lambda: reads(client, ["L1", "L2"]))
     table, wide = spent(client, lambda: client.read(**LINES))
@@ -94,12 +91,6 @@ def test_scans_pickle_with_their_chains(sandbox, monkeypatch):
     assert again.query == scan.query
     assert again.collect().report.pages == 4
     assert sandbox.stats.data_requests == 4
-
-
-# Requests
-
-
-# After a failure
 
 
 def failed(sandbox, client, read=2, **change):

@@ -1,7 +1,5 @@
 """Client certificates while a client exists: renewal, wrong clocks, refusals, asyncio."""
 
-from __future__ import annotations
-
 import asyncio
 import urllib.parse
 from contextlib import ExitStack

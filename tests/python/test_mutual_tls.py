@@ -1,7 +1,5 @@
 """Mutual TLS (§1, §5.6): `siteline.MutualTls` with nginx, and with the refusals of OpenSSL."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import socket

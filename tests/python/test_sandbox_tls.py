@@ -1,7 +1,5 @@
 """The sandbox with TLS, tested with Python's `ssl` and `http.client`."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import ssl

@@ -175,9 +175,10 @@ def test_a_second_sync_of_a_feed_is_refused_at_once(sandbox, store):
 def test_another_definition_is_refused_and_times_may_be_redefined(sandbox, store):
     client, feed = sandbox.client(), make_feed()
     client.sync(feed, store)
-    later = make_feed(lateness="2d", page_size=500)
+    later, before = make_feed(lateness="2d", page_size=500), sandbox.stats
     with pytest.raises(siteline.errors.FeedChanged, match="lateness"):
         client.sync(later, store)
+    assert sandbox.stats == before
     store.redefine(later)
     assert store.feeds == {"line-2": later}
     assert client.sync(later, store).complete

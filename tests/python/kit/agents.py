@@ -1,7 +1,5 @@
 """Starts an agent in its own process, and processes that use it."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json

@@ -1,7 +1,5 @@
 """Runs the command ``siteline``, either by `main()` in this process or in its own process."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

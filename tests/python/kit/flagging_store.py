@@ -1,7 +1,5 @@
 """A `StoreTarget` in memory that flags points that a complete read no longer contains."""
 
-from __future__ import annotations
-
 
 class FlaggingStore:
     """Stores the values of each point, the newest page that contained it, and a flag.

@@ -1,7 +1,5 @@
 """A `siteline.targets.StoreTarget` in memory."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 

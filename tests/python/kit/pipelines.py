@@ -1,7 +1,5 @@
 """Pipelines of dlt with a destination and folders for one test."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A PostgreSQL server on a Unix socket, and a proxy that cuts the connection during a commit."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import itertools

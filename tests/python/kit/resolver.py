@@ -1,7 +1,5 @@
 """Sets the addresses of a host name by a library that is preloaded into a child process."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

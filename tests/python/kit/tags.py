@@ -1,7 +1,5 @@
 """Loads a series with a given tag into a sandbox."""
 
-from __future__ import annotations
-
 from typing import Any
 
 SINCE, UNTIL = "2026-11-18T00:00Z", "2026-11-20T00:00Z"

@@ -1,7 +1,5 @@
 """An integration of a sandbox that several tests share."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import siteline

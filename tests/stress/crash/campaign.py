@@ -1,7 +1,5 @@
 """The campaigns: kills at random moments; write-class system calls of a run that fail."""
 
-from __future__ import annotations
-
 import errno
 import random
 import time

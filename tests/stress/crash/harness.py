@@ -1,7 +1,5 @@
 """A sandbox, a store in a folder, and a child process that syncs the sandbox into the store."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The trials of a loss of power (S14): a sync, a backup of its store, and a key that is saved."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import random

@@ -5,8 +5,6 @@ after the N-th page of the run was applied; then ``done``, or ``stopped`` after 
 was to store, or ``failed CLASS`` for an exception of siteline.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

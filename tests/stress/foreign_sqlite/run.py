@@ -1,7 +1,5 @@
 """Runs two writers and another SQLite, then checks the store."""
 
-from __future__ import annotations
-
 import sqlite3
 import subprocess
 import sys

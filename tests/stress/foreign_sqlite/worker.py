@@ -3,8 +3,6 @@
 Each prints a line at its end. A writer also prints a line after each acknowledged sync.
 """
 
-from __future__ import annotations
-
 import sqlite3
 import sys
 import time

@@ -1,7 +1,5 @@
 """Runs of fork, process pools, threads, memory and exit."""
 
-from __future__ import annotations
-
 from torture.harness import Fault, Harness
 from torture.server import Server
 

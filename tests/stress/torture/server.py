@@ -13,8 +13,6 @@ The first segment of the path selects how a data request is answered:
 Token and discovery requests are answered in every mode but ``/exchange``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json

@@ -1,7 +1,5 @@
 """Runs that end a wait: by Ctrl-C, by asyncio, by close()."""
 
-from __future__ import annotations
-
 from torture.harness import Harness
 from torture.server import Server
 

@@ -2,8 +2,6 @@
 
 use std::collections::HashSet;
 
-use jiff::Timestamp;
-
 use super::*;
 use crate::auth::test_harness::{BOTH_SCOPES, DATA_SCOPE, Harness, good, warnings};
 use crate::auth::tests::verified_claims;
@@ -67,23 +65,6 @@ async fn t1_invalid_client_is_not_retried_at_any_status_and_the_hint_lists_the_c
         }
         assert_eq!(error.context().code.as_deref(), Some("invalid_client"));
         assert_eq!((error.context().status, error.context().attempts.len()), (Some(status), 1));
-    }
-}
-
-#[tokio::test]
-async fn t2_t26_a_measured_skew_is_corrected_once_and_the_new_assertion_accepted() {
-    for (date, iat) in [
-        ("Sun, 01 Nov 2026 12:02:00 GMT", "2026-11-01T12:02:00Z"),
-        ("Sun, 01 Nov 2026 11:58:00 GMT", "2026-11-01T11:58:00Z"),
-    ] {
-        let harness = Harness::new(vec![dated(date, REFUSED)]).await;
-        harness.token().await.expect("accepted with corrected time");
-        let sent = harness.server.token_requests();
-        assert_eq!(sent.len(), 2);
-        assert_eq!(sent[0].assertion_part(1)["iat"], 1_793_534_400);
-        let expected: Timestamp = iat.parse().expect("a timestamp");
-        assert_eq!(sent[1].assertion_part(1)["iat"], expected.as_second());
-        assert_all_new(&harness);
     }
 }
 

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use siteline_core::Kind;
 use siteline_core::store::{Choice as _, Flagged, View};
 use siteline_core::sync::{
-    FeedCoverage, FeedLateness, Range, ReadSpec, Snapshot, Unread, WindowState, read_state,
+    FeedCoverage, FeedLateness, Range, ReadSpec, Snapshot, Unread, WindowState,
 };
 use siteline_sandbox::Options;
 
@@ -60,22 +60,6 @@ async fn only_settled_points_are_read_within_the_bounds() {
     let expected = every.iter().copied().filter(|at| (start..end).contains(at) && is_settled(at));
     assert_eq!(read, expected.collect::<Vec<_>>());
     assert!(!read.is_empty());
-}
-
-#[tokio::test]
-async fn unknown_feeds_are_rejected_with_known_names() {
-    let empty = Stored::new();
-    let hint = |error: siteline_core::Error| {
-        assert_eq!(error.kind(), Kind::StoreError, "{error:?}");
-        error.context().hint.clone().expect("a hint")
-    };
-    let none = read_state(empty.store(), "other").expect_err("no such feed");
-    assert!(hint(none).contains("no feeds yet"));
-    let (_bench, stored) = synced().await;
-    let other = ReadSpec { feed: "other".to_owned(), ..all(View::Latest) };
-    assert_eq!(hint(other.open(stored.store()).expect_err("no such feed")), "Its feeds: feed.");
-    let coverage = FeedCoverage::read(stored.store(), "other", None);
-    assert_eq!(hint(coverage.expect_err("no such feed")), "Its feeds: feed.");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use siteline_base::clock::Clock;
 use siteline_core::Kind;
 use siteline_core::client::ClientSettings;
 use siteline_core::sync::{Feed, FeedInput, Why};
-use siteline_sandbox::{Endpoint, Options, When};
+use siteline_sandbox::{Options, When};
 
 use crate::harness::{DAY, HOUR, Harness, at, input, on_data, reply};
 
@@ -20,56 +20,12 @@ fn with(options: Options, change: impl FnOnce(&mut ClientSettings)) -> Harness {
 }
 
 #[tokio::test]
-async fn a_run_continues_after_the_allowance_resets() {
-    let harness = limited(6);
-    let report = harness.sync().await.expect("it returns");
-    assert!(!report.complete && !report.tasks.is_empty());
-    assert_eq!((report.requests, report.allowance.left), (6, Some(0)));
-    assert_eq!(report.resumes_at, Some(at("2026-11-02T00:00:00Z")));
-    let again = harness.sync().await.expect("it returns");
-    assert_eq!((again.requests, again.complete), (0, false));
-    assert_eq!(again.tasks, report.tasks);
-    assert_eq!(report.pages(), 6);
-    harness.advance(6 * HOUR);
-    assert_eq!(harness.sync().await.expect("it returns").requests, 6);
-    harness.check_ledger();
-    assert_eq!(harness.sandbox.stats().replies(Endpoint::Data, 429), 0, "none was refused");
-}
-
-#[tokio::test]
 async fn b5_no_request_without_a_remaining_allowance() {
     let harness = limited(0);
     let report = harness.sync().await.expect("it returns");
     assert_eq!((report.requests, report.complete), (0, false));
     let stats = harness.sandbox.stats();
     assert_eq!((stats.data_requests, stats.token_requests), (0, 0));
-}
-
-#[tokio::test]
-async fn b13_a_plan_makes_no_request() {
-    let harness = limited(1_000);
-    let plan = harness.plan();
-    assert_eq!((plan.pages, harness.sandbox.stats().token_requests), (None, 0));
-    harness.sync().await.expect("a sync");
-    harness.advance(DAY);
-    let plan = harness.plan();
-    let classes: Vec<Why> = plan.tasks.iter().map(|task| task.why).collect();
-    assert!(classes.starts_with(&[Why::Recent, Why::Recent, Why::Backfill]), "{plan:?}");
-    let expected = plan.pages.expect("known by now");
-    let report = harness.sync().await.expect("a sync");
-    assert!(report.pages().abs_diff(expected) <= 2, "{expected} {}", report.pages());
-    assert_eq!(harness.plan().tasks, []);
-}
-
-#[tokio::test]
-async fn b13_a_plan_shows_that_it_exceeds_the_allowance() {
-    let harness = limited(12);
-    harness.sync().await.expect("a sync");
-    harness.advance(4 * DAY);
-    let plan = harness.plan();
-    assert!(plan.pages.is_some_and(|pages| pages > 12), "{plan:?}");
-    assert_eq!(plan.allowance.left, Some(12));
-    assert_eq!(plan.allowance.resets_at, at("2026-11-06T00:00:00Z"));
 }
 
 #[tokio::test]

@@ -58,34 +58,6 @@ async fn s20_feeds_are_locked_in_name_order() {
 }
 
 #[tokio::test]
-async fn a_changed_definition_is_rejected_before_requests() {
-    let mut harness = harness();
-    harness.sync().await.expect("a sync");
-    let before = harness.requests();
-    harness.feed = Feed::new(FeedInput { overlap: seconds(7_200), ..input() }).expect("a feed");
-    let error = harness.begin().expect_err("changed");
-    assert_eq!(error.kind(), Kind::FeedChanged);
-    assert!(error.to_string().contains("overlap was 1h, is 2h"), "{error}");
-    harness.others = vec![another(&harness)];
-    assert_eq!(harness.begin().expect_err("changed").kind(), Kind::FeedChanged);
-    harness.others.clear();
-    assert_eq!(harness.requests(), before);
-    let state = harness.state().redefine(&harness.feed).expect("times may change");
-    harness.target.replace_state("feed", &state.to_bytes());
-    harness.sync().await.expect("a sync with free locks");
-}
-
-#[tokio::test]
-async fn duplicate_feeds_and_empty_ranges_are_rejected() {
-    let mut harness = harness();
-    harness.others = vec![harness.feed.clone()];
-    assert_eq!(harness.begin().expect_err("twice").kind(), Kind::QueryError);
-    harness.others.clear();
-    harness.settings.reread = vec![(at("2026-11-01T02:00:00Z"), at("2026-11-01T02:00:00Z"))];
-    assert_eq!(harness.begin().expect_err("no range").kind(), Kind::QueryError);
-}
-
-#[tokio::test]
 async fn until_limits_a_run_to_whole_buckets() {
     for (until, end) in [
         ("2026-11-01T09:00:00Z", "2026-11-01T09:00:00Z"),
@@ -207,16 +179,4 @@ async fn a_run_can_be_shared_by_threads() {
     assert_eq!(report.requests, report.pages(), "each page once");
     let end = at("2026-11-01T17:50:00Z");
     assert!(harness.stored(end) == harness.truth(end, AsOf::Now));
-}
-
-#[tokio::test]
-async fn a_damaged_state_error_names_its_feed() {
-    let harness = harness();
-    harness.sync().await.expect("a sync");
-    let mut bytes = harness.state().to_bytes();
-    bytes[20] ^= 1;
-    harness.target.replace_state("feed", &bytes);
-    let error = harness.begin().expect_err("damaged");
-    assert_eq!(error.kind(), Kind::StoreCorrupt);
-    assert!(error.to_string().contains("feed \"feed\""), "{error}");
 }

@@ -99,10 +99,6 @@ impl Stored {
     pub(crate) fn refuse(&self, times: std::ops::Range<i64>) {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = times;
     }
-
-    pub(crate) fn replace_state(&self, feed: &str, state: &[u8]) {
-        self.store.apply(feed, None, state).expect("a store");
-    }
 }
 
 fn identity(batch: &RecordBatch, row: usize) -> Identity {

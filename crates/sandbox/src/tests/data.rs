@@ -11,32 +11,6 @@ use crate::{AsOf, Options, Selection};
 const HOUR: &str =
     "siteId=S1&lineId=L2&from=2026-11-01T00:00:00Z&to=2026-11-01T01:00:00Z&pageSize=50";
 
-fn line(site: &str, line: &str) -> Selection {
-    Selection { sites: vec![site.into()], lines: vec![line.into()], ..Selection::default() }
-}
-
-#[test]
-fn a_complete_chain_equals_the_truth() {
-    let caller = Caller::new(Options::default());
-    let pages = caller.chain(HOUR, &caller.token());
-    assert!(pages.len() > 6, "{}", pages.len());
-    let read: Vec<_> = pages.iter().flat_map(points).collect();
-    let range = (Some(at("2026-11-01T00:00:00Z")), Some(at("2026-11-01T01:00:00Z")));
-    for as_of in [AsOf::Now, AsOf::Final] {
-        let truth =
-            caller.sandbox.truth(line("S1", "L2"), range.0, range.1, None, as_of).expect("truth");
-        assert_eq!(read.len(), truth.len());
-        for (at, (identity, timestamp, value)) in read.iter().enumerate() {
-            let series = &truth.series[truth.series_of[at] as usize];
-            let ids = series.members().map(|(_, id)| id.unwrap_or("-")).join("/");
-            assert_eq!(&ids, identity);
-            assert_eq!(super::client::at(timestamp), truth.timestamp[at]);
-            assert_eq!(*value, truth.value[at]);
-        }
-    }
-    assert_eq!(caller.sandbox.stats().points_sent, read.len() as u64);
-}
-
 #[test]
 fn a_cursor_is_bound_to_all_other_parameters_and_to_the_subject() {
     let caller = Caller::new(Options::default());

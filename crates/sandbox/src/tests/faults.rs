@@ -21,24 +21,6 @@ fn raw(caller: &Caller, token: &str) -> Option<(String, Vec<u8>)> {
 }
 
 #[test]
-fn a_replaced_reply_counts_as_a_request() {
-    let effect = Effect::Reply {
-        status: 502,
-        headers: vec![("Content-Type".into(), "text/html".into())],
-        body: "<html>bad gateway</html>".into(),
-    };
-    let caller = with_fault(Endpoint::Data, effect);
-    let token = caller.token();
-    let reply = caller.get(&target(QUERY, None), &token);
-    assert_eq!((reply.status, reply.headers["content-type"].as_str()), (502, "text/html"));
-    assert!(reply.headers.contains_key("date"));
-    assert_eq!(caller.get(&target(QUERY, None), &token).status, 200);
-    let stats = caller.sandbox.stats();
-    assert_eq!(stats.data_requests, 2);
-    assert_eq!((stats.replies(Endpoint::Data, 502), stats.replies(Endpoint::Data, 200)), (1, 1));
-}
-
-#[test]
 fn temporarily_unavailable_has_the_status_of_the_options() {
     for status in [503, 400, 500] {
         let options = Options { unavailable_status: status, ..Options::default() };

@@ -1,9 +1,7 @@
 //! Loading the user's own data: points with their versions, and raw readings.
 
-use std::time::Duration;
-
-use super::client::{Caller, DISCOVERY, NOW, at, points, target};
-use crate::{AsOf, Identity, Options, Point, Reading, Selection};
+use super::client::{Caller, DISCOVERY, at, points, target};
+use crate::{Identity, Options, Point, Reading};
 
 const MINUTE: i64 = 60_000_000;
 const QUERY: &str = "from=2026-11-01T00:00:00Z&to=2026-11-01T00:10:00Z&pageSize=3";
@@ -37,18 +35,6 @@ fn minutes(page: &serde_json::Value) -> Vec<String> {
 }
 
 #[test]
-fn loaded_points_are_served_unchanged() {
-    let caller = loaded(0..5);
-    let pages = caller.chain(QUERY, &caller.token());
-    assert_eq!(pages.len(), 2);
-    assert_eq!(pages[0]["series"][0]["points"][1]["value"], 1.0);
-    assert_eq!(pages[0]["series"][0]["points"][1]["sampleCount"], 6);
-    let truth = caller.sandbox.truth(Selection::default(), None, None, None, AsOf::Now);
-    let truth = truth.expect("truth");
-    assert_eq!(truth.value, [0.0, 1.0, 2.0, 3.0, 4.0].map(Some));
-}
-
-#[test]
 fn a_change_before_the_cursor_shifts_the_next_page() {
     let caller = loaded([0, 2, 3, 4, 5]);
     let token = caller.token();
@@ -63,25 +49,6 @@ fn a_change_before_the_cursor_shifts_the_next_page() {
         caller.sandbox.withdraw(&series(), gone, None).expect("gone");
     }
     assert_eq!(second(), ["05"], "04 is omitted");
-}
-
-#[test]
-fn a_point_becomes_visible_and_changes_at_the_given_times() {
-    let caller = loaded([]);
-    let now = at(NOW);
-    let arriving = point(0, 1.0, Some(now + 10 * MINUTE));
-    caller.sandbox.load_points(60, vec![(series(), vec![arriving])]).expect("loaded");
-    caller.sandbox.revise(&series(), point(0, 2.0, Some(now + 20 * MINUTE))).expect("revised");
-    let mut seen = Vec::new();
-    for _ in 0..3 {
-        // Two requests each time: the cached snapshot is replaced when it changes.
-        for _ in 0..2 {
-            let page = caller.get(&target(QUERY, None), &caller.token()).json();
-            seen.push(points(&page).first().and_then(|(_, _, value)| *value));
-        }
-        caller.sandbox.clock().advance(Duration::from_secs(600));
-    }
-    assert_eq!(seen, [None, None, Some(1.0), Some(1.0), Some(2.0), Some(2.0)]);
 }
 
 #[test]
@@ -145,14 +112,6 @@ fn a_load_that_fails_changes_nothing() {
     }
     let caller = loaded(0..2);
     assert!(caller.sandbox.revise(&series(), point(0, f64::NAN, None)).is_err());
-}
-
-#[test]
-fn an_empty_load_also_replaces_the_plant() {
-    let caller = Caller::new(Options::default());
-    caller.sandbox.load_readings(60, vec![]).expect("loaded");
-    let page = caller.get(&target(QUERY, None), &caller.token()).json();
-    assert_eq!(page, serde_json::json!({"series": [], "nextCursor": null}));
 }
 
 #[test]

@@ -131,18 +131,6 @@ fn token_requests_are_limited_per_integration() {
 }
 
 #[test]
-fn an_integration_waits_for_approval_and_can_lose_it() {
-    let caller = Caller::new(Options { approved: false, ..Options::default() });
-    assert_eq!(caller.exchange(&caller.header(), &caller.claims()).status, 401);
-    caller.sandbox.approve(&caller.subject).expect("approved");
-    let token = caller.token();
-    assert_eq!(caller.get(DISCOVERY, &token).status, 200);
-    caller.sandbox.revoke(&caller.subject).expect("revoked");
-    assert_eq!(caller.get(DISCOVERY, &token).status, 401);
-    assert_eq!(caller.exchange(&caller.header(), &caller.claims()).status, 401);
-}
-
-#[test]
 fn error_statuses_and_bodies_follow_the_options() {
     let options = Options {
         invalid_client_status: 400,

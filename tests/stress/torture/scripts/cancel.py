@@ -1,7 +1,5 @@
 """Cancel an awaited request: URL HOW LOOP."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Close the client while another thread waits for it: URL API."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import threading

@@ -3,8 +3,6 @@
 END is ``code`` for ``sys.exit(7)`` or ``raise`` for an exception; without it ``main`` returns.
 """
 
-from __future__ import annotations
-
 import asyncio
 import atexit
 import logging

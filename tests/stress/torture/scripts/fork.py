@@ -1,7 +1,5 @@
 """Fork after the client was used, while threads of the parent use it: URL THREADS TIMES."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

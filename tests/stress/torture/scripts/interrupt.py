@@ -1,7 +1,5 @@
 """Wait, receive Ctrl-C, and use the client again: URL WHERE."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Repeat an operation, and measure what is left: URL WHAT TIMES."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os

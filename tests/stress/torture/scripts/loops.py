@@ -1,7 +1,5 @@
 """Use one client in several event loops, and close some early: URL HOW LOOP."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import sys

@@ -3,8 +3,6 @@
 Workers of spawn and forkserver import this module again; workers of fork inherit it.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import sys

@@ -1,7 +1,5 @@
 """A sync and an async client behind one interface, for the other scripts here."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import time

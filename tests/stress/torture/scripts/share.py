@@ -1,7 +1,5 @@
 """Share a client, an iterator or a log handler between many threads: URL WHAT."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import threading

@@ -175,20 +175,6 @@ async fn a_file_that_cannot_be_written_is_no_error() {
 }
 
 #[tokio::test]
-async fn a_client_of_an_agent_remembers_a_refusal() {
-    let home = ledger();
-    let bench = Bench::with(vec![], vec![refusal()], |settings| {
-        settings.page_size = Some(10_000);
-        settings.unused_ledger_file = Some(home.join("siteline/ledger"));
-    })
-    .await;
-    bench.read().await;
-    let other = Client::new(bench.client.settings().clone()).expect("settings");
-    assert_eq!(other.page_sizes().automatic(other.now()), None);
-    std::fs::remove_dir_all(&home).expect("a folder");
-}
-
-#[tokio::test]
 async fn a_ledger_that_is_left_has_its_name() {
     let bench = bench(vec![], None).await;
     let mut settings = bench.client.settings().clone();
