@@ -1,8 +1,7 @@
 """siteline: aggregated time series of the Customer Data Service, in a DataFrame.
 
-siteline signs the assertion, caches the token, follows the cursor to its end, merges series over
-pages and counts every request against the daily allowance. A read is complete or it raises an
-error.
+siteline signs the assertion, caches the token, follows the cursor to its end, merges pages and
+counts every request against the daily allowance. A read is complete, or it raises an error.
 
 >>> with siteline.Sandbox() as sandbox:          # a local copy of the service, for trying it out
 ...     client = sandbox.client()
@@ -12,12 +11,10 @@ error.
 >>> list(frame.columns)[5:8]
 ['label', 'timestamp', 'value']
 
-Start with :class:`Client` and :class:`Credential`; :class:`PrivateKey` before enrollment;
-:class:`MutualTls` in place of a credential for a platform-managed integration;
-:class:`Feed` and :class:`Store` for data that stay up to date while the service revises them;
-:class:`Agent` for many processes; :class:`Sandbox` for tests; pictures are made by
-:mod:`siteline.plots`; all exceptions are in :mod:`siteline.errors`, all records in
-:mod:`siteline.types`.
+Start with :class:`Client` and :class:`Credential`. Before enrollment: :class:`PrivateKey`. For a
+platform-managed integration: :class:`MutualTls`. For data that stays up to date: :class:`Feed` and
+:class:`Store`. For many processes: :class:`Agent`. For tests: :class:`Sandbox`. Charts:
+:mod:`siteline.plots`; exceptions: :mod:`siteline.errors`; records: :mod:`siteline.types`.
 """
 
 from siteline import _interpreter as _interpreter
@@ -45,8 +42,7 @@ __all__ = ["Agent", "AsyncClient", "Client", "Credential", "Feed", "MutualTls", 
 __all__ += ["PrivateKey", "Sandbox", "Scan", "SitelineError", "SitelineWarning", "Store", "Table"]
 __all__ += ["__version__", "doctor", "errors"]
 
-# Each module is imported when one of its names is first used, so that importing siteline takes only
-# about two milliseconds.
+# Each module is imported when one of its names is first used: importing siteline takes 2 ms.
 _MODULES = {
     "_doctor": ("doctor",),
     "agent": ("Agent",),

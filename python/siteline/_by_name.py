@@ -49,4 +49,4 @@ def _imports() -> None:
         testing,
         types,
     )
-    from siteline._display import diagnosis_html, html, series_html, sync_html
+    from siteline._display import html, series_html, sync_html

@@ -70,7 +70,7 @@ def sending_once(client: Client | AsyncClient) -> Client:
 
 
 def probe(client: Client) -> _core.Client:
-    """Return the core's client, whose connection, token and ledger the doctor examines."""
+    """Return the core's client: the doctor examines its connection, token and ledger."""
     return client._handle
 
 
@@ -80,7 +80,7 @@ def wait(agent: Agent, seconds: float) -> None:
 
 
 def frame(table: Table) -> _core.Frame:
-    """Return the frame of a table, whose preview is drawn without all points."""
+    """Return the frame of a table: its preview is drawn without all points."""
     return table._handle
 
 

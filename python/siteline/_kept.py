@@ -41,7 +41,7 @@ def note(error: BaseException, kept: str, step: str) -> None:
 
 
 def note_read(error: BaseException, scan: ScanBase, read: tuple[int, int]) -> None:
-    """Add the number of pages that the scan kept; ``read`` are those of ``error.partial``."""
+    """Add the number of pages that the scan kept; ``read`` counts ``error.partial``."""
     pages, points = scan._handle.kept_counts()
     again = f"{scan._waits}error.scan.collect()"
     lost = read[0] - pages

@@ -187,9 +187,8 @@ def strict(function: _T) -> _T:
 def explain(cls: _T) -> _T:
     """Explain the wrong arguments of the public methods that a class of siteline defines.
 
-    The error for a wrong keyword names the right one, and the error for a wrong type names the
-    parameter and its types. A private key is refused where none belongs, because errors and logs
-    quote other values.
+    The error for a wrong keyword names the right one, and for a wrong type the types. A
+    private key is refused where none belongs, because errors and logs quote other values.
     """
     if not cls.__module__.startswith("siteline."):
         return cls

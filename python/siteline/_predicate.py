@@ -2,8 +2,7 @@
 
 The representation of operators changes between versions of polars. So this module combines the
 operands of an expression with each known operator, and compares the result with the expression. A
-part with only ids is evaluated for the stored series. The whole predicate is applied to the points
-that were read.
+part with only ids is evaluated for the stored series. The whole predicate filters the points.
 """
 
 from __future__ import annotations

@@ -276,8 +276,7 @@ def found(
 ) -> Found:
     """Find the series of a selection in the names that discovery has.
 
-    ``places`` are the selected ids of sites and lines. Raises QueryError if discovery lists series,
-    and none is selected.
+    ``places`` are the selected ids of sites and lines. Raises QueryError if none is found.
     """
     if names is None or not names.rows:
         return Found([], levels, [])

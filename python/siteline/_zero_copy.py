@@ -1,8 +1,7 @@
 """pandas columns that share a table's memory without a copy.
 
 The memory of a table is immutable: Arrow consumers, frames and threads share it. pandas copies a
-column before it writes to it, if there is another reference to it (copy-on-write). This module
-keeps such a reference to each column.
+column before it writes to it, if there is another reference. This module keeps one to each column.
 """
 
 from __future__ import annotations

@@ -23,8 +23,7 @@ class Agent(OfThisProcess, Closing):
     """Shares the token and the allowance of one client with many processes.
 
     An agent is a thread of the process that has the key and the ledger. Clients in other processes
-    get access tokens and permission for pages from it, but never the key. The command
-    ``siteline agent`` does the same.
+    get access tokens and permission for pages from it, but never the key.
 
     With the environment variables of :meth:`env` each :class:`siteline.Client` of another process
     uses the agent. After :meth:`close` it raises :class:`AgentUnavailable`. Pages are counted

@@ -108,8 +108,7 @@ class AsyncClient(_Settings, AsyncClosing):
         """Bring feeds up to date in a store: see :meth:`Client.sync`.
 
         A :class:`siteline.Store` is written on a separate thread; your own target may be a
-        :class:`siteline.targets.AsyncStoreTarget`. A cancelled sync first completes the page that
-        is being written.
+        :class:`siteline.targets.AsyncStoreTarget`. A cancelled sync first completes its write.
         """
         report: SyncReport = await await_for(
             syncing(self._handle, feeds, store, options, awaits=True)
@@ -160,9 +159,8 @@ async def _converted(convert: Callable[..., _T], **options: Any) -> _T:
 class AsyncScan(ScanBase):
     """:class:`siteline.Scan` for asyncio: the same methods, awaitable.
 
-    Made by :meth:`AsyncClient.scan`. Its frames are made on a separate thread. Those of a
-    :class:`siteline.Table` are made on the calling thread: use
-    ``await asyncio.to_thread(table.to_pandas)``.
+    Made by :meth:`AsyncClient.scan`. Its frames are made on a separate thread. A
+    :class:`siteline.Table` uses the calling thread: ``await asyncio.to_thread(table.to_pandas)``.
 
     >>> import asyncio
     >>> async def main():
@@ -227,8 +225,7 @@ class AsyncPages(Pages):
 
     Made by :meth:`AsyncScan.pages`; tasks may share it. After a call was cancelled or has failed,
     the next one continues at the same page. One page is prefetched, as by
-    :meth:`siteline.Scan.pages`: its request is dropped with the iterator, or when the last task
-    that waits for it is cancelled.
+    :meth:`siteline.Scan.pages`: its request is dropped with the iterator or its last task.
 
     >>> import asyncio
     >>> async def main():

@@ -78,10 +78,10 @@ class _Settings(Itself, WithHtml):
     ) -> None:
         """Make a client. Sends nothing.
 
-        Settings are those of the ``SITELINE_*`` variables and then of the default profile; with
-        ``profile``, of this profile. A ``base_url`` without ``profile`` reads no profile and no
+        Settings are from the ``SITELINE_*`` variables and then the default profile; with
+        ``profile``, from this profile. A ``base_url`` without ``profile`` reads no profile and no
         variable except ``SITELINE_AGENT``: a stored key is never used at another address. Keywords
-        override both. ``None`` means "not given".
+        override all. ``None`` means "not given".
 
         Args:
             base_url: The address of the service, such as ``"https://customer.example.com"``.
@@ -91,35 +91,29 @@ class _Settings(Itself, WithHtml):
                 ``siteline/config.toml`` in ``$XDG_CONFIG_HOME`` or ``~/.config``.
             agent: The address of an :class:`Agent` that signs and counts; ``""`` for none. By
                 default ``SITELINE_AGENT``, if that agent has this service and subject.
-            daily_allowance: Requests a day. A request that would exceed it is not sent. By default
-                the service sets the limit.
+            daily_allowance: Requests a day; one that would exceed it is not sent. By default none.
             allowance_resets: Start of the service's day: ``"06:00Z"``, ``"08:00+02:00"`` or an
-                aware ``datetime.time``. By default midnight UTC. A long ``Retry-After`` that shows
-                another time wins.
+                aware ``datetime.time``. By default midnight UTC. A long ``Retry-After`` overrides.
             ledger: The file in which all processes count, or ``"memory"`` for this client only. By
                 default one file for each service and subject.
             tz: The zone of dates and of times without an offset. By default ``"UTC"``.
-            labels: The names of series in tables, as of :meth:`Client.scan`. By default
-                ``"machine"``; ``False`` for none.
+            labels: The names of series, as of :meth:`Client.scan`. By default ``"machine"``.
             filter_names: The service's query parameters for machines, devices and tags, which the
-                interface does not show: ``{"machine": "machineId"}``. A read of some machines then
-                requests and pays for their points only.
+                interface does not show: ``{"machine": "machineId"}``. A read then pays only for
+                the machines that it selects.
             settle_lag: Distance from now of a read without ``end``. By default ``"5m"``.
             scopes: The scopes of the token. By default discovery and data.
             ca_bundle: The only certificates to trust, a path or PEM ``bytes``. By default
-                ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, the machine's store, or certifi.
+                ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, or the machine's store, or certifi.
             proxy: The address of a proxy, never used for loopback. By default ``HTTPS_PROXY``,
                 ``HTTP_PROXY`` or ``ALL_PROXY``, unless ``NO_PROXY`` names the host.
-            on_request: Called with a :class:`RequestEvent` after each attempt, on the thread that
-                waits.
+            on_request: Called on the waiting thread, with a :class:`RequestEvent` per attempt.
             shape: The member names of the service's replies. By default they are detected.
             http: Timeouts, attempts and limits: :class:`siteline.types.Http`.
-            clock: A :class:`Clock`, for tests. By default that of ``SITELINE_SANDBOX_CLOCK``,
-                otherwise the machine's.
+            clock: A :class:`Clock` for tests. By default from ``SITELINE_SANDBOX_CLOCK``.
 
         Raises:
-            ConfigError: A setting is wrong or missing. The error for missing settings lists all
-                places that were searched.
+            ConfigError: A setting is wrong, or missing in all places that the error lists.
             AgentUnavailable: The agent does not answer.
         """
         given = _without(locals(), ("self", "base_url", "http"))
@@ -182,7 +176,7 @@ class _Settings(Itself, WithHtml):
         self._handle.replace_credential(credential)
 
     def close(self) -> None:
-        """Close the client. Later calls, and calls that wait, raise :class:`ClosedError`.
+        """Close the client: later calls, and calls that wait, raise :class:`ClosedError`.
 
         ``on_request`` is called for the remaining requests.
         """
@@ -287,8 +281,7 @@ class Client(_Settings, Closing):
             end: End of the range, exclusive. By default now minus ``settle_lag``. Like relative
                 times, it is rounded down to a bucket and fixed by this call.
             interval: The bucket width: seconds, a ``timedelta`` or ``"1m"``. By default the
-                service's. Buckets are its multiples in UTC; a bound inside a bucket is a
-                :class:`SitelineWarning`.
+                service's. Buckets are its multiples in UTC; a bound inside one is a warning.
             site: The filter ``siteId``: one id, or several. The report and a warning name an id
                 that discovery does not list. Each site and line is read by its own chain.
             line: The filter ``lineId``, in the same way. With ``store`` each site and line
@@ -321,13 +314,11 @@ class Client(_Settings, Closing):
                 ``filters`` and ``interval`` is read from it. The rest is requested and kept in that
                 feed, or in a new one that is named after the parameters. If the feed is in use,
                 the read waits until the ``deadline``, or for a minute, and raises
-                :class:`StoreBusy`. A part that a sync has skipped is an :class:`UnreadRange`
-                before any request.
+                :class:`StoreBusy`. A part that a sync has skipped is an :class:`UnreadRange`.
             deadline: The longest time of one read, waits and token exchange included.
             max_pages: A read that has more pages raises :class:`PageLimitReached`; ``collect()``
                 continues it, and counts from zero. With ``store`` it limits the requested pages.
-            progress: ``True`` for a bar in terminals and notebooks, or a callable that gets a
-                :class:`Progress` after each page.
+            progress: ``True`` for a bar, or a callable that gets a :class:`Progress` per page.
             settle_lag: Limits ``end`` to now minus this duration. By default a given ``end`` stays.
             extra_columns: Members of points or series to keep, as JSON text.
             keep_raw: Keeps each page's body in ``page.raw``.
@@ -400,8 +391,8 @@ class Client(_Settings, Closing):
         """Bring feeds up to date in a store: the newest data, due data, and data never read.
 
         A page and its bookmark are stored in one transaction: after a kill, an error or an
-        interrupt, the next run continues. When the allowance is used up, the sync returns, with
-        ``complete`` False.
+        interrupt, the next run continues. At the end of the allowance or of ``max_pages`` it
+        returns, not ``complete``.
 
         Args:
             feeds: One :class:`Feed` or several, planned together.
@@ -409,11 +400,9 @@ class Client(_Settings, Closing):
             until: Limits the run to data before this time. By default now minus the settle lag.
             reread: A range ``(start, end)``, or a list of ranges, to read again. Parts before a
                 feed's ``start`` or within its ``settle_lag`` of now are left out.
-            wait: How long to wait for feeds that another run writes to (``"5m"``). By default not
-                at all. Only for a :class:`Store`.
+            wait: How long to wait for another run of a feed (``"5m"``), only for a :class:`Store`.
             deadline: The longest time of the whole run. With 0 it fails before any request.
-            max_pages: Most pages to request, of all feeds together, repeats not counted. The sync
-                then returns, with ``complete`` False.
+            max_pages: Most pages to request, of all feeds together, without repeats.
             concurrency: Most pages that are requested and not yet stored, of different feeds. A
                 kill costs at most this number of requests.
             progress: As of :meth:`scan`.
@@ -458,8 +447,7 @@ class Client(_Settings, Closing):
 
         Args:
             feeds: One :class:`Feed` or several, planned together.
-            states: The bytes that were kept last, by feed name, as secret as a bookmark. Other
-                feeds start from the beginning.
+            states: The bytes that were kept last, by feed name, as secret as a bookmark.
             until, reread, deadline, max_pages, concurrency, progress: As of :meth:`sync`.
 
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",

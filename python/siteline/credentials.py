@@ -45,15 +45,13 @@ class PrivateKey(Itself):
     """An RSA private key, which signs the assertions of a credential.
 
     The key is PKCS#8, encrypted PKCS#8, PKCS#1 or a JWK, of 2048 to 8192 bits. PEM text may be
-    damaged by mail programs, editors and environment variables: other line ends or none, ``\\n``
-    as two characters, a byte order mark.
+    damaged by mail programs and editors: other line ends or none, ``\\n`` as two characters.
 
     Args:
         source: The path of a key file, or the key itself: PEM text, ``bytes`` of PEM, DER or JSON,
             or a JWK as ``dict``. PEM text is never used as a path.
         passphrase: Decrypts an encrypted key.
-        strict: Reject a key file that other users can read. By default it is a
-            :class:`SitelineWarning`.
+        strict: Reject a key file that other users can read, instead of a warning.
 
     Raises:
         CredentialError: The key cannot be used. The message contains no text of it.
@@ -180,16 +178,13 @@ class Credential(Itself):
 
     A pickle contains the path of the key and ``password_command``, and nothing secret. The command
     runs when the loaded credential is first used, so load only pickles of people who may run
-    commands as you. A credential with a ``signer``, or with a key or passphrase that was passed
-    itself, cannot be pickled.
+    commands as you. A ``signer``, and a key or passphrase instead of a path, prevent a pickle.
 
     Args:
-        subject: ``iss`` and ``sub`` of every assertion. White space around it is removed, with a
-            :class:`SitelineWarning`.
+        subject: ``iss`` and ``sub`` of every assertion. White space around it is removed.
         private_key: A :class:`PrivateKey`, or any source of one.
         signer: Signs with a key that is not in this process.
-        public_jwk: The public key of the signer, a ``dict`` or JSON text. The signers of
-            :mod:`siteline.signers` have their own.
+        public_jwk: The public key of the signer, unless it is of :mod:`siteline.signers`.
         passphrase: Decrypts an encrypted key.
         password_command: A command that prints the passphrase as its first line, such as
             ``["pass", "show", "plant"]``. Text is split into words, without a shell. The command
@@ -198,14 +193,12 @@ class Credential(Itself):
         strict: Reject a key file that other users can read.
         audience: ``aud`` of the assertions. By default the token endpoint,
             ``{base_url}/api/customer/oauth/token``.
-        assertion_lifetime: Time from ``iat`` to ``exp``, at most five minutes: seconds, a
-            ``timedelta``, or text such as ``"2m"``.
+        assertion_lifetime: Time from ``iat`` to ``exp``, at most five minutes, such as ``"2m"``.
         clock_tolerance: Time from ``nbf`` to ``iat``, at most a minute.
         typ: Add ``"typ": "JWT"`` to the header of the assertions.
 
     Raises:
-        CredentialError: A wrong key or ``kid``, or not exactly one of ``private_key`` and
-            ``signer``.
+        CredentialError: A wrong key or ``kid``, or both ``private_key`` and ``signer`` or none.
         ConfigError: An empty subject, or a setting of the assertions that the service rejects.
 
     >>> key = siteline.PrivateKey.generate(2048)
@@ -327,34 +320,28 @@ class MutualTls(Itself):
     """The client certificate of a platform-managed integration, instead of a :class:`Credential`.
 
     Without ``client_id`` the certificate authorises discovery and data requests, and no token is
-    requested. With ``client_id`` the certificate authenticates the token request (RFC 8705 §2), and
-    the token is bound to it.
+    requested. With ``client_id`` it authenticates the token request (RFC 8705 §2), and the token is
+    bound to it.
 
     The files are checked before each request, and the next one uses a replaced certificate. While
-    the new files cannot be used, the former certificate is used, with a warning in the log. Another
-    subject needs another client.
+    the new files cannot be used, the former certificate is used, with a warning in the log.
 
     A certificate that is not valid by the service's time is refused before anything is sent. A
     refusal by the service is an :class:`AuthenticationError` and is not retried. Plain ``http://``
-    is a :class:`ConfigError`. A pickle contains the paths and ``password_command``, and nothing
-    secret. An object with a certificate, key or passphrase that was passed itself cannot be
-    pickled.
+    is a :class:`ConfigError`. It is pickled as a :class:`Credential` is.
 
     Args:
         certificate: A path, PEM text, or ``bytes``: the certificate and its chain in any order as
             PEM, or with its key as PKCS#12 (``.p12``, ``.pfx``).
         key: The private key, unless ``certificate`` contains it: PKCS#8, plain or encrypted, PKCS#1
-            or SEC 1; RSA, ECDSA or Ed25519. The legacy encryption (``Proc-Type: 4,ENCRYPTED``) is
-            refused.
-        passphrase: Opens an encrypted key or a PKCS#12 file, whose default is an empty passphrase.
+            or SEC 1; RSA, ECDSA or Ed25519. ``Proc-Type: 4,ENCRYPTED`` is refused.
+        passphrase: Opens an encrypted key or a PKCS#12 file. By default a PKCS#12 file has none.
         password_command: A command that prints the passphrase, as for a :class:`Credential`.
         client_id: The id of the integration, if the service issues tokens for it.
-        strict: Reject a key file that other users can read. By default it is a
-            :class:`SitelineWarning`.
+        strict: Reject a key file that other users can read, instead of a warning.
 
     Raises:
-        CredentialError: There is no key, the key does not belong to the certificate, or the
-            certificate is not for clients.
+        CredentialError: The key is missing or wrong, or the certificate is not for clients.
 
     >>> with siteline.Sandbox(mutual_tls="data") as service:
     ...     plant = siteline.MutualTls(service.certificate("plant-7"))

@@ -530,8 +530,7 @@ class StoreCorrupt(StoreError):
 class FeedChanged(StoreError):
     """The store has another definition of a feed with this name. No request was made.
 
-    Choose another name for the new feed. :meth:`Store.redefine` changes durations and page size,
-    and lets a feed begin earlier.
+    Choose another name for the new feed, or use :meth:`Store.redefine`.
 
     >>> store = siteline.Store("plant.siteline")
     >>> feed = {"site": "S1", "interval": "1h", "start": "2026-11-19T00:00Z"}

@@ -49,8 +49,7 @@ class Feed(Itself, WithHtml):
         start: A datetime, ISO 8601 text, or a date, in UTC unless it has an offset. For a local day
             write its offset: ``"2026-11-01T00:00+01:00"``. A relative time (``"-7d"``) is resolved
             once, by the clock of this machine, and rounded down to a bucket: keep that feed,
-            because a later start is another definition. A start inside a bucket is a
-            :class:`SitelineWarning`.
+            because a later start is another definition. A start inside a bucket is a warning.
         site: The filter ``siteId``.
         line: The filter ``lineId``.
         interval: The bucket width. By default the service decides.
@@ -62,8 +61,7 @@ class Feed(Itself, WithHtml):
         overlap: How much of the newest known data each sync reads again.
         window: The width of the windows in UTC: a day, a divisor of a day, or whole days.
         audit_pages: Pages a day that read old ranges again, before and after their lateness, from
-            which :meth:`Store.lateness` learns when points arrive. A window with points after the
-            lateness is read again.
+            which :meth:`Store.lateness` learns when points arrive.
 
     Raises:
         QueryError: An argument is wrong.

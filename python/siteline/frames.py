@@ -1,6 +1,6 @@
 """DataFrames with the dtypes of the core's columns, without pyarrow.
 
-pandas 3 shares the core's numbers and timestamps, and copies a column when it is written to; for
+pandas 3 shares the core's numbers and timestamps, and copies a column that is written to; for
 pandas 2 each column is copied once.
 """
 
@@ -10,8 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from siteline._core import zone_name as zone_name
+from siteline._labels import checked
 from siteline._records.series import Record
 from siteline._zero_copy import can_share, share, timestamps
+from siteline.errors import ConfigError, QueryError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -31,7 +33,7 @@ __all__: list[str] = []
 def to_pandas(
     frame: Frame, ids: _Ids, tz: str, labels: dict[Ids, str] | None, about: dict[str, Any]
 ) -> pd.DataFrame:
-    """Build a pandas frame, whose dtypes do not depend on the rows.
+    """Build a pandas frame. Its dtypes do not depend on the rows.
 
     The ids are ``str`` or categories, timestamps ``datetime64[us, tz]``, numbers ``float64`` with
     NaN for null, counts ``Int64`` with ``<NA>``.
@@ -156,7 +158,7 @@ def to_polars(stream: _Stream, ids: _Ids) -> pl.DataFrame:
 
 
 def _consumed(stream: _Stream, consume: Any) -> Any:
-    """Read a stream. The error of a store replaces that of the consumer."""
+    """Read a stream. The error of a store replaces the error of the consumer."""
     try:
         return consume(stream)
     except BaseException:
@@ -167,8 +169,6 @@ def _consumed(stream: _Stream, consume: Any) -> Any:
 
 def import_polars(what: str) -> ModuleType:
     """Import polars. Reject versions that lose all batches of a stream but one."""
-    from siteline.errors import ConfigError
-
     try:
         import polars as pl
     except ModuleNotFoundError as error:
@@ -198,8 +198,6 @@ def to_arrow(stream: _Stream) -> pa.Table:
 
 def check_options(options: dict[str, Any]) -> None:
     """Reject wrong options before anything is read."""
-    from siteline._labels import checked
-
     for name, value in options.items():
         if name == "ids":
             check_ids(value)
@@ -213,8 +211,6 @@ def check_options(options: dict[str, Any]) -> None:
 
 def check_ids(ids: str) -> None:
     if ids not in ("str", "category"):
-        from siteline.errors import QueryError
-
         raise QueryError(f'ids={ids!r} is unknown: give ids="str" or ids="category".')
 
 

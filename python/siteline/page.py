@@ -73,8 +73,7 @@ class Page(Table):
     def first_sequence(self) -> int:
         """The ``sequence`` of the first page of its chain.
 
-        When the last page of a chain is stored, all points in the range of ``query`` with a lower
-        newest page number are withdrawn.
+        After the last page of a chain, points in its range with a lower number are withdrawn.
         """
         return self._handle.place()[1]
 
@@ -82,8 +81,7 @@ class Page(Table):
     def is_whole(self) -> bool:
         """Whether it has every point of its chain.
 
-        False while another chain of the feed is unfinished, which would mark points as withdrawn
-        that this page does not renew.
+        False while another chain of the feed is unfinished, which may mark points as withdrawn.
         """
         return self._handle.place()[4]
 

@@ -1,10 +1,9 @@
 """Altair charts: points over time, coverage, lateness, the allowance.
 
-``table.plot()``, ``coverage.plot()``, ``lateness.plot()`` and the functions of this module return
-Altair charts, which the caller may change, combine and save. They need ``siteline[plot]``.
-``chart.save()`` writes PNG, SVG and PDF without a network, and with ``inline=True`` also HTML that
-needs none to be shown. Text and background have the colours of the Altair theme:
-``alt.theme.enable("dark")``.
+The caller may change, combine and save the charts of this module, ``table.plot()``,
+``coverage.plot()`` and ``lateness.plot()``. They need ``siteline[plot]``. ``chart.save()`` writes
+PNG, SVG and PDF without a network, and with ``inline=True`` also HTML that needs none. Text and
+background have the colours of the Altair theme: ``alt.theme.enable("dark")``.
 """
 
 from __future__ import annotations
@@ -57,8 +56,8 @@ def coverage(
     from siteline import _plots
     from siteline.frames import zone_name
 
-    given = _some(coverages, "settled_through")
-    chart: alt.LayerChart = _plots.load().coverage(given, zone_name(tz), title, width, rows)
+    given, zone = _listed(coverages, "settled_through"), zone_name(tz)
+    chart: alt.LayerChart = _plots.load().coverage(given, zone, title, width, rows)
     return chart
 
 
@@ -72,9 +71,9 @@ def lateness(
 ) -> alt.VConcatChart:
     """Return a chart of how late the points of feeds arrive: the share that arrived by each delay.
 
-    There is a panel for each feed. It has a curve of its points and one of their revisions. Lines
-    show its lateness, and the suggested lateness if the data suggest one. The time after which
-    nothing was read again is grey. A feed without two reads of the same range has no curve.
+    A panel for each feed has a curve of its points and one of their revisions. Lines show its
+    lateness and the suggested lateness. The time after which nothing was read again is grey. A feed
+    without two reads of the same range has no curve.
 
     Args:
         latenesses: One lateness, or several.
@@ -90,7 +89,7 @@ def lateness(
     """
     from siteline import _plots
 
-    given = _some(latenesses, "verdict")
+    given = _listed(latenesses, "verdict")
     chart: alt.VConcatChart = _plots.load().lateness(given, title, width, panels)
     return chart
 
@@ -108,15 +107,12 @@ def allowance(
 ) -> alt.LayerChart:
     """Return a chart of the requests of the last days, by feed, and of today's limit.
 
-    The requests of today that no feed of the stores explains, such as retries, scans and other
-    programs of the integration, are a part of their own.
+    Requests of today without a page in the stores, such as retries and scans, have their own part.
 
     Args:
         allowance: ``client.allowance``: the count of today, its limit and the end of the day.
-        stores: A :class:`Store`, or several. Their pages of each day are the only record of the
-            days before today.
-        plan: ``client.plan(feeds, store)``. Its pages are drawn on top of today, with the pages
-            that it reserves for windows that become due today.
+        stores: One or several. Their pages are the only record of the days before today.
+        plan: ``client.plan(feeds, store)``. Its pages and its reserve are drawn on top of today.
         now: The time, by default that of the plan, for the pace: the count at the end of the day if
             the rest of the day is like its beginning. The first hour of a day has no pace.
         days: The number of days, from 1 to 366.
@@ -146,10 +142,3 @@ def allowance(
 
 def _listed(given: Any, attribute: str) -> list[Any]:
     return [given] if hasattr(given, attribute) else list(given)
-
-
-def _some(given: Any, attribute: str) -> list[Any]:
-    found = _listed(given, attribute)
-    if not found:
-        raise QueryError("nothing was given: a chart needs at least one feed.")
-    return found

@@ -60,11 +60,9 @@ class Sandbox(OfThisProcess, Closing):
         approved: If false, an enrolled key waits for :meth:`approve`.
         late: If false, generated points are final two minutes after their bucket.
         record_wire: Keeps the bytes of each request in :attr:`wire`.
-        tls: Uses TLS with a certificate of :attr:`ca`. ``"1.2"`` and ``"1.3"`` offer only this
-            version.
-        mutual_tls: Makes the service a platform-managed one, for clients with a :meth:`certificate`
-            that authorises each request (``"data"``) or authenticates token requests (``"token"``,
-            RFC 8705).
+        tls: Uses TLS with a certificate of :attr:`ca`. A version is the only one offered.
+        mutual_tls: Platform-managed: a :meth:`certificate` of the client authorises each request
+            (``"data"``) or authenticates token requests (``"token"``, RFC 8705).
         variant: Limits and formats that the interface does not specify.
 
     Raises:
@@ -225,13 +223,11 @@ class Sandbox(OfThisProcess, Closing):
         and NaN are null; infinities are refused. With a column ``minimum``, ``maximum`` or
         ``sample_count`` the rows are aggregated points, which queries for multiples of the bucket
         get re-aggregated, weighted by ``sample_count``. Otherwise they are raw readings, which are
-        aggregated to the interval of the query: mean, minimum, maximum and count. Their timestamps
-        may repeat and be unsorted.
+        aggregated to the interval of the query, in any order, repeats included.
 
         Optional columns are the ids ``site_id``, ``line_id``, ``machine_id``, ``device_id`` and
         ``tag_guid``; for discovery ``name`` and ``unit`` of the tag, ``site_name``, ``line_name``,
-        ``machine_name`` and ``device_name``; and ``available_at``, the time when the service gets
-        the row.
+        ``machine_name`` and ``device_name``; and ``available_at``, when the service gets the row.
 
         Args:
             frame: A pandas frame or any Arrow stream (polars, pyarrow, DuckDB, a siteline table).
@@ -328,8 +324,7 @@ class Sandbox(OfThisProcess, Closing):
             end: The end (default: the end of the loaded data, or now).
             interval: The bucket width (default: the service's).
             filters: Accepted ids by query parameter, such as ``{"machineId": ["M1", "M2"]}``.
-            at: The time of the read (default: now). ``"final"`` is after all points have arrived
-                and been revised.
+            at: The time of the read (default: now). ``"final"`` is after the last revision.
         """
         given = [(name, _texts(ids)) for name, ids in (filters or {}).items()]
         return self._handle.expected(site, line, given, start, end, interval, at)
@@ -385,7 +380,7 @@ class Sandbox(OfThisProcess, Closing):
     ) -> None:
         """Cause faults in requests, which are counted from now.
 
-        The assertion of such a request is used, and its page is counted. Without ``nth``,
+        A request with a fault still uses its assertion and counts its page. Without ``nth``,
         ``every``, ``times``, ``skip`` and ``chance`` only the next request has the fault.
 
         Args:
@@ -464,9 +459,8 @@ class Sandbox(OfThisProcess, Closing):
     ) -> bytes:
         """Issue a client certificate, for :class:`siteline.MutualTls`.
 
-        Its subject is ``CN=<name>,O=siteline sandbox``. Earlier certificates with the same name
-        stay valid. The service refuses it if ``client_auth``, ``trusted`` or ``registered`` is
-        false.
+        Its subject is ``CN=<name>,O=siteline sandbox``. Earlier ones of the name stay valid.
+        With ``client_auth``, ``trusted`` or ``registered`` false the service refuses it.
 
         Args:
             name: The name, which is also the ``client_id``.

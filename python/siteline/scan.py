@@ -219,8 +219,7 @@ class ScanBase(Itself, WithHtml):
         Args:
             bookmark: The ``bookmark`` of an error, a page or a scan.
             onto: The ``partial`` of the same error or scan, to which the rest is added. Without it
-                the result is only the rest, and ``report.resumed_after_pages`` counts the other
-                pages.
+                the result is the rest, and ``report.resumed_after_pages`` counts the other pages.
 
         Raises:
             BookmarkError: The bookmark belongs to another query, host or subject.
@@ -244,8 +243,7 @@ class ScanBase(Itself, WithHtml):
                 text (``"1d"``) or a ``timedelta``. The last part may be shorter.
 
         Raises:
-            QueryError: The scan has no ``start`` or ``interval``, or continues from a bookmark, or
-                there are more parts than buckets.
+            QueryError: The scan has no ``start`` or ``interval``, a bookmark, or too few buckets.
 
         >>> [str(part.query.start.time()) for part in scan.split(3)]
         ['00:00:00', '02:00:00', '04:00:00']
@@ -301,8 +299,7 @@ class Scan(ScanBase):
 
     Made by :meth:`Client.scan`. ``collect()`` reads once and keeps the table, which
     ``to_pandas()``, ``to_polars()``, ``to_arrow()``, ``pl.DataFrame(scan)`` and
-    ``duckdb.sql("from scan")`` use, and after it ``records()``. ``pages()`` always starts a new
-    chain and pays for each page.
+    ``duckdb.sql("from scan")`` use, and after it ``records()``. ``pages()`` always pays again.
 
     Before DuckDB call ``collect()``: DuckDB replaces an exception of siteline with its own.
 
@@ -343,8 +340,7 @@ class Scan(ScanBase):
 
         Each call costs a request for each page, also after ``collect()``, which keeps points, not
         pages. From the second page on, the next page is prefetched while you work on the current
-        one: if you stop early, at most one page was requested in vain. Its error is raised when you
-        take it.
+        one: if you stop early, one page may have been requested in vain.
 
         Raises:
             QueryError: The scan has ``store=``.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +21,7 @@ from siteline.progress import of_long_work
 from siteline.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
     from contextlib import AbstractContextManager
     from datetime import date, datetime, tzinfo
     from os import PathLike
@@ -50,19 +51,15 @@ class Store(Itself, WithHtml, Closing):
 
     Args:
         path: The file, on a local disk. It is made if there is none.
-        tz: The zone of dates, of times without an offset, and of timestamps in its tables. It is
-            independent of the client that syncs.
+        tz: The zone of dates, of times without an offset, and of timestamps in its tables.
         labels: The names of series in its tables: see ``client.scan()``. A sync keeps the names of
-            discovery in the file, with at most one request a day. ``False`` for no labels and no
-            such request.
+            discovery in the file, with at most one request a day. ``False`` keeps none.
         read_only: Write nothing and make no file. A call that would write raises ``StoreError``.
         share: Who else may use it. A store is for its owner only (mode 0600). ``"group-read"``
-            (0640) lets the file's group read it, ``"group"`` (0660) also write. Its owner can
-            change the mode of an existing store.
+            (0640) lets the file's group read it, ``"group"`` (0660) also write.
 
     Raises:
-        StoreError: if the file is not a store, is on a network filesystem, or was made by a newer
-            siteline.
+        StoreError: if the file is no store, on a network filesystem, or of a newer siteline.
         StoreCorrupt: if the file is damaged.
         StoreFull: if the disk is full.
 
@@ -137,8 +134,7 @@ class Store(Itself, WithHtml, Closing):
         Args:
             feed: The feed or its name.
             start, end: The range, half-open. Relative times (``"-7d"``) count from the newest
-                instant that was read. Without a range, all that was read is returned, with one
-                warning if parts are unread.
+                instant read. By default all that was read, with one warning for unread parts.
             site, line, machine, device, tag: Only series with this id, or one of several. Of a
                 machine, device or tag also an exact name, if the store keeps names.
             series: Only these series: tuples of the five ids.
@@ -189,8 +185,7 @@ class Store(Itself, WithHtml, Closing):
         because the next changes begin after them. A later sync does not change the table.
 
         Args:
-            since: The report of that sync, a page number (0 for everything), or a time (``"-1d"``:
-                the last day).
+            since: The report of that sync, a page number (0 for everything), or a time (``"-1d"``).
             feed, start, end, site, line, machine, device, tag, series, unread, tz, labels: As of
                 ``read()``.
 
@@ -273,8 +268,7 @@ class Store(Itself, WithHtml, Closing):
 
         Args:
             feed: The feed or its name.
-            now: The time of the states. By default the clock of this machine, corrected by the skew
-                of the last sync.
+            now: The time of the states. By default this machine's, corrected by the last skew.
 
         Raises:
             StoreError: for an unknown feed.
@@ -296,8 +290,7 @@ class Store(Itself, WithHtml, Closing):
         """Replace the definition of a feed.
 
         Times, page size and window may change, and the start may become earlier. A later start is
-        :meth:`forget`. The ranges of unfinished chains are read again, unless only the start
-        changes.
+        :meth:`forget`. Unless only the start changes, unfinished ranges are read again.
 
         Args:
             feed: The new definition.
@@ -323,8 +316,7 @@ class Store(Itself, WithHtml, Closing):
         Args:
             feed: The feed or its name.
             before: The time, rounded down to a bucket.
-            progress: ``True`` for a line with the percentage, or a callable that gets a
-                :class:`StoreProgress`.
+            progress: ``True`` for a line, or a callable that gets a :class:`StoreProgress`.
 
         Raises:
             QueryError: if the time is after the newest instant that was read.
@@ -348,8 +340,7 @@ class Store(Itself, WithHtml, Closing):
 
         Points and their marks stay as they are now. Reads of the past and :meth:`changes` from
         before this call raise :class:`QueryError`, unless their range begins after the settled
-        windows. ``changes(since=0)`` still returns everything. The next call completes one that was
-        killed or interrupted.
+        windows. ``changes(since=0)`` still returns everything. Interrupted calls can be repeated.
 
         Args:
             feed: A feed or several. By default all.
@@ -425,7 +416,7 @@ class Store(Itself, WithHtml, Closing):
             The points that were inserted, revised, unchanged and withdrawn.
 
         Raises:
-            QueryError: for a page of a scan, whose chain has no known range.
+            QueryError: for a page of a scan: the range of its chain is unknown.
         """
         return self._handle.apply(_name(feed), page, state)
 
@@ -461,18 +452,15 @@ class Store(Itself, WithHtml, Closing):
     def _page_times(self, feed: str) -> list[int]:
         return self._handle.page_times(feed)
 
-    def __reduce__(self) -> tuple[Callable[..., Store], tuple[type, dict[str, Any]]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the path and the settings."""
-        settings = {"tz": self._tz, "labels": self._labels, "read_only": self._handle.read_only}
-        return _opened, (type(self), {"path": str(self.path), **settings})
+        read_only = self._handle.read_only
+        made = partial(type(self), tz=self._tz, labels=self._labels, read_only=read_only)
+        return made, (str(self.path),)
 
     def _text(self) -> str:
         only = ", read only" if self._handle.read_only else ""
         return f"<Store {escaped(str(self.path))}{only}>"
-
-
-def _opened(kind: type[Store], settings: Mapping[str, Any]) -> Store:
-    return kind(**settings)
 
 
 def _name(feed: Any) -> str:

@@ -61,8 +61,7 @@ class _Pages(OfThisProcess):
     def applied(self, inserted: int, revised: int, unchanged: int, withdrawn: int = 0) -> None:
         """Report the changes that the last page made in your store.
 
-        ``report`` counts them, and audits learn from them when points arrive. Otherwise all points
-        of a page count as inserted.
+        ``report`` and audits use them. Otherwise all points of a page count as inserted.
 
         Args:
             inserted: New points.
@@ -344,7 +343,7 @@ class _Run:
         self._callback = _callback(self.feeds, options.get("progress"))
 
     def begin(self, states: dict[str, Any]) -> Call[None]:
-        """Return the call that loads the states of feeds, and locks those of a store."""
+        """Return the call that loads the states of feeds, and locks the feeds of a store."""
         handle = None if self._store is None else self._store._handle
         known = _known_states(states, self.feeds, "state() of the store returned")
         keeps_names = self._store is not None and self._store._labels is not False

@@ -220,8 +220,8 @@ class Table(Itself, WithHtml):
 
         Args:
             ids: ``"category"`` is faster and smaller than ``"str"``.
-            tz: The zone of times. By default that of the table.
-            labels: The names of series, as in ``scan()``. By default those of the table.
+            tz: The zone of times. By default the table's.
+            labels: The names of series, as in ``scan()``. By default the table's.
 
         Raises:
             QueryError: for an unknown value, and for a pivoted table with two equal names.
@@ -291,8 +291,7 @@ class Table(Itself, WithHtml):
     def to_excel(self, path: str | os.PathLike[str]) -> None:
         """Write an Excel workbook with one sheet, whole or not at all. It needs openpyxl.
 
-        Times are local times of the table's zone without an offset, which Excel cannot store: when
-        clocks are set back, an hour occurs twice.
+        Times are local times of the table's zone, without an offset: Excel cannot store it.
 
         Args:
             path: The path of the file.
@@ -424,8 +423,7 @@ class Table(Itself, WithHtml):
         columns are named by the five ids, joined by ``" / "``.
 
         Args:
-            values: The column to use, such as ``"maximum"``. By default ``"value"``, and
-                ``"share"`` of a completeness.
+            values: The column. By default ``"value"``, and ``"share"`` of a completeness.
 
         Raises:
             QueryError: for an unknown column, and for more than 2**31 cells.
@@ -467,20 +465,17 @@ class Table(Itself, WithHtml):
         without a point does not make a period partial.
 
         Args:
-            every: The length of a period: ``"8h"``, ``"1d"``, ``"1w"`` (from Monday), ``"1mo"``, a
-                ``timedelta``, or seconds.
+            every: ``"8h"``, ``"1d"``, ``"1w"`` (from Monday), ``"1mo"``, seconds, a ``timedelta``.
             agg: How ``value`` is combined, because the service does not document it. ``"mean"``
                 is weighted by ``sample_count``; a period in which one is missing is unweighted,
                 with one warning. ``"sum"``, ``"first"`` and ``"last"`` use the values as they are.
                 ``"increase"`` is for counters: the rise of ``maximum`` since the bucket before. A
-                fall is a reset to zero. The first bucket of a series, or after unread time, counts
-                from its ``minimum``.
+                fall is a reset. The first bucket, also after unread time, counts from ``minimum``.
             partial: ``"null"`` sets ``value``, ``minimum``, ``maximum`` and ``sample_count`` of
                 partial periods to null, with one warning. ``"keep"`` keeps the numbers of the part
                 that was read. ``"drop"`` leaves the periods out.
-            tz: The zone whose clock the periods follow. By default that of the table.
-            origin: A time of the day (``"06:00"``) or a date at which a period begins. By default
-                midnight.
+            tz: The zone of the periods. By default the table's.
+            origin: A time (``"06:00"``) or a date at which a period begins. By default midnight.
 
         Raises:
             QueryError: if a bucket of this table would be in two periods.
@@ -557,8 +552,7 @@ class Table(Itself, WithHtml):
 
         The line is ``values``, and the band is from minimum to maximum. A missing bucket is a gap.
         A partial period is hatched. With more points than pixels, the chart contains the lowest and
-        the highest point of each part of the range. The mouse wheel zooms, and dragging moves the
-        range. It needs ``siteline[plot]``.
+        the highest point of each part. The mouse wheel zooms, and dragging moves the range.
 
         Args:
             values: The column to draw; the band belongs to ``"value"``.

@@ -20,6 +20,7 @@ own sandbox. A run without these fixtures does not load siteline.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from siteline._core import ClockHandle
@@ -28,7 +29,7 @@ from siteline._keywords import strict
 from siteline._times import iso
 
 if TYPE_CHECKING:
-    from datetime import datetime, timedelta
+    from datetime import timedelta
     from typing import Self
 
     from _siteline_pytest import siteline_client, siteline_sandbox
@@ -151,9 +152,9 @@ class Variant:
     order: Literal["series", "time"] = "series"
     """Order of points: by series and then time, or by time."""
     page_counts: Literal["points", "envelopes"] = "points"
-    """The unit of ``pageSize``: points, or envelopes of up to ``envelope_points`` buckets."""
+    """What ``pageSize`` counts: points, or envelopes of up to ``envelope_points`` buckets."""
     envelope_points: int = 60
-    """Most buckets of an envelope, if pages count envelopes."""
+    """Most buckets of an envelope."""
     end_inclusive: bool = False
     """Whether a bucket that begins at ``to`` belongs to the range."""
     invalid_client_status: int = 401
@@ -212,8 +213,6 @@ class SandboxRequest:
 class SandboxStats:
     """Counts and logs of a sandbox since its start, in :attr:`siteline.Sandbox.stats`.
 
-    Counts include refused requests and all clients.
-
     >>> _ = scan.collect()
     >>> sandbox.stats.data_requests, sandbox.stats.requests["data"], sandbox.stats.refusals
     (3, {200: 3}, ())
@@ -228,27 +227,25 @@ class SandboxStats:
     data_requests: int
     """Requests to the data endpoint."""
     data_requests_by_day: dict[str, int]
-    """ISO date of the sandbox's clock to number of data requests."""
+    """Data requests by ISO date of the sandbox's clock."""
     points_sent: int
     """Points in data replies."""
     requests: dict[str, dict[int, int]]
-    """Endpoint (``"token"``, ``"discovery"``, ``"data"``, or ``"other"``) to HTTP status to count.
+    """Requests by endpoint (``"token"``, ``"discovery"``, ``"data"``, ``"other"``) and HTTP status.
 
     Status 0 is a request without a complete reply.
     """
     jtis: tuple[str, ...]
     """The ``jti`` of each assertion, in order."""
     refusals: tuple[str, ...]
-    """The reasons of refusals, which replies do not contain; the last 10,000."""
+    """The reasons of the last 10,000 refusals, which replies do not contain."""
     user_agents: tuple[str, ...]
     """The ``User-Agent`` headers, sorted."""
     log: tuple[SandboxRequest, ...]
-    """The requests, in order; the last 10,000."""
+    """The last 10,000 requests, in order."""
 
     @classmethod
     def _of(cls, record: dict[str, Any]) -> Self:
-        from datetime import datetime
-
         names = ("jtis", "refusals", "user_agents")
         log = (
             SandboxRequest(**{**line, "at": datetime.fromisoformat(line["at"])})

@@ -1,7 +1,6 @@
 """The records and iterators that siteline returns.
 
-A record is a frozen dataclass, or a named tuple. Its ``to_dict()`` returns JSON values. Records
-compare by value, and can be hashed and pickled.
+A record is a frozen dataclass or a named tuple. Its ``to_dict()`` returns JSON values.
 
 >>> report = client.sync(siteline.Feed("line-2", site="S1", interval="1h", start="2026-11-19"),
 ...                      siteline.Store("plant.siteline"))

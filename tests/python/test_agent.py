@@ -17,6 +17,7 @@ import pytest
 import siteline
 from kit import systems
 from kit.agents import ask, lease, path_of, received
+from kit.feeds import make_feed
 from kit.interpreter import FORK_WITH_THREADS, run_script
 from kit.ranges import HOURLY, SIX_HOURS
 
@@ -267,6 +268,16 @@ def test_a_forked_child_has_none_of_its_parents_pages(sandbox, agent):
     state = agent.state
     assert state.allowance.used == sandbox.stats.data_requests == 5 * 8
     assert (state.lent, sandbox.stats.token_requests) == (0, 2)
+
+
+def test_a_sync_over_an_agent_counts_its_requests(sandbox, client, user, tmp_path):
+    feeds = [make_feed(line, line=line, start="2026-11-18T00:00Z") for line in ("L1", "L2")]
+    with siteline.Store(tmp_path / "own") as own, siteline.Store(tmp_path / "lent") as lent:
+        first, report = client.sync(feeds, own), user().sync(feeds, lent, concurrency=2)
+        assert report.requests == first.requests
+        assert user().plan(feeds, lent).allowance.used == sandbox.stats.data_requests
+        for feed in feeds:
+            assert own.read(feed).to_pandas().equals(lent.read(feed).to_pandas())
 
 
 def test_a_client_of_an_agent_is_pickled_with_its_address(sandbox, agent, monkeypatch):

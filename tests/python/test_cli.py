@@ -268,6 +268,13 @@ def test_a_closed_stderr_leaves_stdout_clean(shared_sandbox, more):
 
 
 @systems.SIGNALS
+def test_a_closed_stdin_has_no_passphrase(shared_sandbox):
+    done = in_shell(shared_sandbox, "siteline keygen absent/key.pem --passphrase-file - <&-")
+    assert done.returncode == 2
+    assert "Standard input is closed" in done.stderr
+
+
+@systems.SIGNALS
 @pytest.mark.parametrize("command", ["series", "read"])
 def test_ctrl_c_ends_a_command_with_130(sandbox, tmp_path, command):
     arguments = {"read": ["-o", "out.csv", *QUERY]}

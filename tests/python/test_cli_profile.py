@@ -10,6 +10,7 @@ import pytest
 from kit import systems
 from kit.command import COMMAND, environment, run_command, run_json
 from siteline.cli.profile_file import append_profile
+from siteline.cli.profile_members import MEMBERS
 from siteline.errors import ConfigError
 
 URL = "https://customer.example.com"
@@ -208,6 +209,14 @@ def test_processes_at_once_lose_no_profile(config):
     assert [process.wait(60) for process in running] == [0] * len(names)
     assert sorted(written(config)) == names
     assert [*config.parent.iterdir()] == [config]
+
+
+def test_every_member_has_an_option(config):
+    put(config, "[a]\nmember_of_no_profile = 1\n")
+    env = {"SITELINE_CONFIG": str(config)}
+    error = run_json("allowance", "--profile", "a", env=env, status=2)["error"]
+    known = re.search(r"Known members are (.*)\.", error["hint"])[1].split(", ")
+    assert sorted([*MEMBERS, "filter_names", "shape"]) == sorted(known)
 
 
 def test_profiles_are_listed_in_order(config, run):

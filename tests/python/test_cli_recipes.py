@@ -224,6 +224,14 @@ def test_the_crontab_syncs_backs_up_and_checks(machine):
     assert "plant-a.pem" in machine.run(commands[0], variables, Exit.USAGE).stderr, "cron mails it"
 
 
+def test_systemd_accepts_the_units(machine):
+    verify = shutil.which("systemd-analyze") or pytest.skip("there is no systemd-analyze")
+    units = [machine.root / path.name for path in sorted(RECIPES.glob("siteline-sync.*"))]
+    for path in units:
+        path.write_text(machine.moved(read(path.name)))
+    assert machine.run([verify, "verify", "--man=no", *map(str, units)], {}).stderr == ""
+
+
 class Failure(Exception):
     """Dagster's exception."""
 

@@ -1,7 +1,9 @@
 """Ctrl-C ends waits. Signal handlers, callbacks and log handlers may use the client."""
 
 import asyncio
+import gc
 import logging
+from itertools import islice
 
 import pytest
 import siteline
@@ -9,7 +11,7 @@ from kit import systems
 from kit.interpreter import FORK_WITH_THREADS, run_script
 from kit.interrupts import interrupted
 from kit.logs import handling
-from kit.ranges import DAY, NOW
+from kit.ranges import DAY, NOW, SIX_HOURS
 from kit.waiting import wait_until
 
 READS = {
@@ -93,6 +95,32 @@ HANDLED = """
 def test_a_signal_handler_may_use_the_client_or_fork_while_a_call_waits(handle, after, printed):
     script = HANDLED.format(handle=handle, after=after)
     assert run_script(script, *FORK_WITH_THREADS).split() == printed.split()
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_the_garbage_collector_may_read_records(named):
+    """It runs while a record is built, and may call any Python code."""
+    outer, inner, turn = [], [], [True]
+
+    def read(phase, info):
+        if turn:
+            turn.clear()
+            inner.extend(islice(records, 1))
+            turn.append(True)
+
+    with siteline.Sandbox(now=NOW) as sandbox:
+        scan = sandbox.client().scan(**{**SIX_HOURS, "page_size": 2})
+        records, threshold = scan.records(named=named), gc.get_threshold()
+        gc.callbacks.append(read)
+        gc.set_threshold(1)
+        try:
+            outer.extend(records)
+        finally:
+            gc.set_threshold(*threshold)
+            gc.callbacks.remove(read)
+        assert inner
+        expected = map(str, scan.records(named=named))
+        assert sorted(map(str, [*outer, *inner])) == sorted(expected)
 
 
 class Stopped(BaseException):

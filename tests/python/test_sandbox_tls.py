@@ -190,6 +190,18 @@ def test_its_clients_and_its_variables_have_the_certificate(mode, browse):
     assert not files[0].parent.exists()
 
 
+def test_faults_and_the_record_of_requests_are_within_tls(browse):
+    with siteline.Sandbox(now=NOW, mutual_tls="data", record_wire=True) as sandbox:
+        sandbox.fault(on="discovery", status=503)
+        assert browse(sandbox, sandbox.certificate("plant-7")).ask(DISCOVERY)[0] == 503
+        sandbox.fault(on="data", cut=100)
+        sandbox.fault(on="data", skip=1, reset=True)
+        with sandbox.client() as client:
+            assert len(client.scan(**HOUR).collect()) == len(sandbox.expected(**HOUR))
+            assert client.allowance.used == 3
+        assert all(text.startswith("GET /api/customer/v1/") for text in sandbox.wire)
+
+
 def test_what_a_sandbox_does_not_have_is_said():
     with siteline.Sandbox() as plain:
         for ask in (lambda: plain.ca, plain.certificate, lambda: plain.unregister("x")):

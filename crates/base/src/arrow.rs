@@ -13,7 +13,7 @@ use arrow_array::{Array, ArrayRef, downcast_integer_array};
 use arrow_buffer::ArrowNativeType as _;
 use arrow_schema::{DataType, TimeUnit};
 
-/// A column with unsuitable content; the text describes the content.
+/// The text describes the content.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct WrongColumn(String);
@@ -24,17 +24,13 @@ impl WrongColumn {
     }
 }
 
-/// A column; `None` is null.
 pub type Column<T> = Vec<Option<T>>;
 
 fn wrong_type(name: &str, array: &ArrayRef, wanted: &str) -> WrongColumn {
     WrongColumn::new(format!("The column {name:?} holds {}, not {wanted}.", array.data_type()))
 }
 
-/// Numbers of any type as doubles; NaN becomes null.
-///
-/// # Errors
-/// Returns an error if the column has another type or contains another value.
+/// Numbers of any type as doubles; NaN becomes null. Fails for another type or value.
 #[expect(clippy::cast_precision_loss, reason = "a value is a double in the interface")]
 pub fn doubles(name: &str, array: &ArrayRef) -> Result<Column<f64>, WrongColumn> {
     let values: Column<f64> = match array.data_type() {
@@ -50,10 +46,8 @@ pub fn doubles(name: &str, array: &ArrayRef) -> Result<Column<f64>, WrongColumn>
     Ok(values.into_iter().map(|value| value.filter(|value| !value.is_nan())).collect())
 }
 
-/// Integers of any type. Values above `i64::MAX` become `i64::MAX`.
-///
-/// # Errors
-/// Returns an error if the column has another type or contains another value.
+/// Integers of any type. Values above `i64::MAX` become `i64::MAX`. Fails for another type or
+/// value.
 pub fn integers(name: &str, array: &ArrayRef) -> Result<Column<i64>, WrongColumn> {
     downcast_integer_array!(
         array => {
@@ -79,9 +73,7 @@ fn whole(value: f64) -> Option<i64> {
 }
 
 /// Timestamps with a zone in any unit, or ISO text with an offset, as microseconds since the epoch.
-///
-/// # Errors
-/// Returns an error if the column has another type or contains another value.
+/// Fails for another type or value.
 pub fn times(name: &str, array: &ArrayRef) -> Result<Column<i64>, WrongColumn> {
     match array.data_type() {
         DataType::Timestamp(_, None) => {
@@ -134,10 +126,7 @@ fn iso_time(name: &str, text: &str) -> Result<i64, WrongColumn> {
     })
 }
 
-/// Ids: text, or integers as text. Equal ids share their memory.
-///
-/// # Errors
-/// Returns an error if the column has another type or contains another value.
+/// Ids: text, or integers as text. Equal ids share their memory. Fails for another type or value.
 pub fn ids(name: &str, array: &ArrayRef) -> Result<Column<Arc<str>>, WrongColumn> {
     let mut known: HashSet<Arc<str>> = HashSet::new();
     let mut shared = |text: &str| {
@@ -154,10 +143,7 @@ pub fn ids(name: &str, array: &ArrayRef) -> Result<Column<Arc<str>>, WrongColumn
     })
 }
 
-/// The texts of a string array, plain or dictionary-encoded.
-///
-/// # Errors
-/// Returns an error if the column has another type or contains another value.
+/// A string array, plain or dictionary-encoded. Fails for another type or value.
 pub fn texts<'a>(name: &str, array: &'a ArrayRef) -> Result<Column<&'a str>, WrongColumn> {
     Ok(match array.data_type() {
         DataType::Null => vec![None; array.len()],

@@ -42,7 +42,6 @@ struct Source {
     passes_with: Option<(Clock, Duration)>,
 }
 
-/// The state of a manual clock.
 struct Manual {
     /// The origin of its monotonic time, as of a separate machine.
     boot: u128,
@@ -115,7 +114,6 @@ impl Clock {
         shifted(manual.stands_since.unwrap_or_else(Timestamp::now), moved)
     }
 
-    /// The time that has passed on the parent clock.
     fn passed(&self) -> Duration {
         let with = self.0.passes_with.as_ref();
         with.map_or(Duration::ZERO, |(clock, since)| clock.monotonic().saturating_sub(*since))
@@ -194,13 +192,11 @@ fn signed(duration: Duration) -> SignedDuration {
 
 /// A larger skew is never corrected, because one of the clocks is wrong by days.
 pub const CORRECTED_SKEW: SignedDuration = SignedDuration::from_hours(24);
-/// The least uncertainty of a measurement.
 const LEAST_ERROR: SignedDuration = SignedDuration::from_secs(2);
 
 /// One measurement of the service's clock minus the local clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Skew {
-    /// The best estimate.
     pub estimate: SignedDuration,
     round_trip: SignedDuration,
 }
@@ -245,7 +241,6 @@ impl ServiceTime {
         Self { clock, measured: Arc::default(), is_strict: Arc::default() }
     }
 
-    /// The local clock.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
@@ -264,13 +259,12 @@ impl ServiceTime {
         *self.measured.lock() = Some(Skew { estimate, round_trip });
     }
 
-    /// Service clock minus local clock, from the last reply; `None` before the first estimate.
+    /// From the last reply; `None` before the first estimate.
     #[must_use]
     pub fn skew(&self) -> Option<SignedDuration> {
         self.measured().map(|skew| skew.estimate)
     }
 
-    /// The last measurement.
     #[must_use]
     pub fn measured(&self) -> Option<Skew> {
         *self.measured.lock()
@@ -307,7 +301,6 @@ impl ServiceTime {
         shifted(self.clock.wall(), skew.map_or(SignedDuration::ZERO, Skew::least))
     }
 
-    /// The estimated service time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         shifted(self.clock.wall(), self.correction())

@@ -30,7 +30,6 @@ impl Sample {
     }
 }
 
-/// The start of the bucket that holds `timestamp`.
 pub(super) fn floor(timestamp: i64, interval: i64) -> i64 {
     timestamp - timestamp.rem_euclid(interval)
 }
@@ -74,7 +73,6 @@ impl<'a> Aggregator<'a> {
         }
     }
 
-    /// Ends the last bucket.
     pub(super) fn flush(&mut self) {
         if let Some(bucket) = self.open.take() {
             self.rows.push(bucket.into_row(self.series));

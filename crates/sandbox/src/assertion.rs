@@ -20,7 +20,7 @@ const LONGEST_LIFETIME: i64 = 300;
 const LARGEST_TOLERANCE: i64 = 60;
 const LONGEST_JTI: usize = 128;
 
-/// The parts of an assertion, none of them verified.
+/// None of them is verified.
 pub(super) struct UnverifiedAssertion<'a> {
     signing_input: &'a str,
     signature: &'a str,
@@ -28,7 +28,6 @@ pub(super) struct UnverifiedAssertion<'a> {
     claims: Members,
 }
 
-/// The expected audience and time of an assertion.
 pub(super) struct VerificationContext<'a> {
     pub(super) audience: &'a str,
     /// Unix seconds by the service's clock.
@@ -44,12 +43,10 @@ impl<'a> UnverifiedAssertion<'a> {
         Ok(Self { signing_input, signature, header: object(header)?, claims: object(claims)? })
     }
 
-    /// The unverified `iss`.
     pub(super) fn claimed_issuer(&self) -> &str {
         self.claims.text("iss").unwrap_or_default()
     }
 
-    /// The unverified `jti`.
     pub(super) fn jti(&self) -> Option<&str> {
         self.claims.text("jti")
     }

@@ -17,7 +17,6 @@ const SERVER_NAMES: [&str; 3] = ["127.0.0.1", "::1", "localhost"];
 /// The clock of a sandbox may show any time: its own certificates are valid for all that it may.
 const YEARS: [i32; 2] = [1971, 2200];
 
-/// An authority: it signs certificates.
 pub(super) struct Authority {
     params: CertificateParams,
     key: KeyPair,
@@ -25,19 +24,17 @@ pub(super) struct Authority {
     pem: String,
 }
 
-/// A client certificate that was issued.
 pub(super) struct Issued {
     /// The certificate, the intermediate one if there is one, and the private key.
     pub(super) pem: String,
     pub(super) der: CertificateDer<'static>,
 }
 
-/// The properties of a client certificate.
 pub(super) struct ClientCertificate<'a> {
     pub(super) name: &'a str,
     pub(super) begins: Timestamp,
     pub(super) ends: Timestamp,
-    /// Whether clients may use it; otherwise servers.
+    /// Otherwise for servers.
     pub(super) is_for_clients: bool,
 }
 
@@ -57,17 +54,14 @@ impl Authority {
         Ok(Self { params, key, der, pem })
     }
 
-    /// Its certificate.
     pub(super) fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// Its certificate, encoded.
     pub(super) fn der(&self) -> CertificateDer<'static> {
         self.der.clone()
     }
 
-    /// A certificate of the service, and its key.
     pub(super) fn server(
         &self,
     ) -> Result<(CertificateDer<'static>, PrivateKeyDer<'static>), SandboxError> {
@@ -81,7 +75,6 @@ impl Authority {
         Ok((certificate.der().clone(), key.into()))
     }
 
-    /// A certificate for a client.
     pub(super) fn client(&self, wanted: &ClientCertificate<'_>) -> Result<Issued, SandboxError> {
         let mut params = params(wanted.name);
         let uri = format!("urn:siteline:sandbox:{}", wanted.name);
@@ -114,7 +107,6 @@ impl Authority {
     }
 }
 
-/// The name of a root.
 pub(super) const ROOT: &str = "authority";
 
 fn params(name: &str) -> CertificateParams {

@@ -50,7 +50,6 @@ pub(super) fn page(page: &Page<'_>, options: &Options) -> String {
 struct Json<'a> {
     text: String,
     options: &'a Options,
-    /// Whether the next item needs a comma before it.
     started: bool,
 }
 
@@ -88,7 +87,6 @@ impl<'a> Json<'a> {
         self.started = false;
     }
 
-    /// Writes a member with a value that is JSON already.
     fn member(&mut self, name: &str, value: &str) {
         self.name(name);
         self.text.push_str(value);

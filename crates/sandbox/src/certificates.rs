@@ -50,22 +50,18 @@ impl Default for CertificateRequest {
     }
 }
 
-/// The authority and the registered certificates.
 pub(super) struct Certificates {
     pub(super) mode: MutualMode,
     authority: Authority,
     intermediate: Authority,
-    /// Signs what the service does not trust.
     stranger: Authority,
     verifier: Verifier,
     names: BTreeMap<Thumbprint, String>,
 }
 
-/// A registered client certificate.
 pub(super) struct Client {
     pub(super) name: String,
     pub(super) thumbprint: Thumbprint,
-    /// Whether it requests tokens.
     pub(super) has_tokens: bool,
 }
 

@@ -14,7 +14,6 @@ const PREFIX: &str = "~&%";
 const NONCE_LENGTH: usize = 12;
 const POSITION_LENGTH: usize = 8;
 
-/// Encrypts and decrypts cursors with a random key.
 pub(super) struct CursorSeal(RandomizedNonceKey);
 
 impl CursorSeal {
@@ -25,7 +24,7 @@ impl CursorSeal {
         RandomizedNonceKey::new(&AES_256_GCM, &key).map(Self).map_err(failed)
     }
 
-    /// Encrypts a position to a new cursor. `None` only if the cryptographic library fails.
+    /// `None` only if the cryptographic library fails.
     pub(super) fn seal(&self, position: u64, binding: &[u8]) -> Option<String> {
         loop {
             let mut octets = position.to_be_bytes().to_vec();
@@ -41,8 +40,7 @@ impl CursorSeal {
         }
     }
 
-    /// Decrypts the position in a cursor; `None` for a cursor of another sandbox, query or subject,
-    /// and for a changed one.
+    /// Returns `None` for a cursor of another sandbox, query or subject, and for a changed one.
     pub(super) fn open(&self, cursor: &str, binding: &[u8]) -> Option<u64> {
         let sealed = STANDARD.decode(cursor.strip_prefix(PREFIX)?).ok()?;
         let (nonce, octets) = sealed.split_at_checked(NONCE_LENGTH)?;

@@ -64,7 +64,6 @@ enum SeriesKind {
 struct Record {
     sample: Sample,
     available_at: i64,
-    /// False: the point is withdrawn.
     present: bool,
 }
 
@@ -73,7 +72,6 @@ impl Dataset {
         self.series.iter()
     }
 
-    /// The names of a series, none by default.
     pub(super) fn names(&self, identity: &Identity) -> &Names {
         static NONE: Names = [const { None }; 6];
         self.names.get(identity).unwrap_or(&NONE)

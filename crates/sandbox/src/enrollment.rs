@@ -94,7 +94,6 @@ fn canonical(name: &str, text: &mut String) -> Result<Vec<u8>, SandboxError> {
     Ok(octets)
 }
 
-/// One customer-managed integration.
 #[derive(Debug, Clone)]
 pub(super) struct Integration {
     pub(super) key: EnrolledKey,
@@ -102,7 +101,6 @@ pub(super) struct Integration {
     pub(super) approved: bool,
 }
 
-/// All integrations by subject.
 #[derive(Debug)]
 pub(super) struct Enrollments {
     by_subject: BTreeMap<String, Integration>,

@@ -13,7 +13,6 @@ use siteline_base::arrow::WrongColumn;
 #[error("{text}")]
 pub struct SandboxError {
     text: String,
-    /// The error of the operating system that is the reason.
     #[source]
     refusal: Option<Arc<io::Error>>,
 }
@@ -35,12 +34,11 @@ impl SandboxError {
         Self { text: text.into(), refusal: None }
     }
 
-    /// An operation that the operating system refused.
     pub fn system(what: impl Into<String>, error: io::Error) -> Self {
         Self { text: what.into(), refusal: Some(Arc::new(error)) }
     }
 
-    /// The error of the operating system, if that is the reason. The text does not contain it.
+    /// The text does not contain this error.
     pub fn refusal(&self) -> Option<&io::Error> {
         self.refusal.as_deref()
     }

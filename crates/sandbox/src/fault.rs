@@ -53,9 +53,8 @@ pub enum When {
     Every(u64),
     /// `count` requests in sequence, after `skip` that succeed.
     Times {
-        /// How many requests fail.
         count: u64,
-        /// How many requests succeed before them.
+        /// Requests that succeed before them.
         skip: u64,
     },
     /// Each request with this probability, drawn from the seed.
@@ -83,13 +82,11 @@ impl When {
 /// How a request fails.
 #[derive(Debug, Clone)]
 pub enum Effect {
-    /// This reply instead of the right one; it is sent unchanged, never compressed.
+    /// Sent unchanged, never compressed.
     Reply {
-        /// The status.
         status: u16,
         /// Headers in addition to `Date` and `Content-Length`.
         headers: Vec<(String, String)>,
-        /// The body's bytes.
         body: Bytes,
     },
     /// `temporarily_unavailable` with
@@ -103,16 +100,10 @@ pub enum Effect {
     /// No reply: the connection stays open until the sandbox closes.
     Hang,
     /// The head and this many bytes of the body; then the connection stays open without data.
-    Stall {
-        /// Bytes of the body that are sent.
-        after: usize,
-    },
+    Stall { after: usize },
     /// The head, with the length of the complete body, and this many bytes of it; then the
     /// connection is closed.
-    Cut {
-        /// Bytes of the body that are sent.
-        after: usize,
-    },
+    Cut { after: usize },
     /// A TCP reset instead of a reply.
     Reset,
     /// These bytes instead of an HTTP reply; then the connection is closed.
@@ -148,7 +139,6 @@ impl ActiveFaults {
         self.0.clear();
     }
 
-    /// Counts a request and returns the effects on it.
     pub(super) fn next_request(&mut self, endpoint: Endpoint) -> Vec<Effect> {
         let mut effects = Vec::new();
         for (fault, requests) in self.0.iter_mut().filter(|(fault, _)| fault.on == endpoint) {

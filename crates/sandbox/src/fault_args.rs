@@ -46,7 +46,6 @@ pub struct FaultArgs {
     pub grant: Option<Vec<String>>,
 }
 
-/// A body, given as text or as bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextOrBytes(pub Bytes);
 
@@ -149,7 +148,6 @@ impl FaultArgs {
         Ok(effects)
     }
 
-    /// The effect that replaces the right reply.
     fn reply(self) -> Result<Option<Effect>, SandboxError> {
         if !self.replaces_the_reply() {
             return Ok(None);

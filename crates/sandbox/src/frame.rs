@@ -24,7 +24,6 @@ pub struct Frame {
     names: BTreeMap<Identity, Names>,
 }
 
-/// The columns of [`Names`].
 const NAMES: [&str; 6] = ["site_name", "line_name", "machine_name", "device_name", "name", "unit"];
 
 /// The bucket width in seconds, and the rows of each series.
@@ -34,7 +33,7 @@ pub(super) enum Rows {
 }
 
 impl Frame {
-    /// An empty frame. An id without a column is taken from `default_ids`.
+    /// An id without a column is taken from `default_ids`.
     pub fn new(default_ids: Identity) -> Self {
         let (series, names) = (BTreeMap::new(), BTreeMap::new());
         Self { default_ids, rows: 0, is_aggregated: false, series, names }
@@ -44,7 +43,6 @@ impl Frame {
         std::mem::take(&mut self.names)
     }
 
-    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -92,7 +90,6 @@ impl Frame {
         Ok(())
     }
 
-    /// The ids of each row, in the order of the document.
     fn ids(&self, batch: &RecordBatch) -> Result<[Column<Arc<str>>; 5], SandboxError> {
         let column = |name: &str, default: &Option<Arc<str>>| {
             let ids = optional(batch, name, arrow::ids)?;
@@ -143,7 +140,7 @@ fn identity([site, line, machine, device, tag]: [Option<Arc<str>>; 5]) -> Identi
     Identity { site, line, machine, device, tag }
 }
 
-/// The reading of a row; `None` for a row without a value.
+/// `None` for a row without a value.
 fn reading(point: Point) -> Option<Reading> {
     let Point { timestamp, value, available_at, .. } = point;
     value.map(|value| Reading { timestamp, value, available_at })

@@ -13,14 +13,12 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// All five ids, in the order of the document.
     pub fn new(site: &str, line: &str, machine: &str, device: &str, tag: &str) -> Self {
         let [site, line, machine, device, tag] =
             [site, line, machine, device, tag].map(|id| Some(Arc::from(id)));
         Self { site, line, machine, device, tag }
     }
 
-    /// The member names and their values, in the order of the document.
     pub fn members(&self) -> [(&'static str, Option<&str>); 5] {
         [
             ("siteId", self.site.as_deref()),
@@ -63,7 +61,6 @@ impl Selection {
         }
     }
 
-    /// Whether every filter accepts this series.
     pub(crate) fn accepts(&self, identity: &Identity) -> bool {
         let accepted = [&self.sites, &self.lines, &self.machines, &self.devices, &self.tags];
         identity.members().iter().zip(accepted).all(|((_, id), list)| {

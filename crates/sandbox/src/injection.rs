@@ -35,7 +35,6 @@ impl Service {
         Outcome::Reply(reply)
     }
 
-    /// Makes all cursors that were sent so far invalid.
     pub(super) fn forget_cursors(&mut self) {
         if let Ok(seal) = super::cursor::CursorSeal::new() {
             self.seal = seal;

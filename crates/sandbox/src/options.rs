@@ -14,7 +14,7 @@ use super::error::SandboxError;
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent switch")]
 pub struct Options {
-    /// The port to listen on; `None` or 0: any free one.
+    /// `None` or 0: any free port.
     pub port: Option<u16>,
     /// Seed of the generated plant: the same seed gives the same series, values and delays.
     pub seed: u64,
@@ -133,12 +133,10 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whether the service speaks TLS.
     pub(super) fn speaks_tls(&self) -> bool {
         self.mutual_tls.is_some() || self.tls != TlsOption::Switch(false)
     }
 
-    /// The page size of requests without `pageSize`.
     pub(super) fn page_size(&self) -> u32 {
         self.default_page_size.min(self.maximum_page_size)
     }
@@ -177,7 +175,6 @@ impl Options {
     }
 }
 
-/// Whether a sandbox speaks TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum TlsOption {
@@ -187,7 +184,6 @@ pub enum TlsOption {
     Version(TlsVersion),
 }
 
-/// A version of TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum TlsVersion {
     #[serde(rename = "1.2")]
@@ -196,7 +192,7 @@ pub enum TlsVersion {
     V13,
 }
 
-/// The purpose of a client certificate at a platform-managed service. The document does not show it.
+/// The document does not show this purpose of a client certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MutualMode {

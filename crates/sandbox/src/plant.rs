@@ -18,7 +18,6 @@ pub(super) const READING: i64 = 10 * SECOND;
 /// A machine has at most one outage per shift.
 const SHIFT: i64 = 6 * HOUR;
 
-/// The quantity that a tag measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Measure {
     Speed,
@@ -39,7 +38,6 @@ impl Measure {
     }
 }
 
-/// One series of the plant.
 #[derive(Debug, Clone)]
 pub(super) struct Tag {
     pub(super) identity: Identity,
@@ -50,7 +48,6 @@ pub(super) struct Tag {
     series_seed: u64,
 }
 
-/// The plant of a seed.
 #[derive(Debug)]
 pub(super) struct Plant {
     seed: u64,

@@ -32,7 +32,6 @@ pub(super) struct PointQuery {
     pub(super) interval: i64,
 }
 
-/// A data request.
 #[derive(Debug)]
 pub(super) struct DataQuery {
     pub(super) points: PointQuery,
@@ -42,7 +41,6 @@ pub(super) struct DataQuery {
     binding: Vec<u8>,
 }
 
-/// The values of missing parameters.
 pub(super) struct Defaults {
     pub(super) now: Timestamp,
     pub(super) interval_seconds: u32,
@@ -95,7 +93,6 @@ impl DataQuery {
         })
     }
 
-    /// The data that authenticates a cursor of this chain and subject.
     pub(super) fn binding(&self, subject: &str) -> Vec<u8> {
         [subject.as_bytes(), b"\n", &self.binding].concat()
     }
@@ -144,7 +141,7 @@ fn filter(list: &mut Vec<String>, name: &str, value: &str) -> Result<(), String>
     Ok(())
 }
 
-/// An integer from 1 to `most`, in plain digits.
+/// In plain digits.
 fn number(name: &str, value: &str, most: u32) -> Result<u32, String> {
     let plain = value.bytes().all(|b| b.is_ascii_digit()) && !value.starts_with('0');
     let number = value.parse().ok().filter(|number| plain && *number <= most);

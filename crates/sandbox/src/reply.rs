@@ -20,20 +20,15 @@ pub(super) struct Reply {
     pub(super) body: Bytes,
 }
 
-/// How a request ends.
 pub(super) enum Outcome {
-    /// A complete reply.
     Reply(Reply),
     /// Arbitrary bytes, and then the end of the connection.
     Bytes(Vec<u8>, ConnectionEnd),
 }
 
-/// The action after the last byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConnectionEnd {
-    /// The connection is closed (FIN).
     Close,
-    /// The connection is reset (RST).
     Reset,
     /// The connection stays open until the sandbox closes.
     Hang,
@@ -79,13 +74,11 @@ impl Reply {
         }
     }
 
-    /// The same reply with a header set or replaced.
     pub(super) fn with_header(mut self, name: &str, value: &str) -> Self {
         self.set_header(name, Some(value));
         self
     }
 
-    /// Sets or removes a header.
     pub(super) fn set_header(&mut self, name: &str, value: Option<&str>) {
         self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         if let Some(value) = value {
@@ -93,7 +86,7 @@ impl Reply {
         }
     }
 
-    /// Adds the headers that every reply has, with `Date` by the service's clock.
+    /// Uses the service's clock for `Date`.
     pub(super) fn set_common_headers(&mut self, now: Timestamp) {
         self.set_header("Date", Some(&http_date(now)));
         self.set_header("Cache-Control", Some("no-store"));
@@ -132,7 +125,6 @@ impl Reply {
         }
     }
 
-    /// The bytes of the reply on the wire.
     pub(super) fn to_wire(&self) -> Vec<u8> {
         let mut wire = format!("HTTP/1.1 {} Sandbox\r\n", self.status).into_bytes();
         for (name, value) in &self.headers {

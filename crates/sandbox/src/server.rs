@@ -56,12 +56,10 @@ impl Shared {
         self.service.lock()
     }
 
-    /// The requests that have been recorded.
     pub(super) fn wire(&self) -> Vec<Vec<u8>> {
         self.wire.as_ref().map(|wire| wire.lock().clone()).unwrap_or_default()
     }
 
-    /// Stores the bytes of a complete request.
     fn record(&self, record: Option<&WireRecord>) {
         if let (Some(wire), Some(record)) = (&self.wire, record) {
             wire.lock().push(std::mem::take(&mut *record.lock()));
@@ -69,7 +67,7 @@ impl Shared {
     }
 }
 
-/// The running thread. Dropping it stops the service.
+/// Dropping it stops the service.
 pub(super) struct Server {
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,

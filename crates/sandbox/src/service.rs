@@ -26,7 +26,6 @@ const TOKEN_PATH: &str = "/api/customer/oauth/token";
 const DISCOVERY_PATH: &str = "/api/customer/v1/discovery";
 const DATA_PATH: &str = "/api/customer/v1/data";
 
-/// A request as it was received.
 pub(super) struct Request {
     pub(super) method: String,
     pub(super) path: String,
@@ -43,7 +42,7 @@ impl Request {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The endpoint of the path, whatever the method.
+    /// Ignores the method.
     pub(super) fn endpoint(&self) -> Option<Endpoint> {
         match self.path.as_str() {
             TOKEN_PATH => Some(Endpoint::Token),
@@ -60,7 +59,6 @@ pub(super) struct Service {
     pub(super) clock: Clock,
     pub(super) audience: String,
     pub(super) token_endpoint: TokenEndpoint,
-    /// The client certificates of a platform-managed service.
     pub(super) certificates: Option<Certificates>,
     pub(super) source: DataSource,
     pub(super) snapshots: SnapshotCache,
@@ -73,7 +71,6 @@ pub(super) struct Service {
     pub(super) issued_cursors: HashMap<Vec<u8>, Vec<String>>,
 }
 
-/// A request, the client whose certificate it has, and the time of its arrival.
 #[derive(Clone, Copy)]
 struct Received<'a> {
     request: &'a Request,
@@ -81,7 +78,6 @@ struct Received<'a> {
     now: Timestamp,
 }
 
-/// The integration of a request's access token.
 pub(super) struct Caller {
     pub(super) subject: String,
     pub(super) scopes: Vec<String>,
@@ -115,7 +111,6 @@ impl Service {
         self.clock.wall()
     }
 
-    /// Counts a request and returns the effects on it.
     pub(super) fn receive(&mut self, request: &Request) -> Vec<Effect> {
         let today = today(self.now());
         let endpoint = request.endpoint();
@@ -126,7 +121,6 @@ impl Service {
         endpoint.map(|endpoint| self.faults.next_request(endpoint)).unwrap_or_default()
     }
 
-    /// Logs a request after its reply.
     pub(super) fn log(&mut self, request: &Request, status: u16) {
         let logged = LoggedRequest {
             at: self.now(),
@@ -138,7 +132,7 @@ impl Service {
         self.stats.log(request.endpoint(), logged);
     }
 
-    /// The reply to a request; applies only the effects that change what an endpoint does.
+    /// Applies only the effects that change what an endpoint does.
     pub(super) fn reply(&mut self, request: &Request, effects: &[Effect]) -> Reply {
         let client = match self.client(request) {
             Ok(client) => client,
@@ -339,7 +333,6 @@ fn today(now: Timestamp) -> Date {
     now.to_zoned(TimeZone::UTC).date()
 }
 
-/// From now to the next midnight, UTC.
 fn until_midnight(now: Timestamp) -> Duration {
     let second = now.as_second().rem_euclid(86_400);
     Duration::from_secs(86_400 - second.unsigned_abs())

@@ -10,7 +10,6 @@ use super::options::{Options, PageCounts, PointOrder};
 use super::plant::{Plant, READING};
 use super::query::PointQuery;
 
-/// The source of the data.
 #[derive(Debug)]
 pub(super) enum DataSource {
     Generated(Plant),
@@ -22,7 +21,6 @@ pub(super) enum DataSource {
 pub(super) struct Snapshot {
     pub(super) series: Vec<Identity>,
     pub(super) rows: Vec<Row>,
-    /// When the points change next.
     next_change: i64,
 }
 

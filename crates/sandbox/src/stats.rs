@@ -18,13 +18,10 @@ pub struct Stats {
     /// Requests by endpoint name (`token`, `discovery`, `data`, and `other` if there were any) and
     /// status; status 0 is a request without a complete reply.
     pub requests: BTreeMap<&'static str, BTreeMap<u16, u64>>,
-    /// Requests to the token endpoint.
     pub token_requests: u64,
-    /// Tokens issued.
     pub tokens_issued: u64,
-    /// Requests to the discovery endpoint.
     pub discovery_requests: u64,
-    /// Requests to the data endpoint, with any status.
+    /// With any status.
     pub data_requests: u64,
     /// The same per UTC day of the service's clock.
     pub data_requests_by_day: BTreeMap<Date, u64>,
@@ -51,7 +48,7 @@ pub struct LoggedRequest {
     /// The query as sent, with short hashes for the values of `cursor` and of parameters that the
     /// document does not name.
     pub query: String,
-    /// The status; 0 without a complete reply.
+    /// 0 without a complete reply.
     pub status: u16,
 }
 
@@ -62,7 +59,6 @@ impl Stats {
         Self { requests: requests.into(), ..Self::default() }
     }
 
-    /// How many requests this endpoint answered with this status.
     pub fn replies(&self, endpoint: Endpoint, status: u16) -> u64 {
         let by_status = self.requests.get(endpoint.name());
         by_status.and_then(|counts| counts.get(&status)).copied().unwrap_or_default()
@@ -72,7 +68,6 @@ impl Stats {
         push(&mut self.refusals, format!("{}: {reason}", endpoint.name()));
     }
 
-    /// Counts a request when it arrives.
     pub(super) fn count(&mut self, endpoint: Option<Endpoint>, today: Date) {
         match endpoint {
             Some(Endpoint::Token) => self.token_requests += 1,
@@ -85,7 +80,6 @@ impl Stats {
         }
     }
 
-    /// Logs a request after its reply.
     pub(super) fn log(&mut self, endpoint: Option<Endpoint>, request: LoggedRequest) {
         let name = endpoint.map_or("other", Endpoint::name);
         *self.requests.entry(name).or_default().entry(request.status).or_default() += 1;
@@ -93,7 +87,6 @@ impl Stats {
     }
 }
 
-/// Appends to a log of at most [`LOG_LENGTH`] entries.
 fn push<T>(log: &mut Vec<T>, entry: T) {
     if log.len() == LOG_LENGTH {
         log.remove(0);

@@ -27,7 +27,6 @@ use siteline_base::clock::Clock;
 /// Judges a client certificate by the sandbox's time.
 pub(super) type Verifier = Arc<dyn ClientCertVerifier>;
 
-/// The certificate of a connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Presented(pub(super) Vec<CertificateDer<'static>>);
 
@@ -145,7 +144,6 @@ impl ClientCertVerifier for Asking {
     }
 }
 
-/// A connection, with TLS or without.
 pub(super) type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// Begins a connection. `Err` for a client that fails the handshake.
@@ -160,7 +158,6 @@ pub(super) async fn begin(tcp: TcpStream, tls: Option<TlsAcceptor>) -> io::Resul
     }
 }
 
-/// The client's certificate.
 pub(super) fn presented(stream: &Stream) -> Presented {
     let certificates = match stream {
         Either::Left(_) => None,

@@ -22,7 +22,6 @@ const FIELDS: [&str; 4] = ["client_assertion", "client_assertion_type", "grant_t
 /// The fields of a client that its certificate authenticates.
 const CLIENT_FIELDS: [&str; 3] = ["client_id", "grant_type", "scope"];
 
-/// The parts of a token request that the endpoint uses.
 pub(super) struct TokenRequest<'a> {
     pub(super) content_type: Option<&'a str>,
     pub(super) has_authorization: bool,
@@ -61,7 +60,6 @@ pub(super) struct Token {
     forgotten: bool,
 }
 
-/// Whether a bearer token is valid.
 pub(super) enum BearerStatus<'a> {
     Valid(&'a Token),
     /// Expired or revoked; requests with it still count in the allowance of its subject.
@@ -69,7 +67,6 @@ pub(super) enum BearerStatus<'a> {
     Unknown,
 }
 
-/// The settings and the time of one exchange.
 pub(super) struct ExchangeContext<'a> {
     pub(super) verification: VerificationContext<'a>,
     pub(super) monotonic: Duration,
@@ -167,14 +164,12 @@ impl TokenEndpoint {
         }
     }
 
-    /// Makes every token invalid.
     pub(super) fn forget_tokens(&mut self) {
         for token in self.issued.values_mut() {
             token.forgotten = true;
         }
     }
 
-    /// Makes the tokens of this subject invalid.
     pub(super) fn forget_tokens_of(&mut self, subject: &str) {
         for token in self.issued.values_mut().filter(|token| token.subject == subject) {
             token.forgotten = true;
@@ -223,7 +218,6 @@ impl TokenEndpoint {
     }
 }
 
-/// Names and values of a form, in order.
 type Pairs = Vec<(String, String)>;
 
 fn pairs(body: &[u8]) -> Result<Pairs, String> {

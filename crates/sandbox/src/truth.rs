@@ -21,7 +21,6 @@ pub enum AsOf {
 /// The points of a query in columns of equal length, sorted by identity, then timestamp.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Truth {
-    /// The series, sorted.
     pub series: Vec<Identity>,
     /// For each point, its index in `series`.
     pub series_of: Vec<u32>,
@@ -34,12 +33,10 @@ pub struct Truth {
 }
 
 impl Truth {
-    /// The number of points.
     pub fn len(&self) -> usize {
         self.timestamp.len()
     }
 
-    /// Whether there are no points.
     pub fn is_empty(&self) -> bool {
         self.timestamp.is_empty()
     }

@@ -7,91 +7,73 @@ a cell for each hour.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from siteline._escape import escaped
 from siteline._times import duration, reached, to_minute
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import datetime
 
     from siteline.types import Coverage, CoverageWindow
 
+    # The part of a window in a cell: its start, its end, and the window.
+    Piece = tuple[datetime, datetime, CoverageWindow]
+
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
-_MARKS = {"settled": "█", "due": "▓", "provisional": "▒", "unread": "·", "forgotten": "░"}
-_EMPTY = "▁"
+EMPTY = "read, empty"
+_MARKS = {
+    "settled": "█",
+    "due": "▓",
+    "provisional": "▒",
+    "unread": "·",
+    "forgotten": "░",
+    EMPTY: "▁",
+}
 _ROWS = 24
 
 
-class Row(NamedTuple):
-    """A row: a month or a day."""
-
-    label: str
-    start: datetime
-    end: datetime
-    cell: timedelta
+def has_days(coverage: Coverage) -> bool:
+    """Return whether a cell is a day, in rows of months."""
+    return coverage.feed.window >= DAY
 
 
-class Piece(NamedTuple):
-    """The part of a window that is in one cell."""
-
-    start: datetime
-    end: datetime
-    window: CoverageWindow
-
-
-def calendar_rows(coverage: Coverage) -> list[Row]:
-    """Return the rows that contain the windows, in order of time."""
-    windows = list(coverage)
-    if not windows:
-        return []
-    by_month = coverage.feed.window >= DAY
-    at = windows[0].start.replace(hour=0, minute=0, second=0, microsecond=0)
-    at = at.replace(day=1) if by_month else at
-    rows = []
-    while at < windows[-1].end:
-        end = (at.replace(day=1) + 32 * DAY).replace(day=1) if by_month else at + DAY
-        label = at.strftime("%Y-%m" if by_month else "%Y-%m-%d")
-        rows.append(Row(label, at, end, DAY if by_month else HOUR))
-        at = end
+def calendar_rows(coverage: Coverage) -> dict[str, dict[datetime, list[Piece]]]:
+    """Return the parts of windows by row and by the start of their cell, in order of time."""
+    is_day = has_days(coverage)
+    cell, label = (DAY, "%Y-%m") if is_day else (HOUR, "%Y-%m-%d")
+    rows: dict[str, dict[datetime, list[Piece]]] = {}
+    for window in coverage:
+        at = window.start
+        while at < window.end:
+            start = at.replace(hour=0 if is_day else at.hour, minute=0, second=0, microsecond=0)
+            end = min(start + cell, window.end)
+            row = rows.setdefault(at.strftime(label), {})
+            row.setdefault(start, []).append((at, end, window))
+            at = end
     return rows
 
 
-def cells(coverage: Coverage, rows: list[Row]) -> Iterator[tuple[Row, datetime, list[Piece]]]:
-    """Yield each cell of each row: its row, its start, and the parts of windows in it."""
-    windows = list(coverage)
-    first = 0
-    for row in rows:
-        at = row.start
-        while at < row.end:
-            end = at + row.cell
-            while first < len(windows) and windows[first].end <= at:
-                first += 1
-            pieces = []
-            for window in windows[first:]:
-                if window.start >= end:
-                    break
-                pieces.append(Piece(max(at, window.start), min(end, window.end), window))
-            yield row, at, pieces
-            at = end
+def column(coverage: Coverage, at: datetime) -> int:
+    """Return the place of a cell in its row."""
+    return at.day - 1 if has_days(coverage) else at.hour
 
 
-def empty_time(coverage: Coverage) -> timedelta:
-    """Add up the windows that were read and have no points."""
-    return sum((one.end - one.start for one in coverage if one.empty), timedelta(0))
+def spans(coverage: Coverage) -> dict[str, timedelta]:
+    """Return the time in each state, and the time that was read and has no points."""
+    empty = sum((one.end - one.start for one in coverage if one.empty), timedelta(0))
+    return {name: span for name, span in [*coverage.spans.items(), (EMPTY, empty)] if span}
 
 
 def skipped(coverage: Coverage) -> list[str]:
-    """Write a line for the windows that a sync does not read for a day, the first five."""
-    windows = [one for one in coverage if one.skipped_until is not None]
+    """Write a line for each of the first five windows that a sync does not read for a day."""
+    given = [(one, one.skipped_until) for one in coverage if one.skipped_until is not None]
     lines = [
-        f"skipped until {to_minute(one.skipped_until)} UTC: {to_minute(one.start)} to "
-        f"{to_minute(one.end)}, whose chain was not read to its end"
-        for one in windows[:5]
-        if one.skipped_until is not None
+        f"skipped until {to_minute(until)} UTC: {to_minute(one.start)} to {to_minute(one.end)}, "
+        "whose chain was not read to its end"
+        for one, until in given[:5]
     ]
-    return [*lines, f"… and {len(windows) - 5} more"] if len(windows) > 5 else lines
+    return [*lines, f"… and {len(given) - 5} more"] if len(given) > 5 else lines
 
 
 def summary(coverage: Coverage) -> str:
@@ -105,15 +87,14 @@ def lines(coverage: Coverage) -> str:
     """Print the newest rows and a legend."""
     title = f"Coverage of {escaped(coverage.feed.name)} at {to_minute(coverage.now)} UTC"
     printed = [f"{title}: {summary(coverage)}"]
-    rows = calendar_rows(coverage)
+    rows = list(calendar_rows(coverage).items())
     if len(rows) > _ROWS:
         printed.append(f"  … {len(rows) - _ROWS} earlier rows")
-        rows = rows[-_ROWS:]
-    marks: dict[str, str] = {}
-    for row, _, pieces in cells(coverage, rows):
-        marks[row.label] = marks.get(row.label, "") + _mark(pieces)
-    printed += [f"  {label}  {row_marks}".rstrip() for label, row_marks in marks.items()]
-    printed.append("  " + "   ".join(_legend(coverage)))
+    for label, cells in rows[-_ROWS:]:
+        indent = " " * column(coverage, next(iter(cells)))
+        printed.append(f"  {label}  {indent}{''.join(map(_mark, cells.values()))}")
+    legend = [f"{_MARKS[name]} {name} {duration(span)}" for name, span in spans(coverage).items()]
+    printed.append("  " + "   ".join(legend))
     printed += [f"  {line}" for line in skipped(coverage)]
     return "\n".join(printed).rstrip()
 
@@ -122,13 +103,6 @@ def _mark(pieces: list[Piece]) -> str:
     """Return the mark of the state that takes most of a cell."""
     share: dict[str, timedelta] = {}
     for start, end, window in pieces:
-        mark = _EMPTY if window.empty else _MARKS[window.state]
+        mark = _MARKS[EMPTY if window.empty else window.state]
         share[mark] = share.get(mark, timedelta(0)) + (end - start)
-    return max(share, key=lambda mark: share[mark]) if share else " "
-
-
-def _legend(coverage: Coverage) -> list[str]:
-    spans = coverage.spans.items()
-    entries = [f"{_MARKS[state]} {state} {duration(span)}" for state, span in spans if span]
-    empty = empty_time(coverage)
-    return [*entries, f"{_EMPTY} read, empty {duration(empty)}"] if empty else entries
+    return max(share, key=lambda mark: share[mark])

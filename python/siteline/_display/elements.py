@@ -1,37 +1,36 @@
 """The HTML elements of the views.
 
-Notebooks have their own style sheets, so each element sets its style. Colours are inherited or
-translucent, so that they are readable on dark and on light pages.
+Each element sets its style, because notebooks have style sheets. Colours are inherited or
+translucent, so that they are readable on dark and light pages.
 """
 
 from __future__ import annotations
 
 from html import escape
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from siteline._counts import counted
 from siteline._escape import escaped
-from siteline._times import in_zone, to_microsecond, to_second, zone_of
+from siteline._times import in_zone, to_second, zone_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
 NONE = "\N{EN DASH}"
-WIDTH = 200
-"""The width of a drawing within a table, in pixels."""
+WIDTH = 200  # of drawings, in pixels
 
-# Colours with contrast to white and to black. Colour-blind readers can distinguish blue and amber.
+# Readable on white and black. Colour-blind readers can distinguish blue and amber.
 BLUE, AMBER, RED = "#3d8fd1", "#c98a1b", "#d9534f"
 FAINT = "rgba(128,128,128,.16)"
 
+# The styles of columns: text, long text, and numbers.
 LEFT = "padding:2px 12px 2px 0;text-align:left;border:0;white-space:nowrap;vertical-align:middle"
-"""The style of a column of text."""
 WRAPPED = LEFT.replace("nowrap", "normal")
-"""The style of a column of long text."""
 RIGHT = LEFT.replace("text-align:left", "text-align:right")
-"""The style of a column of numbers."""
 _HEAD = "font-weight:normal;opacity:.65;"
-# Labels of pivoted tables are wrapped, so that the columns are not wider than their numbers.
+# Wrapped, so that columns of pivoted tables are not wider than their numbers.
 _HEADING = (
     f";{_HEAD}max-width:180px;white-space:normal;overflow-wrap:normal;vertical-align:bottom;"
     "font-family:inherit"
@@ -40,8 +39,7 @@ _TABLE = (
     "border-collapse:collapse;border:0;margin:8px 0 0 0;font-size:inherit;"
     "font-variant-numeric:tabular-nums;background:transparent;color:inherit"
 )
-_LONGEST = 60
-# At most as wide as the notebook; wider content scrolls in its box.
+# Content that is wider than the notebook scrolls.
 _FITTING = "max-width:100%;overflow-x:auto"
 
 
@@ -54,31 +52,42 @@ def card(title: str, facts: Iterable[str], *parts: str) -> str:
 
 def pairs(rows: Iterable[tuple[str, str]]) -> str:
     """Return a table of names and values."""
-    cells = "".join(
-        f'<tr style="background:transparent"><td style="{LEFT};{_HEAD}">{name}</td>'
-        f'<td style="{WRAPPED}">{value}</td></tr>'
-        for name, value in rows
-    )
-    return scrolling(f'<table style="{_TABLE}"><tbody>{cells}</tbody></table>')
+    styles = (f"{LEFT};{_HEAD}", WRAPPED)
+    return _table("".join(_row("td", row, styles) for row in rows))
 
 
-def html_table(columns: Iterable[tuple[str, str]], rows: Iterable[Iterable[str]]) -> str:
-    """Return a table with the name and style of each column, and the contents of each row."""
-    names, styles = zip(*columns, strict=True)
-    head = _row("th", names, [style + _HEADING for style in styles])
-    body = "".join(_row("td", row, styles) for row in rows)
-    return scrolling(f'<table style="{_TABLE}">{head}{body}</table>')
+def html_table(
+    rows: Iterable[Mapping[str, Any]],
+    styles: Mapping[str, str] = MappingProxyType({}),
+    head: Callable[[str], str] = str,
+) -> str:
+    """Return a table of rows that have the same names; nothing without rows.
+
+    Text is HTML. Numbers are right-aligned. ``head`` makes the HTML of a name.
+    """
+    rows = list(rows)
+    if not rows:
+        return ""
+    usual = ((name, LEFT if isinstance(one, str) else RIGHT) for name, one in rows[0].items())
+    looks = [styles.get(name, look) for name, look in usual]
+    cells = [[one if isinstance(one, str) else number(one) for one in row.values()] for row in rows]
+    top = _row("th", map(head, rows[0]), [style + _HEADING for style in looks])
+    return _table(top + "".join(_row("td", row, looks) for row in cells))
 
 
-def scrolling(content: str) -> str:
-    """Return a box that scrolls if its content is wider than the notebook."""
-    return f'<div style="{_FITTING}">{content}</div>'
+def _table(content: str) -> str:
+    return f'<div style="{_FITTING}"><table style="{_TABLE}">{content}</table></div>'
 
 
 def _row(tag: str, contents: Iterable[str], styles: Iterable[str]) -> str:
     cells = zip(contents, styles, strict=True)
     filled = "".join(f'<{tag} style="{style}">{content}</{tag}>' for content, style in cells)
     return f'<tr style="background:transparent">{filled}</tr>'
+
+
+def more(count: int, noun: str) -> str:
+    """Return a line that counts what is not shown."""
+    return muted(f"… and {counted(count, f'more {noun}')}", "div") if count > 0 else ""
 
 
 def svg(height: int, label: str, content: str, width: int = WIDTH) -> str:
@@ -89,31 +98,16 @@ def svg(height: int, label: str, content: str, width: int = WIDTH) -> str:
     )
 
 
-def axis(start: str, end: str) -> str:
-    """Return the ends of the axis above drawings."""
-    return (
-        f'<div style="width:{WIDTH}px;font-size:10.5px;white-space:nowrap">'
-        f'<span style="float:left">{start}</span><span style="float:right">{end}</span></div>'
-    )
-
-
 def muted(content: str, tag: str = "span") -> str:
     """Return content in a fainter colour."""
     return f'<{tag} style="opacity:.65">{content}</{tag}>'
-
-
-def cell(value: Any) -> str:
-    """Write a value of a row: a number, a time or text."""
-    if isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool)):
-        return number(value)
-    return to_microsecond(value) if hasattr(value, "isoformat") else text(value)
 
 
 def number(value: float | None) -> str:
     """Write a number with six digits, or an integer exactly; a dash for ``None``."""
     if value is None:
         return NONE
-    # A negative zero is written like a zero.
+    # The sum turns a negative zero into zero.
     return f"{value:,}" if isinstance(value, int) else f"{value + 0.0:,.6g}"
 
 
@@ -122,8 +116,8 @@ def when(at: datetime | None, tz: str = "UTC", missing: str = NONE) -> str:
     return missing if at is None else to_second(in_zone(at, zone_of(tz)))
 
 
-def text(value: object, longest: int = _LONGEST) -> str:
-    """Truncates external text, escapes unprintable characters, and escapes the result for HTML."""
+def text(value: object, longest: int = 60) -> str:
+    """Truncate external text, and escape unprintable characters and HTML."""
     if value is None:
         return NONE
     content = str(value)

@@ -1,7 +1,6 @@
-"""Renders clients, queries, reads and tables for notebooks: plain HTML and SVG.
+"""Renders clients, queries, reads and tables for notebooks: plain HTML and SVG, no scripts.
 
-There are no scripts, style sheets or external resources; external text is escaped and truncated.
-Rendering makes no request.
+External text is escaped and truncated. Rendering makes no request.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ from siteline import _doors
 from siteline._counts import counted
 from siteline._display import elements as el
 from siteline._display import series_html
-from siteline._display.sparklines import shares, sparklines
-from siteline._times import duration, from_microseconds
+from siteline._times import duration, from_microseconds, to_microsecond
 from siteline.errors import StoreError
 
 if TYPE_CHECKING:
@@ -52,22 +50,19 @@ _FINDINGS = {
 
 
 def client(shown: Any) -> str:
-    """Show the service, the subject, and the rest of the daily allowance."""
+    """Show the service, the subject and the daily allowance."""
     try:
         left = allowance_bar(shown.allowance, shown.tz)
     except StoreError as error:
         left = f'<span style="color:{el.RED}">{el.text(error.args[0], 200)}</span>'
-    rows = [
-        ("subject", el.text(shown.subject, 200)),
-        ("requests today", left),
-        ("clocks", _skew(shown.clock_skew)),
-    ]
+    subject, skew = el.text(shown.subject, 200), _skew(shown.clock_skew)
+    rows = [("subject", subject), ("requests today", left), ("clocks", skew)]
     state = ["closed"] if repr(shown).endswith(", closed>") else []
     return el.card(type(shown).__name__, [el.text(shown.base_url, 200), *state], el.pairs(rows))
 
 
 def allowance(shown: Allowance) -> str:
-    """Show how much of the daily allowance is used."""
+    """Show the daily allowance."""
     return el.card("Allowance", [], f'<div style="margin-top:4px">{allowance_bar(shown)}</div>')
 
 
@@ -99,15 +94,12 @@ def table(shown: Table) -> str:
     what, read, is_whole = frame.selection() or ("", "", True)
     first = shown.head(_DRAWN)
     facts = [*kind, counted(len(first), "point") if len(first) < _DRAWN else ""]
-    if not frame.series():
-        facts.append(_doors.series_count(shown))
-    if withdrawn := shown.report.withdrawn:
-        facts.append(f"{withdrawn:,} withdrawn")
+    facts += [] if frame.series() else [_doors.series_count(shown)]
+    facts += [f"{shown.report.withdrawn:,} withdrawn"] if shown.report.withdrawn else []
     colour = "" if is_whole else f' style="color:{el.AMBER}"'
     zone = _doors.zone(shown)
-    source = (
-        f"{el.text(shown.report.store, 200)} · {el.text(_local(what, zone), 400)} · {el.text(zone)}"
-    )
+    texts = (shown.report.store, _local(what, zone), zone)
+    source = " · ".join(el.text(one, 400) for one in texts)
     lines = f"{el.muted(source, 'div')}<div{colour}>{el.text(_local(read, zone), 400)}</div>"
     return el.card("Table", filter(None, facts), lines, _content(first))
 
@@ -116,12 +108,13 @@ def page(shown: Page) -> str:
     """Show one page in the form of a table."""
     facts = [counted(len(shown), "point"), f"{shown.report.series:,} series"]
     facts += ["the last"] if shown.bookmark is None else []
-    title = f"Page {shown.sequence:,}"
-    return el.card(title, facts, _provenance(shown), _notes(shown), _content(shown))
+    return el.card(
+        f"Page {shown.sequence:,}", facts, _provenance(shown), _notes(shown), _content(shown)
+    )
 
 
 def allowance_bar(shown: Allowance, tz: str = "UTC") -> str:
-    """Draw the used share of the daily allowance, with the counts beside it."""
+    """Draw the used share of the daily allowance, next to its counts."""
     used = f"{shown.used:,} used"
     tokens = el.muted(f"· {counted(shown.token_requests, 'token request')}")
     if shown.limit is None or shown.left is None:
@@ -129,12 +122,11 @@ def allowance_bar(shown: Allowance, tz: str = "UTC") -> str:
     share = min(1.0, (shown.limit - shown.left) / max(1, shown.limit))
     colour = el.RED if shown.left == 0 else el.AMBER if share >= 0.9 else el.BLUE
     length = f"{max(share * el.WIDTH, 2 if shown.used else 0):.0f}"
-    bar = el.svg(
-        10,
-        f"{share:.0%} of the daily allowance is used",
-        f'<rect width="{el.WIDTH}" height="10" rx="3" fill="{el.FAINT}"/>'
-        f'<rect width="{length}" height="10" rx="3" fill="{colour}"/>',
+    rects = "".join(
+        f'<rect width="{width}" height="10" rx="3" fill="{fill}"/>'
+        for width, fill in ((el.WIDTH, el.FAINT), (length, colour))
     )
+    bar = el.svg(10, f"{share:.0%} of the daily allowance is used", rects)
     until = el.muted(f"until {el.when(shown.resets_at, tz)} {el.text(tz)}")
     return f"{bar} {used} of {shown.limit:,}, <b>{shown.left:,} left</b> {until} {tokens}"
 
@@ -150,11 +142,12 @@ def _skew(skew: float | None) -> str:
 
 def parameters(shown: Query | Feed, tz: str = "UTC") -> list[tuple[str, str]]:
     """Return the parameters of a query or a feed that are given."""
-    rows = []
-    for name in ("site", "line", "machine", "device", "tag"):
-        rows.append((name, getattr(shown, name, ())))
-    rows += shown.filters.items()
-    listed = [(el.text(name), _ids(given)) for name, given in rows if given]
+    levels = ("site", "line", "machine", "device", "tag")
+    rows = [*((name, getattr(shown, name, ())) for name in levels), *shown.filters.items()]
+    listed = [
+        (el.text(name), ", ".join(map(el.text, (given,) if isinstance(given, str) else given)))
+        for name, given in rows if given
+    ]  # fmt: skip
     if series := getattr(shown, "series", ()):
         listed.append(("series", f"{len(series):,}"))
     end = getattr(shown, "end", None)
@@ -175,18 +168,13 @@ def parameters(shown: Query | Feed, tz: str = "UTC") -> list[tuple[str, str]]:
     return listed
 
 
-def _ids(given: str | tuple[str, ...]) -> str:
-    return ", ".join(map(el.text, (given,) if isinstance(given, str) else given))
-
-
 def _size(shown: Table) -> list[str]:
     source = _doors.frame(shown).provenance()
     facts = [counted(len(shown), "point" if shown.kind in ("points", "changes") else "row")]
     if not source:
         return facts
-    facts.append(_doors.series_count(shown))
-    if (every := _doors.frame(shown).every) is not None:
-        facts.append(f"{el.text(every)} each")
+    every = _doors.frame(shown).every
+    facts += [_doors.series_count(shown), *([f"{el.text(every)} each"] if every else [])]
     facts += [counted(source["pages"], "page")] if "pages" in source else []
     before = source.get("resumed_after_pages", 0)
     return [*facts, f"without {counted(before, 'earlier page')}"] if before else facts
@@ -197,13 +185,11 @@ def _provenance(shown: Table) -> str:
     source, zone = _doors.frame(shown).provenance(), _doors.zone(shown)
     if not source:  # the expected points of a sandbox
         return ""
-    if "host" not in source:
-        parts = [source["store"], source["feed"], zone]
-    else:
+    parts = [source.get("store"), source.get("feed"), zone]
+    if "host" in source:
         start, end, width = _doors.frame(shown).grid()
-        bounds = [
-            el.when(at if at is None else from_microseconds(at), zone, "…") for at in (start, end)
-        ]
+        times = (at if at is None else from_microseconds(at) for at in (start, end))
+        bounds = (el.when(at, zone, "…") for at in times)
         asked = _RANGE.sub("", source["query"]).strip()
         parts = [source["host"], asked, " → ".join(bounds), zone]
         if width is not None and _doors.frame(shown).every is None:
@@ -246,29 +232,29 @@ def _content(shown: Table) -> str:
     records = list(islice(_doors.rows(shown), _ROWS))
     if not records:
         return el.muted("no points" if shown.kind in ("points", "changes") else "no rows", "div")
-    drawn = ""
+    drawn = series_html.shares(shown) if shown.kind == "completeness" else ""
     if shown.kind in ("points", "changes", "resampled"):
-        drawn = sparklines(shown)
-    elif shown.kind == "completeness":
-        drawn = shares(shown)
+        drawn = series_html.sparklines(shown)
     # Ids that the first rows share are written once, above them.
-    names = list(records[0])
-    once = [name for name in names if name in _IDS and len({one[name] for one in records}) == 1]
+    names = [name for name in _IDS if name in records[0]]
+    once = [name for name in names if all(one[name] == records[0][name] for one in records)]
     shared = " · ".join(f"{name} {el.text(records[0][name], 120)}" for name in once)
-    columns = [
-        (el.text(name, 200), el.LEFT if name in (*_IDS, "change") or "time" in name else el.RIGHT)
-        for name in names
-        if name not in once
-    ]
     rows, above = [], None
     for one in records:
-        ids = [one[name] for name in _IDS if name in one]
-        cells = {
-            name: "" if name in _IDS and ids == above else el.cell(one[name]) for name in names
-        }
-        rows.append([cells[name] for name in names if name not in once])
+        ids = [one[name] for name in names]
+        repeated = _IDS if ids == above else ()
+        rows.append({
+            name: "" if name in repeated else _cell(name, value)
+            for name, value in one.items() if name not in once
+        })  # fmt: skip
         above = ids
-    rest = len(shown) - len(records)
-    more = el.muted(f"… and {counted(rest, 'more row')}", "div") if rest else ""
     caption = f'<div style="margin-top:8px">{el.muted(shared)}</div>' if shared else ""
-    return drawn + caption + el.html_table(columns, rows) + more
+    table = el.html_table(rows, head=lambda name: el.text(name, 200))
+    return drawn + caption + table + el.more(len(shown) - len(records), "row")
+
+
+def _cell(name: str, value: Any) -> Any:
+    """Write an id, a time or other text; numbers stay."""
+    if name not in _IDS and isinstance(value, int | float | None) and not isinstance(value, bool):
+        return value
+    return to_microsecond(value) if isinstance(value, datetime) else el.text(value)

@@ -1,34 +1,24 @@
-"""Renders feeds, stores and syncs for notebooks: plain HTML and SVG, as in ``html``."""
+"""Renders feeds, stores, syncs and diagnoses for notebooks."""
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from siteline import _doors
 from siteline._counts import counted
+from siteline._display import calendar as cal
 from siteline._display import elements as el
-from siteline._display.calendar import (
-    DAY,
-    Piece,
-    Row,
-    calendar_rows,
-    cells,
-    empty_time,
-    skipped,
-    summary,
-)
 from siteline._display.html import allowance_bar, parameters
 from siteline._times import duration, to_minute
 from siteline.errors import ClosedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
-    from siteline import Feed
+    from siteline import Feed, types
     from siteline.store import Store
-    from siteline.types import Coverage, Delays, Lateness, Plan, SyncReport, Task
 
 _TASKS = 12
 _CALENDAR_ROWS = 36
@@ -42,7 +32,6 @@ _FILL = {
 # In pixels: the distance of cells, and their size.
 _COLUMN, _CELL_WIDTH, _CELL_HEIGHT = 17, 15, 13
 _THROUGH = ("settled_through", "read_through", "newest")
-_THROUGH_COLUMNS = [(name.replace("_", " "), el.LEFT) for name in _THROUGH]
 
 
 def feed(shown: Feed) -> str:
@@ -53,25 +42,23 @@ def feed(shown: Feed) -> str:
 
 
 def store(shown: Store) -> str:
-    """Show the path of a store, and how far its feeds have been read."""
+    """Show how far the feeds of a store have been read."""
     try:
         feeds = _doors.overview(shown)
     except ClosedError:
         return el.card("Store", [el.text(shown.path, 200), "closed"])
     facts = [el.text(shown.path, 200), counted(len(feeds), "feed")]
-    if not feeds:
-        return el.card("Store", facts)
+    facts += [el.text(shown.tz)] if feeds else []
     rows = [
-        [
-            f"<b>{el.text(one['feed'].name)}</b>",
-            _parameters(one["feed"]),
-            *(el.when(one[name], shown.tz) for name in _THROUGH),
-            f"{one['sequence']:,}",
-        ]
+        {
+            "feed": f"<b>{el.text(one['feed'].name)}</b>",
+            "query": _parameters(one["feed"]),
+            **{name.replace("_", " "): el.when(one[name], shown.tz) for name in _THROUGH},
+            "sequence": one["sequence"],
+        }
         for one in feeds
     ]
-    columns = [("feed", el.LEFT), ("query", el.LEFT), *_THROUGH_COLUMNS, ("sequence", el.RIGHT)]
-    return el.card("Store", [*facts, el.text(shown.tz)], el.html_table(columns, rows))
+    return el.card("Store", facts, el.html_table(rows))
 
 
 def _parameters(feed: Feed) -> str:
@@ -79,45 +66,37 @@ def _parameters(feed: Feed) -> str:
     return " · ".join(f"{name} {value}" for name, value in given if name != "range")
 
 
-def coverage(shown: Coverage) -> str:
+def coverage(shown: types.Coverage) -> str:
     """Show the calendar of a coverage: a filled box has points, a hollow one has none."""
-    facts = [el.text(shown.feed.name), f"at {el.when(shown.now)} UTC", summary(shown)]
-    rows = calendar_rows(shown)
-    earlier, rows = len(rows) - _CALENDAR_ROWS, rows[-_CALENDAR_ROWS:]
-    boxes: dict[str, list[str]] = {row.label: [] for row in rows}
-    for row, at, pieces in cells(shown, rows):
-        boxes[row.label] += (_window(row, at, piece) for piece in pieces)
-    days = not rows or rows[0].cell == DAY
-    width = (31 if days else 24) * _COLUMN
-    drawn = [
-        [el.muted(label), el.svg(_CELL_HEIGHT, label, "".join(row), width)]
-        for label, row in boxes.items()
-    ]
+    facts = [el.text(shown.feed.name), f"at {el.when(shown.now)} UTC", cal.summary(shown)]
+    rows = list(cal.calendar_rows(shown).items())
+    earlier, width = len(rows) - _CALENDAR_ROWS, (31 if cal.has_days(shown) else 24) * _COLUMN
     more = f"… {earlier} earlier" if earlier > 0 else ""
-    table = el.html_table([(more, el.LEFT), (_axis(days=days), el.LEFT)], drawn)
-    lines = "".join(f"<div><b>{el.text(line, 200)}</b></div>" for line in skipped(shown))
-    return el.card("Coverage", facts, table, _legend(shown), lines)
-
-
-def _axis(*, days: bool) -> str:
-    marks = [1, 5, 10, 15, 20, 25, 30, 32] if days else [0, 6, 12, 18, 24]
-    return "".join(
+    marks = [1, 5, 10, 15, 20, 25, 30, 32] if cal.has_days(shown) else [0, 6, 12, 18, 24]
+    axis = "".join(
         f'<span style="display:inline-block;width:{(end - start) * _COLUMN}px">'
-        f"{start if days else f'{start:02}:00'}</span>"
+        f"{start if cal.has_days(shown) else f'{start:02}:00'}</span>"
         for start, end in pairwise(marks)
     )
+    drawn = []
+    for label, cells in rows[-_CALENDAR_ROWS:]:
+        boxes = (_window(shown, at, piece) for at, pieces in cells.items() for piece in pieces)
+        svg = el.svg(_CELL_HEIGHT, label, "".join(boxes), width)
+        drawn.append({more: el.muted(label), axis: svg})
+    lines = "".join(f"<div><b>{el.text(line, 200)}</b></div>" for line in cal.skipped(shown))
+    return el.card("Coverage", facts, el.html_table(drawn), _legend(shown), lines)
 
 
-def _window(row: Row, at: datetime, piece: Piece) -> str:
+def _window(shown: types.Coverage, at: datetime, piece: cal.Piece) -> str:
     start, end, window = piece
     read = "never read" if window.read_at is None else f"read {to_minute(window.read_at)}"
     empty = ", no points" if window.empty else ""
     known = "" if window.state == "forgotten" else f", {read}{empty}"
     title = f"{to_minute(window.start)} to {to_minute(window.end)}: {window.state}{known}"
-    left = (at - row.start) / row.cell * _COLUMN + (start - at) / row.cell * _CELL_WIDTH
-    width = max((end - start) / row.cell * _CELL_WIDTH, 1.0)
+    pixel = (cal.DAY if cal.has_days(shown) else cal.HOUR) / _CELL_WIDTH
+    left = cal.column(shown, at) * _COLUMN + (start - at) / pixel
     hollow = bool(window.empty) or window.state == "forgotten"
-    return _box(left, width, window.state, title, hollow=hollow)
+    return _box(left, max((end - start) / pixel, 1.0), window.state, title, hollow=hollow)
 
 
 def _box(x: float, width: float, state: str, title: str, *, hollow: bool) -> str:
@@ -132,37 +111,34 @@ def _box(x: float, width: float, state: str, title: str, *, hollow: bool) -> str
     return f'<rect {size} rx="2" {fill}><title>{title}</title></rect>'
 
 
-def _legend(shown: Coverage) -> str:
-    entries: list[tuple[str, timedelta, str, bool]] = [
-        (state, span, state, state == "forgotten") for state, span in shown.spans.items()
-    ]
-    entries.append(("read, empty", empty_time(shown), "settled", True))
-    parts = (
-        f'<span style="white-space:nowrap;margin-right:14px">'
-        f"{el.svg(_CELL_HEIGHT, name, _box(0, 13, state, name, hollow=hollow), 13)} "
-        f"{name} {duration(span)}</span>"
-        for name, span, state, hollow in entries
-        if span
-    )
+def _legend(shown: types.Coverage) -> str:
+    parts = []
+    for name, span in cal.spans(shown).items():
+        state, hollow = ("settled", True) if name == cal.EMPTY else (name, name == "forgotten")
+        box = el.svg(_CELL_HEIGHT, name, _box(0, 13, state, name, hollow=hollow), 13)
+        label = f"{box} {name} {duration(span)}"
+        parts.append(f'<span style="white-space:nowrap;margin-right:14px">{label}</span>')
     return f'<div style="margin-top:6px">{" ".join(parts)}</div>'
 
 
-def lateness(shown: Lateness) -> str:
+def lateness(shown: types.Lateness) -> str:
     """Show the quantiles and the conclusion."""
-    names = ["count", "late", "half", "90 %", "95 %", "99 %", "all"]
-    rows = [["points", *_quantiles(shown.points)], ["revisions", *_quantiles(shown.revisions)]]
-    table = el.html_table([("", el.LEFT), *((name, el.RIGHT) for name in names)], rows)
+    kinds = {"points": shown.points, "revisions": shown.revisions}
+    rows = [{"": kind, **_quantiles(one)} for kind, one in kinds.items()]
+    table = el.html_table(rows, dict.fromkeys(_quantiles(shown.points), el.RIGHT))
     facts = [el.text(shown.feed.name), duration(shown.lateness)]
     return el.card("Lateness", facts, f"<div>{el.text(shown.verdict, 200)}</div>", table)
 
 
-def _quantiles(one: Delays) -> list[str]:
-    delays = (one.median, one.p90, one.p95, one.p99, one.longest)
-    texts = (el.NONE if delay is None else duration(delay) for delay in delays)
-    return [f"{one.count:,}", f"{one.late:,}", *texts]
+def _quantiles(one: types.Delays) -> dict[str, Any]:
+    delays = {
+        "half": one.median, "90 %": one.p90, "95 %": one.p95, "99 %": one.p99, "all": one.longest
+    }  # fmt: skip
+    texts = {name: at if at is None else duration(at) for name, at in delays.items()}
+    return {"count": one.count, "late": one.late, **texts}
 
 
-def report(shown: SyncReport) -> str:
+def report(shown: types.SyncReport) -> str:
     """Show the counts of each feed, and the tasks that are left."""
     facts = [
         "complete" if shown.complete else "<b>incomplete</b>",
@@ -172,16 +148,15 @@ def report(shown: SyncReport) -> str:
     ]
     numbers = ("pages", "inserted", "revised", "unchanged", "withdrawn")
     rows = [
-        [
-            f"<b>{el.text(one.name)}</b>",
-            *(f"{getattr(one, name):,}" for name in numbers),
-            *(el.when(getattr(one, name)) for name in _THROUGH),
-        ]
+        {
+            "feed": f"<b>{el.text(one.name)}</b>",
+            **{name: getattr(one, name) for name in numbers},
+            **{name.replace("_", " "): el.when(getattr(one, name)) for name in _THROUGH},
+        }
         for one in shown.feeds
     ]
-    columns = [("feed", el.LEFT), *((name, el.RIGHT) for name in numbers), *_THROUGH_COLUMNS]
     aside = [f"{one.name}: {range}" for one in shown.feeds for range in one.skipped]
-    parts = [el.html_table(columns, rows), _spaced(allowance_bar(shown.allowance))]
+    parts = [el.html_table(rows), _spaced(allowance_bar(shown.allowance))]
     parts += [f"<div><b>{el.text(line, 200)}</b></div>" for line in aside[:5]]
     if not shown.complete:
         since = "" if shown.resumes_at is None else f", from {el.when(shown.resumes_at)} UTC on"
@@ -190,7 +165,7 @@ def report(shown: SyncReport) -> str:
     return el.card("Sync", facts, *parts)
 
 
-def plan(shown: Plan) -> str:
+def plan(shown: types.Plan) -> str:
     """Show what would be read, and whether the allowance is enough."""
     aside = [f"{counted(shown.skipped, 'range')} skipped"] if shown.skipped else []
     if not shown.tasks:
@@ -203,31 +178,52 @@ def plan(shown: Plan) -> str:
         task = shown.tasks[0]
         source = f", estimated from the feed {el.text(task.feed)}" if task.feed else ""
         return el.card("Plan", facts, f"<div>{_range(task)} UTC{source}</div>", left)
-    reserve = ""
-    if shown.reserve:
-        reserve = f"<div>{counted(shown.reserve, 'page')} reserved for due windows</div>"
-    return el.card("Plan", facts, _tasks(shown.tasks, shown.kind), left, reserve)
+    reserve = f"<div>{counted(shown.reserve, 'page')} reserved for due windows</div>"
+    tasks = _tasks(shown.tasks, shown.kind)
+    return el.card("Plan", facts, tasks, left, reserve if shown.reserve else "")
 
 
 def _spaced(content: str) -> str:
     return f'<div style="margin-top:8px">{content}</div>'
 
 
-def _tasks(tasks: Sequence[Task], kind: str = "sync") -> str:
-    # Tasks of scans have no feed and no reason.
-    rows = [
-        [
-            *([el.text(task.feed) or el.NONE, task.why] if kind == "sync" else []),
-            _range(task),
-            el.NONE if task.pages is None else f"{task.pages:,}",
-        ]
-        for task in tasks[:_TASKS]
-    ]
-    rest = len(tasks) - len(rows)
-    more = el.muted(f"… and {counted(rest, 'more chain')}", "div") if rest else ""
-    names = ["feed", "why", "range"] if kind == "sync" else ["range"]
-    return el.html_table([*((name, el.LEFT) for name in names), ("pages", el.RIGHT)], rows) + more
+def _tasks(tasks: Sequence[types.Task], kind: str = "sync") -> str:
+    rows: list[dict[str, Any]] = []
+    for task in tasks[:_TASKS]:
+        # Tasks of scans have no feed and no reason.
+        own = {"feed": el.text(task.feed), "why": task.why} if kind == "sync" else {}
+        rows.append({**own, "range": _range(task), "pages": task.pages})
+    return el.html_table(rows) + el.more(len(tasks) - len(rows), "chain")
 
 
-def _range(task: Task) -> str:
+def _range(task: types.Task) -> str:
     return f"{el.when(task.start)} → {el.when(task.end)}"
+
+
+def diagnosis(shown: types.Diagnosis) -> str:
+    """Show the status, the finding and the advice of each check."""
+    first = shown.first_fail
+    state = "nothing failed" if first is None else f"the first fail is {el.text(first.id)}"
+    facts = [counted(len(shown.checks), "check"), state]
+    top, wrapped = (style.replace("middle", "top") for style in (el.LEFT, el.WRAPPED))
+    styles = {"": top, "check": top, "seen": wrapped}
+    table = el.html_table(map(_check, shown.checks), styles)
+    sends = el.muted(f"sends {el.text(shown.sends, 200)}", "div")
+    return el.card("Diagnosis", facts, sends, table)
+
+
+def _check(check: types.Check) -> dict[str, str]:
+    status, seen = el.text(check.status), _lines(check.seen)
+    if check.status in ("fail", "warn"):
+        status = f"<b>{status}</b>"
+    elif check.status == "skipped":
+        status, seen = el.muted(status), el.muted(seen, "div")
+    if check.do:
+        seen += f'<div style="padding-left:12px">{_lines(check.do)}</div>'
+    is_named = check.title.casefold() != check.id
+    title = el.muted(el.text(check.title), "div") if is_named else ""
+    return {"": status, "check": f"<div>{el.text(check.id)}</div>{title}", "seen": seen}
+
+
+def _lines(content: str) -> str:
+    return "".join(f"<div>{el.text(line, 500)}</div>" for line in content.splitlines())

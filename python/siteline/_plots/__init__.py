@@ -7,11 +7,11 @@ from typing import Any
 
 
 def load() -> Any:
-    """Import the modules of charts, or name the extra that they need."""
+    """Import the functions that draw, or name the extra that they need."""
     try:
-        from siteline._plots import feeds, points, requests
+        from siteline._plots import feeds, points
     except ModuleNotFoundError as error:
         from siteline.frames import missing
 
         raise missing(error, str(error.name), "a chart", "plot") from None
-    return SimpleNamespace(**{**vars(feeds), **vars(points), **vars(requests)})
+    return SimpleNamespace(**{**vars(feeds), **vars(points)})

@@ -1,20 +1,22 @@
-"""Shared parts of the charts: colours, axes, titles, and times on the clock of a zone.
+"""Shared parts of the charts: colours, axes, titles, zoom, and times on the clock of a zone.
 
-Vega draws times in UTC or in the zone of the browser, and in no other zone. So charts contain the
-time that the clock of the zone shows, in milliseconds, on a scale of UTC. Text, axes and background
-have the colours of the Altair theme; the colours of the marks are readable on light and dark pages.
+Vega draws times only in UTC and in the zone of the browser. So charts contain what the clock of the
+zone shows, in milliseconds, on a scale of UTC. Text and background have the colours of the Altair
+theme; marks are readable on light and dark pages. Looks are set on marks and axes, because Altair
+combines only charts without a config.
 """
 
 from __future__ import annotations
 
-import warnings
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, filterwarnings
 from zlib import crc32
 
 import altair as alt
 
 from siteline._escape import escaped
+from siteline._times import in_zone
 from siteline.errors import QueryError
 
 if TYPE_CHECKING:
@@ -25,7 +27,6 @@ BLUE, AMBER, RED, GREY = "#3d8fd1", "#c98a1b", "#d9534f", "#808080"
 # Colour-blind readers can distinguish the first two.
 COLOURS = [BLUE, AMBER, "#3a9d7c", "#a878c8", "#c4698a", "#7f8c3a", "#5aa9b8", "#b0764f", "#8a8fd8",
            "#d98a5f", "#6f9f3f", "#9a7fa0"]  # fmt: skip
-EPOCH, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 GRID: dict[str, Any] = {
     "gridColor": GREY,
     "gridOpacity": 0.2,
@@ -39,25 +40,10 @@ _LABEL = (
 )
 
 
-def micros(at: datetime) -> int:
-    """Return a time as microseconds since the Unix epoch."""
-    return (at - EPOCH) // MICROSECOND
-
-
-def on_clock(at: int, zone: tzinfo) -> float:
-    """Return what the clock of a zone shows at a time in microseconds, in milliseconds."""
-    try:
-        offset = (EPOCH + at * MICROSECOND).astimezone(zone).utcoffset() or timedelta(0)
-    except OverflowError:
-        offset = timedelta(0)
-    shown = at + offset // MICROSECOND
-    return shown / 1000 if shown % 1000 else shown // 1000
-
-
-def zoned(at: int, zone: tzinfo) -> str:
-    """Write a time on the clock of a zone: ``2026-11-01 00:00``."""
-    shown = EPOCH + timedelta(milliseconds=on_clock(at, zone))
-    return f"{shown:%Y-%m-%d %H:%M:%S}".removesuffix(":00")
+def clock(at: datetime, zone: tzinfo) -> float:
+    """Return what the clock of a zone shows at a time, in milliseconds."""
+    shown = in_zone(at, zone).replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    return shown / timedelta(milliseconds=1)
 
 
 def safe(text: object) -> str:
@@ -68,32 +54,30 @@ def safe(text: object) -> str:
     return escaped(text).replace("<", "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}")
 
 
-def finished(chart: Any, head: str, notes: Iterable[str], width: int, words: Sequence[str]) -> Any:
-    """Return a chart with its title, notes, and a description for readers who cannot see it."""
-    title = alt.TitleParams(
-        safe(head), subtitle=[safe(line) for line in notes if line], anchor="start", fontSize=14,
-        subtitleFontSize=11, subtitlePadding=4, offset=12, limit=width,
-    )  # fmt: skip
-    return chart.properties(title=title, description=safe(". ".join(filter(None, [head, *words]))))
-
-
-def panel_title(text: str, inner: int, *lines: str) -> Any:
-    """Return the title of a panel, with further lines below it."""
-    return alt.TitleParams(
-        safe(text), subtitle=[safe(line) for line in lines] or alt.Undefined, anchor="start",
-        frame="group", fontSize=11, subtitleFontSize=10, fontWeight="normal", offset=4, limit=inner,
-    )  # fmt: skip
-
-
-def panel(layers: Sequence[Any], inner: int, height: Any, **options: Any) -> Any:
-    """Return layers as a chart of this size without a frame."""
-    view = alt.ViewBackground(stroke=None)
-    return alt.layer(*layers, width=inner, height=height, view=view, **options)
-
-
-def data(rows: Sequence[Any]) -> Any:
+def data(rows: Iterable[Any]) -> Any:
     """Return a chart of these rows, without marks."""
     return alt.Chart(alt.InlineData(list(rows)))
+
+
+def title(head: str, lines: Iterable[str], limit: int, **look: Any) -> Any:
+    """Return the title of a chart, with notes below it."""
+    subtitle = [safe(line) for line in lines if line] or alt.Undefined
+    return alt.TitleParams(safe(head), subtitle=subtitle, anchor="start", limit=limit, **look)
+
+
+def panel(layers: Sequence[Any], inner: int, height: Any, head: str = "", *lines: str) -> Any:
+    """Return layers as a chart of this size, with a small title."""
+    look: dict[str, Any] = {"fontSize": 11, "fontWeight": "normal", "subtitleFontSize": 10}
+    small = title(head, lines, inner, frame="group", offset=4, **look) if head else alt.Undefined
+    view = alt.ViewBackground(stroke=None)
+    return alt.layer(*layers, width=inner, height=height, view=view, title=small)
+
+
+def finished(chart: Any, head: str, notes: Iterable[str], width: int, words: Iterable[str]) -> Any:
+    """Return a chart with its title, notes, and a description for readers who cannot see it."""
+    look = {"fontSize": 14, "subtitleFontSize": 11, "subtitlePadding": 4, "offset": 12}
+    description = safe(". ".join(filter(None, [head, *words])))
+    return chart.properties(title=title(head, notes, width, **look), description=description)
 
 
 def time_x(field: str, start: float, end: float, inner: int, *, has_labels: bool = True) -> Any:
@@ -114,34 +98,32 @@ def number_axis(unit: str | None, height: int, **options: Any) -> Any:
     )  # fmt: skip
 
 
-def filled(field: str, looks: dict[str, tuple[str, str]], **legend: Any) -> dict[str, Any]:
-    """Return the colours of the inside and the outline of boxes, with a legend."""
-    names = list(looks)
-    fills, lines = ([look[place] for look in looks.values()] for place in (0, 1))
+def bars(rows: Iterable[Any], part: str, looks: dict[str, Any], **legend: Any) -> Any:
+    """Return bars with the fill and the outline of their part, and a legend."""
+    fills, lines = zip(*looks.values(), strict=True) if looks else ((), ())
     key = alt.Legend(title=None, orient="bottom", symbolType="square", **legend)
-    return {
-        "fill": alt.Fill(field, scale=alt.Scale(domain=names, range=fills), legend=key),
-        "stroke": alt.Stroke(field, scale=alt.Scale(domain=names, range=lines)),
-    }
+    fill, line = (alt.Scale(domain=list(looks), range=list(one)) for one in (fills, lines))
+    return data(rows).mark_bar(strokeWidth=1, aria=False).encode(
+        fill=alt.Fill(f"{part}:N", scale=fill, legend=key),
+        stroke=alt.Stroke(f"{part}:N", scale=line),
+    )  # fmt: skip
 
 
 def zoomed(panels: Sequence[Any], key: object) -> Any:
-    """Return panels whose range the mouse zooms and moves, all of them together.
+    """Return panels in one chart: the mouse zooms and moves the range of all.
 
-    The names of Altair depend on the parameter only, so that two charts would share it. Altair
-    keeps a name that ends with the place of the panel.
+    Altair names the zoom by its settings, so that two charts would share one.
     """
     name = f"zoom_{crc32(repr(key).encode()):08x}"
-    found = []
     for place, one in enumerate(panels):
+        # Altair keeps a name that ends with the place of the panel.
         one.layer[0].name = f"{name}_{place}"
-        zoom = alt.selection_interval(name=name, bind="scales", encodings=["x"])
-        found.append(one.add_params(zoom))
-    if len(found) == 1:
-        return found[0]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Automatically deduplicated", UserWarning)
-        return alt.vconcat(*found, spacing=10).resolve_scale(x="shared")
+    chart = panels[0]
+    if len(panels) > 1:
+        chart = alt.vconcat(*panels, spacing=10).resolve_scale(x="shared")
+    with catch_warnings():
+        filterwarnings("ignore", "Automatically deduplicated", UserWarning)
+        return chart.add_params(alt.selection_interval(name=name, bind="scales", encodings=["x"]))
 
 
 def size(given: int) -> int:
@@ -153,9 +135,11 @@ def size(given: int) -> int:
 
 def first(given: Sequence[Any], most: int, name: str, what: str) -> tuple[Sequence[Any], str]:
     """Return the first rows or panels, and a note that counts the others."""
+    if what == "feed" and not given:
+        raise QueryError("nothing was given: a chart needs at least one feed.")
     if isinstance(most, bool) or most < 1:
         raise QueryError(f"{name}={most!r} is less than 1.")
     more = len(given) - most
-    plural = "s" * (more > 1 and what[-1] != "s")
-    note = f"… and {more:,} more {what}{plural} {'is' if more == 1 else 'are'} not shown"
-    return given[:most], f"{note} ({name}={most})" if more > 0 else ""
+    noun = what + "s" * (more > 1 and what != "series")
+    note = f"… and {more:,} more {noun} {'is' if more == 1 else 'are'} not shown ({name}={most})"
+    return given[:most], note if more > 0 else ""

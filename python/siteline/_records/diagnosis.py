@@ -59,7 +59,7 @@ class Diagnosis(WithHtml, FrozenRecord):
     ('token', 'AuthenticationError', 'token failed')
     """
 
-    _html = "diagnosis_html.diagnosis"
+    _html = "sync_html.diagnosis"
 
     base_url: str | None
     """The address of the service; ``None`` if the settings cannot be read."""

@@ -23,6 +23,12 @@ def spec_of(chart):
     return spec
 
 
+def svg_of(chart):
+    import vl_convert
+
+    return vl_convert.vegalite_to_svg(spec_of(chart))
+
+
 def panels(chart):
     """Returns the panels of a chart: for each its title and its marks."""
     spec = spec_of(chart)

@@ -13,7 +13,6 @@ use uuid::Uuid;
 pub struct BootTime {
     /// Identifies the machine and its start.
     pub start: u128,
-    /// The time since then.
     pub elapsed: Duration,
 }
 
@@ -35,7 +34,6 @@ impl BootTime {
     }
 }
 
-/// A unique start.
 pub(super) fn new_start() -> u128 {
     Uuid::new_v4().as_u128()
 }

@@ -19,7 +19,6 @@ use jiff::{SignedDuration, Timestamp};
 
 const HEAD: &str = "siteline-clock 1";
 
-/// A movement of a clock, or a sum of movements.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Movement {
     pub(super) wall: SignedDuration,
@@ -57,7 +56,6 @@ impl Movement {
     }
 }
 
-/// The sum of the movements of a clock.
 #[derive(Debug, Default)]
 pub(super) struct Movements {
     sum: Movement,
@@ -69,7 +67,7 @@ struct SharedFile {
     path: PathBuf,
     /// The number of its bytes that are in the sum.
     read: u64,
-    /// The process that made the file, which removes it.
+    /// The process that made the file removes it.
     maker: Option<u32>,
 }
 

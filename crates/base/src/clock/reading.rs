@@ -76,7 +76,6 @@ impl Reading {
         Some(later(self.service, passed + drift))
     }
 
-    /// Whether two readings of the same start agree.
     #[must_use]
     pub fn agrees_with(&self, other: &Self) -> bool {
         let Some(passed) = other.boot.since(self.boot) else { return false };
@@ -86,7 +85,6 @@ impl Reading {
 }
 
 impl Moment {
-    /// Whether the wall clock agrees with this reading.
     #[must_use]
     pub fn shows(&self, time: Timestamp) -> bool {
         is_close(self.wall, time, SignedDuration::ZERO)

@@ -11,14 +11,12 @@ use super::movements::{Movement, Movements};
 use super::{Clock, Source};
 use crate::lock::Mutex;
 
-/// The shared clocks of this process, by file.
+/// By file.
 static SHARED: Mutex<Vec<(PathBuf, Weak<Source>)>> = Mutex::new(Vec::new());
 
 impl Clock {
-    /// Shares this clock with other processes, which open it with [`Clock::of_file`]. Returns the file.
-    ///
-    /// # Errors
-    /// I/O errors of the temporary folder, and `Unsupported` for the system clock.
+    /// Shares this clock with other processes, which open it with [`Clock::of_file`]. Returns the
+    /// file. Fails with `Unsupported` for the system clock.
     pub fn share(&self) -> io::Result<PathBuf> {
         let manual = self.0.manual.as_ref().ok_or(ErrorKind::Unsupported)?;
         let mut shared = SHARED.lock();
@@ -32,9 +30,6 @@ impl Clock {
     }
 
     /// The clock that another process shares by this file.
-    ///
-    /// # Errors
-    /// If the file is missing, unreadable, or not the file of a clock.
     pub fn of_file(path: &Path) -> io::Result<Self> {
         let mut shared = SHARED.lock();
         let known = shared.iter().find(|(known, _)| known == path);

@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::Duration;
 
-use super::failure::{StoreFailure, StoreResult, busy, other, system};
+use super::failure::{StoreFailure, StoreResult, busy, other, store_error, system};
 use crate::error::{Error, Kind, Result, excerpt};
 use crate::files::{self, Owner, Stamp, Use, beside, folder_of, owner_text};
 
@@ -240,7 +240,7 @@ pub(super) fn prepare_for_reading(path: &Path) -> Result<ReadMode> {
     let what = format!("its log {} has pages that are not in its file yet", log.display());
     let hint = "Open the store once without read_only=, as a user who may write: that completes \
                 the file. Copy a store with Store.backup().";
-    Err(Error::new(Kind::StoreError, format!("store {}: {what}", path.display())).with_hint(hint))
+    Err(store_error(path, Kind::StoreError, &what).with_hint(hint))
 }
 
 /// `file` is the store, a file next to it, or its folder.
@@ -252,8 +252,8 @@ pub(super) fn denied(store: &Path, what: &str, file: &Path, error: io::Error) ->
         ErrorKind::ReadOnlyFilesystem => "it is on a read-only filesystem".to_owned(),
         _ => return system(store, &format!("{what}{name}"), &error),
     };
-    let message = format!("store {}: {what}{name}: {why}", store.display());
-    Error::new(Kind::StoreError, message).with_hint(advice(store, file, &error))
+    let what = format!("{what}{name}: {why}");
+    store_error(store, Kind::StoreError, &what).with_hint(advice(store, file, &error))
 }
 
 fn advice(store: &Path, file: &Path, error: &io::Error) -> String {

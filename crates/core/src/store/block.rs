@@ -21,7 +21,7 @@ const COUNT_NULL: u8 = 0b1000;
 /// A null value is 0 and has its bit in `nulls`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Values {
-    /// Of value, minimum and maximum.
+    /// Value, minimum and maximum.
     bits: [u64; 3],
     count: i64,
     nulls: u8,

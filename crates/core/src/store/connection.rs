@@ -27,7 +27,7 @@ const LOG_BYTES: i64 = 8 << 20;
 pub(super) struct StoreConnection {
     opened: Owned<Opened>,
     timeout: Duration,
-    /// Of a file without a log, when it was opened.
+    /// Taken when a file without a log was opened.
     before: Option<Stamp>,
 }
 

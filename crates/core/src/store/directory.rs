@@ -22,7 +22,6 @@ use crate::data::Identity;
 pub(super) struct FeedIndex {
     pub(super) generation: i64,
     pub(super) series: HashMap<Identity, i64>,
-    /// Of the directory pages.
     pub(super) checks: HashMap<PageKey, i64>,
     /// Whether the digest of the seen points was verified.
     pub(super) seen: bool,

@@ -102,25 +102,27 @@ fn may_lack_files(code: ErrorCode) -> bool {
     matches!(code, CannotOpen | PermissionDenied | ReadOnly | SystemIoFailure)
 }
 
+pub(super) fn store_error(path: &Path, kind: Kind, what: &str) -> Error {
+    Error::new(kind, format!("store {}: {what}", path.display()))
+}
+
 pub(super) fn busy(path: &Path) -> Error {
-    let message = format!("store {}: another thread or process is writing to it", path.display());
-    Error::new(Kind::StoreBusy, message).with_hint("Wait until it is done, then try again.")
+    store_error(path, Kind::StoreBusy, "another thread or process is writing to it")
+        .with_hint("Wait until it is done, then try again.")
 }
 
 pub(super) fn feed_locked(path: &Path, feed: &str) -> Error {
-    let message =
-        format!("store {}: another thread or process writes to its feed {feed:?}", path.display());
-    busy(path).with(|context| context.message = message)
+    let what = format!("another thread or process writes to its feed {feed:?}");
+    store_error(path, Kind::StoreBusy, &what).with_hint("Wait until it is done, then try again.")
 }
 
 pub(super) fn full(path: &Path) -> Error {
-    let message = format!("store {}: there is no space left to write", path.display());
-    Error::new(Kind::StoreFull, message)
+    store_error(path, Kind::StoreFull, "there is no space left to write")
         .with_hint("Stored data is safe. Free some space, then sync again from the checkpoint.")
 }
 
 pub(super) fn corrupt(path: &Path, what: &str) -> Error {
-    Error::new(Kind::StoreCorrupt, format!("store {}: {what}", path.display()))
+    store_error(path, Kind::StoreCorrupt, what)
         .with_hint("Replace it with a backup: siteline store restore. Or sync into a new store.")
 }
 
@@ -131,18 +133,13 @@ pub(super) fn foreign_log(path: &Path, log: &Path) -> Error {
     )
 }
 
-/// The log is used by a process that still has a former file open.
 pub(super) fn in_use(path: &Path) -> Error {
-    let message = format!(
-        "store {}: a process still has the former file open and uses its log",
-        path.display()
-    );
-    Error::new(Kind::StoreBusy, message).with_hint("End that process, then try again.")
+    let what = "a process still has the former file open and uses its log";
+    store_error(path, Kind::StoreBusy, what).with_hint("End that process, then try again.")
 }
 
 pub(super) fn open_elsewhere(path: &Path) -> Error {
-    let message = format!("store {}: a process has it open", path.display());
-    Error::new(Kind::StoreBusy, message)
+    store_error(path, Kind::StoreBusy, "a process has it open")
         .with_hint("Nothing was changed. Stop that process, then restore again.")
 }
 
@@ -156,7 +153,7 @@ pub(super) fn moved(path: &Path, log: Option<&Path>) -> Error {
 }
 
 pub(super) fn other(path: &Path, what: &str) -> Error {
-    Error::new(Kind::StoreError, format!("store {}: {}", path.display(), excerpt(what)))
+    store_error(path, Kind::StoreError, &excerpt(what))
 }
 
 pub(super) fn system(path: &Path, doing: &str, error: &std::io::Error) -> Error {

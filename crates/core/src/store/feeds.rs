@@ -40,25 +40,14 @@ impl FeedRow {
 
     /// Without the name and the checksum.
     fn numbers(&self) -> [i64; 13] {
-        let Retention { kept_from, history_before, history_from } = self.retention;
-        let [sequence, pruned, history_from] =
+        let Retention { kept_from, history_before: before, history_from } = self.retention;
+        let [sequence, pruned, from] =
             [self.sequence, self.pruned, history_from].map(u64::cast_signed);
         let (generation, span, state_sum) = (self.generation, self.span, self.state_sum);
         let Self { series, directory, pages, seen, recent, .. } = *self;
         [
-            sequence,
-            generation,
-            span,
-            pruned,
-            kept_from,
-            history_before,
-            history_from,
-            state_sum,
-            series,
-            directory,
-            pages,
-            seen,
-            recent,
+            sequence, generation, span, pruned, kept_from, before, from, state_sum, series,
+            directory, pages, seen, recent,
         ]
     }
 

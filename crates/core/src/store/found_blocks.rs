@@ -57,7 +57,7 @@ impl FoundBlocks {
     }
 }
 
-/// Of these ascending series or of all.
+/// `series` is ascending, or `None` for all.
 pub(super) fn recent_points(
     connection: &Connection,
     feed: &FeedRow,

@@ -8,13 +8,9 @@ use super::block::PointVersion;
 use super::target::Applied;
 use super::view::{Flagged, View};
 
-/// The result of a newer page request for a point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Event {
-    Present(u64),
-    /// The request ended a chain, and no page brought the point since the chain began.
-    Absent(u64),
-}
+/// The sequence number of a newer page request, and whether the point is absent: the request ended
+/// a chain, and no page brought the point since the chain began.
+pub(super) type Event = (u64, bool);
 
 #[derive(Debug, Default)]
 pub(super) struct MergeCounts {
@@ -99,32 +95,16 @@ fn count(
 fn observe(group: &[PointVersion], new: &PointVersion, later: &[Event]) -> Vec<PointVersion> {
     let older = group.partition_point(|row| row.version < new.version);
     let mut history = group[..older].to_vec();
-    let add = |history: &mut Vec<PointVersion>, row: PointVersion| {
-        if history.last().is_none_or(|last| !last.same(&row)) {
-            history.push(row);
-        }
+    let mut add = |version, absent, brought: Option<&PointVersion>| {
+        let values = if absent { history.last() } else { brought };
+        let row = values.map(|values| PointVersion { version, absent, ..*values });
+        history.extend(row.filter(|row| history.last().is_none_or(|last| !last.same(row))));
     };
-    let absent = |history: &mut Vec<PointVersion>, version| {
-        if let Some(last) = history.last().copied() {
-            add(history, PointVersion { version, absent: true, ..last });
-        }
-    };
-    if new.absent {
-        absent(&mut history, new.version);
-    } else {
-        add(&mut history, *new);
-    }
-    for event in later {
-        match *event {
-            Event::Absent(version) => absent(&mut history, version),
-            Event::Present(version) => {
-                // This request brought the values of the last row up to it.
-                let known = group[..group.partition_point(|row| row.version <= version)].last();
-                if let Some(known) = known {
-                    add(&mut history, PointVersion { version, absent: false, ..*known });
-                }
-            }
-        }
+    add(new.version, new.absent, Some(new));
+    for (version, absent) in later.iter().copied() {
+        // A request that brought the point brought the values of the last row up to it.
+        let end = group.partition_point(|row| row.version <= version);
+        add(version, absent, group[..end].last());
     }
     history
 }

@@ -14,14 +14,6 @@ const LOG: u32 = 0x377F_0682;
 const LOG_HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LogFit {
-    /// The log contains no commit, or there is no log.
-    Empty,
-    Belongs,
-    Foreign,
-}
-
 /// The last commit in a file, without its log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileMark {
@@ -64,14 +56,15 @@ fn page_size(header: &[u8]) -> Option<usize> {
     }
 }
 
-pub(super) fn log_fit(file: &File, log: &Path) -> io::Result<LogFit> {
+/// Whether a log contains commits of another file.
+pub(super) fn is_foreign(file: &File, log: &Path) -> io::Result<bool> {
     let log = match File::open(log) {
         Ok(log) => log,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LogFit::Empty),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),
     };
     let Some(commits) = Commits::read(BufReader::with_capacity(1 << 16, log))? else {
-        return Ok(LogFit::Empty);
+        return Ok(false);
     };
     let belongs = match (FileMark::read(file)?, commits.first) {
         (FileMark::Unreadable, _) => true,
@@ -82,7 +75,7 @@ pub(super) fn log_fit(file: &File, log: &Path) -> io::Result<LogFit> {
             commits.ids.contains(&mark.id) || first.is_some_and(|first| first.parent == mark.id)
         }
     };
-    Ok(if belongs { LogFit::Belongs } else { LogFit::Foreign })
+    Ok(!belongs)
 }
 
 #[derive(Debug, Default)]

@@ -59,7 +59,7 @@ pub use self::access::{Share, StoreOptions};
 use self::connection::{BUSY_TIMEOUT, StoreConnection};
 pub(crate) use self::delays::{Age, Delays, Sighting, Sightings};
 use self::directory::{Directory, FeedIndex};
-use self::failure::{StoreFailure, StoreResult};
+use self::failure::{StoreFailure, StoreResult, store_error};
 pub use self::feed_queue::Turn;
 pub(crate) use self::feed_queue::Turns;
 use self::feeds::{FeedRow, Feeds};
@@ -253,8 +253,8 @@ impl Store {
         if !self.options.read_only {
             return Ok(());
         }
-        let message = format!("store {}: it was opened with read_only=True", self.path.display());
-        Err(Error::new(Kind::StoreError, message).with_hint("Open it again without read_only=."))
+        Err(store_error(&self.path, Kind::StoreError, "it was opened with read_only=True")
+            .with_hint("Open it again without read_only=."))
     }
 
     fn write<T>(&self, write: impl FnOnce(&mut Writer) -> StoreResult<T>) -> Result<T> {
@@ -286,8 +286,8 @@ fn not_ours(path: &Path) -> Option<Error> {
     if header.starts_with(b"SQLite format 3\0") || application == APPLICATION.to_be_bytes() {
         return None;
     }
-    let what = format!("store {}: it is not a store of siteline", path.display());
-    Some(Error::new(Kind::StoreError, what).with_hint(schema::OTHER_PATH))
+    let error = store_error(path, Kind::StoreError, "it is not a store of siteline");
+    Some(error.with_hint(schema::OTHER_PATH))
 }
 
 impl Target for Store {
@@ -310,7 +310,11 @@ impl Target for Store {
     }
 
     fn apply(&self, feed: &str, delivery: Option<&Delivery>, state: &[u8]) -> Result<Applied> {
-        self.write(|writer| writer.apply(feed, delivery, state, self.limits))
+        self.write(|writer| {
+            writer.commit(feed, |changes, feeds, known| {
+                apply::apply(changes, (feeds, known), feed, delivery, state, self.limits)
+            })
+        })
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) struct PageRow {
     pub(super) sequence: u64,
     /// Sequence number of the first page of the chain.
     pub(super) chain: u64,
-    /// Of the chain.
+    /// The chain's range.
     pub(super) start: i64,
     pub(super) end: i64,
     pub(super) read_at: i64,
@@ -79,7 +79,21 @@ impl PageRow {
         feed: &mut FeedRow,
         arrivals: ArrivalChanges,
     ) -> StoreResult<()> {
-        save_row(connection, feed, &self.numbers(), arrivals.own)?;
+        let numbers = self.numbers();
+        let bytes = arrivals.own.encode().ok_or_else(|| {
+            let what = "a page has points at millions of timestamps".to_owned();
+            StoreFailure::Refused(what, "Request smaller pages.")
+        })?;
+        let check = row_check(feed.id, &numbers, &bytes);
+        let sql = "INSERT INTO pages VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+        let mut statement = connection.prepare(sql)?;
+        let row = [feed.id].into_iter().chain(numbers).chain([check]);
+        for (index, number) in (1..).zip(row) {
+            statement.raw_bind_parameter(index, number)?;
+        }
+        statement.raw_bind_parameter(14, bytes)?;
+        statement.raw_execute()?;
+        feed.pages = feed.pages.wrapping_add(check);
         for (sequence, mut more) in arrivals.others {
             if !more.are_none() {
                 add_arrivals(connection, feed, sequence, more)?;
@@ -89,34 +103,10 @@ impl PageRow {
     }
 }
 
-pub(super) type PageNumbers = [i64; 11];
+type PageNumbers = [i64; 11];
 
 fn row_check(feed: i64, numbers: &PageNumbers, arrivals: &[u8]) -> i64 {
     Checksum::new("pages").number(feed).numbers(numbers).bytes(arrivals).value()
-}
-
-pub(super) fn save_row(
-    connection: &Connection,
-    feed: &mut FeedRow,
-    numbers: &PageNumbers,
-    arrivals: Arrivals,
-) -> StoreResult<()> {
-    let bytes = arrivals.encode().ok_or_else(|| {
-        let what = "a page has points at millions of timestamps".to_owned();
-        StoreFailure::Refused(what, "Request smaller pages.")
-    })?;
-    let check = row_check(feed.id, numbers, &bytes);
-    let sql =
-        "INSERT INTO pages VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
-    let mut statement = connection.prepare(sql)?;
-    let row = [feed.id].into_iter().chain(*numbers).chain([check]);
-    for (index, number) in (1..).zip(row) {
-        statement.raw_bind_parameter(index, number)?;
-    }
-    statement.raw_bind_parameter(14, bytes)?;
-    statement.raw_execute()?;
-    feed.pages = feed.pages.wrapping_add(check);
-    Ok(())
 }
 
 /// Updates the arrivals of a page that a late page changes.

@@ -3,16 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::failure::system;
+use super::failure::{store_error, system};
 use super::network;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Kind, Result};
 
 /// Resolves links. Rejects a path that cannot be a store.
 pub(super) fn resolve(path: &Path) -> Result<PathBuf> {
-    let refused = |what: &str, hint: &str| {
-        let message = format!("store {}: {what}", path.display());
-        Err(Error::new(Kind::StoreError, message).with_hint(hint))
-    };
+    let refused =
+        |what: &str, hint: &str| Err(store_error(path, Kind::StoreError, what).with_hint(hint));
     let Some(name) = path.file_name() else {
         return refused("this is not the name of a file", "Name a file, such as plant.siteline.");
     };

@@ -133,18 +133,17 @@ impl Reader {
     /// Returns `None` after the last points. A batch has at least `rows` points if there are
     /// enough, and ends with a block. After an error there are no more batches.
     pub fn next_batch(&mut self, rows: usize) -> Result<Option<RecordBatch>> {
-        let batch = self.next_points(rows.max(1));
-        self.checked(batch)
+        self.checked(|reader| reader.next_points(rows.max(1)))
     }
 
     /// Reads only blocks that the read includes partly.
     pub fn count_points(&mut self) -> Result<u64> {
-        let count = self.add_up();
-        self.checked(count)
+        self.checked(|reader| reader.add_up())
     }
 
     /// Ends the read after an error, or if a writer may have changed the file meanwhile.
-    fn checked<T>(&mut self, outcome: StoreResult<T>) -> Result<T> {
+    fn checked<T>(&mut self, work: impl FnOnce(&mut Self) -> StoreResult<T>) -> Result<T> {
+        let outcome = work(self);
         let outcome = self.link.check_unchanged(&self.path).and(outcome);
         outcome.map_err(|failure| {
             self.blocks = Some(Vec::new());
@@ -188,8 +187,7 @@ impl Reader {
 
     /// Finds the blocks that may contain points of the view.
     pub fn find_blocks(&mut self) -> Result<()> {
-        let found = self.load_blocks();
-        self.checked(found)
+        self.checked(Self::load_blocks)
     }
 
     fn load_blocks(&mut self) -> StoreResult<()> {
@@ -258,8 +256,7 @@ impl Reader {
 
     /// Adds as many points as [`Reader::next_batch`] returns. Returns false after the last.
     pub fn read_into(&mut self, shown: &mut ShownPoints, rows: usize) -> Result<bool> {
-        let read = self.add_next(shown, rows.max(1));
-        self.checked(read)?;
+        self.checked(|reader| reader.add_next(shown, rows.max(1)))?;
         Ok(!self.blocks_left().is_empty())
     }
 

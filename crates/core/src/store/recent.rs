@@ -128,7 +128,6 @@ impl RecentPoints {
         self.stretches.iter().map(|(stretch, count)| (*stretch, *count))
     }
 
-    /// Of the points of one page.
     pub(super) fn stretches_of(&self, sequence: u64) -> Option<&BTreeSet<i64>> {
         self.saved.get(&sequence.cast_signed()).map(|row| &row.stretches)
     }

@@ -63,7 +63,7 @@ pub(super) struct Root {
     version: i64,
     made_by: String,
     layout: i64,
-    /// Of the rows of `feeds`.
+    /// Covers the rows of `feeds`.
     pub(super) digest: i64,
     pub(super) mark: CommitMark,
 }
@@ -94,9 +94,8 @@ impl Root {
         let id = self.mark.id;
         let sql = "INSERT OR REPLACE INTO store
             VALUES (1, ?1, ?2, ?3, ?4, ?5), (2, 0, '', ?6, ?7, ?8)";
-        let row = (self.version, &self.made_by, self.layout, self.digest, self.check());
-        let (version, made_by, layout, digest, check) = row;
-        let mark = CommitMark::check(id, parent);
+        let (check, mark) = (self.check(), CommitMark::check(id, parent));
+        let Self { version, made_by, layout, digest, .. } = &*self;
         connection.execute(sql, (version, made_by, layout, digest, check, parent, id, mark))?;
         Ok(())
     }

@@ -41,7 +41,6 @@ impl SeenRow {
     }
 }
 
-/// Of one chain, or of all chains.
 fn seen_rows(
     connection: &Connection,
     feed: i64,
@@ -212,11 +211,10 @@ impl LaterPages {
             .ended
             .iter()
             .filter(|(last, seen)| (last.start..last.end).contains(&timestamp) && !brought(seen));
-        let mut events: Vec<(u64, Event)> = pages
-            .map(|(sequence, _)| (*sequence, Event::Present(*sequence)))
-            .chain(absent.map(|(last, _)| (last.sequence, Event::Absent(last.sequence))))
-            .collect();
-        events.sort_unstable_by_key(|(sequence, _)| *sequence);
-        events.into_iter().map(|(_, event)| event).collect()
+        let pages = pages.map(|(sequence, _)| (*sequence, false));
+        let mut events: Vec<Event> =
+            pages.chain(absent.map(|(last, _)| (last.sequence, true))).collect();
+        events.sort_unstable();
+        events
     }
 }

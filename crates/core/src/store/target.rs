@@ -24,7 +24,7 @@ pub trait Target: Send + Sync + Debug {
     }
 
     /// Writes the points of a page and its state, both or neither. Without a page, only the state
-    /// changes. Of two versions of a point, the higher sequence number wins, then the later row. An
+    /// changes. The version of a point with the higher sequence number wins, then the later row. An
     /// error that is `unstorable` concerns the values of the page: the sync then sets the range of
     /// its chain aside.
     fn apply(&self, feed: &str, delivery: Option<&Delivery>, state: &[u8]) -> Result<Applied>;

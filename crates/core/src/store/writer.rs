@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::apply::apply;
 use super::connection::StoreConnection;
 use super::directory::{Directory, FeedIndex};
 use super::directory_page::PageKey;
@@ -15,11 +14,9 @@ use super::failure::{StoreFailure, StoreResult};
 use super::feeds::{FeedRow, Feeds};
 use super::hold::WriteTurn;
 use super::names::KeptNames;
-use super::page_merge::RecentLimits;
 use super::read::find;
 use super::retention::Freed;
 use super::schema::Root;
-use super::target::{Applied, Delivery};
 use super::watch::Watch;
 use super::writer_cache::{BlockCache, KnownFeed};
 use crate::error::{Error, Kind};
@@ -49,18 +46,6 @@ impl Writer {
         Self { turn: None, link, feeds: None, known: HashMap::new(), points: 0 }
     }
 
-    pub(super) fn apply(
-        &mut self,
-        feed: &str,
-        delivery: Option<&Delivery>,
-        state: &[u8],
-        limits: RecentLimits,
-    ) -> StoreResult<Applied> {
-        self.commit(feed, |changes, feeds, known| {
-            apply(changes, (feeds, known), feed, delivery, state, limits)
-        })
-    }
-
     /// `state` replaces the feed's state, if given.
     pub(super) fn change<T>(
         &mut self,
@@ -82,7 +67,7 @@ impl Writer {
     }
 
     /// The cache is kept after the commit: it has no uncommitted data.
-    fn commit<T>(
+    pub(super) fn commit<T>(
         &mut self,
         feed: &str,
         write: impl FnOnce(

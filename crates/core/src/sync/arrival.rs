@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::store::{Age, Sighting, Sightings};
 
-/// In measurements, the estimate was then within one step of the scale.
+/// After this many iterations, measured estimates were within one step of the scale.
 const STEPS: usize = 400;
 /// The minimum number of points that show that an age was observed.
 const ENOUGH: u64 = 20;
@@ -22,7 +22,7 @@ const ENOUGH: u64 = 20;
 pub struct DelaySummary {
     /// Points of buckets that were read more than once.
     pub count: u64,
-    /// Those of them that arrived after the feed's lateness.
+    /// Points that arrived after the feed's lateness.
     pub late: u64,
     /// The delays within which 50, 90, 95, 99, 99.9 and 100 % of the points arrived.
     pub quantiles: Option<[u64; 6]>,

@@ -25,7 +25,6 @@ pub(super) struct AuditLog {
     /// The day of the newest audit, in days since the Unix epoch by the service's time.
     day: i64,
     pages: u64,
-    /// Audits that were read to their end.
     number: u64,
     #[serde(default, skip_serializing_if = "AuditFindings::is_empty")]
     pub(super) findings: AuditFindings,

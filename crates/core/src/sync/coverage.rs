@@ -119,7 +119,6 @@ impl Coverage {
         self.iter().map(final_part).collect()
     }
 
-    /// The end of the newest range that was read.
     #[must_use]
     pub fn end(&self) -> Option<i64> {
         self.0.last().map(|read| read.range.end)
@@ -201,13 +200,6 @@ impl Window {
     }
 }
 
-#[must_use]
-pub(super) fn forgotten_windows(feed: &Feed, range: Range) -> Vec<Window> {
-    let window = |part: Range| Window::new(part, WindowState::Forgotten, None);
-    range.cut(feed.window()).map(window).collect()
-}
-
-/// The windows from the feed's beginning to `now` less the settle lag, ascending, without gaps.
 #[must_use]
 pub(super) fn windows(feed: &Feed, coverage: &Coverage, now: Timestamp) -> Vec<Window> {
     let now = now.as_second();

@@ -8,7 +8,6 @@ use super::ranges::Range;
 use super::unfinished::LARGEST;
 use crate::store::{Age, Delays, Sighting, Sightings};
 
-/// Seven weeks with four audits a day.
 const MOST: usize = 200;
 
 /// The newest findings of a feed, oldest first. A finding is an array, because a state is written

@@ -28,14 +28,14 @@ pub struct SkippedRange {
     pub until: Timestamp,
     /// The kind of the error that ended its chain.
     pub error: String,
-    /// Of its last chain.
+    /// Pages of its last chain.
     pub pages: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct GivenUpRange {
-    start: i64,
-    end: i64,
+    #[serde(flatten)]
+    range: Range,
     pages: u64,
     /// When the range was set aside, and the kind of the error; `None` if the next run may read it.
     set_aside: Option<(i64, String)>,
@@ -47,10 +47,6 @@ struct GivenUpRange {
 pub(super) struct GivenUp(Vec<GivenUpRange>);
 
 impl GivenUpRange {
-    fn range(&self) -> Range {
-        Range::new(self.start, self.end)
-    }
-
     /// When the range is retried; `None` if it may be read now. A wrong clock cannot extend the
     /// pause.
     fn until(&self, now: i64) -> Option<i64> {
@@ -68,21 +64,16 @@ impl GivenUp {
     pub(super) fn add(&mut self, range: Range, pages: u64, set_aside: Option<(i64, Kind)>) {
         self.remove(range);
         let set_aside = set_aside.map(|(at, kind)| (at, kind.to_string()));
-        let Range { start, end } = range;
-        self.0.push(GivenUpRange { start, end, pages, set_aside });
-        self.0.sort_unstable_by_key(|one| one.start);
+        self.0.push(GivenUpRange { range, pages, set_aside });
+        self.0.sort_unstable_by_key(|one| one.range.start);
     }
 
     /// Removes a range that another chain has read to its end.
     pub(super) fn remove(&mut self, range: Range) {
         let rest = |one: GivenUpRange| {
-            let left = Ranges::from(one.range()).without(&range.into());
+            let left = Ranges::from(one.range).without(&range.into());
             let parts: Vec<Range> = left.iter().collect();
-            parts.into_iter().map(move |part| GivenUpRange {
-                start: part.start,
-                end: part.end,
-                ..one.clone()
-            })
+            parts.into_iter().map(move |range| GivenUpRange { range, ..one.clone() })
         };
         self.0 = std::mem::take(&mut self.0).into_iter().flat_map(rest).collect();
     }
@@ -93,12 +84,12 @@ impl GivenUp {
 
     /// The ranges that may have some stored points.
     pub(super) fn begun(&self) -> impl Iterator<Item = Range> {
-        self.0.iter().map(GivenUpRange::range)
+        self.0.iter().map(|one| one.range)
     }
 
     /// The ranges that are set aside at this time.
     pub(super) fn ranges(&self, now: i64) -> Ranges {
-        self.0.iter().filter(|one| one.until(now).is_some()).map(GivenUpRange::range).collect()
+        self.0.iter().filter(|one| one.until(now).is_some()).map(|one| one.range).collect()
     }
 
     /// The times around `now` with the same ranges set aside.
@@ -129,10 +120,9 @@ impl GivenUp {
         })
     }
 
-    /// The ranges that are set aside at this time, for users.
     pub(super) fn set_aside(&self, now: i64) -> Vec<SkippedRange> {
         let skipped = |one: &GivenUpRange| {
-            let ((start, end), until) = (one.range().instants(), instant(one.until(now)?));
+            let ((start, end), until) = (one.range.instants(), instant(one.until(now)?));
             let error = one.set_aside.as_ref().map(|(_, error)| error.clone()).unwrap_or_default();
             Some(SkippedRange { start, end, until, error, pages: one.pages })
         };
@@ -141,7 +131,7 @@ impl GivenUp {
 
     /// The last retry of these ranges.
     pub(super) fn until(&self, ranges: &Ranges) -> Option<Timestamp> {
-        let is_within = |one: &&GivenUpRange| !ranges.and(&one.range().into()).is_empty();
+        let is_within = |one: &&GivenUpRange| !ranges.and(&one.range.into()).is_empty();
         let times = self.0.iter().filter(is_within).filter_map(|one| one.set_aside.as_ref());
         times.map(|(at, _)| instant(at.saturating_add(PAUSE))).max()
     }
@@ -153,7 +143,7 @@ impl GivenUp {
             let mut parts = Vec::new();
             let mut reached = range.start;
             for one in &self.0 {
-                let (part, until) = (one.range().and(range), one.until(now));
+                let (part, until) = (one.range.and(range), one.until(now));
                 if until.is_some() && !part.is_empty() {
                     parts.push((Range::new(reached, part.start), None));
                     parts.push((part, until));

@@ -43,7 +43,6 @@ pub struct TargetWrite {
     pub feed: String,
     /// The page, or joined pages of one chain; `None` if only the state changes.
     pub delivery: Option<Delivery>,
-    /// The encoded state of the feed after the write.
     pub state: Vec<u8>,
     /// The pending write of the run that this one completes, and the state after it.
     pub(super) completes: Option<Box<(Arc<PendingWrite>, FeedState)>>,

@@ -31,7 +31,7 @@ const MOST_WINDOWS: i64 = 31;
 pub struct Plan {
     /// In the order in which they would be read.
     pub tasks: Vec<Task>,
-    /// Of all tasks; `None` if one of them has no estimate.
+    /// The sum over all tasks; `None` if one of them has no estimate.
     pub pages: Option<u64>,
     pub allowance: AllowanceState,
     /// Pages reserved for windows that become due before the allowance resets.
@@ -70,7 +70,6 @@ impl PlanTerms<'_> {
     }
 }
 
-/// The chains of all feeds, in order.
 pub(super) fn steps(feeds: &[FeedRun], terms: &PlanTerms<'_>) -> Vec<PlanStep> {
     let numbered = feeds.iter().enumerate();
     let mut steps: Vec<PlanStep> =
@@ -175,7 +174,6 @@ fn resumed(feed: usize, chain: &UnfinishedChain, density: &Density, fills: bool)
     PlanStep { feed, why: Why::Resume, range, pages, fills }
 }
 
-/// The unfinished chains that are worth resuming.
 fn resumable<'a>(
     known: &'a FeedRun,
     terms: &'a PlanTerms<'_>,
@@ -289,7 +287,7 @@ impl PlanStep {
     }
 }
 
-/// Plans the chains of a run that begins now. Makes no request.
+/// Makes no request.
 pub fn plan(
     client: &Client,
     target: &dyn Target,

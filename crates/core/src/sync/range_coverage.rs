@@ -44,7 +44,6 @@ pub(super) struct Known {
     /// The feed's beginning, after the forgotten range.
     since: i64,
     forgotten: Ranges,
-    /// The ranges that chains read to their end.
     covered: Ranges,
     /// The ranges of unfinished chains.
     begun: Ranges,
@@ -92,7 +91,6 @@ impl Known {
 pub struct RangeCoverage {
     /// The end of the newest range that was read. `None` for an unread feed.
     pub newest: Option<Timestamp>,
-    /// The parts that a chain read to its end.
     pub read: Ranges,
     /// The other parts: before `newest`, the rest of a named range after it, and, without a named
     /// range, the ranges of unfinished chains.

@@ -1,10 +1,10 @@
 //! Sets of seconds since the Unix epoch, as half-open ranges.
 
 use jiff::Timestamp;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// `[start, end)` in seconds; never empty in a [`Ranges`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Range {
     pub start: i64,
     pub end: i64,
@@ -96,7 +96,6 @@ impl Ranges {
         self.iter().map(Range::seconds).fold(0, i64::saturating_add)
     }
 
-    /// Whether the ranges include every second of this range.
     #[must_use]
     pub fn contains(&self, range: Range) -> bool {
         range.is_empty() || self.iter().any(|one| one.start <= range.start && range.end <= one.end)

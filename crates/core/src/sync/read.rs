@@ -28,7 +28,6 @@ pub struct ReadSpec {
     pub end: Option<Timestamp>,
     pub settled_only: bool,
     pub flagged: Flagged,
-    /// How the read treats parts of the range that were not read from the service.
     pub unread: Unread,
     pub view: View,
     pub series: SeriesFilter,
@@ -41,7 +40,6 @@ pub struct Snapshot {
     /// The sequence number of the newest page in the snapshot.
     pub sequence: u64,
     pub feed: Feed,
-    /// The parts of the range that have been read from the service.
     pub coverage: RangeCoverage,
     /// A sentence about missing points.
     pub warning: Option<String>,
@@ -138,43 +136,36 @@ impl PinnedRead {
         self.ranges.as_ref().map(|ranges| ranges.first().map_or(i64::MAX, |range| range.0))
     }
 
-    /// The buckets in the parts that were read; `None` if they are unknown.
+    /// The buckets that points can have, in the parts that were read. `None` if the points are a
+    /// selection of them, or if the feed has no interval.
     #[must_use]
     pub fn expected(&self) -> Option<Expected> {
-        expected(&self.spec, &self.coverage, &self.feed)
+        let Self { spec, coverage: RangeCoverage { read, unread, settled, .. }, feed, .. } = self;
+        if spec.view.is_log() || spec.flagged == Flagged::Only {
+            return None;
+        }
+        let ranges = |ranges: &Ranges| -> Vec<_> {
+            ranges.iter().map(Range::microseconds).map(|(start, end)| start..end).collect()
+        };
+        let asked = [ranges(read), ranges(unread)].concat();
+        let read = if spec.settled_only { settled.as_ref().map(ranges)? } else { ranges(read) };
+        Some(Expected::new(feed.input().interval_seconds?, asked, read))
     }
 
     /// How much of its time was read. Unsettled time counts as unread for settled points.
     #[must_use]
     pub fn read_coverage(&self) -> Coverage {
-        let Self { spec, coverage, feed, .. } = self;
-        if spec.is_log() || spec.flagged == Flagged::Only {
+        let Self { spec, coverage, .. } = self;
+        if spec.view.is_log() || spec.flagged == Flagged::Only {
             return Coverage::Part;
         }
-        let width = feed.input().interval_seconds;
-        let expected = width.and_then(|_| expected(spec, coverage, feed));
-        Coverage::Known(expected.unwrap_or_else(|| {
+        Coverage::Known(self.expected().unwrap_or_else(|| {
             let settled = coverage.settled.clone().unwrap_or_default();
             let read = if spec.settled_only { &settled } else { &coverage.read };
             let read = read.iter().map(Range::microseconds).map(|(start, end)| start..end);
             Expected::of_any_width(read.collect())
         }))
     }
-}
-
-/// The buckets that points can have, in the parts that were read. `None` if the points are a
-/// selection of them, or if the feed has no interval.
-fn expected(spec: &ReadSpec, coverage: &RangeCoverage, feed: &Feed) -> Option<Expected> {
-    if spec.is_log() || spec.flagged == Flagged::Only {
-        return None;
-    }
-    let ranges = |ranges: &Ranges| -> Vec<_> {
-        ranges.iter().map(Range::microseconds).map(|(start, end)| start..end).collect()
-    };
-    let RangeCoverage { read, unread, settled, .. } = coverage;
-    let asked = [ranges(read), ranges(unread)].concat();
-    let read = if spec.settled_only { settled.as_ref().map(ranges)? } else { ranges(read) };
-    Some(Expected::new(feed.input().interval_seconds?, asked, read))
 }
 
 impl ReadSpec {
@@ -204,7 +195,6 @@ impl ReadSpec {
         Ok(Self { feed, start, end, settled_only: false, flagged, unread, view, series })
     }
 
-    /// The parts of the range that have been read from the service.
     pub fn coverage(&self, store: &Store) -> Result<RangeCoverage> {
         self.coverage_in(store, &read_state(store, &self.feed)?)
     }
@@ -214,13 +204,8 @@ impl ReadSpec {
             View::AsOf(sequence) => Known::as_of(state, &store.chains_until(&self.feed, sequence)?),
             _ => Known::current(state),
         };
-        let coverage = RangeCoverage::new((self.start, self.end), &known, self.is_log());
+        let coverage = RangeCoverage::new((self.start, self.end), &known, self.view.is_log());
         Ok(if self.settled_only { coverage.settled_only() } else { coverage })
-    }
-
-    /// Whether the read returns changes, which include every point that has arrived.
-    fn is_log(&self) -> bool {
-        self.view.is_log()
     }
 
     /// Opens a snapshot with exactly the points at its sequence number.
@@ -284,7 +269,7 @@ impl ReadSpec {
         if self.settled_only {
             return Some(within(&state.settled()));
         }
-        if self.unread == Unread::Keep || self.is_log() {
+        if self.unread == Unread::Keep || self.view.is_log() {
             let is_bounded = self.start.is_some() || self.end.is_some();
             return is_bounded.then(|| vec![(start, end)]);
         }
@@ -383,7 +368,7 @@ mod tests {
     fn asked(spec: &ReadSpec) -> Option<Vec<(i64, i64)>> {
         let state = state();
         let coverage =
-            RangeCoverage::new((spec.start, spec.end), &Known::current(&state), spec.is_log());
+            RangeCoverage::new((spec.start, spec.end), &Known::current(&state), spec.view.is_log());
         let in_days =
             |at: i64| if [i64::MIN, i64::MAX].contains(&at) { at } else { at / DAY / 1_000_000 };
         let ranges = spec.ranges(&state, &coverage)?.into_iter();

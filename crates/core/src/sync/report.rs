@@ -6,7 +6,6 @@ use super::task::Task;
 use crate::http::AllowanceState;
 use crate::store::Applied;
 
-/// The report of a run over all of its feeds.
 #[derive(Debug, Clone, Serialize)]
 pub struct SyncReport {
     /// In the order of the arguments.
@@ -22,7 +21,6 @@ pub struct SyncReport {
     /// The chains that are left to read.
     pub tasks: Vec<Task>,
     pub allowance: AllowanceState,
-    /// The planning time of the run.
     pub now: Timestamp,
 }
 
@@ -49,9 +47,7 @@ pub struct FeedReport {
     pub late: u64,
     /// The sequence number of the newest page, for `changes(since=)` and `as_of()`.
     pub sequence: u64,
-    /// The time up to which everything from the feed's beginning is settled.
     pub settled_through: Option<Timestamp>,
-    /// The time up to which everything from the feed's beginning has been read.
     pub read_through: Option<Timestamp>,
     pub newest: Option<Timestamp>,
     /// Ranges that are skipped for a day because the service did not end their chain.

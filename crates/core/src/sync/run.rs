@@ -32,7 +32,6 @@ pub struct Run {
     pub(super) target: Arc<dyn Target>,
     pub(super) settings: SyncSettings,
     pub(super) deadline: Deadline,
-    /// The monotonic time of the beginning.
     pub(super) begun: Duration,
     /// Held by the one call that fetches.
     fetching: tokio::sync::Mutex<()>,
@@ -91,7 +90,8 @@ impl Run {
                     return Ok(true);
                 }
                 if work.asked() == 0 {
-                    return work.take_failure().map_or(Ok(false), Err);
+                    let failure = work.ended.take().or_else(|| work.failure.take());
+                    return failure.map_or(Ok(false), Err);
                 }
             }
             let (feed, fetched, read_at) = self.arrival().await;
@@ -154,7 +154,6 @@ impl Run {
         }
     }
 
-    /// Reads and applies everything that is left to read.
     pub async fn finish(&self) -> Result<SyncReport> {
         while self.fetch().await? {
             self.apply()?;
@@ -188,7 +187,10 @@ impl Run {
     /// The states of feeds without a page that the target does not contain yet.
     pub fn new_states(&self) -> Result<Vec<TargetWrite>> {
         self.check_process()?;
-        let new = self.work().without_a_page();
+        let work = self.work();
+        let states = work.parts.iter().map(|part| &part.state);
+        let new: Vec<FeedState> = states.filter(|state| state.sequence() == 0).cloned().collect();
+        drop(work);
         let names: Vec<&str> = new.iter().map(|state| state.feed().name()).collect();
         let known = self.target.states(&names)?;
         let unknown = new.iter().zip(known).filter(|(_, known)| known.is_none());

@@ -32,13 +32,11 @@ pub(super) struct FeedRun {
     put_off: Ranges,
     /// The only ranges that this run reads; `None` reads what is due.
     pub(super) only: Option<Only>,
-    /// The number of ranges that were skipped because of an error.
     pub(super) failures: usize,
     chains: u64,
     pages: u64,
     applied: Applied,
     late: u64,
-    /// The changes that the current audit has found.
     found: AuditCounts,
 }
 
@@ -107,7 +105,6 @@ pub(super) struct RunState {
     pub(super) pages: u64,
     pub(super) points: u64,
     pub(super) newest: Option<i64>,
-    /// The assumptions and counts of its pages.
     pub(super) quality: PageReport,
     /// The beginning of the oldest chain that ended without settling its range.
     pub(super) oldest: Option<i64>,
@@ -153,13 +150,7 @@ impl RunState {
         &self.parts[feed].state
     }
 
-    /// The states of the feeds without any applied page.
-    pub(super) fn without_a_page(&self) -> Vec<FeedState> {
-        let states = self.parts.iter().map(|part| &part.state);
-        states.filter(|state| state.sequence() == 0).cloned().collect()
-    }
-
-    /// Skips a range because of an error. The next run reads it.
+    /// The next run reads the range.
     pub(super) fn skip(&mut self, feed: usize, range: Range, error: Error) {
         let (start, end) = range.instants();
         let cause = format!("{error:?}").replace('\n', " ");
@@ -173,16 +164,10 @@ impl RunState {
         }
     }
 
-    /// The error that ended the run, or the error of the first skipped range.
-    pub(super) fn take_failure(&mut self) -> Option<Error> {
-        self.ended.take().or_else(|| self.failure.take())
-    }
-
     pub(super) fn feeds_under_way(&self) -> Vec<usize> {
         self.under_way.keys().copied().collect()
     }
 
-    /// Whether the next page of the feed's chain is requested.
     pub(super) fn is_asked(&self, feed: usize) -> bool {
         self.under_way.get(&feed).is_some_and(|one| one.request.is_some())
     }
@@ -197,7 +182,6 @@ impl RunState {
         asked + self.pending.len() < most.max(1) && self.may_ask(asked)
     }
 
-    /// The requests in flight, each with its feed.
     pub(super) fn take_requests(&mut self) -> Vec<(usize, PageReply)> {
         let chains = self.under_way.iter_mut();
         chains.filter_map(|(feed, one)| Some((*feed, one.request.take()?))).collect()

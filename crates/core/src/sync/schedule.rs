@@ -72,7 +72,6 @@ impl RunState {
         self.reserve_again(feed);
     }
 
-    /// The steps of a feed that this run may read.
     fn open_steps(&self, feed: usize) -> Vec<PlanStep> {
         let part = &self.parts[feed];
         let has_failed = part.only.is_some() && self.failure.is_some();
@@ -130,7 +129,6 @@ impl RunState {
         Ok(Some(step))
     }
 
-    /// The first step in order that may begin now.
     fn may_begin(&self) -> Option<PlanStep> {
         let steps = || self.plans.iter().filter_map(|plan| plan.first);
         let class = steps().map(|step| step.why).min()?;
@@ -189,7 +187,6 @@ impl RunState {
         self.plans.iter().all(|plan| plan.first.is_none())
     }
 
-    /// The expected pages of the steps that do not fill.
     pub(super) fn urgent_pages(&self) -> u64 {
         self.plans.iter().fold(0, |sum, plan| sum.saturating_add(plan.urgent))
     }

@@ -19,7 +19,7 @@ pub struct Only {
 pub struct SyncSettings {
     /// Buckets that begin at this time or later are not read.
     pub until: Option<Timestamp>,
-    /// The planning time; by default the service's time at the beginning of the run.
+    /// The planning time. By default the service's time at the beginning.
     pub now: Option<Timestamp>,
     /// Ranges to read again, even if they are settled.
     pub reread: Vec<(Timestamp, Timestamp)>,

@@ -53,7 +53,6 @@ impl FeedShare {
         self.state.feed().name()
     }
 
-    /// All parts of the range that this feed provides.
     pub(super) fn ranges(&self) -> Ranges {
         self.settled.with(&self.missing)
     }

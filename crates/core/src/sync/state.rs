@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::audits::AuditLog;
-use super::coverage::{Coverage, Window, forgotten_windows, windows};
+use super::coverage::{Coverage, Window, WindowState, windows};
 use super::feed::{Feed, FeedDifference, START};
 use super::given_up::{GivenUp, SkippedRange};
 use super::ranges::{Range, Ranges, floor, instant};
@@ -31,7 +31,7 @@ const MOST_READS: usize = 1_000;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FeedState {
     feed: Feed,
-    /// The base URL of the service that the feed is read from.
+    /// The base URL.
     service: String,
     /// The beginning of the feed after points were forgotten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -140,7 +140,6 @@ impl FeedState {
         self.feed.beginning_at(self.kept_from)
     }
 
-    /// The beginning of the feed after the forgotten range.
     pub(super) fn since(&self) -> i64 {
         self.feed.since().max(self.kept_from.unwrap_or(i64::MIN))
     }
@@ -211,7 +210,9 @@ impl FeedState {
     /// The windows from the feed's beginning to `now` less the settle lag, ascending, without gaps.
     #[must_use]
     pub fn windows(&self, now: Timestamp) -> Vec<Window> {
-        let mut all = forgotten_windows(&self.feed, self.forgotten());
+        let forgotten = |part| Window::new(part, WindowState::Forgotten, None);
+        let mut all: Vec<Window> =
+            self.forgotten().cut(self.feed.window()).map(forgotten).collect();
         all.extend(windows(&self.kept(), &self.coverage, now));
         self.given_up.mark(all, now.as_second())
     }
@@ -324,7 +325,6 @@ impl FeedState {
         chain.why == Why::Audit && !settled.and(&chain.range().into()).is_empty()
     }
 
-    /// Whether there is an unfinished chain or an abandoned range.
     pub(super) fn has_unfinished(&self) -> bool {
         !self.chains.is_empty() || !self.given_up.is_empty()
     }
@@ -380,7 +380,7 @@ impl FeedState {
         }
     }
 
-    /// Abandons an unfinished chain. With a time and an error, its range is set aside.
+    /// With a time and an error, the range is set aside.
     pub(super) fn give_up(&mut self, chain: &UnfinishedChain, set_aside: Option<(i64, Kind)>) {
         self.drop_chain(chain.range());
         self.given_up.add(chain.range(), chain.pages.max(1), set_aside);

@@ -10,7 +10,6 @@ pub enum Why {
     /// Its chain is unfinished.
     Resume,
     Reread,
-    /// It is fresh data.
     Recent,
     /// Its lateness has passed.
     Settle,

@@ -37,13 +37,12 @@ use crate::http::Deadline;
 use crate::lock::Mutex;
 use crate::store::{Flagged, Store, Target as _, Turn, View};
 
-/// Pages that are requested and not yet stored. One is requested while the previous one is stored.
+/// A page is requested while the previous one is stored.
 const CONCURRENCY: usize = 2;
 /// The longest wait for another read of the same feed, for a read without a deadline.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// The beginning of a chain is rounded by at most this much.
 const ROUNDED: SignedDuration = SignedDuration::from_secs(5);
-/// The attempts to compute the shares while another process changes the feeds.
 const TRIES: usize = 5;
 /// The points that are read before other futures may run.
 const ROWS: usize = 1 << 16;
@@ -76,7 +75,6 @@ struct ReadSoFar {
 
 #[derive(Debug)]
 struct ReadUnderWay {
-    /// The process that holds the locks of the feeds.
     process: Process,
     shares: Vec<FeedShare>,
     /// Reads the missing ranges; `None` if everything is settled.
@@ -84,7 +82,6 @@ struct ReadUnderWay {
     /// Held until the run has unlocked the feeds.
     turns: Vec<Turn>,
     provenance: Provenance,
-    /// The points that the run has read.
     points: u64,
 }
 
@@ -161,13 +158,11 @@ impl ThroughStore {
         Ok((tasks, set_aside))
     }
 
-    /// The ranges that a feed still has to read.
     fn remaining(&self, feed: &str, missing: &Ranges) -> Ranges {
         let attempt = self.attempt.lock();
         attempt.read.get(feed).map_or_else(|| missing.clone(), |read| missing.without(read))
     }
 
-    /// The feeds with ranges to read, and these ranges.
     fn feeds_to_read(&self, shares: &[FeedShare]) -> Vec<(Feed, Ranges)> {
         let ranges = |share: &FeedShare| {
             (share.state.feed().clone(), self.remaining(share.name(), &share.missing))

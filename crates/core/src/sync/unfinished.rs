@@ -45,7 +45,6 @@ impl UnfinishedChain {
         Range::new(self.start, self.end)
     }
 
-    /// A new chain over the same range; `None` after too many restarts.
     pub(super) fn restarted(&self, most: u32) -> Option<Self> {
         let more = self.restarts < most;
         more.then(|| Self::new(self.range(), self.why, self.restarts + 1))

@@ -6,7 +6,7 @@ use siteline_core::sync::{FeedInput, FeedState, ReadSpec};
 use siteline_core::{Error, Kind};
 use siteline_sandbox::{AsOf, Options};
 
-use crate::harness::{HOUR, Harness, MINUTE, at, input};
+use crate::harness::{HOUR, Harness, MINUTE, at, input, seconds};
 
 #[tokio::test]
 async fn s9_a_page_rejected_for_skew_is_retried() {
@@ -27,6 +27,21 @@ async fn s9_a_page_rejected_for_skew_is_retried() {
     assert_eq!(report.requests, report.pages() + 2);
     let end = at("2026-11-01T17:50:00Z");
     assert!(harness.stored(theirs.wall()) == harness.truth(end, AsOf::Now));
+}
+
+#[tokio::test]
+async fn plans_follow_clock_changes_above_five_seconds() {
+    for (step, moved) in [(5, 0), (6, 6)] {
+        let (harness, theirs, ours) = Harness::with_clock(SignedDuration::from_secs(-6));
+        harness.sync().await.expect("a sync");
+        theirs.advance(seconds(HOUR));
+        ours.advance(seconds(HOUR));
+        let known = harness.client.now();
+        theirs.step(SignedDuration::from_secs(step));
+        let report = harness.sync().await.expect("a sync");
+        assert!(report.complete && report.requests > 0);
+        assert_eq!(report.now.duration_since(known), SignedDuration::from_secs(moved), "{step}");
+    }
 }
 
 #[tokio::test]

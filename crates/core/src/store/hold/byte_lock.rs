@@ -62,15 +62,11 @@ mod system {
 mod system {
     use super::{ByteLock, File, Range, io};
 
-    pub(in super::super) fn set(
-        _file: &File,
-        _lock: ByteLock,
-        _bytes: &Range<i64>,
-    ) -> io::Result<bool> {
+    pub(in super::super) fn set(_: &File, _: ByteLock, _: &Range<i64>) -> io::Result<bool> {
         Ok(true)
     }
 
-    pub(in super::super) fn is_used(_file: &File, _bytes: &Range<i64>) -> io::Result<bool> {
+    pub(in super::super) fn is_used(_: &File, _: &Range<i64>) -> io::Result<bool> {
         Ok(false)
     }
 }

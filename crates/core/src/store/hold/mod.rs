@@ -32,7 +32,7 @@ pub(super) use self::replacing::Replacing;
 use self::store_files::{LogChange, LogFiles};
 use super::access::{JOURNAL, LOG, MEMORY};
 use super::failure::{StoreFailure, StoreResult, busy, foreign_log, in_use, moved, system};
-use super::log_fit::{FileMark, LogFit, log_fit};
+use super::log_fit::{FileMark, is_foreign};
 use crate::files::{self, Use, beside, is_named, unused};
 use crate::fork::{Owned, Process};
 use crate::lock::Mutex;
@@ -202,7 +202,7 @@ impl StoreHold {
     /// Rejects the log of another file, or sets it aside if the store is writable and unused.
     fn check_log(&self, reads_only: bool, timeout: Duration) -> StoreResult<()> {
         let path = &self.path;
-        let mut fit = LogFit::Empty;
+        let mut foreign = false;
         // A closing process releases its locks one after the other.
         let agrees = self.wait(timeout, || {
             self.state.lock().found = None;
@@ -218,20 +218,17 @@ impl StoreHold {
                 }
                 _ => None,
             };
-            fit = log_fit(&self.file, &beside(path, LOG))?;
-            let is_whole = fit != LogFit::Foreign && is_used(&self.file, &USERS)?;
+            foreign = is_foreign(&self.file, &beside(path, LOG))?;
+            let is_whole = !foreign && is_used(&self.file, &USERS)?;
             let agrees = found.is_none() || is_whole;
             self.state.lock().found = found;
             Ok(agrees)
         });
         agrees.map_err(|failure| failure.busy_as(|| in_use(path)))?;
-        match fit {
-            LogFit::Foreign if reads_only => {
-                Err(StoreFailure::Core(foreign_log(path, &beside(path, LOG))))
-            }
-            LogFit::Foreign => self.set_log_aside(),
-            LogFit::Empty | LogFit::Belongs => Ok(()),
+        if foreign && reads_only {
+            return Err(StoreFailure::Core(foreign_log(path, &beside(path, LOG))));
         }
+        if foreign { self.set_log_aside() } else { Ok(()) }
     }
 
     fn set_log_aside(&self) -> StoreResult<()> {
@@ -282,7 +279,7 @@ impl StoreHold {
             return Ok(());
         }
         // Either pages of the log were copied into the file, or another file was copied over it.
-        if log_fit(&self.file, &beside(&self.path, LOG)).map_err(failed)? == LogFit::Foreign {
+        if is_foreign(&self.file, &beside(&self.path, LOG)).map_err(failed)? {
             return Err(StoreFailure::Core(moved(&self.path, None)));
         }
         self.state.lock().mark = Some(mark);
