@@ -6,7 +6,7 @@ use std::ops::Range;
 use arrow_array::{Array, Float64Array};
 use serde::Serialize;
 
-use crate::data::PointColumns;
+use crate::data::{Ids, PointColumns};
 
 pub(crate) const SERIES: usize = 8;
 /// Width of a line in pixels.
@@ -26,7 +26,7 @@ pub struct Line {
     pub ids: Ids,
     /// Includes the points without a value.
     pub points: usize,
-    /// The lowest and the highest one.
+    /// The lowest and the highest value.
     pub values: Option<(f64, f64)>,
     /// Separated by gaps.
     pub stretches: Vec<Vec<Pixel>>,
@@ -80,9 +80,6 @@ impl Preview {
     }
 }
 
-/// The five ids of a series.
-type Ids = [Option<String>; 5];
-
 struct Axis {
     range: (i64, i64),
     interval: Option<i64>,
@@ -116,7 +113,7 @@ impl Axis {
         Line { ids, points, values, stretches: stretches(&buckets, values) }
     }
 
-    /// The least time between two points that is a gap. Gaps narrower than a pixel are not shown.
+    /// A longer time between two points is a gap. Gaps narrower than a pixel are not shown.
     fn gap(&self, points: usize) -> i64 {
         let length = self.range.1.saturating_sub(self.range.0);
         let count = i64::try_from(points.max(1)).unwrap_or(i64::MAX);

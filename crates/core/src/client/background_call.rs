@@ -182,7 +182,7 @@ impl<T> CallState<T> {
     }
 }
 
-/// If the task ends early, the waiting caller continues.
+/// The task's side of a call. If the task ends early, the waiting caller continues.
 struct Driver<T>(Arc<Shared<T>>);
 
 impl<T> Drop for Driver<T> {

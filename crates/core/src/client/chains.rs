@@ -1,7 +1,6 @@
 //! Reads the chains of a scan concurrently. The service requires only the requests within one chain
 //! to be sequential.
 
-use std::fmt;
 use std::mem::{forget, take};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +30,6 @@ const LONGEST_ARRIVAL: Duration = Duration::from_millis(if cfg!(test) { 100 } el
 /// Reads each chain by a [`CollectOnce`], and merges the tables. After a failure, pages in flight
 /// are kept if they arrive soon. Cancelling the caller cancels all requests; each chain keeps its
 /// pages.
-#[derive(Debug)]
 pub struct ReadChains {
     scan: Scan,
     concurrency: usize,
@@ -44,7 +42,7 @@ pub struct ReadChains {
 }
 
 /// Locked only briefly.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct ChainsState {
     chains: Vec<Arc<CollectOnce>>,
     progress: Vec<Option<Progress>>,
@@ -125,7 +123,7 @@ impl ReadChains {
     async fn next(&self, deadline: Deadline, pace: Pace) -> Result<Step, ReadFailure> {
         let mut running = self.running(deadline)?;
         // A cancelled caller may have left the flag set.
-        self.scan.together().is_ending.store(false, Ordering::SeqCst);
+        self.scan.together.is_ending.store(false, Ordering::SeqCst);
         loop {
             if !self.start(&mut running, deadline, pace) {
                 return Ok(Step::Whole(Arc::new(self.merge()?)));
@@ -268,7 +266,7 @@ impl ReadChains {
         let error = failure.error.clone();
         let mut failures: Vec<_> = index.map(|index| (index, failure)).into_iter().collect();
         let chains = self.state.lock().chains.clone();
-        let is_ending = &self.scan.together().is_ending;
+        let is_ending = &self.scan.together.is_ending;
         is_ending.store(true, Ordering::SeqCst);
         let is_spent = error.kind() == Kind::AllowanceExhausted;
         let longest = if is_spent { Duration::MAX } else { LONGEST_ARRIVAL };
@@ -359,7 +357,7 @@ impl ReadChains {
         }
         let is_begun = !marks.is_empty() || !whole.is_empty();
         let bookmark = (is_begun && ended < begun).then(|| Bookmark {
-            owner: self.scan.owner(),
+            owner: self.scan.owner,
             marks,
             whole_count: whole.len(),
             whole: Arc::new(Mutex::new(whole)),
@@ -376,7 +374,7 @@ impl ReadChains {
     /// Merges the table that the scan continues and the tables of its chains.
     fn table(&self, tables: Vec<Arc<Table>>) -> Result<Table> {
         let oldest = tables.iter().map(|table| table.provenance.read_at).min();
-        let onto = self.scan.onto();
+        let onto = self.scan.onto.as_ref();
         let mut provenance = self.scan.provenance();
         provenance.read_at = oldest.unwrap_or(provenance.read_at);
         if let Some(onto) = onto {
@@ -473,11 +471,5 @@ impl Drop for RunningSteps {
             // Tasks and connections belong to the parent.
             forget((take(&mut self.steps), take(&mut self.flying)));
         }
-    }
-}
-
-impl fmt::Debug for RunningSteps {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RunningSteps({} steps)", self.flying.len())
     }
 }

@@ -1,6 +1,5 @@
 //! Reads a scan once for all callers, and caches the complete table.
 
-use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
@@ -20,7 +19,6 @@ use crate::lock::Mutex;
 /// pages read so far are kept, because they are already counted in the allowance. The next caller
 /// continues with the same cursor, or restarts if that cursor cannot be used again
 /// ([`ends_chain`]).
-#[derive(Debug)]
 pub struct CollectOnce {
     scan: Scan,
     /// Reads the scan, unless one chain does.
@@ -29,7 +27,7 @@ pub struct CollectOnce {
     slot: Mutex<ProcessRead>,
 }
 
-pub trait WholeRead: Debug + Send + Sync {
+pub trait WholeRead: Send + Sync {
     /// Like [`CollectOnce::step`], with one caller at a time.
     fn step(&self, deadline: Deadline, pace: Pace) -> BoxFuture<'_, Result<Step, ReadFailure>>;
 
@@ -78,13 +76,12 @@ pub struct Partial {
 }
 
 /// A forked child needs its own, because a fork may leave the locks locked.
-#[derive(Debug)]
 struct ProcessRead {
     process: u32,
     reading: ActiveRead,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(super) struct ActiveRead {
     /// Locked during a step.
     stream: Arc<tokio::sync::Mutex<Option<Arc<PageStream>>>>,
@@ -236,14 +233,15 @@ impl CollectOnce {
         if let Some(table) = self.complete() {
             return of(table);
         }
-        let onto = self.scan.onto().map_or((0, 0), |onto| of(onto));
+        let onto = self.scan.onto.as_ref().map_or((0, 0), |onto| of(onto));
         if let Some(reader) = &self.reader {
             let (pages, points) = reader.kept();
             return (pages + onto.0, points + onto.1);
         }
         let reading = self.reading();
         let kept = reading.kept.lock();
-        kept.as_ref().map_or(onto, |kept| (kept.merger.pages(), kept.merger.points_read()))
+        let report = kept.as_ref().map(|kept| &kept.merger.report);
+        report.map_or(onto, |report| (report.pages, report.points_read))
     }
 
     /// The first `count` points in order of arrival, with repeats, or all points of a complete
@@ -267,7 +265,7 @@ impl CollectOnce {
         }
         let read = match &*self.reading().kept.lock() {
             Some(kept) if kept.is_done => return Some(0),
-            Some(kept) => kept.merger.pages() + kept.provenance.resumed_after_pages,
+            Some(kept) => kept.merger.report.pages + kept.provenance.resumed_after_pages,
             None => self.scan.resumed_after_pages(),
         };
         expected.map(|pages| pages.saturating_sub(read).max(1))
@@ -291,11 +289,12 @@ impl CollectOnce {
 
 impl Kept {
     fn begin(scan: &Scan) -> Result<(Arc<PageStream>, Self)> {
-        let prefetch = if scan.shares_limit() { Prefetch::Never } else { Prefetch::AtCursor };
+        let is_shared = scan.pages_left.is_some();
+        let prefetch = if is_shared { Prefetch::Never } else { Prefetch::AtCursor };
         let stream = scan.stream(prefetch)?;
         let mut provenance = stream.provenance().clone();
         let mut merger = Merger::new(&scan.decode_settings().extra_columns);
-        if let Some(onto) = scan.onto() {
+        if let Some(onto) = &scan.onto {
             merger.push_merged(&onto.merged)?;
             provenance.read_at = onto.provenance.read_at;
             provenance.resumed_after_pages = onto.provenance.resumed_after_pages;
@@ -313,7 +312,7 @@ impl Kept {
 
     fn partial(self) -> Result<Partial> {
         let bookmark = self.bookmark.clone();
-        if self.merger.pages() == 0 {
+        if self.merger.report.pages == 0 {
             return Ok(Partial { bookmark, ..Partial::default() });
         }
         let stopped_at = bookmark.as_ref().map(Bookmark::digest);
@@ -325,14 +324,14 @@ impl Kept {
         if self.merger.rows() < count && !self.is_done {
             return Ok(None);
         }
-        let provenance = Provenance { pages: self.merger.pages(), ..self.provenance };
+        let provenance = Provenance { pages: self.merger.report.pages, ..self.provenance };
         let table = Table::whole(self.merger.first(count)?, provenance);
         Ok(Some(Arc::new(Table { is_partial: true, ..table })))
     }
 
     fn finish(self) -> Result<Table> {
         let merger = Arc::unwrap_or_clone(self.merger);
-        let provenance = Provenance { pages: merger.pages(), ..self.provenance };
+        let provenance = Provenance { pages: merger.report.pages, ..self.provenance };
         Ok(Table::whole(merger.finish()?, provenance))
     }
 }

@@ -54,16 +54,11 @@ impl Density {
 
     /// `None` before the first chain. As long as no full page was seen, also `None` for more points
     /// than any page had.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "estimates, not negative; a cast of a float saturates"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "estimates")]
     pub(crate) fn pages(&self, seconds: i64) -> Option<u64> {
         let points = self.rate? * seconds as f64;
         match self.full {
-            Some(full) => Some(((points / full).ceil() as u64).max(1)),
+            Some(full) => Some(rounded_up(points / full)),
             None => (points <= self.only as f64).then_some(1),
         }
     }
@@ -105,19 +100,20 @@ impl QueryDensities {
     }
 
     /// The pages of this size, if no full page was seen and no page had more points.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "an estimate, not negative"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     pub(crate) fn pages_of_size(&self, query: &Query, size: u32) -> Option<u64> {
         let unbounded = query.over(None, None).ok()?;
         let density = *self.0.lock().get(&unbounded)?;
         let points = density.rate? * seconds(query)? as f64;
         let is_in_points = density.full.is_none() && density.only <= u64::from(size);
-        is_in_points.then(|| ((points / f64::from(size)).ceil() as u64).max(1))
+        is_in_points.then(|| rounded_up(points / f64::from(size)))
     }
+}
+
+/// A number of pages, at least one. A cast of a float saturates.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an estimate")]
+fn rounded_up(pages: f64) -> u64 {
+    (pages.ceil() as u64).max(1)
 }
 
 fn seconds(query: &Query) -> Option<i64> {

@@ -106,18 +106,6 @@ impl<'de> DeserializeSeed<'de> for Value<'_> {
     }
 }
 
-struct Name<'a>(&'a mut DiscoveryBody);
-
-impl<'de> DeserializeSeed<'de> for Name<'_> {
-    type Value = String;
-
-    fn deserialize<D: Deserializer<'de>>(self, source: D) -> Result<String, D::Error> {
-        let name: String = serde::Deserialize::deserialize(source)?;
-        self.0.keep(&name);
-        Ok(name)
-    }
-}
-
 impl<'de> Visitor<'de> for Value<'_> {
     type Value = Shape;
 
@@ -166,7 +154,8 @@ impl<'de> Visitor<'de> for Value<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Shape, A::Error> {
         let mut has_id = false;
-        while let Some(name) = members.next_key_seed(Name(self.0))? {
+        while let Some(name) = members.next_key::<String>()? {
+            self.0.keep(&name);
             let shape = members.next_value_seed(Value(self.0))?;
             has_id |= name == "id" && shape == Shape::Scalar;
             self.0.member(&name, shape);

@@ -41,7 +41,7 @@ pub struct ReadNames {
 }
 
 impl ReadNames {
-    /// Sends nothing yet.
+    /// Sends no request yet.
     #[must_use]
     pub fn new(client: Client, wanted: NamesFor) -> Self {
         Self { client, wanted, request: Mutex::default() }
@@ -60,10 +60,11 @@ impl ReadNames {
     }
 
     fn is_due(&self) -> bool {
+        let (listed, now) = (self.client.listed(), self.client.time().clock().monotonic());
         match self.wanted {
             NamesFor::Nothing => false,
-            NamesFor::Labels => self.client.needs_names(),
-            NamesFor::Store => self.client.has_old_names(DAY),
+            NamesFor::Labels => listed.is_due(now, self.client.seen()),
+            NamesFor::Store => listed.is_older(now, DAY),
         }
     }
 

@@ -53,7 +53,7 @@ pub(crate) struct PageCall {
     pub(crate) deadline: Deadline,
     /// The URL query, secret if it has a cursor.
     pub(crate) wire: String,
-    /// If it is not decided, this request decides it.
+    /// This request decides the size if it is not decided yet.
     pub(crate) size: SentSize,
     pub(crate) decoding: Decoding,
     pub(crate) keep_raw: bool,
@@ -199,9 +199,9 @@ fn send_cursor(
 /// Dropping it drops its connection.
 pub(super) struct PageRequest {
     cursor: Cursor,
-    deadline: Deadline,
+    pub(super) deadline: Deadline,
     edge: oneshot::Receiver<Cursor>,
-    call: BackgroundCall<Fetched>,
+    pub(super) call: BackgroundCall<Fetched>,
 }
 
 impl PageRequest {
@@ -220,10 +220,6 @@ impl PageRequest {
         matches!(chain.state(), PagingState::Next(cursor) if *cursor == self.cursor)
     }
 
-    pub(super) fn deadline(&self) -> Deadline {
-        self.deadline
-    }
-
     /// Only the first call returns a receiver that gets the cursor.
     pub(super) fn take_edge(&mut self) -> oneshot::Receiver<Cursor> {
         std::mem::replace(&mut self.edge, oneshot::channel().1)
@@ -232,14 +228,6 @@ impl PageRequest {
     /// Whether its body has arrived, decoded or not.
     pub(super) fn has_arrived(&self) -> bool {
         self.call.is_ready()
-    }
-
-    pub(super) fn is_finished(&self) -> bool {
-        self.call.is_finished()
-    }
-
-    pub(super) fn finished(&self) -> Option<Fetched> {
-        self.call.finished()
     }
 
     /// For one caller at a time, which decodes the page unless the task has done so.

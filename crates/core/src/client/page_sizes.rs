@@ -4,7 +4,7 @@
 //! refused it and accepted the same request without it. That is remembered for 30 days, in a file
 //! next to the ledger. Without the file two requests are lost, so its faults are not errors.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::settings::ClientSettings;
 use crate::error::{Error, Kind};
-use crate::files::{self, Owner};
+use crate::files::{self, NewFile};
 use crate::lock::Mutex;
 
 const MEMORY: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -120,13 +120,7 @@ impl PageSizes {
 /// If several processes write the file, the last one wins.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     files::create_folder(files::folder_of(path))?;
-    let other = files::unused(path, "new");
-    let mut file = files::create(&other, MODE, Owner::read(files::folder_of(path))?)?;
-    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
-    drop(file);
-    let put = written.and_then(|()| files::put(&other, path, true));
-    if put.is_err() {
-        let _gone = std::fs::remove_file(&other);
-    }
-    put
+    let mut file = NewFile::begin(path, None, Some(MODE), false)?;
+    file.write(text.as_bytes())?;
+    file.finish(true)
 }

@@ -152,14 +152,19 @@ impl PageStream {
     pub fn receive_finished(&self) -> Option<Result<(), ReadFailure>> {
         self.check_process().ok()?;
         let _reading = self.reading.try_lock().ok()?;
-        let fetched = self.position.lock().prefetched.as_ref()?.finished()?;
+        let fetched = self.position.lock().prefetched.as_ref()?.call.finished()?;
         Some(self.receive(fetched, None).map_err(|error| self.failure(error)))
     }
 
     /// Whether a prefetched page is finished. Always false in a forked child.
     pub fn has_finished_prefetch(&self) -> bool {
         self.check_process().is_ok()
-            && self.position.lock().prefetched.as_ref().is_some_and(PageRequest::is_finished)
+            && self
+                .position
+                .lock()
+                .prefetched
+                .as_ref()
+                .is_some_and(|request| request.call.is_finished())
     }
 
     /// Whether [`PageStream::prefetch`] would send a request.
@@ -299,7 +304,7 @@ impl PageStream {
         let (prefetch_deadline, cursor, outcome) = {
             let mut position = self.position.lock();
             let request = position.prefetched.as_mut()?;
-            (request.deadline(), request.take_edge(), request.outcome())
+            (request.deadline, request.take_edge(), request.outcome())
         };
         let clock = self.client.time().clock();
         let fetch = self.fetch(outcome, cursor, deadline, next);
@@ -394,12 +399,6 @@ impl PageStream {
         // In a forked child the chain belongs to the parent.
         let bookmark = self.check_process().ok().and_then(|()| self.bookmark());
         ReadFailure { error, bookmark, partial: None }
-    }
-}
-
-impl std::fmt::Debug for PageStream {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "PageStream({}, {:?})", self.provenance.query, self.prefetch)
     }
 }
 

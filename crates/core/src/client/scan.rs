@@ -37,14 +37,15 @@ pub struct Scan {
     /// Texts of the selection.
     not_listed: Arc<[String]>,
     chains: Arc<[Query]>,
-    owner: Owner,
+    /// The read that its bookmarks belong to.
+    pub(super) owner: Owner,
     decode: Arc<DecodeSettings>,
     settings: ReadSettings,
     begin: Option<Bookmark>,
-    onto: Option<Arc<Table>>,
-    together: Arc<Together>,
+    pub(super) onto: Option<Arc<Table>>,
+    pub(super) together: Arc<Together>,
     /// Shared by the chains of a scan with `max_pages`.
-    pages_left: Option<Arc<AtomicU64>>,
+    pub(super) pages_left: Option<Arc<AtomicU64>>,
 }
 
 impl Scan {
@@ -160,18 +161,6 @@ impl Scan {
         }
     }
 
-    pub(super) fn shares_limit(&self) -> bool {
-        self.pages_left.is_some()
-    }
-
-    pub(super) fn together(&self) -> &Together {
-        &self.together
-    }
-
-    pub(super) fn owner(&self) -> Owner {
-        self.owner
-    }
-
     pub(super) fn expected_pages(&self) -> Option<u64> {
         self.chains.iter().map(|query| self.client.densities().pages(query)).sum()
     }
@@ -236,10 +225,6 @@ impl Scan {
         self.onto.is_some()
     }
 
-    pub(super) fn onto(&self) -> Option<&Arc<Table>> {
-        self.onto.as_ref()
-    }
-
     /// Continues from `bookmark`, which must have the same query, host and subject. Bounds that
     /// depend on the time in the same form may differ. A collect adds its pages to `onto`, which
     /// must be the table that stopped at this bookmark: another table would leave a gap, or add
@@ -296,7 +281,7 @@ impl Scan {
     pub(super) fn stream(&self, prefetch: Prefetch) -> Result<Arc<PageStream>> {
         let start = (self.owner, self.whole(), self.together.size.clone());
         // The pages of several chains are counted together.
-        let is_alone = !self.shares_limit();
+        let is_alone = self.pages_left.is_none();
         let limit = self.settings.max_pages.map(|limit| if is_alone { limit } else { u64::MAX });
         let chain = Chain::of_scan(self.links(), start, Arc::clone(&self.decode), limit);
         let over = || Error::new(Kind::BookmarkError, "This bookmark is at the end of its read.");

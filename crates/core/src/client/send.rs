@@ -1,6 +1,7 @@
 //! The client: it checks the allowance, gets a token, sends the request, and recovers once from a
 //! 401.
 
+mod lessor;
 mod once;
 
 use std::fmt;
@@ -13,6 +14,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+pub use self::lessor::ClientLessor;
 use super::density::QueryDensities;
 use super::identity::{self, Access, Identity};
 use super::listed::ListedIds;
@@ -112,14 +114,6 @@ impl Client {
 
     pub(super) fn give_up_names(&self, reason: String) {
         self.0.listed.give_up(reason, self.0.time.clock().monotonic());
-    }
-
-    pub(super) fn needs_names(&self) -> bool {
-        self.0.listed.is_due(self.0.time.clock().monotonic(), &self.0.seen)
-    }
-
-    pub(super) fn has_old_names(&self, age: Duration) -> bool {
-        self.0.listed.is_older(self.0.time.clock().monotonic(), age)
     }
 
     /// A forked child has its own.
@@ -331,29 +325,6 @@ impl Client {
             call.record_attempt(&error, arrival);
             identity.invalidate(&access);
             refusal = Some(error);
-        }
-    }
-
-    pub(super) fn ledger(&self) -> &dyn Ledger {
-        &*self.0.ledger
-    }
-
-    pub(super) fn quota(&self) -> &RetryQuota {
-        &self.0.quota
-    }
-
-    pub(super) async fn ready_for(
-        &self,
-        request: RequestParts<'_>,
-        call: &mut Call<'_>,
-    ) -> Result<Option<AccessToken>> {
-        let identity = self.identity();
-        Ok(self.ready(&identity, request, call).await?.token)
-    }
-
-    pub(super) fn refuse(&self, digest: &str) {
-        if let Some(tokens) = &self.identity().tokens {
-            tokens.invalidate_digest(digest);
         }
     }
 

@@ -1,6 +1,5 @@
 //! The settings of clients and scans.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +48,7 @@ pub struct ClientSettings {
     pub ledger_file: Option<PathBuf>,
     /// A client of an agent remembers a refused page size next to this ledger, and does not use it.
     pub unused_ledger_file: Option<PathBuf>,
-    /// `None` sends none.
+    /// `None` sends no page size.
     pub page_size: Option<u32>,
     /// By default on tokio's current runtime.
     pub spawner: Arc<Spawner>,
@@ -228,21 +227,6 @@ pub struct ReadSettings {
     /// Includes waits and token exchange.
     pub deadline: Option<Duration>,
     pub keep_raw: bool,
-}
-
-impl fmt::Debug for ClientSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientSettings")
-            .field("base_url", &self.base_url)
-            .field("credential", &self.authentication)
-            .field("scopes", &self.scopes)
-            .field("daily_allowance", &self.daily_allowance)
-            .field("allowance_resets", &self.allowance_resets)
-            .field("ledger", &self.ledger)
-            .field("settle_lag", &self.settle_lag)
-            .field("transport", &self.transport)
-            .finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ pub(crate) struct Mark {
     /// The number of the next page.
     pub(super) sequence: u64,
     /// Includes the pages before a resumption.
-    pub(super) pages: u64,
+    pub(crate) pages: u64,
     pub(crate) page_size: Option<u32>,
     pub(super) cursor: Cursor,
     pub(super) seen: CursorLog,
@@ -99,10 +99,6 @@ pub struct Bookmark {
 }
 
 impl Mark {
-    pub(crate) fn pages(&self) -> u64 {
-        self.pages
-    }
-
     /// Oldest first.
     pub(super) fn seen_hashes(&self) -> Vec<CursorHash> {
         let seen = self.seen.lock();
@@ -135,7 +131,7 @@ impl Mark {
 
 impl Bookmark {
     pub fn pages(&self) -> u64 {
-        let marks = self.marks.iter().map(Mark::pages);
+        let marks = self.marks.iter().map(|mark| mark.pages);
         marks.chain(self.whole().iter().map(|chain| chain.pages)).sum()
     }
 

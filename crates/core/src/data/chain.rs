@@ -231,7 +231,7 @@ impl Chain {
         };
         match self.max_pages {
             Some(limit) if self.counted >= limit => Err(page_limit_reached(limit)),
-            None if self.novelty.is_endless(self.pages) => Err(self.endless()),
+            None if self.novelty.is_endless(self.pages, 0) => Err(self.endless()),
             _ => Ok(Some(wire)),
         }
     }
@@ -240,13 +240,13 @@ impl Chain {
     /// requested.
     pub(crate) fn wire_after_next(&self, cursor: &Cursor) -> Option<String> {
         let limit = self.max_pages.unwrap_or(u64::MAX);
-        let may_end = self.max_pages.is_none() && self.novelty.may_become_endless(self.pages);
+        let may_end = self.max_pages.is_none() && self.novelty.is_endless(self.pages, 1);
         let continues =
             self.counted + 1 < limit && !may_end && !self.known.contains(&cursor.hash());
         continues.then(|| self.query.wire_with(self.sent_size(), cursor))
     }
 
-    /// The first request decides it.
+    /// The first request decides the page size.
     pub(crate) fn size(&self) -> &SentSize {
         &self.size
     }
@@ -404,7 +404,7 @@ pub(crate) fn page_limit_reached(limit: u64) -> Error {
     Error::new(Kind::PageLimitReached, message).with_hint(hint)
 }
 
-/// Does not borrow the chain, so that another thread can decode.
+/// Decodes pages without borrowing the chain, so that another thread can do it.
 #[derive(Debug, Clone)]
 pub struct Decoding {
     settings: Arc<DecodeSettings>,

@@ -88,26 +88,18 @@ impl Query {
         {
             return "no bucket begins in this range".to_owned();
         }
-        let skipped = first.zip(start).map(|(first, start)| first - start).filter(|it| *it > 0);
-        let past = after.zip(end).map(|(after, end)| after - end).filter(|it| *it > 0);
-        let first = first.map(|first| match skipped {
-            None => format!("the first bucket begins at {}", shown(first)),
-            Some(late) => format!(
-                "the first bucket begins at {}, {} after start",
-                shown(first),
-                spelled(seconds(late))
-            ),
+        let ends =
+            [("first", "begins", first, "start", start), ("last", "ends", after, "end", end)];
+        let ends = ends.into_iter().filter_map(|(which, verb, at, name, given)| {
+            let (at, late) = (at?, seconds(at? - given?));
+            let late = if late.is_zero() {
+                String::new()
+            } else {
+                format!(", {} after {name}", spelled(late))
+            };
+            Some(format!("the {which} bucket {verb} at {}{late}", shown(at)))
         });
-        let last = after.map(|after| match past {
-            None => format!("the last bucket ends at {}", shown(after)),
-            Some(late) => format!(
-                "the last bucket ends at {}, {} after end",
-                shown(after),
-                spelled(seconds(late))
-            ),
-        });
-        let ends: Vec<String> = first.into_iter().chain(last).collect();
-        ends.join(", and ")
+        ends.collect::<Vec<_>>().join(", and ")
     }
 }
 

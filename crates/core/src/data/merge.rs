@@ -23,6 +23,7 @@ pub struct MergeReport {
     #[serde(flatten)]
     pub quality: PageReport,
     pub pages: u64,
+    /// Includes the points that the selection removed.
     pub points_read: u64,
     pub points: u64,
     pub series: u64,
@@ -39,7 +40,7 @@ pub struct Merged {
     pub report: MergeReport,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Merger {
     extra_columns: Vec<String>,
     columns: PagedColumns,
@@ -48,7 +49,7 @@ pub(crate) struct Merger {
     series: SeriesList,
     /// The runs in order of arrival.
     runs: Vec<SeriesRun>,
-    report: MergeReport,
+    pub(crate) report: MergeReport,
 }
 
 /// The distinct series of all pages, in order of arrival.
@@ -105,11 +106,7 @@ impl Merger {
         Self {
             extra_columns: extra_columns.to_vec(),
             columns: PagedColumns::new(extra_columns.len()),
-            pages: Vec::new(),
-            sequences: HashSet::new(),
-            series: SeriesList::default(),
-            runs: Vec::new(),
-            report: MergeReport::default(),
+            ..Self::default()
         }
     }
 
@@ -174,15 +171,6 @@ impl Merger {
         Ok(())
     }
 
-    pub(crate) fn pages(&self) -> u64 {
-        self.report.pages
-    }
-
-    /// Includes the points that the selection removed.
-    pub(crate) fn points_read(&self) -> u64 {
-        self.report.points_read
-    }
-
     pub(crate) fn rows(&self) -> usize {
         self.columns.rows()
     }
@@ -221,7 +209,7 @@ impl Merger {
         for (index, end) in order.into_iter().zip(ends) {
             let runs = &mut runs[std::mem::replace(&mut first_run, end)..end];
             let columns = &self.columns;
-            runs.sort_unstable_by_key(|run| run.bounds(columns));
+            runs.sort_unstable_by_key(|run| (run.first(columns), run.last(columns)));
             let before = plan.len();
             let apart = runs.is_sorted_by(|left, right| left.last(columns) < right.first(columns));
             if apart && runs.iter().all(|run| run.ascending) {
@@ -273,15 +261,11 @@ impl Merger {
 
 impl SeriesRun {
     fn first(&self, columns: &PagedColumns) -> i64 {
-        columns.timestamps()[columns.row(self.rows)]
+        columns.timestamps[columns.row(self.rows)]
     }
 
     fn last(&self, columns: &PagedColumns) -> i64 {
-        columns.timestamps()[columns.row(self.rows) + self.rows.len() - 1]
-    }
-
-    fn bounds(&self, columns: &PagedColumns) -> (i64, i64) {
-        (self.first(columns), self.last(columns))
+        columns.timestamps[columns.row(self.rows) + self.rows.len() - 1]
     }
 
     /// Whether the rows of `other` follow on the same page and later in time.
@@ -307,7 +291,7 @@ fn resolve(
             let (page, first) = (run.rows.page, columns.row(run.rows));
             let sequence = sequences[page as usize];
             (first..first + run.rows.len())
-                .map(move |row| (columns.timestamps()[row], sequence, row, page))
+                .map(move |row| (columns.timestamps[row], sequence, row, page))
         })
         .collect();
     // Most runs are ascending. The stable sort detects and merges them, the unstable one does not.

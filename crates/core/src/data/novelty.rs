@@ -6,11 +6,12 @@ use std::ops::Range;
 
 use super::point_columns::PointColumns;
 
-/// Times the expected number of pages.
+/// A chain may have this many times the expected number of pages.
 const MARGIN: u64 = 10;
 /// No shorter chain is endless.
 const LEAST: u64 = 100;
-/// A chain without an estimate is not endless before. A bookmark stores the same number of cursors.
+/// A chain without an estimate may be endless after this many pages. A bookmark stores as many
+/// cursors.
 const UNKNOWN: u64 = 1_024;
 /// After that, this fraction of its pages, and at least [`LEAST`], may have no new point.
 const FRACTION: u64 = 10;
@@ -43,14 +44,10 @@ impl Novelty {
     }
 
     /// Whether a chain of this length is longer than expected, without anything new on its last
-    /// pages.
-    pub(super) fn is_endless(&self, pages: u64) -> bool {
-        is_endless(pages, self.idle, self.limit())
-    }
-
-    /// Whether [`Novelty::is_endless`] is true if the next page contains nothing new.
-    pub(super) fn may_become_endless(&self, pages: u64) -> bool {
-        is_endless(pages + 1, self.idle + 1, self.limit())
+    /// pages, and on `ahead` pages more.
+    pub(super) fn is_endless(&self, pages: u64, ahead: u64) -> bool {
+        let (pages, idle) = (pages + ahead, self.idle + ahead);
+        pages >= self.limit() && idle >= (pages / FRACTION).max(LEAST)
     }
 
     /// `pages` is the length of the chain with it.
@@ -66,10 +63,6 @@ impl Novelty {
             (false, is_resumed) => (self.idle, self.is_resumed) = (self.idle + 1, is_resumed),
         }
     }
-}
-
-fn is_endless(pages: u64, idle: u64, limit: u64) -> bool {
-    pages >= limit && idle >= (pages / FRACTION).max(LEAST)
 }
 
 /// A set of points with one bit per hash. A collision can make a new point look old, but hardly

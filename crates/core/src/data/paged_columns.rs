@@ -29,7 +29,7 @@ const FEW: usize = 32;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct PagedColumns {
-    timestamps: Vec<i64>,
+    pub(super) timestamps: Vec<i64>,
     numbers: [PagedColumn<f64>; 3],
     sample_counts: PagedColumn<i64>,
     /// The pages of each extra column.
@@ -99,10 +99,6 @@ impl PagedColumns {
 
     pub(super) fn rows(&self) -> usize {
         self.timestamps.len()
-    }
-
-    pub(super) fn timestamps(&self) -> &[i64] {
-        &self.timestamps
     }
 
     /// The first row, numbered over all pages.

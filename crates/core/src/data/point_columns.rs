@@ -202,16 +202,12 @@ impl PointColumns {
         Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, texts).map_err(broken)?))
     }
 
-    pub fn codes(&self, index: usize) -> Codes<'_> {
-        self.coded(self.series.iter().map(|identity| identity.0[index].as_deref()))
-    }
-
-    fn coded<'a>(&'a self, of_series: impl Iterator<Item = Option<&'a str>>) -> Codes<'a> {
-        let mut texts: Vec<&'a str> = Vec::new();
-        let mut known: HashMap<&'a str, i32> = HashMap::new();
+    pub fn codes<'a>(&'a self, index: usize) -> Codes<'a> {
+        let mut texts: Vec<&str> = Vec::new();
+        let mut known: HashMap<&str, i32> = HashMap::new();
         // No row contains the texts of series without points.
-        let mut code = |(text, has_points): (Option<&'a str>, bool)| {
-            let text = text.filter(|_| has_points)?;
+        let mut code = |(identity, has_points): (&'a Identity, bool)| {
+            let text = identity.0[index].as_deref().filter(|_| has_points)?;
             // Cannot overflow, because this many series do not fit into memory.
             let next = i32::try_from(texts.len()).unwrap_or(i32::MAX);
             let code = *known.entry(text).or_insert(next);
@@ -220,7 +216,7 @@ impl PointColumns {
             }
             Some(code)
         };
-        let of_series = of_series.zip(self.has_points()).map(&mut code).collect();
+        let of_series = self.series.iter().zip(self.has_points()).map(&mut code).collect();
         Codes { texts, of_series }
     }
 }

@@ -49,9 +49,9 @@ pub struct Shape {
     pub missing_cursor: MissingCursor,
     /// A page where this top-level member is not null is an error.
     pub error_member: String,
-    /// The envelope's member.
+    /// The envelope's member with its points.
     pub points: String,
-    /// A top-level member.
+    /// The top-level member with the next cursor.
     pub next_cursor: String,
     /// The envelope's members, in column order.
     pub identity: [String; 5],

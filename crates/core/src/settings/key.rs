@@ -20,7 +20,7 @@ pub enum PassphraseSource {
 }
 
 pub struct PasswordCommand {
-    /// Or one text to split into words.
+    /// The words, or one text to split into words.
     pub words: Value,
     /// The profile file with the command. Who can write to it chooses what runs.
     pub file: Option<PathBuf>,

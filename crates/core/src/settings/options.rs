@@ -33,7 +33,7 @@ pub const ASSERTION_OPTIONS: [(&str, Form); 4] = [
     ("typ", Form::Flag),
 ];
 
-/// By their names in [`OPTIONS`] or [`ASSERTION_OPTIONS`], without duplicates.
+/// Values by their names in [`OPTIONS`] or [`ASSERTION_OPTIONS`], without duplicates.
 pub type Options = Vec<(&'static str, Value)>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

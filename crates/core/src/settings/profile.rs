@@ -189,7 +189,7 @@ impl Profile {
         Some((self.file.clone()?, self.name.clone()))
     }
 
-    /// For an error.
+    /// The file and profile that were searched, for an error.
     pub(super) fn described(&self) -> String {
         let name = excerpt(&self.name);
         let Some(file) = &self.file else {

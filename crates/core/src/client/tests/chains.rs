@@ -195,7 +195,7 @@ async fn a_pause_holds_for_all_chains() {
     let scans = wide(&bench.client).chain_scans(None);
     let pause = Some(Duration::from_secs(600));
     let error = Error::new(Kind::RateLimited, "later").with(|context| context.retry_after = pause);
-    scans[0].together().pause.close(bench.client.time().clock(), &error);
+    scans[0].together.pause.close(bench.client.time().clock(), &error);
     let failure = CollectOnce::new(scans[1].clone()).table().await.expect_err("a pause");
     assert_eq!((failure.error.kind(), bench.sent()), (Kind::RateLimited, 0));
 }

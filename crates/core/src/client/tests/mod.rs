@@ -240,6 +240,6 @@ async fn r13_debug_of_a_client_contains_no_secret() {
     })
     .await;
     bench.get().await.expect("a page: loopback needs no proxy");
-    let text = format!("{:?} {:?}", bench.client, bench.client.settings());
+    let text = format!("{:?} {:?}", bench.client, bench.client.settings().transport);
     assert!(!text.contains("hunter2") && !text.contains("good-token"), "{text}");
 }

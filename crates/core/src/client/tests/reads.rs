@@ -172,7 +172,7 @@ async fn p15_a_failed_collect_continues_with_its_cursor() {
 
         // The error still contains the pages that a new scan needs.
         let rest = scan(&bench).resume(failure.bookmark.expect("one"), failure.partial);
-        assert!(rest.expect("its own bookmark").onto().is_some());
+        assert!(rest.expect("its own bookmark").onto.is_some());
         assert_eq!(partial.merged.points.rows(), 1);
     }
 }

@@ -106,8 +106,7 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
     fn read(&mut self, json: &mut Parser<'a>, array: &str, report: &mut PageReport) -> Result<()> {
         let token = json.peek()?;
         if token != ValueKind::Object {
-            let message = format!("a series must be an object, not {}", token.described());
-            return Err(Error::protocol_at("", message));
+            return Err(token.refused("a series must be an object"));
         }
         let start = self.columns.rows();
         let (begin, before) = (json.offset(), json.clone());
@@ -168,7 +167,7 @@ impl<'a, 's> EnvelopeReader<'a, 's> {
         Ok(json.offset())
     }
 
-    /// Its rows start at `start`.
+    /// Adds an envelope. Its rows start at `start`.
     fn push(&mut self, number: usize, start: usize) {
         self.known.follow(number);
         if number >= self.indices.len() {
@@ -342,10 +341,6 @@ fn read_id(texts: &mut IdentityTexts, json: &mut Parser<'_>) -> Result<Id> {
                 "an id must be a string, an integer or null, not a fraction",
             ))
         }
-        token => {
-            let kind = token.described();
-            let message = format!("an id must be a string, an integer or null, not {kind}");
-            Err(Error::protocol_at("", message))
-        }
+        token => Err(token.refused("an id must be a string, an integer or null")),
     }
 }

@@ -38,6 +38,11 @@ pub(super) enum ValueKind {
 }
 
 impl ValueKind {
+    /// The error for a value that breaks a rule, such as "a page must be an object".
+    pub(super) fn refused(self, rule: &str) -> Error {
+        Error::protocol_at("", format!("{rule}, not {}", self.described()))
+    }
+
     /// For messages: "an object", "a number".
     pub(super) fn described(self) -> &'static str {
         match self {

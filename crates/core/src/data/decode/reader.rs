@@ -65,8 +65,7 @@ impl<'a, 's> PageReader<'a, 's> {
     pub(super) fn page(mut self) -> Result<Decoded> {
         let token = self.json.peek()?;
         if token != ValueKind::Object {
-            let message = format!("a page must be an object, not {}", token.described());
-            return Err(Error::protocol_at("", message));
+            return Err(token.refused("a page must be an object"));
         }
         self.json.enter()?;
         let shape = &self.settings.shape;
@@ -100,11 +99,7 @@ impl<'a, 's> PageReader<'a, 's> {
         match self.json.peek()? {
             ValueKind::Null => self.json.literal().map(|()| None),
             ValueKind::Text => Ok(Some(Cursor::new(&self.json.string()?))),
-            token => {
-                let message =
-                    format!("a cursor must be a string or null, not {}", token.described());
-                Err(Error::protocol_at("", message))
-            }
+            token => Err(token.refused("a cursor must be a string or null")),
         }
     }
 

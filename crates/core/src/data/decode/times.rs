@@ -53,11 +53,7 @@ impl TimeReader {
                 (instant, TimestampForm::Iso)
             }
             ValueKind::Number => self.epoch(json.number()?)?,
-            token => {
-                let message =
-                    format!("a timestamp must be text or a number, not {}", token.described());
-                return Err(Error::protocol_at("", message));
-            }
+            token => return Err(token.refused("a timestamp must be text or a number")),
         };
         if self.form != Some(form) {
             self.settle(form)?;

@@ -131,7 +131,7 @@ fn a_page_with_other_columns_is_refused() {
     assert_eq!(merger.push(&page(1, &[])).unwrap_err().kind(), Kind::InternalError);
     let table = merged([&page(1, &[])]);
     assert_eq!(merger.push_merged(&table).unwrap_err().kind(), Kind::InternalError);
-    assert_eq!((merger.pages(), merger.next_sequence()), (0, 1));
+    assert_eq!((merger.report.pages, merger.next_sequence()), (0, 1));
 }
 
 /// A page of these series, each with `minutes` points from `start` on. Every third value is null.
@@ -208,7 +208,7 @@ fn a_table_is_newer_than_all_earlier_pages() {
     assert_eq!(known(&merger), (7.0, 2));
     // A late page with a lower number is older than all of them.
     merger.push(&value(4, 4.0)).unwrap();
-    assert_eq!((known(&merger), merger.pages()), ((7.0, 3), 4));
+    assert_eq!((known(&merger), merger.report.pages), ((7.0, 3), 4));
 }
 
 fn any_points() -> impl Strategy<Value = Vec<Point>> {

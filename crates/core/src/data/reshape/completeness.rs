@@ -110,12 +110,12 @@ fn too_many(periods: usize, series: usize) -> Error {
 /// The periods with requested time.
 fn periods(expected: &Expected, grid: &mut LocalGrid) -> Result<Vec<Period>> {
     let mut found: Vec<Period> = Vec::new();
-    for asked in expected.asked() {
+    for asked in &expected.asked {
         let known = found.last().map_or(asked.start, |last| last.range.end);
         let mut at = asked.start.max(known);
         while at < asked.end {
             let range = grid.bucket(at);
-            let width = expected.width();
+            let width = expected.width;
             if let Some(cut) = [range.start, range.end].into_iter().find(|cut| cut % width != 0) {
                 return Err(crossing(cut - cut.rem_euclid(width), width, cut));
             }

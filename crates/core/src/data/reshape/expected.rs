@@ -38,9 +38,9 @@ impl Coverage {
 /// All times are in microseconds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Expected {
-    width: i64,
+    pub(super) width: i64,
     /// Ascending.
-    asked: Vec<Range<i64>>,
+    pub(super) asked: Vec<Range<i64>>,
     /// Ascending.
     read: Vec<Range<i64>>,
 }
@@ -57,14 +57,6 @@ impl Expected {
     #[must_use]
     pub fn of_any_width(read: Vec<Range<i64>>) -> Self {
         Self { width: 1, asked: Vec::new(), read: joined(read) }
-    }
-
-    pub(super) fn width(&self) -> i64 {
-        self.width
-    }
-
-    pub(super) fn asked(&self) -> &[Range<i64>] {
-        &self.asked
     }
 
     pub(super) fn read_in(&self, range: &Range<i64>) -> impl Iterator<Item = Range<i64>> {

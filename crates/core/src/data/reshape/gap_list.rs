@@ -27,7 +27,7 @@ pub fn gap_list(
     silent: &[Identity],
 ) -> Result<GapList> {
     expected.check(points)?;
-    let width = expected.width();
+    let width = expected.width;
     let aligned = |at: i64| at.saturating_add((-at).rem_euclid(width));
     let (mut table, mut ends, mut buckets) = (TableBuilder::new(0), Vec::new(), Vec::new());
     for series in with_silent(points, silent) {

@@ -2,7 +2,8 @@
 
 use std::sync::OnceLock;
 
-use arrow_array::{Array as _, Float64Array, Int64Array, StringArray};
+use arrow_array::{Array as _, ArrowPrimitiveType, PrimitiveArray, StringArray};
+use arrow_buffer::NullBuffer;
 
 use super::super::point_columns::{Envelope, PointColumns};
 use super::super::schema::timestamp_array;
@@ -47,22 +48,15 @@ pub fn with_gaps(points: &PointColumns, expected: &Expected) -> Result<PointColu
         identities.push(series.identity.clone());
         envelopes.push(Envelope { series: index, rows: first..rows.len() });
     }
-    let numbers = points.numbers.each_ref().map(|column| {
-        let number = |row: &Option<usize>| row.filter(|row| column.is_valid(*row));
-        rows.iter().map(|row| number(row).map(|row| column.value(row))).collect::<Float64Array>()
-    });
-    let counts = &points.sample_counts;
-    let count = |row: &Option<usize>| row.filter(|row| counts.is_valid(*row));
-    let sample_counts: Int64Array =
-        rows.iter().map(|row| count(row).map(|row| counts.value(row))).collect();
     let texts = |column: &StringArray| {
         let text = |row: &Option<usize>| row.filter(|row| column.is_valid(*row));
         rows.iter().map(|row| text(row).map(|row| column.value(row))).collect::<StringArray>()
     };
     Ok(PointColumns {
         timestamps: timestamp_array(times),
-        numbers: numbers.map(with_nan),
-        sample_counts,
+        // pandas uses the buffer directly, so null values are NaN.
+        numbers: points.numbers.each_ref().map(|column| picked(column, &rows, f64::NAN)),
+        sample_counts: picked(&points.sample_counts, &rows, 0),
         extras: points.extras.iter().map(texts).collect(),
         series: identities,
         envelopes,
@@ -71,11 +65,15 @@ pub fn with_gaps(points: &PointColumns, expected: &Expected) -> Result<PointColu
     })
 }
 
-/// Sets null values to NaN, because pandas uses the buffer directly.
-#[expect(clippy::needless_pass_by_value, reason = "fits map")]
-fn with_nan(column: Float64Array) -> Float64Array {
-    let value = |row| if column.is_valid(row) { column.value(row) } else { f64::NAN };
-    Float64Array::new((0..column.len()).map(value).collect(), column.nulls().cloned())
+fn picked<T: ArrowPrimitiveType>(
+    column: &PrimitiveArray<T>,
+    rows: &[Option<usize>],
+    null: T::Native,
+) -> PrimitiveArray<T> {
+    let rows = rows.iter().map(|row| row.filter(|row| column.is_valid(*row)));
+    let values = rows.clone().map(|row| row.map_or(null, |row| column.value(row))).collect();
+    let nulls: NullBuffer = rows.map(|row| row.is_some()).collect();
+    PrimitiveArray::new(values, Some(nulls).filter(|nulls| nulls.null_count() > 0))
 }
 
 #[cfg(test)]

@@ -95,6 +95,7 @@ impl Sum {
     }
 }
 
+#[derive(Default)]
 struct Bucket {
     range: Range<i64>,
     buckets: i64,
@@ -113,23 +114,6 @@ struct Bucket {
 }
 
 impl Bucket {
-    fn new(range: Range<i64>) -> Self {
-        Self {
-            range,
-            buckets: 0,
-            minimum: None,
-            maximum: None,
-            count: None,
-            sum: Sum::default(),
-            values: 0,
-            weighted: Sum::default(),
-            weight: Sum::default(),
-            first: None,
-            last: None,
-            is_unweighted: false,
-        }
-    }
-
     /// `number` is its value, or the increase up to it.
     fn add(&mut self, ([_, minimum, maximum], count): Values, number: Option<f64>) -> Result<()> {
         self.buckets += 1;
@@ -246,7 +230,8 @@ impl<'a> Rebucketing<'a> {
                         if let Some(bucket) = ended {
                             self.push(bucket);
                         }
-                        ended.insert(self.open(*time))
+                        let range = self.how.grid.bucket(*time);
+                        ended.insert(Bucket { range, ..Bucket::default() })
                     }
                 };
                 self.check(*time, &bucket.range)?;
@@ -299,10 +284,6 @@ impl<'a> Rebucketing<'a> {
         let before = |at: i64| self.how.width.map(|width| (at - 1).div_euclid(width));
         let [first, last] = [bucket.range.start, bucket.range.end].map(before);
         self.expected.push(last.zip(first).map(|(last, first)| last - first));
-    }
-
-    fn open(&mut self, time: i64) -> Bucket {
-        Bucket::new(self.how.grid.bucket(time))
     }
 
     fn check(&self, time: i64, range: &Range<i64>) -> Result<()> {

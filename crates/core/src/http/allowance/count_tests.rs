@@ -288,5 +288,24 @@ fn b16_a_service_that_goes_back_a_day_counts_on() {
     assert_eq!(count.requests.count, 25);
 }
 
+#[test]
+fn b14_a_token_request_checks_a_pause_of_the_machine() {
+    let mut count = replied(25);
+    // The host of a virtual machine slept: two hours passed for the guest, a night by its clock.
+    let morning = moment(1, "2026-11-01T14:00:00Z", "2026-11-02T08:00:00Z");
+    assert_eq!(count.permit(LIMIT, morning, 0), Permit::Unknown { one: true });
+    let error = count.reserve(LIMIT, morning, 0).expect_err("no data request asks");
+    assert_eq!(error.context().retry_at, Some(timestamp("2026-11-02T00:00:00Z")));
+    let mut paused = count.clone();
+    paused.observe(LIMIT, reading("2026-11-02T08:00:00Z", morning), morning);
+    assert_eq!(paused.permit(LIMIT, morning, 0), Permit::Unknown { one: true });
+    paused.observe(LIMIT, reading("2026-11-02T08:00:01Z", morning), morning);
+    assert_eq!(send_all(&mut paused, morning, "2026-11-02T08:00:01Z"), 25);
+    // If the wall clock was set, one token request per hour shows that.
+    count.observe(LIMIT, reading("2026-11-01T14:00:00Z", morning), morning);
+    let later = moment(1, "2026-11-01T14:59:00Z", "2026-11-02T08:59:00Z");
+    assert!(matches!(count.permit(LIMIT, later, 0), Permit::Exhausted(_)));
+}
+
 #[path = "count_edge_tests.rs"]
 mod edges;

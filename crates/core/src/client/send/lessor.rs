@@ -2,9 +2,7 @@
 
 use futures_util::future::BoxFuture;
 
-use super::reply::RequestParts;
-use super::send::{Client, DATA_PATH, DISCOVERY};
-use super::spending::Spending;
+use super::{Client, DATA_PATH, DISCOVERY, RequestParts, Spending};
 use crate::agent::Lessor;
 use crate::auth::{AccessToken, Authentication, ScopeSet};
 use crate::clock::Clock;
@@ -69,7 +67,7 @@ impl Lessor for ClientLessor {
     }
 
     fn ledger(&self) -> &dyn Ledger {
-        self.client.ledger()
+        &*self.client.0.ledger
     }
 
     fn token<'a>(
@@ -82,7 +80,8 @@ impl Lessor for ClientLessor {
 
     fn refuse(&self, scopes: &ScopeSet, digest: &str) {
         if let Ok(client) = self.client(scopes) {
-            client.refuse(digest);
+            let identity = client.identity();
+            identity.tokens.iter().for_each(|tokens| tokens.invalidate_digest(digest));
         }
     }
 }
@@ -102,10 +101,10 @@ impl Client {
         let mut call = Call::begin(
             self.time().clock(),
             &self.settings().token_retry,
-            self.quota(),
+            &self.0.quota,
             Deadline::NEVER,
         );
-        let access = self.ready_for(request, &mut call).await?;
-        access.ok_or_else(|| Error::new(Kind::ConfigError, "The client has no tokens."))
+        let access = self.ready(&self.identity(), request, &mut call).await?;
+        access.token.ok_or_else(|| Error::new(Kind::ConfigError, "The client has no tokens."))
     }
 }
