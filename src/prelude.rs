@@ -23,3 +23,6 @@ pub(crate) use crate::convert::values::{
 pub(crate) use siteline_base::clock::Clock;
 pub(crate) use siteline_base::lock::Mutex;
 pub(crate) use siteline_core::error::{Error, Kind, Result, excerpt};
+
+/// Any Python object.
+pub(crate) type Object<'py> = Bound<'py, PyAny>;

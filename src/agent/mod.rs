@@ -61,7 +61,7 @@ impl PyAgent {
         self.secret.as_ref().map(|secret| secret.as_str())
     }
 
-    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         let closed = || Error::new(Kind::ClosedError, "the agent was closed");
         let state =
             step(py, || self.agent.lock().clone().ok_or_else(closed)?.state())?.or_raise()?;

@@ -15,9 +15,9 @@ impl CertificateHandle {
     #[staticmethod]
     #[pyo3(signature = (certificate, key, passphrase, client_id, strict, subject=None))]
     fn open(
-        certificate: &Bound<'_, PyAny>,
-        key: Option<&Bound<'_, PyAny>>,
-        passphrase: Option<Bound<'_, PyAny>>,
+        certificate: &Object<'_>,
+        key: Option<&Object<'_>>,
+        passphrase: Option<Object<'_>>,
         client_id: Option<Text<'_>>,
         strict: bool,
         subject: Option<String>,
@@ -49,17 +49,17 @@ impl CertificateHandle {
     }
 }
 
-fn asking(passphrase: Option<Bound<'_, PyAny>>) -> PyResult<Box<AskPassphrase>> {
+fn asking(passphrase: Option<Object<'_>>) -> PyResult<Box<AskPassphrase>> {
     if let Some(function) = passphrase.as_ref().filter(|given| given.is_callable()) {
         let function = function.clone().unbind();
-        let convert = |text: Bound<'_, PyAny>| Ok(Some(text.extract::<Passphrase>()?.0));
+        let convert = |text: Object<'_>| Ok(Some(text.extract::<Passphrase>()?.0));
         return Ok(Box::new(move || called(&function, convert)));
     }
     let held = passphrase.map(|given| given.extract::<Passphrase>()).transpose()?;
     Ok(Box::new(move || Ok(held.as_ref().map(|passphrase| passphrase.0.clone()))))
 }
 
-fn part(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Part> {
+fn part(value: &Object<'_>, name: &str) -> PyResult<Part> {
     if let Ok(key) = value.cast::<KeyHandle>() {
         let pem = key.get().0.to_pkcs8_pem(None).or_raise()?;
         return Ok(Part::Bytes(Zeroizing::new(pem.as_bytes().to_vec())));

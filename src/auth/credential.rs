@@ -28,9 +28,9 @@ impl CredentialHandle {
     #[staticmethod]
     fn with_signer(
         subject: Text<'_>,
-        signer: Bound<'_, PyAny>,
+        signer: Object<'_>,
         is_async: bool,
-        public_jwk: &Bound<'_, PyAny>,
+        public_jwk: &Object<'_>,
         kid: Option<Text<'_>>,
         assertions: Assertions<'_>,
     ) -> PyResult<Self> {
@@ -41,12 +41,12 @@ impl CredentialHandle {
         Self::checked(py, assertions, make)
     }
 
-    /// Its key is read before the first assertion is signed.
+    /// The key is read for the first assertion.
     #[staticmethod]
     fn deferred(
         subject: Text<'_>,
-        read: Bound<'_, PyAny>,
-        public_jwk: &Bound<'_, PyAny>,
+        read: Object<'_>,
+        public_jwk: &Object<'_>,
         assertions: Assertions<'_>,
     ) -> PyResult<Self> {
         let (py, public) = (read.py(), public_key(public_jwk)?);
@@ -65,8 +65,7 @@ impl CredentialHandle {
     }
 }
 
-type Facts<'a, 'py> =
-    (&'a str, &'a str, Bound<'py, PyAny>, (Option<&'a str>, Duration, Duration, bool));
+type Facts<'a, 'py> = (&'a str, &'a str, Object<'py>, (Option<&'a str>, Duration, Duration, bool));
 
 impl CredentialHandle {
     fn checked(
@@ -85,7 +84,7 @@ impl CredentialHandle {
 
 /// `audience`, `assertion_lifetime`, `clock_tolerance` and `typ`.
 #[derive(FromPyObject)]
-struct Assertions<'py>(Option<String>, Bound<'py, PyAny>, Bound<'py, PyAny>, bool);
+struct Assertions<'py>(Option<String>, Object<'py>, Object<'py>, bool);
 
 impl Assertions<'_> {
     fn settings(self) -> PyResult<AssertionSettings> {
@@ -109,7 +108,7 @@ impl Signer for DeferredKey {
         let key = if let Some(key) = &mut *key {
             key
         } else {
-            let convert = |read: Bound<'_, PyAny>| Ok(read.cast::<KeyHandle>()?.get().0.clone());
+            let convert = |read: Object<'_>| Ok(read.cast::<KeyHandle>()?.get().0.clone());
             let read = called(&self.read, convert)?;
             check_kid(&self.kid, &read.public_jwk())?;
             key.insert(read)
@@ -118,7 +117,7 @@ impl Signer for DeferredKey {
     }
 }
 
-fn public_key(value: &Bound<'_, PyAny>) -> PyResult<PublicJwk> {
+fn public_key(value: &Object<'_>) -> PyResult<PublicJwk> {
     let text = text_or_json(value)?;
     let text = text.ok_or_else(|| wrong("public_jwk= is a dict or JSON text", value))?;
     PublicJwk::parse(&String::from_utf8_lossy(&text)).or_raise()

@@ -15,11 +15,7 @@ pub(crate) struct KeyHandle(pub(crate) PrivateKey);
 #[pymethods]
 impl KeyHandle {
     #[staticmethod]
-    fn read(
-        source: &Bound<'_, PyAny>,
-        passphrase: Option<Passphrase>,
-        strict: bool,
-    ) -> PyResult<Self> {
+    fn read(source: &Object<'_>, passphrase: Option<Passphrase>, strict: bool) -> PyResult<Self> {
         if let Ok(key) = source.cast::<Self>() {
             return Ok(Self(key.get().0.clone()));
         }
@@ -63,7 +59,7 @@ impl KeyHandle {
     }
 
     /// The public JWK, the thumbprint, and the size in bits.
-    fn facts<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, &str, u32)> {
+    fn facts<'py>(&self, py: Python<'py>) -> PyResult<(Object<'py>, &str, u32)> {
         Ok((dict(py, &self.0.public_jwk())?, self.0.thumbprint(), self.0.bits()))
     }
 }
@@ -82,12 +78,12 @@ impl<'py> FromPyObject<'_, 'py> for Passphrase {
     }
 }
 
-pub(super) fn wrong(known: &str, value: &Bound<'_, PyAny>) -> PyErr {
+pub(super) fn wrong(known: &str, value: &Object<'_>) -> PyErr {
     PyTypeError::new_err(format!("{known}; this is {}.", described(value)))
 }
 
 /// The file of an `os.PathLike`, otherwise the bytes of the value.
-pub(super) fn part_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Part>> {
+pub(super) fn part_of(value: &Object<'_>) -> PyResult<Option<Part>> {
     if value.hasattr(intern!(value.py(), "__fspath__"))? {
         return value.extract().map(|path| Some(Part::File(path)));
     }
@@ -95,7 +91,7 @@ pub(super) fn part_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Part>> {
 }
 
 /// The bytes of text, a bytes-like object, or a mapping as JSON.
-pub(super) fn text_or_json(value: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
+pub(super) fn text_or_json(value: &Object<'_>) -> PyResult<Option<Bytes>> {
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(Some(Zeroizing::new(text.to_cow()?.as_bytes().to_vec())));
     }

@@ -15,7 +15,7 @@ use crate::prelude::*;
 use siteline_core::auth::{Authentication, is_key_text};
 use siteline_core::settings::variable_of_pickle;
 
-pub(crate) fn authentication(given: &Bound<'_, PyAny>) -> PyResult<Authentication> {
+pub(crate) fn authentication(given: &Object<'_>) -> PyResult<Authentication> {
     if let Some(credential) = handle_of::<CredentialHandle>(given)? {
         return Ok(credential.get().0.clone().into());
     }
@@ -26,10 +26,7 @@ pub(crate) fn authentication(given: &Bound<'_, PyAny>) -> PyResult<Authenticatio
 }
 
 /// Calls a Python function on a thread of the core.
-fn called<T>(
-    function: &Py<PyAny>,
-    convert: impl FnOnce(Bound<'_, PyAny>) -> PyResult<T>,
-) -> Result<T> {
+fn called<T>(function: &Py<PyAny>, convert: impl FnOnce(Object<'_>) -> PyResult<T>) -> Result<T> {
     let returned = attached(|py| {
         let returned = function.bind(py).call0().and_then(convert);
         returned.map_err(|raised| error_of(py, raised))

@@ -7,10 +7,7 @@ use siteline_core::settings::{
     PassphraseSource,
 };
 
-pub(crate) fn from_settings(
-    py: Python<'_>,
-    settings: CredentialSettings,
-) -> PyResult<Bound<'_, PyAny>> {
+pub(crate) fn from_settings(py: Python<'_>, settings: CredentialSettings) -> PyResult<Object<'_>> {
     let module = py.import("siteline.credentials")?;
     let place = PyDict::new(py);
     let set_key = |key: &KeySource| match key {

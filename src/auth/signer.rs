@@ -65,7 +65,7 @@ fn cannot_await() -> Error {
     Error::new(Kind::ConfigError, message).with_hint(hint)
 }
 
-fn signature(py: Python<'_>, answer: PyResult<Bound<'_, PyAny>>) -> Result<Vec<u8>> {
+fn signature(py: Python<'_>, answer: PyResult<Object<'_>>) -> Result<Vec<u8>> {
     let answer = answer.map_err(|raised| signer_raised(py, raised))?;
     match octets(&answer) {
         Ok(Some(signature)) => Ok(signature.to_vec()),
@@ -86,7 +86,7 @@ fn signer_raised(py: Python<'_>, raised: PyErr) -> Error {
         .with_source(raised)
 }
 
-fn signer_returned(answer: &Bound<'_, PyAny>) -> Error {
+fn signer_returned(answer: &Object<'_>) -> Error {
     let found = described(answer);
     let hint = if answer.hasattr("__await__").unwrap_or_default() {
         "It is a plain function that returns an awaitable. Pass the async function itself, or one that \

@@ -86,7 +86,7 @@ impl Call {
         self.run(py, Driver::Asyncio)
     }
 
-    fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Object<'py>> {
         static DRIVE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let _inside = Inside::enter(slf.py());
         DRIVE.import(slf.py(), "siteline._awaiting", "drive")?.call1((slf,))

@@ -60,7 +60,7 @@ impl EventLoop {
         Ok(Arc::new(Self { object, is_closed: AtomicBool::new(false) }))
     }
 
-    fn object<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+    fn object<'py>(&self, py: Python<'py>) -> Object<'py> {
         self.object.bind(py).call0().unwrap_or_else(|_| py.None().into_bound(py))
     }
 
@@ -208,7 +208,7 @@ pub(crate) struct LoopClosed;
 
 type Task = Arc<Mutex<Option<Py<PyAny>>>>;
 
-type Read = Box<dyn FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) + Send>;
+type Read = Box<dyn FnOnce(Python<'_>, PyResult<Object<'_>>) + Send>;
 
 type Step = (Option<Py<PyAny>>, Option<Py<PyAny>>);
 
@@ -217,7 +217,7 @@ struct Answer(Mutex<Option<Read>>, Task);
 
 #[pymethods]
 impl Answer {
-    fn __call__(&self, task: &Bound<'_, PyAny>) {
+    fn __call__(&self, task: &Object<'_>) {
         let py = task.py();
         let _inside = Inside::enter(py);
         drop(self.1.lock().take());
@@ -255,7 +255,7 @@ pub(crate) async fn ask<T: Send + 'static>(
     (origin, event_loop): (Arc<Origin>, Arc<EventLoop>),
     function: Arc<Py<PyAny>>,
     argument: Vec<u8>,
-    read: impl FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) -> T + Send + 'static,
+    read: impl FnOnce(Python<'_>, PyResult<Object<'_>>) -> T + Send + 'static,
 ) -> Result<T, LoopClosed> {
     static BEGIN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let (sender, mut answer) = oneshot::channel();

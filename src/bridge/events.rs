@@ -54,7 +54,7 @@ impl Origin {
         ORIGIN.try_with(Arc::clone).ok()
     }
 
-    /// If a loop awaits the call.
+    /// `None` unless a loop awaits the call.
     pub(crate) fn awaited() -> Option<(Arc<Self>, Arc<EventLoop>)> {
         let origin = Self::current()?;
         let event_loop = Arc::clone(origin.event_loop.as_ref()?);
@@ -84,7 +84,7 @@ impl Origin {
         &self,
         py: Python<'py>,
         arguments: impl PyCallArgs<'py>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Object<'py>> {
         let context = self.context.bind(py).call_method0(intern!(py, "copy"))?;
         context.call_method1(intern!(py, "run"), arguments)
     }

@@ -148,7 +148,8 @@ pub(super) fn trace_headers(py: Python<'_>) -> PyResult<Option<Arc<HeaderMap>>> 
     Ok(Some(headers).filter(|headers| !headers.is_empty()).map(Arc::new))
 }
 
-fn event<'py>(py: Python<'py>, note: &RequestNote) -> PyResult<Bound<'py, PyAny>> {
+fn event<'py>(py: Python<'py>, note: &RequestNote) -> PyResult<Object<'py>> {
+    static EVENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let error = match note.error {
         Some(kind) => Some(kind.to_string()),
         None => note.is_abandoned.then(|| "abandoned".to_owned()),
@@ -170,5 +171,5 @@ fn event<'py>(py: Python<'py>, note: &RequestNote) -> PyResult<Bound<'py, PyAny>
         "allowance_left": note.allowance_left,
         "sent": note.is_sent,
     });
-    record(py, ("siteline._records.requests", "RequestEvent"), &event)
+    record(EVENT.import(py, "siteline._records.requests", "RequestEvent")?, &event)
 }

@@ -303,11 +303,7 @@ pub(crate) async fn run_for_caller<T: Send + 'static>(
 /// For tests: a panic at each kind of entry. Release wheels do not contain it.
 #[cfg(debug_assertions)]
 pub(crate) mod panic {
-    use pyo3::prelude::*;
-
-    use super::Arc;
-    use crate::bridge::call::Call;
-    use crate::bridge::process::{detached, guarded};
+    use crate::prelude::*;
 
     fn defect<T>() -> PyResult<T> {
         panic!("a panic for a test")

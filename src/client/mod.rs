@@ -65,8 +65,8 @@ impl PyClient {
     fn made(
         py: Python<'_>,
         found: &Found<'_>,
-        clock: Option<&Bound<'_, PyAny>>,
-        on_request: Option<&Bound<'_, PyAny>>,
+        clock: Option<&Object<'_>>,
+        on_request: Option<&Object<'_>>,
         sends_once: bool,
     ) -> PyResult<Self> {
         let options = &found.options;
@@ -85,7 +85,7 @@ impl PyClient {
             settings.send_once();
         }
         settings.spawner = Arc::new(spawn_task);
-        let checked = |given: &Bound<'_, PyAny>| {
+        let checked = |given: &Object<'_>| {
             let module = py.import("siteline._records.requests")?;
             module.call_method1("checked", (given,)).map(Bound::unbind)
         };
@@ -140,9 +140,9 @@ impl PyClient {
         py: Python<'py>,
         base_url: Option<Text<'_>>,
         profile: Option<Text<'_>>,
-        credential: Option<Bound<'py, PyAny>>,
-        clock: Option<&Bound<'_, PyAny>>,
-        on_request: Option<&Bound<'_, PyAny>>,
+        credential: Option<Object<'py>>,
+        clock: Option<&Object<'_>>,
+        on_request: Option<&Object<'_>>,
         sends_once: bool,
         options: Option<Bound<'py, PyDict>>,
     ) -> PyResult<Self> {
@@ -165,7 +165,7 @@ impl PyClient {
         self.client.subject()
     }
 
-    fn setting<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn setting<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Object<'py>>> {
         self.keywords.bind(py).get_item(name)
     }
 
@@ -179,18 +179,19 @@ impl PyClient {
         self.client.is_closed()
     }
 
-    /// In seconds.
+    /// The service's clock minus this machine's, in seconds.
     #[getter]
     fn clock_skew(&self) -> Option<f64> {
         self.client.time().skew().map(|skew| skew.as_secs_f64())
     }
 
-    fn allowance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn allowance<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
+        static ALLOWANCE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let state = detached(py, || self.client.allowance())?.or_raise()?;
-        record(py, ("siteline._records.allowance", "Allowance"), &state)
+        record(ALLOWANCE.import(py, "siteline._records.allowance", "Allowance")?, &state)
     }
 
-    fn replace_credential(&self, credential: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn replace_credential(&self, credential: &Object<'_>) -> PyResult<()> {
         let py = credential.py();
         let new = authentication(credential)?;
         if new.subject() != self.client.subject() {

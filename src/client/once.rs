@@ -12,7 +12,7 @@ use siteline_core::settings::{Environment, Given};
 impl PyClient {
     fn asked(
         &self,
-        finish: impl FnOnce(Python<'_>, Result<Bytes>) -> PyResult<Bound<'_, PyAny>> + Send + 'static,
+        finish: impl FnOnce(Python<'_>, Result<Bytes>) -> PyResult<Object<'_>> + Send + 'static,
     ) -> Call {
         let client = self.client.clone();
         let asked = async move { client.discover(None).await };
@@ -70,7 +70,7 @@ impl PyClient {
         Ok(told)
     }
 
-    fn agent_state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn agent_state<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         let agent = self.client.settings().agent.clone();
         let state = detached(py, || agent.map(|agent| agent.state()).transpose())?.or_raise()?;
         dict(py, &state)
@@ -96,7 +96,7 @@ impl PyClient {
     }
 
     /// The proxy and the certificates. Opens nothing.
-    fn planned_path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn planned_path<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         dict(py, &guarded(|| self.client.planned_path().or_raise())?)
     }
 

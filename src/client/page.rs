@@ -29,12 +29,12 @@ impl Frame {
         Ok(self.known_page(py)?.page.raw.as_deref())
     }
 
-    fn query<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn query<'py>(&self, py: Python<'py>) -> PyResult<Option<Object<'py>>> {
         self.source().map(|source| query_object(py, &source.query)).transpose()
     }
 
     /// Inserted, changed, unchanged and missing points.
-    fn compared(&self, py: Python<'_>, stored: &Bound<'_, PyAny>) -> PyResult<[Self; 4]> {
+    fn compared(&self, py: Python<'_>, stored: &Object<'_>) -> PyResult<[Self; 4]> {
         let of = self.known_page(py)?;
         let broken = |why: &str| {
             let message = format!("the Arrow stream of stored= is broken: {why}");

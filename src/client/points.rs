@@ -140,12 +140,7 @@ impl Points {
 impl Points {
     /// Appends an iterator over points to `ready`, and returns their number: 0 after the last, `None` if none
     /// have arrived.
-    fn _take(
-        &self,
-        py: Python<'_>,
-        ready: &Bound<'_, PyAny>,
-        named: bool,
-    ) -> PyResult<Option<usize>> {
+    fn _take(&self, py: Python<'_>, ready: &Object<'_>, named: bool) -> PyResult<Option<usize>> {
         loop {
             if let Source::Chain(reader) = &self.source {
                 reader.stream.check_process().or_raise()?;

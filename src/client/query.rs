@@ -9,16 +9,17 @@ use siteline_core::auth::Checked;
 use siteline_core::client::{ReadSettings, ScanInput};
 use siteline_core::data::{Ids, Levels, Query, QueryInput, RangeForm, Selection, bucket_width};
 
-pub(crate) fn query_object<'py>(py: Python<'py>, query: &Query) -> PyResult<Bound<'py, PyAny>> {
-    record(py, ("siteline._records.query", "Query"), query.input())
+pub(crate) fn query_object<'py>(py: Python<'py>, query: &Query) -> PyResult<Object<'py>> {
+    static QUERY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    record(QUERY.import(py, "siteline._records.query", "Query")?, query.input())
 }
 
 /// Site, line, interval, page size and filters.
 pub(crate) type AskedQuery<'py> = (
     Vec<String>,
     Vec<String>,
-    Option<Bound<'py, PyAny>>,
-    Option<Bound<'py, PyAny>>,
+    Option<Object<'py>>,
+    Option<Object<'py>>,
     Vec<(String, Vec<String>)>,
 );
 
@@ -30,12 +31,12 @@ pub(crate) fn query_input(
     Ok(QueryInput { site, line, interval_seconds, page_size, filters, ..QueryInput::default() })
 }
 
-fn interval_seconds(interval: &Bound<'_, PyAny>, name: &str) -> PyResult<u32> {
+fn interval_seconds(interval: &Object<'_>, name: &str) -> PyResult<u32> {
     let shown = interval.repr()?.to_string();
     bucket_width(name, duration(interval, name)?, &shown).or_raise()
 }
 
-fn size(size: &Bound<'_, PyAny>, name: &str) -> PyResult<u32> {
+fn size(size: &Object<'_>, name: &str) -> PyResult<u32> {
     let refused =
         |_| refuse(size.py(), Kind::QueryError, format!("{name}= is more than 4,294,967,295."));
     u32::try_from(count(size, name, Kind::QueryError)?).map_err(refused)
@@ -51,12 +52,12 @@ impl PyClient {
         selection: (Levels, Vec<Ids>, [Option<String>; 3]),
         bounds: [Given<'py>; 3],
         limits: [Given<'py>; 3],
-        split: Option<&Bound<'py, PyAny>>,
-        settle_lag: Option<&Bound<'py, PyAny>>,
+        split: Option<&Object<'py>>,
+        settle_lag: Option<&Object<'py>>,
         extra_columns: Vec<String>,
         keep_raw: bool,
     ) -> PyResult<PyScan> {
-        let pages = |most: &Bound<'_, PyAny>, name: &str| count(most, name, Kind::QueryError);
+        let pages = |most: &Object<'_>, name: &str| count(most, name, Kind::QueryError);
         guarded(|| {
             let (py, client) = (slf.py(), slf.get());
             let [start, end, tz] = bounds.each_ref().map(Option::as_ref);

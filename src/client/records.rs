@@ -18,11 +18,12 @@ impl FromPyObject<'_, '_> for PyBookmark {
 
 impl<'py> IntoPyObject<'py> for PyBookmark {
     type Target = PyAny;
-    type Output = Bound<'py, PyAny>;
+    type Output = Object<'py>;
     type Error = PyErr;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        let class = py.import("siteline._records.bookmark")?.getattr("Bookmark")?;
+        static BOOKMARK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let class = BOOKMARK.import(py, "siteline._records.bookmark", "Bookmark")?;
         class.call1((self.0.to_bytes(), self.0.pages()))
     }
 }
@@ -34,8 +35,9 @@ pub(crate) fn _bookmark_pages(data: &[u8]) -> PyResult<u64> {
 
 pub(crate) struct ProgressCallback(pub(crate) Py<PyAny>);
 
-pub(crate) fn event<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'py, PyAny>> {
-    record(py, ("siteline._records.progress", "Progress"), progress)
+pub(crate) fn event<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Object<'py>> {
+    static PROGRESS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    record(PROGRESS.import(py, "siteline._records.progress", "Progress")?, progress)
 }
 
 impl ProgressCallback {

@@ -14,7 +14,7 @@ use siteline_core::client::scan::{ONTO_HINT, Scan};
 use siteline_core::client::split::Cut;
 use siteline_core::client::table::{ReadFailure, Table};
 use siteline_core::client::{NamesFor, ReadNames, ScanInput};
-use siteline_core::data::{Ids, Levels, Selection};
+use siteline_core::data::{Bookmark, Ids, Levels, Selection};
 use siteline_core::fork::Process;
 use siteline_core::http::Deadline;
 use siteline_core::store::Store;
@@ -123,7 +123,7 @@ fn stepped(py: Python<'_>, step: Result<Step, ReadFailure>) -> PyResult<Py<PyAny
     }
 }
 
-pub(crate) fn cut(by: &Bound<'_, PyAny>, name: &str) -> PyResult<Cut> {
+pub(crate) fn cut(by: &Object<'_>, name: &str) -> PyResult<Cut> {
     let is_length = by.is_instance_of::<PyString>() || by.hasattr("total_seconds")?;
     if is_length {
         duration(by, name).map(Cut::Length)
@@ -139,7 +139,20 @@ pub(crate) fn cut(by: &Bound<'_, PyAny>, name: &str) -> PyResult<Cut> {
     }
 }
 
-fn read_table(onto: &Bound<'_, PyAny>) -> PyResult<Arc<Table>> {
+fn resumed(
+    scan: &Scan,
+    bookmark: Bookmark,
+    onto: Option<Arc<Table>>,
+    by_name: bool,
+) -> PyResult<Scan> {
+    // The chains of a sent filter depend on the names of the selection.
+    if by_name && scan.query().input().selection.is_sent() {
+        return Ok(scan.resume_later(bookmark, onto));
+    }
+    scan.resume(bookmark, onto).or_raise()
+}
+
+fn read_table(onto: &Object<'_>) -> PyResult<Arc<Table>> {
     let frame = handle_of::<Frame>(onto)?;
     if let Some(Origin::Read(table)) = frame.as_ref().map(|frame| &frame.get().origin) {
         return Ok(Arc::clone(table));
@@ -151,11 +164,11 @@ fn read_table(onto: &Bound<'_, PyAny>) -> PyResult<Arc<Table>> {
 #[pymethods]
 impl PyScan {
     #[getter]
-    fn query<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn query<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         query_object(py, self.scan().query())
     }
 
-    /// It continues from this bookmark.
+    /// The bookmark that it continues from.
     #[getter]
     fn begin(&self) -> Option<PyBookmark> {
         self.scan().bookmark().cloned().map(PyBookmark)
@@ -262,22 +275,15 @@ impl PyScan {
         &self,
         py: Python<'_>,
         bookmark: PyBookmark,
-        onto: Option<&Bound<'_, PyAny>>,
+        onto: Option<&Object<'_>>,
         by_name: bool,
     ) -> PyResult<Self> {
         let onto = onto.map(read_table).transpose()?;
-        let (scan, bookmark) = (self.asked.collect.scan(), bookmark.0);
-        let resume = || {
-            // The chains of a sent filter depend on the names of the selection.
-            if by_name && scan.query().input().selection.is_sent() {
-                return Ok(scan.resume_later(bookmark, onto));
-            }
-            scan.resume(bookmark, onto).or_raise()
-        };
-        Ok(Self::new(guarded(resume)?, self.client.clone_ref(py)))
+        let scan = guarded(|| resumed(self.asked.collect.scan(), bookmark.0, onto, by_name))?;
+        Ok(Self::new(scan, self.client.clone_ref(py)))
     }
 
-    fn split(&self, by: &Bound<'_, PyAny>) -> PyResult<Vec<Self>> {
+    fn split(&self, by: &Object<'_>) -> PyResult<Vec<Self>> {
         let cut = cut(by, "by")?;
         let parts = guarded(|| self.asked.collect.scan().split(cut).or_raise())?;
         Ok(parts.into_iter().map(|part| Self::new(part, self.client.clone_ref(by.py()))).collect())
@@ -286,24 +292,20 @@ impl PyScan {
     #[staticmethod]
     fn _restore<'py>(
         client: &Bound<'py, PyClient>,
-        state: &Bound<'py, PyAny>,
+        state: &Object<'py>,
         bookmark: Option<PyBookmark>,
     ) -> PyResult<Self> {
         let input: ScanInput = restore(state)?;
         guarded(|| {
             let mut scan = input.scan(&client.get().client).or_raise()?;
             if let Some(bookmark) = bookmark {
-                scan = if scan.query().input().selection.is_sent() {
-                    scan.resume_later(bookmark.0, None)
-                } else {
-                    scan.resume(bookmark.0, None).or_raise()?
-                };
+                scan = resumed(&scan, bookmark.0, None, true)?;
             }
             Ok(Self::new(scan, client.clone().unbind()))
         })
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Restored<'py>)> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Object<'py>, Restored<'py>)> {
         let (py, scan) = (slf.py(), slf.get().asked.collect.scan());
         if scan.has_partial() {
             return Err(PyTypeError::new_err(
@@ -318,12 +320,7 @@ impl PyScan {
     }
 
     /// Reads settled data from this store, and keeps the rest in it.
-    fn through(
-        &self,
-        py: Python<'_>,
-        store: &Bound<'_, PyAny>,
-        reads_once: bool,
-    ) -> PyResult<Self> {
+    fn through(&self, py: Python<'_>, store: &Object<'_>, reads_once: bool) -> PyResult<Self> {
         let Some(store) = handle_of::<StoreHandle>(store)? else {
             let message = format!("store= is {}, not a siteline.Store.", described(store));
             let hint = "Open the store first: store=siteline.Store(path). Other targets need client.sync().";
@@ -367,4 +364,4 @@ impl PyScan {
 
 type Selected<'a> = (&'a Levels, &'a Vec<Ids>, &'a [Option<String>; 3]);
 
-type Restored<'py> = (Bound<'py, PyClient>, Bound<'py, PyAny>, Option<PyBookmark>);
+type Restored<'py> = (Bound<'py, PyClient>, Object<'py>, Option<PyBookmark>);

@@ -21,7 +21,7 @@ use siteline_core::settings::{
 /// Completed from variables and a profile.
 pub(crate) struct Found<'py> {
     pub(crate) base_url: String,
-    pub(crate) credential: Option<Bound<'py, PyAny>>,
+    pub(crate) credential: Option<Object<'py>>,
     pub(crate) options: Bound<'py, PyDict>,
     profile: Option<(PathBuf, String)>,
 }
@@ -43,7 +43,7 @@ impl<'py> Found<'py> {
     pub(crate) fn find(
         base_url: Option<&str>,
         profile: Option<&str>,
-        credential: Option<Bound<'py, PyAny>>,
+        credential: Option<Object<'py>>,
         options: Bound<'py, PyDict>,
     ) -> PyResult<Self> {
         if let (Some(address), None) = (base_url, profile) {
@@ -177,8 +177,8 @@ pub(crate) fn named_ledger(pickled: &Bound<'_, PyDict>) -> PyResult<Option<PathB
 fn set<'py>(
     settings: &mut ClientSettings,
     name: &str,
-    given: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
+    given: &Object<'py>,
+) -> PyResult<Object<'py>> {
     let py = given.py();
     match name {
         "scopes" => {
@@ -212,7 +212,7 @@ fn set<'py>(
 fn set_http(
     (transport, retry): (&mut TransportSettings, &mut Policy),
     name: &str,
-    given: &Bound<'_, PyAny>,
+    given: &Object<'_>,
 ) -> PyResult<()> {
     let duration = || duration_or(given, name, Kind::ConfigError);
     let timeout = || {
@@ -246,7 +246,7 @@ pub(crate) fn check_http(fields: &Bound<'_, PyDict>) -> PyResult<()> {
     guarded(|| transport.check().or_raise())
 }
 
-fn set_bundle<'py>(trust: &mut Trust, given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+fn set_bundle<'py>(trust: &mut Trust, given: &Object<'py>) -> PyResult<Object<'py>> {
     let py = given.py();
     let pem = match given.cast::<PyString>() {
         Ok(text) if text.to_cow()?.contains("-----BEGIN") => {

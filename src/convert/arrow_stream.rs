@@ -17,10 +17,7 @@ pub(crate) struct ArrowStream {
 }
 
 impl ArrowStream {
-    pub(crate) fn open(
-        given: &Bound<'_, PyAny>,
-        broken: fn(&str) -> Error,
-    ) -> PyResult<Option<Self>> {
+    pub(crate) fn open(given: &Object<'_>, broken: fn(&str) -> Error) -> PyResult<Option<Self>> {
         let py = given.py();
         if !given.hasattr(intern!(py, "__arrow_c_stream__"))? {
             return Ok(None);

@@ -4,7 +4,7 @@
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
 
-use crate::convert::values::{plain, prefixed, text};
+use crate::convert::values::{converted, plain, prefixed, text};
 use crate::prelude::*;
 use siteline_core::data::{AskedRange, AskedTime, OUT_OF_RANGE};
 
@@ -12,20 +12,20 @@ const INSTANT_HINT: &str = "Give an aware datetime, a pandas Timestamp with a zo
     \"2026-11-01T00:00:00Z\", a date, or a time before now such as \"-7d\". Reads also take tz=, the zone of naive times.";
 
 pub(crate) fn asked_range(
-    [start, end]: [Option<&Bound<'_, PyAny>>; 2],
+    [start, end]: [Option<&Object<'_>>; 2],
     zone: Option<&TimeZone>,
 ) -> PyResult<AskedRange> {
-    let bound = |given: &Bound<'_, PyAny>, name: &str| asked_time(given, name, zone);
+    let bound = |given: &Object<'_>, name: &str| asked_time(given, name, zone);
     Ok(AskedRange { start: optional(start, "start", bound)?, end: optional(end, "end", bound)? })
 }
 
-pub(crate) fn clock_of(tz: Option<&Bound<'_, PyAny>>) -> PyResult<Option<TimeZone>> {
+pub(crate) fn clock_of(tz: Option<&Object<'_>>) -> PyResult<Option<TimeZone>> {
     Ok(tz.map(zone).transpose()?.map(|(_, zone)| zone))
 }
 
 /// Calls `now` only for a relative time.
 pub(crate) fn instant_before(
-    value: &Bound<'_, PyAny>,
+    value: &Object<'_>,
     name: &str,
     zone: Option<&TimeZone>,
     now: impl FnOnce() -> PyResult<Timestamp>,
@@ -37,16 +37,14 @@ pub(crate) fn instant_before(
 
 /// Without a zone, dates are in UTC.
 pub(crate) fn asked_time(
-    value: &Bound<'_, PyAny>,
+    value: &Object<'_>,
     name: &str,
     zone: Option<&TimeZone>,
 ) -> PyResult<AskedTime> {
     let py = value.py();
     let written = match (value.cast::<PyString>(), zone) {
         (Ok(string), _) => Some(text(string, name, Kind::QueryError)?),
-        (Err(_), Some(_)) => {
-            py.import("siteline._arguments")?.call_method1("local_text", (value,))?.extract()?
-        }
+        (Err(_), Some(_)) => converted(value, "local_text")?.extract()?,
         (Err(_), None) => None,
     };
     if let Some(written) = written {
@@ -63,11 +61,11 @@ pub(crate) fn asked_time(
 }
 
 /// The name and the zone.
-pub(crate) fn zone(given: &Bound<'_, PyAny>) -> PyResult<(String, TimeZone)> {
+pub(crate) fn zone(given: &Object<'_>) -> PyResult<(String, TimeZone)> {
     zone_or(given, Kind::QueryError)
 }
 
-pub(crate) fn zone_or(given: &Bound<'_, PyAny>, kind: Kind) -> PyResult<(String, TimeZone)> {
+pub(crate) fn zone_or(given: &Object<'_>, kind: Kind) -> PyResult<(String, TimeZone)> {
     let named = match given.cast::<PyString>() {
         Ok(name) => text(name, "tz", kind)?,
         Err(_) => {
@@ -88,7 +86,7 @@ pub(crate) fn zone_or(given: &Bound<'_, PyAny>, kind: Kind) -> PyResult<(String,
 }
 
 /// The IANA name of a fixed offset. polars and `zoneinfo` know only whole hours.
-fn named_offset(given: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+fn named_offset(given: &Object<'_>) -> PyResult<Option<String>> {
     let py = given.py();
     if !given.get_type().is(&py.import("datetime")?.getattr("timezone")?) {
         return Ok(None);

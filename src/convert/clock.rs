@@ -9,7 +9,7 @@ pub(crate) struct PyClock(pub(crate) Clock);
 #[pymethods]
 impl PyClock {
     #[new]
-    fn new(start: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+    fn new(start: Option<&Object<'_>>) -> PyResult<Self> {
         let running = Clock::running();
         let Some(start) = start else { return Ok(Self(running)) };
         Ok(Self(Clock::frozen_at(on_clock(&running, start, "start")?)))
@@ -19,7 +19,7 @@ impl PyClock {
         self.0.wall()
     }
 
-    fn advance(&self, by: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn advance(&self, by: &Object<'_>) -> PyResult<()> {
         self.0.advance(duration(by, "by")?);
         Ok(())
     }
@@ -28,11 +28,11 @@ impl PyClock {
         self.0.step(by);
     }
 
-    fn machine(&self, wall: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn machine(&self, wall: &Object<'_>) -> PyResult<Self> {
         Ok(Self(self.0.of_machine(on_clock(&self.0, wall, "wall")?)))
     }
 }
 
-pub(crate) fn on_clock(clock: &Clock, given: &Bound<'_, PyAny>, name: &str) -> PyResult<Timestamp> {
+pub(crate) fn on_clock(clock: &Clock, given: &Object<'_>, name: &str) -> PyResult<Timestamp> {
     instant_before(given, name, None, || Ok(clock.wall()))
 }

@@ -61,7 +61,7 @@ pub(crate) fn rows<'py>(
 }
 
 /// `Record(…)` is a Python function that calls `tuple.__new__`.
-fn record(fields: Bound<'_, PyTuple>) -> PyResult<Bound<'_, PyAny>> {
+fn record(fields: Bound<'_, PyTuple>) -> PyResult<Object<'_>> {
     static MAKE: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
     let py = fields.py();
     let [new, class] = MAKE.get_or_try_init(py, || {
@@ -104,7 +104,7 @@ impl<'a, 'py> Column<'a, 'py> {
         matches!(self, Self::Coded(codes, _) if codes.key(row) == codes.key(row - 1))
     }
 
-    fn value(&self, py: Python<'py>, row: usize, times: &mut Times) -> PyResult<Bound<'py, PyAny>> {
+    fn value(&self, py: Python<'py>, row: usize, times: &mut Times) -> PyResult<Object<'py>> {
         match self {
             Self::Floats(numbers) => object(py, *numbers, row),
             Self::Integers(numbers) => object(py, *numbers, row),
@@ -127,7 +127,7 @@ impl<'a, 'py> Column<'a, 'py> {
     }
 }
 
-fn object<'py, Values>(py: Python<'py>, values: Values, row: usize) -> PyResult<Bound<'py, PyAny>>
+fn object<'py, Values>(py: Python<'py>, values: Values, row: usize) -> PyResult<Object<'py>>
 where
     Values: ArrayAccessor<Item: IntoPyObject<'py>>,
 {
@@ -146,7 +146,7 @@ pub(crate) struct Times {
 impl Times {
     const KEPT: usize = 1 << 12;
 
-    fn datetime<'py>(&mut self, py: Python<'py>, at: i64) -> PyResult<Bound<'py, PyAny>> {
+    fn datetime<'py>(&mut self, py: Python<'py>, at: i64) -> PyResult<Object<'py>> {
         if self.known.is_empty() {
             self.known.resize_with(Self::KEPT, || None);
         }

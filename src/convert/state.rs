@@ -8,15 +8,15 @@ use serde::de::DeserializeOwned;
 
 use crate::prelude::*;
 
-pub(crate) fn dict<'py>(py: Python<'py>, record: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn dict<'py>(py: Python<'py>, record: &impl Serialize) -> PyResult<Object<'py>> {
     Ok(pythonize(py, record)?)
 }
 
-pub(crate) fn restore<T: DeserializeOwned>(state: &Bound<'_, PyAny>) -> PyResult<T> {
+pub(crate) fn restore<T: DeserializeOwned>(state: &Object<'_>) -> PyResult<T> {
     Ok(depythonize(state)?)
 }
 
-pub(crate) fn json_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
+pub(crate) fn json_text(value: &Object<'_>) -> PyResult<String> {
     restore::<serde_json::Value>(value).map(|value| value.to_string())
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn keywords<T: DeserializeOwned>(given: &Bound<'_, PyDict>) -> PyResu
     let py = given.py();
     let read = |given: &Bound<'_, PyDict>| depythonize::<T>(given).map_err(PyErr::from);
     read(given).map_err(|error| {
-        let is_wrong = |(name, value): &(Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        let is_wrong = |(name, value): &(Object<'_>, Object<'_>)| {
             [(name, value)].into_py_dict(py).is_ok_and(|one| read(&one).is_err())
         };
         let Some((name, value)) = given.iter().find(is_wrong) else { return error };
@@ -38,10 +38,6 @@ pub(crate) fn keywords<T: DeserializeOwned>(given: &Bound<'_, PyDict>) -> PyResu
 }
 
 /// A record of `siteline.types`.
-pub(crate) fn record<'py>(
-    py: Python<'py>,
-    (module, class): (&str, &str),
-    fields: &impl Serialize,
-) -> PyResult<Bound<'py, PyAny>> {
-    py.import(module)?.getattr(class)?.call_method1("_restore", (dict(py, fields)?,))
+pub(crate) fn record<'py>(class: &Object<'py>, fields: &impl Serialize) -> PyResult<Object<'py>> {
+    class.call_method1(intern!(class.py(), "_restore"), (dict(class.py(), fields)?,))
 }

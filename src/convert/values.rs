@@ -43,25 +43,23 @@ impl<'a> FromPyObject<'a, '_> for Text<'a> {
 }
 
 /// The handle of a public object, or `None`.
-pub(crate) fn handle_of<'py, T: PyClass>(
-    given: &Bound<'py, PyAny>,
-) -> PyResult<Option<Bound<'py, T>>> {
+pub(crate) fn handle_of<'py, T: PyClass>(given: &Object<'py>) -> PyResult<Option<Bound<'py, T>>> {
     let handle = given.getattr_opt(intern!(given.py(), "_handle"))?;
     Ok(handle.unwrap_or_else(|| given.clone()).cast_into().ok())
 }
 
-pub(crate) type Given<'py> = Option<Bound<'py, PyAny>>;
+pub(crate) type Given<'py> = Option<Object<'py>>;
 
 pub(crate) fn optional<'py, T>(
-    value: Option<&Bound<'py, PyAny>>,
+    value: Option<&Object<'py>>,
     name: &str,
-    read: impl FnOnce(&Bound<'py, PyAny>, &str) -> PyResult<T>,
+    read: impl FnOnce(&Object<'py>, &str) -> PyResult<T>,
 ) -> PyResult<Option<T>> {
     value.map(|value| read(value, name)).transpose()
 }
 
 /// A path as text or `os.PathLike`. `~` is expanded.
-pub(crate) fn path_of(given: &Bound<'_, PyAny>, name: &str) -> PyResult<PathBuf> {
+pub(crate) fn path_of(given: &Object<'_>, name: &str) -> PyResult<PathBuf> {
     let is_path = given.is_instance_of::<PyString>() || given.hasattr("__fspath__")?;
     if !is_path {
         let what = described(given);
@@ -71,7 +69,7 @@ pub(crate) fn path_of(given: &Bound<'_, PyAny>, name: &str) -> PyResult<PathBuf>
     given.py().import("os.path")?.call_method1("expanduser", (given,))?.extract()
 }
 
-pub(crate) fn count(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> PyResult<u64> {
+pub(crate) fn count(value: &Object<'_>, name: &str, kind: Kind) -> PyResult<u64> {
     let number = if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() };
     number.filter(|number| *number > 0).ok_or_else(|| {
         let message = format!("{name}={} is not a whole number of 1 or more.", quoted(value));
@@ -80,22 +78,29 @@ pub(crate) fn count(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> PyResul
 }
 
 /// The start of its repr.
-pub(crate) fn quoted(value: &Bound<'_, PyAny>) -> String {
+pub(crate) fn quoted(value: &Object<'_>) -> String {
     value.repr().map_or_else(|_| "this".to_owned(), |repr| excerpt(&repr.to_string()))
 }
 
-/// Calls `siteline._arguments.NAME(value)`; `refused` makes the error of a `ValueError`.
+/// Calls a function of `siteline._arguments`.
+pub(crate) fn converted<'py>(value: &Object<'py>, function: &str) -> PyResult<Object<'py>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let py = value.py();
+    let import = || py.import("siteline._arguments").map(Bound::unbind);
+    MODULE.get_or_try_init(py, import)?.bind(py).call_method1(function, (value,))
+}
+
+/// As [`converted`]; `refused` makes the error of a `ValueError`.
 pub(crate) fn plain<'py, T: FromPyObjectOwned<'py>>(
-    value: &Bound<'py, PyAny>,
+    value: &Object<'py>,
     name: &str,
     refused: impl FnOnce(&str) -> PyErr,
 ) -> PyResult<T> {
     let py = value.py();
-    let found =
-        py.import("siteline._arguments")?.call_method1(name, (value,)).map_err(|error| {
-            let is_refused = error.get_type(py).is(py.get_type::<PyValueError>());
-            if is_refused { refused(&error.value(py).to_string()) } else { error }
-        })?;
+    let found = converted(value, name).map_err(|error| {
+        let is_refused = error.get_type(py).is(py.get_type::<PyValueError>());
+        if is_refused { refused(&error.value(py).to_string()) } else { error }
+    })?;
     found.extract().map_err(Into::into)
 }
 
@@ -105,15 +110,15 @@ pub(crate) fn prefixed(py: Python<'_>, prefix: &str, error: Error) -> PyErr {
     raise(py, &error.with(|context| context.message = message))
 }
 
-fn type_name(value: &Bound<'_, PyAny>) -> String {
+fn type_name(value: &Object<'_>) -> String {
     value.get_type().name().map_or_else(|_| "thing".to_owned(), |name| name.to_string())
 }
 
-pub(crate) fn duration(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Duration> {
+pub(crate) fn duration(value: &Object<'_>, name: &str) -> PyResult<Duration> {
     duration_or(value, name, Kind::QueryError)
 }
 
-pub(crate) fn duration_or(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> PyResult<Duration> {
+pub(crate) fn duration_or(value: &Object<'_>, name: &str, kind: Kind) -> PyResult<Duration> {
     let py = value.py();
     let refused = |what: &str| {
         let message = format!("{name}={what}");
@@ -140,7 +145,7 @@ pub(crate) fn duration_or(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> P
 }
 
 /// `NaT` and NaN become NaN.
-fn seconds(value: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+fn seconds(value: &Object<'_>) -> PyResult<Option<f64>> {
     let py = value.py();
     if value.hasattr(intern!(py, "total_seconds"))? {
         return value.call_method0(intern!(py, "total_seconds"))?.extract().map(Some);
@@ -149,7 +154,7 @@ fn seconds(value: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
 }
 
 /// The type of a value, without its content.
-pub(crate) fn described(value: &Bound<'_, PyAny>) -> String {
+pub(crate) fn described(value: &Object<'_>) -> String {
     if value.is_none() {
         return "None (is an environment variable unset?)".to_owned();
     }
@@ -157,7 +162,7 @@ pub(crate) fn described(value: &Bound<'_, PyAny>) -> String {
 }
 
 /// The bytes of a bytes-like object, or `None`.
-pub(crate) fn octets(value: &Bound<'_, PyAny>) -> PyResult<Option<Zeroizing<Vec<u8>>>> {
+pub(crate) fn octets(value: &Object<'_>) -> PyResult<Option<Zeroizing<Vec<u8>>>> {
     let bytes = if let Ok(bytes) = value.cast::<PyBytes>() {
         bytes.as_bytes().to_vec()
     } else if let Ok(bytes) = value.cast::<PyByteArray>() {
@@ -170,7 +175,7 @@ pub(crate) fn octets(value: &Bound<'_, PyAny>) -> PyResult<Option<Zeroizing<Vec<
     Ok(Some(Zeroizing::new(bytes)))
 }
 
-pub(crate) fn value_of<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn value_of<'py>(py: Python<'py>, value: &Value) -> PyResult<Object<'py>> {
     Ok(match value {
         Value::Text(text) => text.into_pyobject(py)?.into_any(),
         Value::Words(words) => words.into_pyobject(py)?.into_any(),
@@ -183,7 +188,7 @@ pub(crate) fn value_of<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'p
 }
 
 /// Text with a zone, or an aware `datetime.time`.
-pub(crate) fn time_of_day(given: &Bound<'_, PyAny>, name: &str) -> PyResult<TimeOfDay> {
+pub(crate) fn time_of_day(given: &Object<'_>, name: &str) -> PyResult<TimeOfDay> {
     let py = given.py();
     let named = |error| prefixed(py, &format!("{name}= "), error);
     if let Ok(written) = given.cast::<PyString>() {

@@ -353,7 +353,7 @@ impl Frame {
         &self,
         py: Python<'py>,
         shown: Shown,
-    ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyAny>)> {
+    ) -> PyResult<(Bound<'py, PyList>, Object<'py>)> {
         guarded(|| {
             let provenance = self.provenance(py)?;
             let Data::Wide(wide) = &self.data else {
@@ -384,11 +384,11 @@ impl Frame {
         IpcStream::new(self.batch_stream(py, shown)?, &columns).or_raise()
     }
 
-    fn provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn provenance<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         dict(py, &self.attributes())
     }
 
-    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         dict(py, &self.counts(py)?)
     }
 
@@ -396,7 +396,7 @@ impl Frame {
     fn discovery<'py>(
         &self,
         py: Python<'py>,
-    ) -> PyResult<Option<(Bound<'py, PyBytes>, Bound<'py, PyAny>)>> {
+    ) -> PyResult<Option<(Bound<'py, PyBytes>, Object<'py>)>> {
         let known = self.listed().and_then(|listed| listed.raw());
         known.map(|(body, shape)| Ok((PyBytes::new(py, &body), dict(py, &shape)?))).transpose()
     }
@@ -425,7 +425,7 @@ impl Frame {
     }
 
     /// For the notebook view.
-    fn preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn preview<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         let seconds = |every: Every| u32::try_from(every.microseconds()? / 1_000_000).ok();
         let (bounds, interval) =
             (self.bounds(), self.every.map_or(self.interval_seconds(), seconds));
@@ -482,7 +482,7 @@ impl Stream {
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
-        _requested_schema: Option<Bound<'py, PyAny>>,
+        _requested_schema: Option<Object<'py>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let batches = self.frame.get().batch_stream(py, self.shown.clone())?;
         reader_capsule(py, Box::new(batches.failing_into(Arc::clone(&self.failure))))
@@ -502,13 +502,13 @@ pub(crate) fn identities(series: Vec<Ids>) -> impl Iterator<Item = Identity> {
     series.into_iter().map(identity)
 }
 
-pub(crate) fn table_object(py: Python<'_>, frame: Frame) -> PyResult<Bound<'_, PyAny>> {
+pub(crate) fn table_object(py: Python<'_>, frame: Frame) -> PyResult<Object<'_>> {
     py.import("siteline.table")?.getattr("Table")?.call1((frame,))
 }
 
 impl<'py> IntoPyObject<'py> for PageSource {
     type Target = PyAny;
-    type Output = Bound<'py, PyAny>;
+    type Output = Object<'py>;
     type Error = PyErr;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
@@ -517,6 +517,6 @@ impl<'py> IntoPyObject<'py> for PageSource {
 }
 
 #[pyfunction]
-pub(crate) fn zone_name(tz: &Bound<'_, PyAny>) -> PyResult<String> {
+pub(crate) fn zone_name(tz: &Object<'_>) -> PyResult<String> {
     zone(tz).map(|(name, _)| name)
 }

@@ -31,7 +31,7 @@ type NamesAndIds = (Vec<String>, Vec<Vec<Option<String>>>);
 
 /// `origin` is the first start in microseconds of the zone's clock.
 fn periods(
-    every: &Bound<'_, PyAny>,
+    every: &Object<'_>,
     tz: &str,
     origin: Option<i64>,
 ) -> PyResult<(Every, LocalGrid, TimeZone)> {
@@ -40,7 +40,7 @@ fn periods(
     Ok((every, LocalGrid::new(zone.clone(), every, origin).or_raise()?, zone))
 }
 
-fn length(every: &Bound<'_, PyAny>) -> PyResult<Every> {
+fn length(every: &Object<'_>) -> PyResult<Every> {
     if every.extract().is_ok_and(|text: &str| text == "1mo") {
         return Ok(Every::Month);
     }
@@ -52,7 +52,7 @@ fn length(every: &Bound<'_, PyAny>) -> PyResult<Every> {
     Ok(Every::Microseconds(width))
 }
 
-fn microseconds(given: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
+fn microseconds(given: &Object<'_>, name: &str) -> PyResult<i64> {
     Ok(i64::try_from(duration(given, name)?.as_micros()).unwrap_or(i64::MAX))
 }
 
@@ -250,7 +250,7 @@ impl Frame {
     fn resample(
         &self,
         py: Python<'_>,
-        every: &Bound<'_, PyAny>,
+        every: &Object<'_>,
         agg: Text<'_>,
         partial: Text<'_>,
         tz: &str,
@@ -278,7 +278,7 @@ impl Frame {
     fn completeness(
         &self,
         py: Python<'_>,
-        every: &Bound<'_, PyAny>,
+        every: &Object<'_>,
         tz: &str,
         origin: Option<i64>,
         silent: Vec<Ids>,
@@ -304,7 +304,7 @@ impl Frame {
     fn gaps(
         &self,
         py: Python<'_>,
-        longer_than: Option<&Bound<'_, PyAny>>,
+        longer_than: Option<&Object<'_>>,
         silent: Vec<Ids>,
     ) -> PyResult<Self> {
         let silent: Vec<Identity> = identities(silent).collect();
@@ -351,7 +351,7 @@ impl Frame {
 
     /// The column names of an Arrow stream, and the ids in its columns `names`; `None` without a stream.
     #[staticmethod]
-    fn ids_of(given: &Bound<'_, PyAny>, names: Vec<String>) -> PyResult<Option<NamesAndIds>> {
+    fn ids_of(given: &Object<'_>, names: Vec<String>) -> PyResult<Option<NamesAndIds>> {
         let broken = |why: &str| {
             Error::new(Kind::QueryError, format!("the Arrow stream of series= is broken: {why}"))
         };
@@ -376,8 +376,8 @@ impl Frame {
     #[staticmethod]
     fn of_series(
         series: Vec<Ids>,
-        columns: Vec<(String, String, Bound<'_, PyAny>)>,
-        report: &Bound<'_, PyAny>,
+        columns: Vec<(String, String, Object<'_>)>,
+        report: &Object<'_>,
     ) -> PyResult<Self> {
         let mut table = TableBuilder::new(series.len());
         for identity in identities(series) {

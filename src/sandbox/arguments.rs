@@ -42,8 +42,8 @@ pub(super) fn options(given: &Bound<'_, PyDict>) -> PyResult<Options> {
 }
 
 pub(super) fn faults(
-    on: &Bound<'_, PyAny>,
-    delay: Option<&Bound<'_, PyAny>>,
+    on: &Object<'_>,
+    delay: Option<&Object<'_>>,
     options: &Bound<'_, PyDict>,
 ) -> PyResult<Vec<Fault>> {
     let delay = optional(delay, "delay", duration)?.map(|delay| delay.as_secs_f64());
@@ -52,7 +52,7 @@ pub(super) fn faults(
 }
 
 /// 1 or more.
-pub(super) fn whole_seconds(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u32> {
+pub(super) fn whole_seconds(value: &Object<'_>, name: &str) -> PyResult<u32> {
     let length = duration(value, name)?;
     let seconds = u32::try_from(length.as_secs()).ok().filter(|seconds| *seconds > 0);
     let whole = seconds.filter(|_| length.subsec_nanos() == 0);
@@ -61,6 +61,6 @@ pub(super) fn whole_seconds(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u3
 }
 
 /// A relative time counts from the sandbox's.
-pub(super) fn microseconds(clock: &Clock) -> impl Fn(&Bound<'_, PyAny>, &str) -> PyResult<i64> {
+pub(super) fn microseconds(clock: &Clock) -> impl Fn(&Object<'_>, &str) -> PyResult<i64> {
     move |value, name| Ok(on_clock(clock, value, name)?.as_microsecond())
 }

@@ -18,7 +18,7 @@ pub(super) fn selection(
 }
 
 /// `"final"`, or a time.
-pub(super) fn as_of(clock: &Clock, at: &Bound<'_, PyAny>) -> PyResult<AsOf> {
+pub(super) fn as_of(clock: &Clock, at: &Object<'_>) -> PyResult<AsOf> {
     let is_final = at.cast::<PyString>().is_ok_and(|text| text == "final");
     if is_final { Ok(AsOf::Final) } else { microseconds(clock)(at, "at").map(AsOf::Time) }
 }

@@ -14,7 +14,7 @@ use crate::prelude::*;
 use siteline_sandbox::{Frame, Identity, SandboxError};
 
 /// `ids` replace id columns that the frame lacks.
-pub(super) fn read(given: &Bound<'_, PyAny>, ids: Identity) -> PyResult<Frame> {
+pub(super) fn read(given: &Object<'_>, ids: Identity) -> PyResult<Frame> {
     let py = given.py();
     let (first, further) = if let Some(batch) = pandas_batch(given)? {
         (batch, None)
@@ -36,7 +36,7 @@ fn broken(why: &str) -> Error {
     Error::new(Kind::ConfigError, text)
 }
 
-fn reader(frame: &Bound<'_, PyAny>) -> PyResult<ArrowStream> {
+fn reader(frame: &Object<'_>) -> PyResult<ArrowStream> {
     if let Some(reader) = ArrowStream::open(frame, broken)? {
         return Ok(reader);
     }
@@ -46,10 +46,10 @@ fn reader(frame: &Bound<'_, PyAny>) -> PyResult<ArrowStream> {
 }
 
 /// `None` if it is no pandas frame.
-fn pandas_batch(frame: &Bound<'_, PyAny>) -> PyResult<Option<RecordBatch>> {
+fn pandas_batch(frame: &Object<'_>) -> PyResult<Option<RecordBatch>> {
     let py = frame.py();
     let module = py.import("siteline._pandas_load")?;
-    let columns: Option<Vec<(String, String, Bound<'_, PyAny>)>> =
+    let columns: Option<Vec<(String, String, Object<'_>)>> =
         module.call_method1("columns", (frame,))?.extract()?;
     let Some(columns) = columns else { return Ok(None) };
     let columns = columns.into_iter();
@@ -58,7 +58,7 @@ fn pandas_batch(frame: &Bound<'_, PyAny>) -> PyResult<Option<RecordBatch>> {
     Ok(Some(RecordBatch::try_from_iter(arrays).map_err(SandboxError::from).or_raise()?))
 }
 
-fn array(kind: &str, values: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+fn array(kind: &str, values: &Object<'_>) -> PyResult<ArrayRef> {
     Ok(match kind {
         "double" => Arc::new(Float64Array::from(numpy::<f64>(values)?)),
         "time" => {
@@ -67,7 +67,7 @@ fn array(kind: &str, values: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
             Arc::new(times.collect::<TimestampMicrosecondArray>().with_timezone("UTC"))
         }
         _ => {
-            let (places, texts): (Bound<'_, PyAny>, Vec<String>) = values.extract()?;
+            let (places, texts): (Object<'_>, Vec<String>) = values.extract()?;
             let places = numpy::<i64>(&places)?.into_iter();
             let places = places.map(|place| (place >= 0).then_some(place));
             let texts = Arc::new(LargeStringArray::from(texts));
@@ -77,6 +77,6 @@ fn array(kind: &str, values: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     })
 }
 
-fn numpy<T: Element>(array: &Bound<'_, PyAny>) -> PyResult<Vec<T>> {
+fn numpy<T: Element>(array: &Object<'_>) -> PyResult<Vec<T>> {
     PyBuffer::get(array)?.to_vec(array.py())
 }

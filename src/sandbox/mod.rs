@@ -25,7 +25,7 @@ pub(crate) struct PySandbox {
 #[pymethods]
 impl PySandbox {
     #[new]
-    fn new(now: Option<&Bound<'_, PyAny>>, options: &Bound<'_, PyDict>) -> PyResult<Self> {
+    fn new(now: Option<&Object<'_>>, options: &Bound<'_, PyDict>) -> PyResult<Self> {
         let clock = now.map(|now| on_clock(&Clock::running(), now, "now")).transpose()?;
         let clock = clock.map_or_else(Clock::running, Clock::frozen_at);
         let mut options = arguments::options(options)?;
@@ -62,7 +62,7 @@ impl PySandbox {
         })
     }
 
-    /// With its key, as PEM.
+    /// A certificate with its key, as PEM.
     fn own_certificate(&self, py: Python<'_>, name: &str) -> PyResult<&String> {
         self.certificate.get_or_try_init(py, || {
             let begins = "1971-01-01T00:00:00Z".parse().ok();
@@ -89,8 +89,8 @@ impl PySandbox {
         &self,
         py: Python<'_>,
         name: &str,
-        lifetime: &Bound<'_, PyAny>,
-        begins: Option<&Bound<'_, PyAny>>,
+        lifetime: &Object<'_>,
+        begins: Option<&Object<'_>>,
         options: &Bound<'_, PyDict>,
     ) -> PyResult<String> {
         let request = CertificateRequest {
@@ -123,8 +123,8 @@ impl PySandbox {
     fn load(
         &self,
         py: Python<'_>,
-        frame: &Bound<'_, PyAny>,
-        bucket: Option<&Bound<'_, PyAny>>,
+        frame: &Object<'_>,
+        bucket: Option<&Object<'_>>,
         ids: Ids,
     ) -> PyResult<usize> {
         let bucket = optional(bucket, "bucket", whole_seconds)?;
@@ -134,10 +134,10 @@ impl PySandbox {
 
     fn revise(
         &self,
-        timestamp: &Bound<'_, PyAny>,
+        timestamp: &Object<'_>,
         numbers: [Option<f64>; 3],
         sample_count: Option<i64>,
-        at: Option<&Bound<'_, PyAny>>,
+        at: Option<&Object<'_>>,
         ids: Ids,
     ) -> PyResult<()> {
         let [value, minimum, maximum] = numbers;
@@ -148,12 +148,7 @@ impl PySandbox {
         self.sandbox.revise(&identity(ids), point).or_raise()
     }
 
-    fn withdraw(
-        &self,
-        timestamp: &Bound<'_, PyAny>,
-        at: Option<&Bound<'_, PyAny>>,
-        ids: Ids,
-    ) -> PyResult<()> {
+    fn withdraw(&self, timestamp: &Object<'_>, at: Option<&Object<'_>>, ids: Ids) -> PyResult<()> {
         let instant = microseconds(self.sandbox.clock());
         let timestamp = instant(timestamp, "timestamp")?;
         let at = optional(at, "at", instant)?;
@@ -167,10 +162,10 @@ impl PySandbox {
         site: Option<String>,
         line: Option<String>,
         filters: Vec<(String, Vec<String>)>,
-        start: Option<&Bound<'_, PyAny>>,
-        end: Option<&Bound<'_, PyAny>>,
-        interval: Option<&Bound<'_, PyAny>>,
-        at: Option<&Bound<'_, PyAny>>,
+        start: Option<&Object<'_>>,
+        end: Option<&Object<'_>>,
+        interval: Option<&Object<'_>>,
+        at: Option<&Object<'_>>,
     ) -> PyResult<Py<PyAny>> {
         let selection = expected::selection(site, line, filters)?;
         let instant = microseconds(self.sandbox.clock());
@@ -184,7 +179,7 @@ impl PySandbox {
         Ok(table_object(py, Frame::unread(points))?.unbind())
     }
 
-    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         dict(py, &self.sandbox.stats())
     }
 
@@ -195,8 +190,8 @@ impl PySandbox {
 
     fn fault(
         &self,
-        on: &Bound<'_, PyAny>,
-        delay: Option<&Bound<'_, PyAny>>,
+        on: &Object<'_>,
+        delay: Option<&Object<'_>>,
         options: &Bound<'_, PyDict>,
     ) -> PyResult<()> {
         arguments::faults(on, delay, options)?.into_iter().for_each(|one| self.sandbox.fault(one));

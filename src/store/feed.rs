@@ -16,10 +16,10 @@ impl FeedHandle {
     fn new<'py>(
         py: Python<'py>,
         name: Text<'_>,
-        start: &Bound<'py, PyAny>,
+        start: &Object<'py>,
         query: AskedQuery<'py>,
         times: [Given<'py>; 4],
-        audit_pages: &Bound<'py, PyAny>,
+        audit_pages: &Object<'py>,
     ) -> PyResult<Self> {
         let mut asked = query_input(query)?;
         let start = asked_time(start, "start", Some(&TimeZone::UTC))?;
@@ -48,12 +48,12 @@ impl FeedHandle {
     }
 
     #[staticmethod]
-    fn restore(state: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn restore(state: &Object<'_>) -> PyResult<Self> {
         let input = restore(state)?;
         guarded(|| Ok(Self(Feed::new(input).or_raise()?)))
     }
 
-    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         dict(py, self.0.input())
     }
 
@@ -64,7 +64,7 @@ impl FeedHandle {
     }
 }
 
-fn pages(value: &Bound<'_, PyAny>) -> PyResult<u32> {
+fn pages(value: &Object<'_>) -> PyResult<u32> {
     value.extract().map_err(|_| {
         let shown = quoted(value);
         let message =

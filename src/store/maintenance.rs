@@ -9,7 +9,7 @@ use crate::store::StoreHandle;
 use siteline_core::store::{Share, Store, Watch, restore};
 use siteline_core::sync::{compact, forget};
 
-type Report<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+type Report<'a, 'py> = Option<&'a Object<'py>>;
 
 fn watched<T: Send + 'static>(
     py: Python<'_>,
@@ -51,8 +51,8 @@ impl StoreHandle {
 /// Replaces a store by a backup. Returns whether there was one.
 #[pyfunction]
 pub(crate) fn _restore(
-    backup: &Bound<'_, PyAny>,
-    store: &Bound<'_, PyAny>,
+    backup: &Object<'_>,
+    store: &Object<'_>,
     report: Report<'_, '_>,
 ) -> PyResult<bool> {
     let (py, backup, store) = (backup.py(), path_of(backup, "backup")?, path_of(store, "store")?);
@@ -65,10 +65,10 @@ impl StoreHandle {
         &self,
         py: Python<'py>,
         feed: Text<'_>,
-        before: &Bound<'py, PyAny>,
-        tz: &Bound<'py, PyAny>,
+        before: &Object<'py>,
+        tz: &Object<'py>,
         report: Report<'_, '_>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Object<'py>> {
         let zone = clock_of(Some(tz))?;
         let newest = || self.newest(py, feed.0);
         let before = instant_before(before, "before", zone.as_ref(), newest)?;
@@ -82,7 +82,7 @@ impl StoreHandle {
         py: Python<'py>,
         feeds: Option<Vec<String>>,
         report: Report<'_, '_>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Object<'py>> {
         let work = move |store: &Store, watch: &Watch| {
             let names = feeds.map_or_else(|| store.feeds(), Ok)?;
             compact(store, &names, watch)
@@ -93,7 +93,7 @@ impl StoreHandle {
     fn backup(
         &self,
         py: Python<'_>,
-        path: &Bound<'_, PyAny>,
+        path: &Object<'_>,
         share: Option<&str>,
         report: Report<'_, '_>,
     ) -> PyResult<()> {

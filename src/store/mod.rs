@@ -18,7 +18,7 @@ use siteline_core::sync::{Feed, FeedCoverage, FeedLateness, FeedState, read_stat
 #[pyclass(frozen, module = "siteline._core")]
 pub(crate) struct StoreHandle(pub(crate) Arc<Store>);
 
-type WithFeed<'py> = (FeedHandle, Bound<'py, PyAny>);
+type WithFeed<'py> = (FeedHandle, Object<'py>);
 
 /// The settled end, the read end, the newest point, and the number of the newest page.
 type FeedOverview = (FeedHandle, Option<Timestamp>, Option<Timestamp>, Option<Timestamp>, u64);
@@ -39,7 +39,7 @@ impl StoreHandle {
     #[new]
     fn new(
         py: Python<'_>,
-        path: &Bound<'_, PyAny>,
+        path: &Object<'_>,
         read_only: bool,
         share: Option<&str>,
     ) -> PyResult<Self> {
@@ -69,8 +69,8 @@ impl StoreHandle {
         &self,
         py: Python<'py>,
         feed: Text<'_>,
-        now: Option<Bound<'py, PyAny>>,
-        tz: &Bound<'py, PyAny>,
+        now: Option<Object<'py>>,
+        tz: &Object<'py>,
     ) -> PyResult<WithFeed<'py>> {
         let zone = clock_of(Some(tz))?;
         let now = now
@@ -113,7 +113,7 @@ impl StoreHandle {
         &self,
         py: Python<'_>,
         feed: Text<'_>,
-        page: Option<&Bound<'_, PyAny>>,
+        page: Option<&Object<'_>>,
         state: &[u8],
     ) -> PyResult<(u64, u64, u64, u64)> {
         let handle = page.map(handle_of::<Frame>).transpose()?.flatten();
@@ -177,13 +177,9 @@ impl StateHandle {
         guarded(|| Ok(Self(FeedState::from_bytes(state).or_raise()?)))
     }
 
-    fn coverage<'py>(
-        &self,
-        py: Python<'py>,
-        now: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<WithFeed<'py>> {
+    fn coverage<'py>(&self, py: Python<'py>, now: Option<Object<'py>>) -> PyResult<WithFeed<'py>> {
         let zone = Some(&TimeZone::UTC);
-        let utc = |now: &Bound<'_, PyAny>, name: &str| {
+        let utc = |now: &Object<'_>, name: &str| {
             instant_before(now, name, zone, || Ok(Clock::system().wall()))
         };
         let now = optional(now.as_ref(), "now", utc)?;

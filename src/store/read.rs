@@ -32,7 +32,7 @@ impl StoreHandle {
     fn place(
         &self,
         feed: &str,
-        given: &Bound<'_, PyAny>,
+        given: &Object<'_>,
         name: &str,
         zone: Option<&TimeZone>,
     ) -> PyResult<u64> {
@@ -73,7 +73,7 @@ impl StoreHandle {
         py: Python<'py>,
         feed: Text<'_>,
         bounds: [Given<'py>; 2],
-        tz: &Bound<'py, PyAny>,
+        tz: &Object<'py>,
         picked: Picked,
         settled_only: bool,
         as_of: Given<'py>,

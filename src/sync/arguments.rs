@@ -23,7 +23,7 @@ impl RunArgs {
     pub(crate) fn new<'py>(
         client: &Client,
         shape: Shape,
-        given: &Bound<'py, PyAny>,
+        given: &Object<'py>,
         options: &Bound<'py, PyDict>,
     ) -> PyResult<Self> {
         let option = |name: &str| option(options, name);
@@ -47,17 +47,17 @@ impl RunArgs {
     }
 }
 
-fn option<'py>(options: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+fn option<'py>(options: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<Object<'py>>> {
     Ok(options.get_item(name)?.filter(|value| !value.is_none()))
 }
 
-pub(crate) fn feeds(handles: &Bound<'_, PyAny>) -> PyResult<Vec<Feed>> {
-    let feed = |one: PyResult<Bound<'_, PyAny>>| Ok(one?.cast::<FeedHandle>()?.get().0.clone());
+pub(crate) fn feeds(handles: &Object<'_>) -> PyResult<Vec<Feed>> {
+    let feed = |one: PyResult<Object<'_>>| Ok(one?.cast::<FeedHandle>()?.get().0.clone());
     handles.try_iter()?.map(feed).collect()
 }
 
 /// The number of pages that are stored as one.
-fn batch(given: &Bound<'_, PyAny>) -> PyResult<Batch> {
+fn batch(given: &Object<'_>) -> PyResult<Batch> {
     if given.extract::<&str>().is_ok_and(|word| word == "chain") {
         return Ok(Batch::Chain);
     }
@@ -81,14 +81,14 @@ pub(crate) fn plan_settings(
     })
 }
 
-type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
+type Pair<'py> = (Object<'py>, Object<'py>);
 
 /// A relative time counts from the service's. Without an offset it is in UTC.
-fn service_instant(client: &Client) -> impl Fn(&Bound<'_, PyAny>, &str) -> PyResult<Timestamp> {
+fn service_instant(client: &Client) -> impl Fn(&Object<'_>, &str) -> PyResult<Timestamp> {
     move |given, name| instant_before(given, name, Some(&TimeZone::UTC), || Ok(client.now()))
 }
 
-fn reread(client: &Client, ranges: &Bound<'_, PyAny>) -> PyResult<Vec<(Timestamp, Timestamp)>> {
+fn reread(client: &Client, ranges: &Object<'_>) -> PyResult<Vec<(Timestamp, Timestamp)>> {
     let refused = |what: &str| refuse(ranges.py(), Kind::QueryError, format!("reread= {what}"));
     let no_ranges = |_| refused("is a range (start, end), or a list of such ranges.");
     let at = service_instant(client);

@@ -202,7 +202,7 @@ impl SyncHandle {
         &self,
         message: String,
         hint: Option<String>,
-        cause: Option<Bound<'_, PyAny>>,
+        cause: Option<Object<'_>>,
     ) -> PyResult<()> {
         let run = self.run()?;
         let Some(handed) = self.place.lock().handed.take() else { return Ok(()) };
@@ -238,7 +238,7 @@ impl SyncHandle {
         })
     }
 
-    fn progress<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn progress<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         let run = self.run()?;
         dict(py, &guarded(|| step(py, || run.progress()))?)
     }
@@ -306,7 +306,7 @@ impl PyClient {
     /// loses no page.
     fn sync<'py>(
         slf: &Bound<'py, Self>,
-        feeds: &Bound<'py, PyAny>,
+        feeds: &Object<'py>,
         options: &Bound<'py, PyDict>,
         is_push: bool,
     ) -> PyResult<SyncHandle> {
@@ -329,18 +329,17 @@ impl PyClient {
     fn plan_feeds<'py>(
         &self,
         py: Python<'py>,
-        handles: &Bound<'py, PyAny>,
+        handles: &Object<'py>,
         store: Option<&StoreHandle>,
         states: HashMap<String, Vec<u8>>,
         options: &Bound<'py, PyDict>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Object<'py>> {
         let (feeds, settings) = (feeds(handles)?, plan_settings(&self.client, options)?);
         guarded(|| {
-            let plan = step(py, || match store {
-                Some(store) => plan(&self.client, &*store.0, &feeds, &settings),
-                None => plan(&self.client, &KnownStates(states), &feeds, &settings),
-            });
-            dict(py, &plan?.or_raise()?)
+            let known = KnownStates(states);
+            let target = store.map_or(&known as &dyn Target, |store| &*store.0);
+            let plan = step(py, || plan(&self.client, target, &feeds, &settings))?;
+            dict(py, &plan.or_raise()?)
         })
     }
 
@@ -350,7 +349,7 @@ impl PyClient {
         py: Python<'py>,
         scans: Vec<Py<PyScan>>,
         store: Option<&StoreHandle>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Object<'py>> {
         guarded(|| {
             let scans = scans.iter().map(|scan| scan.get().read());
             let scans: Vec<(&CollectOnce, &[Arc<ThroughStore>])> =

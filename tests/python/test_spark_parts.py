@@ -16,7 +16,7 @@ from kit.target_rows import sorted_rows
 from kit.tls_service import Authority
 from siteline.spark import _driver
 from siteline.spark._access import Access
-from siteline.spark._batches import _schema
+from siteline.spark._batches import schema_of
 from siteline.spark._options import Options
 from siteline.spark._partitions import Density, measure, parts, shared
 from siteline.spark._reading import Reading, Registered
@@ -346,10 +346,10 @@ def test_a_stream_may_begin_with_a_bucket_that_is_not_over_and_a_read_may_not(
     kept = pickle.loads(pickle.dumps(source._fixed))
     assert isinstance(kept, siteline.errors.QueryError)
     with pytest.raises(siteline.errors.QueryError, match="The range is empty"):
-        source.reader(_schema(True))
+        source.reader(schema_of(True))
     assert sandbox.stats.data_requests == 0
     pytest.importorskip("pyspark.sql.streaming.datasource")
-    stream = source.streamReader(_schema(True))
+    stream = source.streamReader(schema_of(True))
     begin = stream.initialOffset()
     assert stream.latestOffset(begin, None) == begin
     sandbox.clock.advance("30d")

@@ -11,7 +11,7 @@ from kit.target_rows import KEY, points_by_key
 pytest.importorskip("pyspark.sql.streaming.datasource")
 
 from siteline.spark._access import Access
-from siteline.spark._batches import _schema
+from siteline.spark._batches import schema_of
 from siteline.spark._options import Options
 from siteline.spark._reading import Reading
 from siteline.spark._stream import PointStream
@@ -32,7 +32,7 @@ def make(sandbox, monkeypatch):
         if agent is None:
             agents.append(agent := siteline.Agent(client))
         given = Options.parse({**QUERY, **options})
-        return PointStream(Reading(given, Access.of(client, agent)), _schema(True)), agent
+        return PointStream(Reading(given, Access.of(client, agent)), schema_of(True)), agent
 
     yield make
     for agent in agents:

@@ -41,7 +41,7 @@ def service(look: Look) -> Seen:
     if isinstance(error, errors.ProtocolError) or is_rejected:
         return fail(error, do=_ANOTHER)
     if not isinstance(error, errors.ServiceError):
-        # Nothing was sent without a signature. An async signer is no fault.
+        # Without a signature nothing was sent. An async signer is no fault.
         is_unsigned = isinstance(error, errors.ConfigError)
         if is_unsigned and not isinstance(error, errors.CredentialError):
             return skipped(UNSIGNED, blocks=True)

@@ -158,7 +158,7 @@ def read_jwk(path: str) -> dict[str, Any]:
 
 
 def _certificate(look: Look, certificate: MutualTls) -> Seen:
-    # Reading it has checked that the key belongs to it.
+    # Reading the certificate has checked its key.
     if look.enrolled_jwk is not None:
         return fail(errors.ConfigError("enrolled_jwk is for a private key, not for a certificate."))
     now = look.settings["now"]

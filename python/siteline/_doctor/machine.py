@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 _LEAST_FREE = 100_000_000
-_SUFFIXES = ("", "-wal", "-shm", "-lock")
 _REQUIREMENT = re.compile(r"([A-Za-z0-9_.-]+)\s*\(?>=\s*([0-9.]+)\)?\s*;.*extra\s*==")
 
 
@@ -110,14 +109,6 @@ def _parts(version: str) -> tuple[int, ...]:
 class Permissions(NamedTuple):
     members: dict[str, Any]
     text: str
-
-
-def files_of(path: Path) -> list[dict[str, Any]]:
-    found = []
-    for file in (path.with_name(path.name + suffix) for suffix in _SUFFIXES):
-        with suppress(FileNotFoundError):
-            found.append({"name": file.name, "bytes": file.stat().st_size})
-    return found
 
 
 def free_bytes(path: str | Path) -> int:

@@ -70,15 +70,11 @@ def _run(options: Options) -> Outcome:
         "points": count,
         **output.members,
     }
-    return Outcome(members, _text(output, members), has_written=output.is_stdout)
+    text = f"{escaped(output.name)}: {counted(count, 'point')} changed since {since}."
+    text += f" Next time: --since {reached}"
+    return Outcome(members, text, has_written=output.is_stdout)
 
 
 def _since(text: str) -> int | str:
     # A page or a time. int() refuses thousands of digits.
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else text
-
-
-def _text(output: OutputFile, known: dict[str, Any]) -> str:
-    points = counted(known["points"], "point")
-    text = f"{escaped(output.name)}: {points} changed since {known['since']}."
-    return f"{text} Next time: --since {known['next_since']}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from siteline._doctor.machine import read
@@ -15,7 +16,7 @@ from siteline.errors import QueryError
 
 if TYPE_CHECKING:
     from siteline import Store
-    from siteline.types import Coverage, CoverageWindow, Lateness
+    from siteline.types import Coverage, Lateness
 
 
 def add(commands: Commands) -> None:
@@ -61,14 +62,11 @@ def _text(coverage: Any) -> str:
 
 
 def _rows(coverage: Coverage) -> Iterator[tuple[str, ...]]:
-    for (state, empty, skipped), alike in groupby(coverage, _state):
+    facts = attrgetter("state", "empty", "skipped_until")
+    for (state, empty, skipped), alike in groupby(coverage, facts):
         windows = list(alike)
         start, end = windows[0].start, windows[-1].end
         notes = ["read, empty"] if empty and state != "forgotten" else []
         if skipped is not None:
             notes.append(f"skipped until {to_second(skipped)} UTC")
         yield (to_second(start), to_second(end), duration(end - start), state, ", ".join(notes))
-
-
-def _state(window: CoverageWindow) -> tuple[Any, ...]:
-    return window.state, window.empty, window.skipped_until

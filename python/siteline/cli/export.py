@@ -43,9 +43,13 @@ def _run(options: Options) -> Outcome:
         table = _read(options, store)
         made = tables.shaped(table, options)
         output.write(made)
-        known = {"points": len(table), "rows": len(made), "report": table.report.to_dict()}
+        points, rows = len(table), len(made)
+        known = {"points": points, "rows": rows, "report": table.report.to_dict()}
     members = {"store": options.store, "feed": options.feed, **known, **output.members}
-    return Outcome(members, _text(output, known), has_written=output.is_stdout)
+    parts = [f"{escaped(output.name)}: {counted(points, 'point')}"]
+    parts += [counted(rows, "row")] if rows != points else []
+    parts += [] if output.is_stdout else [output.size]
+    return Outcome(members, "; ".join(parts), has_written=output.is_stdout)
 
 
 def _read(options: Options, store: Store) -> Table:
@@ -67,9 +71,3 @@ def _read(options: Options, store: Store) -> Table:
             hint=f"siteline series --store {options.store} lists its series.",
         )
     return found
-
-
-def _text(output: OutputFile, known: dict[str, int]) -> str:
-    rows = "" if known["rows"] == known["points"] else f"{counted(known['rows'], 'row')}; "
-    text = f"{escaped(output.name)}: {counted(known['points'], 'point')}; {rows}"
-    return text.rstrip("; ") if output.is_stdout else text + output.size

@@ -61,7 +61,8 @@ def _run(options: Options) -> Outcome:
         )
     table = _table(options)
     jwks = {path: read_jwk(path) for path in options.enroll}
-    with Stop() as stop, _started(options) as sandbox:
+    given = given_of(options, ("port", "now", "daily_allowance", "seed"))
+    with Stop() as stop, siteline.Sandbox(**given) as sandbox:
         rows = None if table is None else _load(sandbox, table, options)
         subjects = {path: sandbox.enroll(jwk) for path, jwk in jwks.items()}
         with env_file(options.env_file, sandbox.env()) as path:
@@ -80,12 +81,6 @@ def _table(options: Options) -> Any:
     if given:
         raise ConfigError(f"--{given[0]} needs --data FILE, whose rows it describes.")
     return None
-
-
-def _started(options: Options) -> Sandbox:
-    from siteline import Sandbox
-
-    return Sandbox(**given_of(options, ("port", "now", "daily_allowance", "seed")))
 
 
 def _load(sandbox: Sandbox, table: Any, options: Options) -> int:

@@ -70,7 +70,7 @@ def _run(options: Options) -> Outcome:
         series = client.series()
         whose = (client.base_url, client.subject)
     rows = list(series.records())
-    outcome = _compared(options, rows, whose) if options.diff else _listed(options, series, output)
+    outcome = _compared(rows, whose) if options.diff else _listed(options, series, output)
     if series.report.listed:
         _remember_after(options, outcome, rows, whose)
         return Outcome({}, "", outcome.status, has_written=True)
@@ -114,13 +114,12 @@ def _table(rows: list[_Row], all_rows: int) -> str:
     return f"{aligned([('series', 'site', 'line', 'tag'), *shown])}\n{len(rows):,} series"
 
 
-def _compared(options: Options, rows: list[_Row], whose: tuple[str, str]) -> Outcome:
+def _compared(rows: list[_Row], whose: tuple[str, str]) -> Outcome:
     last = _remembered(whose)
     if last is None:
         members: dict[str, Any] = {"since": None, "added": [], "removed": [], "changed": []}
-        return Outcome(
-            members, "This is the first list of this service: the next --diff compares with it."
-        )
+        text = "This is the first list of this service: the next --diff compares with it."
+        return Outcome(members, text)
     since, before = last
     old, new = ({_key(row): row for row in some} for some in (before, rows))
     changed = [

@@ -21,11 +21,6 @@ def end_on_signals() -> None:
             signal.signal(number, _end)
 
 
-def is_default(handler: Any) -> bool:
-    """Returns whether a signal with this handler ends the process at once."""
-    return handler in (signal.SIG_DFL, _end)
-
-
 def _end(number: int, _frame: FrameType | None) -> None:
     """Ends the process at once, with the exit status that shells report for the signal."""
     os._exit(128 + number)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
+from contextlib import suppress
 from os.path import exists, getsize
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from siteline import _doors
-from siteline._doctor.machine import checked, files_of, free_bytes, permissions_of, read, size
+from siteline._doctor.machine import checked, free_bytes, permissions_of, read, size
 from siteline._escape import escaped
 from siteline._times import duration, reached, to_second
 from siteline.cli import export
@@ -64,7 +66,7 @@ def _info(options: Options) -> Outcome:
             [_facts(store, feed) for feed in store.feeds.values()],
         ),
     )
-    files, free, permissions = files_of(path), free_bytes(path), permissions_of(path)
+    files, free, permissions = _files_of(path), free_bytes(path), permissions_of(path)
     rows = [
         ("store", path),
         ("files", ", ".join(f"{one['name']} {size(one['bytes'])}" for one in files)),
@@ -82,6 +84,14 @@ def _info(options: Options) -> Outcome:
         "feeds": feeds,
     }
     return Outcome(members, text)
+
+
+def _files_of(path: Path) -> list[dict[str, Any]]:
+    found = []
+    for file in (path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm", "-lock")):
+        with suppress(FileNotFoundError):
+            found.append({"name": file.name, "bytes": file.stat().st_size})
+    return found
 
 
 def _facts(store: Store, feed: Feed) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class KeptStates:
         return {feed: self._whole(**stored[feed]) for feed in feeds if feed in stored}
 
     def keep(self, states: dict[str, bytes]) -> None:
-        # dlt has their points.
+        # dlt already has the points of these states.
         self._newer.update(states)
 
     def hand_over(self) -> None:

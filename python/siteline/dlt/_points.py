@@ -156,7 +156,7 @@ class _Run:
         assert report is not None
         counts = {name: getattr(report, name) for name in ("requests", "pages", "complete")}
         dlt.current.resource().custom_metrics.update(counts)
-        # A warning that a filter turns into an error would lose the pages.
+        # Not a warning: a filter that turns it into an error would lose the pages.
         if self.error is not None:
             _log.warning("dlt loads the pages before this error: %s", self.error)
         elif not report.complete:

@@ -36,7 +36,7 @@ __all__: list[str] = []
 
 _Cell = str | float | int | bool | None
 _LENGTHS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "mo": 2_592_000}
-_MOST_PERIODS = 50_000
+_MOST_PERIODS = 50_000  # more would not fit into memory
 
 # An unknown argument, such as the name of a filter, must not be ignored.
 ArgModelBase.model_config["extra"] = "forbid"
@@ -355,7 +355,6 @@ def _cell(value: Any) -> _Cell:
 
 
 def _check_size(points: Table, every: str) -> None:
-    # More periods would not fit into memory.
     start, end = points.report.start, points.report.end
     length = re.fullmatch(r"(\d+)(mo|[smhdw])", every)
     if start is None or end is None or length is None:

@@ -60,7 +60,9 @@ def register(
         client = Client(profile=client)
     started = _agent(client) if agent is True else agent or None
     if started is not None:
-        _check(client, started)
+        state = started.state
+        if (state.base_url, state.subject) != (client.base_url, client.subject):
+            raise ConfigError("The agent has another service or subject than the client.")
     access = Access.of(client, started)
     if not access.is_for_all_hosts and not _is_local(spark):
         text = "Tasks on other hosts cannot reach an agent, so each host counts its own requests."
@@ -149,12 +151,6 @@ def _is_served(client: Client) -> bool:
         return bool(_doors.pickled(client).get("agent"))
     except TypeError:  # a key in memory
         return False
-
-
-def _check(client: Client, agent: Agent) -> None:
-    state = agent.state
-    if (state.base_url, state.subject) != (client.base_url, client.subject):
-        raise ConfigError("The agent has another service or subject than the client.")
 
 
 def _key(spark: SparkSession) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from siteline.errors import ConfigError
-from siteline.spark import _batches
 from siteline.spark._access import Access, own_access
+from siteline.spark._batches import schema_of
 from siteline.spark._partitions import MOST_PAGES, Density, Part, measure, parts, plan_of
 
 if TYPE_CHECKING:
@@ -67,8 +67,24 @@ class Reading:
         return plan_of(client, scan, found), found, density
 
     def read(self, part: Part, zone: bool, *, is_bounded: bool) -> Iterator[pa.RecordBatch]:
-        query = self.options.query
+        """Read a part to its end, then yield its points in batches of ``page_size``.
+
+        A later page may revise a point of an earlier one, and a batch cannot be recalled. So a task
+        holds all points of its partition.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        query = {**self.options.query, "start": part.start, "end": part.end}
         most = part.most if is_bounded else None
         # Closing the client returns the unused part of its allowance to the agent.
         with self.access.client(part.share) as client:
-            yield from _batches.read(client, query, part, zone, most)
+            points = client.scan(**query, labels=False, max_pages=most).to_arrow()
+            if not part.is_last:
+                end = pa.scalar(part.end, points["timestamp"].type)
+                # If the service includes `end`, the next partition has these points too.
+                points = points.filter(pc.less(points["timestamp"], end))
+            schema = schema_of(zone)
+            for batch in points.to_batches(max_chunksize=query["page_size"]):
+                if batch.num_rows:
+                    yield batch.cast(schema)
