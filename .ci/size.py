@@ -18,14 +18,14 @@ ROOT = Path(__file__).resolve().parents[1]
 SATELLITES = re.compile(r"cli|display|doctor|plots|targets|spark|dlt|otel|mcp|signers|pyinstaller")
 # Part -> goal, ceiling (0: the goal is reached).
 BUDGETS = {
-    "src": (6_000, 8_650),
-    "crates/core": (35_000, 42_450),
+    "src": (6_000, 8_460),
+    "crates/core": (35_000, 41_200),
     "crates/base": (1_200, 0),
-    "crates/sandbox": (5_000, 5_200),
-    "python/siteline": (9_000, 12_250),
-    "python/siteline, stub": (350, 460),
-    "python/siteline, satellites": (11_000, 12_220),
-    "tests": (55_000, 66_150),
+    "crates/sandbox": (5_000, 0),
+    "python/siteline": (9_000, 11_780),
+    "python/siteline, stub": (350, 445),
+    "python/siteline, satellites": (11_000, 11_270),
+    "tests": (55_000, 57_700),
     "benches": (2_000, 0),
 }
 TEST_NAME = re.compile(r"^(tests?|test_harness|test_server)$|^tests?_|_tests?$")
