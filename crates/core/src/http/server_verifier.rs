@@ -194,11 +194,11 @@ mod tests {
         let authority = IsCa::Ca(BasicConstraints::Unconstrained);
         let no_certificates = vec![KeyUsagePurpose::DigitalSignature];
         for (is_ca, usages, purposes) in [
-            (authority.clone(), vec![], vec![]),
+            (authority, vec![], vec![]),
             (IsCa::Ca(BasicConstraints::Constrained(0)), vec![], vec![]),
             (IsCa::ExplicitNoCa, vec![], vec![]),
             (IsCa::NoCa, vec![], vec![]),
-            (authority.clone(), no_certificates, vec![]),
+            (authority, no_certificates, vec![]),
             (authority, vec![], vec![ExtendedKeyUsagePurpose::ServerAuth]),
         ] {
             let form = format!("{is_ca:?} {usages:?} {purposes:?}");
