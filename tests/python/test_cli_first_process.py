@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -62,8 +63,11 @@ def test_signals_end_a_sync(sandbox, tmp_path, name, status):
 
 @pytest.mark.parametrize("word", ["sandbox", "agent"])
 def test_sigterm_ends_a_server(sandbox, word):
-    with as_first_process(sandbox.env(), word) as (namespace, process):
-        assert namespace.stdout.readline()
-        os.kill(process, signal.SIGTERM)
-        told = namespace.communicate(timeout=60)[1]
+    # Another agent of this user may have the default socket. The path of a socket must be short.
+    with tempfile.TemporaryDirectory() as folder:
+        env = sandbox.env() | {"XDG_RUNTIME_DIR": folder}
+        with as_first_process(env, word) as (namespace, process):
+            assert namespace.stdout.readline()
+            os.kill(process, signal.SIGTERM)
+            told = namespace.communicate(timeout=60)[1]
     assert namespace.returncode == 0, told

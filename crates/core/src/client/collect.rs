@@ -1,4 +1,5 @@
-//! Reads a scan once for all callers, and caches the complete table.
+//! Reads a scan once for all callers, and caches the complete table. After an error or interrupt, the
+//! next call resumes with the kept pages.
 
 use std::sync::{Arc, OnceLock};
 

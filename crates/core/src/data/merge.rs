@@ -1,5 +1,5 @@
-//! Merges pages into one table. A point is identified by its series and timestamp. Its latest
-//! version wins, whatever the order of arrival: the higher page number, then the later row.
+//! Merges pages into one table. A point is identified by its series and timestamp. The latest version of
+//! duplicate points wins, whatever the order of arrival: the higher page number, then the later row.
 //!
 //! Most rows of a series are ascending, so complete runs are copied. Rows are compared only if runs
 //! overlap.
