@@ -42,7 +42,7 @@ __all__ = ["Agent", "AsyncClient", "Client", "Credential", "Feed", "MutualTls", 
 __all__ += ["PrivateKey", "Sandbox", "Scan", "SitelineError", "SitelineWarning", "Store", "Table"]
 __all__ += ["__version__", "doctor", "errors"]
 
-# Each module is imported when one of its names is first used: importing siteline takes 2 ms.
+# Each module is imported when one of its names is first used, so that importing siteline is fast.
 _MODULES = {
     "_doctor": ("doctor",),
     "agent": ("Agent",),

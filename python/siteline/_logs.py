@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from typing import TYPE_CHECKING
 
@@ -12,13 +13,15 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-# Looked up once: getLogger acquires logging's global lock, and Ctrl-C can leave it locked forever
-# (CPython up to 3.12).
-_LOGGERS = {
-    name: logging.getLogger(name)
-    for name in (f"siteline.{part}" for part in ("token", "http", "data", "sync", "ledger"))
-}
+_PARTS = ("token", "http", "data", "sync", "ledger")
 _LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
+
+
+# Looked up once: getLogger acquires logging's global lock, and Ctrl-C can leave it locked forever
+# (CPython up to 3.12). Not at import: dictConfig() disables the loggers that exist before it.
+@functools.cache
+def _loggers() -> dict[str, logging.Logger]:
+    return {name: logging.getLogger(name) for name in (f"siteline.{part}" for part in _PARTS)}
 
 
 def lowest_level() -> int:
@@ -26,7 +29,7 @@ def lowest_level() -> int:
     lowest = logging.ERROR
     # A logger that is enabled for a level is enabled for those above it.
     for level in _LEVELS:
-        for logger in _LOGGERS.values():
+        for logger in _loggers().values():
             if logger.isEnabledFor(level):
                 lowest = level
                 break
@@ -38,7 +41,7 @@ def lowest_level() -> int:
 def emit(
     name: str, level: int, file: str, line: int, text: str, fields: Mapping[str, int | str]
 ) -> None:
-    logger = _LOGGERS[name]
+    logger = _loggers()[name]
     if not logger.isEnabledFor(level):
         return
     record = logger.makeRecord(name, level, file, line, escaped_lines(text), (), None, extra=fields)

@@ -32,7 +32,7 @@ pub(crate) fn instant_before(
 ) -> PyResult<Timestamp> {
     let asked = asked_time(value, name, zone)?;
     let now = if let AskedTime::At(at) = asked { at } else { now()? };
-    asked.resolve(now, None).or_raise()
+    asked.resolve(name, now, None).or_raise()
 }
 
 /// Without a zone, dates are in UTC.

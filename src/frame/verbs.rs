@@ -286,8 +286,7 @@ impl Frame {
         let silent: Vec<Identity> = identities(silent).collect();
         let (every, mut grid, _) = periods(every, tz, origin)?;
         let expected = self.expected().or_raise()?;
-        let most = self.series(py)?.len() + silent.len();
-        let mut counted = Completing::new(&expected, &mut grid, most).or_raise()?;
+        let mut counted = Completing::new(&expected, &mut grid).or_raise()?;
         self.each_part(py, |points| counted.add(points))?;
         let found = detached(py, || counted.finish(&silent))?.or_raise()?;
         let rows = Rows::keyed(found.rows, Some("timestamp"))

@@ -23,7 +23,8 @@ impl FeedHandle {
     ) -> PyResult<Self> {
         let mut asked = query_input(query)?;
         let start = asked_time(start, "start", Some(&TimeZone::UTC))?;
-        let start = start.resolve(Clock::system().wall(), asked.interval_seconds).or_raise()?;
+        let (now, width) = (Clock::system().wall(), asked.interval_seconds);
+        let start = start.resolve("start", now, width).or_raise()?;
         let mut input = FeedInput::new(name.0, start);
         let [settle_lag, overlap, lateness, window] = times;
         for (name, given, time) in [

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from siteline._counts import counted
-from siteline._doctor.machine import existing_store
 from siteline._escape import escaped
 from siteline.cli.arguments import ZONE, Commands, Options, add_command
 from siteline.cli.clients import STORE
@@ -47,6 +46,8 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: Options) -> Outcome:
+    from siteline._doctor.machine import existing_store
+
     output = OutputFile(options)
     since = _since(options.since)
     with existing_store(options.store) as store:

@@ -25,7 +25,6 @@ from siteline.errors import ConfigError
 
 if TYPE_CHECKING:
     from siteline import Feed
-    from siteline.errors import ConfigError
 
 EXAMPLE = """\
 a file of feeds, such as:

@@ -10,7 +10,6 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from siteline._counts import counted
-from siteline._doctor.machine import existing_store
 from siteline._escape import escaped
 from siteline._times import iso, to_second
 from siteline.cli import table_options as tables
@@ -194,6 +193,8 @@ def _scan(options: Options, client: Client, **more: Any) -> Scan:
 
 
 def _store_of(options: Options) -> Any:
+    from siteline._doctor.machine import existing_store
+
     if options.store is None:
         return nullcontext()
     if options.dry_run:

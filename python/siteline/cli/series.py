@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from siteline import _doors
-from siteline._doctor.machine import existing_store
 from siteline._escape import escaped, escaped_json
 from siteline._refusals import reason
 from siteline._times import to_second
@@ -56,6 +55,8 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: Options) -> Outcome:
+    from siteline._doctor.machine import existing_store
+
     _check(options)
     if options.raw:
         with client_of(options) as client:

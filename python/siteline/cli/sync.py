@@ -6,7 +6,6 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from siteline._doctor.machine import read
 from siteline._escape import escaped
 from siteline.cli.arguments import (
     Commands,
@@ -105,6 +104,8 @@ def _synced(options: Options, facts: RunFacts) -> SyncReport:
 
 
 def _planned(options: Options) -> Outcome:
+    from siteline._doctor.machine import read
+
     feeds, ranges = _feeds(options, RunFacts(Exit.DONE)), _ranges(options)
     exists = _exists(options.store)
     with client_of(options) as client:

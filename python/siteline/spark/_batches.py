@@ -9,7 +9,6 @@ from siteline.errors import QueryError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
 DDL = (
     "site_id string, line_id string, machine_id string, device_id string, tag_guid string, "
     "timestamp timestamp, value double, minimum double, maximum double, sample_count bigint"

@@ -42,7 +42,7 @@ impl Client {
         interval_seconds: Option<u32>,
     ) -> Result<End> {
         let lag_or_settled = lag.unwrap_or(self.settings().settle_lag);
-        let settled = || AskedTime::Before(lag_or_settled).resolve(now, interval_seconds);
+        let settled = || AskedTime::Before(lag_or_settled).resolve("end", now, interval_seconds);
         let at = match (given, lag) {
             (None, _) => settled()?,
             (Some(end), Some(_)) => end.min(settled()?),

@@ -94,8 +94,14 @@ impl AskedTime {
         instant.map(Self::At)
     }
 
-    /// A relative time is rounded down to the start of a bucket, or to a whole second.
-    pub fn resolve(self, now: Timestamp, interval_seconds: Option<u32>) -> Result<Timestamp> {
+    /// A relative time is rounded down to the start of a bucket, or to a whole second. Times that
+    /// have no local time in some zone are rejected; `name` is their parameter.
+    pub fn resolve(
+        self,
+        name: &str,
+        now: Timestamp,
+        interval_seconds: Option<u32>,
+    ) -> Result<Timestamp> {
         let at = match self {
             Self::At(at) => at,
             Self::Before(length) => {
@@ -106,7 +112,7 @@ impl AskedTime {
                 Timestamp::from_second(second).unwrap_or(Timestamp::MIN)
             }
         };
-        check_range("The time", at).map(|()| at)
+        check_range(name, at).map(|()| at)
     }
 }
 
@@ -124,9 +130,10 @@ impl AskedRange {
     ) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
         let (now, width) =
             if self.is_relative() { clock()? } else { (Timestamp::UNIX_EPOCH, None) };
-        let fixed =
-            |bound: Option<AskedTime>| bound.map(|bound| bound.resolve(now, width)).transpose();
-        Ok((fixed(self.start)?, fixed(self.end)?))
+        let fixed = |bound: Option<AskedTime>, name| {
+            bound.map(|bound| bound.resolve(name, now, width)).transpose()
+        };
+        Ok((fixed(self.start, "start")?, fixed(self.end, "end")?))
     }
 }
 
@@ -138,7 +145,8 @@ mod tests {
 
     fn at(text: &str, width: Option<u32>) -> String {
         let now = NOW.parse().expect("a time");
-        let asked = AskedTime::parse(text, None).and_then(|asked| asked.resolve(now, width));
+        let asked =
+            AskedTime::parse(text, None).and_then(|asked| asked.resolve("start", now, width));
         asked.map_or_else(|error| error.to_string().replace('\n', " "), |at| at.to_string())
     }
 

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::decode::timestamp::{DateMemo, IsoFault, parse_iso};
+use super::decode::timestamp::{DateMemo, FIRST_MICROSECOND, IsoFault, parse_iso};
 use crate::error::{Error, Kind, Result, excerpt};
 
 /// The valid range: instants that have a local time of a Python `datetime` in every zone.
@@ -11,7 +11,7 @@ pub const OUT_OF_RANGE: &str =
 /// The first of these instants.
 const FIRST: Timestamp = Timestamp::constant(-62_135_510_400, 0);
 
-/// jiff has no instant after it.
+/// Rejects a new time before the valid range. jiff has no instant after it.
 pub(super) fn check_range(name: &str, at: Timestamp) -> Result<()> {
     if at < FIRST {
         return Err(Error::new(Kind::QueryError, format!("{name} {OUT_OF_RANGE}")));
@@ -65,13 +65,16 @@ pub(super) fn parse_written(text: &str, has_clock: bool) -> Result<(Timestamp, W
     Ok((at, written))
 }
 
-/// Rejects a bound finer than a second or outside the valid range.
+/// Rejects a bound finer than a second or before year 1. Stored feeds may begin with its first day.
 pub(super) fn check_bound(name: &str, bound: Timestamp) -> Result<()> {
     if bound.subsec_nanosecond() != 0 {
         let message = format!("{name} {bound} is finer than a second.");
         return Err(Error::new(Kind::QueryError, message).with_hint("Round it to whole seconds."));
     }
-    check_range(name, bound)
+    if bound.as_microsecond() < FIRST_MICROSECOND {
+        return Err(Error::new(Kind::QueryError, format!("{name} {OUT_OF_RANGE}")));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ const PRIVATE: u32 = 0o600;
 const GROUP: u32 = 0o070;
 
 /// A writer creates and removes the log and the shared memory one after the other. A reader that
-/// finds only one of them checks again.
+/// finds only one of them checks again: this often, with this pause.
 const LOOKS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(5);
 

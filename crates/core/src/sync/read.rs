@@ -128,7 +128,10 @@ impl PinnedRead {
         let state = PinnedState { spec, ranges, ..self.state() };
         let part = Self::restore(store, state)?;
         let warning = part.coverage.check(&part.spec.feed, part.spec.unread)?;
-        Ok((part, warning))
+        // The read itself has warned, or ends with its settled points.
+        let is_named = self.spec.start.is_some() || self.spec.end.is_some();
+        let is_known = self.spec.settled_only && (self.coverage.complete || is_named);
+        Ok((part, warning.filter(|_| !is_known)))
     }
 
     /// The first bucket timestamp to read, in microseconds; `None` without a bound.

@@ -46,11 +46,8 @@ pub struct Completing<'a> {
 }
 
 impl<'a> Completing<'a> {
-    pub fn new(expected: &'a Expected, grid: &mut LocalGrid, most_series: usize) -> Result<Self> {
+    pub fn new(expected: &'a Expected, grid: &mut LocalGrid) -> Result<Self> {
         let periods = periods(expected, grid)?;
-        if most_series.saturating_mul(periods.len()) > MOST_ROWS {
-            return Err(too_many(periods.len(), most_series));
-        }
         Ok(Self { expected, periods, series: Vec::new(), there: Vec::new() })
     }
 
@@ -59,7 +56,7 @@ impl<'a> Completing<'a> {
         self.expected.check(points)?;
         for series in by_series(points) {
             if self.series.last() != Some(series.identity) {
-                self.begin(series.identity.clone());
+                self.begin(series.identity.clone())?;
             }
             let start = self.there.len() - self.periods.len();
             count(&series.times, &self.periods, self.expected, &mut self.there[start..]);
@@ -67,16 +64,21 @@ impl<'a> Completing<'a> {
         Ok(())
     }
 
-    fn begin(&mut self, series: Identity) {
+    fn begin(&mut self, series: Identity) -> Result<()> {
         self.series.push(series);
-        self.there.resize(self.series.len() * self.periods.len(), 0);
+        let rows = self.series.len().saturating_mul(self.periods.len());
+        if rows > MOST_ROWS {
+            return Err(too_many(self.periods.len(), self.series.len()));
+        }
+        self.there.resize(rows, 0);
+        Ok(())
     }
 
     /// Series in `silent` are included even without points.
     pub fn finish(mut self, silent: &[Identity]) -> Result<Completeness> {
         let known: HashSet<Identity> = self.series.iter().cloned().collect();
         for series in silent.iter().filter(|series| !known.contains(*series)) {
-            self.begin(series.clone());
+            self.begin(series.clone())?;
         }
         let mut table = TableBuilder::new(self.there.len());
         for series in &self.series {
@@ -175,7 +177,7 @@ mod tests {
         expected: &Expected,
         grid: &mut LocalGrid,
     ) -> Result<Completeness> {
-        let mut counted = Completing::new(expected, grid, 1)?;
+        let mut counted = Completing::new(expected, grid)?;
         for part in hours.chunks(7) {
             counted.add(&points(part))?;
         }
