@@ -3,9 +3,11 @@
 import asyncio
 import logging
 import re
+import sys
 
 import pytest
 import siteline
+from kit.command import run_program
 from kit.logs import handling
 from kit.ranges import DAY
 from kit.reading import count_points
@@ -140,6 +142,21 @@ def test_a_logger_has_the_level_that_it_has_when_a_call_begins(sandbox, records)
         chatty.setLevel(logging.NOTSET)
     assert before == 0
     assert {record.name for record in records} == {"siteline.http"}
+
+
+CONFIGURED = """
+import logging.config
+from siteline import Client
+logging.config.dictConfig({"version": 1, "root": {"level": "INFO", "handlers": ["err"]},
+    "handlers": {"err": {"class": "logging.StreamHandler"}}})
+client = Client(labels=False)
+client.read(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T01:00Z", interval="1h")
+"""
+
+
+def test_records_are_emitted_after_a_later_configuration(sandbox):
+    done = run_program(sys.executable, "-c", CONFIGURED, env=sandbox.env())
+    assert "a new access token" in done.stderr
 
 
 def test_records_of_a_sync_have_the_feed(sandbox, store, records):

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import duckdb
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 import siteline
@@ -19,6 +20,7 @@ from kit.markup import read_html
 from kit.ranges import NOW
 
 DAY = ("2026-11-16T00:00Z", "2026-11-17T00:00Z")
+NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +90,15 @@ def test_a_range_that_is_not_settled_is_a_warning(filled):
         for bounds in ((), (start, through)):
             table = store.read("line-2", *bounds, final=True)
             assert table.report.complete
+            part = table.lazy().filter(pl.col("timestamp") >= NOON).collect()
+            assert part["timestamp"].min() == NOON
             assert f" to {through:%Y-%m-%dT%H:%M:%SZ}>" in repr(table).partition("settled: ")[2]
     for end in (None, through + hour, "2030-01-01"):
         with pytest.warns(siteline.SitelineWarning, match="only settled points are ret") as caught:
             table = store.read("line-2", start, end, final=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            table.lazy().filter(pl.col("timestamp") >= NOON).collect()
         assert len(caught) == 1
         assert f"not settled: {through:%Y-%m-%dT%H:%M:%SZ} to " in repr(table)
         assert table.report.complete is False

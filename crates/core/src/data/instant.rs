@@ -105,6 +105,11 @@ mod tests {
             assert!(check_bound("end", parse_instant(text).unwrap()).is_ok(), "{text}");
             assert!(OUT_OF_RANGE.contains(text));
         }
+        // A stored feed may begin with the day before, a new one may not.
+        let first_day = parse_instant("0001-01-01").unwrap();
+        assert!(check_bound("start", first_day).is_ok());
+        let early = check_range("start", first_day).unwrap_err().to_string();
+        assert!(early.starts_with("start is out of range."), "{early}");
         let late = parse_instant("9999-12-31T23:59:59Z").unwrap_err().to_string();
         assert!(late.contains(OUT_OF_RANGE), "{late}");
     }

@@ -133,6 +133,24 @@ mod tests {
     }
 
     #[test]
+    fn a_fitting_buffer_is_reused_and_the_oldest_are_dropped() {
+        let buffers = Buffers::default();
+        let lend = |sizes: &[usize]| {
+            let lent = sizes.iter().map(|size| buffers.lend(Vec::with_capacity(*size)));
+            drop(lent.collect::<Vec<_>>());
+        };
+        lend(&[MOST_KEPT / 2, SMALLEST, 2 * SMALLEST]);
+        assert_eq!(buffers.with_capacity(SMALLEST + 1).capacity(), 2 * SMALLEST);
+        assert_eq!(kept(&buffers), [MOST_KEPT / 2, SMALLEST]);
+        assert_eq!(buffers.with_capacity(2 * SMALLEST).capacity(), 2 * SMALLEST, "a new buffer");
+        assert_eq!(kept(&buffers), [MOST_KEPT / 2, SMALLEST]);
+        lend(&[MOST_KEPT / 2]);
+        assert_eq!(kept(&buffers), [SMALLEST, MOST_KEPT / 2]);
+        lend(&[MOST_KEPT]);
+        assert_eq!(kept(&buffers), [MOST_KEPT]);
+    }
+
+    #[test]
     fn with_length_gives_that_length_from_a_buffer_of_any_length() {
         let buffers = Buffers::default();
         for length in [SMALLEST, 2 * SMALLEST, SMALLEST + 1] {

@@ -196,6 +196,54 @@ fn s7_a_forged_block_has_limited_rows() {
 }
 
 #[test]
+fn s7_a_number_of_more_than_64_bits_is_refused() {
+    for (last, number) in [(0, Some(0)), (1, Some(1 << 63)), (2, None), (3, None), (0x7F, None)] {
+        let bytes = [&[0x80; 9][..], &[last]].concat();
+        assert_eq!(Source(&bytes).number(), number, "{last}");
+    }
+    let most = [&[0xFF; 9][..], &[1]].concat();
+    assert_eq!(Source(&most).number(), Some(u64::MAX));
+    assert_eq!(Source(&[0xFF; 11]).number(), None);
+}
+
+#[test]
+fn s7_a_forged_mark_of_a_row_is_refused() {
+    let absent = |mark: i64| {
+        let mut sink = Sink(vec![1]);
+        sink.number(1);
+        for number in [60, 7, mark] {
+            sink.signed(number);
+            sink.number(1);
+        }
+        // One count, three numbers.
+        sink.0.push(1);
+        sink.signed(5);
+        sink.0.extend([0; 24]);
+        Some(decode(&sink.0)?[0].absent)
+    };
+    for (mark, expected) in [
+        (0, Some(false)),
+        (0b1_0000, Some(true)),
+        (0b10_0000, None),
+        (0b11_0000, None),
+        (-1, None),
+        (256, None),
+    ] {
+        assert_eq!(absent(mark), expected, "{mark}");
+    }
+}
+
+#[test]
+fn s7_a_forged_block_out_of_order_is_refused() {
+    let row = |timestamp, version| point(timestamp, version, Values::default());
+    let rows = [row(60, 1), row(60, 2), row(120, 1)];
+    assert_eq!(decode(&encode(&rows)).map(|rows| rows.len()), Some(3));
+    for rows in [[row(120, 1), row(60, 1)], [row(60, 2), row(60, 1)], [row(60, 1), row(60, 1)]] {
+        assert_eq!(decode(&encode(&rows)), None);
+    }
+}
+
+#[test]
 fn seen_points_of_thousands_of_series_take_some_bytes() {
     let times = [[60, 120, 180], [60, 180, 300]];
     let series = (1..=4_000).map(|series| (series, times[usize::from(series == 70)].as_slice()));

@@ -204,6 +204,20 @@ fn pages_with_only_forgotten_points_are_deleted() {
 }
 
 #[test]
+fn forgotten_points_do_not_return() {
+    let (_folder, store) = new_store();
+    Request::whole(2, 0, 9, &[(1, 1, Some(1.0)), (1, 5, Some(1.0))]).apply_to(&store, b"").unwrap();
+    store.forget("line", 4 * MINUTE, b"", &Watch::default()).unwrap();
+    let applied = Request::whole(3, 0, 9, &[(1, 1, Some(2.0)), (1, 5, Some(2.0))])
+        .apply_to(&store, b"")
+        .unwrap();
+    assert_eq!((applied.inserted, applied.revised, applied.flagged), (0, 1, 0));
+    assert_eq!(latest(&store), [(1, 5, Some(2.0_f64.to_bits()), None)]);
+    let late = Request::whole(1, 0, 9, &[(1, 6, Some(2.0))]);
+    assert_error(late.apply_to(&store, b""), Kind::StoreError, "arrived too late");
+}
+
+#[test]
 fn a_stopped_operation_keeps_committed_changes() {
     let folder = Folder::new();
     let store = long_store(&folder, 2, 5_000);

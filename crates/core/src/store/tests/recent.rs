@@ -57,6 +57,18 @@ fn recent_points_move_when_a_stretch_has_many() {
 }
 
 #[test]
+fn s11_a_late_page_moves_all_recent_points_first() {
+    let folder = Folder::new();
+    let (store, mut model) = (folder.store_with(EAGER), Model::default());
+    for request in [wide(1, 3, 1), wide(4, 3, 2), wide(3, 3, 2), wide(5, 3, 2)] {
+        request.apply_to(&store, b"").unwrap();
+        model.add(&request);
+        model.assert_agrees(&store);
+    }
+    assert_eq!(rows_and_blocks(&folder), (1, 3));
+}
+
+#[test]
 fn a_failed_page_moves_no_recent_points() {
     let folder = Folder::new();
     let (store, mut model) = (folder.store_with(EAGER), Model::default());
