@@ -10,7 +10,6 @@ use crate::auth::test_harness::Harness;
 use crate::http::test_server::{Act, TestServer, token_body};
 use crate::http::{Transport, TransportSettings};
 
-/// Behaviour of a simulated service.
 #[derive(Clone, Copy)]
 struct Service {
     /// The client's clock minus the service's, in milliseconds.

@@ -42,7 +42,6 @@ pub struct PageStream {
     provenance: Provenance,
     /// The process that owns the chain.
     process: u32,
-    /// Number of waiting callers.
     waiting: AtomicUsize,
     /// Locked by the caller that reads.
     reading: AsyncMutex<()>,

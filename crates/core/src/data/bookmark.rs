@@ -396,7 +396,6 @@ mod tests {
         }
     }
 
-    /// Appends the correct seal.
     fn sealed(bytes: &[u8]) -> Vec<u8> {
         [bytes, digest::digest(&digest::SHA256, bytes).as_ref()].concat()
     }

@@ -214,7 +214,6 @@ mod tests {
             prop_assert_eq!(written, begins);
         }
 
-        /// A local time is the instant at which the clock shows it, or is refused.
         #[test]
         fn a_time_on_a_clock_is_when_the_clock_shows_it(
             name in prop::sample::select(vec!["Europe/Berlin", "Australia/Lord_Howe", "America/St_Johns"]),

@@ -27,7 +27,6 @@ fn h1_h5_an_error_says_how_its_connection_ended() {
     }
 }
 
-/// The message for this handshake error.
 fn message(error: &Tls) -> String {
     from_tls(error, "customer.example.com:443").context().message.clone()
 }

@@ -253,7 +253,6 @@ mod tests {
         }
     }
 
-    /// The error for a reply with this status and body.
     fn by_status(status: u16, body: &str) -> Error {
         let problem = Problem::read(body.as_bytes(), &[]);
         problem.by_status("a page", &reply(status, body), Timestamp::UNIX_EPOCH)

@@ -26,7 +26,6 @@ percent-encoded.";
 /// `socks5` resolves the service's name here, `socks5h` at the proxy.
 const SCHEMES: [&str; 4] = ["http", "https", "socks5", "socks5h"];
 
-/// Looks up a variable.
 type Lookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// Refuses a `proxy=` that is not the address of a proxy. The error omits the text, which may

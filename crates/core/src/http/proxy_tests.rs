@@ -8,7 +8,6 @@ fn service(address: &str) -> BaseUrl {
     BaseUrl::parse(address, true).expect("a base URL")
 }
 
-/// Returns the proxy that these environment variables select.
 fn selected(address: &str, pairs: &[(&str, &str)]) -> Result<Option<Tunnel>> {
     let set: HashMap<&str, &str> = pairs.iter().copied().collect();
     let lookup = |name: &str| set.get(name).map(OsString::from);
@@ -19,7 +18,6 @@ fn of_https(value: &str) -> Result<Option<Tunnel>> {
     selected("https://customer.example.com", &[("HTTPS_PROXY", value)])
 }
 
-/// Returns the decoded user and password of the request header.
 fn credentials(tunnel: &Tunnel) -> Option<String> {
     let header = tunnel.authorization()?;
     let header = header.to_str().expect("text");

@@ -192,7 +192,6 @@ pub struct Call<'a> {
     /// obtain a token.
     uncounted: Duration,
     tries: u32,
-    /// The cost of the current retry.
     cost: Option<f64>,
     reframed: bool,
     attempts: Vec<Attempt>,
@@ -375,7 +374,6 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The outcome of an attempt in a few words.
 fn outcome(error: &Error) -> String {
     let context = error.context();
     if error.kind() == Kind::TruncatedBody {

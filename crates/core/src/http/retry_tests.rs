@@ -61,7 +61,6 @@ async fn waits(policy: &Policy, error: &Error) -> Vec<Vec<Duration>> {
     all
 }
 
-/// The waits are spread over the whole range.
 fn assert_spread(waits: &[Duration], least: Duration, most: Duration) {
     let (low, high) = (waits.iter().min().expect("waits"), waits.iter().max().expect("waits"));
     let edge = most.saturating_sub(least) / 10;

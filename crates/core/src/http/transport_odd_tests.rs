@@ -183,7 +183,6 @@ async fn h24_a_tunnel_that_ends_in_the_handshake_is_no_refusal_of_the_proxy() {
     assert!(error.to_string().contains("no connection to customer.example.com:443"), "{error}");
 }
 
-/// A service that answers every handshake with this alert.
 async fn alerting(alert: u8) -> BaseUrl {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let base = format!("https://{}", listener.local_addr().expect("an address"));

@@ -20,7 +20,6 @@ fn get(base: &BaseUrl) -> Request {
     Request { url, authorization: None, form: None, certificate: None, trace: None }
 }
 
-/// One attempt against a server that acts in this way.
 async fn attempt_with(settings: TransportSettings, act: Act) -> (Result<Reply>, TestServer) {
     let server = TestServer::start(move |_| act.clone()).await;
     let transport = Transport::new(server.base_url(), settings).expect("settings");
@@ -32,17 +31,14 @@ async fn attempt(act: Act) -> Result<Reply> {
     attempt_with(TransportSettings::default(), act).await.0
 }
 
-/// The transport of a client of this server.
 fn transport(server: &TestServer) -> Transport {
     Transport::new(server.base_url(), patient()).expect("settings")
 }
 
-/// Another request to this server.
 async fn again(transport: &Transport) -> Result<Reply> {
     transport.send(get(transport.base_url()), &frozen()).await
 }
 
-/// The error of a request with these settings.
 async fn refused(base: &str, settings: TransportSettings) -> Error {
     let base = BaseUrl::parse(base, true).expect("a base URL");
     again(&Transport::new(base, settings).expect("settings")).await.expect_err("refused")

@@ -134,14 +134,12 @@ mod tests {
             .expect("a feed")
     }
 
-    /// A day has two pages, half a day has one.
     fn two_pages_a_day() -> Density {
         let mut density = Density::default();
         density.learn(DAY, 2, 1_350, 675);
         density
     }
 
-    /// Everything was read at this time.
     fn all_read(read_at: i64) -> Coverage {
         let mut coverage = Coverage::default();
         coverage.cover(Range::new(SINCE, NOW), read_at);

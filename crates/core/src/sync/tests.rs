@@ -47,7 +47,6 @@ fn day(number: i64) -> Range {
     days(number, number + 1)
 }
 
-/// The range between two hours after the feeds' beginning.
 fn hours(from: i64, to: i64) -> Range {
     Range::new(SINCE + from * HOUR, SINCE + to * HOUR)
 }
@@ -63,7 +62,6 @@ fn allowance(left: Option<u64>, resets_at: i64) -> AllowanceState {
     }
 }
 
-/// A page with one point in each of these minutes.
 fn page(sequence: u64, is_last: bool, minutes: std::ops::Range<i64>) -> Arc<Page> {
     let mut table = TableBuilder::new(8);
     for minute in minutes {
@@ -87,7 +85,6 @@ fn state(change: impl FnOnce(&mut FeedInput)) -> FeedState {
     FeedState::new(&feed(change), "http://127.0.0.1:1")
 }
 
-/// The plan for one feed.
 fn planned(state: &FeedState, now: i64, done: &Ranges) -> Vec<PlanStep> {
     let none = Ranges::none();
     let mut known = FeedRun::new(state.clone(), None);

@@ -27,7 +27,6 @@ pub(crate) fn plant(
     harness
 }
 
-/// Whether all feeds have the points of the service.
 fn equals_truth(harness: &Harness) -> bool {
     harness.feeds().iter().all(|feed| {
         let mut stored = harness.target.points(feed.name());

@@ -73,7 +73,6 @@ fn others(random: &mut Rng, first: &FeedInput) -> Vec<Feed> {
     (0..count).map(feed).map(|feed| feed.expect("a feed")).collect()
 }
 
-/// A random fault of the requests of one run.
 fn fault(random: &mut Rng) -> Fault {
     let reply_after = |status: u16, seconds: u64| {
         let headers = vec![("Retry-After".to_owned(), seconds.to_string())];
@@ -116,7 +115,6 @@ fn is_expected(kind: Kind) -> bool {
     )
 }
 
-/// Sets a random end within a bucket, reread ranges, planning time and concurrency.
 fn change_settings(random: &mut Rng, harness: &mut Harness) {
     let now = harness.now();
     let before =

@@ -6,14 +6,12 @@ use siteline_sandbox::{AsOf, Effect, Options, When};
 
 use crate::harness::{HOUR, Harness, at, on_data, reply};
 
-/// A plant of five feeds with this page limit.
 fn plant(max_pages: u64, concurrency: usize, allowance: Option<u64>) -> Harness {
     let mut harness = crate::concurrency::plant(5, concurrency, Options::default(), allowance);
     harness.settings.max_pages = Some(max_pages);
     harness
 }
 
-/// The report of a run that reached its page limit.
 fn left_by_its_limit(report: &SyncReport) {
     assert_eq!((report.complete, report.resumes_at), (false, None));
     assert_eq!(report.ended_by, Some(EndedBy::MaxPages));

@@ -16,7 +16,6 @@ fn harness() -> Harness {
     Harness::without_lateness(input())
 }
 
-/// Another feed with the same query.
 fn another(harness: &Harness) -> Feed {
     let other = FeedInput { name: "another".to_owned(), ..harness.feed.input().clone() };
     Feed::new(other).expect("a feed")

@@ -20,7 +20,6 @@ pub(crate) type Key = (Identity, i64);
 /// The four values of a point, the doubles as bits.
 pub(crate) type Values = ([Option<u64>; 3], Option<i64>);
 
-/// The numbers of a row.
 fn values(batch: &RecordBatch, row: usize) -> Values {
     let double = |column: usize| {
         let array = batch.column(column).as_primitive::<Float64Type>();

@@ -14,7 +14,6 @@ use crate::http::test_server::TestFolder;
 
 mod formats;
 
-/// A certificate as PEM, and its key.
 struct Issued {
     pem: String,
     key: KeyPair,

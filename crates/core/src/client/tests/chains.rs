@@ -34,7 +34,6 @@ fn scan(client: &Client) -> Scan {
     scan_with(client, |_| {})
 }
 
-/// The hours of a request's range.
 fn hours(request: &Recorded) -> (u32, u32) {
     let hour = |name: &str| {
         let (_, rest) = request.raw.split_once(&format!("{name}=2026-11-01T")).expect("a bound");
@@ -90,7 +89,6 @@ fn points(table: &Table) -> usize {
     table.merged.points.rows()
 }
 
-/// The scan in several parts, with these settings.
 fn wide_with(client: &Client, settings: ReadSettings) -> Scan {
     let input = ScanInput::from(&scan(client));
     let input = ScanInput { settings, split: Some(Cut::Parts(PARTS)), ..input };

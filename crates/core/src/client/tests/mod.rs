@@ -84,12 +84,11 @@ impl Bench {
         self.client.get(DATA_PATH, query, Deadline::NEVER, &Spending::default(), read).await
     }
 
-    /// The number of requests other than token requests that the server received.
+    /// Excludes token requests.
     fn sent(&self) -> usize {
         self.server.other_requests().len()
     }
 
-    /// The requests counted in the allowance.
     fn used(&self) -> u64 {
         self.client.allowance().expect("memory").used
     }

@@ -5,7 +5,6 @@ use crate::http::{Observer, Recipient, RequestKind, RequestNote};
 use crate::lock::Mutex;
 use reqwest::header::{HeaderMap, HeaderValue};
 
-/// Collects the notes if it listens.
 struct Listener {
     notes: Arc<Mutex<Vec<RequestNote>>>,
     listens: bool,

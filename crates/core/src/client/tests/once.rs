@@ -6,7 +6,6 @@ use super::*;
 
 const REFUSED: &str = r#"{"error":"invalid_client"}"#;
 
-/// A second client, which sends each request once.
 fn once(bench: &Bench) -> Client {
     bench.client.sending_once().expect("the settings are valid")
 }

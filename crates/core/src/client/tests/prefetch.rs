@@ -26,7 +26,6 @@ fn many_pages(pages: u32) -> Vec<Act> {
     (0..pages).map(|minute| page(minute, cursor(minute).as_deref())).collect()
 }
 
-/// A page stream after two pages.
 async fn stream_after_two(bench: &Bench) -> Arc<PageStream> {
     let stream = scan(bench).pages().expect("a chain");
     for _ in 0..2 {

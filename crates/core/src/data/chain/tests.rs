@@ -8,7 +8,6 @@ use super::*;
 use crate::data::query::QueryInput;
 use crate::data::shape::Shape;
 
-/// A service that replies to the URL query of a page.
 trait Service {
     fn reply(&self, wire: &str) -> Result<String>;
 }

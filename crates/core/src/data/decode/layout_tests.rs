@@ -18,14 +18,12 @@ const FIRST_SECOND: i64 = 1_793_491_200;
 const NUMBERS: [&str; 3] = ["value", "minimum", "maximum"];
 const IDS: [&str; 5] = ["siteId", "lineId", "machineId", "deviceId", "tagGuid"];
 
-/// The notation of an object.
 #[derive(Debug, Clone)]
 struct Layout {
     /// The sort keys of the members.
     order: Vec<u8>,
     /// White space before a name, after it, before a value, after it.
     spaces: [String; 4],
-    /// Whether names contain an escape.
     escaped: bool,
     /// Whether null members are omitted.
     sparse: bool,
@@ -114,7 +112,6 @@ fn point() -> impl Strategy<Value = Point> {
         .prop_map(|(second, numbers, count)| Point { second, numbers, count })
 }
 
-/// A page of envelopes with points in various layouts.
 fn page() -> impl Strategy<Value = String> {
     let ids = prop::collection::vec("[a-c\"é]{0,2}", 5);
     let envelope = (ids, prop::collection::vec((point(), any::<prop::sample::Index>()), 0..12));
@@ -175,7 +172,6 @@ fn compare_cursors(body: &[u8], decoded: &Decoded) -> Result<(), TestCaseError> 
     Ok(())
 }
 
-/// Compares a decoded page with the tree of `serde_json`.
 fn compare(tree: &Value, decoded: &Decoded) -> Result<(), TestCaseError> {
     let Some(series) = tree["series"].as_array() else { return Ok(()) };
     let points: Vec<&Value> =

@@ -134,7 +134,7 @@ fn a_page_with_other_columns_is_refused() {
     assert_eq!((merger.report.pages, merger.next_sequence()), (0, 1));
 }
 
-/// A page of these series, each with `minutes` points from `start` on. Every third value is null.
+/// Every third value is null.
 fn long_page(sequence: u64, series: &[u8], start: i32, minutes: i32) -> Page {
     let mut table = TableBuilder::new(0);
     for tag in series {

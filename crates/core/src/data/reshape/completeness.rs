@@ -222,7 +222,6 @@ mod tests {
     }
 
     proptest! {
-        /// Each bucket is counted once, and the counts equal a plain loop over the hours.
         #[test]
         fn counts_equal_a_plain_loop(
             there in prop::collection::btree_set(-30..130_i64, 1..60),

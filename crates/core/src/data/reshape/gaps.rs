@@ -130,7 +130,6 @@ mod tests {
     }
 
     proptest! {
-        /// Each read bucket and each point occurs once for each series.
         #[test]
         fn it_is_the_union_of_points_and_buckets(
             given in prop::collection::btree_set((0..3_usize, -20..40_i64), 0..40),

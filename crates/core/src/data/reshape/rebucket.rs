@@ -484,7 +484,6 @@ mod tests {
     }
 
     proptest! {
-        /// Equals a plain loop over all points, whatever their order.
         #[test]
         fn sums_equal_a_plain_loop(
             of in prop::collection::btree_map(
@@ -519,7 +518,6 @@ mod tests {
             prop_assert_eq!(made, expected.collect::<Vec<_>>());
         }
 
-        /// The increases of a counter equal those of a plain loop, in every hour and width.
         #[test]
         fn increases_equal_a_plain_loop(
             of in prop::collection::btree_map(

@@ -270,7 +270,6 @@ mod tests {
     }
 
     proptest! {
-        /// Each point is in its cell, and all other cells are null.
         #[test]
         fn cells_equal_a_lookup(
             of in prop::collection::vec((0..4_usize, 0..12_i64, prop::option::of(-9..9_i32)), 0..40)

@@ -73,7 +73,6 @@ impl LedgerFile {
         &self.path
     }
 
-    /// Opens the file for reading and writing, and locks it.
     fn open(&self) -> Result<LockedFile, FileFailure> {
         let mut options = OpenOptions::new();
         LockedFile::open(&self.path, options.read(true).write(true), File::try_lock, self.lock_wait)

@@ -102,7 +102,7 @@ impl LocalLedger {
         file.try_look().map_err(|failure| file.error(&failure))
     }
 
-    /// Whether the file is used. Creates a default file that does not exist.
+    /// Creates a default file that does not exist.
     fn uses_file(&self) -> Result<bool> {
         if let Some(uses_file) = self.uses_file.get() {
             return Ok(*uses_file);

@@ -138,13 +138,11 @@ mod tests {
         text.parse().expect("a timestamp")
     }
 
-    /// A moment this many seconds after a boot, with this wall clock.
     fn moment(start: u128, seconds: u64, wall: &str) -> Moment {
         let boot = BootTime { start, elapsed: Duration::from_secs(seconds) };
         Moment { wall: timestamp(wall), boot }
     }
 
-    /// The verdict on a reply that arrives at that moment.
     fn read(clock: &mut ServiceClock, service: &str, now: Moment) -> Verdict {
         clock.observe(Reading { service: timestamp(service), boot: now.boot }, now)
     }

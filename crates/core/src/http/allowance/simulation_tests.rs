@@ -53,7 +53,6 @@ struct World {
     served: BTreeMap<i64, u64>,
     /// Requests whose client was killed or learned nothing about the time, by day.
     undated: BTreeMap<i64, u64>,
-    /// Requests on their way to the service.
     leaving: Vec<Leaving>,
     /// Replies under way, by the boot of their machine: a reboot kills its clients.
     under_way: Vec<(u128, Reservation, Outcome)>,
@@ -251,7 +250,6 @@ fn second(second: i64) -> Timestamp {
 }
 
 impl World {
-    /// Performs one random event.
     fn step(&mut self) {
         let machine = self.random.usize(..self.machines.len());
         match self.random.u8(..20) {

@@ -83,7 +83,6 @@ proptest! {
         assert_agree(&folder.store());
     }
 
-    /// Compares a run with its timestamps, each applied in its own page.
     #[test]
     fn a_run_counts_like_its_timestamps(
         start in -40..40_i64, length in 1..400_i64, step in 1..90_i64,

@@ -3,7 +3,6 @@
 use super::*;
 use crate::campaign;
 
-/// All results of reading a store.
 #[derive(Debug, PartialEq)]
 struct Contents {
     feeds: Vec<String>,

@@ -174,7 +174,6 @@ fn a_backup_beside_a_writer_is_consistent() {
             assert_eq!(copy.state("line").unwrap(), Some(sequence.to_string().into_bytes()));
             let value = Some(value(sequence).to_bits());
             assert!(latest(&copy).iter().all(|row| row.2 == value));
-            // The copy is a working store.
             Request::filled(99).apply_to(&copy, b"99").unwrap();
         }
         writer.join().unwrap();

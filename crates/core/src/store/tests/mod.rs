@@ -49,7 +49,6 @@ impl Folder {
         Store::open(&self.file()).unwrap()
     }
 
-    /// Opens a store with these limits for recent points.
     fn store_with(&self, limits: RecentLimits) -> Store {
         Store { limits, ..self.store() }
     }
@@ -117,7 +116,6 @@ fn identity(series: u8) -> Identity {
     Identity::from([Some(Arc::from("S")), None, Some(Arc::from("M")), Some(Arc::from("")), tag])
 }
 
-/// The ids of a series for a filter.
 fn ids_of(series: u8) -> SeriesIds {
     identity(series).0.each_ref().map(|id| id.as_deref().map(str::to_owned))
 }
@@ -207,7 +205,6 @@ fn read(store: &Store, filter: PointFilter) -> Result<Vec<Shown>> {
     Ok(shown)
 }
 
-/// Reads with [`Reader::read_into`].
 fn read_whole(store: &Store, filter: PointFilter) -> Result<Vec<Shown>> {
     let mut reader = store.read("line", filter)?;
     reader.find_blocks()?;
@@ -222,7 +219,7 @@ fn latest(store: &Store) -> Vec<Shown> {
     read(store, all(View::Latest, Flagged::Drop)).unwrap()
 }
 
-/// Returns the rows of a batch, and checks that its columns are consistent.
+/// Also checks that the columns are consistent.
 fn rows(batch: &RecordBatch) -> Vec<Shown> {
     use arrow_array::Array as _;
     use arrow_array::cast::AsArray as _;

@@ -106,7 +106,6 @@ fn select(histories: &Histories, view: View, flagged: Flagged) -> Vec<Shown> {
     shown
 }
 
-/// Asserts that reads and counts of some series and ranges return the matching points.
 fn assert_parts_agree(
     histories: &Histories,
     store: &Store,

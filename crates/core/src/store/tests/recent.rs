@@ -6,7 +6,6 @@ use super::*;
 /// Few points of at least two blocks become recent points. They move at two per block.
 const EAGER: RecentLimits = RecentLimits { few: 4, many: 2, dense: 2, most: 1_000 };
 
-/// The number of rows of recent points, and of blocks.
 fn rows_and_blocks(folder: &Folder) -> (i64, i64) {
     let count = |table| folder.number(&format!("SELECT COUNT(*) FROM {table}"));
     (count("recent"), count("contents"))

@@ -14,7 +14,7 @@ fn apply(
     request.apply_page(store, page, b"state", read_at, interval_seconds)
 }
 
-/// Points of series 1 at these minutes, all with the same value.
+/// Points of series 1.
 fn points(minutes: impl IntoIterator<Item = i64>, value: f64) -> Vec<Point> {
     minutes.into_iter().map(|minute| (1, minute, Some(value))).collect()
 }
@@ -31,7 +31,6 @@ fn a_page_with_an_impossible_number_is_refused() {
         assert_error(applied, Kind::StoreError, "began with");
         assert_eq!(store.feeds().unwrap(), Vec::<String>::new());
     }
-    // An accepted page can be read.
     apply(&store, &page(LARGEST, LARGEST), 9, Some(60)).unwrap();
     assert_eq!((store.sequence("line").unwrap(), latest(&store).len()), (LARGEST, 1));
     store.check(&Watch::default()).unwrap();

@@ -28,7 +28,6 @@ fn last_page(folder: &Folder) -> u64 {
     store.sequence("line").unwrap()
 }
 
-/// Returns the logs that were set aside.
 fn set_aside(folder: &Folder) -> Vec<PathBuf> {
     let files = std::fs::read_dir(&folder.0).unwrap().flatten().map(|entry| entry.path());
     files.filter(|path| path.to_string_lossy().contains("-other-wal-")).collect()

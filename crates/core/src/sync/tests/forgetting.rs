@@ -100,7 +100,6 @@ fn forgetting_abandons_earlier_chains() {
     assert!(planned.contains(&(Why::Backfill, 72, 96)), "{planned:?}");
 }
 
-/// The coverage without a range.
 fn without(state: &FeedState, range: Range) -> super::super::coverage::Coverage {
     let mut left = super::super::coverage::Coverage::default();
     for read in state.coverage.iter() {

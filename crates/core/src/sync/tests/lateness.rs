@@ -4,7 +4,6 @@ use super::super::arrival::DelaySummary;
 use super::*;
 use crate::store::{Age, Sighting, Sightings};
 
-/// A bucket's width.
 const WIDTH: i64 = 5 * MINUTE;
 
 /// A service with one point in each bucket. Each point arrives after its own delay.
@@ -61,7 +60,6 @@ impl Service {
     }
 }
 
-/// Runs a sync every `period` for this number of days.
 fn simulate(mut state: FeedState, days: i64, period: i64) -> (FeedState, History, u64) {
     let mut history = History::default();
     let (mut now, mut audits) = (SINCE, 0);

@@ -30,7 +30,6 @@ fn begun(why: Why) -> UnfinishedChain {
     }
 }
 
-/// A pending write with a page of this chain.
 fn pending(chain: UnfinishedChain, is_last: bool, begun_here: bool) -> PendingWrite {
     let page = page(chain.pages, is_last, 0..3);
     PendingWrite::Page { feed: 0, page, read_at: instant(SINCE), chain, begun_here }
@@ -227,7 +226,6 @@ fn resumes_at_is_set_for_unread_ranges() {
     assert_eq!(run.ended_by(&some_left()), put_off);
 }
 
-/// A run with a limit of three pages.
 fn bounded() -> RunState {
     let settings = SyncSettings { max_pages: Some(3), ..SyncSettings::default() };
     RunState::new(vec![state(|_| {})], &settings, instant(SINCE + 9 * DAY)).expect("a run")
@@ -297,7 +295,6 @@ impl Target for Locked {
     }
 }
 
-/// A run of one feed, and its target.
 fn locked_run() -> (Run, Arc<Locked>) {
     let target = Arc::new(Locked::default());
     let feeds = [feed(|_| {})];

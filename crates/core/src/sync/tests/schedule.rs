@@ -11,7 +11,6 @@ use crate::store::Applied;
 
 const NOW: i64 = SINCE + 20 * HOUR;
 
-/// A feed with windows of six hours.
 fn named(number: usize) -> FeedState {
     state(|input| {
         input.name = format!("feed {number}");
@@ -24,7 +23,6 @@ fn run(states: Vec<FeedState>) -> RunState {
     RunState::new(states, &SyncSettings::default(), instant(NOW)).expect("a run")
 }
 
-/// The next chain, with this number of requests left.
 fn next(run: &mut RunState, left: Option<u64>) -> Option<PlanStep> {
     run.next(|| Ok(allowance(left, SINCE + DAY))).expect("an allowance")
 }

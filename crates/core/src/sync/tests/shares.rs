@@ -38,7 +38,6 @@ type Days = Vec<(i64, i64)>;
 /// The name of a feed, its settled days, and the days that it must read.
 type Share<'a> = (&'a str, Days, Days);
 
-/// The name of each feed, its settled days, and the days that it must read.
 fn in_days(shares: &[FeedShare]) -> Vec<(String, Days, Days)> {
     let numbers = |ranges: &Ranges| {
         ranges.iter().map(|one| ((one.start - SINCE) / DAY, (one.end - SINCE) / DAY)).collect()
@@ -240,7 +239,6 @@ fn a_range_without_a_start_is_refused() {
     assert!(error.to_string().contains("start=None"), "{error}");
 }
 
-/// The plan for only these ranges.
 fn planned_within(state: &FeedState, only: Range, now: i64) -> Vec<(Why, Range)> {
     let (none, only) = (Ranges::none(), Only { ranges: only.into(), ..Only::default() });
     let known = FeedRun::new(state.clone(), Some(only));

@@ -54,7 +54,6 @@ fn the_coverage_of_frequent_reads_stays_small() {
     assert!(settled.contains(state.feed().range_to(now - 8 * DAY)));
 }
 
-/// Feeds with various windows, overlaps, latenesses, settle lags and bucket widths.
 fn any_state() -> impl Strategy<Value = FeedState> {
     let window = prop_oneof![Just(HOUR), Just(6 * HOUR), Just(DAY), Just(2 * DAY)];
     let width = prop_oneof![Just(None), Just(Some(60_u32)), Just(Some(420)), Just(Some(3_600))];

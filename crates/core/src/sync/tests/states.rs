@@ -123,7 +123,6 @@ fn s7_forged_values_in_a_state_are_refused() {
 fn the_debug_text_of_a_state_contains_no_cursor() {
     let text = format!("{:?}", full());
     assert!(!text.contains("secret-cursor"), "{text}");
-    // A chain displays its class, its range and its pages.
     let chain = "Recent 2024-10-07T00:00:00Z to 2024-10-08T00:00:00Z after 0 pages";
     assert!(text.contains(chain), "{text}");
 }

@@ -41,7 +41,6 @@ fn read(bytes: &[u8], passphrase: Option<&str>) -> Result<Bundle> {
     Bundle::read(bytes, passphrase.map(str::as_bytes))
 }
 
-/// The error for an unreadable bundle.
 fn unreadable(bytes: &[u8], passphrase: Option<&str>) -> String {
     let error = read(bytes, passphrase).err().expect("refused");
     assert_eq!(error.kind(), Kind::CredentialError);
