@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 from typing import TYPE_CHECKING
 
@@ -15,13 +14,16 @@ __all__: list[str] = []
 
 _PARTS = ("token", "http", "data", "sync", "ledger")
 _LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
-
-
 # Looked up once: getLogger acquires logging's global lock, and Ctrl-C can leave it locked forever
 # (CPython up to 3.12). Not at import: dictConfig() disables the loggers that exist before it.
-@functools.cache
+_found: dict[str, logging.Logger] = {}
+
+
 def _loggers() -> dict[str, logging.Logger]:
-    return {name: logging.getLogger(name) for name in (f"siteline.{part}" for part in _PARTS)}
+    if not _found:
+        names = [f"siteline.{part}" for part in _PARTS]
+        _found.update({name: logging.getLogger(name) for name in names})
+    return _found
 
 
 def lowest_level() -> int:
