@@ -32,8 +32,8 @@ SMOKE = [
     "progress",
     "store",
     "sync",
+    "tables",
     "target_duckdb",
-    "zones",
 ]
 # One file for each extra that only the lock `lowest` contains.
 EXTRAS = ["dlt", "otel", "target_delta", "target_postgres"]

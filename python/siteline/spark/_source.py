@@ -75,18 +75,22 @@ class SitelineDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
+        """Return the name of the format."""
         return "siteline"
 
     def schema(self) -> str:
+        """Return the ten columns."""
         return _batches.DDL
 
     def reader(self, schema: Any) -> PointReader:
+        """Return the reader of a batch query."""
         self._given.options.refuse_times()
         if isinstance(self._fixed, QueryError):
             raise self._fixed
         return PointReader(self._fixed, schema)
 
     def streamReader(self, schema: Any) -> PointStream:
+        """Return the reader of a stream."""
         try:
             from siteline.spark._stream import PointStream
         except ImportError as error:
