@@ -82,6 +82,11 @@ def test_a_path_that_is_no_store_is_an_error(tmp_path):
             siteline.Store(tmp_path / "pipe")
 
 
+def after_noon(table):
+    # polars 1.32 cannot filter a scan with a label column.
+    return table.lazy().select("timestamp").filter(pl.col("timestamp") >= NOON).collect()
+
+
 def test_a_range_that_is_not_settled_is_a_warning(filled):
     _, _, store, report = filled
     through, start, hour = report.settled_through, DAY[0], timedelta(hours=1)
@@ -90,7 +95,7 @@ def test_a_range_that_is_not_settled_is_a_warning(filled):
         for bounds in ((), (start, through)):
             table = store.read("line-2", *bounds, final=True)
             assert table.report.complete
-            part = table.lazy().filter(pl.col("timestamp") >= NOON).collect()
+            part = after_noon(table)
             assert part["timestamp"].min() == NOON
             assert f" to {through:%Y-%m-%dT%H:%M:%SZ}>" in repr(table).partition("settled: ")[2]
     for end in (None, through + hour, "2030-01-01"):
@@ -98,7 +103,7 @@ def test_a_range_that_is_not_settled_is_a_warning(filled):
             table = store.read("line-2", start, end, final=True)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            table.lazy().filter(pl.col("timestamp") >= NOON).collect()
+            after_noon(table)
         assert len(caught) == 1
         assert f"not settled: {through:%Y-%m-%dT%H:%M:%SZ} to " in repr(table)
         assert table.report.complete is False
