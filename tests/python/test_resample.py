@@ -213,16 +213,33 @@ def test_a_store_marks_unread_and_unsettled_periods(sandbox, store):
     assert not noon["partial"].any()
 
 
-def test_the_rise_of_a_counter_is_added_up(sandbox):
-    week = {"line": "L1", "start": "2026-11-02", "end": "2026-11-09", "interval": "1h"}
-    table = sandbox.client().read(**week).find("pieces")
-    rise, before = 0.0, None
-    for point in table.records(named=True):
-        start = point.minimum if before is None else before if point.maximum >= before else 0.0
-        rise, before = rise + point.maximum - start, point.maximum
-    for every in ("1w", "1d"):
-        made = table.resample(every, "increase").to_pandas()["value"].sum()
-        assert made == pytest.approx(rise)
+def rise_of(points):
+    """Returns the rise of a counter and its largest step, computed in a plain loop."""
+    total, before, largest = 0.0, None, 0.0
+    for point in points:
+        if point.maximum is None:
+            continue
+        start = point.minimum if before is None else 0.0 if point.maximum < before else before
+        total += point.maximum - start
+        largest = max(largest, point.maximum - start)
+        before = point.maximum
+    return total, largest
+
+
+def test_a_week_of_a_counter_is_the_same_from_every_interval(sandbox):
+    client, week = sandbox.client(), {"line": "L1", "start": "2026-11-02", "end": "2026-11-09"}
+    totals, steps = [], []
+    for interval in ("1m", "5m", "1h"):
+        table = client.read(**week, interval=interval).find("pieces")
+        total, step = rise_of(table.records(named=True))
+        for every in ("1w", "1d"):
+            made = table.resample(every, "increase").to_pandas()["value"].sum()
+            assert made == pytest.approx(total)
+        totals.append(total)
+        steps.append(step)
+    # One reading of the counter is its largest step in a minute.
+    assert max(totals) - min(totals) <= steps[0]
+    assert min(totals) > 100 * steps[0]
 
 
 def test_a_mean_without_counts_warns(sandbox):
