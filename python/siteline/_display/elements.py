@@ -61,7 +61,7 @@ def html_table(
     styles: Mapping[str, str] = MappingProxyType({}),
     head: Callable[[str], str] = str,
 ) -> str:
-    """Return a table of rows that have the same names; nothing without rows.
+    """Return an HTML table. All rows have the same names; without rows it is empty text.
 
     Text is HTML. Numbers are right-aligned. ``head`` makes the HTML of a name.
     """

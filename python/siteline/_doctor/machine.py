@@ -84,7 +84,7 @@ def versions(_look: Look) -> Seen:
 
 
 def _optional_packages() -> Iterator[tuple[str, str, str]]:
-    """Yields the installed ones, with their versions and the lowest that siteline states."""
+    """Yields each installed optional package, its version, and the lowest supported one."""
     from importlib import metadata
 
     lowest: dict[str, str] = {}

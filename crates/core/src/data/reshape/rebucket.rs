@@ -511,7 +511,8 @@ mod tests {
             }
             let expected = hours.into_iter().map(|((tag, start), own)| {
                 let values = || own.iter().filter_map(|one| one.2[0]);
-                let numbers = [f64::add as fn(f64, f64) -> f64, f64::min, f64::max].map(|of| values().reduce(of));
+                let reductions = [f64::add as fn(f64, f64) -> f64, f64::min, f64::max];
+                let numbers = reductions.map(|one| values().reduce(one));
                 let count = own.iter().filter_map(|one| one.3).reduce(i64::add);
                 (tag.to_owned(), start, numbers, count, i64::try_from(own.len()).unwrap(), Some(60))
             });
