@@ -84,13 +84,14 @@ pub(super) fn put_new(from: &Path, to: &Path) -> io::Result<()> {
     })
 }
 
-#[cfg(target_os = "linux")]
+// nix has `renameat2` only for the GNU C library.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
     Ok(renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE)?)
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn rename_new(_from: &Path, _to: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
