@@ -111,6 +111,20 @@ def test_who_owns_the_iterator_and_is_told_is_collected(sandbox, way):
     assert gone() is None
 
 
+def test_a_page_that_an_interrupt_takes_from_the_caller_comes_again(sandbox, monkeypatch):
+    pages, wait = sandbox.client().sync_pages(make_feed(page_size=300)), siteline.sync.wait_for
+
+    def interrupted(steps):
+        wait(steps)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("siteline.sync.wait_for", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            next(pages)
+    assert [next(pages)[0].sequence, next(pages)[0].sequence] == [1, 2]
+
+
 def closing_soon(server, pages):
     server.await_request("/data", count=3)
     pages.close()
