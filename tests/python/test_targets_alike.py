@@ -6,7 +6,6 @@ import sys
 import pytest
 import siteline
 from crash.plants import Plant
-from kit.batches import with_batch
 from kit.feeds import counts, make_feed
 from kit.target_rows import Rows, hour, points_by_key, store_points, target_changes, target_points
 from kit.threads import run_in_threads
@@ -32,9 +31,10 @@ def test_it_has_the_points_changes_and_counts_of_a_store(place, store, batch):
     feeds, total = [siteline.Feed(**one) for one in PLANT.feeds()], [0, 0, 0, 0]
     before = {feed.name: ({}, 0) for feed in feeds}
     with PLANT.start(3) as sandbox, place.open() as target:
+        target.batch = batch
         for hours in (30, 9, 20, 31):
             sandbox.clock.advance(f"{hours}h")
-            report = sandbox.client().sync(feeds, with_batch(target, batch))
+            report = sandbox.client().sync(feeds, target)
             expected = sandbox.client().sync(feeds, store)
             total = [one + more for one, more in zip(total, counts(report), strict=True)]
             for name, (known, since) in before.items():
