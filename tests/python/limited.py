@@ -2,8 +2,8 @@
 
 ``limited.py FOLDER files LEFT,LEFT OPERATION...`` opens files until LEFT more can be opened.
 ``limited.py FOLDER threads MORE USER OPERATION`` switches to USER, who has no other process, and
-limits itself to MORE additional threads. The program reads the variables of a sandbox from stdin. It
-prints the results of each operation with the limits, and the result without a limit.
+limits itself to MORE additional threads. The program reads the variables of a sandbox from stdin.
+It prints the results of each operation with the limits, and the results without one.
 """
 
 import asyncio
