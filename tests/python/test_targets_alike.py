@@ -1,7 +1,6 @@
 """DuckDB, PostgreSQL and Delta store the same points as a `siteline.Store`."""
 
 import itertools
-import sys
 
 import pytest
 import siteline
@@ -129,17 +128,3 @@ def test_threads_share_a_target(place, sandbox):
         first, *others = (target_points(target, name) for name in names)
     assert first != {}
     assert all(one == first for one in others)
-
-
-@pytest.mark.parametrize(
-    ("name", "module", "extra"),
-    [
-        ("Delta", "deltalake", "delta"),
-        ("DuckDB", "duckdb", "duckdb"),
-        ("Postgres", "adbc_driver_postgresql", "postgres"),
-    ],
-)
-def test_a_missing_package_is_named(monkeypatch, name, module, extra):
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=rf"{name} needs .*'siteline\[{extra}\]'"):
-        getattr(siteline.targets, name)("postgresql:///")
