@@ -23,12 +23,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 from jwt.algorithms import RSAAlgorithm
 from jwt.utils import base64url_decode, base64url_encode
-from kit.keys import PEM
 from siteline import signers
 from siteline.errors import CredentialError
+from test_assertions import RSA as KEY
 from test_assertions import token_requests
 
-KEY = serialization.load_pem_private_key(PEM.encode(), None)
 PUBLIC = KEY.public_key().public_bytes(
     serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
 )
