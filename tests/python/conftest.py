@@ -13,8 +13,7 @@ pytest.register_assert_rewrite("kit")
 
 from kit import keys  # noqa: E402
 from kit.ranges import NOW  # noqa: E402
-from kit.tenants import Tenant  # noqa: E402
-from kit.tls_service import Authority  # noqa: E402
+from kit.tls_service import Authority, TlsRelay  # noqa: E402
 
 
 def pytest_collection_finish():
@@ -82,14 +81,6 @@ def shared_sandbox(request):
 
 
 @pytest.fixture
-def tenant(shared_sandbox):
-    """An integration of the shared sandbox for one test, with its own request counts."""
-    tenant = Tenant(shared_sandbox)
-    yield tenant
-    tenant.close()
-
-
-@pytest.fixture
 def client(sandbox) -> siteline.Client:
     """A client of the sandbox."""
     return sandbox.client()
@@ -148,3 +139,15 @@ def key_file(key, tmp_path_factory) -> Path:
 def authority(tmp_path_factory) -> Authority:
     """A certificate authority for the tests."""
     return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture
+def service(sandbox, authority, key):
+    """The sandbox behind TLS, with a subject of its own."""
+    port = int(sandbox.base_url.rsplit(":", 1)[1])
+    with TlsRelay(authority, port) as relay:
+        relay.sandbox, relay.sandbox_port = sandbox, port
+        relay.subject = sandbox.enroll(key.public_jwk)
+        relay.audience = f"{sandbox.base_url}/api/customer/oauth/token"
+        relay.credential = siteline.Credential(relay.subject, key, audience=relay.audience)
+        yield relay

@@ -3,6 +3,7 @@
 import faulthandler
 import json
 import logging
+import os
 import pickle
 import re
 import sys
@@ -15,6 +16,7 @@ import siteline
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
+from siteline.cli import main
 
 TOKEN, ASSERTION = r"(?i)authorization: bearer (\S+)", r"client_assertion=([^&\s]+)"
 PASSPHRASE, PROXY_PASSWORD, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
@@ -139,6 +141,78 @@ def pickled(sandbox, client):
     keep("bookmark-with-cursor.pickle", error.bookmark)
 
 
+FEEDS = """
+[feeds.line-2]
+site = "S1"
+line = "L2"
+interval = "1h"
+start = "2026-11-18"
+page_size = 200
+"""
+QUERY = ("--site", "S1", "--line", "L2", "--interval", "5m", "--page-size", "300")
+QUERY += ("--start", "2026-11-01", "--end", "2026-11-02")
+
+
+def command(*words, status=0):
+    """Runs a command, which must end with this status; prints its text and its document."""
+    for more in ([], ["--json"]):
+        assert main([*words, "-vv", *more]) == status, words
+
+
+def variables(sandbox, **key_settings):
+    """Sets the variables of a new subject, which has no token and no remembered refusal."""
+    subject = sandbox.enroll(key.public_jwk)
+    kept = {name: sandbox.env()[f"SITELINE_{name}"] for name in ("BASE_URL", "SANDBOX_CLOCK")}
+    kept |= {"SUBJECT": subject, "PRIVATE_KEY_FILE": "plain.pem", **key_settings}
+    os.environ.pop("SITELINE_PASSPHRASE", None)
+    os.environ.update({f"SITELINE_{name}": text for name, text in kept.items()})
+
+
+def commands(sandbox):
+    os.chdir(folder)
+    os.environ["SITELINE_CONFIG"] = "config.toml"
+    Path("feeds.toml").write_text(FEEDS)
+    Path("jwk.json").write_text(json.dumps(key.public_jwk))
+    given = ("--base-url", sandbox.base_url, "--subject", "s", "--private-key-file", "plain.pem")
+    assert main(["profile", "init", "plant-a", *given]) == 0
+    for words in (("profile", "show", "plant-a"), ("profile", "list"), ("completion", "bash"),
+                  ("keygen", "other.pem", "--bits", "2048", "--overwrite")):  # fmt: skip
+        command(*words)
+    # Decrypting a key is slow, so most commands use one that is not encrypted.
+    variables(sandbox, PRIVATE_KEY_FILE="key.pem", PASSPHRASE=PASSPHRASE)
+    command("read", *QUERY, "--dry-run")
+    for words in (("doctor", "--enrolled-jwk", "jwk.json"), ("doctor", "--offline")):
+        command(*words)
+    for on, status in (("token", 401), ("discovery", 401), ("data", 503)):
+        variables(sandbox)
+        body = '{"error": "invalid_client", "error_description": "no"}'
+        sandbox.fault(on=on, times=2, status=status, body=body)
+        command("doctor", status=3 if status == 401 else 4)
+        sandbox.clear_faults()
+    command("series", "--diff")
+    sandbox.fault(on="data", nth=2, status=503)
+    command("sync", "feeds.toml", "own.siteline")
+    sandbox.clear_faults()
+    sandbox.clock.advance("2d")
+    sandbox.fault(on="data", skip=1, status=410)
+    assert main(["sync", "feeds.toml", "own.siteline", "-vv"]) == 3
+    sandbox.clear_faults()
+    command("read", *QUERY, "-o", "out.csv")
+    sandbox.fault(on="data", skip=2, times=99, status=503)
+    command("read", *QUERY, "-o", "late.csv", "--resume", status=4)
+    sandbox.clear_faults()
+    sandbox.forget_cursors()
+    command("read", *QUERY, "-o", "late.csv", "--resume")
+    for words in (("coverage", "own.siteline"), ("coverage", "own.siteline", "--lateness"),
+                  ("store", "info", "own.siteline"), ("store", "check", "own.siteline"),
+                  ("allowance",)):  # fmt: skip
+        command(*words)
+    assert main(["changes", "own.siteline", "line-2", "--since", "0", "-vv"]) == 0
+    sandbox.revoke(os.environ["SITELINE_SUBJECT"])
+    command("series", status=3)
+    command("doctor", "--store", "own.siteline", status=3)
+
+
 def panics():
     if hasattr(siteline._core, "_panic"):
         for at in ("call", "work"):
@@ -237,6 +311,7 @@ with siteline.Sandbox(now="2026-11-20T00:00:00Z", record_wire=True) as sandbox:
     sandbox.clock.advance("2m")
     stored(sandbox)
     pickled(sandbox, client)
+    commands(sandbox)
     show(sandbox.stats)
     wire = "\n".join(sandbox.wire)
     found = {

@@ -165,6 +165,7 @@ def test_a_damaged_key_is_in_no_traceback(wrong, caplog):
         (lambda: siteline.doctor("plant-a"), "client= is a siteline.Client or a siteline.Async"),
         (lambda: siteline.Client("https://h", ca_bundle=7, **AUTHORISED), "ca_bundle="),
         (lambda: Http(tries="x"), "tries= is a whole number; this is an object of type str"),
+        (lambda: Http(connect_timeout="soon"), 'connect_timeout="soon" is not'),
         (lambda: Http(connect_timeout=[]), "connect_timeout= is a number, a timedelta or text"),
         (lambda: Clock("2026-11-01").advance(None), "by= is a NoneType, not a duration"),
         (lambda: plots.coverage("line-2"), "coverages= is a siteline.types.Coverage or an itera"),

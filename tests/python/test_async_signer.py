@@ -4,28 +4,19 @@ import asyncio
 import contextvars
 import functools
 import gc
-import json
 import subprocess
 import sys
 import threading
 import weakref
 
-import jwt
 import pytest
 import siteline
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import padding
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from kit.keys import FILE, PEM
+from kit.keys import FILE
 from kit.ranges import HOURLY as DAY
 from kit.waiting import wait_until, wait_until_async
+from test_assertions import JWK, RSA, signer_of
 
-KEY = load_pem_private_key(PEM.encode(), None)
-JWK = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(KEY.public_key()))
-
-
-def signature_of(data):
-    return KEY.sign(data, padding.PKCS1v15(), hashes.SHA256())
+signature_of = signer_of(RSA)
 
 
 class Vault:

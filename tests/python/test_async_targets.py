@@ -68,7 +68,7 @@ def test_its_methods_are_called_in_order_one_at_a_time_without_blocking_the_loop
         return report
 
     report = asyncio.run(main())
-    assert [number for number, _, _ in target.pages] == list(range(1, report.pages + 1))
+    assert target.sequences == list(range(1, report.pages + 1))
     assert [now.pages for now in reported if not now.done] == list(range(1, len(reported)))
     begun = target.calls[::2]
     assert target.calls[1::2] == [one.replace("+", "-") for one in begun], "one at a time"
@@ -125,7 +125,7 @@ def test_a_cancelled_sync_waits_for_apply(sandbox):
 
     asyncio.run(main())
     assert_next_sync_completes(sandbox, target, feed)
-    assert [number for number, _, _ in target.pages][:3] == [1, 2, 3]
+    assert target.sequences[:3] == [1, 2, 3]
 
 
 def test_when_the_loop_ends_apply_is_cancelled_and_the_page_is_not_stored(sandbox):

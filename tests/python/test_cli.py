@@ -48,6 +48,12 @@ def test_each_siteline_error_has_its_status():
     assert found == {status: set(names.split()) for status, names in STATUSES.items()}
 
 
+@pytest.mark.parametrize("words", ["keygen", "profile init", "read", "sync"])
+def test_no_secret_is_taken_as_an_argument(words):
+    shown = run_command(*words.split(), "--help").stdout
+    assert not re.search(r"--(passphrase|password|token|key|secret) ", shown), shown
+
+
 def test_other_errors_have_their_status():
     assert status_of(KeyboardInterrupt()) == 130
     assert status_of(BrokenPipeError()) == 141

@@ -1,37 +1,19 @@
 """Colours of the command: on a terminal, and nowhere else."""
 
-import os
-import subprocess
-
 import pytest
-from kit.command import COMMAND, environment
+from kit import systems
+from kit.command import on_terminal
 
-pty = pytest.importorskip("pty")
+pytestmark = systems.TERMINAL
 RED, GREEN = "\x1b[31m", "\x1b[32m"
 
 
-def on_terminal(*words, env):
-    """The output of a command on a terminal."""
-    ours, its = pty.openpty()
-    with subprocess.Popen(
-        [*COMMAND, *words], stdout=its, stderr=its, env=environment({"TERM": "xterm", **env})
-    ) as process:
-        os.close(its)
-        parts = []
-        while True:
-            try:
-                parts.append(os.read(ours, 65_536))
-            except OSError:  # the command has ended
-                break
-    os.close(ours)
-    assert process.returncode in (0, 2)
-    return b"".join(parts).decode()
-
-
 def test_a_terminal_shows_the_status_in_colour(sandbox, tmp_path):
-    shown = on_terminal("doctor", "--offline", env=sandbox.env())
+    _, shown = on_terminal("doctor", "--offline", env={"TERM": "xterm", **sandbox.env()})
     assert f"{GREEN}ok\x1b[0m       settings" in shown
-    failed = on_terminal("coverage", str(tmp_path / "\x1b[32mnone"), env={})
+    words = ("coverage", tmp_path / "\x1b[32mnone")
+    status, failed = on_terminal(*words, env={"TERM": "xterm"})
+    assert status == 2
     assert failed.startswith(f"{RED}siteline:\x1b[0m ")
     assert GREEN not in failed, "a name is escaped"
 
@@ -40,6 +22,7 @@ def test_a_terminal_shows_the_status_in_colour(sandbox, tmp_path):
     ("more", "env"), [([], {"NO_COLOR": "1"}), ([], {"TERM": "dumb"}), (["--json"], {})], ids=str
 )
 def test_colours_can_be_avoided(sandbox, more, env):
-    shown = on_terminal("doctor", "--offline", *more, env={**sandbox.env(), **env})
+    env = {"TERM": "xterm", **sandbox.env(), **env}
+    _, shown = on_terminal("doctor", "--offline", *more, env=env)
     assert "settings" in shown
     assert "\x1b[" not in shown

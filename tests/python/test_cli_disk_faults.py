@@ -4,27 +4,28 @@ import errno
 from pathlib import Path
 
 import pytest
+from crash.harness import SHIM
 from kit import systems
 from kit.command import run_command, run_json, run_process
 from kit.feeds_file import write_feeds
-from kit.preloads import KIT, compiled
+from kit.preloads import compiled
 
 pytestmark = [systems.PRELOAD, pytest.mark.once]
 DAY = ["--site", "S1", "--interval", "1h", "--start", "2026-11-01", "--end", "2026-11-03"]
-FAULTS = [("open", "EIO"), ("write", "ENOSPC"), ("fsync", "EDQUOT"), ("rename", "ENOSPC")]
-MORE_FAULTS = [("open", "ENFILE"), ("write", "EIO"), ("fsync", "EIO")]
+FAULTS = [("open", "EIO"), ("write", "ENOSPC"), ("sync", "EDQUOT"), ("name", "ENOSPC")]
+MORE_FAULTS = [("open", "ENFILE"), ("write", "EIO"), ("sync", "EIO")]
 FEEDS = '[feeds.plant]\nsite = "S1"\ninterval = "1h"\nstart = "2026-11-18T00:00:00Z"\n'
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
     """The library that makes system calls fail."""
-    return compiled(KIT / "disk_faults.c", tmp_path_factory.mktemp("library"))
+    return compiled(SHIM, tmp_path_factory.mktemp("library"))
 
 
 def commands(folder, kept):
-    """Returns the commands that write to a folder, by the calls that they make."""
-    rename = [
+    """Returns the commands that write to a folder: those that rename a file, and the others."""
+    renaming = [
         ["keygen", "--bits", "2048", folder / "key.pem"],
         ["read", *DAY, "--restart", "-o", folder / "day.csv"],
         ["read", *DAY, "--restart", "-o", folder / "day.parquet"],
@@ -32,7 +33,7 @@ def commands(folder, kept):
         ["changes", kept / "plant.siteline", "plant", "--since", 0, "-o", folder / "changes.csv"],
         ["profile", "init", "--subject", "s", "--base-url", "https://plant.example", "plant"],
     ]
-    return rename, [["sync", kept / "feeds.toml", folder / "plant.siteline"]]
+    return renaming, [["sync", kept / "feeds.toml", folder / "plant.siteline"]]
 
 
 @pytest.mark.parametrize(
@@ -46,10 +47,12 @@ def test_a_disk_fault_ends_commands_with_4(shared_sandbox, library, tmp_path, ca
     write_feeds(kept, FEEDS)
     env = shared_sandbox.env()
     run_command("sync", kept / "feeds.toml", kept / "plant.siteline", env=env)
-    fault = f"{call} {getattr(errno, name)} {folder}"
-    faulty = {"LD_PRELOAD": str(library), "SITELINE_DISK_FAULT": fault}
-    rename, others = commands(folder, kept)
-    for words in rename if call == "rename" else others + rename:
+    fault = {"FOLDER": folder, "MODE": "fail", "CALLS": call, "ERRNO": getattr(errno, name)}
+    fault |= {"AT": 1, "TIMES": 1 << 30}
+    faulty = {f"CRASH_{word}": str(value) for word, value in fault.items()}
+    faulty["LD_PRELOAD"] = str(library)
+    renaming, others = commands(folder, kept)
+    for words in renaming if call == "name" else others + renaming:
         if words[0] == "profile":
             env = {"SITELINE_CONFIG": str(folder / "profiles.toml")}
         error = run_json(*words, env=env | faulty, status=4, run=run_process)["error"]

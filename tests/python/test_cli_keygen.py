@@ -7,7 +7,7 @@ import sys
 import pytest
 import siteline
 from kit import systems
-from kit.command import COMMAND, environment, run_command, run_json, run_process, run_program
+from kit.command import COMMAND, on_terminal, run_command, run_json, run_process, run_program
 
 PASSPHRASE = "correct horse"
 SMALL = ("--bits", "2048")
@@ -129,22 +129,7 @@ def test_no_key_without_its_passphrase(tmp_path, arguments):
 
 
 def typing(path, *lines):
-    """Run it on a terminal and type these lines at its prompts; returns the output."""
-    spawn = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
-    program = [sys.executable, "-c", spawn, *COMMAND, "keygen", path, *SMALL, "--encrypt"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(program, env=environment(), **pipes) as process:
-        shown = b""
-        for line in lines:
-            # Before the prompt it would be thrown away.
-            while not shown.endswith(b": "):
-                shown += (part := process.stdout.read1())
-                assert part, shown
-            process.stdin.write(line.encode() + b"\n")
-            process.stdin.flush()
-            shown += b"|"
-        shown += process.stdout.read()
-    return process.returncode, shown.decode()
+    return on_terminal("keygen", path, *SMALL, "--encrypt", typed=lines)
 
 
 @systems.TERMINAL

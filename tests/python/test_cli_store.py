@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import pytest
 import siteline
 from kit import systems
-from kit.command import run_command, run_json, run_program, start_command
+from kit.command import on_terminal, run_command, run_json, run_program
 from kit.feeds import damaged_copy, make_feed, stored_points
 from kit.ranges import NOW
 from siteline._doctor.machine import read
@@ -151,19 +151,9 @@ def test_a_disturbed_read_is_repeated_twice(plant):
 @systems.TERMINAL
 @pytest.mark.parametrize("more", [None, "--no-progress", "--json"])
 def test_progress_is_shown_on_a_terminal(plant, more):
-    import pty
-
-    terminal, side = pty.openpty()
-    with start_command("store", "check", plant, *filter(None, [more]), stderr=side) as one:
-        os.close(side)
-        assert one.stdout.read()
-    assert one.returncode == 0
-    try:
-        told = os.read(terminal, 4_096)
-    except OSError:  # nobody wrote to it
-        told = b""
-    os.close(terminal)
-    assert (b"100%" in told) == (more is None), told
+    status, told = on_terminal("store", "check", plant, *filter(None, [more]))
+    assert status == 0
+    assert ("100%" in told) == (more is None), told
 
 
 def test_info_lists_files_and_feeds(plant):

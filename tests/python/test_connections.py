@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import siteline
 from kit import systems
-from kit.tls_service import HOST, SELF, Proxy, Server, Socks, TlsRelay, unused_port
+from kit.tls_service import HOST, SELF, Proxy, Server, Socks, unused_port
 from siteline.types import Http
 
 pytestmark = pytest.mark.sandbox(now=None)
@@ -22,22 +22,16 @@ PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
 WORKS = "['sites', 'subject']"
 
 
-@pytest.fixture
-def service(tenant, authority, monkeypatch):
-    """A sandbox behind TLS, on the machine's clock."""
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch):
     for name in (*OURS, *PROXIES):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
-    port = int(tenant.base_url.rsplit(":", 1)[1])
-    with TlsRelay(authority, port) as relay:
-        relay.tenant, relay.set = tenant, monkeypatch.setenv
-        relay.audience = f"{tenant.base_url}/api/customer/oauth/token"
-        yield relay
 
 
 def client_of(service, url=None, **options):
     url = url or f"https://127.0.0.1:{service.port}"
-    return siteline.Client(url, credential=service.tenant.credential_over(), **options)
+    return siteline.Client(url, credential=service.credential, **options)
 
 
 def told(client):
@@ -64,7 +58,7 @@ def test_an_unknown_authority_is_a_tls_error_with_a_hint(service):
         assert way in caught.value.hint
     assert len(caught.value.attempts) <= 1
     assert service.connections == 1
-    assert service.tenant.requests("token") == 0
+    assert service.sandbox.stats.token_requests == 0
 
 
 def test_ssl_cert_file_and_ssl_cert_dir_are_used(service, authority):
@@ -78,7 +72,7 @@ def test_variables_without_a_certificate_fail_at_the_first_https_request(service
     assert printed.startswith("TlsError")
     assert "ca_bundle=" in printed
     assert "SSL_CERT_FILE" in printed
-    plain = service.tenant.base_url
+    plain = service.sandbox.base_url
     assert with_variables(service, plain, SSL_CERT_FILE=tmp_path / "absent") == WORKS
 
 
@@ -131,7 +125,7 @@ def test_without_a_certificate_store_certifi_is_used(
     environment = {
         **os.environ,
         "PYTHONPATH": str(tmp_path),
-        "SUBJECT": service.tenant.subject,
+        "SUBJECT": service.subject,
         "KEY": str(key_file),
         "AUDIENCE": service.audience,
         "URL": f"https://127.0.0.1:{service.port}",
@@ -168,8 +162,8 @@ def test_loopback_never_goes_through_a_proxy(service, authority):
     dead = f"http://127.0.0.1:{unused_port()}"
     variables = {"HTTPS_PROXY": dead, "HTTP_PROXY": dead, "ALL_PROXY": dead}
     assert with_variables(service, SSL_CERT_FILE=authority.file, **variables) == WORKS
-    assert with_variables(service, service.tenant.base_url, **variables) == WORKS
-    with client_of(service, service.tenant.base_url, proxy=dead) as client:
+    assert with_variables(service, service.sandbox.base_url, **variables) == WORKS
+    with client_of(service, service.sandbox.base_url, proxy=dead) as client:
         client.discover()
 
 
@@ -187,7 +181,7 @@ def test_the_argument_takes_precedence_over_the_environment(service, authority, 
 def test_an_agents_client_remembers_a_refused_page_size(service, authority, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     query = {"start": "-2h", "end": "-1h", "interval": "1h", "labels": False}
-    service.tenant.fault(on="data", nth=1, status=400)
+    service.sandbox.fault(on="data", nth=1, status=400)
     with Proxy(service.port) as proxy:
         way = {"ca_bundle": authority.pem, "proxy": f"http://127.0.0.1:{proxy.port}"}
         url = f"https://{HOST}"
@@ -195,35 +189,7 @@ def test_an_agents_client_remembers_a_refused_page_size(service, authority, monk
             for requests in (2, 3):
                 with siteline.Client(url, agent=agent.address, **way) as client:
                     assert client.read(**query).report.page_size_reason == "refused"
-                assert service.tenant.requests() == requests
-
-
-@pytest.mark.parametrize(
-    ("why", "by"), [("407", "argument"), ("403", "environment"), ("connection refused", "argument")]
-)
-def test_a_failing_proxy_error_has_no_password(service, authority, monkeypatch, caplog, why, by):
-    caplog.set_level(logging.DEBUG)
-    answer = f"HTTP/1.1 {why} No\r\nContent-Length: 0\r\n\r\n".encode()
-    with Proxy(service.port, answer) as proxy:
-        port = unused_port() if why == "connection refused" else proxy.port
-        address = f"http://user:{PASSWORD}@127.0.0.1:{port}"
-        options = {"ca_bundle": authority.file}
-        if by == "argument":
-            options["proxy"] = address
-        else:
-            monkeypatch.setenv("HTTPS_PROXY", address)
-        with client_of(service, f"https://{HOST}", **options) as client:
-            with pytest.raises(siteline.errors.ProxyError) as caught:
-                client.scan(site="S1", start="2026-11-01T00:00Z").collect()
-            used = client.allowance.used
-    error = caught.value
-    assert f"http://127.0.0.1:{port}" in str(error)
-    assert HOST in str(error)
-    assert (why if why != "403" else "refused") in str(error)
-    assert used == 0
-    printed = [str(error), repr(error), repr(vars(error)), repr(client), *caplog.messages]
-    for secret in (PASSWORD, base64.b64encode(f"user:{PASSWORD}".encode()).decode()):
-        assert secret not in "\n".join(printed)
+                assert service.sandbox.stats.data_requests == requests
 
 
 @pytest.mark.parametrize("by", ["argument", "environment"])
@@ -242,7 +208,7 @@ def test_a_socks_proxy_carries_the_requests(service, authority, by):
 
 
 def test_socks5_resolves_the_name_here(service):
-    port = int(service.tenant.base_url.rsplit(":", 1)[1])
+    port = service.sandbox_port
     with Socks(port) as proxy:
         options = {"http": Http(allow_http=True), "proxy": f"socks5://127.0.0.1:{proxy.port}"}
         with client_of(service, f"http://{SELF}:{port}", **options) as client:

@@ -1,7 +1,6 @@
 """`siteline doctor` finds faults of the connection: name, proxy, TLS."""
 
 import pytest
-import siteline
 from kit import systems
 from kit.certificates import Issuer
 from kit.command import run_process
@@ -9,30 +8,20 @@ from kit.doctor import diagnosed, profile
 from kit.preloads import KIT, compiled
 from kit.tls_service import HOST, SELF, Authority, Proxy, Socks, TlsRelay, unused_port
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.sandbox(now=None)]
 
 PASSWORD = "hunter2"
 
 
 @pytest.fixture
-def service(authority):
-    """A sandbox behind TLS, on the machine's clock."""
-    with siteline.Sandbox() as sandbox:
-        port = int(sandbox.base_url.rsplit(":", 1)[1])
-        with TlsRelay(authority, port) as relay:
-            relay.sandbox, relay.sandbox_port = sandbox, port
-            yield relay
-
-
-@pytest.fixture
-def settings(service, key, key_file, tmp_path, authority):
+def settings(service, key_file, tmp_path, authority):
     """Returns a function that returns the variables of a valid profile with more members."""
 
     def make(**members):
         usual = {
             **{"base_url": f"https://127.0.0.1:{service.port}", "ca_bundle": str(authority.file)},
-            "subject": service.sandbox.enroll(key.public_jwk),
-            "audience": f"{service.sandbox.base_url}/api/customer/oauth/token",
+            "subject": service.subject,
+            "audience": service.audience,
             **{"private_key_file": str(key_file), "ledger": "memory"},
         }
         env = dict.fromkeys(("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"), "")

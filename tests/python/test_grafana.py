@@ -12,10 +12,12 @@ import yaml
 from kit.command import run_command
 from kit.feeds import make_feed
 from kit.feeds_file import write_feeds
+from kit.pages import blocks
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 DASHBOARD = json.loads((EXAMPLES / "grafana" / "siteline.json").read_text(encoding="utf-8"))
 RULES = EXAMPLES / "prometheus" / "alerts.yml"
+[ALERT] = blocks("command.md", "yaml")
 PANELS = {panel["title"]: panel for panel in DASHBOARD["panels"]}
 SQL = {
     title: target["rawSql"]
@@ -57,11 +59,13 @@ def metrics(shared_sandbox, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "text", [json.dumps(DASHBOARD), RULES.read_text()], ids=["grafana", "alerts"]
+    ("text", "least"),
+    [(json.dumps(DASHBOARD), 7), (RULES.read_text(), 7), (ALERT, 1)],
+    ids=["grafana", "alerts", "page"],
 )
-def test_metrics_are_in_a_metrics_file(text, metrics):
+def test_metrics_are_in_a_metrics_file(text, least, metrics):
     named = set(re.findall(r"\bsiteline_\w+", text))
-    assert len(named) >= 7
+    assert len(named) >= least
     assert named <= metrics
 
 

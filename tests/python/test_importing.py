@@ -10,6 +10,7 @@ import pytest
 import siteline
 from kit import systems
 from kit.interpreter import run_script
+from siteline import signers
 
 
 @systems.PROC
@@ -97,6 +98,24 @@ def test_the_fixtures_load_siteline_and_the_mark_is_known(tmp_path, options):
             assert siteline_sandbox.clock.now().isoformat() == NOW.replace("Z", "+00:00")
     """
     assert "1 passed" in run_pytest(tmp_path, test, *options, "-p", "siteline.testing")
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "use"),
+    [
+        ("deltalake", "delta", lambda: siteline.targets.Delta("plant")),
+        ("duckdb", "duckdb", lambda: siteline.targets.DuckDB("plant")),
+        ("adbc_driver_postgresql", "postgres", lambda: siteline.targets.Postgres("postgresql:///")),
+        ("altair", "plot", lambda: siteline.plots.coverage(())),
+        ("boto3", "aws", lambda: signers.AwsKms("alias/plant")),
+    ],
+)
+def test_a_missing_package_names_its_extra(monkeypatch, package, extra, use):
+    for name in [one for one in sys.modules if one.startswith("siteline._plots")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=rf"'siteline\[{extra}\]'"):
+        use()
 
 
 @pytest.mark.parametrize(

@@ -1,26 +1,73 @@
-"""Mutual TLS (§1, §5.6): `siteline.MutualTls` with nginx, and with the refusals of OpenSSL."""
+"""Mutual TLS (§1, §5.6): `siteline.MutualTls` with a sandbox, and with the refusals of OpenSSL."""
 
+import asyncio
 import json
 import pickle
 import socket
 import ssl
 import sys
 import threading
+import urllib.parse
 from contextlib import ExitStack
 
 import pytest
 import siteline
-from kit.certificates import Issuer
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from kit.certificates import Issued, Issuer
 from kit.command import run_program
-from kit.platform_service import Platform, Terminator
-from kit.tls_service import Server
+from kit.ranges import NOW
+from kit.tls_service import Relay, Server
+from test_assertions import token_requests
 
 pytestmark = pytest.mark.once
 
 SECRET = b"hunter2 hunter2"
-HOUR = {"start": "2026-11-01T00:00Z", "end": "2026-11-01T01:00Z", "interval": "1m"}
-VERSIONS = ("TLSv1.2", "TLSv1.3")
+HOUR = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-01T01:00Z", "interval": "1h"}
+MODES = pytest.mark.parametrize("mode", ["data", "token"])
 REFUSED = siteline.errors.AuthenticationError
+
+
+@pytest.fixture
+def platform():
+    """Starts a sandbox and makes clients. A relay counts their connections and can delay them."""
+    with ExitStack() as stack:
+
+        def begin(mode: str, inspect=lambda data: None, **options):
+            sandbox = stack.enter_context(
+                siteline.Sandbox(**{"now": NOW, "mutual_tls": mode, **options})
+            )
+            port = urllib.parse.urlsplit(sandbox.base_url).port
+            counter = stack.enter_context(Relay(port, inspect))
+
+            def connect(certificate, *, make=siteline.Client, **options):
+                plant = certificate
+                if not isinstance(certificate, siteline.MutualTls):
+                    client_id = "plant-7" if mode == "token" else None
+                    plant = siteline.MutualTls(certificate, client_id=client_id)
+                options = {"clock": sandbox.clock, "labels": False, **options}
+                url = f"https://127.0.0.1:{counter.port}"
+                client = make(url, credential=plant, ca_bundle=sandbox.ca, **options)
+                return client if make is not siteline.Client else stack.enter_context(client)
+
+            return sandbox, counter, connect
+
+        yield begin
+
+
+@pytest.fixture
+def put(tmp_path):
+    """Replaces the certificate file, as programs for renewal do."""
+    path = tmp_path / "plant.pem"
+
+    def replace(content: bytes, mode: int = 0o600):
+        new = path.with_suffix(".new")
+        new.write_bytes(content)
+        new.chmod(mode)
+        new.replace(path)
+        return path
+
+    return replace
 
 
 @pytest.fixture(scope="module")
@@ -29,78 +76,33 @@ def issuer():
     return Issuer()
 
 
-@pytest.fixture(scope="module")
-def pem(issuer):
-    """The registered certificate, with its key."""
-    return issuer.issue().both
+def test_with_a_client_id_it_authenticates_the_token_request(platform, put):
+    sandbox, _, connect = platform("token", record_wire=True)
+    client = connect(put(sandbox.certificate("plant-7")))
+    assert len(client.scan(**HOUR).collect()) == len(sandbox.expected(**HOUR))
+    client.discover()
+    [(_, form)] = token_requests(sandbox)
+    scope = ["customer.discovery.read customer.data.read"]
+    grant = {"grant_type": ["client_credentials"], "client_id": ["plant-7"], "scope": scope}
+    assert form == grant
+    assert client.allowance.token_requests == 1
 
 
-@pytest.fixture
-def start(request, tmp_path, authority, issuer):
-    """Starts a platform behind nginx."""
-    with ExitStack() as stack:
-
-        def begin(protocols="TLSv1.2 TLSv1.3", *, tokens=False):
-            service = stack.enter_context(Platform(tokens=tokens))
-            folder = tmp_path / f"nginx-{service.port}"
-            front = Terminator(folder, service.port, authority.chain, issuer.pem, protocols)
-            service.front = stack.enter_context(front)
-            common = {"ca_bundle": authority.pem, "labels": False}
-            service.client = lambda credential, **options: siteline.Client(
-                service.front.url, credential=credential, **common, **options
-            )
-            return service
-
-        yield begin
-
-
-@pytest.mark.parametrize("protocols", VERSIONS)
-def test_the_certificate_alone_authorises_discovery_and_data(start, pem, protocols):
-    service = start(protocols)
-    with service.client(siteline.MutualTls(pem)) as client:
-        assert client.discover()["sites"] == ["S1"]
-        assert client.scan(**HOUR).collect().to_pandas().value.tolist() == [1.0, 2.0, 3.0]
-        assert (client.allowance.used, client.allowance.token_requests) == (3, 0)
-        assert client.subject == "CN=plant-7"
-    assert service.sent("/token") == 0
-    assert {(subject, token) for _, subject, token, _ in service.requests} == {("CN=plant-7", None)}
-
-
-def test_with_a_client_id_it_authenticates_the_token_request(start, pem):
-    service = start(tokens=True)
-    with service.client(siteline.MutualTls(pem, client_id="integration-7")) as client:
-        assert len(client.scan(**HOUR).collect()) == 3
-        assert len(client.discover()) == 1
-        assert client.allowance.token_requests == 1
-    forms = [form for path, *_, form in service.requests if path.endswith("/token")]
-    scope = "customer.discovery.read customer.data.read"
-    form = {"grant_type": "client_credentials", "client_id": "integration-7", "scope": scope}
-    assert forms == [form]
-    assert len({token for _, _, token, _ in service.requests[1:]}) == 1
-
-
-@pytest.mark.parametrize(("protocols", "tokens"), [("TLSv1.2", True), ("TLSv1.3", False)])
-def test_m2_a_certificate_that_is_refused_is_told_and_not_tried_again(
-    start, issuer, protocols, tokens
-):
-    service = start(protocols, tokens=tokens)
-    client_id = "integration-7" if tokens else None
-    untrusted, unknown = Issuer("another authority").issue(), issuer.issue("plant-8")
-    expired = issuer.issue(begins=-9, ends=-2)
-    for issued, status, clock in (
-        (untrusted, 400, None),
-        (expired, 400, siteline.testing.Clock(expired.certificate.not_valid_before_utc)),
-        (unknown, 401, None),
+@pytest.mark.parametrize(("tls", "mode"), [("1.2", "token"), ("1.3", "data")])
+def test_m2_a_certificate_that_is_refused_is_told_and_not_tried_again(platform, put, tls, mode):
+    sandbox, _, connect = platform(mode, tls=tls, record_wire=True)
+    past = {"begins": "2026-10-31T00:00Z", "lifetime": "2d"}
+    for made, status, options in (
+        ({"trusted": False}, 400, {}),
+        (past, 400, {"clock": siteline.testing.Clock("2026-11-01T12:00Z")}),
+        ({"registered": False}, 401, {}),
     ):
-        options = {"clock": clock} if clock else {}
-        plant = siteline.MutualTls(issued.both, client_id=client_id)
-        with service.client(plant, **options) as client:
-            with pytest.raises(REFUSED, match="client certificate") as caught:
-                client.scan(**HOUR).collect()
-            assert (caught.value.status, len(caught.value.attempts)) == (status, 1)
-            assert "refused the client certificate" in str(caught.value)
-            assert client.allowance.used == (0 if tokens else 1)
-    assert service.front.total() == 3
+        client = connect(put(sandbox.certificate("plant-7", **made)), **options)
+        with pytest.raises(REFUSED, match="refused the client certificate") as caught:
+            client.scan(**HOUR).collect()
+        assert (caught.value.status, len(caught.value.attempts)) == (status, 1)
+        assert client.allowance.used == (0 if mode == "token" else 1)
+    assert len(sandbox.wire) == 3
 
 
 class Strict(Server):
@@ -162,53 +164,116 @@ def test_m2_a_refusal_by_an_alert_speaks_of_the_client_certificate(
             assert client.discover() == {}
 
 
-def test_m4_a_bound_token_that_is_refused_is_replaced_once(start, pem):
-    service = start(tokens=True)
-    with service.client(siteline.MutualTls(pem, client_id="integration-7")) as client:
+@MODES
+def test_m3_a_wrong_clock_of_this_machine_decides_nothing_once_the_service_s_is_known(
+    platform, put, mode
+):
+    sandbox, counter, connect = platform(mode)
+    # This machine's clock is 20 hours ahead of the service's.
+    clock = siteline.testing.Clock("2026-11-20T20:00Z")
+    assert NOW.startswith("2026-11-20T00:00")
+    client = connect(put(sandbox.certificate("plant-7")), clock=clock)
+    client.discover()
+    # It has expired only by the machine's clock.
+    put(sandbox.certificate("plant-7", lifetime="10h"))
+    assert client.discover()["subject"] == "plant-7"
+    # It is valid only by the machine's clock.
+    put(sandbox.certificate("plant-7", begins="2026-11-20T10:00Z"))
+    before = counter.connections
+    for ask in (client.discover, client.scan(**HOUR).collect):
+        with pytest.raises(siteline.errors.CredentialError, match="is not valid before"):
+            ask()
+    assert counter.connections == before
+    assert client.allowance.used == 0
+
+
+def test_m4_a_bound_token_that_is_refused_is_replaced_once(platform, put):
+    sandbox, _, connect = platform("token")
+    client = connect(put(sandbox.certificate("plant-7")))
+    client.discover()
+    sandbox.forget_tokens()
+    client.discover()
+    assert (sandbox.stats.token_requests, sandbox.stats.discovery_requests) == (2, 3)
+    sandbox.fault(on="discovery", times=9, forget_tokens=True)
+    with pytest.raises(REFUSED, match="client certificate") as caught:
         client.discover()
-        service.tokens.clear()
-        client.discover()
-        assert (service.sent("/token"), service.sent("/discovery")) == (2, 3)
-
-        class Forgetful(dict):
-            def get(self, *_):
-                return "another certificate"
-
-        service.tokens = Forgetful()
-        with pytest.raises(REFUSED, match="client certificate") as caught:
-            client.discover()
-        assert (caught.value.status, len(caught.value.attempts)) == (401, 2)
-        assert (service.sent("/token"), service.sent("/discovery")) == (3, 5)
+    assert (caught.value.status, len(caught.value.attempts)) == (401, 2)
+    assert (sandbox.stats.token_requests, sandbox.stats.discovery_requests) == (3, 5)
 
 
-def test_m5_requests_under_way_end_undisturbed(start, issuer, tmp_path):
-    service = start()
-    path = tmp_path / "plant.pem"
-    path.write_bytes(issuer.issue().both)
-    path.chmod(0o600)
-    held, going = threading.Event(), threading.Event()
-    usual = service.RequestHandlerClass.do_GET
+def test_m5_requests_under_way_end_undisturbed(platform, put):
+    going, release = threading.Event(), threading.Event()
+    release.set()
 
-    def wait(handler):
-        if handler.path.endswith("/discovery"):
+    def delay(data):
+        if not release.is_set() and not going.is_set():
             going.set()
-            held.wait(60)
-        usual(handler)
+            release.wait(60)
 
-    service.RequestHandlerClass = type("Held", (service.RequestHandlerClass,), {"do_GET": wait})
-    with service.client(siteline.MutualTls(path)) as client:
-        found = []
-        thread = threading.Thread(target=lambda: found.append(client.discover()))
-        thread.start()
-        assert going.wait(60)
-        path.write_bytes(issuer.issue().both)
-        assert len(client.scan(**HOUR).collect()) == 3
-        held.set()
-        thread.join(60)
-        assert found == [{"sites": ["S1"]}]
+    sandbox, counter, connect = platform("data", delay)
+    client = connect(put(sandbox.certificate("plant-7")))
+    found = [client.discover()]
+    release.clear()
+    thread = threading.Thread(target=lambda: found.append(client.discover()))
+    thread.start()
+    assert going.wait(60)
+    put(sandbox.certificate("plant-7"))
+    assert len(client.scan(**HOUR).collect()) == len(sandbox.expected(**HOUR))
+    assert (len(found), counter.connections) == (1, 2)
+    release.set()
+    thread.join(60)
+    assert found[0] == found[1]
 
 
-def test_other_types_and_addresses_are_refused(pem):
+def test_m5_a_certificate_that_was_refused_is_used_no_more_when_it_is_replaced(platform, put):
+    sandbox, _, connect = platform("token")
+    client = connect(put(sandbox.certificate("plant-7", registered=False)))
+    with pytest.raises(REFUSED, match="client certificate"):
+        client.discover()
+    put(sandbox.certificate("plant-7"))
+    # The client forgets the refusal of the other certificate.
+    assert client.discover()["subject"] == "plant-7"
+
+
+@MODES
+def test_an_async_client_presents_the_certificate(platform, put, mode):
+    sandbox, counter, connect = platform(mode)
+
+    async def use():
+        path = put(sandbox.certificate("plant-7", lifetime="1h"))
+        async with connect(path, make=siteline.AsyncClient) as client:
+            assert (await client.discover())["subject"] == "plant-7"
+            table = await client.scan(**HOUR).collect()
+            assert len(table) == len(sandbox.expected(**HOUR))
+            put(sandbox.certificate("plant-7"))
+            assert (await client.discover())["subject"] == "plant-7"
+            assert counter.connections >= 2
+            # By now the service refuses the first certificate on every connection.
+            sandbox.clock.advance("2h")
+            assert (await client.discover())["subject"] == "plant-7"
+            sandbox.unregister("plant-7")
+            with pytest.raises(REFUSED, match="client certificate") as caught:
+                await client.discover()
+            assert len(caught.value.attempts) == (2 if mode == "token" else 1)
+
+    asyncio.run(use())
+
+
+def test_a_relative_path_is_that_of_the_folder_in_which_it_was_written(
+    platform, put, tmp_path, monkeypatch
+):
+    sandbox, _, connect = platform("data")
+    put(sandbox.certificate("plant-7"))
+    monkeypatch.chdir(tmp_path)
+    client = connect("plant.pem")
+    monkeypatch.chdir("/")
+    client.discover()
+    put(sandbox.certificate("plant-7"))
+    assert client.discover()["subject"] == "plant-7"
+
+
+def test_other_types_and_addresses_are_refused(issuer):
+    pem = issuer.issue().both
     with pytest.raises(siteline.errors.ConfigError, match="https://"):
         siteline.Client("http://127.0.0.1:9", credential=siteline.MutualTls(pem))
     with pytest.raises(TypeError, match="certificate= is text, a path"):
@@ -228,42 +293,45 @@ for client in (
     siteline.Client(ca_bundle=os.environ["CA"]),
     siteline.Client(profile="plant"),
 ):
-    print(client.subject, dict(client.discover()))
+    print(client.subject, client.discover()["subject"])
 """
 
 
-def test_another_process_finds_the_certificate(start, issuer, tmp_path, authority):
-    service = start(tokens=True)
-    path, ran = tmp_path / "plant.p12", tmp_path / "ran"
-    path.write_bytes(issuer.issue().p12(SECRET))
+def test_another_process_finds_the_certificate(platform, tmp_path):
+    sandbox, _, _ = platform("token", now=None)
+    pem, url = sandbox.certificate("plant-7"), sandbox.base_url
+    key = serialization.load_pem_private_key(pem, None)
+    path, ran, authority = (tmp_path / name for name in ("plant.p12", "ran", "ca.pem"))
+    path.write_bytes(Issued(x509.load_pem_x509_certificate(pem), key, []).p12(SECRET))
     path.chmod(0o600)
+    authority.write_bytes(sandbox.ca)
     script = tmp_path / "show.py"
     script.write_text(
         f"import pathlib; pathlib.Path({str(ran)!r}).touch(); print({SECRET.decode()!r})"
     )
     command = [sys.executable, str(script)]
-    plant = siteline.MutualTls(path, password_command=command, client_id="integration-7")
-    dumped = pickle.dumps(service.client(plant))
+    plant = siteline.MutualTls(path, password_command=command, client_id="plant-7")
+    dumped = pickle.dumps(siteline.Client(url, credential=plant, ca_bundle=authority))
     assert SECRET not in dumped
     ran.unlink()
-    assert pickle.loads(dumped).subject == "CN=plant-7"
+    assert pickle.loads(dumped).subject == plant.subject
     assert not ran.exists(), "loading a pickle runs nothing"
 
     profile = tmp_path / "plants.toml"
     profile.write_text(
-        f"[plant]\nbase_url = '{service.front.url}'\ncertificate_file = 'plant.p12'\n"
-        f"password_command = {json.dumps(command)}\nca_bundle = '{authority.file}'\n"
-        "client_id = 'integration-7'\n"
+        f"[plant]\nbase_url = '{url}'\ncertificate_file = 'plant.p12'\n"
+        f"password_command = {json.dumps(command)}\nca_bundle = '{authority}'\n"
+        "client_id = 'plant-7'\n"
     )
     profile.chmod(0o600)
     variables = {
-        **{"SITELINE_BASE_URL": service.front.url, "SITELINE_CERTIFICATE_FILE": str(path)},
-        **{"SITELINE_PASSPHRASE": SECRET.decode(), "SITELINE_CLIENT_ID": "integration-7"},
-        **{"SITELINE_CONFIG": str(profile), "CA": str(authority.file)},
+        **{"SITELINE_BASE_URL": url, "SITELINE_CERTIFICATE_FILE": str(path)},
+        **{"SITELINE_PASSPHRASE": SECRET.decode(), "SITELINE_CLIENT_ID": "plant-7"},
+        **{"SITELINE_CONFIG": str(profile), "CA": str(authority)},
     }
     ended = run_program(sys.executable, "-c", CHILD, env=variables, input=dumped, text=False)
     found = ended.stdout.decode().splitlines()
-    assert found == ["CN=plant-7 {'sites': ['S1']}"] * 3, ended.stderr.decode()
+    assert found == [f"{plant.subject} plant-7"] * 3, ended.stderr.decode()
 
 
 def test_what_was_given_itself_is_not_pickled(issuer, tmp_path):

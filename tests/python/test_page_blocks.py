@@ -11,8 +11,7 @@ import shlex
 import pytest
 import siteline
 from kit import keys, systems
-from kit.command import COMMAND, run_command, run_program
-from kit.feeds_file import write_feeds
+from kit.command import COMMAND, run_program
 from kit.pages import blocks, text_of
 from siteline.cli.feeds import read_feeds
 from siteline.cli.parser import complete_parser
@@ -54,18 +53,6 @@ def test_the_units_of_the_agent_share_their_socket():
     [named] = re.findall(r"`Environment=SITELINE_AGENT=unix:(\S+?)#", text_of("agent.md"))
     assert named == path
     assert "\nSocketMode=0600\n" in socket
-
-
-@systems.SIGNALS
-def test_the_alert_asks_for_a_metric_that_a_sync_writes(sandbox, tmp_path):
-    [alert] = blocks("command.md", "yaml")
-    names = set(re.findall(r"\bsiteline_\w+", alert))
-    assert len(names) == 1
-    path = tmp_path / "siteline.prom"
-    run_command("sync", write_feeds(tmp_path), tmp_path / "plant", "--metrics", path,
-                env=sandbox.env())  # fmt: skip
-    told = path.read_text(encoding="utf-8")
-    assert all(re.search(rf"^{name}{{.*}} \d", told, re.MULTILINE) for name in names)
 
 
 @systems.SIGNALS

@@ -1,7 +1,6 @@
 """Charts of points: values, gaps, spikes, zones, names and notes, from their specifications."""
 
 import re
-import sys
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -302,12 +301,3 @@ def test_files_need_no_network(sandbox, tmp_path):
     chart.save(tmp_path / "day.html", inline=True)
     page = (tmp_path / "day.html").read_text(encoding="utf-8")
     assert not re.search(r"<(script|link)[^>]+(src|href)=", page)
-
-
-def test_a_missing_package_names_the_extra(sandbox, monkeypatch):
-    table = table_of(sandbox, series([1.0, 2.0]))
-    for name in [one for one in sys.modules if one.startswith("siteline._plots")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "altair", None)
-    with pytest.raises(ImportError, match=r"pip install 'siteline\[plot\]'"):
-        table.plot()

@@ -99,9 +99,11 @@ async def unheard(now):
 
 
 @pytest.mark.parametrize("wrong", [1, "yes", [print], unheard])
-def test_a_progress_argument_that_is_not_callable_is_refused_before_any_request(sandbox, wrong):
+def test_what_is_not_callable_is_refused_before_any_request(sandbox, wrong):
     with pytest.raises(siteline.errors.QueryError, match="progress="):
         sandbox.client().scan(**SIX_HOURS, progress=wrong)
+    with pytest.raises(siteline.errors.ConfigError, match="on_request="):
+        sandbox.client(on_request=wrong)
 
 
 class Terminal(io.StringIO):

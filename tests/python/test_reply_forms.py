@@ -52,16 +52,16 @@ def shown_by(call, caplog):
 
 @pytest.mark.parametrize(("name", "body"), list(forms()), ids=[name for name, _ in forms()])
 @pytest.mark.parametrize("on", ["token", "discovery", "data"])
-def test_a_secret_in_an_unexpected_reply_is_not_shown(tenant, caplog, on, name, body):
+def test_a_secret_in_an_unexpected_reply_is_not_shown(sandbox, caplog, on, name, body):
     caplog.set_level(logging.DEBUG)
     headers = {"Content-Encoding": "gzip"} if name == "gzip" else {}
     headers |= {"Content-Type": f"text/{SECRET}", "X-Reason": SECRET}
     # Messages show the member names of a page, because users need them for Shape().
     first = 200 if (on, name) != ("data", "member") else 201
     for status in (first, 400, 401, 500):
-        tenant.sandbox.clear_faults()
-        tenant.fault(on=on, status=status, body=body, headers=headers, times=20)
-        with tenant.client(
+        sandbox.clear_faults()
+        sandbox.fault(on=on, status=status, body=body, headers=headers, times=20)
+        with sandbox.client(
             http=siteline.types.Http(tries=1), on_request=lambda note: logging.info(note)
         ) as client:
             for call in (client.discover, client.scan(site="S1", **HOUR).collect):

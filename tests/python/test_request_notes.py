@@ -213,13 +213,3 @@ def test_a_callable_may_use_the_client_whose_requests_are_then_not_told(sandbox)
     assert brief(notes) == [("token", 200, None), ("data", 200, None)]
     assert len(inner) == 4
     assert sandbox.stats.discovery_requests == 2
-
-
-async def unheard(note):
-    """Its coroutine would never be awaited."""
-
-
-@pytest.mark.parametrize("wrong", [1, "yes", [print], unheard])
-def test_what_is_not_callable_is_refused_before_any_request(sandbox, wrong):
-    with pytest.raises(siteline.errors.ConfigError, match="on_request="):
-        sandbox.client(labels=False, on_request=wrong)

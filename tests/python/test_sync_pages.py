@@ -18,7 +18,7 @@ from kit.feeds import (
     withdraw_point,
     without_skew,
 )
-from kit.flagging_store import FlaggingStore
+from kit.memory_store import MemoryStore
 from torture.server import Server
 
 CLOCK = siteline.testing.Clock("2026-11-20T00:00:00Z")
@@ -28,7 +28,7 @@ class Pulled:
     """What a caller keeps: points and states, both or neither."""
 
     def __init__(self):
-        self.kept, self.sizes = FlaggingStore(), []
+        self.kept, self.sizes = MemoryStore(), []
 
     @property
     def states(self):
@@ -111,6 +111,20 @@ def test_who_owns_the_iterator_and_is_told_is_collected(sandbox, way):
     assert gone() is None
 
 
+def test_a_page_that_an_interrupt_takes_from_the_caller_comes_again(sandbox, monkeypatch):
+    pages, wait = sandbox.client().sync_pages(make_feed(page_size=300)), siteline.sync.wait_for
+
+    def interrupted(steps):
+        wait(steps)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("siteline.sync.wait_for", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            next(pages)
+    assert [next(pages)[0].sequence, next(pages)[0].sequence] == [1, 2]
+
+
 def closing_soon(server, pages):
     server.await_request("/data", count=3)
     pages.close()
@@ -136,7 +150,7 @@ def test_closing_from_another_thread_ends_the_wait_and_its_request(key):
 
 def test_in_asyncio_it_is_the_same(sandbox):
     feeds = [make_feed(f"line-{number}", line=f"L{number}", page_size=300) for number in (1, 2)]
-    kept = FlaggingStore()
+    kept = MemoryStore()
 
     async def main():
         async with sandbox.async_client() as client:

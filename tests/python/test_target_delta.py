@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 import siteline
 from crash.plants import SINCE, Plant
-from kit.batches import with_batch
 from kit.feeds import counts, stored_points
 from kit.target_rows import KEY, VALUES, points_by_key
 from siteline.targets import Delta
@@ -55,9 +54,9 @@ def files(path):
 def test_a_page_that_changes_nothing_writes_no_file_of_points(plant, target, path):
     plant.clock.advance("30h")
     client, day = plant.client(), (SINCE, "2026-11-02T00:00Z")
-    client.sync(FEEDS[0], with_batch(target, "chain"))
+    client.sync(FEEDS[0], target)
     before, state = files(path), target.state(FIRST)
-    report = client.sync(FEEDS[0], with_batch(target, "chain"), reread=day)
+    report = client.sync(FEEDS[0], target, reread=day)
     assert counts(report) == (0, 0, report.unchanged, 0) != (0, 0, 0, 0)
     assert files(path) == before
     assert target.state(FIRST) != state
@@ -66,13 +65,13 @@ def test_a_page_that_changes_nothing_writes_no_file_of_points(plant, target, pat
 def test_files_of_other_days_and_feeds_are_neither_read_nor_written(plant, target, path):
     plant.clock.advance("80h")
     client, day = plant.client(), "2026-11-03"
-    client.sync(FEEDS, with_batch(target, "chain"))
+    client.sync(FEEDS, target)
     one = next(key for key in points(path)[0] if str(key[5]).startswith(day))
     others = {of for of in files(path) if f"feed={FIRST}/day={day}" not in of}
     for of in others:
         Path(of).write_bytes(b"whoever reads this gets an error")
     plant.withdraw(one[5], line=one[1], machine=one[2], tag=one[4])
-    report = client.sync(FEEDS[0], with_batch(target, "chain"), reread=(day, "2026-11-04"))
+    report = client.sync(FEEDS[0], target, reread=(day, "2026-11-04"))
     assert counts(report) == (0, 0, report.unchanged, 1) != (0, 0, 0, 1)
     assert others < {uri.removeprefix("file://") for uri in deltalake.DeltaTable(path).file_uris()}
 
@@ -84,6 +83,7 @@ def test_a_kill_before_or_after_any_write_loses_nothing(
     plant, store, target, path, monkeypatch, method, batch
 ):
     client, write, calls, kills = plant.client(), getattr(target._lake, method), [], 0
+    target.batch = batch or target.batch
 
     def killed(*arguments, **options):
         """Kills every third call, by turns before it and after it."""
@@ -99,7 +99,7 @@ def test_a_kill_before_or_after_any_write_loses_nothing(
         client.sync(FEEDS[0], store)
         while True:
             try:
-                client.sync(FEEDS[0], with_batch(target, batch))
+                client.sync(FEEDS[0], target)
                 break
             except KeyboardInterrupt:
                 kills += 1
@@ -189,7 +189,7 @@ def test_changes_need_the_log_of_the_table(plant, target, monkeypatch):
     sequences = []
     for hours in (30, 20):
         plant.clock.advance(f"{hours}h")
-        sequences.append(plant.client().sync(FEEDS[0], with_batch(target, "chain"))[FIRST].sequence)
+        sequences.append(plant.client().sync(FEEDS[0], target)[FIRST].sequence)
         target.compact()
     assert points_by_key(target.changes(FIRST, sequences[0], old=True)) != {}
     assert points_by_key(target.changes(FIRST, sequences[1], old=True)) == {}

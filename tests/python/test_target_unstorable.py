@@ -5,7 +5,6 @@ import string
 
 import pytest
 import siteline
-from kit.batches import with_batch
 from kit.feeds import load_tag, make_feed, stored_points
 from kit.memory_store import MemoryStore
 from siteline.targets import DuckDB, _refusals
@@ -39,10 +38,10 @@ def test_a_refused_page_sets_its_range_aside(sandbox, store, batch, options):
     load_tag(sandbox, BAD, "2026-11-18T12:00Z", "2026-11-18T13:00Z")
     for line in ("L1", "L2"):
         load_tag(sandbox, "T1", line=line)
-    client, target, both = sandbox.client(), Picky(), feeds(page_size=20)
+    client, target, both = sandbox.client(), Picky(batch), feeds(page_size=20)
     client.sync(both, store)
     with pytest.raises(siteline.errors.StoreError, match="the tag_guid") as caught:
-        client.sync(both, with_batch(target, batch), **options)
+        client.sync(both, target, **options)
     assert "2026-11-18T12:00:00Z to 2026-11-19T12:00:00Z is skipped until 2026-11-21" in (
         caught.value.hint
     )
@@ -52,7 +51,7 @@ def test_a_refused_page_sets_its_range_aside(sandbox, store, batch, options):
     aside = {key for key in expected if "2026-11-18 12" <= str(key[5]) < "2026-11-19 12"}
     assert len(aside) == 288
     assert target.points("line-1").keys() >= expected.keys() - aside
-    report = client.sync(both, with_batch(target, batch), **options)
+    report = client.sync(both, target, **options)
     assert (report.requests, report.complete) == (0, False)
     [one] = report["line-1"].skipped
     assert one.error == "StoreError"
@@ -60,7 +59,7 @@ def test_a_refused_page_sets_its_range_aside(sandbox, store, batch, options):
     # The sync reads the range again a day later.
     target.apply = MemoryStore.apply.__get__(target)
     sandbox.clock.advance("25h")
-    assert client.sync(both, with_batch(target, batch), **options)["line-1"].skipped == ()
+    assert client.sync(both, target, **options)["line-1"].skipped == ()
     assert target.points("line-1").keys() >= aside
 
 
@@ -118,7 +117,7 @@ def test_a_constraint_of_a_table_refuses_pages_alone(sandbox, tmp_path):
 
 def test_a_batch_refused_at_the_end_is_set_aside(sandbox):
     load_tag(sandbox, BAD, "2026-11-18T00:00Z", "2026-11-20T00:00Z")
-    client, target = sandbox.client(), with_batch(Picky(), "chain")
+    client, target = sandbox.client(), Picky("chain")
     (feed, _) = feeds(page_size=20)
     with pytest.raises(siteline.errors.StoreError, match="the tag_guid"):
         client.sync(feed, target, max_pages=2)

@@ -15,7 +15,7 @@ def test_a_small_class_can_be_a_store_and_converges_to_the_truth(sandbox):
     first = client.sync(feed, store)
     assert first.complete
     assert first.inserted == len(store.points()) > 1000
-    assert first["line-2"].sequence == max(number for number, _, _ in store.pages)
+    assert first["line-2"].sequence == max(store.sequences)
     # Late points and revisions arrive; the windows of these days become final.
     for _ in range(3):
         sandbox.clock.advance("1d")
@@ -45,7 +45,7 @@ def test_an_exception_of_a_store_is_raised_unchanged_and_the_next_sync_continues
     with pytest.raises(type(raised)) as caught:
         client.sync(feed, store, concurrency=1)
     assert caught.value is raised
-    assert [number for number, _, _ in store.pages] == [1, 2]
+    assert store.sequences == [1, 2]
     spent = client.allowance.used
     report = client.sync(feed, store)
     assert report.complete

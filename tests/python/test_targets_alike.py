@@ -1,12 +1,10 @@
 """DuckDB, PostgreSQL and Delta store the same points as a `siteline.Store`."""
 
 import itertools
-import sys
 
 import pytest
 import siteline
 from crash.plants import Plant
-from kit.batches import with_batch
 from kit.feeds import counts, make_feed
 from kit.target_rows import Rows, hour, points_by_key, store_points, target_changes, target_points
 from kit.threads import run_in_threads
@@ -32,9 +30,10 @@ def test_it_has_the_points_changes_and_counts_of_a_store(place, store, batch):
     feeds, total = [siteline.Feed(**one) for one in PLANT.feeds()], [0, 0, 0, 0]
     before = {feed.name: ({}, 0) for feed in feeds}
     with PLANT.start(3) as sandbox, place.open() as target:
+        target.batch = batch
         for hours in (30, 9, 20, 31):
             sandbox.clock.advance(f"{hours}h")
-            report = sandbox.client().sync(feeds, with_batch(target, batch))
+            report = sandbox.client().sync(feeds, target)
             expected = sandbox.client().sync(feeds, store)
             total = [one + more for one, more in zip(total, counts(report), strict=True)]
             for name, (known, since) in before.items():
@@ -129,17 +128,3 @@ def test_threads_share_a_target(place, sandbox):
         first, *others = (target_points(target, name) for name in names)
     assert first != {}
     assert all(one == first for one in others)
-
-
-@pytest.mark.parametrize(
-    ("name", "module", "extra"),
-    [
-        ("Delta", "deltalake", "delta"),
-        ("DuckDB", "duckdb", "duckdb"),
-        ("Postgres", "adbc_driver_postgresql", "postgres"),
-    ],
-)
-def test_a_missing_package_is_named(monkeypatch, name, module, extra):
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=rf"{name} needs .*'siteline\[{extra}\]'"):
-        getattr(siteline.targets, name)("postgresql:///")

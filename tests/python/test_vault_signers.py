@@ -7,7 +7,6 @@ import importlib
 import io
 import json
 import pickle
-import re
 import subprocess
 import sys
 import threading
@@ -24,12 +23,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 from jwt.algorithms import RSAAlgorithm
 from jwt.utils import base64url_decode, base64url_encode
-from kit.keys import PEM
 from siteline import signers
 from siteline.errors import CredentialError
+from test_assertions import RSA as KEY
 from test_assertions import token_requests
 
-KEY = serialization.load_pem_private_key(PEM.encode(), None)
 PUBLIC = KEY.public_key().public_bytes(
     serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
 )
@@ -325,9 +323,3 @@ def test_a_signer_cannot_be_pickled(aws):
 def test_two_keys_of_one_token_sign(pkcs11):
     first, second = pkcs11(), pkcs11(key=b"\0")
     assert first(b"data") == second(b"data") == signature_of(hashlib.sha256(b"data").digest())
-
-
-def test_a_missing_package_names_its_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "boto3", None)
-    with pytest.raises(ImportError, match=re.escape("pip install 'siteline[aws]'")):
-        signers.AwsKms("alias/plant")

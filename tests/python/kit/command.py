@@ -43,6 +43,25 @@ def start_command(*arguments, env=None, before=(), **options):
     return subprocess.Popen(words, env=environment(env), **options)
 
 
+def on_terminal(*arguments, env=None, typed=()):
+    """Runs the command on a terminal, and types lines at its prompts. Returns status and output."""
+    spawn = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
+    program = [sys.executable, "-c", spawn, *COMMAND, *map(str, arguments)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(program, env=environment(env), **pipes) as process:
+        shown = b""
+        for line in typed:
+            # Before the prompt it would be thrown away.
+            while not shown.endswith(b": "):
+                shown += (part := process.stdout.read1())
+                assert part, shown
+            process.stdin.write(line.encode() + b"\n")
+            process.stdin.flush()
+            shown += b"|"
+        shown += process.stdout.read()
+    return process.returncode, shown.decode()
+
+
 def run_json(*arguments, run=run_command, **options):
     """Runs the command with ``--json`` and returns the document on stdout."""
     done = run(*arguments, "--json", **options)

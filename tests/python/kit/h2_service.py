@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import http.client
-import select
-import threading
 from typing import TYPE_CHECKING
 
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.errors import ErrorCodes
-from h2.events import DataReceived, RequestReceived, StreamEnded, StreamReset, WindowUpdated
+from h2.events import DataReceived, RequestReceived, StreamEnded
 
 from kit.tls_service import Server
 
@@ -31,118 +29,80 @@ class H2Service(Server):
         self.port_inside = port
         self.sessions: list[Connection] = []
         self.fault: dict[int, str] = {}
-        self.barrier: threading.Barrier | None = None
+        self.together = 1
+        """The number of data requests that must be open before one of them is answered."""
         self.requested = 0
         self.paths: list[str] = []
-        self.counting = threading.Lock()
         context = authority.offering("h2", "http/1.1")
 
         def serve(request):
             with context.wrap_socket(request, server_side=True) as outside:
                 assert outside.selected_alpn_protocol() == "h2"
-                connection = Connection(self, outside)
-                self.sessions.append(connection)
-                connection.serve()
+                self.sessions.append(Connection(self, outside))
+                self.sessions[-1].serve()
 
         super().__init__(serve)
 
     def fault_of(self, path: str) -> str | None:
         """Counts a request and returns the fault of a data request."""
-        self.paths.append(path.partition("?")[0])
-        if not path.partition("?")[0].endswith("/data"):
+        self.paths.append(path)
+        if not path.endswith("/data"):
             return None
-        if self.barrier:
-            self.barrier.wait(60)
-        with self.counting:
-            self.requested += 1
-            return self.fault.get(self.requested)
+        self.requested += 1
+        return self.fault.get(self.requested)
 
 
 class Connection:
-    """A connection. The condition `changed` guards it and is notified if the window grows."""
+    """A connection. It answers one stream after the other."""
 
     def __init__(self, service: H2Service, outside) -> None:
         self.service, self.outside = service, outside
-        self.changed = threading.Condition()
         self.state = H2Connection(H2Configuration(client_side=False, header_encoding="utf-8"))
         self.requests: dict[int, tuple[dict[str, str], bytearray]] = {}
-        self.reset: set[int] = set()
+        self.complete: list[int] = []
         self.is_open = True
 
     def serve(self) -> None:
-        with self.changed:
-            self.state.initiate_connection()
-            self.flush()
-        try:
-            while self.is_open and self.receive():
-                pass
-        finally:
-            with self.changed:
-                self.is_open = False
-                self.changed.notify_all()
+        self.state.initiate_connection()
+        while self.is_open:
+            self.receive()
+            data = sum("/data" in self.requests[one][0][":path"] for one in self.complete)
+            if data >= self.service.together:
+                self.service.together = 1
+            if data == 0 or self.service.together == 1:
+                while self.complete and self.is_open:
+                    self.answer(self.complete.pop(0))
 
-    def receive(self) -> bool:
-        if not self.outside.pending():
-            select.select([self.outside], [], [], 0.05)
-        with self.changed:
-            if not self.is_open:
-                return False
-            self.outside.setblocking(False)
-            try:
-                data = self.outside.recv(65536)
-            except OSError:
-                return True
-            finally:
-                self.outside.setblocking(True)
-            for event in self.state.receive_data(data):
-                self.handle(event)
-            self.flush()
-        return bool(data)
+    def receive(self) -> None:
+        self.outside.sendall(self.state.data_to_send())
+        data = self.outside.recv(65536)
+        self.is_open = bool(data)
+        for event in self.state.receive_data(data):
+            match event:
+                case RequestReceived():
+                    self.requests[event.stream_id] = (dict(event.headers), bytearray())
+                case DataReceived():
+                    self.requests[event.stream_id][1].extend(event.data)
+                case StreamEnded():
+                    self.complete.append(event.stream_id)
 
-    def handle(self, event) -> None:
-        stream = getattr(event, "stream_id", None)
-        match event:
-            case RequestReceived():
-                self.requests[stream] = (dict(event.headers), bytearray())
-            case DataReceived():
-                self.requests[stream][1].extend(event.data)
-                self.state.acknowledge_received_data(event.flow_controlled_length, stream)
-            case StreamEnded():
-                head, body = self.requests.pop(stream)
-                answer = threading.Thread(target=self.answer, args=(stream, head, bytes(body)))
-                answer.daemon = True
-                answer.start()
-            case StreamReset():
-                self.reset.add(stream)
-                self.changed.notify_all()
-            case WindowUpdated():
-                self.changed.notify_all()
-
-    def answer(self, stream: int, head: dict[str, str], body: bytes) -> None:
-        fault = self.service.fault_of(head[":path"])
-        if fault in ("refused", "gone"):
-            with self.changed:
-                if fault == "refused":
-                    self.state.reset_stream(stream, ErrorCodes.REFUSED_STREAM)
-                else:
-                    self.state.close_connection(last_stream_id=0)
-                    self.is_open = False
-                self.flush()
-            return
-        status, headers, reply = self.relay(head, body)
-        with self.changed:
-            if not self.is_open or stream in self.reset:
-                return
+    def answer(self, stream: int) -> None:
+        head, body = self.requests.pop(stream)
+        fault = self.service.fault_of(head[":path"].partition("?")[0])
+        if fault == "refused":
+            self.state.reset_stream(stream, ErrorCodes.REFUSED_STREAM)
+        elif fault == "gone":
+            self.state.close_connection(last_stream_id=0)
+            self.is_open = False
+        else:
+            status, headers, reply = self.relay(head, bytes(body))
             self.state.send_headers(stream, [(":status", str(status)), *headers])
-            self.flush()
-            self.send(stream, reply[: len(reply) // 2] if fault == "cut" else reply)
-            if not self.is_open or stream in self.reset:
-                return
-            if fault == "cut":
+            self.send(stream, reply[: len(reply) // 2] if fault else reply)
+            if fault:
                 self.state.reset_stream(stream, ErrorCodes.INTERNAL_ERROR)
             else:
                 self.state.end_stream(stream)
-            self.flush()
+        self.outside.sendall(self.state.data_to_send())
 
     def relay(self, head: dict[str, str], body: bytes):
         inside = http.client.HTTPConnection("127.0.0.1", self.service.port_inside)
@@ -156,15 +116,11 @@ class Connection:
 
     def send(self, stream: int, body: bytes) -> None:
         """Sends a body as fast as the client's flow-control window allows."""
-        while body and self.is_open and stream not in self.reset:
+        while body and self.is_open:
             window = self.state.local_flow_control_window(stream)
             window = min(window, self.state.max_outbound_frame_size)
             if window == 0:
-                self.changed.wait(60)
+                self.receive()
                 continue
             self.state.send_data(stream, body[:window])
             body = body[window:]
-            self.flush()
-
-    def flush(self) -> None:
-        self.outside.sendall(self.state.data_to_send())

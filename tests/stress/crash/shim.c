@@ -3,7 +3,8 @@
  *
  *   CRASH_FOLDER  only files below this folder are watched
  *   CRASH_MODE    count | kill | torn | fail | record
- *   CRASH_CALLS   write | sync | all: the calls that are counted
+ *   CRASH_CALLS   the calls that are counted: all, or those that write, sync, name (rename or link)
+ *                 or open (make a file by opening it)
  *   CRASH_AT      the number of the call, from 1; with "fail" the next `CRASH_TIMES` - 1 fail too
  *   CRASH_TIMES   how many calls fail (1)
  *   CRASH_ERRNO   the error of these calls
@@ -29,7 +30,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-enum kind { WRITE = 1, SYNC = 2 };
+enum kind { WRITE = 1, SYNC = 2, NAME = 4, OPEN = 8 };
 
 static atomic_long calls;
 static long fail_at, fail_times = 1;
@@ -49,7 +50,11 @@ __attribute__((constructor)) static void begin(void) {
     folder = setting("CRASH_FOLDER", NULL);
     mode = setting("CRASH_MODE", "count");
     const char *which = setting("CRASH_CALLS", "all");
-    wanted = !strcmp(which, "write") ? WRITE : !strcmp(which, "sync") ? SYNC : WRITE | SYNC;
+    wanted = !strcmp(which, "write")  ? WRITE
+             : !strcmp(which, "sync") ? SYNC
+             : !strcmp(which, "name") ? NAME
+             : !strcmp(which, "open") ? OPEN
+                                      : WRITE | SYNC;
     fail_at = atol(setting("CRASH_AT", "0"));
     fail_times = atol(setting("CRASH_TIMES", "1"));
     error_number = atoi(setting("CRASH_ERRNO", "0"));
@@ -133,7 +138,7 @@ static size_t before_boundary(off_t at, size_t length) {
 }
 
 /* 0: make the call. 1: fail with errno set. 2: write a part, then die. */
-static int action(enum kind kind) {
+static int action(int kind) {
     if (!(wanted & kind)) return 0;
     long number = atomic_fetch_add(&calls, 1) + 1;
     if (!fail_at || number < fail_at) return 0;
@@ -216,25 +221,25 @@ int rename(const char *from, const char *to) {
     if (log_file >= 0 && below(to)) {
         RECORDED_NAME(NEXT(rename)(from, to), "rename\t%s\t%s\n", from, to);
     }
-    FAULTY(WRITE, below(to), NEXT(rename)(from, to), 0);
+    FAULTY(WRITE | NAME, below(to), NEXT(rename)(from, to), 0);
 }
 
-/* Calls that are only recorded. */
-#define RECORDED_ONLY(name, word, ...)                                             \
+/* Calls that "all" does not count. */
+#define NAMING(name, word, ...)                                                    \
     {                                                                              \
         if (log_file >= 0 && below(to)) {                                          \
             RECORDED_NAME(NEXT(name)(__VA_ARGS__), word "\t%s\t%s\n", from, to);   \
         }                                                                          \
-        return NEXT(name)(__VA_ARGS__);                                            \
+        FAULTY(NAME, below(to), NEXT(name)(__VA_ARGS__), 0);                       \
     }
 
 int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags)
-    RECORDED_ONLY(renameat2, "rename", from_folder, from, to_folder, to, flags)
+    NAMING(renameat2, "rename", from_folder, from, to_folder, to, flags)
 
-int link(const char *from, const char *to) RECORDED_ONLY(link, "link", from, to)
+int link(const char *from, const char *to) NAMING(link, "link", from, to)
 
 int linkat(int from_folder, const char *from, int to_folder, const char *to, int flags)
-    RECORDED_ONLY(linkat, "link", from_folder, from, to_folder, to, flags)
+    NAMING(linkat, "link", from_folder, from, to_folder, to, flags)
 
 /* A file that is made by opening it. */
 static int opened(int (*next)(const char *, int, ...), const char *path, int flags, mode_t mode) {
@@ -255,7 +260,8 @@ static int opened(int (*next)(const char *, int, ...), const char *path, int fla
         if (log_file >= 0 && flags & (O_CREAT | O_TRUNC) && below(path)) {   \
             return opened(NEXT(name), path, flags, permissions);             \
         }                                                                    \
-        return NEXT(name)(path, flags, permissions);                         \
+        FAULTY(OPEN, flags & O_CREAT && below(path),                         \
+               NEXT(name)(path, flags, permissions), 0);                     \
     }
 DEFINE_OPEN(open)
 DEFINE_OPEN(open64)
