@@ -54,23 +54,6 @@ fn the_last_window_is_fresh_with_an_overlap() {
 }
 
 #[test]
-fn a_window_is_settled_after_its_lateness() {
-    let mut state = hourly();
-    covered(&mut state, 0, 3, 3);
-    covered(&mut state, 6, 31, 31);
-    let steps = planned(&state, SINCE + 31 * HOUR, &Ranges::none());
-    assert_eq!(in_hours(&steps), [(Why::Settle, 0, 6)]);
-    // A window that was read after its lateness is settled, and not due again.
-    covered(&mut state, 0, 6, 30);
-    assert_eq!(planned(&state, SINCE + 31 * HOUR, &Ranges::none()), []);
-    let steps = planned(&state, SINCE + 37 * HOUR, &Ranges::none());
-    assert_eq!(
-        in_hours(&steps),
-        [(Why::Recent, 30, 36), (Why::Recent, 36, 37), (Why::Settle, 6, 12)]
-    );
-}
-
-#[test]
 fn unfinished_chains_are_resumed_unless_superseded() {
     let mut state = hourly();
     covered(&mut state, 0, 2, 2);
@@ -104,20 +87,6 @@ fn until_limits_and_reread_adds_ranges() {
     assert_eq!(steps_to(4), [(Why::Reread, 3, 4)]);
     assert_eq!(steps_to(20), [(Why::Reread, 3, 5)]);
     assert_eq!(steps_to(22), [(Why::Reread, 3, 5), (Why::Recent, 20, 22)]);
-}
-
-#[test]
-fn feeds_are_planned_together_in_order_of_class() {
-    let (mut one, mut other) = (hourly(), hourly());
-    covered(&mut one, 0, 3, 3);
-    covered(&mut other, 0, 29, 29);
-    let none = Ranges::none();
-    let known = [&one, &other].map(|state| FeedRun::new(state.clone(), None));
-    let terms = PlanTerms { now: SINCE + 32 * HOUR, until: None, reread: &none, clock: None };
-    let order: Vec<_> = steps(&known, &terms).iter().map(|step| (step.why, step.feed)).collect();
-    assert!(order.is_sorted_by_key(|(why, _)| *why), "{order:?}");
-    assert_eq!(order[..2], [(Why::Recent, 1), (Why::Recent, 0)]);
-    assert!(order.contains(&(Why::Settle, 0)) && order.contains(&(Why::Settle, 1)));
 }
 
 #[test]
