@@ -128,17 +128,6 @@ fn b17_a_pause_has_no_end_before_the_services_time_is_known() {
     assert_eq!(count.permit(LIMIT, started, 0), Permit::Granted);
 }
 
-#[test]
-fn t9_only_a_pause_of_token_requests_that_ends_later_takes_the_place_of_another() {
-    let noon = now("2026-11-01T12:00:00Z");
-    // Both end at 12:30. A clock that is set back by minutes between their starts ends neither.
-    let mut count = Count::default();
-    count.pause_tokens(Duration::from_secs(30 * 60), noon);
-    count.pause_tokens(Duration::from_secs(5 * 60), now("2026-11-01T12:25:00Z"));
-    let pause = (Duration::from_secs(20 * 60), timestamp("2026-11-01T12:30:00Z"));
-    assert_eq!(count.token_pause(now("2026-11-01T12:10:00Z")), Some(pause));
-}
-
 const TODAY: &str = "2026-11-01T12:01:00Z";
 const STEPPED: &str = "2026-11-02T09:00:00Z";
 

@@ -133,10 +133,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-
-    fn timestamp(text: &str) -> Timestamp {
-        text.parse().expect("a timestamp")
-    }
+    use crate::http::allowance::test_moments::timestamp;
 
     fn moment(start: u128, seconds: u64, wall: &str) -> Moment {
         let boot = BootTime { start, elapsed: Duration::from_secs(seconds) };
