@@ -168,6 +168,21 @@ mod tests {
     }
 
     #[test]
+    fn b14_past_readings_replace_no_later_one() {
+        let mut clock = ServiceClock::default();
+        let (now, later) = (moment(1, 100, NOON), moment(1, 101, NOON));
+        assert_eq!(read(&mut clock, NOON, now), ADOPTED);
+        // The reply of an earlier request arrives later.
+        let (service, boot) = (timestamp("2026-11-01T11:59:20Z"), moment(1, 60, NOON).boot);
+        let past = Reading { service, boot };
+        assert_eq!(clock.observe(past, later), Verdict::Agrees);
+        assert_eq!(clock.confirmed.map(|kept| kept.boot), Some(now.boot));
+        // After a start with a wrong wall clock, a reply that shows the past confirms nothing.
+        let early = "2026-11-01T08:00:00Z";
+        assert_eq!(read(&mut clock, early, moment(2, 7, early)), Verdict::Doubtful);
+    }
+
+    #[test]
     fn t27_two_readings_replace_an_assumed_time() {
         let mut clock = ServiceClock::default();
         clock.assume(moment(1, 100, "2026-11-01T12:00:00.9Z"));
