@@ -147,6 +147,22 @@ async fn b12_throttling_takes_five_from_the_quota_and_a_transient_failure_ten() 
 }
 
 #[tokio::test]
+async fn b2_h9_h19_the_error_decides_how_often_it_is_retried() {
+    let broken = Error::new(Kind::ProtocolError, "not HTTP").with(|c| c.broken_framing = true);
+    for (error, attempts) in [
+        (Error::new(Kind::RequestRejected, "no"), 1),
+        (throttled(Some(61)), 1),
+        (broken, 2),
+        (throttled(Some(60)), 4),
+    ] {
+        let clock = clock();
+        let last = all_fail(&clock, &Policy::data(), Deadline::NEVER, &error).await;
+        assert_eq!(last.context().attempts.len(), attempts, "{error}");
+        assert!(attempts > 1 || clock.monotonic() == Duration::ZERO, "{error}");
+    }
+}
+
+#[tokio::test]
 async fn h4_a_page_has_90_seconds_and_a_token_60_with_all_attempts() {
     // The first wait is shorter than the three seconds that are left, and longer than none.
     for (policy, limit) in [(Policy::data(), 90), (Policy::token(), 60)] {

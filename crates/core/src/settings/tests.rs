@@ -335,14 +335,7 @@ fn a_file_that_is_not_needed_may_be_unreadable() {
     let complete =
         [(BASE_URL, "https://a"), (SUBJECT, "s"), (PRIVATE_KEY_FILE, "k.pem"), ("HOME", "/root")];
     let certificate = [(BASE_URL, "https://a"), (CERTIFICATE_FILE, "c.pem"), ("HOME", "/root")];
-    let failures = [
-        Err(io::ErrorKind::PermissionDenied.into()),
-        Err(io::ErrorKind::IsADirectory.into()),
-        Err(io::ErrorKind::FileTooLarge.into()),
-        Err(io::ErrorKind::InvalidData.into()),
-        Err(io::Error::from_raw_os_error(40)),
-        Ok("= not TOML"),
-    ];
+    let failures = [Err(io::ErrorKind::PermissionDenied.into()), Ok("= not TOML")];
     let with_file = |pairs: &[(&str, &str)], failure: &io::Result<&str>| {
         let read = |_: &Path| match failure {
             Ok(text) => Ok((*text).to_owned()),

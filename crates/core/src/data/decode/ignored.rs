@@ -43,3 +43,20 @@ fn digits_end(bytes: &[u8], from: usize) -> usize {
     let rest = bytes.get(from..).unwrap_or_default();
     from + rest.iter().take_while(|byte| byte.is_ascii_digit()).count()
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::json::Parser;
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn taken_values_equal_the_skipped_ones(text in "[-+0-9.eE\"\\\\a-z{}\\[\\], ]{1,12}") {
+            let Some(length) = take_plain_value(text.as_bytes()) else { return Ok(()) };
+            let skipped = Parser::open(text.as_bytes()).unwrap().skip_value();
+            prop_assert_eq!(skipped.unwrap(), &text[..length]);
+        }
+    }
+}

@@ -90,6 +90,20 @@ fn until_limits_and_reread_adds_ranges() {
 }
 
 #[test]
+fn feeds_are_planned_together_in_order_of_class() {
+    let (mut one, mut other) = (hourly(), hourly());
+    covered(&mut one, 0, 3, 3);
+    covered(&mut other, 0, 29, 29);
+    let none = Ranges::none();
+    let known = [&one, &other].map(|state| FeedRun::new(state.clone(), None));
+    let terms = PlanTerms { now: SINCE + 32 * HOUR, until: None, reread: &none, clock: None };
+    let order: Vec<_> = steps(&known, &terms).iter().map(|step| (step.why, step.feed)).collect();
+    assert!(order.is_sorted_by_key(|(why, _)| *why), "{order:?}");
+    assert_eq!(order[..2], [(Why::Recent, 1), (Why::Recent, 0)]);
+    assert!(order.contains(&(Why::Settle, 0)) && order.contains(&(Why::Settle, 1)));
+}
+
+#[test]
 fn neighbouring_windows_are_joined_into_chains() {
     let mut state = state(|_| {});
     let now = SINCE + 365 * DAY + 6 * MINUTE;

@@ -137,3 +137,21 @@ fn p14_a_possibly_endless_chain_is_not_prefetched() {
     assert!(!prefetched(&chain));
     assert_eq!(chain.idle(), 40 + 99);
 }
+
+#[test]
+fn p2_no_page_is_prefetched_beyond_max_pages() {
+    let prefetched = |chain: &Chain| chain.wire_after_next(&Cursor::new("new")).is_some();
+    let script = Endless(|number| vec![number], Mutex::new(0));
+    for (limit, pages) in [(1, 0), (2, 1), (4, 3)] {
+        let mut chain = Chain::new(query(), settings(), "origin", Some(limit));
+        for page in 0..pages {
+            assert!(prefetched(&chain), "{page} of {limit}");
+            next(&mut chain, &script).unwrap();
+        }
+        assert!(!prefetched(&chain), "the next page is the last of {limit}");
+        // Pages before a resumption do not count.
+        let Some(bookmark) = chain.bookmark() else { continue };
+        let resumed = Chain::resume(query(), settings(), "origin", Some(limit), &bookmark).unwrap();
+        assert!(prefetched(&resumed), "{limit}");
+    }
+}
