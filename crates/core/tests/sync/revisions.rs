@@ -63,19 +63,6 @@ async fn p6_pages_before_a_restart_do_not_count() {
 }
 
 #[tokio::test]
-async fn p10_the_overlap_brings_slightly_late_points() {
-    let harness = loaded(3 * HOUR);
-    harness.sync().await.expect("a sync");
-    harness.sandbox.revise(&series(0), point("2026-11-01T15:00:00Z", -1.0)).expect("a point");
-    harness.sandbox.revise(&series(0), point("2026-11-01T17:00:00Z", -2.0)).expect("a point");
-    harness.advance(HOUR);
-    let report = harness.sync().await.expect("a sync");
-    let applied = report.feeds[0].applied;
-    assert_eq!((applied.inserted, applied.revised), (1, 1), "{report:?}");
-    assert_eq!(harness.stored(harness.now()), harness.truth(harness.now(), AsOf::Now));
-}
-
-#[tokio::test]
 async fn p10_points_moving_between_pages_become_correct() {
     for seed in 0..u64::from(trials(20)) {
         let mut harness = Harness::new(Options { seed, ..Options::default() }, input());
