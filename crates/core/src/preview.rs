@@ -162,36 +162,30 @@ fn stretches(buckets: &[Option<PixelRange>], values: Option<(f64, f64)>) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{DecodeSettings, decode};
+    use std::sync::Arc;
+
+    use crate::data::{Identity, TableBuilder};
 
     const MINUTE: i64 = 60_000_000;
 
-    /// A page with these series, each with its tag, and minute and value of each point.
-    fn page(series: &[(&str, &[(i64, &str)])]) -> PointColumns {
-        let envelopes: Vec<String> = series
-            .iter()
-            .map(|(tag, points)| {
-                let points: Vec<String> = points
-                    .iter()
-                    .map(|(minute, value)| {
-                        format!(
-                            r#"{{"timestamp":{},"value":{value}}}"#,
-                            minute * 60 + 1_800_000_000
-                        )
-                    })
-                    .collect();
-                let ids = r#""siteId":"S","lineId":null,"machineId":"M","deviceId":"D""#;
-                format!(r#"{{{ids},"tagGuid":"{tag}","points":[{}]}}"#, points.join(","))
-            })
-            .collect();
-        let body = format!(r#"{{"series":[{}],"nextCursor":null}}"#, envelopes.join(","));
-        decode(body.as_bytes(), &DecodeSettings::default()).expect("a page").points
+    /// Points of these series, each with its tag, and minute and value of each point. NaN is null.
+    fn page(series: &[(&str, &[(i64, f64)])]) -> PointColumns {
+        let mut table = TableBuilder::new(0);
+        for (tag, points) in series {
+            for (minute, value) in *points {
+                let value = Some(*value).filter(|value| !value.is_nan());
+                table.push(minute * MINUTE + 1_800_000_000_000_000, [value, None, None], None);
+            }
+            let ids = [Some("S"), None, Some("M"), Some("D"), Some(*tag)];
+            table.series(&Identity::from(ids.map(|id| id.map(Arc::from))));
+        }
+        table.finish().expect("points")
     }
 
     #[test]
     fn a_page_shows_its_series_over_its_own_range() {
         let points =
-            page(&[("A", &[(0, "1"), (1, "3")]), ("B", &[(9, "null")]), ("A", &[(2, "2")])]);
+            page(&[("A", &[(0, 1.0), (1, 3.0)]), ("B", &[(9, f64::NAN)]), ("A", &[(2, 2.0)])]);
         let preview = Preview::from_points(&points, None, Some(60));
         assert_eq!(preview.range.1 - preview.range.0, 9 * MINUTE);
         let [a, b] = &preview.series[..] else { panic!("{preview:?}") };
@@ -206,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_gap_breaks_the_line_and_a_constant_line_is_in_the_middle() {
-        let points = page(&[("A", &[(0, "5"), (1, "5"), (7, "5"), (8, "5")])]);
+        let points = page(&[("A", &[(0, 5.0), (1, 5.0), (7, 5.0), (8, 5.0)])]);
         let preview = Preview::from_points(&points, None, Some(60));
         let lengths: Vec<_> = preview.series[0].stretches.iter().map(Vec::len).collect();
         assert_eq!(lengths, [2, 2]);
@@ -216,8 +210,8 @@ mod tests {
     #[test]
     fn a_table_shows_its_first_series_over_the_queried_range() {
         let tags: Vec<String> = (10..30).map(|n| format!("T{n}")).collect();
-        let series: Vec<(&str, &[(i64, &str)])> =
-            tags.iter().map(|tag| (tag.as_str(), &[(5, "1"), (6, "2")][..])).collect();
+        let series: Vec<(&str, &[(i64, f64)])> =
+            tags.iter().map(|tag| (tag.as_str(), &[(5, 1.0), (6, 2.0)][..])).collect();
         let points = page(&series);
         let start = 1_800_000_000_000_000;
         let preview = Preview::from_points(&points, Some((start, start + 10 * MINUTE)), None);
@@ -230,7 +224,7 @@ mod tests {
 
     #[test]
     fn the_largest_doubles_and_a_series_without_points_are_handled() {
-        let points = page(&[("A", &[(0, "-1.7e308"), (1, "1.7e308"), (2, "0")])]);
+        let points = page(&[("A", &[(0, -1.7e308), (1, 1.7e308), (2, 0.0)])]);
         let preview = Preview::from_points(&points, None, Some(60));
         let shares: Vec<_> = preview.series[0].stretches[0].iter().map(|p| p.high).collect();
         assert_eq!(shares, [0.0, 1.0, 0.5]);
@@ -240,8 +234,8 @@ mod tests {
 
     #[test]
     fn many_points_are_reduced_to_two_hundred_pixels() {
-        let points: Vec<(i64, &str)> =
-            (0..5_000).map(|n| (n, if n % 2 == 0 { "0" } else { "1" })).collect();
+        let points: Vec<(i64, f64)> =
+            (0..5_000).map(|n| (n, if n % 2 == 0 { 0.0 } else { 1.0 })).collect();
         let points = page(&[("A", &points)]);
         let preview = Preview::from_points(&points, None, Some(60));
         let [stretch] = &preview.series[0].stretches[..] else { panic!("one stretch") };

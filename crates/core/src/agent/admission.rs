@@ -243,18 +243,6 @@ mod tests {
     }
 
     #[test]
-    fn a_new_connection_closes_the_oldest_of_its_stage() {
-        let places = places();
-        let known = places.enter(0, true);
-        let strangers: Vec<_> = (1..5).map(|number| places.enter(number, false)).collect();
-        let closed: Vec<_> = strangers.iter().map(|visit| is_over(visit.closed())).collect();
-        assert_eq!(closed, [true, true, false, false]);
-        assert!(!is_over(known.closed()), "strangers take no place of a known peer");
-        strangers[3].prove();
-        assert!(is_over(known.closed()) && !is_over(strangers[3].closed()));
-    }
-
-    #[test]
     fn a_request_that_was_read_is_not_closed() {
         let places = places();
         let first = places.enter(0, true);

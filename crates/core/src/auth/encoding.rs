@@ -201,22 +201,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn k5_the_first_element_is_a_sequence_that_only_white_space_follows() {
-        assert_eq!(first_element(b"\x30\x01\x05\r\n"), Some(&b"\x30\x01\x05"[..]));
-        for bytes in [&b"\x30\x01\x05\x00"[..], b"\x02\x01\x05", b"\x02\x01\x05\x00", b"\x30\x05"] {
-            assert_eq!(first_element(bytes), None, "{bytes:?}");
-        }
-    }
-
-    #[test]
-    fn k5_bytes_in_another_encoding_are_a_text_only_around_a_pem_block() {
-        let text = |bytes| text_of(bytes).map(|text| text.to_string());
-        assert_eq!(text(b"0\x82\x04\xbe\x02\x01 and more"), None);
-        let commented = text(b"cl\xe9 -----BEGIN X-----");
-        assert_eq!(commented.as_deref(), Some("cl\u{fffd} -----BEGIN X-----"));
-    }
-
-    #[test]
     fn k2_the_algorithm_of_another_key_is_named() {
         for (oid, name) in [
             ("1.2.840.113549.1.1.10", "an RSA key that is restricted to PSS signatures"),

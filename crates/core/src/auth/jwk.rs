@@ -289,15 +289,3 @@ fn check_size(bits: u32) -> Result<()> {
     Err(refused(format!("The RSA key has {bits} bits; {FEWEST_BITS} to {MOST_BITS} are accepted."))
         .with_hint("Create a key with siteline.PrivateKey.generate() and enroll its public JWK."))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn k4_the_bits_of_a_number_are_counted() {
-        for (number, bits) in [(&b"\x01\x00"[..], 9), (b"\xff\x00", 16), (b"\x7f", 7), (b"", 0)] {
-            assert_eq!(bits_of(number), bits, "{number:?}");
-        }
-    }
-}

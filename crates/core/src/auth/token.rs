@@ -357,10 +357,6 @@ fn remembered_for(error: &Error) -> Duration {
 mod tests;
 
 #[cfg(test)]
-#[path = "token_cache_tests.rs"]
-mod cache;
-
-#[cfg(test)]
 #[path = "token_skew_tests.rs"]
 mod skew;
 

@@ -2,7 +2,6 @@
 
 #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
@@ -53,54 +52,6 @@ async fn t9_all_that_share_the_ledger_observe_a_pause() {
     assert!(now >= 200 * SECOND && now <= 205 * SECOND, "{now:?}");
     let counted = harness.ledger.state(harness.clock.moment()).expect("memory").token_requests;
     assert_eq!((counted, harness.server.requests().len()), (2, 2));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn t20_t21_many_cancelled_and_failing_callers_never_repeat_an_assertion() {
-    let mut acts = Vec::new();
-    for number in 0..12 {
-        acts.push(match number % 4 {
-            0 => Act::reset(),
-            1 => Act::with_headers(503, &[], ""),
-            2 => throttled(2),
-            _ => Act::ReplyAndClose(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{".to_vec()),
-        });
-    }
-    let harness = Harness::new(acts).await;
-    let tasks: Vec<_> = (0..500).map(|_| harness.spawn()).collect();
-    for task in tasks.iter().step_by(3) {
-        task.abort();
-        tokio::task::yield_now().await;
-    }
-    for (number, task) in tasks.into_iter().enumerate() {
-        match task.await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => {
-                assert!(
-                    matches!(
-                        error.kind(),
-                        Kind::TransportError
-                            | Kind::ServiceUnavailable
-                            | Kind::RateLimited
-                            | Kind::TruncatedBody
-                            | Kind::TransportTimeout
-                    ),
-                    "{error:?}"
-                );
-            }
-            Err(ended) => assert!(ended.is_cancelled() && number % 3 == 0),
-        }
-    }
-    // The script may have some error replies left.
-    for _ in 0..12 {
-        harness.clock.advance(Duration::from_secs(61));
-        harness.token().await.ok();
-    }
-    harness.token().await.expect("a token at the end");
-    let sent = harness.server.token_requests();
-    assert!(sent.len() <= 13 + 167, "{}", sent.len());
-    let names: HashSet<_> = sent.iter().map(|r| r.assertion_part(1)["jti"].to_string()).collect();
-    assert_eq!(names.len(), sent.len(), "an assertion was repeated");
 }
 
 /// A vault that answers when the test sends a message.

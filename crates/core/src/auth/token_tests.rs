@@ -143,19 +143,6 @@ async fn t9_all_callers_wait_when_a_token_request_is_throttled() {
 }
 
 #[tokio::test]
-async fn t9_a_pause_beyond_a_minute_is_raised_and_observed() {
-    let harness = Harness::new(vec![Act::with_headers(429, &["Retry-After: 61"], "")]).await;
-    let error = harness.token().await.expect_err("throttled");
-    assert_eq!((error.kind(), harness.clock.monotonic()), (Kind::RateLimited, Duration::ZERO));
-    assert_eq!(error.context().retry_at, Some("2026-11-01T12:01:01Z".parse().expect("a time")));
-    harness.clock.advance(MINUTE);
-    harness.token().await.expect_err("remembered until the end of the pause");
-    harness.clock.advance(Duration::from_secs(2));
-    harness.token().await.expect("a token");
-    assert_eq!(harness.server.requests().len(), 2);
-}
-
-#[tokio::test]
 async fn t10_a_token_request_without_a_reply_is_retried_with_a_new_jti() {
     // A busy machine may need longer than a short limit to sign and to send.
     for milliseconds in [50, 500, 5_000, 50_000] {

@@ -138,18 +138,6 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_range_is_halved() {
-        let mut density = Density::default();
-        density.learn(4 * DAY, 1, 1, 1);
-        density.refuse(8 * DAY);
-        density.learn(4 * DAY, 1, 1, 1);
-        assert_eq!(density.allowed(), 4 * DAY);
-        density.refuse(4 * DAY);
-        density.refuse(6 * DAY);
-        assert_eq!(density.allowed(), 2 * DAY);
-    }
-
-    #[test]
     fn a_one_page_chain_bounds_the_size_of_a_page() {
         let mut density = Density::default();
         density.learn(3_600, 1, 0, 0);

@@ -80,22 +80,13 @@ impl From<&Scan> for ScanInput {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::test_harness::{credential, noon};
-    use crate::client::ClientSettings;
+    use crate::client::test_idle::idle_client;
     use crate::data::AskedTime;
     use crate::error::Kind;
-    use crate::http::BaseUrl;
 
     fn range(start: &str, end: Option<&str>) -> AskedRange {
         let time = |text: &str| AskedTime::parse(text, None).expect("a time");
         AskedRange { start: Some(time(start)), end: end.map(time) }
-    }
-
-    fn client() -> Client {
-        let base = BaseUrl::parse("http://127.0.0.1:9", false).expect("an address");
-        let mut settings = ClientSettings::new(base, credential());
-        settings.clock = noon();
-        Client::new(settings).expect("settings")
     }
 
     fn scan(client: &Client, width: u32, start: &str, end: Option<&str>) -> Result<Checked<Scan>> {
@@ -106,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_scan_is_fixed_or_explained() {
-        let client = client();
+        let client = idle_client();
         let now = client.now();
         let scan = |start, end| scan(&client, 60, start, end);
 
@@ -125,7 +116,7 @@ mod tests {
 
     #[test]
     fn times_before_now_are_fixed_on_the_grid_without_a_warning() {
-        let client = client();
+        let client = idle_client();
         let asked = |width, start, end| {
             let Checked { value, warnings } = scan(&client, width, start, end).expect("a scan");
             let again = ScanInput::from(&value).scan(&client).expect("a scan");

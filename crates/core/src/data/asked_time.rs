@@ -171,19 +171,6 @@ mod tests {
     }
 
     #[test]
-    fn instants_are_as_they_are_written() {
-        for (text, expected) in [
-            ("2026-11-01T00:00:07Z", "2026-11-01T00:00:07Z"),
-            ("2026-11-01", "2026-11-01T00:00:00Z"),
-        ] {
-            assert_eq!(at(text, Some(3_600)), expected);
-        }
-        let berlin = TimeZone::get("Europe/Berlin").expect("a zone");
-        let day = AskedTime::parse("2026-11-01", Some(&berlin)).expect("a day");
-        assert_eq!(day, AskedTime::At("2026-10-31T23:00:00Z".parse().expect("a time")));
-    }
-
-    #[test]
     fn a_text_that_is_no_past_time_is_refused_with_a_hint() {
         for (text, expected) in [
             ("+1h", "\"+1h\" is in the future"),

@@ -44,24 +44,3 @@ impl fmt::Display for Cursor {
         self.hash()[..4].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn p1_p4_cursors_that_differ_in_the_last_byte_differ() {
-        for length in [1, 1_000, 8_192, 65_536, 100_000] {
-            let begin = "c".repeat(length);
-            let [one, other] = ["1", "2"].map(|end| Cursor::new(&format!("{begin}{end}")));
-            assert_ne!(one.hash(), other.hash(), "{length}");
-            assert_eq!((one.len(), one.secret().len()), (length + 1, length + 1));
-        }
-    }
-
-    #[test]
-    fn a_cursor_is_never_printed() {
-        let cursor = Cursor::new("abc");
-        assert_eq!(format!("{cursor} {cursor:?}"), "cursor#ba7816bf cursor#ba7816bf");
-    }
-}

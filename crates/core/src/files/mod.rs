@@ -93,21 +93,6 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_put_or_replaces_another() {
-        let (path, written) = paths();
-        for (text, replaces, kept) in
-            [("first", false, "first"), ("second", false, "first"), ("third", true, "third")]
-        {
-            let part = written(text);
-            let put = put(&part, &path, replaces).map_err(|error| error.kind());
-            assert_eq!(put, if text == kept { Ok(()) } else { Err(io::ErrorKind::AlreadyExists) });
-            assert_eq!(std::fs::read_to_string(&path).unwrap(), kept);
-            assert!(!part.exists());
-        }
-        std::fs::remove_file(path).unwrap();
-    }
-
-    #[test]
     fn an_open_file_is_replaced_or_unchanged() {
         let (path, written) = paths();
         std::fs::write(&path, "first").unwrap();

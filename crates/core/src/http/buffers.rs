@@ -151,16 +151,6 @@ mod tests {
     }
 
     #[test]
-    fn with_length_gives_that_length_from_a_buffer_of_any_length() {
-        let buffers = Buffers::default();
-        for length in [SMALLEST, 2 * SMALLEST, SMALLEST + 1] {
-            let body = buffers.lend(buffers.with_length(length));
-            assert_eq!(body.len(), length);
-        }
-        assert_eq!(kept(&buffers), [SMALLEST, 2 * SMALLEST]);
-    }
-
-    #[test]
     fn the_pool_keeps_no_small_or_very_large_buffers_and_only_a_few() {
         let buffers = Buffers::default();
         for capacity in [SMALLEST - 1, MOST_KEPT + 1] {

@@ -335,24 +335,14 @@ mod tests {
 
     use rustls::AlertDescription;
     use rustls::client::ResolvesClientCert as _;
-    use tokio::net::TcpListener;
 
     use super::*;
-    use crate::http::{BaseUrl, TransportSettings};
+    use crate::http::TransportSettings;
+    use crate::http::test_server::alerting;
 
     /// Connections to a service that answers every handshake with this alert.
     async fn refusing(alert: AlertDescription) -> (Transport, Connections) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let base = format!("https://{}", listener.local_addr().expect("an address"));
-        tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let _hello = stream.read_u8().await;
-                // A TLS 1.2 record with a fatal alert of two bytes.
-                let record = [0x15, 3, 3, 0, 2, 2, u8::from(alert)];
-                stream.write_all(&record).await.expect("written");
-            }
-        });
-        let base = BaseUrl::parse(&base, false).expect("a base URL");
+        let base = alerting(u8::from(alert)).await;
         let transport = Transport::new(base, TransportSettings::default()).expect("settings");
         let connections = transport.connections(None).expect("certificates");
         (transport, connections)

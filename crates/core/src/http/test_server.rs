@@ -218,6 +218,22 @@ impl Unanswering {
     }
 }
 
+/// A service that answers every TLS handshake with this alert.
+pub(crate) async fn alerting(alert: u8) -> BaseUrl {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let base = format!("https://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut bytes = [0; 16_384];
+            let _hello = stream.read(&mut bytes).await;
+            let _sent = stream.write_all(&[0x15, 3, 3, 0, 2, 2, alert]).await;
+            // Until the client has read it.
+            while !matches!(stream.read(&mut bytes).await, Ok(0) | Err(_)) {}
+        }
+    });
+    BaseUrl::parse(&base, false).expect("a base URL")
+}
+
 /// A temporary folder, removed on drop.
 pub(crate) struct TestFolder(PathBuf);
 

@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::fork::pretend;
-use crate::http::test_server::reply;
+use crate::http::test_server::{alerting, reply};
 
 #[tokio::test]
 async fn t27_the_date_of_a_plain_http_reply_from_another_host_is_ignored() {
@@ -181,21 +181,6 @@ async fn h24_a_tunnel_that_ends_in_the_handshake_is_no_refusal_of_the_proxy() {
     let error = refused("https://customer.example.com", through(&proxy)).await;
     assert_eq!((error.kind(), error.context().unsent), (Kind::TransportError, true), "{error}");
     assert!(error.to_string().contains("no connection to customer.example.com:443"), "{error}");
-}
-
-async fn alerting(alert: u8) -> BaseUrl {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let base = format!("https://{}", listener.local_addr().expect("an address"));
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let mut bytes = [0; 16_384];
-            let _hello = stream.read(&mut bytes).await;
-            let _sent = stream.write_all(&[0x15, 3, 3, 0, 2, 2, alert]).await;
-            // Until the client has read it.
-            while !matches!(stream.read(&mut bytes).await, Ok(0) | Err(_)) {}
-        }
-    });
-    BaseUrl::parse(&base, false).expect("a base URL")
 }
 
 #[tokio::test]

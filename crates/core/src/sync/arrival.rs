@@ -296,24 +296,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn a_quantile_interpolates_the_shares() {
-        // Half in step 100, half in step 103.
-        let mut cumulative = vec![0.0; 100];
-        cumulative.extend([0.5, 0.5, 0.5, 1.0]);
-        let twice: Vec<f64> = cumulative.iter().map(|share| share * 2.0).collect();
-        for (share, age) in [
-            (0.0, 10.0 * 1.05_f64.powi(-1)),
-            (0.125, 10.0 * 1.05_f64.powf(99.25)),
-            (0.25, 10.0 * 1.05_f64.powf(99.5)),
-            (0.5, 10.0 * 1.05_f64.powi(100)),
-            (0.75, 10.0 * 1.05_f64.powf(102.5)),
-            (1.0, 10.0 * 1.05_f64.powi(103)),
-        ] {
-            assert_eq!(quantile(&cumulative, share), whole(age), "{share}");
-            assert_eq!(quantile(&twice, share), whole(age), "{share}, of unnormalised shares");
-        }
-        assert_eq!(quantile(&cumulative, 0.5), 1_315);
-    }
 }

@@ -458,13 +458,4 @@ mod tests {
         // The feed begins here, so nothing earlier is read.
         assert_eq!(query(420, start, start, end)[0], start);
     }
-
-    #[test]
-    fn grid_steps_divide_the_window() {
-        let feed = Feed::new(FeedInput { interval_seconds: Some(900), ..input() }).expect("a feed");
-        let steps: Vec<i64> = feed.steps().collect();
-        assert_eq!(steps[..4], [86_400, 43_200, 28_800, 21_600]);
-        assert_eq!(steps.last(), Some(&900));
-        assert!(steps.iter().all(|step| 86_400 % step == 0 && step % 900 == 0));
-    }
 }

@@ -192,21 +192,6 @@ mod tests {
     }
 
     #[test]
-    fn p13_set_aside_ranges_change_only_at_known_times() {
-        let given_up = given_up();
-        let (begins, ends) = (1_000 - PAUSE + 1, 1_000 + PAUSE);
-        for (now, same) in [
-            (begins - 1, Range::new(i64::MIN, begins)),
-            (begins, Range::new(begins, ends)),
-            (ends - 1, Range::new(begins, ends)),
-            (ends, Range::new(ends, i64::MAX)),
-        ] {
-            assert_eq!(given_up.unchanged(now), same, "{now}");
-        }
-        assert_eq!(GivenUp::default().unchanged(0), Range::new(i64::MIN, i64::MAX));
-    }
-
-    #[test]
     fn p13_a_later_read_ends_a_pause() {
         let mut given_up = given_up();
         given_up.remove(Range::new(5, 30));

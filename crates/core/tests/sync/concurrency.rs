@@ -1,8 +1,9 @@
-//! Concurrent requests: their number, their order, and the cost of a kill.
+//! Concurrent requests: their number, their order, the pages that are reserved, and the cost of a
+//! kill.
 
 use siteline_base::clock::Clock;
 use siteline_core::Kind;
-use siteline_core::sync::{Feed, FeedInput, SyncReport};
+use siteline_core::sync::{Feed, FeedInput, SyncReport, Why};
 use siteline_sandbox::{AsOf, Effect, Endpoint, Options, When};
 
 use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, on_data, reply, seconds};
@@ -224,20 +225,66 @@ async fn a_deadline_and_an_end_bound_all_chains() {
     assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
 }
 
+/// A plant with one feed and this allowance.
+fn one_feed(limit: u64) -> Harness {
+    plant(1, 1, Options::default(), Some(limit))
+}
+
 #[tokio::test]
-async fn the_reserve_includes_concurrent_chains() {
-    // At 05:00 of the third day all feeds are new. Windows of the first day, with five pages each,
-    // become due on the same day after they are filled.
-    for limit in [60, 100, 140, 196] {
-        for concurrency in [1, 8] {
-            let harness = plant(8, concurrency, Options::default(), Some(limit));
-            harness.advance(DAY + 11 * HOUR);
-            let report = harness.sync().await.expect("it returns");
-            assert!(!report.complete, "{report:?}");
-            let (left, reserve) = (report.allowance.left.expect("a limit"), harness.plan().reserve);
-            // A chain does not leave the pages that it adds itself, for at most two windows.
-            assert!(left + 10 >= reserve, "{concurrency}: {left} of {limit}, {reserve} needed");
-            harness.check_ledger();
+async fn b5_no_request_without_a_remaining_allowance() {
+    let harness = one_feed(0);
+    let report = harness.sync().await.expect("it returns");
+    assert_eq!((report.requests, report.complete), (0, false));
+    let stats = harness.sandbox.stats();
+    assert_eq!((stats.data_requests, stats.token_requests), (0, 0));
+}
+
+#[tokio::test]
+async fn filling_reserves_pages_for_due_windows() {
+    let mut harness = one_feed(30);
+    // Each window of six hours has four pages and becomes due two days after its end.
+    harness.sync().await.expect("a sync");
+    harness.advance(DAY);
+    harness.sync().await.expect("a sync");
+    harness.advance(11 * HOUR);
+    // It is 05:00 of the third day. Two windows of the first day become due on this day.
+    let since = at("2026-10-20T00:00:00Z");
+    let older = FeedInput { name: "older".to_owned(), since, ..input() };
+    harness.others = vec![Feed::new(older).expect("a feed")];
+    let reserve = harness.plan().reserve;
+    assert!((4..=16).contains(&reserve), "{reserve}");
+    let report = harness.sync().await.expect("it returns");
+    harness.others.clear();
+    assert!(!report.complete);
+    assert!(report.tasks.iter().all(|task| task.why == Why::Backfill || task.why == Why::Resume));
+    assert_eq!(report.allowance.left, Some(reserve), "{report:?}");
+    assert_eq!(report.resumes_at, Some(at("2026-11-04T00:00:00Z")));
+    // The reserve is sufficient when the windows are due.
+    harness.settings.until = Some(at("2026-11-03T00:00:00Z"));
+    harness.advance(8 * HOUR);
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.feeds[0].settled_through >= Some(at("2026-11-01T12:00:00Z")), "{report:?}");
+}
+
+#[tokio::test]
+async fn a_retry_within_the_reserve_defers_its_chain() {
+    let harness = one_feed(24);
+    harness.sync().await.expect("a sync");
+    harness.advance(DAY + 11 * HOUR);
+    harness.sandbox.fault(on_data(When::Every(1), reply(503)));
+    let report = loop {
+        match harness.sync().await {
+            Ok(report) => break report,
+            Err(error) => assert_eq!(error.kind(), Kind::ServiceUnavailable),
         }
-    }
+    };
+    harness.sandbox.clear_faults();
+    // Each chain that does not fill was requested exactly once.
+    assert!(!report.complete && report.allowance.left > Some(0), "{report:?}");
+    let urgent = report.tasks.iter().filter(|task| task.why != Why::Backfill).count();
+    assert_eq!((report.requests, report.pages()), (urgent as u64, 0), "{report:?}");
+    assert_eq!(report.resumes_at, Some(at("2026-11-04T00:00:00Z")));
+    let again = harness.sync().await.expect("a sync");
+    assert_eq!(again.feeds[0].newest, Some(at("2026-11-03T04:50:00Z")), "{again:?}");
+    harness.check_ledger();
 }

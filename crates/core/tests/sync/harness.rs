@@ -293,11 +293,24 @@ pub(crate) fn client_of(
     clock: Clock,
     change: impl FnOnce(&mut ClientSettings),
 ) -> Client {
+    client_with(sandbox, enrolled(sandbox), clock, change)
+}
+
+/// A credential of a new subject.
+pub(crate) fn enrolled(sandbox: &Sandbox) -> Credential {
     let pem = include_bytes!("../../../../tests/keys/pkcs8.pem");
     let key = PrivateKey::parse(pem, None).expect("a key");
     let jwk = key.public_jwk().to_json();
     let subject = sandbox.enroll(&jwk, &DEFAULT_SCOPES).expect("a subject");
-    let credential = Credential::with_key(&subject, key, None).expect("a credential").value;
+    Credential::with_key(&subject, key, None).expect("a credential").value
+}
+
+pub(crate) fn client_with(
+    sandbox: &Sandbox,
+    credential: Credential,
+    clock: Clock,
+    change: impl FnOnce(&mut ClientSettings),
+) -> Client {
     let base_url = BaseUrl::parse(sandbox.base_url(), false).expect("an address");
     let mut settings = ClientSettings::new(base_url, credential);
     settings.clock = clock;

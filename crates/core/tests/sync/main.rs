@@ -1,4 +1,4 @@
-//! Syncs from the sandbox: client, sandbox and sync together, over real sockets, with frozen clocks.
+//! Client, sandbox and sync together, over real sockets, with frozen clocks.
 
 #![expect(clippy::disallowed_methods, reason = "each test has its own runtime")]
 
@@ -8,12 +8,11 @@ mod campaign;
 mod concurrency;
 mod convergence;
 mod harness;
-mod limits;
+mod ledger;
 mod max_pages;
 mod reads;
 mod recovery;
 mod revisions;
 mod set_aside;
-mod spending;
 mod states;
 mod target;

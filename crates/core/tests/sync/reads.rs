@@ -7,9 +7,7 @@ use arrow_array::types::TimestampMicrosecondType;
 use jiff::Timestamp;
 use siteline_core::Kind;
 use siteline_core::store::{Flagged, View};
-use siteline_core::sync::{
-    FeedCoverage, FeedLateness, Range, ReadSpec, Snapshot, Unread, WindowState,
-};
+use siteline_core::sync::{FeedCoverage, FeedLateness, ReadSpec, Snapshot, Unread, WindowState};
 use siteline_sandbox::Options;
 
 use crate::harness::{DAY, HOUR, Harness, at, input, seconds};
@@ -39,27 +37,6 @@ fn timestamps(snapshot: Snapshot) -> Vec<Timestamp> {
     timestamps.sort_unstable();
     timestamps.dedup();
     timestamps
-}
-
-#[tokio::test]
-async fn only_settled_points_are_read_within_the_bounds() {
-    let (harness, stored) = synced().await;
-    let store = stored.store();
-    let settled = harness.state().settled();
-    assert!(!settled.is_empty());
-    let is_settled =
-        |at: &Timestamp| settled.contains(Range::new(at.as_second(), at.as_second() + 1));
-    let every = timestamps(all(View::Latest).open(store).expect("a snapshot"));
-    assert!(every.iter().any(|at| !is_settled(at)));
-    let only = ReadSpec { settled_only: true, ..all(View::Latest) };
-    let read = timestamps(only.open(store).expect("a snapshot"));
-    assert_eq!(read, every.iter().copied().filter(is_settled).collect::<Vec<_>>());
-    let (start, end) = (at("2026-11-01T03:00:00Z"), at("2026-11-01T05:00:00Z"));
-    let within = ReadSpec { start: Some(start), end: Some(end), ..only };
-    let read = timestamps(within.open(store).expect("a snapshot"));
-    let expected = every.iter().copied().filter(|at| (start..end).contains(at) && is_settled(at));
-    assert_eq!(read, expected.collect::<Vec<_>>());
-    assert!(!read.is_empty());
 }
 
 #[tokio::test]

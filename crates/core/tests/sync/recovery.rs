@@ -202,15 +202,6 @@ async fn other_rejections_do_not_divide_a_range() {
 }
 
 #[tokio::test]
-async fn a_chain_of_a_due_window_is_dropped() {
-    let harness = one_chain();
-    drop(harness.sync_pages(3).await.expect("three pages"));
-    harness.advance(4 * DAY);
-    assert!(harness.sync().await.expect("a sync").complete);
-    assert_eq!(harness.state_chains(), 0);
-}
-
-#[tokio::test]
 async fn a_runs_debug_text_contains_no_cursor() {
     let harness = one_chain();
     let run = harness.sync_pages(3).await.expect("three pages");

@@ -127,25 +127,6 @@ impl Caller {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> Option<Response> {
-        let (head, body) = self.send_raw(method, target, headers, body)?;
-        let mut lines = head.lines();
-        let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
-        let headers: BTreeMap<_, _> = lines
-            .filter_map(|line| line.split_once(": "))
-            .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
-            .collect();
-        let length = headers.get("content-length")?.parse::<usize>().ok()?;
-        (body.len() == length).then_some(Response { status, headers, body })
-    }
-
-    /// The head of the reply and the bytes after it, as received.
-    pub(super) fn send_raw(
-        &self,
-        method: &str,
-        target: &str,
-        headers: &[(&str, &str)],
-        body: &[u8],
-    ) -> Option<(String, Vec<u8>)> {
         let address = self.sandbox.base_url().strip_prefix("http://").expect("http");
         let mut stream = TcpStream::connect(address).expect("a connection");
         stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
@@ -162,8 +143,16 @@ impl Caller {
             return None;
         }
         let head = reply.windows(4).position(|window| window == b"\r\n\r\n")?;
-        let text = String::from_utf8(reply[..head].to_vec()).expect("a head of text");
-        Some((text, reply[head + 4..].to_vec()))
+        let body = reply.split_off(head + 4);
+        let head = String::from_utf8(reply).expect("a head of text");
+        let mut lines = head.lines();
+        let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
+        let headers: BTreeMap<_, _> = lines
+            .filter_map(|line| line.split_once(": "))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+            .collect();
+        let length = headers.get("content-length")?.parse::<usize>().ok()?;
+        (body.len() == length).then_some(Response { status, headers, body })
     }
 
     /// All pages of a chain.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::client::{BOTH, Caller, DATA, DISCOVERY, at, encode, points, target};
+use super::client::{BOTH, Caller, DATA, at, encode, points, target};
 use crate::{AsOf, Options, Selection};
 
 /// A query of an hour of one line: six series.
@@ -51,24 +51,6 @@ fn a_cursor_is_bound_to_all_other_parameters_and_to_the_subject() {
     assert!(refused(HOUR, &cursor, body["access_token"].as_str().expect("a token")));
     caller.sandbox.forget_cursors();
     assert!(refused(HOUR, &cursor, &token));
-}
-
-#[test]
-fn the_daily_allowance_counts_every_data_request_until_midnight() {
-    let caller = Caller::new(Options { daily_allowance: Some(3), ..Options::default() });
-    caller.sandbox.clock().advance(Duration::from_secs(86_400 - 300));
-    let token = caller.token();
-    assert_eq!(caller.get(&target(HOUR, None), &token).status, 200);
-    assert_eq!(caller.get(&target("bad=1", None), &token).status, 400);
-    assert_eq!(caller.get(DISCOVERY, &token).status, 200);
-    assert_eq!(caller.get(&target(HOUR, None), &token).status, 200);
-    let reply = caller.get(&target(HOUR, None), &token);
-    assert_eq!((reply.status, reply.headers["retry-after"].as_str()), (429, "300"));
-    caller.sandbox.clock().advance(Duration::from_secs(300));
-    assert_eq!(caller.get(&target(HOUR, None), &token).status, 200);
-    let stats = caller.sandbox.stats();
-    let days: Vec<_> = stats.data_requests_by_day.values().copied().collect();
-    assert_eq!(days, [4, 1]);
 }
 
 #[test]

@@ -333,16 +333,21 @@ fn allowance_and_rate_limit_are_per_integration() {
     let bad = with(caller.claims(), &[("aud", json!("x"))]);
     assert_eq!(caller.exchange(&caller.header(), &bad).status, 401);
     caller.token();
-    assert_eq!(caller.exchange(&caller.header(), &caller.claims()).status, 429);
+    let reply = caller.exchange(&caller.header(), &caller.claims());
+    assert_eq!((reply.status, reply.headers["retry-after"].as_str()), (429, "60"));
     let reply = caller.exchange(&caller.header(), &theirs()).json();
     let other_token = reply["access_token"].as_str().expect("a token");
     // An unknown token counts for no integration; an expired one counts for its subject.
     assert_eq!(caller.get(DATA, "unknown").status, 401);
-    assert_eq!(caller.get(DATA, &token).status, 200);
+    assert_eq!(caller.get(&target("bad=1", None), &token).status, 400, "it counts too");
     caller.sandbox.clock().advance(Duration::from_secs(600));
     assert_eq!(caller.get(DATA, &token).status, 401);
-    assert_eq!(caller.get(DATA, &token).status, 429);
+    let reply = caller.get(DATA, &token);
+    assert_eq!((reply.status, reply.headers["retry-after"].as_str()), (429, "85800"));
     assert_eq!(caller.get(DATA, &caller.token()).status, 429, "another token, the same allowance");
     assert_eq!(caller.get(DISCOVERY, &caller.token()).status, 200, "discovery is not counted");
     assert_eq!(caller.get(DATA, other_token).status, 401, "another integration's own allowance");
+    // Until midnight.
+    caller.sandbox.clock().advance(Duration::from_secs(85_800));
+    assert_eq!(caller.get(DATA, &caller.token()).status, 200);
 }

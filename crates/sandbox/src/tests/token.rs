@@ -119,18 +119,6 @@ fn the_form_has_exactly_the_four_fields() {
 }
 
 #[test]
-fn token_requests_are_limited_per_integration() {
-    let caller = Caller::new(Options { token_requests_per_minute: 2, ..Options::default() });
-    caller.token();
-    caller.sandbox.clock().advance(Duration::from_secs(20));
-    caller.token();
-    let reply = caller.exchange(&caller.header(), &caller.claims());
-    assert_eq!((reply.status, reply.headers["retry-after"].as_str()), (429, "40"));
-    caller.sandbox.clock().advance(Duration::from_secs(40));
-    caller.token();
-}
-
-#[test]
 fn error_statuses_and_bodies_follow_the_options() {
     let options = Options {
         invalid_client_status: 400,

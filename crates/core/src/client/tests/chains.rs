@@ -293,18 +293,6 @@ async fn max_pages_limits_the_pages_of_all_chains() {
 }
 
 #[tokio::test]
-async fn p2_one_chain_continues_after_its_limit() {
-    let bench = bench(|_| None).await;
-    let input = ScanInput { settings: limited(2), ..ScanInput::from(&scan(&bench.client)) };
-    let collect = CollectOnce::new(input.scan(&bench.client).expect("a scan"));
-    for requests in [2, 4] {
-        let failure = collect.table().await.expect_err("five pages");
-        assert_eq!((failure.error.kind(), bench.sent()), (Kind::PageLimitReached, requests));
-    }
-    assert_eq!(collect.table().await.expect("one page").provenance.pages, 5);
-}
-
-#[tokio::test]
 async fn b5_chains_never_exceed_the_allowance() {
     let set = |settings: &mut ClientSettings| settings.daily_allowance = Some(5);
     let bench = Bench::of(service(|_| None).await, set);

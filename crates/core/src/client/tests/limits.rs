@@ -147,16 +147,8 @@ async fn b12_callers_send_few_retries_in_an_outage() {
     let bench = Bench::of(down.await, |_| {});
     let mut rounds = 0;
     while bench.clock().monotonic() < Duration::from_secs(600) {
-        let callers: Vec<_> = (0..32)
-            .map(|_| {
-                let client = bench.client.clone();
-                tokio::spawn(async move {
-                    client.get_object(None).await.expect_err("it is down").kind()
-                })
-            })
-            .collect();
-        for caller in callers {
-            assert_eq!(caller.await.expect("no panic"), Kind::ServiceUnavailable);
+        for outcome in bench.at_once(32).await {
+            assert_eq!(outcome.expect_err("it is down").kind(), Kind::ServiceUnavailable);
         }
         rounds += 1;
         if rounds == 1 {

@@ -22,6 +22,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 
 use super::reply;
 use super::{Client, ClientSettings, DATA_PATH, Spending};
@@ -70,6 +71,14 @@ impl Bench {
 
     async fn get(&self) -> Result<Bytes> {
         self.client.get_object(None).await
+    }
+
+    /// Runs `count` callers at once and returns the outcome of each.
+    async fn at_once(&self, count: usize) -> Vec<Result<Bytes>> {
+        let call = |client: Client| async move { client.get_object(None).await };
+        let calls = (0..count).map(|_| tokio::spawn(call(self.client.clone())));
+        let outcomes = join_all(calls).await.into_iter();
+        outcomes.map(|outcome| outcome.expect("no panic")).collect()
     }
 
     async fn error(&self) -> Error {

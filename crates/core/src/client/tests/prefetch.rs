@@ -17,6 +17,18 @@ pub(super) fn large(body: &str) -> Act {
     Act::json(200, &format!("{}{body}", " ".repeat(200_000)))
 }
 
+/// Four large pages.
+fn large_pages() -> Vec<Act> {
+    let cursors = [Some("a"), Some("b"), Some("c"), None];
+    (0..).zip(cursors).map(|(minute, cursor)| large(&body(minute, cursor))).collect()
+}
+
+/// The cursors of the requests.
+fn cursors(bench: &Bench) -> Vec<Option<String>> {
+    let cursor = |raw: &str| Some(raw.split("cursor=").nth(1)?.split(' ').next()?.to_owned());
+    bench.server.other_requests().iter().map(|request| cursor(&request.raw)).collect()
+}
+
 fn within(bench: &Bench, limit: Duration) -> Deadline {
     Deadline::after(bench.client.time().clock(), Some(limit))
 }
@@ -91,9 +103,7 @@ async fn r16_prefetching_starts_after_the_second_page() {
 
 #[tokio::test]
 async fn r16_a_large_page_starts_no_prefetch() {
-    let cursors = [Some("a"), Some("b"), Some("c"), None];
-    let script = (0..).zip(cursors).map(|(minute, cursor)| large(&body(minute, cursor)));
-    let bench = Bench::new(script.collect()).await;
+    let bench = Bench::new(large_pages()).await;
     let stream = stream_after_two(&bench).await;
     assert_eq!(bench.sent(), 2);
     stream.prefetch();
@@ -170,9 +180,7 @@ async fn without_tasks_pages_are_read_in_place() {
 
 #[tokio::test]
 async fn the_page_after_a_large_one_is_prefetched_once() {
-    let cursors = [Some("a"), Some("b"), Some("c"), None];
-    let script = (0..).zip(cursors).map(|(minute, cursor)| large(&body(minute, cursor)));
-    let bench = Bench::new(script.collect()).await;
+    let bench = Bench::new(large_pages()).await;
     let collect = CollectOnce::new(scan(&bench));
     for (number, expected) in [(1, 2), (2, 3), (3, 4), (4, 4)] {
         assert!(matches!(step(&collect).await, Step::Page(progress) if progress.pages == number));
@@ -183,12 +191,8 @@ async fn the_page_after_a_large_one_is_prefetched_once() {
     }
     let Step::Whole(table) = step(&collect).await else { panic!("four pages") };
     assert_eq!(points(&table), 4);
-    let sent = bench.server.other_requests();
-    let cursors: Vec<_> = sent
-        .iter()
-        .map(|request| request.raw.split("cursor=").nth(1).map(|rest| &rest[..1]))
-        .collect();
-    assert_eq!(cursors, [None, Some("a"), Some("b"), Some("c")]);
+    let expected = [None, Some("a"), Some("b"), Some("c")].map(|one| one.map(str::to_owned));
+    assert_eq!(cursors(&bench), expected);
     assert_eq!(bench.client.data_requests(), 4);
 }
 
@@ -272,12 +276,8 @@ async fn a_prefetch_with_a_stale_cursor_is_dropped() {
     let script = vec![cut, page(9, None), page(0, Some("a")), page(1, None)];
     let bench = Bench::new(script).await;
     let table = CollectOnce::new(scan(&bench)).table().await.expect("a complete table");
-    let sent = bench.server.other_requests();
-    let cursors: Vec<_> = sent
-        .iter()
-        .map(|request| request.raw.split("cursor=").nth(1).and_then(|rest| rest.split(' ').next()))
-        .collect();
-    assert_eq!(cursors, [None, Some("stale"), None, Some("a")]);
+    let expected = [None, Some("stale"), None, Some("a")].map(|one| one.map(str::to_owned));
+    assert_eq!(cursors(&bench), expected);
     let timestamps = table.merged.points.timestamps.values();
     assert_eq!(timestamps[1] - timestamps[0], 60_000_000, "{timestamps:?}");
     assert_eq!(points(&table), 2);

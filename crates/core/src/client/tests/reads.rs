@@ -44,16 +44,12 @@ pub(super) async fn next(stream: &Arc<PageStream>) -> Result<Option<Page>, ReadF
 async fn r10_each_page_is_returned_to_one_caller() {
     let bench = Bench::new(three_pages()).await;
     let stream = scan(&bench).pages().expect("a chain");
-    let tasks: Vec<_> = (0..20)
-        .map(|_| {
-            let stream = Arc::clone(&stream);
-            tokio::spawn(async move { next(&stream).await.expect("read").map(|p| p.sequence) })
-        })
-        .collect();
-    let mut given = Vec::new();
-    for task in tasks {
-        given.extend(task.await.expect("no panic"));
-    }
+    let tasks = (0..20).map(|_| {
+        let stream = Arc::clone(&stream);
+        tokio::spawn(async move { next(&stream).await.expect("read").map(|p| p.sequence) })
+    });
+    let given = join_all(tasks).await.into_iter();
+    let mut given: Vec<u64> = given.filter_map(|task| task.expect("no panic")).collect();
     given.sort_unstable();
     assert_eq!(given, [1, 2, 3]);
     assert_eq!(bench.sent(), 3);
@@ -98,17 +94,13 @@ async fn r3_a_forked_process_keeps_a_complete_table() {
 async fn many_callers_read_the_complete_table_once() {
     let bench = Bench::new(three_pages()).await;
     let collect = Arc::new(CollectOnce::new(scan(&bench)));
-    let tasks: Vec<_> = (0..10)
-        .map(|_| {
-            let collect = Arc::clone(&collect);
-            tokio::spawn(async move { collect.table().await.expect("read") })
-        })
-        .collect();
-    let mut tables = Vec::new();
-    for task in tasks {
-        tables.push(task.await.expect("no panic"));
-    }
-    assert!(tables.iter().all(|table| Arc::ptr_eq(table, &tables[0])));
+    let tasks = (0..10).map(|_| {
+        let collect = Arc::clone(&collect);
+        tokio::spawn(async move { collect.table().await.expect("read") })
+    });
+    let tables = join_all(tasks).await;
+    let first = tables[0].as_ref().expect("no panic");
+    assert!(tables.iter().flatten().all(|table| Arc::ptr_eq(table, first)));
     assert_eq!(bench.sent(), 3);
 }
 

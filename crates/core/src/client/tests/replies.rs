@@ -56,15 +56,6 @@ async fn h19_rejections_are_raised_with_their_text() {
 }
 
 #[tokio::test]
-async fn h21_plain_http_to_a_tls_port_is_explained() {
-    let page = "<html>400 The plain HTTP request was sent to HTTPS port</html>";
-    let bench = Bench::new(vec![Act::with_headers(400, &[], page)]).await;
-    let error = bench.error().await;
-    assert_eq!(error.kind(), Kind::RequestRejected);
-    assert!(error.to_string().contains("https://"), "{error}");
-}
-
-#[tokio::test]
 async fn d8_a_redirected_data_request_is_refused_without_a_retry() {
     for status in [301, 302, 303, 307, 308] {
         let act = Act::with_headers(status, &["Location: https://login.example.com/?s=x"], "");

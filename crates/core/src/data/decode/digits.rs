@@ -55,27 +55,3 @@ fn value(digits: u64, bits: u32) -> u64 {
     let word = (word.wrapping_mul(6_553_601) >> 16) & 0x0000_FFFF_0000_FFFF;
     word.wrapping_mul(42_949_672_960_001) >> 32
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn digits_are_parsed_up_to_the_first_other_byte() {
-        let mut random = fastrand::Rng::with_seed(1);
-        for _ in 0..crate::campaign::trials(200_000) {
-            let mut bytes: [u8; 16] = std::array::from_fn(|_| random.u8(b'0'..=b'9'));
-            let count = random.usize(0..=16);
-            for byte in &mut bytes[count..] {
-                *byte = random.u8(..);
-            }
-            if bytes.get(count).is_some_and(u8::is_ascii_digit) {
-                continue;
-            }
-            let text = |count: usize| std::str::from_utf8(&bytes[..count]).unwrap().parse();
-            assert_eq!(leading_sixteen(bytes), (text(count).unwrap_or(0), count), "{bytes:?}");
-            let eight = *bytes.first_chunk().unwrap();
-            assert_eq!(leading_digits(eight), (text(count.min(8)).unwrap_or(0), count.min(8)));
-        }
-    }
-}

@@ -156,21 +156,6 @@ mod tests {
     }
 
     #[test]
-    fn j7_the_nearest_double_is_bit_equal_or_none() {
-        let mut random = fastrand::Rng::with_seed(11);
-        let mut certain = 0;
-        for _ in 0..trials(RANDOM_NUMBERS) {
-            let mantissa = random.u64(..) >> random.u32(0..64);
-            let exponent = random.i32(-45..=45);
-            if let Some(value) = nearest(mantissa, exponent) {
-                assert_eq!(value.to_bits(), expected(mantissa, exponent), "{mantissa}e{exponent}");
-                certain += 1;
-            }
-        }
-        assert!(certain > trials(RANDOM_NUMBERS) * 8 / 10, "{certain}");
-    }
-
-    #[test]
     fn j7_numbers_near_the_middle_are_bit_equal() {
         let mut random = fastrand::Rng::with_seed(12);
         for _ in 0..trials(RANDOM_NUMBERS / 4) {
@@ -198,12 +183,6 @@ mod tests {
         assert!(nearest(1, i32::MAX).is_none() && nearest(1, i32::MIN).is_none());
     }
 
-    #[test]
-    fn j7_the_integer_zero_has_no_sign() {
-        assert_eq!(taken("-0"), Some((0.0_f64.to_bits(), 2)));
-        assert_eq!(taken("-0.0"), Some(((-0.0_f64).to_bits(), 4)));
-    }
-
     proptest! {
         #[test]
         fn j7_accepted_numbers_are_bit_equal(
@@ -216,15 +195,6 @@ mod tests {
                 prop_assert_eq!(length, text.len());
             } else {
                 prop_assert!(text.len() >= 10, "{}", text);
-            }
-        }
-
-        #[test]
-        fn j21_only_valid_numbers_are_accepted(body in "[0-9.eE+-]{1,12},{40}") {
-            let number = body.trim_end_matches(',');
-            if let Some((_, length)) = take_double(body.as_bytes()) {
-                let taken = &number[..length];
-                prop_assert!(serde_json::from_str::<f64>(taken).is_ok(), "{}", taken);
             }
         }
     }

@@ -1,5 +1,5 @@
 //! Compares pages in random layouts, which may change between points, with `serde_json`. A layout
-//! that the decoder has learned must not change the values of other points.
+//! that the decoder has learned must not change the values of other points, nor may earlier pages.
 
 use std::collections::HashSet;
 
@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::edge::cursor_at_an_edge;
 use super::tests::{counts, floats, microseconds, read, settings};
-use super::{Decoded, decode};
+use super::{DecodeSettings, Decoded, EarlierPages, decode, decode_after};
 use crate::data::cursor::Cursor;
-use crate::error::Kind;
+use crate::error::{Kind, Result};
 
 const FIRST_SECOND: i64 = 1_793_491_200;
 const NUMBERS: [&str; 3] = ["value", "minimum", "maximum"];
@@ -69,7 +69,8 @@ struct Point {
 fn layout() -> impl Strategy<Value = Layout> {
     let space =
         prop_oneof![4 => Just(String::new()), 2 => Just(" ".to_owned()), 1 => "[ \n\r\t]{1,40}"];
-    let unknown = (any::<String>(), unknown_value());
+    let name = prop_oneof![Just("unit".to_owned()), any::<String>()];
+    let unknown = (name, unknown_value());
     (
         prop::collection::vec(any::<u8>(), 7),
         [space.clone(), space.clone(), space.clone(), space],
@@ -112,8 +113,17 @@ fn point() -> impl Strategy<Value = Point> {
         .prop_map(|(second, numbers, count)| Point { second, numbers, count })
 }
 
+/// An id as JSON.
+fn id() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => "[a-c\"é]{0,2}".prop_map(|text| serde_json::to_string(&text).unwrap()),
+        1 => Just("null".to_owned()),
+        1 => Just("7".to_owned()),
+    ]
+}
+
 fn page() -> impl Strategy<Value = String> {
-    let ids = prop::collection::vec("[a-c\"é]{0,2}", 5);
+    let ids = prop::collection::vec(id(), 5);
     let envelope = (ids, prop::collection::vec((point(), any::<prop::sample::Index>()), 0..12));
     (
         prop::collection::vec(envelope, 0..5),
@@ -154,10 +164,10 @@ fn written(
             rows.push(layout.object(members));
         }
         let space = &layout.spaces[0];
-        let quoted = ids.iter().map(|id| serde_json::to_string(id).unwrap());
-        let mut members: Vec<(&str, String)> = IDS.into_iter().zip(quoted).collect();
+        let mut members: Vec<(&str, String)> = IDS.into_iter().zip(ids.iter().cloned()).collect();
         members.push(("points", format!("[{space}{}]", rows.join(&format!(",{space}")))));
-        texts.push(layout.object(members));
+        // An id may be null, but not missing.
+        texts.push(Layout { sparse: false, ..layout.clone() }.object(members));
     }
     let cursor = serde_json::to_string(&cursor).unwrap();
     let members = vec![("series", format!("[{}]", texts.join(","))), ("nextCursor", cursor)];
@@ -207,6 +217,23 @@ fn compare(tree: &Value, decoded: &Decoded) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+fn same(one: &Result<Decoded>, other: &Result<Decoded>) -> std::result::Result<(), TestCaseError> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => {
+            prop_assert_eq!(one.points.batch().unwrap(), other.points.batch().unwrap());
+            prop_assert_eq!(&one.points.series, &other.points.series);
+            prop_assert_eq!(&one.points.envelopes, &other.points.envelopes);
+            prop_assert_eq!(&one.report, &other.report);
+        }
+        (Err(one), Err(other)) => {
+            prop_assert_eq!(one.to_string(), other.to_string());
+            prop_assert_eq!(&one.context().path, &other.context().path);
+        }
+        (one, other) => prop_assert!(false, "{one:?}\n{other:?}"),
+    }
+    Ok(())
+}
+
 /// Whether no point has any of the four values, and some have unknown members (J22).
 fn lacks_values(tree: &Value) -> bool {
     let series = tree["series"].as_array().into_iter().flatten();
@@ -235,6 +262,29 @@ proptest! {
         compare_cursors(body.as_bytes(), &decoded)?;
         let cursor = decoded.next_cursor.as_ref().map(Cursor::secret);
         prop_assert_eq!(cursor, tree["nextCursor"].as_str());
+    }
+
+    #[test]
+    fn j18_earlier_pages_do_not_change_the_result(
+        pages in prop::collection::vec(page(), 1..6),
+        repeats in prop::collection::vec(any::<prop::sample::Index>(), 6),
+        damage in prop::option::weighted(0.5, (any::<prop::sample::Index>(), any::<prop::sample::Index>())),
+        has_extra_column in prop::bool::weighted(0.2),
+    ) {
+        let extra_columns = if has_extra_column { vec!["xunit".to_owned()] } else { Vec::new() };
+        let settings = DecodeSettings { extra_columns, ..settings() };
+        let mut earlier = EarlierPages::default();
+        // Each page is followed by a repeated one, which is usually recognised.
+        for (page_after, again) in pages.iter().zip(&repeats) {
+            for body in [page_after, again.get(&pages)] {
+                let mut body = body.clone().into_bytes();
+                if let Some((at, byte)) = &damage {
+                    let at = at.index(body.len());
+                    body[at] = *byte.get(br#"{}[]",:3a "#.as_slice());
+                }
+                same(&decode(&body, &settings), &decode_after(&body, &settings, &mut earlier))?;
+            }
+        }
     }
 
     #[test]

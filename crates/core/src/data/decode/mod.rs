@@ -87,8 +87,6 @@ pub fn decode_after(
 }
 
 #[cfg(test)]
-mod earlier_tests;
-#[cfg(test)]
 mod layout_tests;
 #[cfg(test)]
 pub(super) mod tests;

@@ -226,13 +226,6 @@ mod tests {
     }
 
     #[test]
-    fn j7_the_integer_zero_has_no_sign() {
-        for (text, expected) in [("-0", 0.0_f64), ("0", 0.0), ("-0.0", -0.0), ("-0e0", -0.0)] {
-            assert_eq!(value(text).unwrap().to_bits(), expected.to_bits(), "{text}");
-        }
-    }
-
-    #[test]
     fn j7_random_doubles_are_bit_equal_in_every_notation() {
         let mut random = fastrand::Rng::with_seed(7);
         for _ in 0..trials(RANDOM_DOUBLES) {

@@ -64,26 +64,3 @@ impl Separator {
         same.then_some(end)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_separator_matches_only_equal_bytes() {
-        for length in 1..=LONGEST {
-            let text: Vec<u8> = (b' '..b'z').cycle().take(length).collect();
-            let separator = Separator::new(&text).unwrap();
-            let mut body = [b"123", text.as_slice(), &[b'0'; WINDOW]].concat();
-            assert_eq!(separator.match_at(&body, 3), Some(3 + length));
-            assert_eq!(separator.match_at(&body, 4), None);
-            for index in 3..3 + length {
-                body[index] ^= 0x20;
-                assert_eq!(separator.match_at(&body, 3), None, "{length} {index}");
-                body[index] ^= 0x20;
-            }
-            assert_eq!(separator.match_at(&body[..2 + length], 3), None);
-        }
-        assert!(Separator::new(b"").is_none() && Separator::new(&[b' '; LONGEST + 1]).is_none());
-    }
-}

@@ -119,21 +119,3 @@ fn hex_unit(bytes: &[u8], at: usize) -> Result<u32> {
 pub(super) fn is_plain(name: &str) -> bool {
     plain_end(name.as_bytes(), 0) == name.len()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn plain_text_ends_at_the_first_special_byte() {
-        for position in 0..40 {
-            for special in *b"\"\\\x00\x1F\n" {
-                let mut bytes = "é~\u{7f} !#[]".repeat(6).into_bytes();
-                bytes.truncate(40);
-                bytes[position] = special;
-                assert_eq!(plain_end(&bytes, 0), position, "{special}");
-            }
-        }
-        assert_eq!(plain_end("é".repeat(9).as_bytes(), 1), 18);
-    }
-}

@@ -312,3 +312,26 @@ fn j21_a_changed_byte_never_causes_a_panic() {
         }
     }
 }
+
+#[test]
+fn the_number_of_stored_series_and_texts_is_bounded() {
+    let mut earlier = EarlierPages::default();
+    let mut read = |first: u32, count: u32, site: &str| {
+        let envelopes: Vec<String> = (first..first + count)
+            .map(|tag| {
+                format!(
+                    r#"{{"siteId":"{site}","lineId":"L","machineId":"M","deviceId":"D","tagGuid":{tag},"points":[]}}"#
+                )
+            })
+            .collect();
+        let body = format!(r#"{{"series":[{}],"nextCursor":null}}"#, envelopes.join(","));
+        decode_after(body.as_bytes(), &settings(), &mut earlier).unwrap();
+        earlier.series.len()
+    };
+    assert_eq!(read(0, 66_000, "S"), 66_000);
+    assert_eq!(read(70_000, 3, "S"), 3, "cleared");
+    let long = "s".repeat(17 << 20);
+    assert_eq!(read(70_000, 1, &long), 4);
+    assert_eq!(read(70_000, 2, &long), 5);
+    assert_eq!(read(70_000, 3, "S"), 3, "cleared");
+}

@@ -15,12 +15,51 @@ fn b19_a_request_of_the_evening_is_counted_in_the_day_that_its_outcome_shows() {
     ] {
         let mut count = Count::default();
         let evening = now("2026-11-01T23:30:00Z");
-        let slow = count.reserve(LIMIT, evening, 0).expect("something is left");
+        let slow = send(&mut count, evening);
         // A request of the new day stays counted in any case.
-        drop(count.reserve(LIMIT, after, 0).expect("something is left"));
+        drop(send(&mut count, after));
         assert_eq!(count.requests.count, 1, "so long before midnight it is of the old day");
         count.settle(LIMIT, &slow, outcome, after);
         assert_eq!(count.requests.count, counted, "{outcome:?}");
+    }
+}
+
+#[test]
+fn b16_a_request_under_way_is_counted_once_in_the_day_that_a_reply_opens() {
+    let [evening, after] = ["2026-11-01T23:30:00Z", "2026-11-02T00:00:02Z"].map(now);
+    let service = "2026-11-04T09:00:00Z";
+    for (outcome, used) in [(reply(service, after), 2), (Outcome::Unsent, 1)] {
+        let mut count = replied(20);
+        let slow = send(&mut count, evening);
+        count.observe(LIMIT, reading(service, after), after);
+        let other = send(&mut count, after);
+        // The reply to the first request confirms the reading, so it opens the day.
+        count.settle(LIMIT, &slow, reply(service, after), after);
+        count.settle(LIMIT, &other, outcome, after);
+        assert_eq!(count.requests.count, used, "{outcome:?}");
+    }
+}
+
+#[test]
+fn b18_a_request_of_the_old_day_takes_none_from_the_day_that_was_asked_for() {
+    let mut count = replied(24);
+    let evening = moment(2, "1970-01-01T00:01:00Z", "2026-11-01T18:00:00Z");
+    let slow = send(&mut count, evening);
+    let morning = moment(3, "1970-01-01T00:01:00Z", "2026-11-02T09:00:00Z");
+    let asks = send(&mut count, morning);
+    count.settle(LIMIT, &asks, SILENT, morning);
+    count.settle(LIMIT, &slow, Outcome::Unsent, morning);
+    assert_eq!(count.requests.count, 1, "the one that asked");
+}
+
+#[test]
+fn b19_a_request_that_is_lost_while_the_time_is_unknown_may_be_of_the_next_day() {
+    let started = moment(2, "1970-01-01T00:05:00Z", "2026-11-01T12:05:00Z");
+    for (lost_at, used) in [(now(TODAY), 0), (started, 1)] {
+        let mut count = replied(20);
+        let request = send(&mut count, now(TODAY));
+        count.settle(LIMIT, &request, Outcome::Lost, lost_at);
+        assert_eq!(count.state(LIMIT, now("2026-11-02T00:01:00Z")).used, used);
     }
 }
 
@@ -29,15 +68,15 @@ fn b18_an_unsent_request_of_the_old_day_takes_none_from_the_day_that_is_asked_fo
     let mut count = replied(20);
     let evening = moment(2, "1970-01-01T00:01:00Z", "2026-11-01T18:00:00Z");
     for outcome in [SILENT, SILENT, Outcome::Unsent] {
-        let request = count.reserve(LIMIT, evening, 0).expect("something is left");
+        let request = send(&mut count, evening);
         count.settle(LIMIT, &request, outcome, evening);
     }
     let morning = moment(3, "1970-01-01T00:01:00Z", "2026-11-02T09:00:00Z");
     for _ in 0..3 {
-        let request = count.reserve(LIMIT, morning, 0).expect("something is left");
+        let request = send(&mut count, morning);
         count.settle(LIMIT, &request, SILENT, morning);
     }
-    let asks = count.reserve(LIMIT, morning, 0).expect("it asks");
+    let asks = send(&mut count, morning);
     assert!(asks.asks);
     count.settle(LIMIT, &asks, SILENT, morning);
     assert_eq!((count.requests.count, reserve_all(&mut count, morning)), (4, 21));
@@ -62,7 +101,7 @@ fn b18_a_request_that_asked_opens_no_day_where_replies_have_shown_another_meanwh
     // One reading is no evidence of the old day, but it shows that the wall clock is wrong.
     for readings in [1, 2] {
         let mut count = replied(25);
-        let asks = count.reserve(LIMIT, morning, 0).expect("it asks");
+        let asks = send(&mut count, morning);
         for _ in 0..readings {
             count.observe(LIMIT, reading("2026-11-01T20:00:00Z", morning), morning);
         }
@@ -78,13 +117,13 @@ fn b16_where_the_wall_clock_had_opened_a_day_too_early_its_requests_are_of_the_d
     let mut assumed = Count::default();
     for (when, requests) in [("2026-11-01T23:00:00Z", 3), ("2026-11-02T00:30:00Z", 2)] {
         for _ in 0..requests {
-            let request = assumed.reserve(LIMIT, now(when), 0).expect("something is left");
+            let request = send(&mut assumed, now(when));
             assumed.settle(LIMIT, &request, SILENT, now(when));
         }
     }
     let morning = moment(2, "1970-01-01T00:01:00Z", "2026-11-02T09:00:00Z");
     let mut asked = replied(25);
-    let asks = asked.reserve(LIMIT, morning, 0).expect("it asks");
+    let asks = send(&mut asked, morning);
     asked.settle(LIMIT, &asks, SILENT, morning);
     for (count, then, service, used) in [
         (&assumed, now("2026-11-02T00:31:00Z"), "2026-11-01T21:00:00Z", 5),
@@ -128,31 +167,8 @@ fn b17_a_pause_has_no_end_before_the_services_time_is_known() {
     assert_eq!(count.permit(LIMIT, started, 0), Permit::Granted);
 }
 
-#[test]
-fn t9_only_a_pause_of_token_requests_that_ends_later_takes_the_place_of_another() {
-    let noon = now("2026-11-01T12:00:00Z");
-    // Both end at 12:30. A clock that is set back by minutes between their starts ends neither.
-    let mut count = Count::default();
-    count.pause_tokens(Duration::from_secs(30 * 60), noon);
-    count.pause_tokens(Duration::from_secs(5 * 60), now("2026-11-01T12:25:00Z"));
-    let pause = (Duration::from_secs(20 * 60), timestamp("2026-11-01T12:30:00Z"));
-    assert_eq!(count.token_pause(now("2026-11-01T12:10:00Z")), Some(pause));
-}
-
 const TODAY: &str = "2026-11-01T12:01:00Z";
 const STEPPED: &str = "2026-11-02T09:00:00Z";
-
-fn send(count: &mut Count, at: Moment) -> Reservation {
-    count.reserve(LIMIT, at, 0).expect("something is left")
-}
-
-/// Sends requests one after the other. Their replies show this time.
-fn exchange(count: &mut Count, at: Moment, service: &str, requests: u64) {
-    for _ in 0..requests {
-        let request = send(count, at);
-        count.settle(LIMIT, &request, reply(service, at), at);
-    }
-}
 
 #[test]
 fn b7_a_request_whose_process_was_killed_is_under_way_for_ten_minutes() {
@@ -184,14 +200,11 @@ fn b7_a_request_whose_process_was_killed_is_counted_in_the_day_after_and_in_no_l
     for day in 1..=9 {
         let time = format!("2026-11-0{day}T09:00:00Z");
         let at = moment(day, "1970-01-01T00:01:00Z", &time);
-        for _ in 0..2 {
-            let request = count.reserve(LIMIT, at, 0).expect("something is left");
-            count.settle(LIMIT, &request, reply(&time, at), at);
-        }
+        exchange(&mut count, at, &time, 2);
         assert_eq!(count.state(LIMIT, at).used, 2 + killed, "{day}");
         killed = if day < 5 { 3 } else { 0 };
         for _ in 0..killed {
-            drop(count.reserve(LIMIT, at, 0).expect("something is left"));
+            drop(send(&mut count, at));
         }
     }
 }

@@ -123,13 +123,21 @@ const LIMIT: Terms = Terms { limit: Some(25), resets: None };
 
 /// A count with this many answered requests at noon on November 1.
 fn replied(requests: u64) -> Count {
-    let mut count = Count::default();
-    let noon = now("2026-11-01T12:00:00Z");
-    for _ in 0..requests {
-        let reservation = count.reserve(LIMIT, noon, 0).expect("something is left");
-        count.settle(LIMIT, &reservation, reply("2026-11-01T12:00:00Z", noon), noon);
-    }
+    let (mut count, noon) = (Count::default(), "2026-11-01T12:00:00Z");
+    exchange(&mut count, now(noon), noon, requests);
     count
+}
+
+fn send(count: &mut Count, at: Moment) -> Reservation {
+    count.reserve(LIMIT, at, 0).expect("something is left")
+}
+
+/// Sends requests one after the other. Their replies show this time.
+fn exchange(count: &mut Count, at: Moment, service: &str, requests: u64) {
+    for _ in 0..requests {
+        let request = send(count, at);
+        count.settle(LIMIT, &request, reply(service, at), at);
+    }
 }
 
 /// Sends requests until one is refused, each with a reply at the service's time; returns how many
@@ -147,8 +155,7 @@ fn b15_one_reply_with_a_wrong_date_opens_no_day_and_delays_none() {
     for date in ["2026-11-02T01:00:00Z", "2026-11-01T01:00:00Z", "2099-01-01T00:00:00Z"] {
         let mut count = replied(20);
         let later = now("2026-11-01T12:01:00Z");
-        let reservation = count.reserve(LIMIT, later, 0).expect("the 21st");
-        count.settle(LIMIT, &reservation, reply(date, later), later);
+        exchange(&mut count, later, date, 1);
         assert_eq!(send_all(&mut count, later, "2026-11-01T12:01:00Z"), 4, "{date}");
         let Permit::Exhausted(state) = count.permit(LIMIT, later, 0) else { panic!("{date}") };
         assert_eq!(state.resets_at, timestamp("2026-11-02T00:00:00Z"), "{date}");
@@ -162,10 +169,7 @@ fn b16_two_replies_that_agree_open_a_day_in_which_they_are_counted() {
     let service = "2026-11-02T09:00:00Z";
     let lost = count.reserve(LIMIT, noon, 0).expect("the 21st");
     count.settle(LIMIT, &lost, Outcome::Lost, noon);
-    for _ in 0..2 {
-        let reservation = count.reserve(LIMIT, noon, 0).expect("something is left");
-        count.settle(LIMIT, &reservation, reply(service, noon), noon);
-    }
+    exchange(&mut count, noon, service, 2);
     // The lost one may have been of the new day.
     assert_eq!(count.state(LIMIT, noon).used, 3);
     assert_eq!(send_all(&mut count, noon, service), 22);
@@ -251,8 +255,7 @@ fn b19_requests_under_way_at_midnight_may_be_of_the_new_day_until_their_replies_
 fn b15_a_doubt_that_no_reply_settles_costs_at_most_a_day() {
     let mut count = replied(20);
     let noon = now("2026-11-01T12:01:00Z");
-    let lie = count.reserve(LIMIT, noon, 0).expect("the 21st");
-    count.settle(LIMIT, &lie, reply("2026-11-01T17:00:00Z", noon), noon);
+    exchange(&mut count, noon, "2026-11-01T17:00:00Z", 1);
     // From now on no reply has a date.
     for (time, sent) in [
         ("2026-11-01T12:02:00Z", 4),

@@ -133,10 +133,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-
-    fn timestamp(text: &str) -> Timestamp {
-        text.parse().expect("a timestamp")
-    }
+    use crate::http::allowance::test_moments::timestamp;
 
     fn moment(start: u128, seconds: u64, wall: &str) -> Moment {
         let boot = BootTime { start, elapsed: Duration::from_secs(seconds) };
@@ -168,6 +165,21 @@ mod tests {
             assert_eq!(read(&mut clock, &shown, at), Verdict::Agrees);
         }
         assert_eq!(clock.now(moment(3, 1, NOON)), None);
+    }
+
+    #[test]
+    fn b14_past_readings_replace_no_later_one() {
+        let mut clock = ServiceClock::default();
+        let (now, later) = (moment(1, 100, NOON), moment(1, 101, NOON));
+        assert_eq!(read(&mut clock, NOON, now), ADOPTED);
+        // The reply of an earlier request arrives later.
+        let (service, boot) = (timestamp("2026-11-01T11:59:20Z"), moment(1, 60, NOON).boot);
+        let past = Reading { service, boot };
+        assert_eq!(clock.observe(past, later), Verdict::Agrees);
+        assert_eq!(clock.confirmed.map(|kept| kept.boot), Some(now.boot));
+        // After a start with a wrong wall clock, a reply that shows the past confirms nothing.
+        let early = "2026-11-01T08:00:00Z";
+        assert_eq!(read(&mut clock, early, moment(2, 7, early)), Verdict::Doubtful);
     }
 
     #[test]

@@ -124,18 +124,4 @@ mod tests {
             assert_eq!(error.kind(), Kind::ConfigError, "{seconds} {ahead}");
         }
     }
-
-    #[test]
-    fn an_instant_belongs_to_the_day_that_began_last() {
-        let six = TimeOfDay::parse("06:00Z").expect("a time");
-        for (now, began) in [
-            ("2026-11-01T05:59:59.9Z", "2026-10-31T06:00:00Z"),
-            ("2026-11-01T06:00:00Z", "2026-11-01T06:00:00Z"),
-            ("1969-12-31T23:00:00Z", "1969-12-31T06:00:00Z"),
-        ] {
-            let now: Timestamp = now.parse().expect("a timestamp");
-            assert_eq!(six.start_of_day(now).to_string(), began);
-        }
-        assert_eq!(six.start_of_day(Timestamp::MIN), Timestamp::MIN);
-    }
 }

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
-use super::super::arrivals::ArrivalRun;
 use super::super::block::PointVersion;
 use super::super::found_blocks::{ALL_TIME, rows_of};
 use super::super::pages::PageRow;
@@ -124,19 +123,6 @@ fn s10_lateness_needs_only_the_page_log() {
     assert_eq!(last, 1, "it brought nothing new");
     folder.execute("DELETE FROM contents; DELETE FROM shelves");
     assert_eq!(store.delays("line", MINUTE).unwrap(), delays);
-}
-
-proptest! {
-    #[test]
-    fn a_run_is_cut_at_a_time(
-        first in -50..50_i64, step in 1..9_i64, count in 1..20_i64, time in -80..250_i64,
-    ) {
-        let run = ArrivalRun { first, step, count, points: 1, revisions: 0 };
-        let kept: Vec<i64> = run.timestamps().filter(|at| *at >= time).collect();
-        let cut = run.not_before(time).map_or(Vec::new(), |run| run.timestamps().collect());
-        prop_assert_eq!(cut, kept);
-        prop_assert_eq!(run.not_before(i64::MIN), Some(run));
-    }
 }
 
 #[test]

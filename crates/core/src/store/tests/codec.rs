@@ -1,13 +1,9 @@
-//! The encoding of blocks, and merging compared with a naive model.
-
-use std::collections::BTreeMap;
+//! The encoding of blocks.
 
 use proptest::prelude::*;
 
-use crate::store::Applied;
 use crate::store::block::{PointVersion, Values, decode, encode};
 use crate::store::bytes::{Sink, Source};
-use crate::store::history::{MergeCounts, merge};
 use crate::store::recent;
 use crate::store::seen::{SeenPoints, encode as encode_seen};
 
@@ -70,100 +66,11 @@ proptest! {
     }
 }
 
-proptest! {
-    #[test]
-    fn a_number_of_any_size_is_decoded(number: u64, signed: i64) {
-        let mut sink = Sink::default();
-        sink.number(number);
-        sink.signed(signed);
-        let mut source = Source(&sink.0);
-        prop_assert_eq!((source.number(), source.signed()), (Some(number), Some(signed)));
-        prop_assert!(source.0.is_empty());
-        let mut cut = Source(&sink.0[..sink.0.len() - 1]);
-        prop_assert_eq!(cut.number().and(cut.signed()), None);
-    }
-
-    #[test]
-    fn seen_points_contain_exactly_the_points_of_the_pages(
-        pages in prop::collection::vec(prop::collection::btree_set(timestamp(), 0..40), 0..5),
-        others in prop::collection::vec(timestamp(), 0..40),
-    ) {
-        let mut seen = SeenPoints::default();
-        for page in &pages {
-            let times: Vec<i64> = page.iter().copied().collect();
-            seen.add(&encode_seen([(7, times.as_slice())].into_iter())).unwrap();
-        }
-        let seen = seen.sorted();
-        let mut finder = seen.finder(7);
-        for timestamp in pages.iter().flatten().chain(&others) {
-            let known = pages.iter().any(|page| page.contains(timestamp));
-            prop_assert_eq!(finder.holds(*timestamp), known);
-            prop_assert!(!seen.finder(8).holds(*timestamp));
-        }
-    }
-
-    /// Applies pages in order: each timestamp keeps the versions that differ from the one before.
-    #[test]
-    fn merging_agrees_with_a_map_of_versions(
-        pages in prop::collection::vec(
-            prop::collection::btree_map(0..12_i64, (0..3_u8, any::<bool>()), 0..8), 0..8),
-    ) {
-        let mut model: BTreeMap<i64, Vec<(u64, u8, bool)>> = BTreeMap::new();
-        let mut block: Vec<PointVersion> = Vec::new();
-        for (version, page) in (1..).zip(&pages) {
-            let mut expected = Applied::default();
-            let incoming: Vec<PointVersion> = page.iter().map(|(timestamp, (value, absent))| {
-                let history = model.entry(*timestamp).or_default();
-                match (history.last().copied(), *absent) {
-                    (None, false) => { expected.inserted += 1; history.push((version, *value, false)); }
-                    (None | Some((.., true)), true) => {}
-                    (Some((_, last, false)), true) => {
-                        expected.flagged += 1;
-                        history.push((version, last, true));
-                    }
-                    (Some((_, last, flagged)), false) if last != *value || flagged => {
-                        expected.revised += 1;
-                        history.push((version, *value, false));
-                    }
-                    _ => expected.unchanged += 1,
-                }
-                let values = Values::new([Some(f64::from(*value)), None, None], None);
-                PointVersion { timestamp: *timestamp, version, absent: *absent, values }
-            }).collect();
-            let mut counts = MergeCounts::default();
-            if let Some(merged) = merge(&block, &incoming, |_| Vec::new(), &mut counts) {
-                prop_assert_ne!(&merged, &block);
-                block = merged;
-            }
-            prop_assert_eq!(counts.tally, expected);
-            let again = merge(&block, &incoming, |_| Vec::new(), &mut MergeCounts::default());
-            prop_assert_eq!(again, None, "merging is idempotent");
-        }
-        let rows: Vec<(i64, u64, u8, bool)> = model.iter().flat_map(|(timestamp, history)| {
-            history.iter().map(|(version, value, absent)| (*timestamp, *version, *value, *absent))
-        }).collect();
-        let merged: Vec<(i64, u64, u8, bool)> = block.iter().map(|row| {
-            let value = row.values.numbers()[0].unwrap();
-            let value = (0..3).find(|v| f64::from(*v).to_bits() == value.to_bits()).unwrap();
-            (row.timestamp, row.version, value, row.absent)
-        }).collect();
-        prop_assert_eq!(merged, rows);
-    }
-}
-
 #[test]
 fn a_block_on_the_grid_is_small() {
     let values = Values::new([Some(1.5), Some(1.0), Some(2.0)], Some(60));
     let rows: Vec<PointVersion> = (0..512).map(|n| point(n * 60_000_000, 7, values)).collect();
     assert!(encode(&rows).len() < 512 * 24 + 40, "{}", encode(&rows).len());
-}
-
-#[test]
-fn the_times_of_a_block_are_read_from_its_bytes() {
-    let row = |timestamp| point(timestamp, 1, Values::new([Some(1.0), None, None], None));
-    let bytes = encode(&[row(-60), row(7), row(8)]);
-    assert_eq!(crate::store::block_times(&bytes), Some(vec![-60, 7, 8]));
-    assert_eq!(crate::store::block_times(&bytes[1..]), None);
 }
 
 #[test]

@@ -15,7 +15,10 @@ struct Contents {
 
 /// A closed store, its bytes, and all that can be read from it.
 fn made() -> (Folder, Vec<u8>, Contents) {
-    let (folder, store) = new_store();
+    let folder = Folder::new();
+    // Some points are recent, the others are in blocks.
+    let limits = RecentLimits { few: 16, many: 2, dense: 4, most: 1_000 };
+    let store = folder.store_with(limits);
     store.apply("empty", None, b"nothing yet").unwrap();
     for sequence in 1..=12_u64 {
         let points: Vec<Point> = (0..60)
@@ -29,6 +32,9 @@ fn made() -> (Folder, Vec<u8>, Contents) {
         Request { is_last, ..request }.apply_to(&store, &sequence.to_le_bytes()).unwrap();
     }
     drop(store);
+    for table in ["recent", "contents"] {
+        assert!(folder.number(&format!("SELECT COUNT(*) FROM {table}")) > 0, "{table}");
+    }
     let bytes = std::fs::read(folder.file()).unwrap();
     let truth = read_all(&folder.file(), None).unwrap();
     assert_eq!(read_all(&folder.file(), Some(&truth)).unwrap(), truth);
@@ -98,6 +104,8 @@ fn s7_a_missing_or_an_outdated_row_is_detected() {
         ("contents", "id = 2"),
         ("pages", "sequence = 4"),
         ("store", "TRUE"),
+        ("recent", "sequence = 12"),
+        ("recent", "TRUE"),
     ];
     let deleted = deleted.map(|(table, row)| format!("DELETE FROM {table} WHERE {row}"));
     for change in deleted.iter().map(String::as_str).chain([
@@ -108,6 +116,9 @@ fn s7_a_missing_or_an_outdated_row_is_detected() {
         "UPDATE shelves SET entries = x'00' WHERE shelf = 0",
         "UPDATE contents SET bytes = (SELECT bytes FROM contents WHERE id = 1) WHERE id = 2",
         "UPDATE pages SET read_at = read_at + 1 WHERE sequence = 4",
+        "UPDATE recent SET sequence = 99 WHERE sequence = 12",
+        "UPDATE recent SET points = (SELECT points FROM recent WHERE sequence = 12)",
+        "UPDATE feeds SET recent = 0 WHERE name = 'line'",
         "UPDATE feeds SET sequence = 3 WHERE name = 'line'",
         "UPDATE feeds SET name = 'lime' WHERE name = 'line'",
         "UPDATE store SET made_by = 'another'",

@@ -97,47 +97,6 @@ fn a_failed_page_moves_no_recent_points() {
 }
 
 #[test]
-fn s7_a_missing_or_outdated_recent_row_is_detected() {
-    let folder = Folder::new();
-    let store = folder.store_with(EAGER);
-    for request in [wide(1, 3, 1), wide(2, 3, 2)] {
-        request.apply_to(&store, b"").unwrap();
-    }
-    let truth = latest(&store);
-    drop(store);
-    let bytes = std::fs::read(folder.file()).unwrap();
-    for change in [
-        "DELETE FROM recent WHERE sequence = 1",
-        "DELETE FROM recent",
-        "UPDATE recent SET sequence = 7 WHERE sequence = 1",
-        "UPDATE recent SET points = (SELECT points FROM recent WHERE sequence = 2)",
-        "UPDATE feeds SET recent = 0",
-    ] {
-        std::fs::write(folder.file(), &bytes).unwrap();
-        folder.execute(change);
-        let store = folder.store();
-        let read = read(&store, all(View::Latest, Flagged::Drop));
-        let failed = [
-            read.unwrap_err(),
-            store.check(&Watch::default()).unwrap_err(),
-            store.holds("line", &[(0, MINUTE)]).unwrap_err(),
-            wide(3, 3, 3).apply_to(&store, b"").unwrap_err(),
-        ];
-        assert!(failed.iter().all(|error| error.kind() == Kind::StoreCorrupt), "{failed:?}");
-    }
-    let mut random = fastrand::Rng::with_seed(3);
-    for _ in 0..crate::campaign::trials(500) {
-        let mut flipped = bytes.clone();
-        let bit = random.usize(0..bytes.len() * 8);
-        flipped[bit / 8] ^= 1 << (bit % 8);
-        std::fs::write(folder.file(), &flipped).unwrap();
-        let read = Store::open(&folder.file())
-            .and_then(|store| read(&store, all(View::Latest, Flagged::Drop)));
-        assert!(read.is_err() || read.is_ok_and(|read| read == truth), "{bit}");
-    }
-}
-
-#[test]
 fn an_open_read_keeps_only_chosen_series() {
     let folder = Folder::new();
     let store = folder.store_with(EAGER);

@@ -40,13 +40,6 @@ fn backup_of(folder: &Folder, pages: u64) -> PathBuf {
 }
 
 #[test]
-fn a_killed_process_recovers_its_own_log() {
-    let folder = killed();
-    assert_eq!(last_page(&folder), 4);
-    assert_eq!(set_aside(&folder).len(), 0);
-}
-
-#[test]
 fn a_log_cut_anywhere_is_recovered_or_empty() {
     let folder = killed();
     let file = std::fs::File::open(folder.file()).unwrap();

@@ -90,27 +90,3 @@ fn a_series_reads_only_its_blocks() {
     assert_eq!(none, [], "later blocks are not read");
     assert!(read(&store, all(View::Latest, Flagged::Keep)).is_err());
 }
-
-#[test]
-fn a_change_has_a_kind() {
-    let (_folder, store) = new_store();
-    let point = |minute, value| (1, minute, Some(value));
-    for (sequence, points) in [
-        (1, vec![point(1, 1.0), point(2, 1.0), point(3, 1.0)]),
-        (2, vec![point(3, 2.0), point(4, 1.0)]),
-        (3, vec![point(2, 1.0), point(3, 2.0), point(4, 1.0)]),
-    ] {
-        Request::whole(sequence, 0, 9, &points).apply_to(&store, b"").unwrap();
-    }
-    for (since, expected) in [
-        (0, vec![(1, "withdrawn"), (2, "new"), (3, "new"), (4, "new")]),
-        (1, vec![(1, "withdrawn"), (2, "revised"), (3, "revised"), (4, "new")]),
-        (2, vec![(2, "returned")]),
-        (3, vec![]),
-    ] {
-        let changes = read(&store, all(View::ChangedSince(since), Flagged::Keep)).unwrap();
-        let changes: Vec<(i64, &str)> =
-            changes.iter().map(|row| (row.1, row.3.as_deref().unwrap())).collect();
-        assert_eq!(changes, expected, "since {since}");
-    }
-}

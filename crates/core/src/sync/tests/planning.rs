@@ -54,23 +54,6 @@ fn the_last_window_is_fresh_with_an_overlap() {
 }
 
 #[test]
-fn a_window_is_settled_after_its_lateness() {
-    let mut state = hourly();
-    covered(&mut state, 0, 3, 3);
-    covered(&mut state, 6, 31, 31);
-    let steps = planned(&state, SINCE + 31 * HOUR, &Ranges::none());
-    assert_eq!(in_hours(&steps), [(Why::Settle, 0, 6)]);
-    // A window that was read after its lateness is settled, and not due again.
-    covered(&mut state, 0, 6, 30);
-    assert_eq!(planned(&state, SINCE + 31 * HOUR, &Ranges::none()), []);
-    let steps = planned(&state, SINCE + 37 * HOUR, &Ranges::none());
-    assert_eq!(
-        in_hours(&steps),
-        [(Why::Recent, 30, 36), (Why::Recent, 36, 37), (Why::Settle, 6, 12)]
-    );
-}
-
-#[test]
 fn unfinished_chains_are_resumed_unless_superseded() {
     let mut state = hourly();
     covered(&mut state, 0, 2, 2);

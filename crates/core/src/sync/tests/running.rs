@@ -226,32 +226,6 @@ fn resumes_at_is_set_for_unread_ranges() {
     assert_eq!(run.ended_by(&some_left()), put_off);
 }
 
-fn bounded() -> RunState {
-    let settings = SyncSettings { max_pages: Some(3), ..SyncSettings::default() };
-    RunState::new(vec![state(|_| {})], &settings, instant(SINCE + 9 * DAY)).expect("a run")
-}
-
-#[test]
-fn a_page_limit_ends_the_run() {
-    let mut run = bounded();
-    run.answered = 2;
-    assert_eq!(run.ended_by(&some_left()), (None, None));
-    run.answered = 3;
-    assert_eq!(run.ended_by(&some_left()), (Some(EndedBy::MaxPages), None));
-    // Another run could read nothing before the reset.
-    let none_left = AllowanceState { left: Some(0), ..some_left() };
-    let reserved = (Some(EndedBy::Allowance), Some(some_left().resets_at));
-    assert_eq!(run.ended_by(&none_left), reserved);
-    run.stopped = Some(instant(SINCE + 10 * DAY));
-    let spent = (Some(EndedBy::Allowance), Some(instant(SINCE + 10 * DAY)));
-    assert_eq!(run.ended_by(&some_left()), spent);
-    // The rest is reserved or set aside, with or without the limit.
-    let mut run = bounded();
-    run.answered = 3;
-    run.skip(0, days(0, 9), Error::new(Kind::RequestRejected, "refused"));
-    assert_eq!(run.ended_by(&some_left()), reserved);
-}
-
 #[test]
 fn p13_skipped_ranges_are_warned_of() {
     let clock = SINCE + 9 * DAY;

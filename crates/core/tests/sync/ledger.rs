@@ -1,47 +1,41 @@
 //! Compares the ledger file of a client with the sandbox's count.
 
-#![expect(clippy::disallowed_methods, reason = "each test has its own runtime")]
-
 use std::future::ready;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::SignedDuration;
 use jiff::civil::date;
 use siteline_base::clock::Clock;
-use siteline_core::auth::{Credential, PrivateKey};
-use siteline_core::client::{Client, ClientSettings, DATA_PATH, Spending};
-use siteline_core::http::{BaseUrl, Deadline, Integration, Ledger, LocalLedger, Terms};
+use siteline_core::auth::Credential;
+use siteline_core::client::{Client, DATA_PATH, Spending};
+use siteline_core::http::{Deadline, Integration, LocalLedger, Terms};
 use siteline_core::{Kind, Result};
-use siteline_sandbox::{DEFAULT_SCOPES, Effect, Endpoint, Fault, Options, Sandbox, When};
+use siteline_sandbox::{Effect, Endpoint, Fault, Options, Sandbox, When};
+
+use crate::harness::{HOUR, at, client_with, enrolled, on_data, seconds};
 
 const QUERY: &str = "siteId=S1&from=2026-11-01T00%3A00%3A00Z&to=2026-11-02T00%3A00%3A00Z\
                      &aggregationIntervalSeconds=3600&pageSize=100";
 
-struct Harness {
+struct SharedLedger {
     sandbox: Sandbox,
     path: PathBuf,
     credential: Credential,
 }
 
-impl Harness {
+impl SharedLedger {
     fn new(name: &str, now: &str) -> Self {
-        let clock = Clock::frozen_at(now.parse().expect("a timestamp"));
-        let sandbox = Sandbox::start(Options::default(), clock).expect("a sandbox");
-        let key = PrivateKey::parse(include_bytes!("../../../tests/keys/pkcs8.pem"), None)
-            .expect("a key");
-        let jwk = key.public_jwk().to_json();
-        let subject = sandbox.enroll(&jwk, &DEFAULT_SCOPES).expect("a subject");
-        let credential = Credential::with_key(&subject, key, None).expect("a credential").value;
+        let sandbox = Sandbox::start(Options::default(), Clock::frozen_at(at(now)));
+        let sandbox = sandbox.expect("a sandbox");
+        let credential = enrolled(&sandbox);
         let name = format!("siteline-{name}-{}.txt", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        Self { sandbox, path, credential }
+        Self { sandbox, path: std::env::temp_dir().join(name), credential }
     }
 
     /// The clock of a restarted machine with this wall time.
     fn machine(&self, wall: &str) -> Clock {
-        self.sandbox.clock().of_machine(wall.parse().expect("a timestamp"))
+        self.sandbox.clock().of_machine(at(wall))
     }
 
     /// A client with this clock, and with its own ledger object for the same file.
@@ -51,18 +45,17 @@ impl Harness {
 
     /// A client of another process with this daily allowance.
     fn limited(&self, clock: Clock, limit: Option<u64>) -> Client {
-        let base = BaseUrl::parse(self.sandbox.base_url(), false).expect("an address");
-        let integration = Integration::new(base.as_str(), self.credential.subject());
-        let ledger = LocalLedger::open(&self.path, integration, Terms { limit, resets: None })
-            .expect("a ledger");
-        let mut settings = ClientSettings::new(base, self.credential.clone());
-        settings.ledger = Some(Arc::new(ledger) as Arc<dyn Ledger>);
-        settings.clock = clock;
-        Client::new(settings).expect("settings")
+        client_with(&self.sandbox, self.credential.clone(), clock, |settings| {
+            let (base, subject) = (settings.base_url.as_str(), self.credential.subject());
+            let (integration, terms) =
+                (Integration::new(base, subject), Terms { limit, resets: None });
+            let ledger = LocalLedger::open(&self.path, integration, terms).expect("a ledger");
+            settings.ledger = Some(Arc::new(ledger));
+        })
     }
 
     fn fault(&self, every: u64, effect: Effect) {
-        self.sandbox.fault(Fault { on: Endpoint::Data, when: When::Every(every), effect });
+        self.sandbox.fault(on_data(When::Every(every), effect));
     }
 
     /// The next `count` replies of the endpoint have this `Date`, or none.
@@ -72,7 +65,7 @@ impl Harness {
     }
 
     fn advance(&self, hours: u64) {
-        self.sandbox.clock().advance(Duration::from_secs(hours * 3_600));
+        self.sandbox.clock().advance(seconds(hours * HOUR));
     }
 
     fn served(&self) -> u64 {
@@ -80,7 +73,7 @@ impl Harness {
     }
 }
 
-impl Drop for Harness {
+impl Drop for SharedLedger {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
     }
@@ -96,7 +89,7 @@ fn used(client: &Client) -> u64 {
 
 #[tokio::test]
 async fn b6_after_a_hundred_pages_with_faults_the_file_has_the_services_count() {
-    let harness = Harness::new("b6", "2026-11-20T00:00:00Z");
+    let harness = SharedLedger::new("b6", "2026-11-20T00:00:00Z");
     harness.fault(20, Effect::Unavailable { retry_after: None });
     harness.fault(29, Effect::Cut { after: 9 });
     harness.fault(37, Effect::Reset);
@@ -104,7 +97,7 @@ async fn b6_after_a_hundred_pages_with_faults_the_file_has_the_services_count() 
     let client = harness.client(harness.sandbox.clock().clone());
     for _ in 0..100 {
         page(&client).await.expect("a page");
-        harness.sandbox.clock().advance(Duration::from_secs(60));
+        harness.sandbox.clock().advance(seconds(60));
     }
     let seen = harness.sandbox.stats();
     assert!(seen.data_requests >= 110, "{}", seen.data_requests);
@@ -115,21 +108,21 @@ async fn b6_after_a_hundred_pages_with_faults_the_file_has_the_services_count() 
 
 #[tokio::test]
 async fn b8_the_day_of_a_request_is_the_services_day() {
-    let harness = Harness::new("b8", "2026-11-19T23:59:50Z");
+    let harness = SharedLedger::new("b8", "2026-11-19T23:59:50Z");
     // This machine's clock is two minutes slow: by it the day does not end in this test.
-    let slow = Clock::frozen_at("2026-11-19T23:57:50Z".parse().expect("a timestamp"));
+    let slow = Clock::frozen_at(at("2026-11-19T23:57:50Z"));
     let client = harness.client(slow.clone());
     for _ in 0..6 {
         page(&client).await.expect("a page");
         for clock in [&slow, harness.sandbox.clock()] {
-            clock.advance(Duration::from_secs(4));
+            clock.advance(seconds(4));
         }
     }
     let by_day = harness.sandbox.stats().data_requests_by_day;
     assert_eq!((by_day[&date(2026, 11, 19)], by_day[&date(2026, 11, 20)]), (3, 3));
     let state = client.allowance().expect("a ledger");
     assert_eq!(state.used, 3);
-    assert_eq!(state.resets_at, "2026-11-21T00:00:00Z".parse().expect("a timestamp"));
+    assert_eq!(state.resets_at, at("2026-11-21T00:00:00Z"));
 }
 
 const LIMIT: Option<u64> = Some(25);
@@ -156,7 +149,7 @@ async fn b14_a_clock_that_is_stepped_gets_no_second_allowance() {
         ("b14-day", "2026-11-20T12:00:00Z", &[24, 24, -60][..]),
         ("b14-hour", "2026-11-20T23:30:00Z", &[1, 1, -3]),
     ] {
-        let harness = Harness::new(name, service);
+        let harness = SharedLedger::new(name, service);
         let machine = harness.machine(service);
         let client = harness.limited(machine.clone(), LIMIT);
         pages(&client, 20).await;
@@ -164,7 +157,7 @@ async fn b14_a_clock_that_is_stepped_gets_no_second_allowance() {
             machine.step(SignedDuration::from_hours(*step));
             for client in [&client, &harness.limited(machine.clone(), LIMIT)] {
                 let error = spend(client).await;
-                let midnight = "2026-11-21T00:00:00Z".parse().expect("a time");
+                let midnight = at("2026-11-21T00:00:00Z");
                 assert_eq!(error.context().retry_at, Some(midnight), "{name}: {step} h");
             }
         }
@@ -178,23 +171,23 @@ async fn b14_a_clock_that_is_stepped_gets_no_second_allowance() {
 
 #[tokio::test]
 async fn b23_a_range_never_ends_in_the_services_future() {
-    let harness = Harness::new("b23", "2026-11-20T12:00:00Z");
+    let harness = SharedLedger::new("b23", "2026-11-20T12:00:00Z");
     let client = harness.client(harness.machine("2026-11-20T12:00:00Z"));
     page(&client).await.expect("a page");
     harness.date(Endpoint::Data, 1, Some("Sat, 21 Nov 2026 01:00:00 GMT"));
     page(&client).await.expect("a page that lies");
     let end = client.end(client.now(), None, None, None).expect("an end").at;
-    assert_eq!(end, "2026-11-20T11:55:00Z".parse().expect("a time"));
+    assert_eq!(end, at("2026-11-20T11:55:00Z"));
     // A machine 13 hours ahead, and one reply: the earlier of the two is taken.
     let ahead = harness.limited(harness.machine("2026-11-21T01:00:00Z"), None);
     page(&ahead).await.expect("a page");
     let end = ahead.end(ahead.now(), None, None, None).expect("an end").at;
-    assert_eq!(end, "2026-11-20T11:55:00Z".parse().expect("a time"));
+    assert_eq!(end, at("2026-11-20T11:55:00Z"));
 }
 
 #[tokio::test]
 async fn b17_after_a_start_a_token_request_shows_the_new_day() {
-    let harness = Harness::new("b17", "2026-11-20T12:00:00Z");
+    let harness = SharedLedger::new("b17", "2026-11-20T12:00:00Z");
     spend(&harness.limited(harness.machine("2026-11-20T12:00:00Z"), LIMIT)).await;
     // The same day, with a clock that says otherwise: no data request asks.
     let early = harness.limited(harness.machine("2026-11-21T09:00:00Z"), LIMIT);
@@ -218,7 +211,7 @@ async fn b17_after_a_start_a_token_request_shows_the_new_day() {
 
 #[tokio::test]
 async fn b18_where_no_reply_has_a_date_one_request_asks() {
-    let harness = Harness::new("b18", "2026-11-20T12:00:00Z");
+    let harness = SharedLedger::new("b18", "2026-11-20T12:00:00Z");
     spend(&harness.limited(harness.machine("2026-11-20T12:00:00Z"), LIMIT)).await;
     harness.advance(21);
     for on in [Endpoint::Token, Endpoint::Data] {
@@ -228,7 +221,7 @@ async fn b18_where_no_reply_has_a_date_one_request_asks() {
     // Two dates are none.
     let headers = vec![("Date".to_owned(), "-".to_owned())];
     let refusal = Effect::Reply { status: 400, headers, body: bytes::Bytes::new() };
-    harness.sandbox.fault(Fault { on: Endpoint::Data, when: When::Nth(1), effect: refusal });
+    harness.sandbox.fault(on_data(When::Nth(1), refusal));
     assert_eq!(page(&client).await.expect_err("refused").kind(), Kind::RequestRejected);
     let error = spend(&client).await;
     assert_eq!(error.context().retry_at, None);
