@@ -44,7 +44,7 @@ def service(look: Look) -> Seen:
         # Without a signature nothing was sent. An async signer is no fault.
         is_unsigned = isinstance(error, errors.ConfigError)
         if is_unsigned and not isinstance(error, errors.CredentialError):
-            return skipped(UNSIGNED, blocks=True)
+            return skipped(UNSIGNED, blocks=UNSIGNED)
         return fail(error)
     if isinstance(error, errors.AuthenticationError) and error.code is None:
         return warn(f"it answers {error.status} without an error code", _ANOTHER)

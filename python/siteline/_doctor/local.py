@@ -7,6 +7,7 @@ import json
 import os
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,18 +35,14 @@ def settings(look: Look) -> Seen:
         look.client = _doors.sending_once(look.given)
         names = ["base_url", "credential", *look.settings["given"]]
         return ok(f"{_who(look)}; set in the program: {', '.join(names)}")
-    try:
-        sources: dict[str, Any] | None = _doors.sources(look.profile)
-    except errors.ConfigError:
-        # An agent may have the missing settings.
-        sources = None
+    sources: dict[str, Any] | None = None
+    with suppress(errors.ConfigError):  # an agent may have the missing settings
+        sources = _doors.sources(look.profile)
     try:
         _make(look, sources)
     except errors.AgentUnavailable as error:
         look.agent_error = error
         return ok("an agent is set, which has the service and the subject")
-    except errors.ConfigError as error:
-        return fail(error)
     seen = f"{_who(look)}; {_sources(sources)}"
     return warn(seen, "\n".join(look.warnings)) if look.warnings else ok(seen)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -67,9 +67,8 @@ class Look:
     @property
     def sends(self) -> str:
         """The requests that the checks may send."""
-        if self.offline:
-            return "nothing (offline)"
-        return "at most one token, one discovery and one data request"
+        most = "at most one token, one discovery and one data request"
+        return "nothing (offline)" if self.offline else most
 
     @property
     def skew_error(self) -> float:
@@ -105,21 +104,22 @@ class Look:
 
     @cached_property
     def discovery(self) -> Answer:
-        try:
-            return Answer(self.client.discover(), None)
-        except Exception as error:
-            return Answer(None, error)
+        return _answer(self.client.discover)
 
     @cached_property
     def page(self) -> Answer:
-        try:
-            start, end = self.hour()
-            scan = self.client.scan(start=start, end=end, page_size=_PAGE_SIZE, labels=False)
-            return Answer(next(scan.pages()), None)
-        except Exception as error:
-            return Answer(None, error)
+        start, end = self.hour()
+        scan = self.client.scan(start=start, end=end, page_size=_PAGE_SIZE, labels=False)
+        return _answer(lambda: next(scan.pages()))
 
     def hour(self) -> tuple[datetime, datetime]:
         """The newest whole hour before the settle lag."""
         end = self.client.scan(start=None).query.end.replace(minute=0, second=0, microsecond=0)
         return end - timedelta(hours=1), end
+
+
+def _answer(request: Callable[[], Any]) -> Answer:
+    try:
+        return Answer(request(), None)
+    except Exception as error:
+        return Answer(None, error)

@@ -79,7 +79,11 @@ def versions(_look: Look) -> Seen:
     found = list(_optional_packages())
     parts = [f"siteline {__version__}", f"Python {platform.python_version()}"]
     seen = ", ".join([*parts, *(f"{name} {version}" for name, version, _ in found)])
-    old = [f"{name} {lowest}" for name, version, lowest in found if _is_older(version, lowest)]
+    old = [
+        f"{name} {lowest}"
+        for name, version, lowest in found
+        if _numbers(version) < _numbers(lowest)
+    ]
     return warn(seen, f"Update to at least {', '.join(old)}.") if old else ok(seen)
 
 
@@ -96,14 +100,8 @@ def _optional_packages() -> Iterator[tuple[str, str, str]]:
             yield name, metadata.version(name), lowest[name]
 
 
-def _is_older(version: str, lowest: str) -> bool:
-    numbers = re.match(r"[0-9.]*[0-9]", version)
-    return numbers is not None and _parts(numbers[0]) < _parts(lowest)
-
-
-def _parts(version: str) -> tuple[int, ...]:
-    # 2.0 equals 2.
-    return tuple(int(one) for one in re.sub(r"(\.0+)+$", "", version).split(".") if one)
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"[0-9]+", version)]
 
 
 class Permissions(NamedTuple):

@@ -132,9 +132,9 @@ class OutputFile:
     @property
     def size(self) -> str:
         """The size of the file for a person."""
-        count = os.path.getsize(self.path)
-        unit, name = (1e6, "MB") if count >= 1e6 else (1e3, "kB")
-        return f"{count / unit:,.1f} {name}"
+        from siteline._doctor.machine import size
+
+        return size(os.path.getsize(self.path))
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
