@@ -170,22 +170,11 @@ class Delta(_shared.SharedTarget):
         return self._lake.read(f"select {_POINT}, sequence from t where {where}", t=points)
 
     def offset(self, consumer: str, feed: str) -> int:
-        """Return the sequence up to which a consumer has read a feed; 0 at first.
-
-        Args:
-            consumer: The name of a program that reads changes.
-            feed: The name of the feed.
-        """
+        """Return up to which sequence a consumer (a program) has read a feed; 0 at first."""
         return self._lake.version(self._lake.open(), feed, consumer)
 
     def set_offset(self, consumer: str, feed: str, sequence: int) -> None:
-        """Store the sequence up to which a consumer has read a feed.
-
-        Args:
-            consumer: The name of a program that reads changes.
-            feed: The name of the feed.
-            sequence: The sequence of the last page that it has read.
-        """
+        """Store up to which sequence a consumer has read a feed."""
         commit = self._lake.commit(sequence, feed, consumer)
         self._lake.retried(lambda: self._lake.append(self._lake.open(), [], commit))
 
