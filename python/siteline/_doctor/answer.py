@@ -23,14 +23,10 @@ _ANOTHER = "Another service or a login page may answer there: compare base_url= 
 _NOT_NEEDED = "not needed: the client certificate is enough"
 _DISCOVERY = "customer.discovery.read"
 _MOST = 5
-_UNUSUAL = {
-    "numbers_as_text": "numbers as text",
-    "values_missing": "points without a value",
-    "minimum_above_maximum": "points with minimum above maximum",
-    "value_outside_bounds": "points with a value outside its bounds",
-    "negative_counts": "points with a negative sample count",
-    "outside_range": "points outside the range",
-}
+_UNUSUAL = (
+    *("numbers_as_text", "values_missing", "minimum_above_maximum", "value_outside_bounds"),
+    *("negative_counts", "outside_range"),
+)
 
 
 def service(look: Look) -> Seen:
@@ -142,8 +138,8 @@ def shape(look: Look) -> Seen:
         "unknown members, which are ignored:": report.unknown_members,
     }
     seen = "; ".join(f"{what} {_some(names)}" for what, names in found.items() if names)
-    counts = {what: getattr(report, name) for name, what in _UNUSUAL.items()}
-    unusual = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    counts = {name.replace("_", " "): getattr(report, name) for name in _UNUSUAL}
+    unusual = ", ".join(f"{what}: {count:,}" for what, count in counts.items() if count)
     if unusual:
         return warn("; ".join(filter(None, [seen, unusual])), "Ask the operator of the service.")
     return ok(seen or "nothing to detect")

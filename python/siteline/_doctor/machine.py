@@ -120,11 +120,8 @@ def permissions_of(path: str | Path) -> Permissions:
     names = ("mode", "owner", "group", "may_read", "may_write")
     if os.name != "posix":
         return Permissions(dict.fromkeys(names), "by the permissions of its file")
-    import grp
-    import pwd
-
-    status = os.stat(path)
-    owner, group = _name(pwd.getpwuid, status.st_uid), _name(grp.getgrgid, status.st_gid)
+    file, status = Path(path), os.stat(path)
+    owner, group = _name(file.owner, status.st_uid), _name(file.group, status.st_gid)
     mode = status.st_mode & 0o7777
     users = {"owner": f"its owner {owner}", "group": f"the group {group}", "others": "all others"}
     shifts = dict(zip(users, (6, 3, 0), strict=True))
@@ -138,9 +135,9 @@ def permissions_of(path: str | Path) -> Permissions:
     return Permissions(members, f"{allowed or 'only root'}; mode {mode:04o}")
 
 
-def _name(find: Callable[[int], Any], number: int) -> str:
+def _name(find: Callable[[], str], number: int) -> str:
     try:
-        return str(find(number)[0])
+        return find()
     except KeyError:
         return str(number)
 

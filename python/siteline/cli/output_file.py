@@ -38,7 +38,7 @@ def add_output(made: argparse._ActionsContainer, *, without: str = "CSV on stdou
     """Adds ``-o`` and ``--format``."""
     add_options(made, {"-o --output FILE": f"write this file; without it {without}"})
     help = "csv, jsonl, arrow, parquet, xlsx; default: by FILE"
-    made.add_argument("--format", metavar="FORMAT", choices=_FORMATS, help=help)
+    add_options(made, {"--format FORMAT": help}, choices=_FORMATS)
 
 
 class OutputFile:
