@@ -139,15 +139,10 @@ class Delta(_shared.SharedTarget):
         return counts, rows
 
     def changes(self, feed: str, since: int = 0, *, old: bool = False) -> Any:
-        """Return the points that changed after a sequence, as an Arrow stream, which is read once.
+        """Return the points that pages after ``since`` changed: an Arrow stream, to be read once.
 
         ``old=True`` adds the values at ``since``. Their commit is in the log for 30 days, but
         :meth:`compact` deletes their files after 7 days.
-
-        Args:
-            feed: The name of the feed.
-            since: The sequence of the last page that was seen.
-            old: Also return the replaced values.
         """
         now, where = self._lake.open(), equals("feed", feed)
         sql = f"select {_POINT}, sequence, withdrawn from now where {where} and sequence > {since}"

@@ -190,10 +190,7 @@ class DuckDB(_shared.SharedTarget):
     def changes(self, feed: str, since: int = 0, *, old: bool = False) -> DuckDBPyRelation:
         """Return the points that pages after ``since`` changed, as they are now.
 
-        Args:
-            feed: The name of the feed.
-            since: The sequence of the last page that was seen.
-            old: Also return the replaced values (see the class).
+        ``old=True`` also returns the replaced values (see the class).
         """
         if old and not self._history:
             raise ConfigError("changes(old=True) needs DuckDB(..., history=True).")

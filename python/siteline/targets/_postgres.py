@@ -102,12 +102,9 @@ class Postgres(_shared.SharedTarget):
         return _shared.counted(page, *counts)
 
     def changes(self, feed: str, since: int = 0, *, old: bool = False) -> Any:
-        """Return the points that a page after ``since`` changed: a pyarrow table.
+        """Return the points that pages after ``since`` changed: a pyarrow table.
 
-        Args:
-            feed: The name of the feed.
-            since: The sequence of the last page that was seen.
-            old: Also return the replaced values (see the class).
+        ``old=True`` also returns the replaced values (see the class).
         """
         if old and not self._history:
             raise ConfigError("old=True needs the replaced versions: Postgres(..., history=True).")
