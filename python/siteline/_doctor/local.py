@@ -198,7 +198,7 @@ def other_audience(look: Look) -> str | None:
 def ledger(look: Look) -> Seen:
     """Looks at the file without creating it."""
     if not look.is_subject_known:
-        return skipped(_NO_SUBJECT)
+        return skipped(_NO_SUBJECT, blocks=_NO_SUBJECT)
     if look.has_agent:
         return skipped("the agent counts")
     facts = look.settings
@@ -234,8 +234,6 @@ def _require_folder(file: Path, *, is_named: bool) -> None:
 
 
 def allowance(look: Look) -> Seen:
-    if not look.is_subject_known:
-        return skipped(_NO_SUBJECT)
     state = look.client.allowance
     tokens = counted(state.token_requests, "token request")
     if state.limit is None or state.left is None:
