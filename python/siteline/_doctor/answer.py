@@ -30,7 +30,10 @@ _UNUSUAL = (
 
 
 def service(look: Look) -> Seen:
-    error = look.exchange.error if look.requested_token else look.discovery.error
+    facts, error = look.exchange
+    if error is None and (facts is None or facts["was_cached"]):
+        # No token was requested, so the discovery request is the first one.
+        error = look.discovery.error
     if error is None:
         return ok("it answers as documented")
     is_rejected = isinstance(error, errors.RequestRejected) and error.status in _NO_SUCH_ENDPOINT
@@ -66,7 +69,8 @@ def clock(look: Look) -> Seen:
 
 def token(look: Look) -> Seen:
     facts, error = look.exchange
-    if isinstance(error, errors.AuthenticationError) and not isinstance(look.credential, MutualTls):
+    has_certificate = isinstance(look.handle.credential, MutualTls)
+    if isinstance(error, errors.AuthenticationError) and not has_certificate:
         causes = "\n".join(f"- {cause}" for cause in _causes(look))
         return fail(error, do=f"The service does not say what is wrong. Compare:\n{causes}")
     if isinstance(error, errors.ScopeError):
@@ -86,7 +90,7 @@ def _causes(look: Look) -> Iterator[str]:
     if audience is not None:
         yield f"audience= sets aud to {audience}: the service must expect this address"
     if look.enrolled_jwk is None:
-        kid = getattr(look.credential, "kid", "")
+        kid = getattr(look.handle.credential, "kid", "")
         yield f"the key {kid} must be the enrolled one: --enrolled-jwk FILE compares them"
     yield f"the subject {look.client.subject} must be the one that the enrollment returned"
     yield "an administrator must have approved the integration, and must not have revoked it"

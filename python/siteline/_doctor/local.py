@@ -60,7 +60,7 @@ def _make(look: Look, sources: dict[str, Any] | None) -> None:
             look.is_subject_known = subject is not None
             unused = Credential(subject or "unknown", PrivateKey.generate(2048))
             look.client = _doors.with_settings(**made, credential=unused)
-    file = None if look.has_agent else _doors.key_file(look.credential)
+    file = None if look.has_agent else _doors.key_file(look.handle.credential)
     texts = dict.fromkeys(str(warning.message) for warning in caught)
     # The check of the key examines its file.
     look.warnings = [text for text in texts if file is None or str(file) not in text]
@@ -106,7 +106,7 @@ def key(look: Look) -> Seen:
         return fail(look.key_error)
     if look.has_agent:
         return skipped("the agent has it")
-    credential = look.credential
+    credential = look.handle.credential
     if isinstance(credential, MutualTls):
         return _certificate(look, credential)._replace(title="client certificate")
     text = credential.public_jwk["n"]

@@ -14,7 +14,6 @@ from siteline import _doors
 if TYPE_CHECKING:
     from siteline.aio import AsyncClient
     from siteline.client import Client
-    from siteline.credentials import Credential, MutualTls
 
 _PAGE_SIZE = 10
 
@@ -60,11 +59,6 @@ class Look:
         return self.client is not None and bool(self.settings["agent"])
 
     @property
-    def credential(self) -> Credential | MutualTls:
-        credential: Credential | MutualTls = self.handle.credential
-        return credential
-
-    @property
     def sends(self) -> str:
         """The requests that the checks may send."""
         most = "at most one token, one discovery and one data request"
@@ -96,11 +90,6 @@ class Look:
         facts = {**after, "was_cached": before["is_cached"]} if has_token else None
         # Without a token, the request for one failed, and no other request was sent.
         return Answer(facts, None if has_token or after is None else error)
-
-    @property
-    def requested_token(self) -> bool:
-        facts, error = self.exchange
-        return error is not None or (facts is not None and not facts["was_cached"])
 
     @cached_property
     def discovery(self) -> Answer:
