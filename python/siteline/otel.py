@@ -103,7 +103,7 @@ def _trace_headers() -> Mapping[str, str]:
 
 
 class _Instrument:
-    __slots__ = ("_meters", "_tracer")
+    __slots__ = ("_meters", "_tracer", "revised")
 
     def __init__(
         self,
@@ -112,6 +112,7 @@ class _Instrument:
     ) -> None:
         self._tracer = trace.get_tracer("siteline", __version__, tracer_provider)
         self._meters = _meters_of(meter_provider or metrics.get_meter_provider())
+        self.revised = self._meters.revise
 
     def request(self, note: RequestEvent) -> None:
         """Record a request, in the context of the call that sent it."""
@@ -130,10 +131,6 @@ class _Instrument:
         if tally.error is not None:
             span.set_status(trace.StatusCode.ERROR)
         span.end(start + round(note.duration * 1e9))
-
-    def revised(self, feeds: Sequence[tuple[str, int]]) -> None:
-        """Record the revised points of each feed."""
-        self._meters.revise(feeds)
 
 
 class _Tally:

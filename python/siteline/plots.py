@@ -8,21 +8,43 @@ background have the colours of the Altair theme: ``alt.theme.enable("dark")``.
 
 from __future__ import annotations
 
+import json
+from collections import Counter, defaultdict
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from siteline import _doors, _plots
+from siteline._counts import counted
 from siteline._keywords import strict
+from siteline._plots import AMBER, BLUE, COLOURS, GREY, RED, alt, safe
+from siteline._times import duration, from_microseconds, in_zone, to_minute, to_second, zone_of
 from siteline.errors import QueryError
+from siteline.frames import zone_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime, tzinfo
-
-    import altair as alt
+    from collections.abc import Iterable, Iterator
+    from datetime import tzinfo
 
     from siteline.store import Store
-    from siteline.types import Allowance, Coverage, Lateness, Plan
+    from siteline.types import Allowance, Coverage, CoverageWindow, Delays, Lateness, Plan
 
 __all__ = ["allowance", "coverage", "lateness"]
+
+# The inside and the outline of each state.
+_STATES = {
+    "settled": (BLUE, BLUE),
+    "due": (AMBER, AMBER),
+    "provisional": (f"{BLUE}66", BLUE),
+    "unread": (f"{GREY}33", GREY),
+    "forgotten": (f"{GREY}00", GREY),
+    "read, empty": (f"{BLUE}00", BLUE),
+    "skipped": (f"{RED}33", RED),
+}
+_TICKS = (1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800, 2_592_000, 31_536_000)
+_DAY, _HOUR = timedelta(days=1), timedelta(hours=1)
+# A limit that is further above the bars would make them too low to be compared.
+_FAR = 10
 
 
 @strict
@@ -41,8 +63,7 @@ def coverage(
     Args:
         coverages: One coverage, or several.
         tz: The zone of the times.
-        title: The title of the chart.
-        width: The width in pixels, from 300 to 4,000.
+        title, width: Its title, and its width in pixels, from 300 to 4,000.
         rows: The most feeds. The chart says how many more there are.
 
     Raises:
@@ -53,12 +74,48 @@ def coverage(
     >>> chart.title.text
     'Coverage of line-2'
     """
-    from siteline import _plots
-    from siteline.frames import zone_name
+    given, head = _feeds("Coverage", coverages, "settled_through")
+    shown, more = _plots.first(given, rows, "rows")
+    tz, names = zone_name(tz), [safe(one.feed.name) for one in shown]
+    zone, labels = zone_of(tz), min(max(map(len, names)) * 6, width // 4)
+    inner = _plots.size(width) + 50 - labels
+    totals: dict[str, timedelta] = defaultdict(timedelta)
+    spans: list[dict[str, Any]] = []
+    for one, name in zip(shown, names, strict=True):
+        for state, same in groupby(one, _state):
+            first, *_, last = [*same] * 2
+            totals[state] += last.end - first.start
+            ends = {"from": _plots.clock(first.start, zone), "to": _plots.clock(last.end, zone)}
+            spans.append({"feed": name, "state": state, **ends})
 
-    given, zone = _listed(coverages, "settled_through"), zone_name(tz)
-    chart: alt.LayerChart = _plots.load().coverage(given, zone, title, width, rows)
-    return chart
+    def written(at: datetime | None) -> str:
+        return to_second(in_zone(at, zone)) if at else "nothing"
+
+    now = max(one.now for one in shown)
+    bounds = [span[end] for span in spans for end in ("from", "to")] or [_plots.clock(now, zone)]
+    looks = {state: look for state, look in _STATES.items() if state in totals}
+    keys = {state: f"{state} {duration(totals[state])}" for state in looks}
+    label = f"{json.dumps(keys)}[datum.label]"
+    bars = _plots.bars(spans, "state", looks, labelExpr=label, columns=max(inner // 150, 1))
+    when = {name: _plots.WHEN.format(end) for name, end in (("start", "from"), ("end", "to"))}
+    axis = alt.Axis(title=None, domain=False, ticks=False, labelLimit=width // 4)
+    bars = bars.transform_calculate(**when).encode(
+        x=_plots.time_x("from", min(bounds), max(bounds), inner), x2="to:T",
+        y=alt.Y("feed:N", axis=axis, sort=names),
+        tooltip=[f"{name}:N" for name in ("feed", "state", *when)],
+    )  # fmt: skip
+    chart: alt.LayerChart = _plots.zoomed([_plots.panel([bars], inner, alt.Step(22))], spans)
+    settled = [f"{one.feed.name} {written(one.settled_through)}" for one in shown]
+    said = f"settled through: {' · '.join(settled[:3])}{' …' * (len(settled) > 3)}"
+    notes = [f"at {written(now)} {tz}", said, more]
+    words = [", ".join(keys.values()) or "no time yet", *notes]
+    return _plots.finished(chart, title or head, notes, width, words)
+
+
+def _state(window: CoverageWindow) -> str:
+    if window.skipped_until is not None:
+        return "skipped"
+    return "read, empty" if window.empty and window.state != "forgotten" else window.state
 
 
 @strict
@@ -77,8 +134,7 @@ def lateness(
 
     Args:
         latenesses: One lateness, or several.
-        title: The title of the chart.
-        width: The width in pixels, from 300 to 4,000.
+        title, width: Its title, and its width in pixels, from 300 to 4,000.
         panels: The most feeds. The chart says how many more there are.
 
     Raises:
@@ -87,11 +143,68 @@ def lateness(
     >>> siteline.plots.lateness(store.lateness("line-2")).description
     'Lateness of line-2. line-2: too little data: hardly anything was read twice'
     """
-    from siteline import _plots
+    given, head = _feeds("Lateness", latenesses, "verdict")
+    shown, more = _plots.first(given, panels, "panels")
+    curves = [
+        [{"kind": kind, "delay": delay, "share": share}
+         for kind in ("points", "revisions") for delay, share in _doors.curve(getattr(one, kind))]
+        for one in shown
+    ]  # fmt: skip
+    delays = [at.total_seconds() for one in shown for at in (one.lateness, one.looked) if at]
+    delays += [row["delay"] for rows in curves for row in rows]
+    least = max(min([60.0, *delays]), 1.0)
+    domain, inner = [least, max([*delays, 60 * least]) * 1.25], _plots.size(width)
+    drawn = [
+        _curves(one, rows, domain, inner, is_last=one is shown[-1])
+        for one, rows in zip(shown, curves, strict=True)
+    ]
+    chart: alt.VConcatChart = alt.vconcat(*drawn, spacing=12)
+    chart = chart.resolve_scale(x="shared", color="shared")
+    said = "share that had arrived, by the time since the end of its bucket; estimated from reads"
+    words = [f"{one.feed.name}: {one.verdict}" for one in shown]
+    return _plots.finished(chart, title or head, [said, more], width, words)
 
-    given = _listed(latenesses, "verdict")
-    chart: alt.VConcatChart = _plots.load().lateness(given, title, width, panels)
-    return chart
+
+def _curves(
+    one: Lateness, rows: list[dict[str, Any]], domain: list[float], inner: int, *, is_last: bool
+) -> Any:
+    """Draw the curves of a feed, its lateness, and the time after which nothing was read again."""
+    ticks = {at: duration(timedelta(seconds=at)) for at in _TICKS if domain[0] <= at <= domain[1]}
+    axis = alt.Axis(
+        title=None, values=list(ticks), labelExpr=f"{json.dumps(ticks)}[datum.value]",
+        labels=is_last, ticks=is_last, **_plots.GRID,
+    )  # fmt: skip
+    x = alt.X("delay:Q", axis=axis, scale=alt.Scale(type="log", domain=domain, nice=False))
+    percent = _plots.number_axis(None, 130, format=".0%")
+    y = alt.Y("share:Q", axis=percent, scale=alt.Scale(domain=[0, 1]))
+    layers, meanings = [], []
+    if one.looked is not None:
+        meanings.append(f"grey: not read again after {duration(one.looked)}")
+        after = _plots.data([{"delay": one.looked.total_seconds(), "end": domain[1]}])
+        layers.append(after.mark_rect(color=f"{GREY}33").encode(x=x, x2="end:Q"))
+    curves = _plots.data(rows).encode(x=x, y=y)
+    line = curves.mark_line(interpolate="step-after", strokeWidth=2, aria=False)
+    layers.append(line.encode(color=_plots.line_colours("kind:N", ["points", "revisions"])))
+    marks = {one.suggested: ("dashed: suggested", [4, 3]), one.lateness: ("red: lateness", [1, 0])}
+    for at, (name, dash) in marks.items():
+        if at is not None:
+            meanings.append(f"{name} {duration(at)}")
+            rule = _plots.data([{"delay": at.total_seconds()}]).encode(x=x)
+            layers.append(rule.mark_rule(color=RED, strokeWidth=1.5, strokeDash=dash))
+    tips = [alt.Tooltip("kind:N"), alt.Tooltip("delay:Q", title="delay in seconds", format=","),
+            alt.Tooltip("share:Q", format=".1%")]  # fmt: skip
+    layers.append(curves.mark_square(size=90, opacity=0, aria=False).encode(tooltip=tips))
+    quantiles = [_quantiles("points", one.points), _quantiles("revisions", one.revisions)]
+    lines = [" · ".join(filter(None, words)) for words in (quantiles, reversed(meanings))]
+    return _plots.panel(layers, inner, 130, f"{one.feed.name}: {one.verdict}", *lines)
+
+
+def _quantiles(kind: str, delays: Delays) -> str:
+    shares = {"half": delays.median, "99 %": delays.p99, "all": delays.longest}
+    said = [f"{name} {duration(delay)}" for name, delay in shares.items() if delay is not None]
+    if len(said) < len(shares):
+        return f"no delays of {kind} are known" if kind == "points" else ""
+    return f"{delays.count:,} {kind}: {', '.join(said)}"
 
 
 @strict
@@ -114,13 +227,12 @@ def allowance(
         stores: One or several. Their pages are the only record of the days before today.
         plan: ``client.plan(feeds, store)``. Its pages and its reserve are drawn on top of today.
         now: The time, by default that of the plan, for the pace: the count at the end of the day if
-            the rest of the day is like its beginning. The first hour of a day has no pace.
+            the rest of the day is like its beginning. Other days and the first hour have none.
         days: The number of days, from 1 to 366.
-        title: The title of the chart.
-        width: The width in pixels, from 300 to 4,000.
+        title, width: Its title, and its width in pixels, from 300 to 4,000.
 
     Raises:
-        QueryError: ``now`` is not in the day of ``allowance``, or a value is wrong.
+        QueryError: A value is wrong.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      start="2026-11-15T00:00Z")
@@ -131,14 +243,141 @@ def allowance(
     >>> siteline.plots.allowance(client.allowance, store, plan=plan).title.text
     'Requests by day: 4 of 100 today'
     """
-    from siteline import _plots
-
     if not 1 <= days <= 366:
         raise QueryError(f"days={days!r} is not a number of days from 1 to 366.")
-    load, given = _plots.load(), _listed(stores, "feeds")
-    chart: alt.LayerChart = load.allowance(allowance, given, plan, now, days, title, width)
-    return chart
+    inner, today = _plots.size(width), allowance.resets_at.astimezone(UTC) - _DAY
+    pace, said = _pace(allowance, today, plan.now if now is None and plan else _time(now))
+    given = _listed(stores, "feeds")
+    # The ledger keeps the count of today only.
+    starts = [today - _DAY * back for back in reversed(range(days if given else 1))]
+    counts = _pages(given, starts)
+    by_feeds = sum(own[today] for own in counts.values())
+    ranked = sorted(counts, key=lambda name: (-counts[name].total(), name))
+    spent = ", ".join(f"{name} {counts[name].total():,}" for name in ranked[:5])
+    if len(ranked) > len(COLOURS):
+        ranked, rest = ranked[: len(COLOURS) - 1], ranked[len(COLOURS) - 1 :]
+        ranked.append(f"{len(rest):,} other feeds")
+        counts[ranked[-1]] = sum((counts[name] for name in rest), Counter())
+    parts = [
+        (safe(name), (colour, colour), counts[name])
+        for name, colour in zip(ranked, COLOURS, strict=False)
+    ]
+    others = "other requests" if given else "counted by the ledger"
+    for name, look, count in (
+        (others, (f"{GREY}aa", GREY), allowance.used - by_feeds),
+        ("planned", (f"{BLUE}22", BLUE), (plan and plan.pages) or 0),
+        ("reserved for due windows", (f"{GREY}11", GREY), (plan and plan.reserve) or 0),
+    ):
+        if count > 0:
+            parts.append((name, look, Counter({today: count})))
+    rows = [
+        {"day": f"{day:%Y-%m-%d}", "part": name, "requests": own[day], "order": place}
+        for place, (name, _, own) in enumerate(parts)
+        for day in starts
+        if own[day]
+    ]
+    highest = max(1, *(sum(own[day] for *_, own in parts) for day in starts))
+    names = [f"{day:%Y-%m-%d}" for day in starts]
+    axis = alt.Axis(
+        title=None, labelAngle=0, labelOverlap=True, ticks=False, domainColor=GREY, grid=False,
+        labelExpr=f"datum.label == '{names[-1]}' ? 'today' : slice(datum.label, 5)",
+    )  # fmt: skip
+    x = alt.X("day:O", sort=names, scale=alt.Scale(domain=names), axis=axis)
+    y = alt.Y("requests:Q", axis=_plots.number_axis("requests", 200, tickMinStep=1))
+    looks, columns = {name: look for name, look, _ in parts}, max(inner // 180, 1)
+    layers = [
+        _plots.bars(rows, "part", looks, columns=columns).encode(
+            x=x, y=y, order="order:Q", tooltip=["day:N", "part:N", "requests:Q"],
+            size=alt.value(min(inner / len(names) * 0.8, 90)),
+        )
+    ]  # fmt: skip
+    if len(starts) * 24 <= inner:
+        totals = _plots.data(rows).mark_text(dy=-7, color=GREY)
+        text = alt.Text("sum(requests):Q", format=",")
+        layers.append(totals.encode(x=x, y="sum(requests):Q", text=text))
+    for height, colour, dash in ((allowance.limit or 0, RED, [1, 0]), (pace, GREY, [4, 3])):
+        if 0 < height <= _FAR * highest:
+            rule = _plots.data([{"at": height}]).encode(y="at:Q")
+            layers.append(rule.mark_rule(color=colour, strokeDash=dash, strokeWidth=1.5))
+    notes = [*_notes(allowance, plan, by_feeds if given else None, highest), said]
+    words = [f"pages in {counted(len(starts), 'day')}: {spent}" if spent else "", *notes]
+    head = title or f"Requests by day: {_of(allowance.used, allowance.limit)} today"
+    chart: alt.LayerChart = _plots.panel(layers, inner, 200)
+    return _plots.finished(chart, head, notes, width, words)
+
+
+def _pages(stores: list[Store], starts: list[datetime]) -> dict[str, Counter[datetime]]:
+    """Count the pages of each feed on each day; feeds of one name in several stores are one."""
+    counts: dict[str, Counter[datetime]] = defaultdict(Counter)
+    for store in stores:
+        for name in store.feeds:
+            for at in _doors.page_times(store, name):
+                place = (from_microseconds(at) - starts[0]) // _DAY
+                if 0 <= place < len(starts):
+                    counts[name][starts[place]] += 1
+    return counts
+
+
+def _time(now: datetime | str | None) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(now) if isinstance(now, str) else now
+    except ValueError:
+        at = datetime.min
+    if at is not None and at.tzinfo is None:
+        raise QueryError(f"now={str(now)[:99]!r} is not a time with a zone: 2026-11-20T12:00Z.")
+    return at
+
+
+def _pace(known: Allowance, today: datetime, now: datetime | None) -> tuple[int, str]:
+    """Return the count at the end of the day, and a note; 0 if it is not known."""
+    if now is None:
+        return 0, ""
+    if not _HOUR <= now - today <= _DAY:
+        at = f"{to_minute(now.astimezone(UTC))} UTC"
+        return 0, f"no pace: {at} is not in this day, or in its first hour"
+    pace = round(known.used * (_DAY / (now - today)))
+    said = f"dashed: {_of(pace, known.limit)} at the end of the day, at the pace so far"
+    if known.limit is not None and known.used < known.limit < pace:
+        end = today + (now - today) * (known.limit / known.used)
+        said += f"; used up {end:%H:%M} UTC"
+    return pace, said
+
+
+def _notes(
+    known: Allowance, plan: Plan | None, by_feeds: int | None, highest: int
+) -> Iterator[str]:
+    """Write the rest of the allowance, and the unknown numbers."""
+    ends = f"the day ends {to_minute(known.resets_at.astimezone(UTC))} UTC"
+    if known.limit is None:
+        yield f"{ends}; no daily allowance is set"
+    else:
+        where = "red: " if known.limit <= _FAR * highest else "far above the bars: "
+        yield f"{ends}; {where}its limit, {known.limit:,}, of which {known.left or 0:,} are left"
+    if by_feeds is None:
+        yield "no store was given: only today's count is known"
+    else:
+        yield "days before today: only the pages in the stores are known"
+        if known.used < by_feeds:
+            yield f"the stores have {by_feeds:,} pages of today, the ledger counted {known.used:,}"
+    if plan is not None and plan.pages is None:
+        yield "the plan does not know its pages"
+    elif plan is not None and plan.pages is not None:
+        expected = known.used + plan.pages + plan.reserve
+        yield f"expected at the end of the day: {_of(expected, known.limit)}"
+
+
+def _of(used: int, limit: int | None) -> str:
+    return f"{used:,}" if limit is None else f"{used:,} of {limit:,}"
 
 
 def _listed(given: Any, attribute: str) -> list[Any]:
     return [given] if hasattr(given, attribute) else list(given)
+
+
+def _feeds(what: str, given: Any, attribute: str) -> tuple[list[Any], str]:
+    """Return records of feeds as a list, and the title of their chart."""
+    listed = _listed(given, attribute)
+    if not listed:
+        raise QueryError("nothing was given: a chart needs at least one feed.")
+    name = listed[0].feed.name if len(listed) == 1 else f"{len(listed):,} feeds"
+    return listed, f"{what} of {name}"

@@ -574,10 +574,10 @@ class Table(Itself, WithHtml):
         """
         if self.kind not in ("points", "resampled"):
             raise self._misfit("plot()")
-        from siteline import _plots
+        from siteline._plots.points import points
 
         zone, shown = self._zone(tz), self._shown(labels)
-        chart: alt.LayerChart | alt.VConcatChart = _plots.load().points(
+        chart: alt.LayerChart | alt.VConcatChart = points(
             self, values, zone, shown, title, width, panels, overlay
         )
         return chart

@@ -163,7 +163,7 @@ def test_series_beyond_the_bound_are_counted(sandbox):
     table = table_of(sandbox, *(series([1.0] * 5, tag=f"T{n:02}") for n in range(14)))
     chart = table.plot()
     assert len(panels(chart)) == 12
-    assert "… and 2 more series are not shown (panels=12)" in notes(chart)
+    assert "not shown: 2 more (panels=12)" in notes(chart)
     assert "not shown" not in " ".join(notes(table.plot(panels=14)))
 
 

@@ -155,10 +155,7 @@ def parameters(shown: Query | Feed, tz: str = "UTC") -> list[tuple[str, str]]:
         times = f"{el.when(shown.start, tz, '…')} → {el.when(end, tz, '…')} {el.text(tz)}"
         listed.append(("range", times))
     if shown.interval is not None:
-        seconds = int(shown.interval.total_seconds())
-        units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
-        unit, size = next((unit, size) for unit, size in units if seconds % size == 0)
-        width = f"{seconds // size:,} {unit}"
+        width = duration(shown.interval)
         if shown.start is not None and end is not None:
             buckets = counted(-(-(end - shown.start) // shown.interval), "bucket")
             width += f" {el.muted(f'· {buckets} a series')}"

@@ -23,18 +23,17 @@ _ANOTHER = "Another service or a login page may answer there: compare base_url= 
 _NOT_NEEDED = "not needed: the client certificate is enough"
 _DISCOVERY = "customer.discovery.read"
 _MOST = 5
-_UNUSUAL = {
-    "numbers_as_text": "numbers as text",
-    "values_missing": "points without a value",
-    "minimum_above_maximum": "points with minimum above maximum",
-    "value_outside_bounds": "points with a value outside its bounds",
-    "negative_counts": "points with a negative sample count",
-    "outside_range": "points outside the range",
-}
+_UNUSUAL = (
+    *("numbers_as_text", "values_missing", "minimum_above_maximum", "value_outside_bounds"),
+    *("negative_counts", "outside_range"),
+)
 
 
 def service(look: Look) -> Seen:
-    error = look.exchange.error if look.requested_token else look.discovery.error
+    facts, error = look.exchange
+    if error is None and (facts is None or facts["was_cached"]):
+        # No token was requested, so the discovery request is the first one.
+        error = look.discovery.error
     if error is None:
         return ok("it answers as documented")
     is_rejected = isinstance(error, errors.RequestRejected) and error.status in _NO_SUCH_ENDPOINT
@@ -44,7 +43,7 @@ def service(look: Look) -> Seen:
         # Without a signature nothing was sent. An async signer is no fault.
         is_unsigned = isinstance(error, errors.ConfigError)
         if is_unsigned and not isinstance(error, errors.CredentialError):
-            return skipped(UNSIGNED, blocks=True)
+            return skipped(UNSIGNED, blocks=UNSIGNED)
         return fail(error)
     if isinstance(error, errors.AuthenticationError) and error.code is None:
         return warn(f"it answers {error.status} without an error code", _ANOTHER)
@@ -70,7 +69,8 @@ def clock(look: Look) -> Seen:
 
 def token(look: Look) -> Seen:
     facts, error = look.exchange
-    if isinstance(error, errors.AuthenticationError) and not isinstance(look.credential, MutualTls):
+    has_certificate = isinstance(look.handle.credential, MutualTls)
+    if isinstance(error, errors.AuthenticationError) and not has_certificate:
         causes = "\n".join(f"- {cause}" for cause in _causes(look))
         return fail(error, do=f"The service does not say what is wrong. Compare:\n{causes}")
     if isinstance(error, errors.ScopeError):
@@ -90,7 +90,7 @@ def _causes(look: Look) -> Iterator[str]:
     if audience is not None:
         yield f"audience= sets aud to {audience}: the service must expect this address"
     if look.enrolled_jwk is None:
-        kid = getattr(look.credential, "kid", "")
+        kid = getattr(look.handle.credential, "kid", "")
         yield f"the key {kid} must be the enrolled one: --enrolled-jwk FILE compares them"
     yield f"the subject {look.client.subject} must be the one that the enrollment returned"
     yield "an administrator must have approved the integration, and must not have revoked it"
@@ -142,8 +142,8 @@ def shape(look: Look) -> Seen:
         "unknown members, which are ignored:": report.unknown_members,
     }
     seen = "; ".join(f"{what} {_some(names)}" for what, names in found.items() if names)
-    counts = {what: getattr(report, name) for name, what in _UNUSUAL.items()}
-    unusual = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    counts = {name.replace("_", " "): getattr(report, name) for name in _UNUSUAL}
+    unusual = ", ".join(f"{what}: {count:,}" for what, count in counts.items() if count)
     if unusual:
         return warn("; ".join(filter(None, [seen, unusual])), "Ask the operator of the service.")
     return ok(seen or "nothing to detect")

@@ -21,8 +21,6 @@ class _Planned(NamedTuple):
     look: Callable[[Look], Seen]
     after: tuple[str, ...] = ()
     """If one of these checks failed or blocks, this one is skipped."""
-    opens: bool = False
-    """Whether the check opens a connection."""
 
 
 _CHECKS = (
@@ -33,16 +31,16 @@ _CHECKS = (
     _Planned("ledger", "ledger", local.ledger, ("settings", "agent")),
     _Planned("allowance", "daily allowance", local.allowance, ("ledger",)),
     _Planned("proxy", "proxy", path.proxy, ("settings", "agent")),
-    _Planned("name", "host name", path.name, ("proxy",), opens=True),
-    _Planned("tcp", "connection", path.tcp, ("name",), opens=True),
-    _Planned("tls", "TLS", path.tls, ("tcp",), opens=True),
-    _Planned("service", "service", answer.service, ("assertion", "ledger", "tls"), opens=True),
-    _Planned("clock", "clock", answer.clock, ("service",), opens=True),
-    _Planned("token", "access token", answer.token, ("clock",), opens=True),
-    _Planned("scopes", "scopes", answer.scopes, ("token",), opens=True),
-    _Planned("discovery", "discovery", answer.discovery, ("scopes",), opens=True),
-    _Planned("data", "a page of data", answer.data, ("scopes", "allowance"), opens=True),
-    _Planned("shape", "shape of the page", answer.shape, ("data",), opens=True),
+    _Planned("name", "host name", path.name, ("proxy",)),
+    _Planned("tcp", "connection", path.tcp, ("name",)),
+    _Planned("tls", "TLS", path.tls, ("tcp",)),
+    _Planned("service", "service", answer.service, ("assertion", "ledger", "tls")),
+    _Planned("clock", "clock", answer.clock, ("service",)),
+    _Planned("token", "access token", answer.token, ("clock",)),
+    _Planned("scopes", "scopes", answer.scopes, ("token",)),
+    _Planned("discovery", "discovery", answer.discovery, ("scopes",)),
+    _Planned("data", "a page of data", answer.data, ("scopes", "allowance")),
+    _Planned("shape", "shape of the page", answer.shape, ("data",)),
 )
 _NO_STORE = _Planned("store", "store", lambda _: skipped("no store is named"))
 _VERSIONS = _Planned("versions", "versions", machine.versions)
@@ -59,10 +57,7 @@ def examine(look: Look) -> tuple[Diagnosis, BaseException | None]:
             cause = next((causes[one] for one in planned.after if one in causes), None)
             seen = skipped(cause) if cause is not None else _outcome(planned, look)
             first = first or seen.error
-            if seen.status == "fail":
-                cause = f"{planned.id} failed"
-            elif seen.blocks:
-                cause = seen.seen
+            cause = f"{planned.id} failed" if seen.status == "fail" else cause or seen.blocks
             if cause is not None:
                 causes[planned.id] = cause
             title = seen.title or planned.title
@@ -74,8 +69,6 @@ def examine(look: Look) -> tuple[Diagnosis, BaseException | None]:
 
 
 def _outcome(planned: _Planned, look: Look) -> Seen:
-    if planned.opens and look.offline:
-        return skipped("offline")
     try:
         return planned.look(look)
     except Exception as error:

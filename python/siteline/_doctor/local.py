@@ -7,6 +7,7 @@ import json
 import os
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,18 +35,14 @@ def settings(look: Look) -> Seen:
         look.client = _doors.sending_once(look.given)
         names = ["base_url", "credential", *look.settings["given"]]
         return ok(f"{_who(look)}; set in the program: {', '.join(names)}")
-    try:
-        sources: dict[str, Any] | None = _doors.sources(look.profile)
-    except errors.ConfigError:
-        # An agent may have the missing settings.
-        sources = None
+    sources: dict[str, Any] | None = None
+    with suppress(errors.ConfigError):  # an agent may have the missing settings
+        sources = _doors.sources(look.profile)
     try:
         _make(look, sources)
     except errors.AgentUnavailable as error:
         look.agent_error = error
         return ok("an agent is set, which has the service and the subject")
-    except errors.ConfigError as error:
-        return fail(error)
     seen = f"{_who(look)}; {_sources(sources)}"
     return warn(seen, "\n".join(look.warnings)) if look.warnings else ok(seen)
 
@@ -63,7 +60,7 @@ def _make(look: Look, sources: dict[str, Any] | None) -> None:
             look.is_subject_known = subject is not None
             unused = Credential(subject or "unknown", PrivateKey.generate(2048))
             look.client = _doors.with_settings(**made, credential=unused)
-    file = None if look.has_agent else _doors.key_file(look.credential)
+    file = None if look.has_agent else _doors.key_file(look.handle.credential)
     texts = dict.fromkeys(str(warning.message) for warning in caught)
     # The check of the key examines its file.
     look.warnings = [text for text in texts if file is None or str(file) not in text]
@@ -109,7 +106,7 @@ def key(look: Look) -> Seen:
         return fail(look.key_error)
     if look.has_agent:
         return skipped("the agent has it")
-    credential = look.credential
+    credential = look.handle.credential
     if isinstance(credential, MutualTls):
         return _certificate(look, credential)._replace(title="client certificate")
     text = credential.public_jwk["n"]
@@ -201,7 +198,7 @@ def other_audience(look: Look) -> str | None:
 def ledger(look: Look) -> Seen:
     """Looks at the file without creating it."""
     if not look.is_subject_known:
-        return skipped(_NO_SUBJECT)
+        return skipped(_NO_SUBJECT, blocks=_NO_SUBJECT)
     if look.has_agent:
         return skipped("the agent counts")
     facts = look.settings
@@ -237,8 +234,6 @@ def _require_folder(file: Path, *, is_named: bool) -> None:
 
 
 def allowance(look: Look) -> Seen:
-    if not look.is_subject_known:
-        return skipped(_NO_SUBJECT)
     state = look.client.allowance
     tokens = counted(state.token_requests, "token request")
     if state.limit is None or state.left is None:

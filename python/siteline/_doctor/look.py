@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -14,7 +14,6 @@ from siteline import _doors
 if TYPE_CHECKING:
     from siteline.aio import AsyncClient
     from siteline.client import Client
-    from siteline.credentials import Credential, MutualTls
 
 _PAGE_SIZE = 10
 
@@ -60,16 +59,10 @@ class Look:
         return self.client is not None and bool(self.settings["agent"])
 
     @property
-    def credential(self) -> Credential | MutualTls:
-        credential: Credential | MutualTls = self.handle.credential
-        return credential
-
-    @property
     def sends(self) -> str:
         """The requests that the checks may send."""
-        if self.offline:
-            return "nothing (offline)"
-        return "at most one token, one discovery and one data request"
+        most = "at most one token, one discovery and one data request"
+        return "nothing (offline)" if self.offline else most
 
     @property
     def skew_error(self) -> float:
@@ -98,28 +91,24 @@ class Look:
         # Without a token, the request for one failed, and no other request was sent.
         return Answer(facts, None if has_token or after is None else error)
 
-    @property
-    def requested_token(self) -> bool:
-        facts, error = self.exchange
-        return error is not None or (facts is not None and not facts["was_cached"])
-
     @cached_property
     def discovery(self) -> Answer:
-        try:
-            return Answer(self.client.discover(), None)
-        except Exception as error:
-            return Answer(None, error)
+        return _answer(self.client.discover)
 
     @cached_property
     def page(self) -> Answer:
-        try:
-            start, end = self.hour()
-            scan = self.client.scan(start=start, end=end, page_size=_PAGE_SIZE, labels=False)
-            return Answer(next(scan.pages()), None)
-        except Exception as error:
-            return Answer(None, error)
+        start, end = self.hour()
+        scan = self.client.scan(start=start, end=end, page_size=_PAGE_SIZE, labels=False)
+        return _answer(lambda: next(scan.pages()))
 
     def hour(self) -> tuple[datetime, datetime]:
         """The newest whole hour before the settle lag."""
         end = self.client.scan(start=None).query.end.replace(minute=0, second=0, microsecond=0)
         return end - timedelta(hours=1), end
+
+
+def _answer(request: Callable[[], Any]) -> Answer:
+    try:
+        return Answer(request(), None)
+    except Exception as error:
+        return Answer(None, error)

@@ -79,7 +79,11 @@ def versions(_look: Look) -> Seen:
     found = list(_optional_packages())
     parts = [f"siteline {__version__}", f"Python {platform.python_version()}"]
     seen = ", ".join([*parts, *(f"{name} {version}" for name, version, _ in found)])
-    old = [f"{name} {lowest}" for name, version, lowest in found if _is_older(version, lowest)]
+    old = [
+        f"{name} {lowest}"
+        for name, version, lowest in found
+        if _numbers(version) < _numbers(lowest)
+    ]
     return warn(seen, f"Update to at least {', '.join(old)}.") if old else ok(seen)
 
 
@@ -96,14 +100,8 @@ def _optional_packages() -> Iterator[tuple[str, str, str]]:
             yield name, metadata.version(name), lowest[name]
 
 
-def _is_older(version: str, lowest: str) -> bool:
-    numbers = re.match(r"[0-9.]*[0-9]", version)
-    return numbers is not None and _parts(numbers[0]) < _parts(lowest)
-
-
-def _parts(version: str) -> tuple[int, ...]:
-    # 2.0 equals 2.
-    return tuple(int(one) for one in re.sub(r"(\.0+)+$", "", version).split(".") if one)
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"[0-9]+", version)]
 
 
 class Permissions(NamedTuple):
@@ -122,11 +120,8 @@ def permissions_of(path: str | Path) -> Permissions:
     names = ("mode", "owner", "group", "may_read", "may_write")
     if os.name != "posix":
         return Permissions(dict.fromkeys(names), "by the permissions of its file")
-    import grp
-    import pwd
-
-    status = os.stat(path)
-    owner, group = _name(pwd.getpwuid, status.st_uid), _name(grp.getgrgid, status.st_gid)
+    file, status = Path(path), os.stat(path)
+    owner, group = _name(file.owner, status.st_uid), _name(file.group, status.st_gid)
     mode = status.st_mode & 0o7777
     users = {"owner": f"its owner {owner}", "group": f"the group {group}", "others": "all others"}
     shifts = dict(zip(users, (6, 3, 0), strict=True))
@@ -140,9 +135,9 @@ def permissions_of(path: str | Path) -> Permissions:
     return Permissions(members, f"{allowed or 'only root'}; mode {mode:04o}")
 
 
-def _name(find: Callable[[int], Any], number: int) -> str:
+def _name(find: Callable[[], str], number: int) -> str:
     try:
-        return str(find(number)[0])
+        return find()
     except KeyError:
         return str(number)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from siteline._doctor.local import SOON
@@ -13,18 +13,17 @@ from siteline._times import to_minute
 if TYPE_CHECKING:
     from siteline._doctor.look import Look
 
-_BY_PROXY = "the proxy does it"
 _BY_REQUESTS = "checked by the requests, which use a SOCKS proxy"
 _NOT_TRIED = "not tried: there are no certificates to trust"
 
 
 def proxy(look: Look) -> Seen:
     used = look.handle.planned_path()["proxy"]
+    if look.offline:
+        return ok(f"{used}, not tried: offline" if used else "none", blocks="offline")
+    way, error = look.way
     if used is None:
         return ok("none")
-    if look.offline:
-        return ok(f"{used}, not tried: offline")
-    way, error = look.way
     if error is not None and way["failed"] == "proxy":
         return fail(error)
     if used.startswith("socks"):
@@ -33,26 +32,27 @@ def proxy(look: Look) -> Seen:
 
 
 def name(look: Look) -> Seen:
-    way, error = look.way
-    if way["proxy"] is not None:
-        return skipped(_BY_PROXY)
-    if error is not None and way["failed"] == "name":
-        return fail(error, do="Check the network of this machine, and the host in base_url=.")
-    host = _host(look)
-    if _address(host):
-        return ok(f"{host} is an address")
+    way, _ = look.way
+    host = way["service"].rpartition(":")[0].strip("[]")
     addresses = ", ".join(way["addresses"])
-    return ok(f"{host} is {addresses}") if addresses else skipped(_NOT_TRIED)
+    seen = f"{host} is an address" if addresses == host else f"{host} is {addresses}"
+    do = "Check the network of this machine, and the host in base_url=."
+    return _step(look, "name", addresses and seen, do)
 
 
 def tcp(look: Look) -> Seen:
+    connected = look.way[0]["connected"]
+    do = "Check the port in base_url=, and the firewalls in between."
+    return _step(look, "tcp", connected and f"{connected} accepts connections", do)
+
+
+def _step(look: Look, step: str, seen: str | None, do: str) -> Seen:
     way, error = look.way
     if way["proxy"] is not None:
-        return skipped(_BY_PROXY)
-    if error is not None and way["failed"] == "tcp":
-        return fail(error, do="Check the port in base_url=, and the firewalls in between.")
-    connected = way["connected"]
-    return ok(f"{connected} accepts connections") if connected else skipped(_NOT_TRIED)
+        return skipped("the proxy does it")
+    if error is not None and way["failed"] == step:
+        return fail(error, do=do)
+    return ok(seen) if seen else skipped(_NOT_TRIED)
 
 
 def tls(look: Look) -> Seen:
@@ -64,9 +64,10 @@ def tls(look: Look) -> Seen:
         return skipped(_BY_REQUESTS)
     shake = way["tls"]
     if shake is None:
-        if look.client.base_url.startswith("http://") and not _is_near(_host(look)):
-            return warn("plain HTTP: anybody in between can read the token", "Use https://.")
-        return skipped("plain HTTP, on this machine")
+        addresses = map(ip_address, way["addresses"])
+        if way["proxy"] is None and all(address.is_loopback for address in addresses):
+            return skipped("plain HTTP, on this machine")
+        return warn("plain HTTP: anybody in between can read the token", "Use https://.")
     seen = f"{shake['version']}, verified by {way['trust']}"
     if shake["not_after"] is None:
         return ok(seen)
@@ -75,22 +76,3 @@ def tls(look: Look) -> Seen:
     if ends - look.settings["now"] < SOON:
         return warn(seen, "The operator of the service must renew it.")
     return ok(seen)
-
-
-def _host(look: Look) -> str:
-    host: str = look.way[0]["service"].rpartition(":")[0].strip("[]")
-    return host
-
-
-def _is_near(host: str) -> bool:
-    address = _address(host)
-    if address is not None:
-        return address.is_loopback
-    return host == "localhost" or host.endswith(".localhost")
-
-
-def _address(host: str) -> IPv4Address | IPv6Address | None:
-    try:
-        return ip_address(host)
-    except ValueError:
-        return None

@@ -15,21 +15,21 @@ class Seen(NamedTuple):
     """The advice, for a warning or failure."""
     error: BaseException | None = None
     """The exception that a client would raise for a failure."""
-    blocks: bool = False
-    """Whether a skipped check prevents the checks that depend on it."""
+    blocks: str | None = None
+    """Why the checks that depend on it are skipped, although it did not fail."""
     title: str | None = None
     """The name of the check, if it is not the planned one."""
 
 
-def ok(seen: str) -> Seen:
-    return Seen("ok", seen)
+def ok(seen: str, *, blocks: str | None = None) -> Seen:
+    return Seen("ok", seen, blocks=blocks)
 
 
 def warn(seen: str, do: str | None = None) -> Seen:
     return Seen("warn", seen, do)
 
 
-def skipped(why: str, *, blocks: bool = False) -> Seen:
+def skipped(why: str, *, blocks: str | None = None) -> Seen:
     return Seen("skipped", why, blocks=blocks)
 
 

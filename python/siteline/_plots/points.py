@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import altair as alt
 import numpy as np
 
-from siteline import _doors
+from siteline import _doors, _plots
 from siteline._counts import counted
-from siteline._plots import base
-from siteline._plots.base import BLUE, GREY, safe
-from siteline._times import duration, from_microseconds, in_zone, to_second, zone_of
+from siteline._plots import BLUE, GREY, alt, safe
+from siteline._times import (
+    duration,
+    from_microseconds,
+    in_zone,
+    local_microseconds,
+    to_second,
+    zone_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,7 +26,6 @@ if TYPE_CHECKING:
     from siteline.table import Table
 
 IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
-NUMBERS = ("value", "minimum", "maximum", "sample_count")
 # A chart of one series has about twice as many points at most.
 _BINS = 2_000
 _PERIODS = {86_400: "days", 604_800: "weeks", 3_600: "hours", 0: "months"}
@@ -40,101 +44,97 @@ class View(NamedTuple):
     bins: int
     every: str | None = None  # the length of larger buckets, which are drawn to their ends
 
+    def clock(self, at: int) -> float:
+        return _plots.clock(from_microseconds(at), self.zone)
+
+    def bucket_end(self, at: float) -> float:
+        """Return the end of a larger bucket on the clock. Months differ in length."""
+        if self.every != _MONTH:
+            return at + (self.step or 0) / 1000
+        start = from_microseconds(round(at * 1000))
+        return _plots.clock((start.replace(day=1) + timedelta(days=32)).replace(day=start.day), UTC)
+
 
 class Series(NamedTuple):
     """A series: all its points, and the rows that are drawn."""
 
-    ids: tuple[str | None, ...]
+    name: str  # the label without the unit
     label: str
     unit: str | None
     columns: dict[str, Any]
     rows: list[dict[str, Any]]
     hidden: int  # gaps that are too short for the chart
     back: set[str]  # days on which the clock was set back
-
-    def partial(self, view: View) -> set[tuple[float, float]]:
-        """Return the clock's bounds of each period that was not read completely."""
-        times = self.columns["timestamp"][self.columns.get("partial", [])].tolist()
-        starts = [base.clock(from_microseconds(at), view.zone) for at in times]
-        return {(at, _end(at, view)) for at in starts}
+    partial: set[tuple[float, float]]  # periods that were not read completely
 
 
 def points(
-    table: Table, values: str, tz: str, labels: Mapping[Any, str] | None, text: str | None,
+    table: Table, values: str, tz: str, labels: Mapping[Any, str] | None, title: str | None,
     width: int, panels: int, overlay: bool,
 ) -> Any:  # fmt: skip
     """Draw the first series of a table."""
-    inner, frame, zone = base.size(width), _doors.frame(table), zone_of(tz)
-    found, unread = _read(frame)
-    shown, more = base.first(list(found.items()), panels, "panels", "series")
+    inner, frame, zone = _plots.size(width), _doors.frame(table), zone_of(tz)
+    found = frame.series()
+    shown, more = _plots.first(found, panels, "panels")
+    columns = [_columns(frame.keep([ids])) for ids in shown]
+    times = [own["timestamp"] for own in columns]
     start, end, interval = frame.grid()
-    times = [columns["timestamp"] for _, columns in shown]
-    steps = [int(step[step > 0].min()) for step in map(np.diff, times) if (step > 0).any()]
+    unread = [
+        [local_microseconds(at, "UTC") for at in span]
+        for span in (frame.provenance().get("coverage") or {}).get("unread", ())
+    ]
     bounds = [at for at in (start, end) if at is not None]
     bounds += [at for span in unread for at in span] if len(bounds) < 2 else []
-    bounds += [int(one[place]) for one in times for place in (0, -1)]
+    bounds += [int(own[place]) for own in times if len(own) for place in (0, -1)]
     first, last = min(bounds, default=0), max(bounds, default=0)
+    steps = [int(step[step > 0].min()) for step in map(np.diff, times) if (step > 0).any()]
     step, every = interval or min(steps, default=None), frame.every
     bins = max(inner // 2, _BINS // max(len(shown), 1))
-    ends = first, max(last, first + 1)
-    view = View(values, zone, inner, *ends, step, bins, every)
+    view = View(values, zone, inner, first, max(last, first + 1), step, bins, every)
     units = {tuple(row[name] for name in IDS): row["unit"] for row in table.series.records()}
-    names = {ids: " / ".join(one or "" for one in ids) for ids, _ in shown} | dict(labels or {})
-    series = [_series(ids, names[ids], units.get(ids), own, view) for ids, own in shown]
-    never = [
-        tuple(base.clock(from_microseconds(at), zone) for at in (max(a, first), min(b, last)))
+    names = {ids: " / ".join(one or "" for one in ids) for ids in shown} | dict(labels or {})
+    series = [
+        _series(names[ids], units.get(ids), own, view)
+        for ids, own in zip(shown, columns, strict=True)
+    ]
+    never = {
+        (view.clock(max(a, first)), view.clock(min(b, last)))
         for a, b in unread if a < last and b > first
-    ]  # fmt: skip
+    }  # fmt: skip
     groups = [series] if overlay or not series else [[one] for one in series]
+    height = {1: 240, 2: 140, 3: 140}.get(len(groups), 90)
     drawn = [
-        _panel(group, view, never, 240 if len(groups) == 1 else 140 if len(groups) <= 3 else 90,
-               has_labels=group is groups[-1], head=_heading(group[0], view) if groups[1:] else "")
+        _panel(group, view, never, height, has_labels=group is groups[-1],
+               head=_heading(group[0], view) if groups[1:] else "")
         for group in groups
     ]  # fmt: skip
     period = every if every == _MONTH else step and duration(timedelta(microseconds=step))
     pace = f"every {period}" if period else ""
     pace += " (the shortest step)" if step and not interval and not every else ""
-    span = " to ".join(to_second(in_zone(from_microseconds(at), zone)) for at in ends)
-    notes = [" · ".join(filter(None, [pace, f"{span} {tz}" if series else ""]))]
+    ends = (to_second(in_zone(from_microseconds(at), zone)) for at in (view.start, view.end))
+    span = f"{' to '.join(ends)} {tz}" if series else ""
+    notes = [" · ".join(filter(None, [pace, span]))]
     notes += [*_notes(series, view, len(never)), more]
-    chart = base.zoomed(drawn, [(one.ids, one.rows) for one in series])
-    return base.finished(chart, text or _title(list(found), series, view), notes, width, notes)
+    chart = _plots.zoomed(drawn, [(one.label, one.rows) for one in series])
+    return _plots.finished(chart, title or _title(found, series, view), notes, width, notes)
 
 
-def _read(frame: Any) -> tuple[dict[Any, dict[str, Any]], list[tuple[int, int]]]:
-    """Return the columns of each series, ascending in time, and the ranges that were never read."""
-    given, provenance = frame.columns((None, None, None))
+def _columns(frame: Any) -> dict[str, Any]:
+    """Return the columns of numbers, ascending in time."""
     columns: dict[str, Any] = {}
-    ids, lengths = [], np.empty(0, dtype=np.int64)
-    for name, kind, *payload in given:
-        if kind == "runs":
-            lengths, codes = np.frombuffer(payload[1], np.int64), np.frombuffer(payload[0], "i4")
-            ids.append([payload[2][code] if code >= 0 else None for code in codes.tolist()])
-        elif name == "partial":
+    for name, kind, *payload in frame.columns((None, None, None))[0]:
+        if name == "partial":
             columns[name] = np.frombuffer(payload[0], np.bool_)
-        elif name in ("timestamp", *NUMBERS):
+        elif name in ("timestamp", "value", "minimum", "maximum", "sample_count"):
             columns[name] = np.asarray(payload[0])
             if kind == "integer" and payload[1] is not None:
                 columns[name] = np.where(np.frombuffer(payload[1], np.bool_), np.nan, columns[name])
-    places: dict[Any, int] = {}
-    owners = [places.setdefault(one, len(places)) for one in zip(*ids, strict=True)]
-    owner = np.repeat(np.array(owners, dtype=np.int32), lengths)
     # The points of a page are in the order of the service.
-    order = np.lexsort((columns["timestamp"], owner))
-    parts = np.split(order, np.flatnonzero(np.diff(owner[order])) + 1)
-    names, epoch = list(places), datetime(1970, 1, 1, tzinfo=UTC)
-    found = {
-        names[owner[part[0]]]: {name: column[part] for name, column in columns.items()}
-        for part in parts if len(part)
-    }  # fmt: skip
-    spans = (provenance.get("coverage") or {}).get("unread", ())
-    times = [[datetime.fromisoformat(at) - epoch for at in span] for span in spans]
-    return found, [
-        (a // timedelta(microseconds=1), b // timedelta(microseconds=1)) for a, b in times
-    ]
+    order = np.argsort(columns["timestamp"], kind="stable")
+    return {name: column[order] for name, column in columns.items()}
 
 
-def _series(ids: Any, label: str, unit: str | None, columns: dict[str, Any], view: View) -> Series:
+def _series(label: str, unit: str | None, columns: dict[str, Any], view: View) -> Series:
     """Return a series with the rows that are drawn: all points, or the extremes of each bin."""
     there = np.isfinite(columns[view.values])
     shown = {name: column[there] for name, column in columns.items()}
@@ -142,7 +142,7 @@ def _series(ids: Any, label: str, unit: str | None, columns: dict[str, Any], vie
     is_gap = np.diff(shown["timestamp"]) > 1.5 * (view.step or np.inf)
     kept, numbers, is_seen = reduced(shown, view, is_gap)
     times = shown["timestamp"][kept]
-    clock = np.array([base.clock(from_microseconds(at), view.zone) for at in times.tolist()])
+    clock = np.array([view.clock(at) for at in times.tolist()])
     is_back = (np.diff(times) > 0) & (np.diff(clock) <= 0)
     is_new = np.isin(kept[1:] - 1, np.flatnonzero(is_seen)) | is_back
     # The line is interrupted between two stretches.
@@ -150,7 +150,7 @@ def _series(ids: Any, label: str, unit: str | None, columns: dict[str, Any], vie
     drawn: dict[str, list[Any]] = {"time": clock.tolist(), "stretch": stretch.tolist()}
     is_lone = np.bincount(stretch)[stretch] == 1
     if view.every:
-        drawn["end"] = [_end(at, view) for at in drawn["time"]]
+        drawn["end"] = [view.bucket_end(at) for at in drawn["time"]]
     elif is_lone.any():
         drawn["isLone"] = is_lone.tolist()
     for name, column in numbers.items():
@@ -158,15 +158,11 @@ def _series(ids: Any, label: str, unit: str | None, columns: dict[str, Any], vie
     rows = [dict(zip(drawn, row, strict=True)) for row in zip(*drawn.values(), strict=True)]
     twice = (clock[1:][is_back] * 1000).astype(np.int64).tolist()
     back = {f"{from_microseconds(at):%Y-%m-%d}" for at in twice}
-    return Series(ids, label, unit, columns, rows, int(is_gap.sum() - is_seen.sum()), back)
-
-
-def _end(at: float, view: View) -> float:
-    """Return the end of a larger bucket on the clock. Months differ in length."""
-    if view.every != _MONTH:
-        return at + (view.step or 0) / 1000
-    start = from_microseconds(round(at * 1000))
-    return base.clock((start.replace(day=1) + timedelta(days=32)).replace(day=start.day), UTC)
+    starts = map(view.clock, columns["timestamp"][columns.get("partial", [])].tolist())
+    partial = {(at, view.bucket_end(at)) for at in starts}
+    hidden = int(is_gap.sum() - is_seen.sum())
+    name = label.removesuffix(f" [{unit}]")
+    return Series(name, label, unit, columns, rows, hidden, back, partial)
 
 
 def reduced(columns: dict[str, Any], view: View, is_gap: Any) -> tuple[Any, dict[str, Any], Any]:
@@ -195,37 +191,34 @@ def reduced(columns: dict[str, Any], view: View, is_gap: Any) -> tuple[Any, dict
 
 
 def _panel(
-    group: list[Series], view: View, never: list[Any], height: int, *, has_labels: bool, head: str
+    group: list[Series], view: View, never: set[Any], height: int, *, has_labels: bool, head: str
 ) -> Any:
     """Draw a panel: a series, or several in different colours."""
     names = [safe(one.label) for one in group] if len(group) > 1 else []
     rows = [
         row | ({"series": safe(one.label)} if names else {}) for one in group for row in one.rows
     ]
-    partial = set().union(*(one.partial(view) for one in group))
-    bounds = [base.clock(from_microseconds(at), view.zone) for at in (view.start, view.end)]
+    partial = set().union(*(one.partial for one in group))
+    bounds = [view.clock(view.start), view.clock(view.end)]
     bounds += [row[end] for row in rows for end in ("time", "end") if view.every]
     ends = min(bounds), max(bounds)
 
     def x(field: str) -> Any:
-        return base.time_x(field, *ends, view.inner, has_labels=has_labels)
+        return _plots.time_x(field, *ends, view.inner, has_labels=has_labels)
 
     # The stripes depend on the width of a box. Only months differ, by a tenth.
     longest = max((end - start for start, end in partial), default=0)
     hatching = _hatching(max(view.inner * longest / (ends[1] - ends[0]), 1), height)
     layers = [
-        base.data({"from": start, "to": end} for start, end in sorted(spans))
+        _plots.data({"from": start, "to": end} for start, end in sorted(spans))
         .mark_rect(color=paint, aria=False).encode(x=x("from"), x2="to:T")
         for spans, paint in ((never, f"{GREY}44"), (partial, hatching)) if spans
     ]  # fmt: skip
     units = {one.unit for one in group if view.values != "sample_count"} - {None, "", "1"}
-    axis = base.number_axis(units.pop() if len(units) == 1 else None, height)
-    legend = alt.Legend(
-        title=None, orient="bottom", columns=2, labelLimit=view.inner // 2 - 30,
-        symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2,
-    )  # fmt: skip
-    scale = alt.Scale(domain=names, range=base.COLOURS)
-    colour = alt.Color("series:N", scale=scale, legend=legend) if names else alt.value(BLUE)
+    axis = _plots.number_axis(units.pop() if len(units) == 1 else None, height)
+    colour = alt.value(BLUE)
+    if names:
+        colour = _plots.line_colours("series:N", names, columns=2, labelLimit=view.inner // 2 - 30)
     y = alt.Y(f"{view.values}:Q", axis=axis, scale=alt.Scale(zero=False))
     plain = line = alt.Chart().encode(x=x("time"), y=y, color=colour)
     if view.every:
@@ -244,10 +237,9 @@ def _panel(
     tips = [alt.Tooltip("series:N")] if names else []
     tips += [alt.Tooltip("when:N", title="time")]
     tips += [alt.Tooltip(f"{name}:Q", format=",.6~g") for name in shown]
-    when = base.WHEN.format("time", ":%S" if any(row["time"] % 60_000 for row in rows) else "")
     hover = plain.mark_square(size=120, opacity=0, aria=False).encode(tooltip=tips)
-    layers.append(hover.transform_calculate(when=when))
-    chart = base.panel(layers, view.inner, height, head)
+    layers.append(hover.transform_calculate(when=_plots.WHEN.format("time")))
+    chart = _plots.panel(layers, view.inner, height, head)
     chart.data = alt.InlineData(rows)
     return chart
 
@@ -275,20 +267,18 @@ def _title(found: list[Any], series: list[Series], view: View) -> str:
     """Name what all series share, such as their site and line."""
     if not found:
         return f"{view.values}: no points"
-    if len(found) == 1:
-        label = _heading(series[0], view)
-        site = " / ".join(name for name in found[0][:2] if name)
-        return label if not site or label.startswith(site) else f"{site}: {label}"
-    levels = [set(names) for names in zip(*found, strict=True)][:4]
-    names = " / ".join(name for one in levels if len(one) == 1 for name in one if name)
-    return ": ".join(filter(None, [names, f"{len(found):,} series"]))
+    shared = [next(iter(ids)) for ids in map(set, zip(*found, strict=True)) if len(ids) == 1]
+    if len(found) > 1:
+        return ": ".join(filter(None, [" / ".join(filter(None, shared)), f"{len(found):,} series"]))
+    site, heading = " / ".join(filter(None, shared[:2])), _heading(series[0], view)
+    return heading if not site or heading.startswith(site) else f"{site}: {heading}"
 
 
 def _heading(one: Series, view: View) -> str:
-    label, numbers = one.label.removesuffix(f" [{one.unit}]"), one.columns[view.values]
+    numbers = one.columns[view.values]
     if not np.isfinite(numbers).any():
-        return f"{label}: no {view.values} in {counted(len(numbers), 'point')}"
-    return label if view.values == "value" else f"{label}, {view.values}"
+        return f"{one.name}: no {view.values} in {counted(len(numbers), 'point')}"
+    return one.name if view.values == "value" else f"{one.name}, {view.values}"
 
 
 def _notes(series: list[Series], view: View, unread: int) -> Iterator[str]:
@@ -302,7 +292,7 @@ def _notes(series: list[Series], view: View, unread: int) -> Iterator[str]:
         yield f"clocks were set back on {day}: the hour that they show twice is drawn twice"
     if unread:
         yield f"grey: {counted(unread, 'range')} never read"
-    if partial := set().union(*(one.partial(view) for one in series)):
+    if partial := set().union(*(one.partial for one in series)):
         periods = {at for one in series for at in one.columns["timestamp"].tolist()}
         length = 0 if view.every == _MONTH else (view.step or 0) // 1_000_000
         name = _PERIODS.get(length, "periods")

@@ -121,6 +121,10 @@ def _run(options: argparse.Namespace) -> int:
             _print(in_shell(outcome.text, options.known), has_colours=True)
         else:
             _print(outcome.text)
+    if outcome.afterwards is not None:
+        sys.stdout.flush()
+        with told(options):
+            outcome.afterwards()
     return ended
 
 

@@ -61,8 +61,8 @@ def add_command(
     return made
 
 
-def add_options(group: argparse._ActionsContainer, options: Mapping[str, str]) -> None:
-    """Adds options and arguments: how each is written, and its help.
+def add_options(group: argparse._ActionsContainer, options: Mapping[str, str], **more: Any) -> None:
+    """Adds options and arguments: how each is written, and its help. ``more`` is for argparse.
 
     ``--json`` is a flag, ``-o --output FILE`` has a value, and ``--page-size N`` has a number.
     ``--site ID …`` is repeatable. ``store STORE`` is an argument without a dash, and
@@ -79,7 +79,7 @@ def add_options(group: argparse._ActionsContainer, options: Mapping[str, str]) -
             is_option = names[0].startswith("-")
             given |= {"action": "append", "default": []} if is_option else {"nargs": "*"}
             help += "; repeatable" if is_option else ""
-        group.add_argument(*names, help=help, **given)
+        group.add_argument(*names, help=help, **{**given, **more})
 
 
 def _whole(text: str) -> int:
@@ -101,12 +101,8 @@ def add_actions(commands: Commands, name: str, details: str) -> Commands:
 
 def add_skip_code(group: argparse._ActionsContainer) -> None:
     """Adds ``--skip-code``, for schedulers that can show a run as skipped."""
-    group.add_argument(
-        "--skip-code",
-        metavar="N",
-        type=_exit_status,
-        help="exit status instead of 5 when the allowance is spent",
-    )
+    skip_code = {"--skip-code N": "exit status instead of 5 when the allowance is spent"}
+    add_options(group, skip_code, type=_exit_status)
 
 
 def given_of(options: Options, names: Iterable[str]) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from siteline._counts import counted
+from siteline._doctor.machine import existing_store
 from siteline._escape import escaped
-from siteline.cli.arguments import ZONE, Commands, Options, add_command
+from siteline.cli.arguments import ZONE, Commands, Options, add_command, add_options
 from siteline.cli.clients import STORE
 from siteline.cli.output import Outcome
 from siteline.cli.output_file import OutputFile, add_output
@@ -30,24 +31,14 @@ def add(commands: Commands) -> None:
             **ZONE,
         },
     )
-    made.add_argument(
-        "--since",
-        metavar="PAGE|TIME",
-        required=True,
-        help="a time; or a page, as next_since of earlier changes; 0 for everything",
-    )
-    made.add_argument(
-        "--unread",
-        choices=("error", "warn", "keep"),
-        default="error",
-        help="the reaction to an unread part of the range (error)",
-    )
+    since = "a time; or a page, as next_since of earlier changes; 0 for everything"
+    add_options(made, {"--since PAGE|TIME": since}, required=True)
+    unread = "error, warn or keep: the reaction to an unread part of the range (error)"
+    add_options(made, {"--unread WORD": unread}, choices=("error", "warn", "keep"), default="error")
     add_output(made)
 
 
 def _run(options: Options) -> Outcome:
-    from siteline._doctor.machine import existing_store
-
     output = OutputFile(options)
     since = _since(options.since)
     with existing_store(options.store) as store:

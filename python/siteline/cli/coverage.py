@@ -7,6 +7,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from siteline._doctor.machine import read
 from siteline._times import duration, to_second
 from siteline.cli.arguments import Commands, Options, add_command
 from siteline.cli.clients import STORE, feeds_of
@@ -36,8 +37,6 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: Options) -> Outcome:
-    from siteline._doctor.machine import read
-
     if options.lateness and options.now is not None:
         raise QueryError("--lateness is about all data of a feed. Leave out --now.")
 

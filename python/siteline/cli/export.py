@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from siteline._counts import counted
+from siteline._doctor.machine import existing_store
 from siteline._escape import escaped
 from siteline.cli import table_options as tables
 from siteline.cli.arguments import Commands, Options, add_command, add_options
@@ -36,8 +37,6 @@ def add(actions: Commands) -> None:
 
 
 def _run(options: Options) -> Outcome:
-    from siteline._doctor.machine import existing_store
-
     tables.check_shape(options)
     output = OutputFile(options)
     with existing_store(options.store) as store:

@@ -8,7 +8,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from siteline._escape import escaped
-from siteline.cli.arguments import Commands, Options, add_command
+from siteline.cli.arguments import Commands, Options, add_command, add_options
 from siteline.cli.output import Outcome, hint
 from siteline.cli.passphrases import add_passphrase, passphrase_of
 from siteline.errors import CredentialError
@@ -29,20 +29,10 @@ def add(commands: Commands) -> None:
         example="siteline keygen plant-a.pem --encrypt",
         options={"--overwrite": lost},
     )
-    made.add_argument(
-        "file",
-        metavar="FILE",
-        nargs="?",
-        default="siteline-key.pem",
-        help="the file to create (%(default)s)",
-    )
-    made.add_argument(
-        "--bits",
-        type=int,
-        choices=(2048, 3072, 4096),
-        default=3072,
-        help="the size of the RSA key (%(default)s)",
-    )
+    file = {"file FILE": "the file to create (%(default)s)"}
+    add_options(made, file, nargs="?", default="siteline-key.pem")
+    bits = {"--bits N": "the size of the RSA key: 2048, 3072 or 4096 (%(default)s)"}
+    add_options(made, bits, choices=(2048, 3072, 4096), default=3072)
     add_passphrase(made)
 
 

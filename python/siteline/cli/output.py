@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TextIO
 
@@ -30,6 +30,8 @@ class Outcome(NamedTuple):
     status: int = 0
     has_written: bool = False
     """Whether the data is on stdout, which then gets no text."""
+    afterwards: Callable[[], None] | None = None
+    """Called when the output is complete, so that nothing is done after a failed one."""
 
 
 def document(command: str, status: int, members: dict[str, Any]) -> str:

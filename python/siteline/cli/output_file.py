@@ -9,7 +9,7 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from json import dumps
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -38,7 +38,7 @@ def add_output(made: argparse._ActionsContainer, *, without: str = "CSV on stdou
     """Adds ``-o`` and ``--format``."""
     add_options(made, {"-o --output FILE": f"write this file; without it {without}"})
     help = "csv, jsonl, arrow, parquet, xlsx; default: by FILE"
-    made.add_argument("--format", metavar="FORMAT", choices=_FORMATS, help=help)
+    add_options(made, {"--format FORMAT": help}, choices=_FORMATS)
 
 
 class OutputFile:
@@ -70,10 +70,11 @@ class OutputFile:
     def write(self, table: Table) -> None:
         """Writes all rows."""
         if self.format in _PACKAGES:
+            write = table.to_parquet if self.format == "parquet" else table.to_excel
             if self.is_stdout:
-                self._write_to_stdout(table)
+                self._write_to_stdout(write)
             else:
-                self._write_file(table, self.path)
+                write(self.path)
             return
         with self.opened() as stream:
             if self.format == "arrow":
@@ -82,20 +83,14 @@ class OutputFile:
             else:
                 self.write_lines(stream, [table])
 
-    def _write_file(self, table: Table, path: str) -> None:
-        if self.format == "parquet":
-            table.to_parquet(path)
-        else:
-            table.to_excel(path)
-
-    def _write_to_stdout(self, table: Table) -> None:
+    def _write_to_stdout(self, write: Callable[[str], None]) -> None:
         # These formats end with a directory of their parts, so they need a file.
         import shutil
         from tempfile import TemporaryDirectory
 
         with TemporaryDirectory(prefix="siteline-") as folder:
             path = os.path.join(folder, f"out.{self.format}")
-            self._write_file(table, path)
+            write(path)
             with open(path, "rb") as file:
                 shutil.copyfileobj(file, sys.stdout.buffer)
 
@@ -132,9 +127,9 @@ class OutputFile:
     @property
     def size(self) -> str:
         """The size of the file for a person."""
-        count = os.path.getsize(self.path)
-        unit, name = (1e6, "MB") if count >= 1e6 else (1e3, "kB")
-        return f"{count / unit:,.1f} {name}"
+        from siteline._doctor.machine import size
+
+        return size(os.path.getsize(self.path))
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:

@@ -15,7 +15,6 @@ from siteline.cli.arguments import Options, add_options
 from siteline.errors import CredentialError, SitelineWarning
 
 _LONGEST = 65_536
-_COMMAND_LIMIT = 60.0
 
 
 def add_passphrase(made: argparse.ArgumentParser) -> None:
@@ -36,7 +35,9 @@ def passphrase_of(options: Options) -> bytes | None:
     if options.passphrase_file is not None:
         line = _line_of_file(options.passphrase_file)
     elif options.password_command is not None:
-        line = _line_of_command(options.password_command)
+        from siteline import _passphrase
+
+        line = _passphrase.printed(_passphrase.words(options.password_command))
     elif options.encrypt:
         line = _asked()
     else:
@@ -71,17 +72,6 @@ def _warn_of_readers(path: str, mode: int) -> None:
 
     text = f"Other users can read the passphrase file {path} (mode {mode & 0o777:03o})."
     warnings.warn(f"{text} Run chmod 600 on it.", SitelineWarning, stacklevel=2)
-
-
-def _line_of_command(command: str) -> bytes:
-    from siteline import _passphrase
-
-    words = _passphrase.words(command)
-    failure, line, said = _passphrase.run(words, _COMMAND_LIMIT)
-    if failure is None:
-        return line
-    hint = f"It printed: {said[:200]}" if said else "Run it by hand, and correct it."
-    raise CredentialError(f"--password-command ({words[0][:80]}) {failure}.", hint=hint)
 
 
 def _asked() -> bytes:

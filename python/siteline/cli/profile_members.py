@@ -10,6 +10,7 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any, NamedTuple
 
+from siteline.cli.arguments import add_options
 from siteline.errors import ConfigError
 
 
@@ -89,18 +90,10 @@ def add_members(made: argparse.ArgumentParser) -> None:
         "Every other keyword of Client, Credential and Http is an option too, such as --tries 2.",
     )
     for name, member in MEMBERS.items():
-        option, help = f"--{name.replace('_', '-')}", member.help or SUPPRESS
-        if member.read is None:
-            group.add_argument(option, dest=name, action="store_true", help=help)
-            continue
-        group.add_argument(
-            option,
-            dest=name,
-            type=member.read,
-            metavar=member.metavar,
-            help=help,
-            required=name == "base_url",
-        )
+        option = f"--{name.replace('_', '-')} {member.metavar}"
+        more = {} if member.read is None else {"type": member.read}
+        required = name == "base_url"
+        add_options(group, {option: member.help or SUPPRESS}, required=required, **more)
 
 
 def members_of(options: argparse.Namespace) -> dict[str, Any]:

@@ -14,8 +14,7 @@ from siteline._refusals import reason
 from siteline._times import to_second
 from siteline.cli.arguments import Commands, Options, add_command, add_options
 from siteline.cli.clients import client_of, state_folder
-from siteline.cli.exits import Exit
-from siteline.cli.output import Outcome, aligned, document, require_stdout
+from siteline.cli.output import Outcome, aligned, require_stdout
 from siteline.cli.output_file import OutputFile, add_output
 from siteline.cli.table_options import SERIES, levels_of
 from siteline.errors import ConfigError, SitelineError, SitelineWarning
@@ -45,7 +44,7 @@ def add(commands: Commands) -> None:
             "--store STORE": "list the series of this store instead",
         },
     )
-    made.add_argument("text", metavar="TEXT", nargs="?", help="only series with this text")
+    add_options(made, {"text TEXT": "only series with this text"}, nargs="?")
     either = {
         "--raw": "print the unchanged discovery body",
         "--diff": "show what changed since the last run",
@@ -72,10 +71,10 @@ def _run(options: Options) -> Outcome:
         whose = (client.base_url, client.subject)
     rows = list(series.records())
     outcome = _compared(rows, whose) if options.diff else _listed(options, series, output)
-    if series.report.listed:
-        _remember_after(options, outcome, rows, whose)
-        return Outcome({}, "", outcome.status, has_written=True)
-    return outcome
+    if not series.report.listed:
+        return outcome
+    # After a failed output the next --diff shows the changes again.
+    return outcome._replace(afterwards=lambda: _remember(rows, whose))
 
 
 def _check(options: Options) -> None:
@@ -169,21 +168,6 @@ def _as_text(value: Any, indent: int | None = None) -> str:
     # A terminal may lack characters.
     is_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     return escaped_json(json.dumps(value, indent=indent, ensure_ascii=not is_unicode))
-
-
-def _remember_after(
-    options: Options, outcome: Outcome, rows: list[_Row], whose: tuple[str, str]
-) -> None:
-    """Prints the outcome, then stores the rows, so a failed output shows the changes again."""
-    if not outcome.has_written:
-        if options.json:
-            print(document("series", Exit.DONE, outcome.members))
-        else:
-            from siteline.cli import _print
-
-            _print(outcome.text)
-        sys.stdout.flush()
-    _remember(rows, whose)
 
 
 def _memory(whose: tuple[str, str]) -> Path:

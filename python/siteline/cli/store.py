@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from siteline import _doors
+from siteline._doctor.machine import checked, free_bytes, permissions_of, read, size
 from siteline._escape import escaped
 from siteline._times import duration, reached, to_second
 from siteline.cli import export
@@ -31,16 +32,12 @@ def add(commands: Commands) -> None:
 
 
 def _check(options: Options) -> Outcome:
-    from siteline._doctor.machine import checked
-
     feeds = checked(options.store, progress=progress_of(options))
     members = {"store": options.store, "feeds": feeds, "bytes": getsize(options.store)}
     return Outcome(members, f"{escaped(options.store)}: all checksums are correct")
 
 
 def _backup(options: Options) -> Outcome:
-    from siteline._doctor.machine import read, size
-
     read(options.store, lambda store: store.backup(options.target, progress=progress_of(options)))
     count = getsize(options.target)
     members = {"store": options.store, "target": options.target, "bytes": count}
@@ -49,8 +46,6 @@ def _backup(options: Options) -> Outcome:
 
 
 def _restored(options: Options) -> Outcome:
-    from siteline._doctor.machine import size
-
     if not exists(options.backup):
         raise FileNotFoundError(errno.ENOENT, "there is no backup", options.backup)
     replaced = _doors.restore(options.backup, options.store, progress_of(options))
@@ -64,8 +59,6 @@ def _restored(options: Options) -> Outcome:
 
 
 def _info(options: Options) -> Outcome:
-    from siteline._doctor.machine import free_bytes, permissions_of, read, size
-
     path, feeds = read(
         options.store,
         lambda store: (

@@ -36,10 +36,9 @@ def add_shape(made: argparse.ArgumentParser) -> None:
     shape = made.add_argument_group("shape")
     resample = {"--resample EVERY": "larger buckets, such as 1d: days of --tz"}
     add_options(shape, {"--pivot": "one column for each series", **resample})
-    help = "mean, sum, first, last or increase"
-    shape.add_argument("--agg", metavar="AGG", choices=_AGGREGATIONS, help=help)
-    help = "first part of labels: machine, line, …, none"
-    shape.add_argument("--labels", metavar="WORD", choices=_WORDS, help=help)
+    add_options(shape, {"--agg AGG": ", ".join(_AGGREGATIONS)}, choices=_AGGREGATIONS)
+    labels = {"--labels WORD": "first part of labels: machine, line, …, none"}
+    add_options(shape, labels, choices=_WORDS)
 
 
 def check_shape(options: Options) -> None:

@@ -139,15 +139,10 @@ class Delta(_shared.SharedTarget):
         return counts, rows
 
     def changes(self, feed: str, since: int = 0, *, old: bool = False) -> Any:
-        """Return the points that changed after a sequence, as an Arrow stream, which is read once.
+        """Return the points that pages after ``since`` changed: an Arrow stream, to be read once.
 
         ``old=True`` adds the values at ``since``. Their commit is in the log for 30 days, but
         :meth:`compact` deletes their files after 7 days.
-
-        Args:
-            feed: The name of the feed.
-            since: The sequence of the last page that was seen.
-            old: Also return the replaced values.
         """
         now, where = self._lake.open(), equals("feed", feed)
         sql = f"select {_POINT}, sequence, withdrawn from now where {where} and sequence > {since}"
@@ -170,22 +165,11 @@ class Delta(_shared.SharedTarget):
         return self._lake.read(f"select {_POINT}, sequence from t where {where}", t=points)
 
     def offset(self, consumer: str, feed: str) -> int:
-        """Return the sequence up to which a consumer has read a feed; 0 at first.
-
-        Args:
-            consumer: The name of a program that reads changes.
-            feed: The name of the feed.
-        """
+        """Return up to which sequence a consumer (a program) has read a feed; 0 at first."""
         return self._lake.version(self._lake.open(), feed, consumer)
 
     def set_offset(self, consumer: str, feed: str, sequence: int) -> None:
-        """Store the sequence up to which a consumer has read a feed.
-
-        Args:
-            consumer: The name of a program that reads changes.
-            feed: The name of the feed.
-            sequence: The sequence of the last page that it has read.
-        """
+        """Store up to which sequence a consumer has read a feed."""
         commit = self._lake.commit(sequence, feed, consumer)
         self._lake.retried(lambda: self._lake.append(self._lake.open(), [], commit))
 

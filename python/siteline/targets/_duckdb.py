@@ -190,10 +190,7 @@ class DuckDB(_shared.SharedTarget):
     def changes(self, feed: str, since: int = 0, *, old: bool = False) -> DuckDBPyRelation:
         """Return the points that pages after ``since`` changed, as they are now.
 
-        Args:
-            feed: The name of the feed.
-            since: The sequence of the last page that was seen.
-            old: Also return the replaced values (see the class).
+        ``old=True`` also returns the replaced values (see the class).
         """
         if old and not self._history:
             raise ConfigError("changes(old=True) needs DuckDB(..., history=True).")
@@ -202,22 +199,11 @@ class DuckDB(_shared.SharedTarget):
             return self._cursor().sql(query, params={"feed": feed, "since": since})
 
     def offset(self, consumer: str, feed: str) -> int:
-        """Return up to which sequence a consumer has read a feed; 0 at first.
-
-        Args:
-            consumer: The name of a program that reads changes.
-            feed: The name of the feed.
-        """
+        """Return up to which sequence a consumer (a program) has read a feed; 0 at first."""
         return self._read("sequence", "offsets", consumer=consumer, feed=feed) or 0
 
     def set_offset(self, consumer: str, feed: str, sequence: int) -> None:
-        """Store up to which sequence a consumer has read a feed.
-
-        Args:
-            consumer: The name of a program that reads changes.
-            feed: The name of the feed.
-            sequence: The sequence of the last page that it has read.
-        """
+        """Store up to which sequence a consumer has read a feed."""
         with _shared._guard, self._errors():  # two at once would both insert a row
             self._run(sql.OFFSET, consumer=consumer, feed=feed, sequence=sequence)
 

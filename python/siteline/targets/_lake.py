@@ -59,7 +59,6 @@ class Lake:
             table = make()
         except self._conflict:  # another thread or process made the table at the same time
             table = make()
-        check_columns(self.path, [field.name for field in table.schema().fields], _TYPES)
         divided = table.metadata().partition_columns
         check_columns(f"The partition of {self.path}", divided, _DIVISION)
         return table

@@ -102,12 +102,9 @@ class Postgres(_shared.SharedTarget):
         return _shared.counted(page, *counts)
 
     def changes(self, feed: str, since: int = 0, *, old: bool = False) -> Any:
-        """Return the points that a page after ``since`` changed: a pyarrow table.
+        """Return the points that pages after ``since`` changed: a pyarrow table.
 
-        Args:
-            feed: The name of the feed.
-            since: The sequence of the last page that was seen.
-            old: Also return the replaced values (see the class).
+        ``old=True`` also returns the replaced values (see the class).
         """
         if old and not self._history:
             raise ConfigError("old=True needs the replaced versions: Postgres(..., history=True).")
@@ -116,22 +113,11 @@ class Postgres(_shared.SharedTarget):
             return cursor.execute(query, (feed, since)).fetch_arrow_table()
 
     def offset(self, consumer: str, feed: str) -> int:
-        """Return the sequence number up to which a consumer has read a feed; 0 at first.
-
-        Args:
-            consumer: The name of a program that reads changes.
-            feed: The name of the feed.
-        """
+        """Return up to which sequence a consumer (a program) has read a feed; 0 at first."""
         return self._find("%_offsets", sql.OFFSET, consumer, feed) or 0
 
     def set_offset(self, consumer: str, feed: str, sequence: int) -> None:
-        """Store the sequence number up to which a consumer has read a feed.
-
-        Args:
-            consumer: The name of a program that reads changes.
-            feed: The name of the feed.
-            sequence: The sequence of the last page that it has read.
-        """
+        """Store up to which sequence a consumer has read a feed."""
         with self._transaction() as cursor:
             self._run(cursor, sql.SET_OFFSET, consumer, feed, sequence)
 
