@@ -154,18 +154,13 @@ class Table(Itself, WithHtml):
         A :class:`siteline.types.ReadReport`; of a store a :class:`siteline.types.StoreReport`; of
         series a :class:`siteline.types.SeriesReport`.
         """
+        report = self._handle.report()
         if self.kind == "series":
-            report = self._handle.report()
             report["ids"] = {name: tuple(paths) for name, paths in report["ids"].items()}
             return SeriesReport._restore(report)
         found = self._find_labels()
-        labels = {"names": found.reason, "labels": found.word}
-        counts = self._handle.report()
-        if "coverage" in counts:
-            return StoreReport._of(counts, **labels)
-        read_at, size, reason = self._handle.read() or (None, None, None)
-        sizes = {"page_size": size, "page_size_reason": reason}
-        return ReadReport._of(counts, read_at=read_at, **sizes, **labels)
+        record = StoreReport if "sequence" in report else ReadReport
+        return record._restore({**report, "names": found.reason, "labels": found.word})
 
     def __len__(self) -> int:
         """Count the rows, of a store mostly in its directory."""

@@ -74,10 +74,7 @@ pub(crate) struct Facts {
     coverage: Coverage,
     interval_seconds: Option<u32>,
     bounds: Option<(i64, i64)>,
-    read: Option<ReadFacts>,
 }
-
-type ReadFacts = (Timestamp, Option<u32>, Option<String>);
 
 pub(crate) struct PageSource {
     pub(crate) page: Page,
@@ -96,9 +93,7 @@ pub(crate) struct Synced {
 }
 
 fn read_attributes(of: &Provenance) -> Value {
-    // Python has no finer times.
-    let micro = Timestamp::from_microsecond(of.read_at.as_microsecond());
-    let read_at = micro.unwrap_or(of.read_at);
+    let read_at = of.read_at_in_python();
     let mut members = json!({"query": of.query.to_string(), "host": of.host, "read_at": read_at, "pages": of.pages});
     if of.resumed_after_pages > 0 {
         members["resumed_after_pages"] = of.resumed_after_pages.into();
@@ -107,23 +102,6 @@ fn read_attributes(of: &Provenance) -> Value {
         members["through"] = json!(of.through);
     }
     members
-}
-
-fn page_report(of: &PageSource) -> Value {
-    let mut report = json!(of.page.report);
-    let further = json!({
-        "pages": of.provenance.pages,
-        "points_read": of.page.report.points,
-        "revised": 0,
-        "resumed_after_pages": of.provenance.resumed_after_pages,
-        "bounds_off_grid": [],
-        "not_listed": [],
-        "through": [],
-    });
-    if let (Some(report), Value::Object(further)) = (report.as_object_mut(), further) {
-        report.extend(further);
-    }
-    report
 }
 
 impl Frame {
@@ -163,16 +141,6 @@ impl Frame {
             Origin::Read(table) => Some(&table.provenance),
             Origin::Page(page) => Some(&page.provenance),
             _ => None,
-        }
-    }
-
-    fn read_facts(&self) -> Option<ReadFacts> {
-        match &self.origin {
-            Origin::Derived(facts) => facts.read.clone(),
-            _ => self.source().map(|source| {
-                let (size, reason) = source.page_size();
-                (source.read_at, size, reason.map(str::to_owned))
-            }),
         }
     }
 
@@ -259,11 +227,9 @@ impl Frame {
         Ok(match (&self.origin, &self.data) {
             (Origin::Derived(facts), _) => facts.report.clone(),
             (Origin::Stored(stored), _) => guarded(|| stored_report(py, stored))?,
-            (Origin::Page(page), _) => page_report(page),
-            (Origin::Read(table), _) => {
-                json!(TableReport::new(Some(&**table), &table.merged.points))
-            }
-            (Origin::Unread, Data::Rows(rows)) => json!(TableReport::new(None, &rows.points)),
+            (Origin::Page(of), _) => json!(TableReport::of_page(&of.page.report, &of.provenance)),
+            (Origin::Read(table), _) => json!(table.report()),
+            (Origin::Unread, Data::Rows(rows)) => json!(TableReport::unread(&rows.points)),
             (Origin::Unread, _) => json!({}),
         })
     }
@@ -281,7 +247,6 @@ impl Frame {
             coverage: self.coverage(),
             interval_seconds: self.interval_seconds(),
             bounds: self.bounds(),
-            read: self.read_facts(),
         })
     }
 
@@ -413,11 +378,6 @@ impl Frame {
         (start, end, self.every.map_or(own, Every::microseconds))
     }
 
-    /// The start of the read, the page size and its reason.
-    fn read<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        self.read_facts().map(|read| read.into_pyobject(py)).transpose()
-    }
-
     /// The selection and coverage of a stored read as text, and whether it is complete.
     fn selection(&self) -> Option<(String, String, bool)> {
         let read = &self.stored()?.read;
@@ -455,17 +415,16 @@ impl Frame {
 fn stored_report(py: Python<'_>, stored: &Stored) -> PyResult<Value> {
     let (spec, coverage) = (&stored.read.spec, &stored.read.coverage);
     let state = step(py, || siteline_core::sync::read_state(&stored.store, &spec.feed))?;
-    Ok(json!({
-        "store": stored.store.path().to_string_lossy(),
-        "feed": spec.feed,
-        "sequence": stored.read.sequence,
-        "start": spec.start,
-        "end": spec.end,
-        "final": spec.settled_only,
-        "withdrawn": stored.count_withdrawn(py)?,
-        "settled_through": state.or_raise()?.settled_through(),
-        "coverage": coverage,
-    }))
+    let mut report = json!(coverage);
+    report["store"] = stored.store.path().to_string_lossy().into();
+    report["feed"] = json!(spec.feed);
+    report["sequence"] = stored.read.sequence.into();
+    report["start"] = json!(spec.start);
+    report["end"] = json!(spec.end);
+    report["final"] = spec.settled_only.into();
+    report["withdrawn"] = stored.count_withdrawn(py)?.into();
+    report["settled_through"] = json!(state.or_raise()?.settled_through());
+    Ok(report)
 }
 
 #[pyclass(frozen, name = "_Stream")]

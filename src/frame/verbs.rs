@@ -401,7 +401,6 @@ impl Frame {
             coverage: Coverage::Part,
             interval_seconds: None,
             bounds: None,
-            read: None,
         };
         Ok(Self::new("series", Data::Rows(rows), Origin::Derived(Arc::new(facts))))
     }
