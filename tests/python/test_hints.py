@@ -2,6 +2,7 @@
 
 import io
 import re
+import tempfile
 
 import pandas as pd
 import pytest
@@ -80,6 +81,7 @@ def test_none_for_a_text_is_explained(sandbox, client, store, key):
         (lambda c, t, s: t.resample("1d"), 'needs agg=, which is "mean" or "sum" or "first"'),
         (lambda c, t, s: t.resample("1d", "mean", partial=False), 'partial= is "null" or "keep"'),
         (lambda c, t, s: t.to_csv(io.BytesIO()), "open it for text"),
+        (lambda c, t, s: t.to_csv(tempfile.SpooledTemporaryFile()), "open it for text"),  # noqa: SIM115
         (lambda c, t, s: s.apply("line-2", t, b""), "page= is a siteline.Page"),
         (lambda c, t, s: c.series(line="L2"), "series().find(...)"),
         (lambda c, t, s: c.plan(line="L2"), "plan(client.scan(line=...))"),
