@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Table"]
 
-_CHUNK = 1 << 12
 _UNLIKE = {
     "changes": ("changes are a part of the points", "Use store.read(...) of their range."),
     "resampled": ("the points are resampled already", "Use the table that was resampled."),
@@ -299,16 +298,11 @@ class Table(Itself, WithHtml):
     def _rows(self) -> Iterator[dict[str, Any]]:
         """Yield the rows as the frames have them, in the zone of the table."""
         zone, shown = zone_of(self._tz), self._shown(None)
-        for row in self._dicts(shown):
+        for row in RecordIterator[Any](self._handle.records((None, shown, None)), named=False):
             for name, one in row.items():
                 if hasattr(one, "astimezone"):
                     row[name] = in_zone(one, zone)
             yield row
-
-    def _dicts(self, shown: dict[Ids, str] | None) -> Iterator[dict[str, Any]]:
-        batches = self._handle.batches((None, shown, None))
-        while (rows := batches.dicts(_CHUNK)) is not None:
-            yield from rows
 
     @overload
     def records(self, *, named: Literal[False] = False) -> Iterator[dict[str, Any]]: ...
@@ -321,11 +315,10 @@ class Table(Itself, WithHtml):
         Args:
             named: Points as ``Record`` tuples of the ten columns, without ``withdrawn``.
         """
-        if self.kind in ("points", "changes"):
-            return RecordIterator(self._handle.records(), named)
-        if named:
+        if named and self.kind not in ("points", "changes"):
             raise self._misfit("records(named=True)")
-        return self._dicts(self._shown(None) if self.kind == "series" else None)
+        shown = self._shown(None) if self.kind == "series" else None
+        return RecordIterator(self._handle.records((None, shown, None)), named)
 
     def head(self, n: int = 5) -> Table:
         """Return the first rows.

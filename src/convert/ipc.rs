@@ -1,7 +1,6 @@
 //! An Arrow IPC stream as bytes, so that Python needs no Arrow library.
 
 use arrow_array::RecordBatchReader as _;
-use arrow_buffer::Buffer;
 use arrow_ipc::writer::StreamEncoder;
 
 use crate::convert::capsule::broken;
@@ -29,7 +28,7 @@ impl IpcStream {
         Ok(Self(Mutex::new(Some(Open { encoder, batches, places }))))
     }
 
-    fn next_part(&self) -> Result<Option<Vec<Buffer>>> {
+    fn next_part(&self) -> Result<Option<Vec<u8>>> {
         let mut open = self.0.lock();
         let Some(mut state) = open.take() else { return Ok(None) };
         let part = match state.batches.next_batch(ROWS)? {
@@ -40,7 +39,8 @@ impl IpcStream {
             }
             None => state.encoder.finish(),
         };
-        part.map(Some).map_err(|error| broken(&error))
+        let buffers = part.map_err(|error| broken(&error))?;
+        Ok(Some(buffers.iter().map(|buffer| &**buffer).collect::<Vec<_>>().concat()))
     }
 }
 
@@ -54,17 +54,6 @@ impl IpcStream {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         py.check_signals()?;
         let part = step(py, || self.next_part())?.or_raise()?;
-        part.map(|buffers| guarded(|| joined(py, &buffers))).transpose()
+        Ok(part.map(|part| PyBytes::new(py, &part)))
     }
-}
-
-fn joined<'py>(py: Python<'py>, buffers: &[Buffer]) -> PyResult<Bound<'py, PyBytes>> {
-    PyBytes::new_with(py, buffers.iter().map(Buffer::len).sum(), |mut target| {
-        for buffer in buffers {
-            let (place, rest) = target.split_at_mut(buffer.len());
-            place.copy_from_slice(buffer);
-            target = rest;
-        }
-        Ok(())
-    })
 }

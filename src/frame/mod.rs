@@ -461,10 +461,6 @@ pub(crate) fn identities(series: Vec<Ids>) -> impl Iterator<Item = Identity> {
     series.into_iter().map(identity)
 }
 
-pub(crate) fn table_object(py: Python<'_>, frame: Frame) -> PyResult<Object<'_>> {
-    py.import("siteline.table")?.getattr("Table")?.call1((frame,))
-}
-
 impl<'py> IntoPyObject<'py> for PageSource {
     type Target = PyAny;
     type Output = Object<'py>;
