@@ -81,7 +81,6 @@ def test_none_for_a_text_is_explained(sandbox, client, store, key):
         (lambda c, t, s: t.resample("1d"), 'needs agg=, which is "mean" or "sum" or "first"'),
         (lambda c, t, s: t.resample("1d", "mean", partial=False), 'partial= is "null" or "keep"'),
         (lambda c, t, s: t.to_csv(io.BytesIO()), "open it for text"),
-        (lambda c, t, s: t.to_csv(tempfile.SpooledTemporaryFile()), "open it for text"),  # noqa: SIM115
         (lambda c, t, s: s.apply("line-2", t, b""), "page= is a siteline.Page"),
         (lambda c, t, s: c.series(line="L2"), "series().find(...)"),
         (lambda c, t, s: c.plan(line="L2"), "plan(client.scan(line=...))"),
@@ -105,6 +104,12 @@ def test_none_for_a_text_is_explained(sandbox, client, store, key):
 def test_wrong_arguments_name_what_to_write(client, store, wrong, words):
     with pytest.raises(TypeError, match=re.escape(words)):
         wrong(client, client.scan(**SIX_HOURS).collect(), store)
+
+
+def test_a_temporary_file_of_bytes_is_refused_as_one(client):
+    table = client.read(**SIX_HOURS)
+    with tempfile.NamedTemporaryFile("wb") as file, pytest.raises(TypeError, match="for text"):
+        table.to_csv(file)
 
 
 @pytest.mark.parametrize(
