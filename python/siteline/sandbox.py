@@ -330,7 +330,7 @@ class Sandbox(OfThisProcess, Closing):
         from siteline.table import Table
 
         given = [(name, _texts(ids)) for name, ids in (filters or {}).items()]
-        return Table(self._handle.expected(site, line, given, start, end, interval, at))
+        return Table(self._handle.expected((site, line, given), (start, end, at), interval))
 
     @property
     def stats(self) -> SandboxStats:

@@ -16,16 +16,12 @@ pub(crate) struct IpcStream(Mutex<Option<Open>>);
 struct Open {
     encoder: StreamEncoder,
     batches: BatchStream,
-    places: Vec<usize>,
 }
 
 impl IpcStream {
-    pub(crate) fn new(batches: BatchStream, columns: &[String]) -> Result<Self> {
-        let all = batches.schema();
-        let places: Vec<_> = columns.iter().filter_map(|name| all.index_of(name).ok()).collect();
-        let schema = Arc::new(all.project(&places).map_err(|error| broken(&error))?);
-        let encoder = StreamEncoder::try_new(&schema).map_err(|error| broken(&error))?;
-        Ok(Self(Mutex::new(Some(Open { encoder, batches, places }))))
+    pub(crate) fn new(batches: BatchStream) -> Result<Self> {
+        let encoder = StreamEncoder::try_new(&batches.schema()).map_err(|error| broken(&error))?;
+        Ok(Self(Mutex::new(Some(Open { encoder, batches }))))
     }
 
     fn next_part(&self) -> Result<Option<Vec<u8>>> {
@@ -33,7 +29,7 @@ impl IpcStream {
         let Some(mut state) = open.take() else { return Ok(None) };
         let part = match state.batches.next_batch(ROWS)? {
             Some(batch) => {
-                let part = batch.project(&state.places).and_then(|one| state.encoder.encode(&one));
+                let part = state.encoder.encode(&batch);
                 *open = Some(state);
                 part
             }

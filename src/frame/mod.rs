@@ -345,8 +345,8 @@ impl Frame {
         Stream { frame: slf, shown, failure: Arc::default() }
     }
 
-    fn ipc(&self, py: Python<'_>, shown: Shown, columns: Vec<String>) -> PyResult<IpcStream> {
-        IpcStream::new(self.batch_stream(py, shown)?, &columns).or_raise()
+    fn ipc(&self, py: Python<'_>, shown: Shown) -> PyResult<IpcStream> {
+        IpcStream::new(self.batch_stream(py, shown)?).or_raise()
     }
 
     fn provenance<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {

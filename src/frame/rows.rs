@@ -10,11 +10,11 @@ use arrow_data::transform::MutableArrayData;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use crate::convert::capsule::{broken, fitted};
-use crate::convert::columns::{Memory, bytes, integers, of_ids, timestamps};
+use crate::convert::columns::{Memory, bytes, integers, timestamps};
 use crate::frame::shown::{LABEL, Shown};
 use crate::prelude::*;
 use siteline_core::data::reshape::{Expected, with_gaps};
-use siteline_core::data::{Identity, PointColumns};
+use siteline_core::data::{COLUMN_NAMES, Codes, Identity, PointColumns};
 
 const IDS: usize = 5;
 /// The column that marks withdrawn points.
@@ -98,10 +98,11 @@ impl Rows {
 
     /// The rows without labels, in UTC.
     fn plain_batch(&self) -> Result<RecordBatch> {
-        let own = self.points.batch()?;
-        let kept = if self.is_points { own.num_columns() } else { self.key() };
-        let mut columns = own.columns()[..kept].to_vec();
-        columns.extend(self.more.iter().map(|(_, column)| Arc::clone(column)));
+        let (batch, is_points, _, own) = self.to_batch()?;
+        let mut columns = batch.columns().to_vec();
+        if !is_points {
+            columns.drain(self.key()..own);
+        }
         fitted(self.plain_schema(), columns)
     }
 
@@ -188,13 +189,7 @@ impl Rows {
         shown: &Shown,
     ) -> PyResult<Bound<'py, PyList>> {
         let points = &self.points;
-        let (list, lengths) = of_ids(py, points)?;
-        if shown.has_labels() {
-            let (texts, of_series) = shown.codes(points);
-            let codes = points.envelopes.iter().map(|one| of_series[one.series].to_ne_bytes());
-            let codes = bytes(py, points.envelopes.len(), codes)?;
-            list.append((LABEL, "runs", codes, lengths, PyList::new(py, texts)?))?;
-        }
+        let list = runs(py, points, shown)?;
         if let Some(time) = self.time {
             list.append(timestamps(time, &points.timestamps, shown.zone()))?;
         }
@@ -214,6 +209,26 @@ impl Rows {
         }
         Ok(list)
     }
+}
+
+/// The columns of ids and labels.
+fn runs<'py>(
+    py: Python<'py>,
+    points: &PointColumns,
+    shown: &Shown,
+) -> PyResult<Bound<'py, PyList>> {
+    let (list, envelopes) = (PyList::empty(py), &points.envelopes);
+    let lengths = envelopes.iter().map(|one| one.rows.len().to_ne_bytes());
+    let lengths = bytes(py, envelopes.len(), lengths)?;
+    let ids = COLUMN_NAMES.into_iter().take(IDS).enumerate();
+    let ids = ids.map(|(place, name)| (name, points.id_codes(place)));
+    let label = shown.has_labels().then(|| (LABEL, shown.codes(points)));
+    for (name, Codes { texts, of_series }) in ids.chain(label) {
+        let codes = envelopes.iter().map(|one| of_series[one.series].unwrap_or(-1).to_ne_bytes());
+        let codes = bytes(py, envelopes.len(), codes)?;
+        list.append((name, "runs", codes, &lengths, PyList::new(py, texts)?))?;
+    }
+    Ok(list)
 }
 
 fn is_numeric(kind: &DataType) -> bool {

@@ -151,20 +151,17 @@ impl PySandbox {
         self.sandbox.revise(&series, point).or_raise()
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the keywords of Sandbox.expected")]
-    fn expected(
+    /// `times`: start, end and the time of the read.
+    fn expected<'py>(
         &self,
-        py: Python<'_>,
-        site: Option<String>,
-        line: Option<String>,
-        filters: Vec<(String, Vec<String>)>,
-        start: Option<&Object<'_>>,
-        end: Option<&Object<'_>>,
-        interval: Option<&Object<'_>>,
-        at: Option<&Object<'_>>,
+        py: Python<'py>,
+        selection: expected::Asked,
+        times: [Given<'py>; 3],
+        interval: Option<&Object<'py>>,
     ) -> PyResult<Frame> {
-        let selection = expected::selection(site, line, filters)?;
+        let selection = expected::selection(selection)?;
         let instant = microseconds(self.sandbox.clock());
+        let [start, end, at] = times.each_ref().map(Option::as_ref);
         let start = optional(start, "start", &instant)?;
         let end = optional(end, "end", &instant)?;
         let interval = optional(interval, "interval", whole_seconds)?;
