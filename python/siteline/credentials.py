@@ -248,8 +248,12 @@ class Credential(Itself):
             is_async = signer is not None and _is_async(signer)
             if public_jwk is None:
                 public_jwk = getattr(signer, "public_jwk", None)  # a signer of siteline.signers
-            sources = (private_key, signer, public_jwk, passphrase, password_command)
-            _check_sources(*(source is not None for source in sources))
+            _check_sources(
+                *(
+                    source is not None
+                    for source in (private_key, signer, public_jwk, passphrase, password_command)
+                )
+            )
             if signer is not None:
                 self._place = "its signer is code of this process"
                 self._handle = CredentialHandle(
@@ -270,7 +274,7 @@ class Credential(Itself):
             self._handle = CredentialHandle(subject, key, kid, assertions)
         finally:
             del private_key, passphrase, public_jwk
-            found = sources = None
+            found = None
 
     @classmethod
     def _at(

@@ -93,7 +93,9 @@ pub(crate) struct Synced {
 }
 
 fn read_attributes(of: &Provenance) -> Value {
-    let read_at = of.read_at_in_python();
+    // Python has no finer times.
+    let micro = Timestamp::from_microsecond(of.read_at.as_microsecond());
+    let read_at = micro.unwrap_or(of.read_at);
     let mut members = json!({"query": of.query.to_string(), "host": of.host, "read_at": read_at, "pages": of.pages});
     if of.resumed_after_pages > 0 {
         members["resumed_after_pages"] = of.resumed_after_pages.into();

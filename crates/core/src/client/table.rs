@@ -90,7 +90,7 @@ pub struct TableReport<'a> {
 impl<'a> TableReport<'a> {
     fn new(merged: Cow<'a, MergeReport>, source: &Provenance) -> Self {
         let Provenance { pages, resumed_after_pages, .. } = *source;
-        let read_at = Some(source.read_at_in_python());
+        let read_at = Some(source.read_at);
         let (page_size, page_size_reason) = source.page_size();
         let read = Self { read_at, page_size, page_size_reason, ..Self::default() };
         Self { merged, pages, resumed_after_pages, ..read }
@@ -125,11 +125,6 @@ impl Provenance {
             (None, None) => None,
         };
         (given.or(self.page_size.get().flatten()), reason)
-    }
-
-    /// Python has no finer times.
-    pub fn read_at_in_python(&self) -> Timestamp {
-        Timestamp::from_microsecond(self.read_at.as_microsecond()).unwrap_or(self.read_at)
     }
 
     /// The range of the query in microseconds, if both bounds are set.
