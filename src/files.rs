@@ -48,10 +48,9 @@ pub(crate) fn _create_folder(path: PathBuf) -> PyResult<()> {
 
 fn failed(error: &io::Error, path: PathBuf) -> PyErr {
     let text = error.to_string().split(" (os error").next().unwrap_or_default().to_owned();
-    match error.raw_os_error() {
-        None => PyOSError::new_err(format!("{}: {text}", path.display())),
-        number => PyOSError::new_err((number, text, path.into_os_string())),
-    }
+    // Without a number of the system it is EINVAL.
+    let number = error.raw_os_error().unwrap_or(22);
+    PyOSError::new_err((number, text, path.into_os_string()))
 }
 
 /// The file of profiles (``profiles``) and the folder of the ledgers (``state``), or ``None`` without a home

@@ -164,9 +164,9 @@ def found(node: Node, places: Places) -> Found:
             names[level] = name
             places.names[path] = None
         known = [names.get(level) or ids.get(level) for level in sorted(one.ids)]
-        parts += [_cut(part) for part in known if part]
+        parts += [shortened(part) for part in known if part]
         if not one.ids and one.name:
-            parts.append(_cut(one.name[0]))
+            parts.append(shortened(one.name[0]))
             places.names[one.name[1]] = None
     unit = next((name for name in rest if _plain(name) in _UNITS and _is_text(rest, name)), None)
     if unit is not None:
@@ -217,10 +217,10 @@ def _ends(path: str) -> list[int]:
 def _join(path: str, name: str) -> str:
     if len(path) > _LONGEST_PATH:
         return path if path.endswith("…") else f"{path}…"
-    return f"{path}.{_cut(name)}" if path else _cut(name)
+    return f"{path}.{shortened(name)}" if path else shortened(name)
 
 
-def _cut(name: str) -> str:
+def shortened(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from io import BufferedIOBase, RawIOBase
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -67,8 +66,6 @@ def write_parquet(target: str | os.PathLike[str], stream: _Stream) -> None:
 
 def write_csv(target: Any, columns: list[str], rows: Iterable[dict[str, Any]]) -> None:
     if not isinstance(target, (str, os.PathLike)):
-        if isinstance(target, RawIOBase | BufferedIOBase):
-            raise TypeError("target= is a file of bytes: open it for text, or give its path.")
         _write_rows(target, columns, rows)
         return
     with whole_file(target) as part, open(part, "w", encoding="utf-8", newline="") as file:
@@ -121,6 +118,10 @@ def _write_rows(file: TextIO, columns: list[str], rows: Iterable[dict[str, Any]]
     import csv
 
     writer = csv.writer(file, lineterminator="\n")
+    try:
+        file.write("")
+    except TypeError:
+        raise TypeError("target= is a file of bytes: open it for text, or give its path.") from None
     writer.writerow(columns)
     writer.writerows([_text(one) for one in row.values()] for row in rows)
 

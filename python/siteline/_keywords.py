@@ -379,7 +379,8 @@ def _fits_one(value: Any, kind: str) -> bool:
         return cls.__name__.rstrip("_") == "bool"  # NumPy's too
     needed = _NEEDED.get(name)
     if needed is not None:
-        return any(hasattr(cls, one) for one in needed)
+        # The temporary files of Python forward their methods.
+        return any(hasattr(value if one == "write" else cls, one) for one in needed)
     if name == "None":
         return value is None
     if name in _EXACT or _module(name):

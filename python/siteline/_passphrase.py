@@ -22,6 +22,8 @@ MOST = 65_536
 LIMIT = 60
 # Seconds from its first line to its end.
 AFTER_LINE = 5.0
+# Seconds between two looks at whether it has ended without closing its output.
+LOOK = 0.05
 # Seconds for the output of an ended command, if another program holds its pipe.
 AFTER_END = 1.0
 
@@ -66,17 +68,6 @@ def split(text: str, *, is_windows: bool) -> list[str]:
     return list(lexer)
 
 
-class _NoThread(Exception):
-    """The system started no thread."""
-
-
-def _begin(thread: threading.Thread) -> None:
-    try:
-        thread.start()
-    except RuntimeError:
-        raise _NoThread from None
-
-
 class _Output(threading.Thread):
     """Keeps the first `MOST` bytes of a pipe of the command.
 
@@ -89,7 +80,7 @@ class _Output(threading.Thread):
         assert pipe is not None
         self.pipe, self.seen = pipe, seen
         self.kept = b""
-        _begin(self)
+        self.start()
 
     def run(self) -> None:
         with self.pipe:
@@ -135,7 +126,7 @@ def run(words: list[str], limit: float) -> tuple[str | None, bytes, str]:
         return f"could not be started{why}", b"", ""
     try:
         return _outcome(process, limit)
-    except _NoThread:
+    except RuntimeError:  # the system starts no thread
         why = no_thread()[0]
     finally:
         if process.poll() is None:
@@ -168,9 +159,9 @@ def _outcome(process: subprocess.Popen[bytes], limit: float) -> tuple[str | None
     end = time.monotonic() + limit
     seen = threading.Event()
     printed, said = _Output(process.stdout, seen), _Output(process.stderr, None)
-    _begin(threading.Thread(target=_set_at_end, args=(process, seen), daemon=True))
     # Until a line, too many bytes without one, the end of the output, or the end of the command.
-    seen.wait(limit)
+    while not seen.wait(LOOK) and process.poll() is None and time.monotonic() < end:
+        pass
     status = _status(process, AFTER_LINE if printed.line is not None else end - time.monotonic())
     if status is not None and printed.line is None:
         # Its output is in the pipe, which may never be closed.
@@ -190,11 +181,6 @@ def _outcome(process: subprocess.Popen[bytes], limit: float) -> tuple[str | None
     if line:
         message = message.replace(line.decode(errors="replace"), "[removed]")
     return f"ended with status {status}" if status else "printed nothing", b"", message
-
-
-def _set_at_end(process: subprocess.Popen[bytes], seen: threading.Event) -> None:
-    process.wait()
-    seen.set()
 
 
 def _status(process: subprocess.Popen[bytes], limit: float) -> int | None:

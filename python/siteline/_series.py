@@ -7,6 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from siteline._discovered import LEVELS, Ids
+from siteline._points import RecordIterator
 from siteline._warn import warn
 from siteline.errors import QueryError
 
@@ -78,7 +79,7 @@ class Names:
     @classmethod
     def of_frame(cls, frame: Frame) -> Names:
         rows = []
-        for given in frame.batches((None, None, None)).dicts(1 << 30) or ():
+        for given in RecordIterator[dict[str, Any]](frame.records(), named=False):
             values = list(given.values())
             site, line, machine, device, tag, name, unit, path, listed = values[:_OWN]
             further = dict(list(given.items())[_OWN:])

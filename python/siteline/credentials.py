@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     _Signer: TypeAlias = Callable[[bytes], bytes] | Callable[[bytes], Awaitable[bytes]]
     # How another process finds a key and its passphrase, or the reason why it cannot.
     _Place: TypeAlias = dict[str, Any] | str
-    _Reduced: TypeAlias = tuple[Callable[..., object], tuple[type, dict[str, Any]]]
+    _Reduced: TypeAlias = tuple[Callable[..., object], tuple[Any, ...]]
 
 __all__ = ["Credential", "MutualTls", "PrivateKey"]
 
@@ -249,16 +249,15 @@ class Credential(Itself):
             if public_jwk is None:
                 public_jwk = getattr(signer, "public_jwk", None)  # a signer of siteline.signers
             _check_sources(
-                private_key is not None,
-                signer is not None,
-                public_jwk is not None,
-                passphrase is not None,
-                password_command is not None,
+                *(
+                    source is not None
+                    for source in (private_key, signer, public_jwk, passphrase, password_command)
+                )
             )
             if signer is not None:
                 self._place = "its signer is code of this process"
-                self._handle = CredentialHandle.with_signer(
-                    subject, signer, is_async, public_jwk, kid, assertions
+                self._handle = CredentialHandle(
+                    subject, signer, kid, assertions, public_jwk, is_async
                 )
                 return
             found = _located(private_key)
@@ -272,10 +271,36 @@ class Credential(Itself):
             else:
                 self._place = {**place, "key": _absolute(found)}
             key = KeyHandle.read(found, _passphrase(place) or passphrase, strict)
-            self._handle = CredentialHandle.with_key(subject, key, kid, assertions)
+            self._handle = CredentialHandle(subject, key, kid, assertions)
         finally:
             del private_key, passphrase, public_jwk
             found = None
+
+    @classmethod
+    def _at(
+        cls,
+        subject: str,
+        place: dict[str, Any],
+        kid: str | None,
+        audience: str | None = None,
+        assertion_lifetime: _Duration = "2m",
+        clock_tolerance: _Duration = "0s",
+        typ: bool = False,
+        public_jwk: dict[str, str] | None = None,
+    ) -> Self:
+        """Return the credential of variables or a profile, or with ``public_jwk`` of a pickle."""
+        made = cls.__new__(cls)
+        made._place = place = _settled(place)
+        assertions = (audience, assertion_lifetime, clock_tolerance, typ)
+        if public_jwk is not None and "password_command" in place:
+            # A signal handler may interrupt an import, and then a call that signs needs the module.
+            from siteline import _passphrase as _passphrase
+
+            read = partial(_key_at, place)
+            made._handle = CredentialHandle(subject, read, None, assertions, public_jwk)
+        else:
+            made._handle = CredentialHandle(subject, _key_at(place), kid, assertions)
+        return made
 
     @property
     def subject(self) -> str:
@@ -301,19 +326,12 @@ class Credential(Itself):
 
     def __reduce__(self) -> _Reduced:
         """Pickle the settings and the place of the key."""
-        if isinstance(self._place, str):
-            raise TypeError(
-                f"This credential is not pickled: {self._place}. Pass private_key= the path of a "
-                "key file, with password_command= if the key is encrypted, or make the client with "
-                "Client() or Client(profile=...)."
-            )
-        state = {
-            "subject": self.subject,
-            "public_jwk": self.public_jwk,
-            "key": self._place,
-            "assertions": self._handle.facts()[3],
-        }
-        return _restored_credential, (type(self), state)
+        place = _pickled(
+            self._place,
+            "This credential is not pickled: {}. Pass private_key= the path of a key file",
+        )
+        subject, kid, public_jwk, assertions = self._handle.facts()
+        return type(self)._at, (subject, place, kid, *assertions, public_jwk)
 
 
 class MutualTls(Itself):
@@ -396,6 +414,16 @@ class MutualTls(Itself):
         finally:
             del certificate, key, passphrase
 
+    @classmethod
+    def _at(cls, place: dict[str, Any], subject: str | None = None) -> Self:
+        """Return the certificate of variables or a profile, or with ``subject`` of a pickle."""
+        made = cls.__new__(cls)
+        made._place = place = _settled(place)
+        made._handle = CertificateHandle.open(
+            *_parts_at(place), _asking(place), place["client_id"], place["strict"], subject
+        )
+        return made
+
     @property
     def subject(self) -> str:
         """The subject of the certificate in the form of RFC 4514, or its first alternative name."""
@@ -427,66 +455,24 @@ class MutualTls(Itself):
 
     def __reduce__(self) -> _Reduced:
         """Pickle the settings and the places of the files."""
-        if isinstance(self._place, str):
-            raise TypeError(
-                f"This certificate is not pickled: {self._place}. Pass the paths of files, with "
-                "password_command= if the key is encrypted, or make the client with "
-                "Client() or Client(profile=...)."
-            )
-        return _restored_certificate, (type(self), {"subject": self.subject, "place": self._place})
-
-
-def credential_at(
-    subject: str, place: dict[str, Any], kid: str | None, assertions: dict[str, Any]
-) -> Credential:
-    """Make the credential that variables or a profile name, for the core."""
-    settings = {"audience": None, "assertion_lifetime": "2m", "clock_tolerance": "0s", "typ": False}
-    given = tuple({**settings, **assertions}.values())
-    made = Credential.__new__(Credential)
-    made._place = _settled(place)
-    made._handle = CredentialHandle.with_key(subject, _key_at(made._place), kid, given)
-    return made
-
-
-def certificate_at(place: dict[str, Any]) -> MutualTls:
-    """Make the certificate that variables or a profile name, for the core."""
-    made = MutualTls.__new__(MutualTls)
-    made._place = place = _settled(place)
-    made._handle = CertificateHandle.open(
-        *_parts_at(place), _asking(place), place["client_id"], place["strict"]
-    )
-    return made
-
-
-def _restored_credential(cls: type[Credential], state: dict[str, Any]) -> Credential:
-    subject, public_jwk, assertions = state["subject"], state["public_jwk"], state["assertions"]
-    made = cls.__new__(cls)
-    made._place = place = state["key"]
-    if "password_command" in place:
-        # A signal handler may interrupt an import, and then a call that signs needs the module.
-        from siteline import _passphrase as _passphrase
-
-        made._handle = CredentialHandle.deferred(
-            subject, partial(_key_at, place), public_jwk, assertions
+        place = _pickled(
+            self._place, "This certificate is not pickled: {}. Pass the paths of files"
         )
-    else:
-        made._handle = CredentialHandle.with_key(
-            subject, _key_at(place), public_jwk["kid"], assertions
+        return type(self)._at, (place, self.subject)
+
+
+def _pickled(place: _Place, refusal: str) -> dict[str, Any]:
+    """Return the place, or raise TypeError with the reason."""
+    if isinstance(place, str):
+        raise TypeError(
+            f"{refusal.format(place)}, with password_command= if the key is encrypted, or make the "
+            "client with Client() or Client(profile=...)."
         )
-    return made
-
-
-def _restored_certificate(cls: type[MutualTls], state: dict[str, Any]) -> MutualTls:
-    made = cls.__new__(cls)
-    made._place = place = state["place"]
-    made._handle = CertificateHandle.open(
-        *_parts_at(place), _asking(place), place["client_id"], place["strict"], state["subject"]
-    )
-    return made
+    return place
 
 
 def _settled(place: dict[str, Any]) -> dict[str, Any]:
-    """Return a place of variables or a profile as it is pickled."""
+    """Return a place with absolute paths and the words of its command."""
     settled = dict(place)
     for name in ("key", "certificate"):
         if name in settled:

@@ -213,26 +213,11 @@ class TransportTimeout(TransportError, TimeoutError):
 
 
 class TlsError(TransportError):
-    """The TLS handshake failed, and was not retried. The hint names the settings to look at.
-
-    >>> credential = siteline.Credential("subject", siteline.PrivateKey.generate(2048))
-    >>> address = sandbox.base_url.replace("http:", "https:")       # a server without TLS
-    >>> try:
-    ...     siteline.Client(address, credential=credential).discover()
-    ... except siteline.errors.TlsError as error:
-    ...     print(len(error.attempts))
-    1
-    """
+    """The TLS handshake failed, and was not retried. The hint names the settings to look at."""
 
 
 class ProxyError(TransportError):
-    """The proxy refused the connection or failed.
-
-    >>> try:
-    ...     table = scan.collect()
-    ... except siteline.errors.ProxyError as error:
-    ...     print("ask the administrator of the proxy:", error)
-    """
+    """The proxy refused the connection or failed."""
 
 
 class AgentUnavailable(TransportError):
@@ -251,15 +236,7 @@ class AgentUnavailable(TransportError):
 
 
 class TruncatedBody(TransportError):
-    """The connection closed before the end of the reply, at every attempt.
-
-    >>> sandbox.fault(on="data", cut=100, times=4)
-    >>> try:
-    ...     scan.collect()
-    ... except siteline.errors.TruncatedBody as error:
-    ...     print(len(error.attempts), error.retryable)
-    4 True
-    """
+    """The connection closed before the end of the reply, at every attempt."""
 
 
 class ProtocolError(SitelineError, ValueError):
@@ -357,13 +334,7 @@ class AuthenticationError(ServiceError):
 
 
 class ClockSkewError(AuthenticationError):
-    """The assertion was refused, and the clocks differ: set this machine's clock.
-
-    >>> try:
-    ...     table = scan.collect()
-    ... except siteline.errors.ClockSkewError as error:
-    ...     print(f"this clock is {-error.skew_seconds:+.0f} s from the service's")
-    """
+    """The assertion was refused, and the clocks differ: set this machine's clock."""
 
     skew_seconds: float | None = None
     """Service clock minus this machine's clock, in seconds."""
@@ -385,13 +356,7 @@ class ScopeError(ServiceError, PermissionError):
 
 
 class RequestRejected(ServiceError):
-    """The service refused this request, and would refuse it again.
-
-    >>> client.scan(site="S1", start=None, filters={"colour": "red"}).collect()
-    Traceback (most recent call last):
-        ...
-    siteline.errors.RequestRejected: the service refused GET /api/customer/v1/data (status 400, ...
-    """
+    """The service refused this request, and would refuse it again."""
 
 
 class CursorRejected(RequestRejected):
@@ -437,27 +402,11 @@ class AllowanceExhausted(RateLimited):
 
 
 class ServiceUnavailable(ServiceError):
-    """The service failed at every attempt. Each one counts against the allowance.
-
-    >>> sandbox.fault(on="data", status=503, times=4)
-    >>> try:
-    ...     scan.collect()
-    ... except siteline.errors.ServiceUnavailable as error:
-    ...     print(error.status, error.retryable)
-    503 True
-    """
+    """The service failed at every attempt. Each one counts against the allowance."""
 
 
 class DeadlineExceeded(SitelineError, TimeoutError):
-    """The deadline of the call passed.
-
-    >>> sandbox.fault(on="data", status=503, retry_after=50)
-    >>> try:
-    ...     client.scan(site="S1", start=None, deadline="30s").collect()
-    ... except siteline.errors.DeadlineExceeded as error:
-    ...     print(isinstance(error, TimeoutError))
-    True
-    """
+    """The deadline of the call passed."""
 
     hint: str | None = "Give deadline= more time."
     """What to do now."""
@@ -488,42 +437,17 @@ class StoreError(SitelineError):
 
 
 class StoreBusy(StoreError):
-    """Another sync, of any process, has locked the feed. No request was made: call again later.
-
-    >>> feed = siteline.Feed("line-2", site="S1", interval="1h", start="2026-11-19T00:00Z")
-    >>> def meanwhile(progress):
-    ...     client.sync(feed, siteline.Store("plant.siteline"))
-    >>> client.sync(feed, siteline.Store("plant.siteline"), progress=meanwhile)
-    Traceback (most recent call last):
-        ...
-    siteline.errors.StoreBusy: ...
-    """
+    """Another sync, of any process, has locked the feed. No request was made: call again later."""
 
 
 class StoreFull(StoreError, OSError):
-    """No space is left for the store. Applied pages stay: free some space, and sync again.
-
-    >>> try:
-    ...     feed = siteline.Feed("line-2", site="S1", interval="1h", start="2026-11-19T00:00Z")
-    ...     report = client.sync(feed, siteline.Store("plant.siteline"))
-    ... except siteline.errors.StoreFull as error:
-    ...     print("free some space, then sync again:", error)
-    """
+    """No space is left for the store. Applied pages stay: free some space, and sync again."""
 
 
 class StoreCorrupt(StoreError):
     """The store's file is damaged. None of its data is returned.
 
     Restore a copy of :meth:`Store.backup` with ``siteline store restore``, or use a new store.
-
-    >>> import pathlib
-    >>> pathlib.Path("plant.siteline").write_bytes(b"SQLite format 3" + bytes(4081))
-    4096
-    >>> try:
-    ...     siteline.Store("plant.siteline").check()
-    ... except siteline.errors.StoreError as error:
-    ...     print("damaged")
-    damaged
     """
 
 
@@ -531,14 +455,6 @@ class FeedChanged(StoreError):
     """The store has another definition of a feed with this name. No request was made.
 
     Choose another name for the new feed, or use :meth:`Store.redefine`.
-
-    >>> store = siteline.Store("plant.siteline")
-    >>> feed = {"site": "S1", "interval": "1h", "start": "2026-11-19T00:00Z"}
-    >>> report = client.sync(siteline.Feed("plant", **feed), store)
-    >>> client.sync(siteline.Feed("plant", **feed, line="L1"), store)
-    Traceback (most recent call last):
-        ...
-    siteline.errors.FeedChanged: ...
     """
 
 
@@ -590,21 +506,8 @@ class ClosedError(SitelineError, RuntimeError):
 
 
 class ForkError(SitelineError, RuntimeError):
-    """An iterator that was open at a fork was used in the child: make a new one there.
-
-    >>> pages = scan.pages()
-    >>> try:
-    ...     page = next(pages)
-    ... except siteline.errors.ForkError:                                  # forked since
-    ...     page = next(scan.pages())
-    """
+    """An iterator that was open at a fork was used in the child: make a new one there."""
 
 
 class InternalError(SitelineError, RuntimeError):
-    """A bug in siteline: please report it. The client can still be used.
-
-    >>> try:
-    ...     table = scan.collect()
-    ... except siteline.errors.InternalError as error:
-    ...     print("please report:", error)
-    """
+    """A bug in siteline: please report it. The client can still be used."""

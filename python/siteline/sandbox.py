@@ -283,7 +283,7 @@ class Sandbox(OfThisProcess, Closing):
         if sample_count is None and value is not None:
             sample_count = 1
         ids = _ids(site, line, machine, device, tag)
-        self._handle.revise(timestamp, (value, bounds[0], bounds[1]), sample_count, at, ids)
+        self._handle.change(timestamp, (value, bounds[0], bounds[1]), sample_count, at, ids)
 
     def withdraw(
         self,
@@ -303,7 +303,8 @@ class Sandbox(OfThisProcess, Closing):
             at: When the service removes it (default: now).
             site, line, machine, device, tag: The ids of the series.
         """
-        self._handle.withdraw(timestamp, at, _ids(site, line, machine, device, tag))
+        ids = _ids(site, line, machine, device, tag)
+        self._handle.change(timestamp, None, None, at, ids)
 
     def expected(
         self,
@@ -326,8 +327,10 @@ class Sandbox(OfThisProcess, Closing):
             filters: Accepted ids by query parameter, such as ``{"machineId": ["M1", "M2"]}``.
             at: The time of the read (default: now). ``"final"`` is after the last revision.
         """
+        from siteline.table import Table
+
         given = [(name, _texts(ids)) for name, ids in (filters or {}).items()]
-        return self._handle.expected(site, line, given, start, end, interval, at)
+        return Table(self._handle.expected((site, line, given), (start, end, at), interval))
 
     @property
     def stats(self) -> SandboxStats:

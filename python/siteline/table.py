@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Table"]
 
-_CHUNK = 1 << 12
 _UNLIKE = {
     "changes": ("changes are a part of the points", "Use store.read(...) of their range."),
     "resampled": ("the points are resampled already", "Use the table that was resampled."),
@@ -154,18 +153,13 @@ class Table(Itself, WithHtml):
         A :class:`siteline.types.ReadReport`; of a store a :class:`siteline.types.StoreReport`; of
         series a :class:`siteline.types.SeriesReport`.
         """
+        report = self._handle.report()
         if self.kind == "series":
-            report = self._handle.report()
             report["ids"] = {name: tuple(paths) for name, paths in report["ids"].items()}
             return SeriesReport._restore(report)
         found = self._find_labels()
-        labels = {"names": found.reason, "labels": found.word}
-        counts = self._handle.report()
-        if "coverage" in counts:
-            return StoreReport._of(counts, **labels)
-        read_at, size, reason = self._handle.read() or (None, None, None)
-        sizes = {"page_size": size, "page_size_reason": reason}
-        return ReadReport._of(counts, read_at=read_at, **sizes, **labels)
+        record = StoreReport if "sequence" in report else ReadReport
+        return record._restore({**report, "names": found.reason, "labels": found.word})
 
     def __len__(self) -> int:
         """Count the rows, of a store mostly in its directory."""
@@ -304,16 +298,11 @@ class Table(Itself, WithHtml):
     def _rows(self) -> Iterator[dict[str, Any]]:
         """Yield the rows as the frames have them, in the zone of the table."""
         zone, shown = zone_of(self._tz), self._shown(None)
-        for row in self._dicts(shown):
+        for row in RecordIterator[Any](self._handle.records((None, shown, None)), named=False):
             for name, one in row.items():
                 if hasattr(one, "astimezone"):
                     row[name] = in_zone(one, zone)
             yield row
-
-    def _dicts(self, shown: dict[Ids, str] | None) -> Iterator[dict[str, Any]]:
-        batches = self._handle.batches((None, shown, None))
-        while (rows := batches.dicts(_CHUNK)) is not None:
-            yield from rows
 
     @overload
     def records(self, *, named: Literal[False] = False) -> Iterator[dict[str, Any]]: ...
@@ -326,11 +315,10 @@ class Table(Itself, WithHtml):
         Args:
             named: Points as ``Record`` tuples of the ten columns, without ``withdrawn``.
         """
-        if self.kind in ("points", "changes"):
-            return RecordIterator(self._handle.records(), named)
-        if named:
+        if named and self.kind not in ("points", "changes"):
             raise self._misfit("records(named=True)")
-        return self._dicts(self._shown(None) if self.kind == "series" else None)
+        shown = self._shown(None) if self.kind == "series" else None
+        return RecordIterator(self._handle.records((None, shown, None)), named)
 
     def head(self, n: int = 5) -> Table:
         """Return the first rows.
@@ -592,7 +580,7 @@ class Table(Itself, WithHtml):
 
     def _ipc(self) -> Iterator[bytes]:
         """Return the parts of an Arrow IPC stream."""
-        return self._handle.ipc(self._presented(self._tz, None), self.columns)
+        return self._handle.ipc(self._presented(self._tz, None))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the rows, or of a store its path and the selection."""

@@ -13,47 +13,38 @@ pub(crate) struct CredentialHandle(pub(crate) Credential);
 
 #[pymethods]
 impl CredentialHandle {
-    #[staticmethod]
-    fn with_key(
-        py: Python<'_>,
+    /// `key` is a [`KeyHandle`], with `is_async` a signer, or otherwise a function that reads the key for the
+    /// first assertion.
+    #[new]
+    #[pyo3(signature = (subject, key, kid, assertions, public_jwk=None, is_async=None))]
+    fn new(
         subject: Text<'_>,
-        key: &KeyHandle,
+        key: Object<'_>,
         kid: Option<Text<'_>>,
         assertions: Assertions<'_>,
+        public_jwk: Option<&Object<'_>>,
+        is_async: Option<bool>,
     ) -> PyResult<Self> {
-        let kid = kid.map(|kid| kid.0);
-        Self::checked(py, assertions, || Credential::with_key(subject.0, key.0.clone(), kid))
-    }
-
-    #[staticmethod]
-    fn with_signer(
-        subject: Text<'_>,
-        signer: Object<'_>,
-        is_async: bool,
-        public_jwk: &Object<'_>,
-        kid: Option<Text<'_>>,
-        assertions: Assertions<'_>,
-    ) -> PyResult<Self> {
-        let (py, public) = (signer.py(), public_key(public_jwk)?);
-        let signer = Arc::new(PySigner { function: Arc::new(signer.unbind()), is_async });
-        let kid = kid.map(|kid| kid.0);
-        let make = || Credential::with_async_signer(subject.0, signer, public, kid);
-        Self::checked(py, assertions, make)
-    }
-
-    /// The key is read for the first assertion.
-    #[staticmethod]
-    fn deferred(
-        subject: Text<'_>,
-        read: Object<'_>,
-        public_jwk: &Object<'_>,
-        assertions: Assertions<'_>,
-    ) -> PyResult<Self> {
-        let (py, public) = (read.py(), public_key(public_jwk)?);
-        let kid = public.thumbprint().to_owned();
-        let signer = DeferredKey { read: read.unbind(), kid, key: Owned::empty() };
-        Self::checked(py, assertions, || {
-            Credential::with_signer(subject.0, Arc::new(signer), public, None)
+        let (py, kid) = (key.py(), kid.map(|kid| kid.0));
+        guarded(|| {
+            let made = match (public_jwk.map(public_key).transpose()?, is_async) {
+                (None, _) => {
+                    Credential::with_key(subject.0, key.cast::<KeyHandle>()?.get().0.clone(), kid)
+                }
+                (Some(public), Some(is_async)) => {
+                    let signer = PySigner { function: Arc::new(key.unbind()), is_async };
+                    Credential::with_async_signer(subject.0, Arc::new(signer), public, kid)
+                }
+                (Some(public), None) => {
+                    let kid = public.thumbprint().to_owned();
+                    let signer = DeferredKey { read: key.unbind(), kid, key: Owned::empty() };
+                    Credential::with_signer(subject.0, Arc::new(signer), public, None)
+                }
+            };
+            let Checked { value, warnings } = made.or_raise()?;
+            let credential = value.with_assertions(assertions.settings()?).or_raise()?;
+            warn(py, &warnings)?;
+            Ok(Self(credential))
         })
     }
 
@@ -66,21 +57,6 @@ impl CredentialHandle {
 }
 
 type Facts<'a, 'py> = (&'a str, &'a str, Object<'py>, (Option<&'a str>, Duration, Duration, bool));
-
-impl CredentialHandle {
-    fn checked(
-        py: Python<'_>,
-        assertions: Assertions<'_>,
-        make: impl FnOnce() -> Result<Checked<Credential>>,
-    ) -> PyResult<Self> {
-        guarded(|| {
-            let Checked { value, warnings } = make().or_raise()?;
-            let credential = value.with_assertions(assertions.settings()?).or_raise()?;
-            warn(py, &warnings)?;
-            Ok(Self(credential))
-        })
-    }
-}
 
 /// `audience`, `assertion_lifetime`, `clock_tolerance` and `typ`.
 #[derive(FromPyObject)]

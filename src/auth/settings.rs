@@ -23,7 +23,8 @@ pub(crate) fn from_settings(py: Python<'_>, settings: CredentialSettings) -> PyR
             for (name, value) in &options {
                 assertions.set_item(name, value_of(py, value)?)?;
             }
-            module.call_method1("credential_at", (subject, place, kid, assertions))
+            let class = module.getattr("Credential")?;
+            class.call_method("_at", (subject, place, kid), Some(&assertions))
         }
         CredentialSettings::MutualTls(certificate) => {
             let CertificateSettings { file, key, passphrase, client_id, strict } = certificate;
@@ -31,7 +32,7 @@ pub(crate) fn from_settings(py: Python<'_>, settings: CredentialSettings) -> PyR
             key.as_ref().map_or(Ok(()), set_key)?;
             set_opener(&place, passphrase, strict)?;
             place.set_item("client_id", client_id)?;
-            module.call_method1("certificate_at", (place,))
+            module.getattr("MutualTls")?.call_method1("_at", (place,))
         }
     }
 }

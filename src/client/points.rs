@@ -224,8 +224,10 @@ impl Points {
 
 #[pymethods]
 impl Frame {
-    fn records(&self, py: Python<'_>) -> PyResult<Points> {
-        let batches = self.batch_stream(py, Shown::default())?;
+    /// By default without labels.
+    #[pyo3(signature = (shown=None))]
+    fn records(&self, py: Python<'_>, shown: Option<Shown>) -> PyResult<Points> {
+        let batches = self.batch_stream(py, shown.unwrap_or_default())?;
         Ok(Points::new(Source::Frame(Box::new(Mutex::new(batches)))))
     }
 }

@@ -7,31 +7,10 @@ use arrow_buffer::Buffer;
 use pyo3::types::PyByteArray;
 
 use crate::prelude::*;
-use siteline_core::data::{COLUMN_NAMES, PointColumns};
 
-/// The five id columns: name, kind `runs`, a code or -1 for each run of rows, the run lengths, and the texts.
-/// Other kinds: `timestamp` (a [`Memory`] and the zone), `float` (a [`Memory`]), `integer` (a [`Memory`] and
-/// a `bytearray` of nulls), `text` (a list), `codes` (a byte for each row, and the texts).
-pub(crate) fn of_ids<'py>(
-    py: Python<'py>,
-    points: &PointColumns,
-) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyByteArray>)> {
-    guarded(|| {
-        let list = PyList::empty(py);
-        let envelopes = &points.envelopes;
-        let lengths = envelopes.iter().map(|envelope| envelope.rows.len().to_ne_bytes());
-        let lengths = bytes(py, envelopes.len(), lengths)?;
-        for (place, name) in COLUMN_NAMES.into_iter().take(5).enumerate() {
-            let codes = points.codes(place);
-            let runs = envelopes
-                .iter()
-                .map(|envelope| codes.of_series[envelope.series].unwrap_or(-1).to_ne_bytes());
-            let runs = bytes(py, envelopes.len(), runs)?;
-            list.append((name, "runs", runs, &lengths, PyList::new(py, codes.texts)?))?;
-        }
-        Ok((list, lengths))
-    })
-}
+// The kinds of columns: `runs` (a code or -1 for each run of rows, the run lengths, and the texts), `timestamp`
+// (a [`Memory`] and the zone), `float` (a [`Memory`]), `integer` (a [`Memory`] and a `bytearray` of nulls),
+// `text` (a list), `codes` (a byte for each row, and the texts).
 
 pub(crate) fn timestamps<'a>(
     name: &'a str,

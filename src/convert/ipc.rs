@@ -1,7 +1,6 @@
 //! An Arrow IPC stream as bytes, so that Python needs no Arrow library.
 
 use arrow_array::RecordBatchReader as _;
-use arrow_buffer::Buffer;
 use arrow_ipc::writer::StreamEncoder;
 
 use crate::convert::capsule::broken;
@@ -17,30 +16,27 @@ pub(crate) struct IpcStream(Mutex<Option<Open>>);
 struct Open {
     encoder: StreamEncoder,
     batches: BatchStream,
-    places: Vec<usize>,
 }
 
 impl IpcStream {
-    pub(crate) fn new(batches: BatchStream, columns: &[String]) -> Result<Self> {
-        let all = batches.schema();
-        let places: Vec<_> = columns.iter().filter_map(|name| all.index_of(name).ok()).collect();
-        let schema = Arc::new(all.project(&places).map_err(|error| broken(&error))?);
-        let encoder = StreamEncoder::try_new(&schema).map_err(|error| broken(&error))?;
-        Ok(Self(Mutex::new(Some(Open { encoder, batches, places }))))
+    pub(crate) fn new(batches: BatchStream) -> Result<Self> {
+        let encoder = StreamEncoder::try_new(&batches.schema()).map_err(|error| broken(&error))?;
+        Ok(Self(Mutex::new(Some(Open { encoder, batches }))))
     }
 
-    fn next_part(&self) -> Result<Option<Vec<Buffer>>> {
+    fn next_part(&self) -> Result<Option<Vec<u8>>> {
         let mut open = self.0.lock();
         let Some(mut state) = open.take() else { return Ok(None) };
         let part = match state.batches.next_batch(ROWS)? {
             Some(batch) => {
-                let part = batch.project(&state.places).and_then(|one| state.encoder.encode(&one));
+                let part = state.encoder.encode(&batch);
                 *open = Some(state);
                 part
             }
             None => state.encoder.finish(),
         };
-        part.map(Some).map_err(|error| broken(&error))
+        let buffers = part.map_err(|error| broken(&error))?;
+        Ok(Some(buffers.iter().map(|buffer| &**buffer).collect::<Vec<_>>().concat()))
     }
 }
 
@@ -54,17 +50,6 @@ impl IpcStream {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         py.check_signals()?;
         let part = step(py, || self.next_part())?.or_raise()?;
-        part.map(|buffers| guarded(|| joined(py, &buffers))).transpose()
+        Ok(part.map(|part| PyBytes::new(py, &part)))
     }
-}
-
-fn joined<'py>(py: Python<'py>, buffers: &[Buffer]) -> PyResult<Bound<'py, PyBytes>> {
-    PyBytes::new_with(py, buffers.iter().map(Buffer::len).sum(), |mut target| {
-        for buffer in buffers {
-            let (place, rest) = target.split_at_mut(buffer.len());
-            place.copy_from_slice(buffer);
-            target = rest;
-        }
-        Ok(())
-    })
 }

@@ -74,10 +74,7 @@ pub(crate) struct Facts {
     coverage: Coverage,
     interval_seconds: Option<u32>,
     bounds: Option<(i64, i64)>,
-    read: Option<ReadFacts>,
 }
-
-type ReadFacts = (Timestamp, Option<u32>, Option<String>);
 
 pub(crate) struct PageSource {
     pub(crate) page: Page,
@@ -107,23 +104,6 @@ fn read_attributes(of: &Provenance) -> Value {
         members["through"] = json!(of.through);
     }
     members
-}
-
-fn page_report(of: &PageSource) -> Value {
-    let mut report = json!(of.page.report);
-    let further = json!({
-        "pages": of.provenance.pages,
-        "points_read": of.page.report.points,
-        "revised": 0,
-        "resumed_after_pages": of.provenance.resumed_after_pages,
-        "bounds_off_grid": [],
-        "not_listed": [],
-        "through": [],
-    });
-    if let (Some(report), Value::Object(further)) = (report.as_object_mut(), further) {
-        report.extend(further);
-    }
-    report
 }
 
 impl Frame {
@@ -163,16 +143,6 @@ impl Frame {
             Origin::Read(table) => Some(&table.provenance),
             Origin::Page(page) => Some(&page.provenance),
             _ => None,
-        }
-    }
-
-    fn read_facts(&self) -> Option<ReadFacts> {
-        match &self.origin {
-            Origin::Derived(facts) => facts.read.clone(),
-            _ => self.source().map(|source| {
-                let (size, reason) = source.page_size();
-                (source.read_at, size, reason.map(str::to_owned))
-            }),
         }
     }
 
@@ -259,11 +229,9 @@ impl Frame {
         Ok(match (&self.origin, &self.data) {
             (Origin::Derived(facts), _) => facts.report.clone(),
             (Origin::Stored(stored), _) => guarded(|| stored_report(py, stored))?,
-            (Origin::Page(page), _) => page_report(page),
-            (Origin::Read(table), _) => {
-                json!(TableReport::new(Some(&**table), &table.merged.points))
-            }
-            (Origin::Unread, Data::Rows(rows)) => json!(TableReport::new(None, &rows.points)),
+            (Origin::Page(of), _) => json!(TableReport::of_page(&of.page.report, &of.provenance)),
+            (Origin::Read(table), _) => json!(table.report()),
+            (Origin::Unread, Data::Rows(rows)) => json!(TableReport::unread(&rows.points)),
             (Origin::Unread, _) => json!({}),
         })
     }
@@ -281,7 +249,6 @@ impl Frame {
             coverage: self.coverage(),
             interval_seconds: self.interval_seconds(),
             bounds: self.bounds(),
-            read: self.read_facts(),
         })
     }
 
@@ -380,8 +347,8 @@ impl Frame {
         Stream { frame: slf, shown, failure: Arc::default() }
     }
 
-    fn ipc(&self, py: Python<'_>, shown: Shown, columns: Vec<String>) -> PyResult<IpcStream> {
-        IpcStream::new(self.batch_stream(py, shown)?, &columns).or_raise()
+    fn ipc(&self, py: Python<'_>, shown: Shown) -> PyResult<IpcStream> {
+        IpcStream::new(self.batch_stream(py, shown)?).or_raise()
     }
 
     fn provenance<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
@@ -411,11 +378,6 @@ impl Frame {
         let (start, end) = self.bounds().unzip();
         let own = self.interval_seconds().map(|seconds| i64::from(seconds) * 1_000_000);
         (start, end, self.every.map_or(own, Every::microseconds))
-    }
-
-    /// The start of the read, the page size and its reason.
-    fn read<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        self.read_facts().map(|read| read.into_pyobject(py)).transpose()
     }
 
     /// The selection and coverage of a stored read as text, and whether it is complete.
@@ -455,17 +417,16 @@ impl Frame {
 fn stored_report(py: Python<'_>, stored: &Stored) -> PyResult<Value> {
     let (spec, coverage) = (&stored.read.spec, &stored.read.coverage);
     let state = step(py, || siteline_core::sync::read_state(&stored.store, &spec.feed))?;
-    Ok(json!({
-        "store": stored.store.path().to_string_lossy(),
-        "feed": spec.feed,
-        "sequence": stored.read.sequence,
-        "start": spec.start,
-        "end": spec.end,
-        "final": spec.settled_only,
-        "withdrawn": stored.count_withdrawn(py)?,
-        "settled_through": state.or_raise()?.settled_through(),
-        "coverage": coverage,
-    }))
+    let mut report = json!(coverage);
+    report["store"] = stored.store.path().to_string_lossy().into();
+    report["feed"] = json!(spec.feed);
+    report["sequence"] = stored.read.sequence.into();
+    report["start"] = json!(spec.start);
+    report["end"] = json!(spec.end);
+    report["final"] = spec.settled_only.into();
+    report["withdrawn"] = stored.count_withdrawn(py)?.into();
+    report["settled_through"] = json!(state.or_raise()?.settled_through());
+    Ok(report)
 }
 
 #[pyclass(frozen, name = "_Stream")]
@@ -500,10 +461,6 @@ impl Stream {
 
 pub(crate) fn identities(series: Vec<Ids>) -> impl Iterator<Item = Identity> {
     series.into_iter().map(identity)
-}
-
-pub(crate) fn table_object(py: Python<'_>, frame: Frame) -> PyResult<Object<'_>> {
-    py.import("siteline.table")?.getattr("Table")?.call1((frame,))
 }
 
 impl<'py> IntoPyObject<'py> for PageSource {

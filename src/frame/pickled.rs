@@ -68,15 +68,18 @@ impl Frame {
         let (form, batch) = match (&self.data, self.stored()) {
             (Data::Rows(rows), _) => {
                 let rows = self.there.as_ref().unwrap_or(rows);
-                let (is_points, time, own) = rows.form();
+                let (batch, is_points, time, own) = rows.to_batch().or_raise()?;
                 let (time, with_gaps) = (time.to_owned(), self.there.is_some());
-                (Form::Rows { is_points, time, own, with_gaps }, rows.plain_batch())
+                (Form::Rows { is_points, time, own, with_gaps }, batch)
             }
             (Data::Wide(wide), _) => {
                 let ids =
                     |one: &Identity| one.0.each_ref().map(|id| id.as_deref().map(str::to_owned));
                 let series = wide.series.iter().map(ids).collect();
-                (Form::Wide { measure: wide.measure.name().to_owned(), series }, plain(wide))
+                (
+                    Form::Wide { measure: wide.measure.name().to_owned(), series },
+                    plain(wide).or_raise()?,
+                )
             }
             (Data::Stream, Some(Stored { store, read })) => {
                 let (path, read_only) = (store.path().to_path_buf(), store.options().read_only);
@@ -84,7 +87,7 @@ impl Frame {
             }
             (Data::Stream, None) => return Err(PyTypeError::new_err("This is no whole frame.")),
         };
-        Ok((form, Some(batch.or_raise()?)))
+        Ok((form, Some(batch)))
     }
 
     fn kept_source(&self, py: Python<'_>) -> PyResult<Source> {
@@ -144,7 +147,7 @@ fn restored(kind: &str, form: Form, source: Source, batch: &RecordBatch) -> Resu
     let kind = kind.ok_or_else(|| foreign("its kind is unknown"))?;
     let (is_whole, data) = match form {
         Form::Rows { is_points, time, own, with_gaps } => {
-            (!with_gaps, Data::Rows(Rows::of_batch(batch, is_points, &time, own)))
+            (!with_gaps, Data::Rows(Rows::of_batch(batch, is_points, &time, own)?))
         }
         Form::Wide { measure, series } => {
             let series: Vec<Identity> = identities(series).collect();

@@ -5,16 +5,16 @@ use std::ops::Range;
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};
-use arrow_array::{Array as _, ArrayRef, BooleanArray, TimestampMicrosecondArray, make_array};
+use arrow_array::{Array as _, ArrayRef, BooleanArray, make_array};
 use arrow_data::transform::MutableArrayData;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use crate::convert::capsule::{broken, fitted};
-use crate::convert::columns::{Memory, bytes, integers, of_ids, timestamps};
+use crate::convert::columns::{Memory, bytes, integers, timestamps};
 use crate::frame::shown::{LABEL, Shown};
 use crate::prelude::*;
 use siteline_core::data::reshape::{Expected, with_gaps};
-use siteline_core::data::{Identity, PointColumns};
+use siteline_core::data::{COLUMN_NAMES, Codes, Identity, PointColumns};
 
 const IDS: usize = 5;
 /// The column that marks withdrawn points.
@@ -52,27 +52,33 @@ impl Rows {
         self
     }
 
-    /// The first `own` columns are the key or the points.
-    pub(crate) fn of_batch(batch: &RecordBatch, is_points: bool, time: &str, own: usize) -> Self {
-        let time = ["start", "timestamp"].into_iter().find(|known| *known == time);
-        let schema = batch.schema();
-        let fields = schema.fields().iter().skip(own).cloned();
-        let more = fields.zip(batch.columns().iter().skip(own).cloned()).collect();
-        let points = if is_points {
-            let places: Vec<usize> = (0..own).collect();
-            batch
-                .project(&places)
-                .map_or_else(|_| keys(batch, IDS), |own| PointColumns::from_batch(&own))
-        } else {
-            keys(batch, own)
-        };
-        Self { points: Arc::new(points), is_points, time, more }
+    /// The first `own` columns are those of the points.
+    pub(crate) fn of_batch(
+        batch: &RecordBatch,
+        is_points: bool,
+        time: &str,
+        own: usize,
+    ) -> Result<Self> {
+        let places: Vec<usize> = (0..own).collect();
+        let points = batch.project(&places).map_err(|error| broken(&error))?;
+        let fields = batch.schema_ref().fields().iter().skip(own).cloned();
+        Ok(Self {
+            points: Arc::new(PointColumns::from_batch(&points)),
+            is_points,
+            time: ["start", "timestamp"].into_iter().find(|known| *known == time),
+            more: fields.zip(batch.columns().iter().skip(own).cloned()).collect(),
+        })
     }
 
-    /// `is_points`, the name of the time column, and the number of columns before `more`.
-    pub(crate) fn form(&self) -> (bool, &'static str, usize) {
-        let own = if self.is_points { self.points.schema().fields().len() } else { self.key() };
-        (self.is_points, self.time.unwrap_or_default(), own)
+    /// For `of_batch`: a batch, `is_points`, the name of the time column, and the number of columns of the points.
+    pub(crate) fn to_batch(&self) -> Result<(RecordBatch, bool, &'static str, usize)> {
+        let own = self.points.batch()?;
+        let more = self.more.iter();
+        let fields = own.schema_ref().fields().iter().chain(more.clone().map(|(field, _)| field));
+        let columns = own.columns().iter().chain(more.map(|(_, column)| column));
+        let schema = Schema::new(fields.cloned().collect::<Vec<_>>());
+        let batch = fitted(schema, columns.cloned().collect())?;
+        Ok((batch, self.is_points, self.time.unwrap_or_default(), own.num_columns()))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -91,11 +97,12 @@ impl Rows {
     }
 
     /// The rows without labels, in UTC.
-    pub(crate) fn plain_batch(&self) -> Result<RecordBatch> {
-        let own = self.points.batch()?;
-        let kept = if self.is_points { own.num_columns() } else { self.key() };
-        let mut columns = own.columns()[..kept].to_vec();
-        columns.extend(self.more.iter().map(|(_, column)| Arc::clone(column)));
+    fn plain_batch(&self) -> Result<RecordBatch> {
+        let (batch, is_points, _, own) = self.to_batch()?;
+        let mut columns = batch.columns().to_vec();
+        if !is_points {
+            columns.drain(self.key()..own);
+        }
         fitted(self.plain_schema(), columns)
     }
 
@@ -107,17 +114,19 @@ impl Rows {
         shown.batch(&self.plain_batch()?, || Arc::clone(&self.points))
     }
 
-    fn replaced(&self, batch: &RecordBatch) -> Self {
-        let (is_points, time, own) = self.form();
-        Self::of_batch(batch, is_points, time, own)
+    /// Rows with the same columns.
+    fn of_rows(&self, pick: impl Fn(&RecordBatch) -> Result<RecordBatch>) -> Result<Self> {
+        let (batch, is_points, time, own) = self.to_batch()?;
+        Self::of_batch(&pick(&batch)?, is_points, time, own)
     }
 
     pub(crate) fn of_series(&self, series: &HashSet<Identity>) -> Result<Self> {
         let rows = self.points.identified().filter(|(ids, _)| series.contains(*ids));
         let rows: Vec<Range<usize>> = rows.map(|(_, rows)| rows).collect();
-        let plain = self.plain_batch()?;
-        let columns = plain.columns().iter().map(|column| picked(column, &rows));
-        Ok(self.replaced(&fitted(plain.schema(), columns.collect::<Result<_>>()?)?))
+        self.of_rows(|batch| {
+            let columns = batch.columns().iter().map(|column| picked(column, &rows));
+            fitted(batch.schema(), columns.collect::<Result<_>>()?)
+        })
     }
 
     /// The rows of missing buckets are not withdrawn.
@@ -158,7 +167,7 @@ impl Rows {
     }
 
     pub(crate) fn first(&self, count: usize) -> Result<Self> {
-        Ok(self.replaced(&self.plain_batch()?.slice(0, count.min(self.len()))))
+        self.of_rows(|batch| Ok(batch.slice(0, count.min(self.len()))))
     }
 
     pub(crate) fn column(&self, name: &str) -> Option<ArrayRef> {
@@ -180,13 +189,7 @@ impl Rows {
         shown: &Shown,
     ) -> PyResult<Bound<'py, PyList>> {
         let points = &self.points;
-        let (list, lengths) = of_ids(py, points)?;
-        if shown.has_labels() {
-            let (texts, of_series) = shown.codes(points);
-            let codes = points.envelopes.iter().map(|one| of_series[one.series].to_ne_bytes());
-            let codes = bytes(py, points.envelopes.len(), codes)?;
-            list.append((LABEL, "runs", codes, lengths, PyList::new(py, texts)?))?;
-        }
+        let list = runs(py, points, shown)?;
         if let Some(time) = self.time {
             list.append(timestamps(time, &points.timestamps, shown.zone()))?;
         }
@@ -206,6 +209,26 @@ impl Rows {
         }
         Ok(list)
     }
+}
+
+/// The columns of ids and labels.
+fn runs<'py>(
+    py: Python<'py>,
+    points: &PointColumns,
+    shown: &Shown,
+) -> PyResult<Bound<'py, PyList>> {
+    let (list, envelopes) = (PyList::empty(py), &points.envelopes);
+    let lengths = envelopes.iter().map(|one| one.rows.len().to_ne_bytes());
+    let lengths = bytes(py, envelopes.len(), lengths)?;
+    let ids = COLUMN_NAMES.into_iter().take(IDS).enumerate();
+    let ids = ids.map(|(place, name)| (name, points.id_codes(place)));
+    let label = shown.has_labels().then(|| (LABEL, shown.codes(points)));
+    for (name, Codes { texts, of_series }) in ids.chain(label) {
+        let codes = envelopes.iter().map(|one| of_series[one.series].unwrap_or(-1).to_ne_bytes());
+        let codes = bytes(py, envelopes.len(), codes)?;
+        list.append((name, "runs", codes, &lengths, PyList::new(py, texts)?))?;
+    }
+    Ok(list)
 }
 
 fn is_numeric(kind: &DataType) -> bool {
@@ -241,21 +264,6 @@ fn further(
     } else {
         list.append(timestamps(name, column.as_primitive(), zone))
     }
-}
-
-/// The series, and with six columns the times, of a batch without points.
-fn keys(batch: &RecordBatch, key: usize) -> PointColumns {
-    let nothing =
-        PointColumns::from_batch(&RecordBatch::new_empty(siteline_core::data::schema(&[])));
-    let (rows, plain) = (batch.num_rows(), siteline_core::data::schema(&[]));
-    let mut columns = batch.columns()[..key].to_vec();
-    if key == IDS {
-        let times = TimestampMicrosecondArray::from(vec![0; rows]);
-        columns.push(Arc::new(times.with_timezone("UTC")));
-    }
-    let nulls = plain.fields().iter().skip(IDS + 1);
-    columns.extend(nulls.map(|field| arrow_array::new_null_array(field.data_type(), rows)));
-    RecordBatch::try_new(plain, columns).map_or(nothing, |batch| PointColumns::from_batch(&batch))
 }
 
 fn picked(column: &ArrayRef, rows: &[Range<usize>]) -> Result<ArrayRef> {

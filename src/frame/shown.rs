@@ -2,16 +2,13 @@
 
 use std::collections::HashMap;
 
-use arrow_array::types::Int32Type;
-use arrow_array::{
-    ArrayRef, DictionaryArray, Int32Array, StringArray, TimestampMicrosecondArray,
-    cast::AsArray as _,
-};
+use arrow_array::cast::AsArray as _;
+use arrow_array::{ArrayRef, TimestampMicrosecondArray};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
-use crate::convert::capsule::{broken, fitted};
+use crate::convert::capsule::fitted;
 use crate::prelude::*;
-use siteline_core::data::{Identity, Ids, PointColumns};
+use siteline_core::data::{Codes, Identity, Ids, PointColumns};
 
 /// The index of the times. The label is inserted before them.
 const TIME: usize = 5;
@@ -52,35 +49,8 @@ impl Shown {
         label.cloned().unwrap_or_else(|| joined(series))
     }
 
-    /// The distinct labels, and the index of the label of each series.
-    pub(crate) fn codes(&self, points: &PointColumns) -> (Vec<String>, Vec<i32>) {
-        let mut known: HashMap<String, i32> = HashMap::new();
-        let mut texts = Vec::new();
-        let mut code = |(series, has_points): (&Identity, bool)| {
-            if !has_points {
-                return 0;
-            }
-            // More series do not fit into memory.
-            let next = i32::try_from(texts.len()).unwrap_or(i32::MAX);
-            let label = self.label(series);
-            *known.entry(label).or_insert_with_key(|label| {
-                texts.push(label.clone());
-                next
-            })
-        };
-        let codes = points.series.iter().zip(points.has_points()).map(&mut code).collect();
-        (texts, codes)
-    }
-
-    fn label_column(&self, points: &PointColumns) -> Result<ArrayRef> {
-        let (texts, of_series) = self.codes(points);
-        let mut keys = Vec::with_capacity(points.rows());
-        for envelope in &points.envelopes {
-            keys.resize(keys.len() + envelope.rows.len(), of_series[envelope.series]);
-        }
-        let texts = Arc::new(StringArray::from_iter_values(texts));
-        let column = DictionaryArray::<Int32Type>::try_new(Int32Array::from(keys), texts);
-        column.map(|column| Arc::new(column) as ArrayRef).map_err(|error| broken(&error))
+    pub(crate) fn codes<'a>(&self, points: &'a PointColumns) -> Codes<'a> {
+        points.codes(|series| Some(self.label(series).into()))
     }
 
     /// The schema of a batch that begins with the five ids and the time.
@@ -129,7 +99,8 @@ impl Shown {
         };
         let mut columns: Vec<ArrayRef> = plain.columns().iter().map(zoned).collect();
         if self.labels.is_some() {
-            columns.insert(TIME, self.label_column(&points())?);
+            let points = points();
+            columns.insert(TIME, points.dictionary(self.codes(&points))?);
         }
         fitted(self.schema(plain.schema_ref()), columns)
     }

@@ -10,7 +10,6 @@ use pyo3::types::PyCapsule;
 
 use crate::bridge::process::without_fork_anywhere;
 use crate::convert::capsule::{broken, reader_capsule};
-use crate::convert::rows::{Times, rows};
 use crate::frame::rows::Rows;
 use crate::frame::shown::Shown;
 use crate::frame::{Data, Frame};
@@ -196,13 +195,6 @@ impl Batches {
                 reader.keep_series(&places);
             }
         })
-    }
-
-    /// About `count` further rows as dicts, or `None` after the last.
-    fn dicts<'py>(&self, py: Python<'py>, count: usize) -> PyResult<Option<Bound<'py, PyList>>> {
-        py.check_signals()?;
-        let batch = step(py, || self.0.lock().next_batch(count))?.or_raise()?;
-        batch.map(|batch| rows(py, &batch, &mut Times::default(), false)).transpose()
     }
 
     /// An Arrow stream of these columns of about `rows` further rows, or `None` after the last.

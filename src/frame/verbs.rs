@@ -229,7 +229,8 @@ impl Frame {
                 let empty = || RecordBatch::new_empty(stored.read.spec.view.schema());
                 let batch = batch.unwrap_or_else(empty);
                 let first = batch.slice(0, count.min(batch.num_rows()));
-                Data::Rows(Rows::of_batch(&first, true, "timestamp", COLUMN_NAMES.len()))
+                let rows = Rows::of_batch(&first, true, "timestamp", COLUMN_NAMES.len());
+                Data::Rows(rows.or_raise()?)
             }
             (Data::Stream, _) => Data::Stream,
         };
@@ -401,7 +402,6 @@ impl Frame {
             coverage: Coverage::Part,
             interval_seconds: None,
             bounds: None,
-            read: None,
         };
         Ok(Self::new("series", Data::Rows(rows), Origin::Derived(Arc::new(facts))))
     }

@@ -3,11 +3,10 @@ use crate::prelude::*;
 use siteline_core::data::{Identity, PointColumns, TableBuilder};
 use siteline_sandbox::{AsOf, SandboxError, Selection, Truth};
 
-pub(super) fn selection(
-    site: Option<String>,
-    line: Option<String>,
-    filters: Vec<(String, Vec<String>)>,
-) -> PyResult<Selection> {
+/// Site, line and filters.
+pub(super) type Asked = (Option<String>, Option<String>, Vec<(String, Vec<String>)>);
+
+pub(super) fn selection((site, line, filters): Asked) -> PyResult<Selection> {
     let (sites, lines) = (site.into_iter().collect(), line.into_iter().collect());
     let mut selection = Selection { sites, lines, ..Selection::default() };
     for (name, ids) in filters {

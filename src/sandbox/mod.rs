@@ -7,7 +7,7 @@ mod frame;
 use crate::client::PyClient;
 use crate::convert::clock::{PyClock, on_clock};
 use crate::convert::state::keywords;
-use crate::frame::{Frame, table_object};
+use crate::frame::Frame;
 use crate::prelude::*;
 use siteline_core::auth::PrivateKey;
 use siteline_core::data::Ids;
@@ -132,43 +132,36 @@ impl PySandbox {
         step(py, || self.sandbox.load_frame(frame, bucket))?.or_raise()
     }
 
-    fn revise(
+    /// Without numbers the point is withdrawn.
+    fn change(
         &self,
         timestamp: &Object<'_>,
-        numbers: [Option<f64>; 3],
+        numbers: Option<[Option<f64>; 3]>,
         sample_count: Option<i64>,
         at: Option<&Object<'_>>,
         ids: Ids,
     ) -> PyResult<()> {
-        let [value, minimum, maximum] = numbers;
         let instant = microseconds(self.sandbox.clock());
         let timestamp = instant(timestamp, "timestamp")?;
-        let available_at = optional(at, "at", instant)?;
+        let (available_at, series) = (optional(at, "at", instant)?, identity(ids));
+        let Some([value, minimum, maximum]) = numbers else {
+            return self.sandbox.withdraw(&series, timestamp, available_at).or_raise();
+        };
         let point = Point { timestamp, value, minimum, maximum, sample_count, available_at };
-        self.sandbox.revise(&identity(ids), point).or_raise()
+        self.sandbox.revise(&series, point).or_raise()
     }
 
-    fn withdraw(&self, timestamp: &Object<'_>, at: Option<&Object<'_>>, ids: Ids) -> PyResult<()> {
-        let instant = microseconds(self.sandbox.clock());
-        let timestamp = instant(timestamp, "timestamp")?;
-        let at = optional(at, "at", instant)?;
-        self.sandbox.withdraw(&identity(ids), timestamp, at).or_raise()
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "the keywords of Sandbox.expected")]
-    fn expected(
+    /// `times`: start, end and the time of the read.
+    fn expected<'py>(
         &self,
-        py: Python<'_>,
-        site: Option<String>,
-        line: Option<String>,
-        filters: Vec<(String, Vec<String>)>,
-        start: Option<&Object<'_>>,
-        end: Option<&Object<'_>>,
-        interval: Option<&Object<'_>>,
-        at: Option<&Object<'_>>,
-    ) -> PyResult<Py<PyAny>> {
-        let selection = expected::selection(site, line, filters)?;
+        py: Python<'py>,
+        selection: expected::Asked,
+        times: [Given<'py>; 3],
+        interval: Option<&Object<'py>>,
+    ) -> PyResult<Frame> {
+        let selection = expected::selection(selection)?;
         let instant = microseconds(self.sandbox.clock());
+        let [start, end, at] = times.each_ref().map(Option::as_ref);
         let start = optional(start, "start", &instant)?;
         let end = optional(end, "end", &instant)?;
         let interval = optional(interval, "interval", whole_seconds)?;
@@ -176,7 +169,7 @@ impl PySandbox {
         let as_of = as_of.unwrap_or(AsOf::Now);
         let truth = step(py, || self.sandbox.truth(selection, start, end, interval, as_of))?;
         let points = expected::points(&truth.or_raise()?).or_raise()?;
-        Ok(table_object(py, Frame::unread(points))?.unbind())
+        Ok(Frame::unread(points))
     }
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {

@@ -3,6 +3,7 @@
 import asyncio
 import math
 
+import numpy as np
 import pandas as pd
 import siteline
 from kit.feeds import make_feed
@@ -190,6 +191,17 @@ def test_empty_and_unusual_tables_are_shown(sandbox):
     frame["minimum"], frame["maximum"] = 9.0, 1.0
     sandbox.load(frame)
     assert "Notes: " in read_html(sandbox.client().scan(**query).collect()).text
+
+
+def test_a_month_that_begins_in_the_year_0_is_shown(sandbox):
+    start = np.datetime64("0001-01-02T00:30", "us")
+    sandbox.load(
+        pd.DataFrame({"timestamp": pd.Series([start]).dt.tz_localize("UTC"), "value": 1.0}),
+        bucket="30m",
+    )
+    table = sandbox.client().read(start="0001-01-02", end="0001-01-03", interval="30m")
+    months = table.resample("1mo", "mean", tz="Asia/Tokyo", partial="keep")
+    assert "before the year 1" in read_html(months).text
 
 
 def test_the_size_of_the_html_does_not_grow_with_the_points(sandbox):

@@ -32,8 +32,9 @@ def test_an_error_names_the_path_of_the_user(tmp_path):
         pass
     assert caught.value.filename == str(path)
     assert (caught.value.errno, caught.value.strerror) == (errno.ENOENT, os.strerror(errno.ENOENT))
-    with pytest.raises(OSError, match="it is not a regular file"), whole_file(tmp_path):
+    with pytest.raises(OSError, match="it is not a regular file") as caught, whole_file(tmp_path):
         pass
+    assert caught.value.filename == str(tmp_path)
     # A reader of the block failed, and not the file.
     with pytest.raises(FileNotFoundError) as caught, whole_file(tmp_path / "out.csv"):
         (tmp_path / "other.csv").read_text()

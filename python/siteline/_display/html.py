@@ -226,7 +226,10 @@ def _notes(shown: Table) -> str:
 
 def _content(shown: Table) -> str:
     """Draw the series of a table, and write its first rows."""
-    records = list(islice(_doors.rows(shown), _ROWS))
+    try:
+        records = list(islice(_doors.rows(shown), _ROWS))
+    except OverflowError:
+        return el.muted("no preview: Python has no time before the year 1", "div")
     if not records:
         return el.muted("no points" if shown.kind in ("points", "changes") else "no rows", "div")
     drawn = series_html.shares(shown) if shown.kind == "completeness" else ""

@@ -2,10 +2,10 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from siteline._discovered import is_id, shortened
 from siteline._records.record import FrozenRecord
 
 __all__ = ["DiscoveryDiff", "differences"]
@@ -16,9 +16,8 @@ _OTHERS = ("id", "guid", "name")
 
 _Path: TypeAlias = tuple[Any, str] | None
 """The parent path and a name. Only the paths of entries become text."""
-_LONGEST_NAME = 200
 _LONGEST_PATH = 1_000
-"""Maximum characters of a name, and of a path in an entry."""
+"""Maximum characters of a path in an entry."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,37 +96,16 @@ def _ids(before: list[Any], after: list[Any]) -> tuple[str, ...]:
     items = [*before, *after]
     if not items or not all(isinstance(item, dict) for item in items):
         return ()
-    return next(
-        (
-            ids
-            for ids in _candidates(items)
-            if _tells_apart(before, ids) and _tells_apart(after, ids)
-        ),
-        (),
-    )
-
-
-def _candidates(items: list[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
     series = tuple(name for name in _SERIES if _all_have(items, name, or_null=True))
-    if series:
-        yield series
-    for name in _OTHERS:
-        if _all_have(items, name):
-            yield (*series, name)
+    others = (name for name in _OTHERS if _all_have(items, name))
+    for ids in (series, *((*series, name) for name in others)):
+        if ids and all(len(_by_ids(part, ids)) == len(part) for part in (before, after)):
+            return ids
+    return ()
 
 
 def _all_have(items: list[dict[str, Any]], name: str, *, or_null: bool = False) -> bool:
-    return all(
-        name in item and (_is_id(item[name]) or (or_null and item[name] is None)) for item in items
-    )
-
-
-def _is_id(value: Any) -> bool:
-    return isinstance(value, str | int) and not isinstance(value, bool)
-
-
-def _tells_apart(items: list[dict[str, Any]], ids: tuple[str, ...]) -> bool:
-    return len(_by_ids(items, ids)) == len(items)
+    return all(name in item and is_id(item[name], or_null=or_null) for item in items)
 
 
 def _by_ids(items: list[dict[str, Any]], ids: tuple[str, ...]) -> dict[str, dict[str, Any]]:
@@ -151,6 +129,4 @@ def _written(path: _Path) -> str:
 
 
 def _escaped(name: str) -> str:
-    if len(name) > _LONGEST_NAME:
-        name = f"{name[:_LONGEST_NAME]}…"
-    return name.replace("~", "~0").replace("/", "~1")
+    return shortened(name).replace("~", "~0").replace("/", "~1")

@@ -1,9 +1,7 @@
 """The reports of tables."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Self
 
 from siteline._records.record import FrozenRecord
 from siteline._records.store import StoreShare
@@ -11,15 +9,6 @@ from siteline._records.store import StoreShare
 __all__: list[str] = []
 
 Range = tuple[datetime, datetime]
-
-
-def _time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
-
-
-def _ranges(given: Any) -> tuple[Range, ...]:
-    parse = datetime.fromisoformat
-    return tuple((parse(start), parse(end)) for start, end in given or ())
 
 
 @dataclass(frozen=True)
@@ -90,12 +79,6 @@ class ReadReport(FrozenRecord):
     cursors_missing: int
     """Pages without ``nextCursor``, which end their chain."""
 
-    @classmethod
-    def _of(cls, counts: Mapping[str, Any], **further: Any) -> Self:
-        given = {name: tuple(one) if isinstance(one, list) else one for name, one in counts.items()}
-        shares = map(StoreShare._restore, counts.get("through", ()))
-        return cls(**{**given, "through": tuple(shares), **further})
-
 
 @dataclass(frozen=True)
 class StoreReport(FrozenRecord):
@@ -137,17 +120,6 @@ class StoreReport(FrozenRecord):
     """Why there are no names for labels; ``None`` if there are, or none were wanted."""
     labels: str | None
     """The first part of the labels (``"machine"``), or ``"ids"``; ``None`` without labels."""
-
-    @classmethod
-    def _of(cls, counts: Mapping[str, Any], **further: Any) -> Self:
-        given = dict(counts)
-        coverage = given.pop("coverage")
-        given |= {name: _time(given[name]) for name in ("start", "end", "settled_through")}
-        given |= {name: _ranges(coverage[name]) for name in ("read", "unread", "forgotten")}
-        settled = coverage["settled"]
-        given["settled"] = None if settled is None else _ranges(settled)
-        given["newest"], given["complete"] = _time(coverage["newest"]), coverage["complete"]
-        return cls(**given, **further)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::listed::ListedIds;
+use crate::data::report::PageReport;
 use crate::data::reshape::{Coverage, Expected};
 use crate::data::{
     Bookmark, MergeReport, Merged, Merger, PointColumns, Query, QueryInput, SentSize,
@@ -72,31 +73,44 @@ pub struct ReadFailure {
     pub partial: Option<Arc<Table>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct TableReport<'a> {
     #[serde(flatten)]
     merged: Cow<'a, MergeReport>,
     pages: u64,
     resumed_after_pages: u64,
+    read_at: Option<Timestamp>,
+    page_size: Option<u32>,
+    page_size_reason: Option<&'static str>,
     #[serde(flatten)]
     query: QueryReport<'a>,
     through: &'a [StoreShare],
 }
 
 impl<'a> TableReport<'a> {
+    fn new(merged: Cow<'a, MergeReport>, source: &Provenance) -> Self {
+        let Provenance { pages, resumed_after_pages, .. } = *source;
+        let read_at = Some(source.read_at);
+        let (page_size, page_size_reason) = source.page_size();
+        let read = Self { read_at, page_size, page_size_reason, ..Self::default() };
+        Self { merged, pages, resumed_after_pages, ..read }
+    }
+
+    /// What concerns the whole read is in the report of its table.
+    #[must_use]
+    pub fn of_page(page: &PageReport, source: &Provenance) -> Self {
+        let PageReport { points, series, repeated, .. } = *page;
+        let counts =
+            MergeReport { points_read: points, points, series, repeated, ..Default::default() };
+        Self::new(Cow::Owned(MergeReport { quality: page.clone(), ..counts }), source)
+    }
+
     /// Points from another source have no pages and no findings.
     #[must_use]
-    pub fn new(read: Option<&'a Table>, points: &PointColumns) -> Self {
-        let Some(Table { merged, provenance, .. }) = read else {
-            let (rows, series) = (points.rows() as u64, points.series.len() as u64);
-            let merged =
-                MergeReport { points_read: rows, points: rows, series, ..MergeReport::default() };
-            let (merged, query) = (Cow::Owned(merged), QueryReport::default());
-            return Self { merged, pages: 0, resumed_after_pages: 0, query, through: &[] };
-        };
-        let Provenance { pages, resumed_after_pages, .. } = *provenance;
-        let (merged, query) = (Cow::Borrowed(&merged.report), provenance.report());
-        Self { merged, pages, resumed_after_pages, query, through: &provenance.through }
+    pub fn unread(points: &PointColumns) -> Self {
+        let (rows, series) = (points.rows() as u64, points.series.len() as u64);
+        let merged = MergeReport { points_read: rows, points: rows, series, ..Default::default() };
+        Self { merged: Cow::Owned(merged), ..Self::default() }
     }
 }
 
@@ -160,6 +174,12 @@ impl Table {
             }
         }
         Self { merged, stopped_at: None, is_partial: false, provenance }
+    }
+
+    pub fn report(&self) -> TableReport<'_> {
+        let Provenance { through, .. } = &self.provenance;
+        let report = TableReport::new(Cow::Borrowed(&self.merged.report), &self.provenance);
+        TableReport { query: self.provenance.report(), through, ..report }
     }
 
     /// The later tables win. Each is dropped after its merge.

@@ -1,6 +1,7 @@
 //! Points as columns. The ids are columns only after [`PointColumns::batch`]: not all callers need
 //! them.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -173,7 +174,7 @@ impl PointColumns {
     fn write(&self) -> Result<RecordBatch> {
         let mut arrays = Vec::with_capacity(10 + self.extras.len());
         for index in 0..5 {
-            arrays.push(self.dictionary(self.codes(index))?);
+            arrays.push(self.dictionary(self.id_codes(index))?);
         }
         arrays.push(Arc::new(self.timestamps.clone()) as ArrayRef);
         arrays.extend(self.numbers.iter().map(|numbers| Arc::new(numbers.clone()) as ArrayRef));
@@ -182,10 +183,10 @@ impl PointColumns {
         batch(self.schema(), arrays)
     }
 
-    fn dictionary(&self, Codes { texts, of_series }: Codes<'_>) -> Result<ArrayRef> {
+    pub fn dictionary(&self, Codes { texts, of_series }: Codes<'_>) -> Result<ArrayRef> {
         let total: usize = texts.iter().map(|text| text.len()).sum();
         if i32::try_from(total).is_err() {
-            return Err(Error::new(Kind::BodyTooLarge, "The ids exceed 2 GiB of text."));
+            return Err(Error::new(Kind::BodyTooLarge, "The ids or labels exceed 2 GiB of text."));
         }
         let mut keys = Vec::with_capacity(self.rows());
         let mut validity = NullBufferBuilder::new(self.rows());
@@ -202,15 +203,19 @@ impl PointColumns {
         Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, texts).map_err(broken)?))
     }
 
-    pub fn codes<'a>(&'a self, index: usize) -> Codes<'a> {
-        let mut texts: Vec<&str> = Vec::new();
-        let mut known: HashMap<&str, i32> = HashMap::new();
-        // No row contains the texts of series without points.
+    pub fn id_codes(&self, index: usize) -> Codes<'_> {
+        self.codes(|identity| identity.0[index].as_deref().map(Cow::Borrowed))
+    }
+
+    /// No row contains the texts of series without points.
+    pub fn codes<'a>(&'a self, text: impl Fn(&'a Identity) -> Option<Cow<'a, str>>) -> Codes<'a> {
+        let mut texts = Vec::new();
+        let mut known: HashMap<Cow<'a, str>, i32> = HashMap::new();
         let mut code = |(identity, has_points): (&'a Identity, bool)| {
-            let text = identity.0[index].as_deref().filter(|_| has_points)?;
+            let text = text(identity).filter(|_| has_points)?;
             // Cannot overflow, because this many series do not fit into memory.
             let next = i32::try_from(texts.len()).unwrap_or(i32::MAX);
-            let code = *known.entry(text).or_insert(next);
+            let code = *known.entry(text.clone()).or_insert(next);
             if code == next {
                 texts.push(text);
             }
@@ -228,6 +233,6 @@ fn text_of(codes: &DictionaryArray<Int32Type>, row: usize) -> Option<&str> {
 
 /// The distinct texts of the series, and the index of each series' text.
 pub struct Codes<'a> {
-    pub texts: Vec<&'a str>,
+    pub texts: Vec<Cow<'a, str>>,
     pub of_series: Vec<Option<i32>>,
 }
