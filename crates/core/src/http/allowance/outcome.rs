@@ -26,10 +26,6 @@ pub struct Reservation {
     pub(super) opened: u64,
     /// Its batch of loose requests.
     pub(super) batch: u64,
-    /// Whether it may belong to the next day too.
-    pub(super) next: bool,
-    /// Whether the service's time was known when it was sent.
-    pub(super) certain: bool,
     /// Whether it probes for a new day.
     pub(super) asks: bool,
 }
@@ -37,7 +33,7 @@ pub struct Reservation {
 impl Reservation {
     /// A request that another process counts, with a number of the caller's choice.
     pub(crate) fn elsewhere(number: u64) -> Self {
-        Self { opened: number, batch: 0, next: false, certain: true, asks: false }
+        Self { opened: number, batch: 0, asks: false }
     }
 
     /// The number passed to [`elsewhere`](Self::elsewhere).
