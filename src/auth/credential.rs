@@ -4,7 +4,7 @@ use crate::auth::signer::PySigner;
 use crate::convert::values::duration_or;
 use crate::prelude::*;
 use siteline_core::auth::{
-    AssertionSettings, Checked, Credential, PrivateKey, PublicJwk, Signer, check_kid,
+    AssertionSettings, Checked, Credential, PrivateKey, PublicJwk, Signer, Signing, check_kid,
 };
 use siteline_core::fork::Owned;
 
@@ -37,7 +37,7 @@ impl CredentialHandle {
         let (py, public) = (signer.py(), public_key(public_jwk)?);
         let signer = Arc::new(PySigner { function: Arc::new(signer.unbind()), is_async });
         let kid = kid.map(|kid| kid.0);
-        let make = || Credential::with_async_signer(subject.0, signer, public, kid);
+        let make = || Credential::with_signer(subject.0, Signing::Awaited(signer), public, kid);
         Self::checked(py, assertions, make)
     }
 
@@ -52,9 +52,8 @@ impl CredentialHandle {
         let (py, public) = (read.py(), public_key(public_jwk)?);
         let kid = public.thumbprint().to_owned();
         let signer = DeferredKey { read: read.unbind(), kid, key: Owned::empty() };
-        Self::checked(py, assertions, || {
-            Credential::with_signer(subject.0, Arc::new(signer), public, None)
-        })
+        let signing = Signing::Blocking(Arc::new(signer));
+        Self::checked(py, assertions, || Credential::with_signer(subject.0, signing, public, None))
     }
 
     /// Subject, key id, public JWK and assertion settings.

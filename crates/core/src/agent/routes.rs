@@ -23,10 +23,8 @@ const LEASE: Duration = Duration::from_secs(600);
 
 /// The client behind an agent, with its key and its ledger.
 pub trait Lessor: Send + Sync {
-    fn base_url(&self) -> String;
-
-    /// The subject of the credential.
-    fn subject(&self) -> String;
+    /// The service and the subject of the credential.
+    fn holder(&self) -> Holder;
 
     /// The scopes that clients may request.
     fn scopes(&self) -> ScopeSet;
@@ -97,7 +95,7 @@ impl Routes {
 
     /// The holder of the agent's tokens.
     pub(super) fn holder(&self) -> Holder {
-        Holder { base_url: self.lessor.base_url(), subject: self.lessor.subject() }
+        self.lessor.holder()
     }
 
     pub(super) async fn answer(&self, method: &str, path: &str, body: &[u8]) -> Answer {

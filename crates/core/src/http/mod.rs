@@ -32,6 +32,7 @@ pub use allowance::{AllowanceState, TimeOfDay};
 pub use allowance::{Integration, Ledger, LocalLedger, Outcome, Permit, Reservation, Terms};
 pub use base_url::BaseUrl;
 pub(crate) use bundle::certificates;
+pub(crate) use certificate_refusal::may_be_refusal;
 pub(crate) use client_certificate::ClientCertificate;
 pub(crate) use connections::provider;
 pub(crate) use failure::handshake_problem;

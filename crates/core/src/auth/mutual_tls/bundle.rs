@@ -9,8 +9,7 @@ use super::super::pem;
 use super::super::refusal::refused;
 use super::pkcs12::{self, KeyAndChain};
 use crate::files::{
-    decode_base64, first_element, is_bare_base64, is_pem, leading_element, member_tags, text_of,
-    unescaped,
+    first_element, is_pem, leading_element, member_tags, text_of, unescaped, without_base64,
 };
 use crate::{Error, Result};
 
@@ -28,18 +27,11 @@ impl Bundle {
             return Err(refused("It is empty: there is no certificate and no private key.")
                 .with_hint("Check its source."));
         }
-        let Some(text) = text_of(bytes) else { return Self::read_der(bytes, passphrase) };
-        if is_pem(&text) {
-            return Self::read_pem(&text, passphrase);
+        let bytes = without_base64(bytes);
+        match text_of(&bytes) {
+            Some(text) if is_pem(&text) => Self::read_pem(&text, passphrase),
+            _ => Self::read_der(&bytes, passphrase),
         }
-        if is_bare_base64(&text) {
-            let inner = decode_base64(&text).ok_or_else(unrecognised)?;
-            return match text_of(&inner) {
-                Some(text) if is_pem(&text) => Self::read_pem(&text, passphrase),
-                _ => Self::read_der(&inner, passphrase),
-            };
-        }
-        Self::read_der(bytes, passphrase)
     }
 
     fn read_pem(text: &str, passphrase: Option<&[u8]>) -> Result<Self> {

@@ -1,5 +1,5 @@
-//! Reads PKCS#12 files. `key_cost` limits the work for the unencrypted part of a file.
-//! `p12_keystore` limits the work for the encrypted part, and stops at a cycle of issuers.
+//! Reads PKCS#12 files. `p12_keystore` limits the work of decrypting them, and stops at a cycle of
+//! issuers.
 
 use p12_keystore::error::Error as Pkcs12Error;
 use p12_keystore::{KeyStore, KeyStoreEntry, Pkcs12ImportPolicy, PrivateKeyChain};
@@ -7,7 +7,6 @@ use rustls::pki_types::CertificateDer;
 use zeroize::Zeroizing;
 
 use super::super::encoding::{unknown_encryption, wrong_passphrase};
-use super::super::key_cost;
 use super::super::refusal::refused;
 use crate::{Error, Result};
 
@@ -21,7 +20,6 @@ pub(super) struct KeyAndChain {
 pub(super) fn read(der: &[u8], passphrase: Option<&[u8]>) -> Result<KeyAndChain> {
     let text =
         std::str::from_utf8(passphrase.unwrap_or_default()).map_err(|_| wrong_passphrase())?;
-    key_cost::check(der)?;
     let read = KeyStore::from_pkcs12(der, text, Pkcs12ImportPolicy::Strict);
     let store = read.map_err(|error| match (error, passphrase) {
         (Pkcs12Error::MacError(_), None) => {

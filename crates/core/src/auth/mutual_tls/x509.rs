@@ -1,7 +1,5 @@
 //! The supported fields of a certificate: its subject, its validity period, its use.
 
-use std::fmt::Write as _;
-
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -73,13 +71,7 @@ fn subject(body: &TbsCertificateInner<Raw>) -> Option<String> {
 fn is_for_clients(body: &TbsCertificateInner<Raw>) -> Option<bool> {
     let usage = body.get_extension::<ExtendedKeyUsage>().ok()?;
     Some(usage.is_none_or(|(_, usage)| {
-        let mut written = String::new();
-        usage.0.iter().any(|purpose| {
-            written.clear();
-            // Writing to a string cannot fail.
-            let _ = write!(written, "{purpose}");
-            FOR_CLIENTS.contains(&written.as_str())
-        })
+        usage.0.iter().any(|purpose| FOR_CLIENTS.contains(&purpose.to_string().as_str()))
     }))
 }
 
