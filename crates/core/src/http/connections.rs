@@ -1,6 +1,7 @@
 //! [`Connections`]: a pool of connections to one service, with one client certificate or none.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use reqwest::redirect;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
@@ -17,6 +18,8 @@ use super::transport_settings::TransportSettings;
 use super::trust::Trust;
 use crate::error::Result;
 
+/// How long an idle connection is kept.
+const IDLE: Duration = Duration::from_secs(90);
 /// The protocols that are offered in a handshake.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
@@ -66,7 +69,7 @@ fn builder(
         .referer(false)
         .user_agent(settings.user_agent())
         .connect_timeout(settings.connect_timeout)
-        .pool_idle_timeout(settings.pool_idle_timeout);
+        .pool_idle_timeout(IDLE);
     let builder = match base.loopback_name().zip(base.loopback_addresses()) {
         Some((name, addresses)) => builder.resolve_to_addrs(name, &addresses),
         None => builder,

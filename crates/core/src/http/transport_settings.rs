@@ -27,8 +27,6 @@ pub struct TransportSettings {
     pub max_connections: usize,
     /// Maximum size of a body in bytes, before and after decompression.
     pub body_cap: usize,
-    /// How long an idle connection is kept.
-    pub pool_idle_timeout: Duration,
     /// The application's name. It follows `siteline/VERSION` in the header `User-Agent`.
     pub application: Option<String>,
     pub trust: Trust,
@@ -48,7 +46,6 @@ impl Default for TransportSettings {
             throughput_window: Duration::from_secs(20),
             max_connections: 64,
             body_cap: 64 * 1024 * 1024,
-            pool_idle_timeout: Duration::from_secs(90),
             application: None,
             trust: Trust::default(),
             proxy: None,
