@@ -10,7 +10,7 @@ use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, ClientConfig, ClientConnection, StreamOwned};
 use zeroize::Zeroizing;
 
-use super::address::Place;
+use super::address::{Place, host_and_port};
 use super::message::{AgentFailure, HEADER, LOCAL_HOST, SECRET_HEADER, VERSION};
 use super::trust::ClientTls;
 use crate::error::{Error, Kind, Result, Secret};
@@ -86,8 +86,7 @@ impl Connection {
         let body = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
         let host = match &self.place {
             Place::Unix(_) => LOCAL_HOST.to_owned(),
-            Place::Tls { host, port } if host.contains(':') => format!("[{host}]:{port}"),
-            Place::Tls { host, port } => format!("{host}:{port}"),
+            Place::Tls { host, port } => host_and_port(host, *port),
         };
         let mut request = Zeroizing::new(format!(
             "{method} {route} HTTP/1.1\r\nhost: {host}\r\n{HEADER}: {VERSION}\r\n\

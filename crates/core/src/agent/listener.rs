@@ -9,7 +9,7 @@ use rustls::ServerConfig;
 use rustls::server::WebPkiClientVerifier;
 use tokio_rustls::TlsAcceptor;
 
-use super::address::Place;
+use super::address::{Place, host_and_port};
 use super::admission::Rank;
 use super::message::LOCAL_HOST;
 use super::trust::{authority, chain, mismatch, private_key};
@@ -137,11 +137,8 @@ impl TlsListen {
         let listener = tokio::net::TcpListener::from_std(listener).map_err(refused)?;
         let port = listener.local_addr().map_err(refused)?.port();
         let names = std::iter::once(&self.host).chain(&self.names);
-        let hosts = names.map(|name| {
-            if name.contains(':') { format!("[{name}]:{port}") } else { format!("{name}:{port}") }
-        });
         Ok(Bound {
-            hosts: hosts.collect(),
+            hosts: names.map(|name| host_and_port(name, port)).collect(),
             socket: Socket::Tls(listener, acceptor),
             place: Place::Tls { host: self.names.first().unwrap_or(&self.host).clone(), port },
             own: None,

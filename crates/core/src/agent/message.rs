@@ -82,55 +82,33 @@ pub(crate) struct LeasedToken {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Report {
     pub page: String,
-    pub outcome: PageOutcome,
+    pub outcome: Outcome<Seen>,
 }
 
-/// An [`Outcome`] with a clock reading that another machine understands.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum PageOutcome {
-    Unsent,
-    Lost,
-    Replied { granted: bool, seen: Option<Seen> },
-}
-
-/// The service's time in a reply, and the age of that reply in seconds.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+/// The service's time in a reply, and the age of that reply in seconds: another machine does not
+/// understand a clock reading.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Seen {
     service: Timestamp,
     ago: f64,
 }
 
-impl PageOutcome {
-    /// Converts an outcome for a message that is sent at `now`.
-    pub(super) fn new(outcome: Outcome, now: Moment) -> Self {
-        match outcome {
-            Outcome::Unsent => Self::Unsent,
-            Outcome::Lost => Self::Lost,
-            Outcome::Replied { reading, granted } => {
-                let seen = reading.and_then(|reading| {
-                    let ago = reading.age(now)?.as_secs_f64();
-                    Some(Seen { service: reading.service, ago })
-                });
-                Self::Replied { granted, seen }
-            }
-        }
+impl Report {
+    /// A report that is sent at `now`.
+    pub(super) fn new(page: String, outcome: Outcome, now: Moment) -> Self {
+        let outcome = outcome.with_reading(|reading| {
+            Some(Seen { service: reading.service, ago: reading.age(now)?.as_secs_f64() })
+        });
+        Self { page, outcome }
     }
 
-    /// Converts a message that is received at `now`. Its transmission took time, so the reading
+    /// The outcome in a report that is received at `now`. Its transmission took time, so the reading
     /// errs on the early side.
-    pub(super) fn outcome(self, now: Moment) -> Outcome {
-        match self {
-            Self::Unsent => Outcome::Unsent,
-            Self::Lost => Outcome::Lost,
-            Self::Replied { granted, seen } => {
-                let reading = seen.map(|seen| {
-                    let ago = Duration::try_from_secs_f64(seen.ago).unwrap_or_default();
-                    Reading::seen_before(seen.service, ago, now)
-                });
-                Outcome::Replied { reading, granted }
-            }
-        }
+    pub(super) fn outcome(&self, now: Moment) -> Outcome {
+        self.outcome.with_reading(|seen| {
+            let ago = Duration::try_from_secs_f64(seen.ago).unwrap_or_default();
+            Some(Reading::seen_before(seen.service, ago, now))
+        })
     }
 }
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
-use rustls_platform_verifier::Verifier;
 use zeroize::Zeroizing;
 
 use crate::auth::key_file;
@@ -43,12 +42,10 @@ impl ClientTls {
         let builder = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
             .map_err(|_| unusable("TLS"))?;
-        let verifier = if let Some(path) = &self.authority {
-            ServerVerifier::of_certificates(chain(path)?, &provider())?
-        } else {
-            let platform =
-                Verifier::new(provider()).map_err(|_| unusable("the machine's trust store"))?;
-            ServerVerifier::of_platform(platform)
+        let verifier = match &self.authority {
+            Some(path) => ServerVerifier::of_certificates(chain(path)?, &provider())?,
+            None => ServerVerifier::of_platform(&provider())
+                .ok_or_else(|| unusable("the machine's trust store"))?,
         };
         let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
         let config = match &self.identity {

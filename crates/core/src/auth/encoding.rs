@@ -69,7 +69,7 @@ fn read_der(der: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
     match member_tags(der).as_deref() {
         Some([Integer, Sequence, OctetString, ..]) => read_pkcs8(der),
         Some([Integer, Integer, Integer, ..]) => read_pkcs1(der),
-        Some([Sequence, OctetString]) => read_encrypted(der, passphrase),
+        Some([Sequence, OctetString]) => read_pkcs8(decrypt(der, passphrase)?.as_bytes()),
         Some([Sequence, BitString] | [Integer, Integer]) => Err(not_rsa("a public key")),
         Some([Sequence, Sequence, BitString]) => Err(not_rsa("a certificate")),
         Some([Integer, OctetString, ..]) => Err(not_rsa("an EC key")),
@@ -124,10 +124,6 @@ fn algorithm_name(oid: ObjectIdentifier) -> Option<&'static str> {
         "1.2.840.10040.4.1" => "a DSA key",
         _ => "a key of another algorithm",
     })
-}
-
-fn read_encrypted(der: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
-    read_pkcs8(decrypt(der, passphrase)?.as_bytes())
 }
 
 /// Decrypts a private key and returns it as PKCS#8.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use aws_lc_rs::encoding::AsDer as _;
 use aws_lc_rs::rand::{self, SystemRandom};
 use aws_lc_rs::rsa::{KeyPair, KeyPairComponents, KeySize, PublicKeyComponents};
-use aws_lc_rs::signature::{KeyPair as _, RSA_PKCS1_SHA256};
+use aws_lc_rs::signature::RSA_PKCS1_SHA256;
 use futures_util::future::BoxFuture;
 use pkcs8::der::SecretDocument;
 use pkcs8::pkcs5::pbes2;
@@ -72,10 +72,10 @@ impl PrivateKey {
                     .with_hint("bits= must be 2048, 3072 (the default) or 4096."));
             }
         };
-        let pair = KeyPair::generate(size).map_err(|_| {
+        let pair = KeyPair::generate(size).and_then(|pair| pair.as_der()).map_err(|_| {
             Error::new(Kind::InternalError, "The cryptographic library could not generate a key.")
         })?;
-        Self::from_pair(pair)
+        Self::parse(pair.as_ref(), None)
     }
 
     /// The key of all sandboxes of this process, generated at first use, because that takes longer
@@ -136,11 +136,6 @@ impl PrivateKey {
             refused("The numbers of this RSA key do not belong together.")
                 .with_hint("The key is damaged or was assembled by hand. Use the original.")
         })?;
-        Ok(Self(Arc::new(KeyMaterial { pair, public })))
-    }
-
-    fn from_pair(pair: KeyPair) -> Result<Self> {
-        let public = PublicJwk::from_pkcs1(pair.public_key().as_ref())?;
         Ok(Self(Arc::new(KeyMaterial { pair, public })))
     }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 use reqwest::redirect;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::{ClientConfig, RootCertStore};
-use rustls_platform_verifier::Verifier;
 
 use super::base_url::BaseUrl;
 use super::client_certificate::{ClientCertificate, Presenter};
@@ -111,8 +110,8 @@ fn trusted(
     if let Some(named) = trust.named()? {
         return ServerVerifier::of_certificates(named, provider).map(Some);
     }
-    if let Ok(verifier) = Verifier::new(Arc::clone(provider)) {
-        return Ok(Some(ServerVerifier::of_platform(verifier)));
+    if let Some(verifier) = ServerVerifier::of_platform(provider) {
+        return Ok(Some(verifier));
     }
     let fallback = trust.fallback().ok_or_else(failure::no_store)?;
     ServerVerifier::of_certificates(fallback, provider).map(Some)

@@ -126,14 +126,7 @@ impl Tunnel {
     }
 
     pub(super) fn for_library(&self) -> reqwest::Result<reqwest::Proxy> {
-        if self.is_socks() {
-            return reqwest::Proxy::all(self.url.clone());
-        }
-        let proxy = reqwest::Proxy::all(&self.address)?;
-        Ok(match self.authorization() {
-            Some(authorization) => proxy.custom_http_auth(authorization),
-            None => proxy,
-        })
+        reqwest::Proxy::all(self.url.clone())
     }
 
     fn has_user(&self) -> bool {

@@ -46,9 +46,10 @@ impl ServerVerifier {
         Ok(Self { issued, named: Some(named) })
     }
 
-    /// Trusts the certificates that the platform trusts.
-    pub(crate) fn of_platform(verifier: Verifier) -> Self {
-        Self { issued: Arc::new(verifier), named: None }
+    /// Trusts the certificates that the platform trusts. Returns `None` if it has no store.
+    pub(crate) fn of_platform(provider: &Arc<CryptoProvider>) -> Option<Self> {
+        let verifier = Verifier::new(Arc::clone(provider)).ok()?;
+        Some(Self { issued: Arc::new(verifier), named: None })
     }
 
     fn names(&self, certificate: &CertificateDer<'_>) -> bool {

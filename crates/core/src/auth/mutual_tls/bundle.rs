@@ -7,7 +7,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use super::super::encoding::decrypt;
 use super::super::pem;
 use super::super::refusal::refused;
-use super::pkcs12::{self, KeyAndChain};
+use super::pkcs12;
 use crate::files::{
     first_element, is_pem, leading_element, member_tags, text_of, unescaped, without_base64,
 };
@@ -61,8 +61,7 @@ impl Bundle {
                 Ok(Self { certificates: vec![der.to_vec().into()], key: None })
             }
             Some([Integer, Sequence] | [Integer, Sequence, Sequence]) => {
-                let KeyAndChain { key, certificates } = pkcs12::read(der, passphrase)?;
-                Ok(Self { certificates, key: Some(private_key(&key, None)?) })
+                pkcs12::read(der, passphrase)
             }
             _ => Ok(Self { certificates: Vec::new(), key: Some(private_key(der, passphrase)?) }),
         }
@@ -70,7 +69,7 @@ impl Bundle {
 }
 
 /// Reads a key of any algorithm, in PKCS#8, PKCS#1 or SEC 1.
-fn private_key(der: &[u8], passphrase: Option<&[u8]>) -> Result<PrivateKeyDer<'static>> {
+pub(super) fn private_key(der: &[u8], passphrase: Option<&[u8]>) -> Result<PrivateKeyDer<'static>> {
     let damaged = |_| {
         refused("The private key is damaged, or not in a known format.")
             .with_hint("Known are PKCS#8 (plain or encrypted), PKCS#1 and SEC 1, in PEM or DER.")

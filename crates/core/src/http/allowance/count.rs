@@ -312,11 +312,6 @@ impl Count {
         count.state_at(terms, best, true)
     }
 
-    /// The best estimate of the service's time.
-    pub(super) fn service_time(&self, now: Moment) -> Timestamp {
-        self.clock.best(now)
-    }
-
     /// If the service's time is unknown (`is_known` is false), a pause has no end.
     fn state_at(&self, terms: Terms, now: Timestamp, is_known: bool) -> AllowanceState {
         let used = self.requests.count;

@@ -171,7 +171,7 @@ impl Ledger for LocalLedger {
     }
 
     fn service_time(&self, now: Moment) -> Result<Timestamp> {
-        self.read(|count| count.service_time(now))
+        self.read(|count| count.clock.best(now))
     }
 
     fn count_token_request(&self, now: Moment) -> Result<()> {
