@@ -1,8 +1,8 @@
 //! [`Places`]: limits how many connections an agent has open at once.
 //!
 //! Each connection has a [`Rank`]. If too many are open, the oldest one of the lowest rank is
-//! closed, so idle or unknown peers keep no known peer out. A connection whose whole request was
-//! read is answered: it is not closed, and has a limit of its own.
+//! closed, so idle or unknown peers keep no known peer out. A connection is not closed after its
+//! whole request was read. Such connections have another limit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::lock::Mutex;
 /// Limits for the connections and requests of an agent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AgentLimits {
-    /// Maximum number of connections whose request is not read yet.
+    /// Maximum number of connections until their request is read.
     pub(super) connections: usize,
     /// Maximum number of requests that are answered at once.
     pub(super) answered: usize,
@@ -33,7 +33,7 @@ impl Default for AgentLimits {
     }
 }
 
-/// What is known about the peer of a connection.
+/// The trust in the peer of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
     /// It may only read why it was refused.
@@ -47,7 +47,7 @@ pub(super) enum Rank {
 /// The open connections of one agent.
 pub(super) struct Places {
     most: usize,
-    /// The connections whose request is not read yet, from the first one to close.
+    /// The connections until their request is read, from the first one to close.
     open: Mutex<BTreeMap<(Rank, u64), Arc<Notify>>>,
     answered: Arc<Semaphore>,
 }

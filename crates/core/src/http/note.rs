@@ -68,12 +68,6 @@ pub struct RequestNote {
     pub allowance_left: Option<u64>,
 }
 
-impl RequestNote {
-    pub(super) fn new(kind: RequestKind) -> Self {
-        Self { kind, is_sent: true, attempt: 1, ..Self::default() }
-    }
-}
-
 /// Is notified of the requests of a client.
 pub trait Observer: Send + Sync {
     /// The recipient of the notes of the call on this thread; `None` if there is none.

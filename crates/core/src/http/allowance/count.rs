@@ -283,11 +283,6 @@ impl Count {
         self.tokens.add(self.day_begins.start_of_day(now), now);
     }
 
-    /// Records the first token request of a client; returns the number of others shortly before it.
-    pub(super) fn begin_token_request(&mut self, now: Moment) -> u64 {
-        self.tokens.begin(self.clock.best(now))
-    }
-
     /// Pauses token requests. A current pause that ends later stays.
     pub(super) fn pause_tokens(&mut self, pause: Duration, now: Moment) {
         let now = self.clock.best(now);

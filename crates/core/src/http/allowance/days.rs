@@ -106,7 +106,7 @@ impl Count {
             let before = std::mem::take(&mut self.before).count;
             self.requests.count = self.requests.count.saturating_add(before);
         }
-        self.requests.rebase(start);
+        self.requests.since = Some(start);
     }
 
     /// Adopts the day of a new service time, after the service's clock was stepped or the machine

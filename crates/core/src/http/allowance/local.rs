@@ -181,7 +181,7 @@ impl Ledger for LocalLedger {
     /// The callers of one process share their token requests.
     fn begin_token_request(&self, now: Moment) -> Result<u64> {
         if self.uses_file().unwrap_or(true) {
-            self.update(|count| count.begin_token_request(now))
+            self.update(|count| count.tokens.begin(count.clock.best(now)))
         } else {
             Ok(0)
         }
