@@ -4,7 +4,7 @@ use crate::auth::signer::PySigner;
 use crate::convert::values::duration_or;
 use crate::prelude::*;
 use siteline_core::auth::{
-    AssertionSettings, Checked, Credential, PrivateKey, PublicJwk, Signer, check_kid,
+    AssertionSettings, Checked, Credential, PrivateKey, PublicJwk, Signer, Signing, check_kid,
 };
 use siteline_core::fork::Owned;
 
@@ -33,12 +33,14 @@ impl CredentialHandle {
                 }
                 (Some(public), Some(is_async)) => {
                     let signer = PySigner { function: Arc::new(key.unbind()), is_async };
-                    Credential::with_async_signer(subject.0, Arc::new(signer), public, kid)
+                    let signing = Signing::Awaited(Arc::new(signer));
+                    Credential::with_signer(subject.0, signing, public, kid)
                 }
                 (Some(public), None) => {
                     let kid = public.thumbprint().to_owned();
                     let signer = DeferredKey { read: key.unbind(), kid, key: Owned::empty() };
-                    Credential::with_signer(subject.0, Arc::new(signer), public, None)
+                    let signing = Signing::Blocking(Arc::new(signer));
+                    Credential::with_signer(subject.0, signing, public, None)
                 }
             };
             let Checked { value, warnings } = made.or_raise()?;

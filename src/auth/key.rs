@@ -5,7 +5,7 @@ use crate::bridge::long_work::left_on_interrupt;
 use crate::convert::state::json_text;
 use crate::convert::values::octets;
 use crate::prelude::*;
-use siteline_core::auth::{Loaded, Part, PrivateKey};
+use siteline_core::auth::{Checked, Part, PrivateKey};
 
 pub(super) type Bytes = Zeroizing<Vec<u8>>;
 
@@ -32,11 +32,11 @@ impl KeyHandle {
             match part {
                 Part::File(path) => PrivateKey::load(&path, passphrase, strict),
                 Part::Bytes(bytes) => PrivateKey::parse(&bytes, passphrase)
-                    .map(|key| Loaded { key, warnings: Vec::new() }),
+                    .map(|value| Checked { value, warnings: Vec::new() }),
             }
         };
         let loaded = left_on_interrupt(py, load)?;
-        let Loaded { key, warnings } =
+        let Checked { value: key, warnings } =
             loaded.map_err(|error| if is_framed { framed(error) } else { error }).or_raise()?;
         warn(py, &warnings)?;
         Ok(Self(key))

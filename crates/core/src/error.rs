@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 pub(crate) use self::foreign::{
     Secret, descriptions, displayable, excerpt_of, less_opaque, redacted,
@@ -25,7 +26,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The kind of a failure: one variant for each exception class of the Python package, with the same
 /// name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Kind {
     /// A setting is wrong; no request was made.
@@ -94,7 +95,8 @@ pub enum Kind {
     ClosedError,
     /// An object of the parent process was used after a fork.
     ForkError,
-    /// A defect of siteline itself.
+    /// A defect of siteline itself, or a kind of a newer agent.
+    #[serde(other)]
     InternalError,
 }
 
@@ -151,8 +153,10 @@ pub struct Attempt {
     pub wait: Option<Duration>,
 }
 
-/// The details of a failure. All of them may be shown to a user.
-#[derive(Debug, Clone, Default)]
+/// The details of a failure. All of them may be shown to a user. An agent sends them to its client,
+/// except those of a page or an attempt.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[non_exhaustive]
 pub struct Context {
@@ -161,8 +165,10 @@ pub struct Context {
     /// Advice for the user.
     pub hint: Option<String>,
     /// The phase in which a timeout expired.
+    #[serde(skip)]
     pub phase: Option<Phase>,
     /// The path in the JSON body, such as `$.series[3].points[0].value`.
+    #[serde(skip)]
     pub path: Option<String>,
     pub status: Option<u16>,
     /// The member `error` of the reply (`invalid_client`, ...).
@@ -172,6 +178,7 @@ pub struct Context {
     /// Scopes that were requested and not granted.
     pub missing: Vec<String>,
     /// The parts of the range that were not read.
+    #[serde(skip)]
     pub spans: Vec<(Timestamp, Timestamp)>,
     /// Service clock minus local clock, in seconds.
     pub skew_seconds: Option<f64>,
@@ -182,20 +189,35 @@ pub struct Context {
     /// The request id in the reply's headers.
     pub request_id: Option<String>,
     /// The attempts made, in order.
+    #[serde(skip)]
     pub attempts: Vec<Attempt>,
     /// The time from the first attempt to the failure.
+    #[serde(skip)]
     pub elapsed: Option<Duration>,
     /// True if the reply was not valid HTTP. It is retried once.
+    #[serde(skip)]
     pub broken_framing: bool,
     /// True if no byte of the request was sent. It does not count against the allowance.
     pub unsent: bool,
     /// True if the system was short of a resource (threads, open files, space), or a disk failed.
+    #[serde(skip)]
     pub passing: bool,
     /// True if the client certificate was refused or missing. A new token cannot help.
+    #[serde(skip)]
     pub certificate_refused: bool,
     /// True if a target cannot store the values of a page. The sync sets its range aside and
     /// continues.
+    #[serde(skip)]
     pub unstorable: bool,
+}
+
+impl Context {
+    /// All texts that a service, an agent or a user wrote or that may quote one.
+    pub(crate) fn texts(&mut self) -> impl Iterator<Item = &mut String> {
+        let Self { message, hint, path, code, detail, request_id, missing, .. } = self;
+        let others = [hint, path, code, detail, request_id].into_iter().flatten();
+        others.chain(missing).chain([message])
+    }
 }
 
 /// A failure: a kind and its context, boxed so that a `Result` stays small.
@@ -290,13 +312,7 @@ impl Error {
 
     /// Removes the secrets from all texts of the error.
     pub(crate) fn without(self, secrets: &[Secret<'_>]) -> Self {
-        self.with(|context| {
-            let Context { message, hint, path, code, detail, request_id, missing, .. } = context;
-            let others = [hint, path, code, detail, request_id].into_iter().flatten();
-            for text in others.chain(missing).chain([message]) {
-                *text = redacted(text, secrets);
-            }
-        })
+        self.with(|context| context.texts().for_each(|text| *text = redacted(text, secrets)))
     }
 
     #[must_use]

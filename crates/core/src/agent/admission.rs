@@ -1,10 +1,8 @@
 //! [`Places`]: limits how many connections an agent has open at once.
 //!
-//! A connection starts as *unproven*, unless the operating system identifies its peer. It becomes
-//! *proven* after its certificate or secret was checked, and *answered* after its whole request was
-//! read. Each stage has its own limit, so unknown peers never use up the places of known peers. If
-//! the unproven or the proven stage is full, a new connection closes the oldest one. An idle peer
-//! therefore blocks nobody.
+//! Each connection has a [`Rank`]. If too many are open, the oldest one of the lowest rank is
+//! closed, so idle or unknown peers keep no known peer out. A connection is not closed after its
+//! whole request was read. Such connections have another limit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,16 +10,13 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use crate::clock::Clock;
 use crate::lock::Mutex;
 
 /// Limits for the connections and requests of an agent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AgentLimits {
-    /// Maximum number of connections from unknown peers.
-    pub(super) unproven: usize,
-    /// Maximum number of connections from known peers, until their request is read.
-    pub(super) proven: usize,
+    /// Maximum number of connections until their request is read.
+    pub(super) connections: usize,
     /// Maximum number of requests that are answered at once.
     pub(super) answered: usize,
     /// Maximum length of a request body, in bytes.
@@ -34,41 +29,27 @@ impl Default for AgentLimits {
     /// Together the connections stay below 1,024, the usual limit of open files per process. The
     /// rest is for the agent's own requests and files. The body limit fits a report on 256 pages.
     fn default() -> Self {
-        Self {
-            unproven: 256,
-            proven: 192,
-            answered: 256,
-            body: 64 << 10,
-            patience: Duration::from_secs(5),
-        }
+        Self { connections: 448, answered: 256, body: 64 << 10, patience: Duration::from_secs(5) }
     }
 }
 
-/// Minimum age at which a newer connection may close a connection. A handshake is slower under
-/// load.
-const GRACE: Duration = Duration::from_millis(200);
+/// The trust in the peer of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rank {
+    /// It may only read why it was refused.
+    Refused,
+    /// Nothing yet.
+    Unproven,
+    /// The operating system, a certificate or a secret identifies it.
+    Proven,
+}
 
-/// Maximum number of refused peers that stay connected to read the reason.
-const REFUSED: usize = 32;
-
-/// The open connections of one agent, by stage.
+/// The open connections of one agent.
 pub(super) struct Places {
-    refused: Stage,
-    unproven: Stage,
-    proven: Stage,
-    answered: Arc<Semaphore>,
-}
-
-/// The connections of one stage, ordered from oldest to newest.
-struct Stage {
     most: usize,
-    open: Mutex<BTreeMap<u64, Waiting>>,
-    left: Notify,
-}
-
-struct Waiting {
-    since: Duration,
-    close: Arc<Notify>,
+    /// The connections until their request is read, from the first one to close.
+    open: Mutex<BTreeMap<(Rank, u64), Arc<Notify>>>,
+    answered: Arc<Semaphore>,
 }
 
 /// The place of one connection.
@@ -81,118 +62,58 @@ pub(super) struct Visit {
 
 impl Places {
     pub(super) fn new(limits: AgentLimits) -> Self {
-        Self {
-            refused: Stage::new(REFUSED),
-            unproven: Stage::new(limits.unproven),
-            proven: Stage::new(limits.proven),
-            answered: Arc::new(Semaphore::new(limits.answered)),
-        }
+        let answered = Arc::new(Semaphore::new(limits.answered));
+        Self { most: limits.connections, open: Mutex::default(), answered }
     }
 
-    /// Waits until another connection may be accepted. `is_known` is whether the operating system
-    /// identifies its peer.
-    pub(super) async fn room(&self, is_known: bool) {
-        // The semaphore is fair, so requests that are already read are answered before a new
-        // connection.
+    /// Waits until another connection may be accepted. The semaphore is fair, so requests that are
+    /// already read are answered first.
+    pub(super) async fn room(&self) {
         let _free = self.answered.acquire().await;
-        if is_known { self.proven.room().await } else { self.unproven.room().await }
     }
 
-    /// Adds a new connection, and closes the oldest one if the stage is full. Each `number` must be
-    /// greater than the one before.
-    pub(super) fn enter(self: &Arc<Self>, number: u64, is_known: bool) -> Visit {
-        let visit = self.visit(number);
-        if is_known {
-            self.proven.enter(&visit);
-        } else {
-            self.unproven.enter(&visit);
-        }
-        visit
-    }
-
-    /// Adds the connection of a refused peer; otherwise like [`enter`](Self::enter).
-    pub(super) fn refuse(self: &Arc<Self>, number: u64) -> Visit {
-        let visit = self.visit(number);
-        self.refused.enter(&visit);
-        visit
-    }
-
-    /// Closes the oldest connection that is not being answered. Refused peers are closed first,
-    /// then unknown peers, then known peers.
-    pub(super) fn close_oldest(&self) {
-        let stages = [&self.refused, &self.unproven, &self.proven];
-        let _closed = stages.into_iter().any(Stage::close_oldest);
-    }
-
-    fn visit(self: &Arc<Self>, number: u64) -> Visit {
+    /// Adds a new connection. Each `number` must be greater than the one before.
+    pub(super) fn enter(self: &Arc<Self>, number: u64, rank: Rank) -> Visit {
         let (places, close, permit) = (Arc::clone(self), Arc::default(), Mutex::default());
-        Visit { places, number, close, permit }
-    }
-}
-
-impl Stage {
-    fn new(most: usize) -> Self {
-        Self { most, open: Mutex::default(), left: Notify::new() }
+        let visit = Visit { places, number, close, permit };
+        visit.stay(rank);
+        visit
     }
 
-    async fn room(&self) {
-        let clock = Clock::system();
-        loop {
-            let left = self.left.notified();
-            let oldest = {
-                let open = self.open.lock();
-                if open.len() < self.most {
-                    return;
-                }
-                open.values().next().map(|waiting| waiting.since)
-            };
-            let Some(oldest) = oldest else { return };
-            let age = clock.monotonic().saturating_sub(oldest);
-            let Some(rest) = GRACE.checked_sub(age).filter(|rest| !rest.is_zero()) else { return };
-            tokio::select! {
-                () = left => {}
-                () = clock.sleep(rest) => return,
-            }
+    /// Closes the oldest connection of the lowest rank that is not being answered.
+    pub(super) fn close_oldest(&self) {
+        if let Some((_, close)) = self.open.lock().pop_first() {
+            close.notify_one();
         }
-    }
-
-    fn enter(&self, visit: &Visit) {
-        let waiting =
-            Waiting { since: Clock::system().monotonic(), close: Arc::clone(&visit.close) };
-        let mut open = self.open.lock();
-        if open.len() >= self.most
-            && let Some((_, oldest)) = open.pop_first()
-        {
-            oldest.close.notify_one();
-        }
-        open.insert(visit.number, waiting);
-    }
-
-    fn leave(&self, number: u64) {
-        if self.open.lock().remove(&number).is_some() {
-            self.left.notify_one();
-        }
-    }
-
-    fn close_oldest(&self) -> bool {
-        let oldest = self.open.lock().pop_first();
-        oldest.is_some_and(|(_, waiting)| {
-            waiting.close.notify_one();
-            true
-        })
     }
 }
 
 impl Visit {
-    /// Moves the connection to the proven stage.
-    pub(super) fn prove(&self) {
-        self.places.unproven.leave(self.number);
-        self.places.proven.enter(self);
+    /// Moves the connection to this rank. If too many are open, the oldest one of the lowest rank is
+    /// closed, or this one if its rank is the lowest.
+    fn stay(&self, rank: Rank) {
+        self.leave();
+        let mut open = self.places.open.lock();
+        if open.len() >= self.places.most {
+            match open.first_entry() {
+                Some(oldest) if oldest.key().0 <= rank => oldest.remove().notify_one(),
+                _ => return self.close.notify_one(),
+            }
+        }
+        open.insert((rank, self.number), Arc::clone(&self.close));
     }
 
-    /// Leaves the proven stage after the request was read, and waits until it may be answered.
+    fn leave(&self) {
+        self.places.open.lock().retain(|(_, number), _| *number != self.number);
+    }
+
+    pub(super) fn prove(&self) {
+        self.stay(Rank::Proven);
+    }
+
+    /// Waits until the request, which was read, may be answered.
     pub(super) async fn answer(&self) {
-        self.places.proven.leave(self.number);
+        self.leave();
         let permit = Arc::clone(&self.places.answered).acquire_owned().await;
         *self.permit.lock() = permit.ok();
     }
@@ -202,7 +123,7 @@ impl Visit {
     pub(super) fn leave_answer(&self) {
         let permit = self.permit.lock().take();
         if permit.is_some() {
-            self.places.proven.enter(self);
+            self.stay(Rank::Proven);
         }
     }
 
@@ -214,10 +135,7 @@ impl Visit {
 
 impl Drop for Visit {
     fn drop(&mut self) {
-        let Places { refused, unproven, proven, .. } = &*self.places;
-        for stage in [refused, unproven, proven] {
-            stage.leave(self.number);
-        }
+        self.leave();
     }
 }
 
@@ -230,12 +148,8 @@ mod tests {
     use super::*;
 
     fn places() -> Arc<Places> {
-        Arc::new(Places::new(AgentLimits {
-            unproven: 2,
-            proven: 1,
-            answered: 1,
-            ..AgentLimits::default()
-        }))
+        let limits = AgentLimits { connections: 3, answered: 1, ..AgentLimits::default() };
+        Arc::new(Places::new(limits))
     }
 
     fn is_over(future: impl Future<Output = ()>) -> bool {
@@ -243,25 +157,41 @@ mod tests {
     }
 
     #[test]
+    fn a_new_connection_closes_the_oldest_of_the_lowest_rank() {
+        let places = places();
+        let known = places.enter(0, Rank::Proven);
+        let strangers: Vec<_> = (1..5).map(|number| places.enter(number, Rank::Unproven)).collect();
+        let closed: Vec<_> = strangers.iter().map(|visit| is_over(visit.closed())).collect();
+        assert_eq!(closed, [true, true, false, false]);
+        let refused = places.enter(5, Rank::Refused);
+        assert!(is_over(refused.closed()), "it takes no place of the others");
+        strangers[3].prove();
+        let _third = places.enter(6, Rank::Proven);
+        assert!(is_over(strangers[2].closed()) && !is_over(known.closed()));
+        let stranger = places.enter(7, Rank::Unproven);
+        assert!(is_over(stranger.closed()), "a stranger takes no place of a known peer");
+        let _fourth = places.enter(8, Rank::Proven);
+        assert!(is_over(known.closed()) && !is_over(strangers[3].closed()));
+    }
+
+    #[test]
     fn a_request_that_was_read_is_not_closed() {
         let places = places();
-        let first = places.enter(0, true);
+        let first = places.enter(0, Rank::Proven);
         assert!(is_over(first.answer()));
-        let second = places.enter(1, true);
-        assert!(!is_over(places.room(true)), "all answers are under way");
-        assert!(!is_over(first.closed()) && !is_over(second.closed()));
+        assert!(!is_over(places.room()), "all answers are under way");
+        let others: Vec<_> = (1..4).map(|number| places.enter(number, Rank::Proven)).collect();
+        assert!(!is_over(first.closed()) && !is_over(others[0].closed()));
         first.leave_answer();
-        assert!(is_over(second.closed()), "the place was the only one");
-        drop(second);
-        assert!(!is_over(first.closed()));
-        drop(first);
-        assert!(is_over(places.room(true)));
+        assert!(is_over(places.room()));
+        assert!(is_over(others[0].closed()) && !is_over(first.closed()));
     }
 
     #[test]
     fn without_descriptors_the_oldest_stranger_goes_first() {
         let places = places();
-        let (known, stranger) = (places.enter(0, true), places.enter(1, false));
+        let known = places.enter(0, Rank::Proven);
+        let stranger = places.enter(1, Rank::Unproven);
         places.close_oldest();
         assert!(is_over(stranger.closed()) && !is_over(known.closed()));
         places.close_oldest();

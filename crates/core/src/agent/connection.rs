@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use rustls::{AlertDescription, ClientConfig, ClientConnection, StreamOwned};
 use zeroize::Zeroizing;
 
-use super::address::Place;
+use super::address::{Place, host_and_port};
 use super::message::{AgentFailure, HEADER, LOCAL_HOST, SECRET_HEADER, VERSION};
 use super::trust::ClientTls;
 use crate::error::{Error, Kind, Result, Secret};
-use crate::http::handshake_problem;
+use crate::http::{handshake_problem, may_be_refusal};
 use crate::lock::Mutex;
 use crate::system;
 
@@ -70,7 +70,7 @@ impl Connection {
         match serde_json::from_slice::<AgentFailure>(body) {
             Ok(failure) => {
                 let secret = self.tls.secret.as_ref().map(|secret| Secret::token(secret));
-                Err(Error::from(failure.error).without(secret.as_slice()))
+                Err(Error::from(failure).without(secret.as_slice()))
             }
             Err(_) => Err(self.not_understood()),
         }
@@ -86,8 +86,7 @@ impl Connection {
         let body = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
         let host = match &self.place {
             Place::Unix(_) => LOCAL_HOST.to_owned(),
-            Place::Tls { host, port } if host.contains(':') => format!("[{host}]:{port}"),
-            Place::Tls { host, port } => format!("{host}:{port}"),
+            Place::Tls { host, port } => host_and_port(host, *port),
         };
         let mut request = Zeroizing::new(format!(
             "{method} {route} HTTP/1.1\r\nhost: {host}\r\n{HEADER}: {VERSION}\r\n\
@@ -226,21 +225,13 @@ impl Connection {
 
 /// Describes why a handshake failed. Most alerts are about the certificate of this client.
 fn why(error: &rustls::Error) -> String {
-    use rustls::AlertDescription as Alert;
     match error {
-        rustls::Error::AlertReceived(Alert::CertificateRequired) => {
+        rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => {
             "it requires a client certificate".to_owned()
         }
-        rustls::Error::AlertReceived(
-            Alert::BadCertificate
-            | Alert::UnsupportedCertificate
-            | Alert::CertificateRevoked
-            | Alert::CertificateExpired
-            | Alert::CertificateUnknown
-            | Alert::UnknownCA
-            | Alert::AccessDenied
-            | Alert::DecryptError,
-        ) => "it refused the client certificate".to_owned(),
+        rustls::Error::AlertReceived(alert) if may_be_refusal(*alert) => {
+            "it refused the client certificate".to_owned()
+        }
         other => handshake_problem(other).0,
     }
 }

@@ -15,7 +15,7 @@ use super::message::{
 };
 use super::pages::Pages;
 use super::trust::ClientTls;
-use crate::auth::{Issued, Issuer, ScopeSet, TokenWish, Tries};
+use crate::auth::{CachedToken, Issuer, ScopeSet, TokenWish, Tries};
 use crate::clock::{Clock, Moment, Reading};
 use crate::error::{Error, Kind, Result};
 use crate::fork::Owned;
@@ -246,23 +246,6 @@ impl Ledger for AgentLedger {
         known.ok_or_else(|| Error::new(Kind::AgentUnavailable, "the service's time is unknown"))
     }
 
-    /// The agent counts its own token requests.
-    fn count_token_request(&self, _now: Moment) -> Result<()> {
-        Ok(())
-    }
-
-    fn begin_token_request(&self, _now: Moment) -> Result<u64> {
-        Ok(0)
-    }
-
-    fn pause_tokens(&self, _pause: Duration, _now: Moment) -> Result<()> {
-        Ok(())
-    }
-
-    fn token_pause(&self, _now: Moment) -> Result<Option<(Duration, Timestamp)>> {
-        Ok(None)
-    }
-
     fn close(&self) {
         self.0.give_back();
     }
@@ -283,7 +266,7 @@ impl Issuer for AgentIssuer<'_> {
     }
 
     /// The agent has already made all attempts at the service. Only calls to the agent are retried.
-    async fn issue(&self, wish: &TokenWish<'_>) -> Result<Issued> {
+    async fn issue(&self, wish: &TokenWish<'_>) -> Result<CachedToken> {
         let (scopes, refused, must_remain) =
             (wish.scopes.clone(), wish.refused.clone(), self.must_remain);
         let token = move |link: &AgentLink| link.token(&scopes, refused.clone(), must_remain);
@@ -291,7 +274,7 @@ impl Issuer for AgentIssuer<'_> {
             self.link.ask(self.deadline, wish.tries, token).await?;
         let [age, left] = [age, expires_in]
             .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
-        Issued::elsewhere(&token, age, left, &self.link.clock)
+        CachedToken::elsewhere(&token, age, left, &self.link.clock)
     }
 }
 

@@ -1,14 +1,16 @@
 //! The sockets of an agent: a Unix socket, a socket inherited from systemd, or TLS.
 
 use std::fs::File;
-use std::net::TcpListener;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::ServerConfig;
 use rustls::server::WebPkiClientVerifier;
+use tokio_rustls::TlsAcceptor;
 
-use super::address::Place;
+use super::address::{Place, host_and_port};
+use super::admission::Rank;
 use super::message::LOCAL_HOST;
 use super::trust::{authority, chain, mismatch, private_key};
 use crate::error::{Error, Kind, Result};
@@ -43,11 +45,40 @@ pub struct TlsListen {
     pub names: Vec<String>,
 }
 
-/// An open socket.
+/// An open socket of the agent's runtime.
 pub(super) enum Socket {
     #[cfg(unix)]
-    Unix(std::os::unix::net::UnixListener),
-    Tls(TcpListener, Arc<ServerConfig>),
+    Unix(tokio::net::UnixListener),
+    Tls(tokio::net::TcpListener, TlsAcceptor),
+}
+
+/// A connection before its handshake.
+pub(super) enum Accepted {
+    #[cfg(unix)]
+    Unix(tokio::net::UnixStream),
+    Tls(tokio::net::TcpStream, TlsAcceptor),
+}
+
+impl Socket {
+    pub(super) async fn accept(&self) -> io::Result<Accepted> {
+        Ok(match self {
+            #[cfg(unix)]
+            Self::Unix(listener) => Accepted::Unix(listener.accept().await?.0),
+            Self::Tls(listener, acceptor) => {
+                let stream = listener.accept().await?.0;
+                // A failure only delays responses.
+                let _ = stream.set_nodelay(true);
+                Accepted::Tls(stream, acceptor.clone())
+            }
+        })
+    }
+}
+
+impl Accepted {
+    /// The operating system identifies the peer of a Unix socket.
+    pub(super) fn rank(&self) -> Rank {
+        if matches!(self, Self::Tls(..)) { Rank::Unproven } else { Rank::Proven }
+    }
 }
 
 /// A bound socket, its addresses, and the files to remove at the end.
@@ -82,6 +113,7 @@ impl Drop for OwnSocket {
 }
 
 impl Listen {
+    /// Opens the socket in the current runtime.
     pub(super) fn bind(&self, others_may: bool) -> Result<Bound> {
         match self {
             Self::Unix(path) => bind_path(path, others_may),
@@ -95,21 +127,19 @@ impl TlsListen {
     fn bind(&self) -> Result<Bound> {
         let (host, port) = (self.host.as_str(), self.port);
         let place = |port| Place::Tls { host: host.to_owned(), port };
-        let refused = |why: std::io::Error| {
+        let refused = |why: io::Error| {
             let what = format!("Nothing can listen at {}", place(port));
             Error::system(Kind::ConfigError, what, &why)
         };
-        let config = Arc::new(self.config()?);
-        let listener = TcpListener::bind((host, port)).map_err(refused)?;
+        let acceptor = TlsAcceptor::from(Arc::new(self.config()?));
+        let listener = std::net::TcpListener::bind((host, port)).map_err(refused)?;
         listener.set_nonblocking(true).map_err(refused)?;
+        let listener = tokio::net::TcpListener::from_std(listener).map_err(refused)?;
         let port = listener.local_addr().map_err(refused)?.port();
         let names = std::iter::once(&self.host).chain(&self.names);
-        let hosts = names.map(|name| {
-            if name.contains(':') { format!("[{name}]:{port}") } else { format!("{name}:{port}") }
-        });
         Ok(Bound {
-            hosts: hosts.collect(),
-            socket: Socket::Tls(listener, config),
+            hosts: names.map(|name| host_and_port(name, port)).collect(),
+            socket: Socket::Tls(listener, acceptor),
             place: Place::Tls { host: self.names.first().unwrap_or(&self.host).clone(), port },
             own: None,
         })
@@ -147,7 +177,8 @@ impl TlsListen {
 fn bind_path(path: &Path, others_may: bool) -> Result<Bound> {
     use std::fs::{Permissions, set_permissions, symlink_metadata};
     use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
-    use std::os::unix::net::UnixListener;
+
+    use tokio::net::UnixListener;
 
     use crate::files::{beside, folder_of};
 
@@ -156,7 +187,7 @@ fn bind_path(path: &Path, others_may: bool) -> Result<Bound> {
         let message = format!("Nothing can listen at {}: {why}.", Place::Unix(path.clone()));
         Error::new(Kind::ConfigError, message)
     };
-    let system = |error: std::io::Error| refused(system::reason(&error)).passing_as(&error);
+    let system = |error: io::Error| refused(system::reason(&error)).passing_as(&error);
     if path.as_os_str().len() > LONGEST_PATH {
         return Err(refused(format!("the path is longer than {LONGEST_PATH} bytes")));
     }
@@ -192,7 +223,6 @@ fn bind_path(path: &Path, others_may: bool) -> Result<Bound> {
     let own = OwnSocket { path: path.clone(), lock, folder, locked };
     let mode = if others_may { 0o666 } else { 0o600 };
     set_permissions(&path, Permissions::from_mode(mode)).map_err(system)?;
-    listener.set_nonblocking(true).map_err(system)?;
     Ok(Bound {
         socket: Socket::Unix(listener),
         place: Place::Unix(path),
@@ -254,6 +284,7 @@ fn inherited() -> Result<Bound> {
     let address = listener.local_addr().map_err(|_| none())?;
     let path = address.as_pathname().ok_or_else(none)?.to_owned();
     listener.set_nonblocking(true).map_err(|_| none())?;
+    let listener = tokio::net::UnixListener::from_std(listener).map_err(|_| none())?;
     Ok(Bound {
         socket: Socket::Unix(listener),
         place: Place::Unix(path),

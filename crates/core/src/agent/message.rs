@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::clock::{Moment, Reading};
-use crate::error::{Error, Kind, excerpt, excerpt_of};
+use crate::error::{Context, Error, Kind, excerpt_of};
 use crate::http::{AllowanceState, Outcome};
 
 /// The header of every request, with the version of these messages. A browser cannot send it to
@@ -82,55 +82,33 @@ pub(crate) struct LeasedToken {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Report {
     pub page: String,
-    pub outcome: PageOutcome,
+    pub outcome: Outcome<Seen>,
 }
 
-/// An [`Outcome`] with a clock reading that another machine understands.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum PageOutcome {
-    Unsent,
-    Lost,
-    Replied { granted: bool, seen: Option<Seen> },
-}
-
-/// The service's time in a reply, and the age of that reply in seconds.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+/// The service's time in a reply, and the age of that reply in seconds: another machine does not
+/// understand a clock reading.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Seen {
     service: Timestamp,
     ago: f64,
 }
 
-impl PageOutcome {
-    /// Converts an outcome for a message that is sent at `now`.
-    pub(super) fn new(outcome: Outcome, now: Moment) -> Self {
-        match outcome {
-            Outcome::Unsent => Self::Unsent,
-            Outcome::Lost => Self::Lost,
-            Outcome::Replied { reading, granted } => {
-                let seen = reading.and_then(|reading| {
-                    let ago = reading.age(now)?.as_secs_f64();
-                    Some(Seen { service: reading.service, ago })
-                });
-                Self::Replied { granted, seen }
-            }
-        }
+impl Report {
+    /// A report that is sent at `now`.
+    pub(super) fn new(page: String, outcome: Outcome, now: Moment) -> Self {
+        let outcome = outcome.with_reading(|reading| {
+            Some(Seen { service: reading.service, ago: reading.age(now)?.as_secs_f64() })
+        });
+        Self { page, outcome }
     }
 
-    /// Converts a message that is received at `now`. Its transmission took time, so the reading
+    /// The outcome in a report that is received at `now`. Its transmission took time, so the reading
     /// errs on the early side.
-    pub(super) fn outcome(self, now: Moment) -> Outcome {
-        match self {
-            Self::Unsent => Outcome::Unsent,
-            Self::Lost => Outcome::Lost,
-            Self::Replied { granted, seen } => {
-                let reading = seen.map(|seen| {
-                    let ago = Duration::try_from_secs_f64(seen.ago).unwrap_or_default();
-                    Reading::seen_before(seen.service, ago, now)
-                });
-                Outcome::Replied { reading, granted }
-            }
-        }
+    pub(super) fn outcome(&self, now: Moment) -> Outcome {
+        self.outcome.with_reading(|seen| {
+            let ago = Duration::try_from_secs_f64(seen.ago).unwrap_or_default();
+            Some(Reading::seen_before(seen.service, ago, now))
+        })
     }
 }
 
@@ -162,100 +140,33 @@ pub struct AgentState {
 /// An error of the agent that its client raises.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct AgentFailure {
-    pub error: FailureText,
+    error: FailureText,
 }
 
-/// The parts of an error that a user sees.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct FailureText {
-    kind: String,
-    message: String,
-    hint: Option<String>,
-    status: Option<u16>,
-    code: Option<String>,
-    detail: Option<String>,
-    missing: Vec<String>,
-    skew_seconds: Option<f64>,
-    retry_at: Option<Timestamp>,
-    retry_after: Option<f64>,
-    request_id: Option<String>,
-    unsent: bool,
+struct FailureText {
+    kind: Kind,
+    #[serde(flatten)]
+    context: Context,
 }
 
 impl From<&Error> for AgentFailure {
     fn from(error: &Error) -> Self {
-        let context = error.context();
-        Self {
-            error: FailureText {
-                kind: error.kind().to_string(),
-                message: context.message.clone(),
-                hint: context.hint.clone(),
-                status: context.status,
-                code: context.code.clone(),
-                detail: context.detail.clone(),
-                missing: context.missing.clone(),
-                skew_seconds: context.skew_seconds,
-                retry_at: context.retry_at,
-                retry_after: context.retry_after.map(|pause| pause.as_secs_f64()),
-                request_id: context.request_id.clone(),
-                unsent: context.unsent,
-            },
-        }
+        Self { error: FailureText { kind: error.kind(), context: error.context().clone() } }
     }
 }
 
-const LONGEST_TEXT: usize = 4_000;
-const LONGEST_NAME: usize = 100;
-const MOST_MISSING: usize = 100;
-
-impl From<FailureText> for Error {
+impl From<AgentFailure> for Error {
     /// The server may not be an agent at all, so its texts are truncated and escaped.
-    fn from(text: FailureText) -> Self {
-        let kind = AGENT_KINDS.iter().find(|kind| kind.to_string() == text.kind);
-        let kind = kind.copied().unwrap_or(Kind::InternalError);
-        let long = |text: String| excerpt_of(&text, LONGEST_TEXT);
-        let short = |text: String| excerpt_of(&text, LONGEST_NAME);
-        let message = long(text.message);
-        Self::new(kind, format!("{message} (reported by the agent)")).with(|context| {
-            context.hint = text.hint.map(long);
-            context.status = text.status;
-            context.code = text.code.map(short);
-            context.detail = text.detail.map(|detail| excerpt(&detail));
-            context.missing = text.missing.into_iter().take(MOST_MISSING).map(short).collect();
-            context.skew_seconds = text.skew_seconds;
-            context.retry_at = text.retry_at;
-            context.retry_after =
-                text.retry_after.and_then(|pause| Duration::try_from_secs_f64(pause).ok());
-            context.request_id = text.request_id.map(short);
-            context.unsent = text.unsent;
-        })
+    fn from(failure: AgentFailure) -> Self {
+        let FailureText { kind, mut context } = failure.error;
+        for text in context.texts() {
+            *text = excerpt_of(text, LONGEST_TEXT);
+        }
+        context.message.push_str(" (reported by the agent)");
+        Self::new(kind, String::new()).with(|own| *own = context)
     }
 }
 
-/// The kinds of errors that an agent may report.
-const AGENT_KINDS: [Kind; 24] = [
-    Kind::ConfigError,
-    Kind::CredentialError,
-    Kind::TransportError,
-    Kind::TransportTimeout,
-    Kind::TlsError,
-    Kind::ProxyError,
-    Kind::TruncatedBody,
-    Kind::ProtocolError,
-    Kind::BodyTooLarge,
-    Kind::RedirectRefused,
-    Kind::AuthenticationError,
-    Kind::ClockSkewError,
-    Kind::ScopeError,
-    Kind::RequestRejected,
-    Kind::RateLimited,
-    Kind::AllowanceExhausted,
-    Kind::ServiceUnavailable,
-    Kind::DeadlineExceeded,
-    Kind::StoreError,
-    Kind::StoreBusy,
-    Kind::StoreFull,
-    Kind::StoreCorrupt,
-    Kind::ClosedError,
-    Kind::AgentUnavailable,
-];
+/// Maximum length of a reported text, in characters.
+const LONGEST_TEXT: usize = 4_000;

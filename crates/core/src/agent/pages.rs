@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::message::{LeasedPage, PageOutcome, Report};
+use super::message::{LeasedPage, Report};
 use crate::clock::{Clock, Moment, Reading};
 use crate::http::{Outcome, Reservation};
 
@@ -98,11 +98,7 @@ impl Pages {
     /// few.
     pub(super) fn reports(&mut self, now: Moment) -> Vec<Report> {
         let unreported = self.unreported.drain(..);
-        let report = |(page, outcome): (HeldPage, Outcome)| Report {
-            page: page.name,
-            outcome: PageOutcome::new(outcome, now),
-        };
-        unreported.map(report).collect()
+        unreported.map(|(page, outcome)| Report::new(page.name, outcome, now)).collect()
     }
 
     /// Marks unused pages to be given back.
@@ -153,7 +149,7 @@ mod tests {
             }
             assert!(pages.take(&clock, 0).is_none());
             let told = pages.reports(clock.moment());
-            assert!(matches!(told[..], [Report { outcome: PageOutcome::Unsent, .. }]));
+            assert!(matches!(told[..], [Report { outcome: Outcome::Unsent, .. }]));
         }
     }
 
@@ -168,7 +164,7 @@ mod tests {
             pages.settle(&page, Outcome::Lost, &clock);
         }
         let told = pages.reports(clock.moment());
-        assert!(matches!(told[..], [Report { outcome: PageOutcome::Lost, .. }]));
+        assert!(matches!(told[..], [Report { outcome: Outcome::Lost, .. }]));
         assert!(pages.reports(clock.moment()).is_empty());
     }
 
@@ -192,9 +188,7 @@ mod tests {
         clock.advance(Duration::from_secs(2));
         let [report] = &pages.reports(clock.moment())[..] else { panic!("one report") };
         let later = clock.moment();
-        let Outcome::Replied { reading: Some(heard), granted: true } =
-            report.outcome.outcome(later)
-        else {
+        let Outcome::Replied { reading: Some(heard), granted: true } = report.outcome(later) else {
             panic!("a reply")
         };
         assert_eq!(heard.service_at(later.boot), reading.service_at(later.boot));

@@ -23,10 +23,8 @@ const LEASE: Duration = Duration::from_secs(600);
 
 /// The client behind an agent, with its key and its ledger.
 pub trait Lessor: Send + Sync {
-    fn base_url(&self) -> String;
-
-    /// The subject of the credential.
-    fn subject(&self) -> String;
+    /// The service and the subject of the credential.
+    fn holder(&self) -> Holder;
 
     /// The scopes that clients may request.
     fn scopes(&self) -> ScopeSet;
@@ -76,7 +74,7 @@ impl Leases {
         self.open.retain(|_, (_, since)| passed.saturating_sub(*since) <= LEASE);
         let settled = reports.iter().filter_map(|report| {
             let (reservation, _) = self.open.remove(&report.page)?;
-            Some((reservation, report.outcome.outcome(now)))
+            Some((reservation, report.outcome(now)))
         });
         settled.collect()
     }
@@ -97,27 +95,20 @@ impl Routes {
 
     /// The holder of the agent's tokens.
     pub(super) fn holder(&self) -> Holder {
-        Holder { base_url: self.lessor.base_url(), subject: self.lessor.subject() }
+        self.lessor.holder()
     }
 
     pub(super) async fn answer(&self, method: &str, path: &str, body: &[u8]) -> Answer {
-        let answered = match (method, path) {
-            ("POST", "/v1/token") => match self.request(body) {
-                Ok(request) => self.token(&request).await.and_then(|token| json(&token)),
-                Err(error) => Err(error),
-            },
-            ("POST", "/v1/page") => match self.request(body) {
-                Ok(request) => self.page(&request).await.and_then(|page| json(&page)),
-                Err(error) => Err(error),
-            },
-            ("POST", "/v1/return") => self
-                .request(body)
-                .and_then(|request| self.take_back(&request))
-                .and_then(|a| json(&a)),
-            ("GET", "/v1/state") => self.state().and_then(|state| json(&state)),
-            _ => Err(Error::new(Kind::ConfigError, format!("no such route: {method} {path}"))),
+        let answered = async {
+            match (method, path) {
+                ("POST", "/v1/token") => json(&self.token(&self.request(body)?).await?),
+                ("POST", "/v1/page") => json(&self.page(&self.request(body)?).await?),
+                ("POST", "/v1/return") => json(&self.take_back(&self.request(body)?)?),
+                ("GET", "/v1/state") => json(&self.state()?),
+                _ => Err(Error::new(Kind::ConfigError, format!("no such route: {method} {path}"))),
+            }
         };
-        answered.map_or_else(|error| refusal(&error), |body| (200, body))
+        answered.await.map_or_else(|error| refusal(&error), |body| (200, body))
     }
 
     /// Parses a request and checks that its holder is the agent's.

@@ -21,15 +21,14 @@ use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{Notify, watch};
-use tokio_rustls::TlsAcceptor;
 use zeroize::Zeroizing;
 
 use super::address::AgentAddress;
-use super::admission::{AgentLimits, Places, Visit};
+use super::admission::{AgentLimits, Places, Rank, Visit};
 #[cfg(unix)]
 use super::door::other_user;
 use super::door::{Door, own_user};
-use super::listener::{Bound, Listen, OwnSocket, Socket};
+use super::listener::{Accepted, Bound, Listen, OwnSocket, Socket};
 use super::message::AgentState;
 use super::routes::{Answer, Lessor, Routes, refusal};
 use crate::clock::Clock;
@@ -87,6 +86,12 @@ impl Agent {
         limits: AgentLimits,
     ) -> Result<Self> {
         let AgentOptions { listen, allowed_users, secret, take_step } = options;
+        let failed = |error: io::Error| {
+            Error::system(Kind::TransportError, "The agent could not start", &error)
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(failed)?;
+        let in_runtime = runtime.enter();
         let Bound { socket, place, hosts, own } = listen.bind(!allowed_users.is_empty())?;
         let secret = match &listen {
             Listen::Tls(tls) if tls.client_authority.is_none() => {
@@ -103,12 +108,8 @@ impl Agent {
         let is_proven_by_handshake =
             matches!(&listen, Listen::Tls(tls) if tls.client_authority.is_some());
         let door = Arc::new(Door { hosts, users, secret: secret.clone(), is_proven_by_handshake });
+        drop(in_runtime);
         let (stop, stopped) = watch::channel(false);
-        let failed = |error: io::Error| {
-            Error::system(Kind::TransportError, "The agent could not start", &error)
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(failed)?;
         let places = Arc::new(Places::new(limits));
         let answering = Answering { routes: Arc::clone(&routes), door, take_step, places, limits };
         let serve = move || {
@@ -180,11 +181,10 @@ impl Answering {
     /// Accepts connections until the agent is stopped; dropping the runtime then closes all of
     /// them.
     async fn accept(self, socket: Socket, mut stopped: watch::Receiver<bool>) {
-        let Ok(listener) = Listener::new(socket) else { return };
         let accepting = async {
             for number in 0.. {
-                self.places.room(listener.knows_peers()).await;
-                match listener.accept().await {
+                self.places.room().await;
+                match socket.accept().await {
                     Ok(stream) => self.begin(number, stream),
                     Err(error) => self.after_failed_accept(&error).await,
                 }
@@ -204,7 +204,7 @@ impl Answering {
             }
             stream => stream,
         };
-        let visit = self.places.enter(number, stream.is_known());
+        let visit = self.places.enter(number, stream.rank());
         let answering = self.clone();
         let served = async move {
             let whole = tokio::time::timeout(LONGEST_CONNECTION, answering.serve(stream, &visit));
@@ -226,7 +226,7 @@ impl Answering {
             tokio::net::UnixStream::from_std(stream)
         });
         let Ok(stream) = refused else { return };
-        let visit = self.places.refuse(number);
+        let visit = self.places.enter(number, Rank::Refused);
         let answering = self.clone();
         let closed = async move {
             tokio::select! {
@@ -324,56 +324,6 @@ impl Answering {
         };
         visit.answer().await;
         self.routes.answer(head.method.as_str(), head.uri.path(), &body.to_bytes()).await
-    }
-}
-
-/// A socket in the thread's runtime.
-enum Listener {
-    #[cfg(unix)]
-    Unix(tokio::net::UnixListener),
-    Tls(tokio::net::TcpListener, TlsAcceptor),
-}
-
-/// A connection before its handshake.
-enum Accepted {
-    #[cfg(unix)]
-    Unix(tokio::net::UnixStream),
-    Tls(tokio::net::TcpStream, TlsAcceptor),
-}
-
-impl Listener {
-    fn new(socket: Socket) -> io::Result<Self> {
-        Ok(match socket {
-            #[cfg(unix)]
-            Socket::Unix(listener) => Self::Unix(tokio::net::UnixListener::from_std(listener)?),
-            Socket::Tls(listener, config) => {
-                Self::Tls(tokio::net::TcpListener::from_std(listener)?, config.into())
-            }
-        })
-    }
-
-    /// Whether the operating system identifies the peer.
-    fn knows_peers(&self) -> bool {
-        !matches!(self, Self::Tls(..))
-    }
-
-    async fn accept(&self) -> io::Result<Accepted> {
-        Ok(match self {
-            #[cfg(unix)]
-            Self::Unix(listener) => Accepted::Unix(listener.accept().await?.0),
-            Self::Tls(listener, acceptor) => {
-                let stream = listener.accept().await?.0;
-                // A failure only delays responses.
-                let _ = stream.set_nodelay(true);
-                Accepted::Tls(stream, acceptor.clone())
-            }
-        })
-    }
-}
-
-impl Accepted {
-    fn is_known(&self) -> bool {
-        !matches!(self, Self::Tls(..))
     }
 }
 

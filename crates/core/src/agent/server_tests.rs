@@ -6,7 +6,7 @@ use rcgen::{CertificateParams, KeyPair};
 
 use super::super::connection::Connection;
 use super::super::listener::TlsListen;
-use super::super::message::{HEADER, LOCAL_HOST, VERSION};
+use super::super::message::{HEADER, Holder, LOCAL_HOST, VERSION};
 use super::super::trust::ClientTls;
 use super::*;
 use crate::auth::{AccessToken, ScopeSet};
@@ -19,12 +19,9 @@ struct Fake {
 }
 
 impl Lessor for Fake {
-    fn base_url(&self) -> String {
-        "https://customer.example.com".to_owned()
-    }
-
-    fn subject(&self) -> String {
-        "integration-7".to_owned()
+    fn holder(&self) -> Holder {
+        let base_url = "https://customer.example.com".to_owned();
+        Holder { base_url, subject: "integration-7".to_owned() }
     }
 
     fn scopes(&self) -> ScopeSet {
@@ -60,12 +57,8 @@ fn started(listen: Listen) -> Agent {
         secret: None,
         take_step: Arc::new(|step| step()),
     };
-    let limits = AgentLimits {
-        unproven: 4,
-        proven: 4,
-        patience: Duration::from_secs(3_600),
-        ..AgentLimits::default()
-    };
+    let patience = Duration::from_secs(3_600);
+    let limits = AgentLimits { connections: 8, patience, ..AgentLimits::default() };
     Agent::start_within(Box::new(lessor), options, limits).expect("an agent")
 }
 

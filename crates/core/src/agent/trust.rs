@@ -7,16 +7,12 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
-use rustls_platform_verifier::Verifier;
 use zeroize::Zeroizing;
 
+use crate::auth::key_file;
 use crate::error::{Error, Kind, Result};
-use crate::files::{read_whole, text_of};
+use crate::files::text_of;
 use crate::http::{ServerVerifier, certificates, provider};
-use crate::system::exhausted_files;
-
-/// Maximum size of a certificate or key file, in bytes.
-const LARGEST_FILE: u64 = 16 * 1024 * 1024;
 
 /// The identity of a client and the CA that it trusts. Unix sockets do not use it. The files are
 /// read at the first call.
@@ -46,12 +42,10 @@ impl ClientTls {
         let builder = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
             .map_err(|_| unusable("TLS"))?;
-        let verifier = if let Some(path) = &self.authority {
-            ServerVerifier::of_certificates(chain(path)?, &provider())?
-        } else {
-            let platform =
-                Verifier::new(provider()).map_err(|_| unusable("the machine's trust store"))?;
-            ServerVerifier::of_platform(platform)
+        let verifier = match &self.authority {
+            Some(path) => ServerVerifier::of_certificates(chain(path)?, &provider())?,
+            None => ServerVerifier::of_platform(&provider())
+                .ok_or_else(|| unusable("the machine's trust store"))?,
         };
         let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
         let config = match &self.identity {
@@ -74,7 +68,7 @@ pub(super) fn authority(path: &Path) -> Result<RootCertStore> {
 
 /// Reads a certificate and its intermediates.
 pub(super) fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
-    let bytes = bytes_of(path)?;
+    let (bytes, _) = key_file::read("certificate", path)?;
     certificates(&bytes).map_err(|why| {
         let message = format!("The certificate file {:?} {why}.", path.to_string_lossy());
         Error::new(Kind::CredentialError, message)
@@ -83,16 +77,9 @@ pub(super) fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
 
 /// Reads a private key in any text encoding.
 pub(super) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>> {
-    let bytes = bytes_of(path)?;
+    let (bytes, _) = key_file::read("private key", path)?;
     let key = text_of(&bytes).and_then(|text| PrivateKeyDer::from_pem_slice(text.as_bytes()).ok());
     key.ok_or_else(|| unreadable(path, "an unencrypted PEM key"))
-}
-
-fn bytes_of(path: &Path) -> Result<Zeroizing<Vec<u8>>> {
-    read_whole(path, LARGEST_FILE).map_err(|error| {
-        let what = format!("{:?} cannot be read", path.to_string_lossy());
-        Error::system(Kind::CredentialError, what, &error)
-    })
 }
 
 pub(super) fn mismatch(certificate: &Path, key: &Path) -> Error {
@@ -102,13 +89,6 @@ pub(super) fn mismatch(certificate: &Path, key: &Path) -> Error {
 }
 
 fn unreadable(path: &Path, what: &str) -> Error {
-    if let Some(error) = exhausted_files() {
-        return Error::system(
-            Kind::CredentialError,
-            format!("{:?} cannot be read", path.display()),
-            &error,
-        );
-    }
     let message = format!("{:?} cannot be read as {what}.", path.display());
     Error::new(Kind::CredentialError, message)
 }

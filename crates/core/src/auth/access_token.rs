@@ -8,12 +8,13 @@ use std::time::Duration;
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use reqwest::header::HeaderValue;
 
-use super::issuer::Issued;
+use super::grant::Grant;
 use super::scope::ScopeSet;
 use crate::clock::Clock;
+use crate::error::{Error, Result};
 
 /// Remaining lifetime at which a token is renewed while other callers still use it. It is reduced
 /// by a random part of up to a half, so that processes that started together do not renew together.
@@ -84,9 +85,17 @@ impl fmt::Debug for AccessToken {
     }
 }
 
+/// The header of a token, marked as sensitive.
+pub(super) fn bearer(token: &str) -> Result<HeaderValue> {
+    let mut header = HeaderValue::from_str(&format!("Bearer {token}"))
+        .map_err(|_| Error::protocol_at("$.access_token", "the token is invalid in a header"))?;
+    header.set_sensitive(true);
+    Ok(header)
+}
+
 /// A token in the cache.
 #[derive(Clone)]
-pub(super) struct CachedToken {
+pub(crate) struct CachedToken {
     pub(super) access: AccessToken,
     /// The granted scopes; `None` if the service did not name them.
     pub(super) scopes: Option<ScopeSet>,
@@ -97,13 +106,14 @@ pub(super) struct CachedToken {
 }
 
 impl CachedToken {
-    pub(super) fn new(issued: Issued, clock: &Clock) -> Self {
-        let Issued { grant, asked, asked_wall } = issued;
+    /// A token that was requested this long ago, which is not later than it was issued.
+    pub(super) fn new(grant: Grant, age: Duration, clock: &Clock) -> Self {
+        let ago = SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX);
         let access = AccessToken {
             authorization: grant.authorization,
             generation: NEXT_GENERATION.fetch_add(1, Ordering::Relaxed),
-            obtained: asked,
-            obtained_wall: asked_wall,
+            obtained: clock.monotonic().saturating_sub(age),
+            obtained_wall: clock.wall().checked_sub(ago).unwrap_or(Timestamp::MIN),
             lifetime: grant.lifetime,
             clock: clock.clone(),
         };
@@ -113,6 +123,20 @@ impl CachedToken {
             scopes: grant.scopes,
             renewal_failed: false,
         }
+    }
+
+    /// A token from another process, with its age and its remaining lifetime.
+    pub(crate) fn elsewhere(
+        token: &str,
+        age: Duration,
+        left: Duration,
+        clock: &Clock,
+    ) -> Result<Self> {
+        // This process may be younger than the token.
+        let age = age.min(clock.monotonic());
+        let lifetime = age.saturating_add(left);
+        let grant = Grant { authorization: bearer(token)?, lifetime, scopes: None };
+        Ok(Self::new(grant, age, clock))
     }
 
     /// Remaining lifetime at which callers wait for its renewal.
@@ -129,7 +153,6 @@ impl CachedToken {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::grant::Grant;
     use crate::auth::test_harness::noon;
 
     #[test]
@@ -139,8 +162,7 @@ mod tests {
             let lifetime = Duration::from_secs(seconds);
             let authorization = HeaderValue::from_static("Bearer tok");
             let grant = Grant { authorization, lifetime, scopes: None };
-            let issued = Issued { grant, asked: clock.monotonic(), asked_wall: clock.wall() };
-            CachedToken::new(issued, &clock)
+            CachedToken::new(grant, Duration::ZERO, &clock)
         };
         // The lifetime in seconds, then three margins in milliseconds: earliest renewal, first,
         // unusable.

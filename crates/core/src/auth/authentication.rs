@@ -1,12 +1,11 @@
 //! [`Authentication`]: how a client proves its identity, in the two modes of §1.
 
-use std::fmt;
 use std::sync::Arc;
 
 use super::{Credential, MutualTls};
 
 /// A credential of either mode. Cheap to clone. Its `Debug` output contains no secret.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub enum Authentication {
     /// Customer-managed: a signed assertion is exchanged for a token.
     Assertion(Credential),
@@ -37,15 +36,5 @@ impl From<Credential> for Authentication {
 impl From<MutualTls> for Authentication {
     fn from(certificate: MutualTls) -> Self {
         Self::MutualTls(certificate)
-    }
-}
-
-impl fmt::Debug for Authentication {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Assertion(credential) => credential.fmt(f),
-            Self::MutualTls(certificate) => certificate.fmt(f),
-            Self::Leased(subject) => write!(f, "Leased({subject:?})"),
-        }
     }
 }

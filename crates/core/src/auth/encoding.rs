@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 use super::refusal::{not_rsa, refused};
 use super::{jwk, key_cost, pem};
 use crate::error::{Error, Result};
-use crate::files::{decode_base64, first_element, is_bare_base64, is_pem, member_tags, text_of};
+use crate::files::{first_element, is_bare_base64, is_pem, member_tags, text_of, without_base64};
 
 /// The numbers of an RSA private key, big-endian (RFC 8017, A.1.2).
 pub(super) struct Components {
@@ -32,19 +32,13 @@ pub(super) fn read(bytes: &[u8], passphrase: Option<&[u8]>) -> Result<Components
         return Err(refused("The private key is empty.")
             .with_hint("Check the file or variable of the key."));
     }
-    let text = text_of(bytes);
-    if let Some(text) = &text {
-        if is_bare_base64(text) {
-            return read_bare_base64(text, passphrase);
-        }
-        if let Some(components) = read_text(text, passphrase)? {
-            return Ok(components);
-        }
+    let bytes = without_base64(bytes);
+    if let Some(text) = text_of(&bytes)
+        && let Some(components) = read_text(&text, passphrase)?
+    {
+        return Ok(components);
     }
-    match first_element(bytes) {
-        Some(der) => read_der(der, passphrase),
-        None => Err(unrecognised()),
-    }
+    read_der(first_element(&bytes).ok_or_else(unrecognised)?, passphrase)
 }
 
 /// Whether a text looks like a key: it has a BEGIN line or a line break, or is a JSON object or
@@ -70,23 +64,12 @@ fn read_text(text: &str, passphrase: Option<&[u8]>) -> Result<Option<Components>
     }
 }
 
-/// Reads base64 of DER or of a PEM text, as vaults and CI systems store them.
-fn read_bare_base64(text: &str, passphrase: Option<&[u8]>) -> Result<Components> {
-    let inner = decode_base64(text).ok_or_else(unrecognised)?;
-    if let Some(text) = text_of(&inner)
-        && let Some(components) = read_text(&text, passphrase)?
-    {
-        return Ok(components);
-    }
-    read_der(first_element(&inner).ok_or_else(unrecognised)?, passphrase)
-}
-
 fn read_der(der: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
     use Tag::{BitString, Integer, OctetString, Sequence};
     match member_tags(der).as_deref() {
         Some([Integer, Sequence, OctetString, ..]) => read_pkcs8(der),
         Some([Integer, Integer, Integer, ..]) => read_pkcs1(der),
-        Some([Sequence, OctetString]) => read_encrypted(der, passphrase),
+        Some([Sequence, OctetString]) => read_pkcs8(decrypt(der, passphrase)?.as_bytes()),
         Some([Sequence, BitString] | [Integer, Integer]) => Err(not_rsa("a public key")),
         Some([Sequence, Sequence, BitString]) => Err(not_rsa("a certificate")),
         Some([Integer, OctetString, ..]) => Err(not_rsa("an EC key")),
@@ -143,18 +126,14 @@ fn algorithm_name(oid: ObjectIdentifier) -> Option<&'static str> {
     })
 }
 
-fn read_encrypted(der: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
-    read_pkcs8(decrypt(der, passphrase)?.as_bytes())
-}
-
 /// Decrypts a private key and returns it as PKCS#8.
 pub(super) fn decrypt(der: &[u8], passphrase: Option<&[u8]>) -> Result<SecretDocument> {
     let Some(passphrase) = passphrase else {
         return Err(refused("The private key is encrypted, and there is no passphrase.")
             .with_hint("Pass it as passphrase=, from a vault or an environment variable."));
     };
-    key_cost::check(der)?;
     let encrypted = EncryptedPrivateKeyInfoRef::try_from(der).map_err(|_| unknown_encryption())?;
+    key_cost::check(&encrypted.encryption_algorithm)?;
     let opened = encrypted.decrypt(passphrase).map_err(|error| match error {
         pkcs8::Error::EncryptedPrivateKey(
             pkcs5::Error::NoPbes1CryptSupport

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
+use super::access_token::CachedToken;
 use super::grant::{self, Grant};
-use super::issuer::{Issued, Issuer, TokenWish, Tries};
+use super::issuer::{Issuer, TokenWish, Tries};
 use super::retry_after_gate::LONGEST_PAUSE;
 use super::{Credential, Proof, ScopeSet};
 use crate::clock::{ServiceTime, Skew};
@@ -43,7 +44,7 @@ impl Issuer for Exchange<'_> {
     }
 
     /// Requests a token with these scopes when the gate is open.
-    async fn issue(&self, wish: &TokenWish<'_>) -> Result<Issued> {
+    async fn issue(&self, wish: &TokenWish<'_>) -> Result<CachedToken> {
         let TokenWish { scopes, quota, gate, tries, .. } = *wish;
         let clock = self.time.clock();
         // The call begins afterwards, so its limits do not include this wait.
@@ -67,7 +68,7 @@ impl Issuer for Exchange<'_> {
                 call.wait_out(left, because).await?;
             }
             let applied = if corrected { self.correctable() } else { self.time.assertion_skew() };
-            let (asked, asked_wall) = (clock.monotonic(), clock.wall());
+            let asked = clock.monotonic();
             let mut note = call.note(self.transport.observer(), RequestKind::Token);
             let attempt = call.attempt(Box::pin(self.attempt(scopes, applied, &mut note))).await;
             let mut error = match attempt {
@@ -76,7 +77,8 @@ impl Issuer for Exchange<'_> {
                     if corrected {
                         self.time.be_strict();
                     }
-                    return Ok(Issued { grant, asked, asked_wall });
+                    let age = clock.monotonic().saturating_sub(asked);
+                    return Ok(CachedToken::new(grant, age, clock));
                 }
                 Err(error) => error,
             };

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use reqwest::header::HeaderValue;
 use serde_json::{Map, Value};
 
+use super::access_token::bearer;
 use super::scope::ScopeSet;
 use crate::error::{Error, Kind, Result, Secret};
 use crate::http::problem::without_mark;
@@ -173,13 +174,7 @@ fn authorization(members: &Map<String, Value>) -> Result<HeaderValue> {
     if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_graphic()) {
         return refuse("the token is empty, or contains characters that are invalid in a header");
     }
-    match HeaderValue::from_str(&format!("Bearer {value}")) {
-        Ok(mut header) => {
-            header.set_sensitive(true);
-            Ok(header)
-        }
-        Err(_) => refuse("the token is invalid in a header"),
-    }
+    bearer(value)
 }
 
 fn lifetime(members: &Map<String, Value>) -> Result<Duration> {

@@ -11,10 +11,8 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use pkcs8::der::asn1::UintRef;
-use pkcs8::der::{Reader, SliceReader};
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use zeroize::Zeroizing;
 
 use super::encoding::{Components, Secret};
@@ -89,20 +87,6 @@ impl PublicJwk {
         Ok(Self(Arc::new(Numbers { n, e, thumbprint })))
     }
 
-    /// Reads an `RSAPublicKey` (RFC 8017, A.1.1).
-    pub(super) fn from_pkcs1(der: &[u8]) -> Result<Self> {
-        let numbers = SliceReader::new(der).and_then(|mut reader| {
-            reader.sequence(|members| {
-                let n: UintRef<'_> = members.decode()?;
-                let e: UintRef<'_> = members.decode()?;
-                Ok((n.as_bytes().to_vec(), e.as_bytes().to_vec()))
-            })
-        });
-        let (n, e) =
-            numbers.map_err(|_| refused("The public part of the key could not be read."))?;
-        Self::from_numbers(&n, &e)
-    }
-
     /// The JWK to enroll: `kty`, `n`, `e`, `kid` (the thumbprint), `alg` and `use`.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -171,29 +155,20 @@ pub(super) fn read_private(json: &str) -> Result<Components> {
     })
 }
 
-/// The supported members of a JWK. Others (`kid`, `x5c`, ...) are ignored.
+/// The supported members of a JWK, wiped when they are dropped. Others (`kid`, `x5c`, ...) are ignored.
 #[derive(Deserialize)]
 struct Members {
-    kty: Option<Text>,
-    n: Option<Text>,
-    e: Option<Text>,
-    d: Option<Text>,
-    p: Option<Text>,
-    q: Option<Text>,
-    dp: Option<Text>,
-    dq: Option<Text>,
-    qi: Option<Text>,
+    kty: Option<Zeroizing<String>>,
+    n: Option<Zeroizing<String>>,
+    e: Option<Zeroizing<String>>,
+    d: Option<Zeroizing<String>>,
+    p: Option<Zeroizing<String>>,
+    q: Option<Zeroizing<String>>,
+    dp: Option<Zeroizing<String>>,
+    dq: Option<Zeroizing<String>>,
+    qi: Option<Zeroizing<String>>,
     oth: Option<IgnoredAny>,
     keys: Option<IgnoredAny>,
-}
-
-/// Text that is wiped when it is dropped.
-struct Text(Zeroizing<String>);
-
-impl<'de> Deserialize<'de> for Text {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(|text| Self(Zeroizing::new(text)))
-    }
 }
 
 impl Members {
@@ -223,7 +198,7 @@ impl Members {
         if self.oth.is_some() {
             return Err(not_rsa("an RSA key with more than two primes"));
         }
-        match self.kty.as_ref().map(|kty| kty.0.as_str()) {
+        match self.kty.as_ref().map(|kty| kty.as_str()) {
             Some("RSA") => Ok(()),
             Some("EC") => Err(not_rsa("an EC key")),
             Some("OKP") => Err(not_rsa("an Ed25519 or similar key (a JWK of type OKP)")),
@@ -239,12 +214,11 @@ impl Members {
     }
 }
 
-fn number(name: &str, text: Option<Text>) -> Result<Secret> {
+fn number(name: &str, text: Option<Zeroizing<String>>) -> Result<Secret> {
     let text = text.ok_or_else(|| {
         refused(format!("The JWK has no member {name}."))
             .with_hint("A public RSA JWK has n and e; a private one also d, p, q, dp, dq and qi.")
     })?;
-    let text = text.0;
     // The decoder requires a multiple of three bytes.
     let mut bytes = Zeroizing::new(vec![0; text.len() + 3]);
     let length = BASE64URL.decode_slice(text.as_bytes(), &mut bytes).map_err(|_| {

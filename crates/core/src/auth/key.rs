@@ -9,13 +9,14 @@ use std::sync::Arc;
 use aws_lc_rs::encoding::AsDer as _;
 use aws_lc_rs::rand::{self, SystemRandom};
 use aws_lc_rs::rsa::{KeyPair, KeyPairComponents, KeySize, PublicKeyComponents};
-use aws_lc_rs::signature::{KeyPair as _, RSA_PKCS1_SHA256};
+use aws_lc_rs::signature::RSA_PKCS1_SHA256;
 use futures_util::future::BoxFuture;
 use pkcs8::der::SecretDocument;
 use pkcs8::pkcs5::pbes2;
 use pkcs8::{LineEnding, PrivateKeyInfoRef};
 use zeroize::Zeroizing;
 
+use super::Checked;
 use super::encoding::{self, Components};
 use super::jwk::{PublicJwk, canonical};
 use super::key_file::{self, absolute_hint, display_path};
@@ -59,14 +60,6 @@ struct KeyMaterial {
     public: PublicJwk,
 }
 
-/// A key from a file, and warnings about the file.
-#[derive(Debug)]
-pub struct Loaded {
-    pub key: PrivateKey,
-    /// Warnings for Python.
-    pub warnings: Vec<String>,
-}
-
 impl PrivateKey {
     /// Generates a key of 2048, 3072 or 4096 bits. This takes up to a few seconds.
     pub fn generate(bits: u32) -> Result<Self> {
@@ -79,10 +72,10 @@ impl PrivateKey {
                     .with_hint("bits= must be 2048, 3072 (the default) or 4096."));
             }
         };
-        let pair = KeyPair::generate(size).map_err(|_| {
+        let pair = KeyPair::generate(size).and_then(|pair| pair.as_der()).map_err(|_| {
             Error::new(Kind::InternalError, "The cryptographic library could not generate a key.")
         })?;
-        Self::from_pair(pair)
+        Self::parse(pair.as_ref(), None)
     }
 
     /// The key of all sandboxes of this process, generated at first use, because that takes longer
@@ -105,15 +98,15 @@ impl PrivateKey {
     /// # Errors
     /// [`Kind::CredentialError`] with the path and without the content: for a file that is missing,
     /// a directory, unreadable or over 1 MiB, and for the errors of [`PrivateKey::parse`].
-    pub fn load(path: &Path, passphrase: Option<&[u8]>, strict: bool) -> Result<Loaded> {
+    pub fn load(path: &Path, passphrase: Option<&[u8]>, strict: bool) -> Result<Checked<Self>> {
         let (bytes, open_mode) = key_file::read("private key", path)?;
         let warnings = key_file::check_mode(path, open_mode, strict)?;
-        let key = Self::parse(&bytes, passphrase).map_err(|error| {
+        let value = Self::parse(&bytes, passphrase).map_err(|error| {
             error.with(|context| {
                 context.message = format!("{}: {}", display_path(path), context.message);
             })
         })?;
-        Ok(Loaded { key, warnings })
+        Ok(Checked { value, warnings })
     }
 
     /// Reads a key from bytes: PEM (PKCS#8, encrypted PKCS#8, PKCS#1), the same in DER, or a JWK.
@@ -143,11 +136,6 @@ impl PrivateKey {
             refused("The numbers of this RSA key do not belong together.")
                 .with_hint("The key is damaged or was assembled by hand. Use the original.")
         })?;
-        Ok(Self(Arc::new(KeyMaterial { pair, public })))
-    }
-
-    fn from_pair(pair: KeyPair) -> Result<Self> {
-        let public = PublicJwk::from_pkcs1(pair.public_key().as_ref())?;
         Ok(Self(Arc::new(KeyMaterial { pair, public })))
     }
 

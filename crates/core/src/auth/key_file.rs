@@ -18,7 +18,7 @@ const LONGEST_SHOWN_PATH: usize = 400;
 
 /// Returns the bytes of a file, and its mode if others may access it (not on Windows). `what` names
 /// the file in errors: "private key", "certificate".
-pub(super) fn read(what: &str, path: &Path) -> Result<(Zeroizing<Vec<u8>>, Option<u32>)> {
+pub(crate) fn read(what: &str, path: &Path) -> Result<(Zeroizing<Vec<u8>>, Option<u32>)> {
     match files::read_with_metadata(path, LARGEST_FILE) {
         Ok((bytes, metadata)) => Ok((bytes, open_mode(&metadata))),
         Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {

@@ -20,7 +20,7 @@ mod issuer;
 mod jwk;
 mod key;
 mod key_cost;
-mod key_file;
+pub(crate) mod key_file;
 mod mutual_tls;
 mod pem;
 mod proof;
@@ -36,15 +36,14 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-pub(crate) use access_token::AccessToken;
+pub(crate) use access_token::{AccessToken, CachedToken};
 pub use assertion::AssertionSettings;
 pub use authentication::Authentication;
 pub use encoding::is_key_text;
 pub(crate) use exchange::Exchange;
-pub(crate) use issuer::{Issued, Issuer, TokenWish, Tries};
+pub(crate) use issuer::{Issuer, TokenWish, Tries};
 pub use jwk::PublicJwk;
-pub use key::PrivateKey;
-pub use key::{AsyncSigner, Loaded, SignFuture, Signer};
+pub use key::{AsyncSigner, PrivateKey, SignFuture, Signer};
 pub use mutual_tls::MutualTls;
 pub use mutual_tls::{AskPassphrase, CertificateSource, Part};
 pub(crate) use proof::Proof;
@@ -75,7 +74,7 @@ pub struct Credential {
 
 /// The signer of a credential.
 #[derive(Clone)]
-enum Signing {
+pub enum Signing {
     /// Called on a separate thread, because it may block.
     Blocking(Arc<dyn Signer>),
     /// Awaited on the caller's event loop.
@@ -89,31 +88,12 @@ impl Credential {
     /// is removed, with a warning.
     pub fn with_key(subject: &str, key: PrivateKey, kid: Option<&str>) -> Result<Checked<Self>> {
         let public_jwk = key.public_jwk();
-        Self::new(subject, Signing::Blocking(Arc::new(key)), public_jwk, kid)
+        Self::with_signer(subject, Signing::Blocking(Arc::new(key)), public_jwk, kid)
     }
 
-    /// A credential with an external key. Each signature of `signer` is verified with `public_jwk`,
-    /// the enrolled public key, before it is used.
+    /// A credential with an external key. Each signature is verified with `public_jwk`, the enrolled
+    /// public key, before it is used.
     pub fn with_signer(
-        subject: &str,
-        signer: Arc<dyn Signer>,
-        public_jwk: PublicJwk,
-        kid: Option<&str>,
-    ) -> Result<Checked<Self>> {
-        Self::new(subject, Signing::Blocking(signer), public_jwk, kid)
-    }
-
-    /// [`Credential::with_signer`] with an asynchronous signer.
-    pub fn with_async_signer(
-        subject: &str,
-        signer: Arc<dyn AsyncSigner>,
-        public_jwk: PublicJwk,
-        kid: Option<&str>,
-    ) -> Result<Checked<Self>> {
-        Self::new(subject, Signing::Awaited(signer), public_jwk, kid)
-    }
-
-    fn new(
         subject: &str,
         signing: Signing,
         public_jwk: PublicJwk,
@@ -169,7 +149,6 @@ impl Credential {
     }
 
     /// Signs an assertion as a token request would, and discards it.
-    ///
     pub(crate) async fn try_signature(&self, token_url: &str, now: Timestamp) -> Result<()> {
         self.check_signer()?;
         assertion::make(self, token_url, now).await.map(drop)

@@ -51,12 +51,10 @@ pub(super) fn der(block: &Block<'_>) -> Result<Zeroizing<Vec<u8>>> {
 
 /// The blocks of a text with real line breaks. Fails if the text ends before an END line.
 pub(super) fn blocks(text: &str) -> Result<Vec<Block<'_>>> {
-    files::blocks(text).ok_or_else(cut_short)
-}
-
-fn cut_short() -> crate::Error {
-    refused("The PEM text stops before its END line.")
-        .with_hint("Copy the complete text, including the BEGIN and END lines.")
+    files::blocks(text).ok_or_else(|| {
+        refused("The PEM text stops before its END line.")
+            .with_hint("Copy the complete text, including the BEGIN and END lines.")
+    })
 }
 
 fn described(block: &Block<'_>) -> &'static str {

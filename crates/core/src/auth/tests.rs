@@ -77,7 +77,8 @@ fn verification_key(public_jwk: &str) -> (Jwk, DecodingKey) {
 }
 
 fn with_vault(answer: Answer) -> Credential {
-    Credential::with_signer("customer-7", Arc::new(Vault(answer)), KEY.public_jwk(), None)
+    let signing = Signing::Blocking(Arc::new(Vault(answer)));
+    Credential::with_signer("customer-7", signing, KEY.public_jwk(), None)
         .expect("a credential")
         .value
 }
@@ -142,7 +143,7 @@ async fn r13_debug_texts_name_what_they_hide() {
     let texts = format!(
         "{token:?} {authorization:?} {source:?} {:?} {:?} {credential:?} {:?}",
         *KEY,
-        key::Loaded { key: KEY.clone(), warnings: Vec::new() },
+        Checked { value: KEY.clone(), warnings: Vec::new() },
         signed.expect("an assertion"),
     );
     assert!(!texts.contains("very-secret-token"), "{texts}");

@@ -196,7 +196,7 @@ impl TokenSource {
 
     async fn obtain(&self, issuer: &impl Issuer) -> Result<AccessToken> {
         match issuer.issue(&self.wish(Tries::All)).await {
-            Ok(new) => Ok(self.keep(CachedToken::new(new, &self.clock))),
+            Ok(new) => Ok(self.keep(new)),
             Err(error) => {
                 self.remember(&error);
                 Err(error)
@@ -208,7 +208,7 @@ impl TokenSource {
     async fn renew(&self, issuer: &impl Issuer, old: AccessToken) -> AccessToken {
         self.state.lock().last_renewal = Some(self.clock.monotonic());
         match issuer.issue(&self.wish(Tries::One)).await {
-            Ok(new) => self.keep(CachedToken::new(new, &self.clock)),
+            Ok(new) => self.keep(new),
             Err(error) => {
                 self.renewal_failed(&old, &error);
                 old

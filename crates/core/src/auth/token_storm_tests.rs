@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use super::*;
 use crate::auth::test_harness::{DATA_SCOPE, Harness};
 use crate::auth::tests::KEY;
-use crate::auth::{AsyncSigner, Credential, SignFuture, Signer};
+use crate::auth::{AsyncSigner, Credential, SignFuture, Signer, Signing};
 use crate::http::test_server::Act;
 use crate::http::{Deadline, LocalLedger, Terms};
 
@@ -70,7 +70,8 @@ async fn a_signer_that_blocks_delays_neither_the_deadline_nor_the_thread() {
     let mut harness = Harness::new(vec![]).await;
     let (answer, answers) = mpsc::channel();
     let vault = Arc::new(SlowVault(Mutex::new(answers)));
-    let credential = Credential::with_signer("slow", vault, KEY.public_jwk(), None);
+    let credential =
+        Credential::with_signer("slow", Signing::Blocking(vault), KEY.public_jwk(), None);
     harness.credential = credential.expect("a credential").value;
     let mut exchange = harness.exchange();
     exchange.deadline = Deadline::after(&harness.clock, Some(Duration::from_millis(20)));
@@ -125,7 +126,8 @@ async fn awaited(answers: Vec<Answer>) -> (Harness, Arc<AwaitedVault>) {
     let vault = Arc::new(AwaitedVault { answers, is_reachable });
     let signer = Arc::clone(&vault) as Arc<dyn AsyncSigner>;
     let subject = harness.credential.subject().to_owned();
-    let credential = Credential::with_async_signer(&subject, signer, KEY.public_jwk(), None);
+    let credential =
+        Credential::with_signer(&subject, Signing::Awaited(signer), KEY.public_jwk(), None);
     harness.credential = credential.expect("a credential").value;
     (harness, vault)
 }

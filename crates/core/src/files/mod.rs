@@ -19,9 +19,11 @@ mod windows;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub(crate) use self::der::{first_element, leading_element, member_tags};
+pub(crate) use self::der::{elements, first_element, leading_element, member_tags, members};
 pub use self::new_file::NewFile;
-pub(crate) use self::pem::{Block, blocks, decode_base64, is_bare_base64, is_pem, unescaped};
+pub(crate) use self::pem::{
+    Block, blocks, decode_base64, is_bare_base64, is_pem, unescaped, without_base64,
+};
 pub use self::text::text_of;
 #[cfg(unix)]
 pub(crate) use self::unix::{Owner, Stamp, create, owner_text};

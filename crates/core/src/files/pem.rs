@@ -7,6 +7,8 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use zeroize::Zeroizing;
 
+use super::text::text_of;
+
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 const DASHES: &str = "-----";
@@ -63,6 +65,13 @@ pub(crate) fn decode_base64(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     let length = BASE64.decode_slice(compact.as_bytes(), &mut bytes).ok()?;
     bytes.truncate(length);
     Some(bytes)
+}
+
+/// Decodes bare base64. Returns other bytes unchanged.
+pub(crate) fn without_base64(bytes: &[u8]) -> Zeroizing<Vec<u8>> {
+    let text = text_of(bytes).filter(|text| is_bare_base64(text));
+    let decoded = text.and_then(|text| decode_base64(&text));
+    decoded.unwrap_or_else(|| Zeroizing::new(bytes.to_vec()))
 }
 
 /// Returns the blocks of a text with unescaped line breaks, or `None` if an END line is missing.

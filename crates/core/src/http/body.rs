@@ -1,8 +1,6 @@
 //! Reads the body of a reply within its time limits and checks its encoding. reqwest's own
 //! decompression is off: it removes the header and hides the cause of a failure.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, HeaderMap};
@@ -10,33 +8,24 @@ use reqwest::header::{CONTENT_ENCODING, HeaderMap};
 use super::buffers::Buffers;
 use super::failure;
 use super::inflate::{Encoding, Inflater, wrong_label};
+use super::transport_settings::TransportSettings;
 use crate::error::{Error, Kind, Phase, Result};
 
 /// The encodings that an error message may name.
 const ENCODINGS: [&str; 6] = ["br", "zstd", "deflate", "compress", "x-compress", "dcz"];
 
-/// The limits of one body.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct BodyLimits {
-    /// Maximum number of bytes, before and after decompression.
-    pub(super) cap: usize,
-    /// Maximum time without data.
-    pub(super) idle: Duration,
-    /// Minimum number of bytes in each `window`.
-    pub(super) window_bytes: usize,
-    pub(super) window: Duration,
-}
-
-/// Reads a body to its end and adds its bytes to `total`. The caller adds the status to an error.
+/// Reads a body to its end and adds its bytes to `total`. A body has at most `cap` bytes, before and
+/// after decompression. The caller adds the status to an error.
 pub(super) async fn read(
     mut response: Response,
-    limits: BodyLimits,
+    cap: usize,
+    settings: &TransportSettings,
     buffers: &Buffers,
     total: &mut u64,
 ) -> Result<Bytes> {
     let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
-    let mut inflater = Inflater::new(encoding(response.headers())?, announced, limits.cap, buffers);
-    while !read_window(&mut response, &mut inflater, limits, total).await? {}
+    let mut inflater = Inflater::new(encoding(response.headers())?, announced, cap, buffers);
+    while !read_window(&mut response, &mut inflater, settings, total).await? {}
     inflater.finish()
 }
 
@@ -44,14 +33,15 @@ pub(super) async fn read(
 async fn read_window(
     response: &mut Response,
     inflater: &mut Inflater,
-    limits: BodyLimits,
+    settings: &TransportSettings,
     total: &mut u64,
 ) -> Result<bool> {
+    let TransportSettings { idle_timeout, throughput_bytes, throughput_window, .. } = settings;
     let enough = async {
         let mut received = 0;
-        while received < limits.window_bytes {
-            let Ok(chunk) = tokio::time::timeout(limits.idle, response.chunk()).await else {
-                return Err(too_slow(format!("no data of the body arrived for {:?}", limits.idle)));
+        while received < *throughput_bytes {
+            let Ok(chunk) = tokio::time::timeout(*idle_timeout, response.chunk()).await else {
+                return Err(too_slow(format!("no data of the body arrived for {idle_timeout:?}")));
             };
             match chunk {
                 Ok(Some(chunk)) => {
@@ -65,9 +55,10 @@ async fn read_window(
         }
         Ok(false)
     };
-    tokio::time::timeout(limits.window, enough).await.unwrap_or_else(|_| {
-        let (bytes, window) = (limits.window_bytes, limits.window);
-        Err(too_slow(format!("less than {bytes} bytes of the body arrived in {window:?}")))
+    tokio::time::timeout(*throughput_window, enough).await.unwrap_or_else(|_| {
+        Err(too_slow(format!(
+            "less than {throughput_bytes} bytes of the body arrived in {throughput_window:?}"
+        )))
     })
 }
 
@@ -102,6 +93,7 @@ mod tests {
     use std::convert::Infallible;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
 
     use futures_util::{StreamExt as _, stream};
     use http_body_util::StreamBody;
@@ -120,12 +112,17 @@ mod tests {
         let body = reqwest::Body::wrap(StreamBody::new(pieces));
         let mut response = Response::from(hyper::Response::new(body));
         let hour = Duration::from_secs(3_600);
-        let limits = BodyLimits { cap: 1_000, idle: hour, window_bytes: 20, window: hour };
+        let settings = TransportSettings {
+            idle_timeout: hour,
+            throughput_bytes: 20,
+            throughput_window: hour,
+            ..TransportSettings::default()
+        };
         let mut inflater = Inflater::new(Encoding::Identity, None, 1_000, &Buffers::default());
         // Each read gets the whole time limit for twenty bytes.
         for (pieces, bytes, ends) in [(2, 20, false), (4, 20, false), (5, 10, true)] {
             let mut total = 0;
-            let read = read_window(&mut response, &mut inflater, limits, &mut total);
+            let read = read_window(&mut response, &mut inflater, &settings, &mut total);
             let ended = read.await.expect("a body");
             assert_eq!((taken.load(Ordering::Relaxed), total, ended), (pieces, bytes, ends));
         }

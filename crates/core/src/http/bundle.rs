@@ -4,16 +4,13 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use x509_cert::certificate::{CertificateInner, Raw};
-use x509_cert::der::asn1::{ContextSpecific, ObjectIdentifier};
-use x509_cert::der::{Decode as _, Reader, SliceReader, Tag};
+use x509_cert::der::{Decode as _, Tag};
 
 use crate::files::{
-    Block, blocks, decode_base64, first_element, is_bare_base64, is_pem, leading_element,
-    member_tags, text_of, unescaped,
+    Block, blocks, decode_base64, elements, first_element, is_pem, leading_element, member_tags,
+    members, text_of, unescaped, without_base64,
 };
 
-/// `id-signedData` (RFC 5652 §5.1), the content type of a .p7b file.
-const SIGNED_DATA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.7.2");
 const FORMS: &str = "The file must be PEM, DER or PKCS#7 (.p7b).";
 const COPY_AGAIN: &str = "Copy the complete file again, unchanged.";
 
@@ -78,23 +75,14 @@ fn found_in(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableBundle
     {
         return Err(EMPTY);
     }
-    let Some(text) = text_of(bytes) else { return in_der(bytes) };
-    if is_pem(&text) {
-        return in_pem(&text);
-    }
-    if is_bare_base64(&text) {
-        let inner = decode_base64(&text).ok_or(NOTHING)?;
-        return match text_of(&inner) {
-            Some(text) if is_pem(&text) => in_pem(&text),
-            _ => in_der(&inner),
-        };
-    }
-    match text.trim_start().as_bytes() {
-        [b'<', ..] => Err(unusable(
+    let bytes = without_base64(bytes);
+    match text_of(&bytes) {
+        Some(text) if is_pem(&text) => in_pem(&text),
+        Some(text) if text.trim_start().starts_with('<') => Err(unusable(
             "is a web page",
             "Download the certificate itself. The page may be a login or a file viewer.",
         )),
-        _ => in_der(bytes),
+        _ => in_der(&bytes),
     }
 }
 
@@ -143,7 +131,11 @@ fn in_der(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableBundle> 
         _ => NOTHING,
     })?;
     match member_tags(first).as_deref() {
-        Some([Sequence, Sequence, BitString]) => several(bytes),
+        Some([Sequence, Sequence, BitString]) => {
+            let one = first_element(bytes).map(|only| vec![only]);
+            let all = one.or_else(|| elements(bytes)).ok_or(DAMAGED)?;
+            all.into_iter().map(certificate).collect()
+        }
         Some([Tag::ObjectIdentifier, ..]) => in_pkcs7(first),
         Some(
             [Integer, Sequence, OctetString, ..]
@@ -158,19 +150,6 @@ fn in_der(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableBundle> 
     }
 }
 
-/// Reads consecutive certificates in DER.
-fn several(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableBundle> {
-    let (mut found, mut rest) = (Vec::new(), bytes);
-    loop {
-        let element = first_element(rest).or_else(|| leading_element(rest)).ok_or(DAMAGED)?;
-        found.push(certificate(element)?);
-        rest = &rest[element.len()..];
-        if rest.iter().all(u8::is_ascii_whitespace) {
-            return Ok(found);
-        }
-    }
-}
-
 fn certificate(der: &[u8]) -> Result<CertificateDer<'static>, UnusableBundle> {
     CertificateInner::<Raw>::from_der(der).map_err(|_| DAMAGED)?;
     Ok(der.to_vec().into())
@@ -178,43 +157,22 @@ fn certificate(der: &[u8]) -> Result<CertificateDer<'static>, UnusableBundle> {
 
 /// Returns the certificates of a `SignedData` (RFC 5652 §5.1). Its signatures are not verified.
 fn in_pkcs7(der: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableBundle> {
-    let set = certificate_set(der).map_err(|_| DAMAGED)?.unwrap_or_default();
-    let (mut found, mut rest) = (Vec::new(), set.as_slice());
-    while !rest.is_empty() {
-        let mut reader = SliceReader::new(rest).map_err(|_| DAMAGED)?;
-        let element = reader.tlv_bytes().map_err(|_| DAMAGED)?;
-        // The set may also contain other kinds of certificates, such as attribute certificates.
-        if leading_element(element).is_some() {
-            found.push(certificate(element)?);
-        }
-        rest = &rest[element.len()..];
-    }
+    let set = certificate_set(der).ok_or(DAMAGED)?.into_iter();
+    // The set may also contain other kinds of certificates, such as attribute certificates.
+    let certificates = set.filter(|element| leading_element(element).is_some());
+    let found = certificates.map(certificate).collect::<Result<Vec<_>, _>>()?;
     if found.is_empty() { Err(NOTHING) } else { Ok(found) }
 }
 
-/// Returns the content of `certificates [0]`, or `None` if it is absent.
-fn certificate_set(der: &[u8]) -> x509_cert::der::Result<Option<Vec<u8>>> {
-    let mut reader = SliceReader::new(der)?;
-    reader.sequence(|info| {
-        let kind = ObjectIdentifier::decode(info)?;
-        if kind != SIGNED_DATA {
-            info.tlv_bytes()?;
-            return Ok(None);
-        }
-        let content = ContextSpecific::<x509_cert::der::Any>::decode(info)?.value;
-        let mut inside = SliceReader::new(content.value())?;
-        // version, digestAlgorithms, encapContentInfo
-        for _ in 0..3 {
-            inside.tlv_bytes()?;
-        }
-        if inside.is_finished() || !Tag::peek(&inside)?.is_context_specific() {
-            return Ok(None);
-        }
-        let set = inside.tlv_bytes()?;
-        let mut set = SliceReader::new(set)?;
-        let header = x509_cert::der::Header::decode(&mut set)?;
-        Ok(Some(set.read_slice(header.length())?.to_vec()))
-    })
+/// Returns the members of `certificates [0]`, which is optional and follows version,
+/// digestAlgorithms and encapContentInfo.
+fn certificate_set(der: &[u8]) -> Option<Vec<&[u8]>> {
+    let content = *members(der)?.get(1)?;
+    let signed_data = members(members(content)?.first()?)?;
+    match signed_data.get(3) {
+        Some(certificates) if certificates.starts_with(&[0xa0]) => members(certificates),
+        _ => Some(Vec::new()),
+    }
 }
 
 #[cfg(test)]

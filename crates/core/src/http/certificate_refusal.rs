@@ -4,6 +4,7 @@
 use rustls::AlertDescription;
 
 use super::client_certificate::Presenter;
+use super::problem::page_text;
 use crate::error::{Error, Kind};
 
 const NONE_PRESENTED: &str =
@@ -11,36 +12,29 @@ const NONE_PRESENTED: &str =
 const REFUSED: &str = "ask the operator of the service whether the certificate is registered \
                        for your integration, and which CAs it accepts";
 
-/// The messages of nginx and Apache about certificates.
-const SENTENCES: [&str; 5] = [
-    "400 The SSL certificate error",
-    "400 No required SSL certificate was sent",
-    "The SSL certificate error",
-    "No required SSL certificate was sent",
-    "SSL client certificate is required",
-];
-
-/// Maximum number of bytes of a page to search.
-const LONGEST_PAGE: usize = 16 * 1024;
-
 /// Whether an alert of the service is about the client certificate. Some alerts are sent for other
 /// reasons too; they count only if the service requested a certificate.
 pub(super) fn is_refusal(alert: AlertDescription, presenter: &Presenter) -> bool {
+    alert == AlertDescription::CertificateRequired
+        || (presenter.was_asked() && may_be_refusal(alert))
+}
+
+/// Whether a service sends this alert if it refuses a client certificate.
+pub(crate) fn may_be_refusal(alert: AlertDescription) -> bool {
     use AlertDescription as Alert;
-    match alert {
-        Alert::CertificateRequired => true,
+    matches!(
+        alert,
         Alert::HandshakeFailure
-        | Alert::NoCertificate
-        | Alert::BadCertificate
-        | Alert::UnsupportedCertificate
-        | Alert::CertificateRevoked
-        | Alert::CertificateExpired
-        | Alert::CertificateUnknown
-        | Alert::UnknownCA
-        | Alert::AccessDenied
-        | Alert::DecryptError => presenter.was_asked(),
-        _ => false,
-    }
+            | Alert::NoCertificate
+            | Alert::BadCertificate
+            | Alert::UnsupportedCertificate
+            | Alert::CertificateRevoked
+            | Alert::CertificateExpired
+            | Alert::CertificateUnknown
+            | Alert::UnknownCA
+            | Alert::AccessDenied
+            | Alert::DecryptError
+    )
 }
 
 /// The error for such an alert. The handshake failed, so the service received no request.
@@ -71,18 +65,11 @@ pub(super) fn is_page(status: u16, body: &[u8]) -> bool {
     if matches!(body.first(), Some(b'{' | b'[' | b'"')) {
         return false;
     }
-    let text = String::from_utf8_lossy(&body[..body.len().min(LONGEST_PAGE)]);
     match status {
         495 | 496 => true,
-        400 | 403 => text.to_ascii_lowercase().contains("certificate"),
+        400 | 403 => page_text(body).contains("certificate"),
         _ => false,
     }
-}
-
-/// Returns the usual sentence in a page, if there is one. No other text of a page is shown.
-pub(super) fn title(body: &[u8]) -> Option<&'static str> {
-    let page = String::from_utf8_lossy(&body[..body.len().min(LONGEST_PAGE)]).to_ascii_lowercase();
-    SENTENCES.into_iter().find(|sentence| page.contains(&sentence.to_ascii_lowercase()))
 }
 
 /// Marks an error that neither a new token nor a retry can resolve.
@@ -156,8 +143,6 @@ mod tests {
     #[test]
     fn m1_m2_pages_that_speak_of_a_certificate_are_recognised() {
         let nginx = "<html>\r\n<head><title>400 The SSL certificate error</title></head>\r\n";
-        assert_eq!(title(nginx.as_bytes()), Some("400 The SSL certificate error"));
-        assert_eq!(title(b"<title>certificate s3cret</title>"), None);
         for (status, body, expected) in [
             (400, nginx, true),
             (403, "SSL client certificate is required", true),

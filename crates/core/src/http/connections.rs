@@ -1,11 +1,11 @@
 //! [`Connections`]: a pool of connections to one service, with one client certificate or none.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use reqwest::redirect;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::{ClientConfig, RootCertStore};
-use rustls_platform_verifier::Verifier;
 
 use super::base_url::BaseUrl;
 use super::client_certificate::{ClientCertificate, Presenter};
@@ -17,6 +17,8 @@ use super::transport_settings::TransportSettings;
 use super::trust::Trust;
 use crate::error::Result;
 
+/// How long an idle connection is kept.
+const IDLE: Duration = Duration::from_secs(90);
 /// The protocols that are offered in a handshake.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
@@ -66,7 +68,7 @@ fn builder(
         .referer(false)
         .user_agent(settings.user_agent())
         .connect_timeout(settings.connect_timeout)
-        .pool_idle_timeout(settings.pool_idle_timeout);
+        .pool_idle_timeout(IDLE);
     let builder = match base.loopback_name().zip(base.loopback_addresses()) {
         Some((name, addresses)) => builder.resolve_to_addrs(name, &addresses),
         None => builder,
@@ -108,8 +110,8 @@ fn trusted(
     if let Some(named) = trust.named()? {
         return ServerVerifier::of_certificates(named, provider).map(Some);
     }
-    if let Ok(verifier) = Verifier::new(Arc::clone(provider)) {
-        return Ok(Some(ServerVerifier::of_platform(verifier)));
+    if let Some(verifier) = ServerVerifier::of_platform(provider) {
+        return Ok(Some(verifier));
     }
     let fallback = trust.fallback().ok_or_else(failure::no_store)?;
     ServerVerifier::of_certificates(fallback, provider).map(Some)

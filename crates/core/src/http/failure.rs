@@ -64,13 +64,8 @@ pub(super) fn from_request(
     if let Some(tls) = find::<rustls::Error>(&causes).or(alert.as_ref()) {
         // An alert may also arrive after the handshake, when the request was already sent.
         let unsent = error.is_connect();
-        let address = base.host_and_port();
-        return match tls {
-            rustls::Error::AlertReceived(alert) if is_refusal(*alert, presenter) => {
-                certificate_refusal::from_alert(*alert, &address, presenter)
-            }
-            _ => from_tls(tls, &address).with(|context| context.unsent = unsent),
-        };
+        return from_tls(tls, &base.host_and_port(), presenter)
+            .with(|context| context.unsent |= unsent);
     }
     if error.is_connect()
         && let Some(proxy) = proxy
@@ -213,10 +208,7 @@ fn unconnected(address: &str, why: &str) -> Error {
 pub(super) fn from_handshake(error: &io::Error, address: &str, presenter: &Presenter) -> Error {
     let causes = causes(error);
     match find::<rustls::Error>(&causes) {
-        Some(rustls::Error::AlertReceived(alert)) if is_refusal(*alert, presenter) => {
-            certificate_refusal::from_alert(*alert, address, presenter)
-        }
-        Some(tls) => from_tls(tls, address),
+        Some(tls) => from_tls(tls, address, presenter),
         None => unreached(address, error),
     }
 }
@@ -304,7 +296,12 @@ pub(super) fn plain_to_tls(address: &str) -> Error {
         .with_hint("write base_url= with https://")
 }
 
-fn from_tls(error: &rustls::Error, address: &str) -> Error {
+fn from_tls(error: &rustls::Error, address: &str, presenter: &Presenter) -> Error {
+    if let rustls::Error::AlertReceived(alert) = error
+        && is_refusal(*alert, presenter)
+    {
+        return certificate_refusal::from_alert(*alert, address, presenter);
+    }
     let (what, hint) = handshake_problem(error);
     Error::new(Kind::TlsError, format!("no trusted connection to {address}: {what}"))
         .with_hint(hint)
@@ -479,7 +476,7 @@ mod tests {
             let wrapped = io::Error::other(io::Error::other(error));
             let found = causes(&wrapped);
             let tls = find::<Tls>(&found).expect("found inside");
-            let error = from_tls(tls, "customer.example.com:443");
+            let error = from_tls(tls, "customer.example.com:443", &Presenter::new(None));
             assert_eq!(error.kind(), Kind::TlsError);
             assert_eq!(error.transience(), crate::error::Transience::Never);
             let text = error.to_string();

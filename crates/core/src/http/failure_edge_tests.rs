@@ -28,7 +28,7 @@ fn h1_h5_an_error_says_how_its_connection_ended() {
 }
 
 fn message(error: &Tls) -> String {
-    from_tls(error, "customer.example.com:443").context().message.clone()
+    from_tls(error, "customer.example.com:443", &Presenter::new(None)).context().message.clone()
 }
 
 #[test]

@@ -1,74 +1,33 @@
 //! `NO_PROXY`: the hosts that are reached without a proxy. The rules follow curl. Three more forms
 //! are accepted, which curl ignores: an IPv6 address in brackets, a port, and `*.` before a name.
 
-use std::net::IpAddr;
+use hyper::Uri;
+use hyper_util::client::proxy::matcher::Matcher;
 
 /// Returns whether a list contains this host and port.
 pub(super) fn names(list: &str, host: &str, port: u16) -> bool {
-    let host = host.trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase();
-    list.split(|c: char| c == ',' || c.is_whitespace())
-        .filter(|entry| !entry.is_empty())
-        .any(|entry| entry == "*" || is_named(&entry.to_ascii_lowercase(), &host, port))
-}
-
-fn is_named(entry: &str, host: &str, port: u16) -> bool {
-    let (entry, at) = without_port(entry);
-    if at.is_some_and(|at| at != port) {
+    let entries = list.split(|c: char| c == ',' || c.is_whitespace());
+    let entries: Vec<&str> = entries.filter_map(|entry| host_of(entry, port)).collect();
+    let Ok(service) = format!("http://{}", host.trim_end_matches('.')).parse::<Uri>() else {
         return false;
-    }
-    match host.parse() {
-        Ok(address) => is_in_network(entry, address),
-        Err(_) => is_in_domain(entry, host),
-    }
+    };
+    let rules = Matcher::builder().all("http://proxy").no(entries.join(",")).build();
+    entries.contains(&"*") || rules.intercept(&service).is_none()
 }
 
-/// Splits an entry into its host, without brackets, and its port.
-fn without_port(entry: &str) -> (&str, Option<u16>) {
-    if let Some((inside, rest)) = entry.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        return (inside, rest.strip_prefix(':').and_then(|port| port.parse().ok()));
-    }
-    match entry.split_once(':') {
-        // More than one colon means an IPv6 address without brackets.
-        Some((name, port)) if !port.contains(':') => match port.parse() {
-            Ok(port) => (name, Some(port)),
-            Err(_) => (entry, None),
+/// The host of an entry, in a form that curl reads too. Returns `None` for another port.
+fn host_of(entry: &str, port: u16) -> Option<&str> {
+    let (host, at) = match entry.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((inside, rest)) => (inside, rest.strip_prefix(':')),
+        None => match entry.split_once(':') {
+            // More than one colon means an IPv6 address without brackets.
+            Some((name, at)) if !at.contains(':') => (name, Some(at)),
+            _ => (entry, None),
         },
-        _ => (entry, None),
-    }
-}
-
-/// Returns whether an entry includes a host name. An entry includes its own name and all
-/// subdomains, with or without a leading dot. With a leading `*.` it includes only the subdomains.
-fn is_in_domain(entry: &str, host: &str) -> bool {
-    let entry = entry.trim_end_matches('.');
-    if let Some(domain) = entry.strip_prefix("*.") {
-        return host.strip_suffix(domain).is_some_and(|before| before.ends_with('.'));
-    }
-    let domain = entry.strip_prefix('.').unwrap_or(entry);
-    let before = host.strip_suffix(domain).filter(|_| !domain.is_empty());
-    before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
-}
-
-/// Returns whether the entry is this address, or a network that contains it, such as `10.0.0.0/8`.
-fn is_in_network(entry: &str, address: IpAddr) -> bool {
-    let (network, length) = match entry.split_once('/') {
-        Some((network, length)) => (network, length.parse::<u32>().ok()),
-        None => (entry, Some(128)),
     };
-    let (Ok(network), Some(length)) = (network.parse::<IpAddr>(), length) else { return false };
-    // Both families are aligned to the left, so that one shift compares their prefixes.
-    let (network, address, bits) = match (network, address) {
-        (IpAddr::V4(network), IpAddr::V4(address)) => {
-            (u128::from(network.to_bits()) << 96, u128::from(address.to_bits()) << 96, 32)
-        }
-        (IpAddr::V6(network), IpAddr::V6(address)) => (network.to_bits(), address.to_bits(), 128),
-        _ => return false,
-    };
-    if length > bits && entry.contains('/') {
-        return false;
-    }
-    let differing = network ^ address;
-    length == 0 || differing >> (128 - length.min(bits)) == 0
+    let host = host.trim_end_matches('.');
+    let host = if host.starts_with("*.") { &host[1..] } else { host };
+    at.is_none_or(|at| at.parse() == Ok(port)).then_some(host)
 }
 
 #[cfg(test)]

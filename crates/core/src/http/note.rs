@@ -10,10 +10,11 @@ use reqwest::header::HeaderMap;
 
 use crate::error::Kind;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RequestKind {
     Token,
     Discovery,
+    #[default]
     Data,
 }
 
@@ -34,7 +35,7 @@ impl RequestKind {
 }
 
 /// One request that has ended.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct RequestNote {
     pub kind: RequestKind,
     /// The address without its query.
@@ -65,28 +66,6 @@ pub struct RequestNote {
     pub feed: Option<Arc<str>>,
     /// The remaining requests of the allowance, if known.
     pub allowance_left: Option<u64>,
-}
-
-impl RequestNote {
-    pub(super) fn new(kind: RequestKind) -> Self {
-        Self {
-            kind,
-            url: String::new(),
-            status: None,
-            error: None,
-            is_abandoned: false,
-            is_sent: true,
-            started: Timestamp::UNIX_EPOCH,
-            duration: Duration::ZERO,
-            bytes: 0,
-            points: None,
-            attempt: 1,
-            reason: None,
-            waited: Duration::ZERO,
-            feed: None,
-            allowance_left: None,
-        }
-    }
 }
 
 /// Is notified of the requests of a client.

@@ -33,7 +33,8 @@ impl OpenNote {
         describe: impl FnOnce(&mut RequestNote),
     ) -> Self {
         Self(observer.and_then(Observer::recipient).map(|recipient| {
-            let mut note = RequestNote::new(kind);
+            let mut note =
+                RequestNote { kind, is_sent: true, attempt: 1, ..RequestNote::default() };
             describe(&mut note);
             let (clock, began, ended, points) = (clock.clone(), None, None, PointCount::default());
             Box::new(Open { note, recipient, clock, began, ended, points })

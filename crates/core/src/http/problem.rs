@@ -17,23 +17,14 @@ const LONGEST_JSON: usize = super::transport::LONGEST_ERROR;
 const LONGEST_PAGE: usize = 16 * 1024;
 const LONGEST_CODE: usize = 100;
 /// The media types that an error message may name. A header may contain anything.
-const MEDIA_TYPES: [&str; 16] = [
+const MEDIA_TYPES: [&str; 7] = [
     "application/json",
     "application/problem+json",
-    "application/jwt",
     "application/xml",
-    "application/javascript",
     "application/octet-stream",
-    "application/x-www-form-urlencoded",
-    "application/xhtml+xml",
-    "application/soap+xml",
-    "application/pdf",
     "text/html",
     "text/plain",
     "text/xml",
-    "text/css",
-    "text/csv",
-    "text/javascript",
 ];
 
 /// The known content of an error body. Other bodies are described by type and length and never
@@ -111,9 +102,7 @@ impl Problem {
     /// The error for a status with the same meaning at every endpoint.
     pub(crate) fn by_status(&self, what: &str, reply: &Reply, now: Timestamp) -> Error {
         if is_certificate_page(reply) {
-            let title = certificate_refusal::title(&reply.body);
-            let problem = Self { code: None, detail: title.map(str::to_owned) };
-            return problem.certificate_refused(what, reply, now);
+            return Self::default().certificate_refused(what, reply, now);
         }
         let (kind, message) = match reply.status {
             407 => (Kind::ProxyError, format!("the proxy requires authentication for {what}")),
@@ -199,8 +188,13 @@ pub(crate) fn media_type(headers: &HeaderMap) -> &'static str {
     MEDIA_TYPES.into_iter().find(|known| *known == given).unwrap_or("an unusual Content-Type")
 }
 
+/// The beginning of a page, in lower case.
+pub(super) fn page_text(body: &[u8]) -> String {
+    String::from_utf8_lossy(&body[..body.len().min(LONGEST_PAGE)]).to_ascii_lowercase()
+}
+
 fn speaks_of_https(body: &[u8]) -> bool {
-    let page = String::from_utf8_lossy(&body[..body.len().min(LONGEST_PAGE)]).to_ascii_lowercase();
+    let page = page_text(body);
     page.contains("plain http request") || page.contains("https port")
 }
 

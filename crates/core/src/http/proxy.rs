@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::percent_decode_str;
 use reqwest::header::HeaderValue;
-use url::{ParseError, Url};
+use url::Url;
 
 use super::base_url::BaseUrl;
 use super::no_proxy;
@@ -126,14 +126,7 @@ impl Tunnel {
     }
 
     pub(super) fn for_library(&self) -> reqwest::Result<reqwest::Proxy> {
-        if self.is_socks() {
-            return reqwest::Proxy::all(self.url.clone());
-        }
-        let proxy = reqwest::Proxy::all(&self.address)?;
-        Ok(match self.authorization() {
-            Some(authorization) => proxy.custom_http_auth(authorization),
-            None => proxy,
-        })
+        reqwest::Proxy::all(self.url.clone())
     }
 
     fn has_user(&self) -> bool {
@@ -186,43 +179,31 @@ fn read(name: &str, written: &str) -> Result<Tunnel> {
         Some((scheme, rest)) if !scheme.contains(['@', ':']) => (scheme.to_ascii_lowercase(), rest),
         _ => ("http".to_owned(), written),
     };
-    let has_path = |place: &str| place.trim_end_matches('/').contains('/');
-    let is_misspelt = rest.len() == written.len() && !rest.contains('@') && has_path(rest);
-    if is_misspelt || !SCHEMES.contains(&scheme.as_str()) {
+    if !SCHEMES.contains(&scheme.as_str()) {
         return Err(refused("it starts with none of http://, https://, socks5:// and socks5h://"));
     }
-    let (userinfo, place) = rest.rsplit_once('@').unwrap_or(("", rest));
-    if userinfo.contains(['/', '?', '#']) {
-        return Err(refused("its user or password contains one of / ? #"));
+    tunnel(&scheme, rest).ok_or_else(|| {
+        refused("it is not HOST:PORT, or USER:PASSWORD@HOST:PORT without one of / ? #")
+    })
+}
+
+fn tunnel(scheme: &str, rest: &str) -> Option<Tunnel> {
+    // With the scheme http, the parser checks the host as a name or IP address. It would read a
+    // backslash, which Windows puts between domain and user, as a slash.
+    let rest = rest.trim_end_matches('/');
+    let parsed = Url::parse(&format!("http://{}", rest.replace('\\', "%5C"))).ok()?;
+    let has_more = parsed.path() != "/" || parsed.query().is_some() || parsed.fragment().is_some();
+    if has_more || parsed.port() == Some(0) || rest.ends_with(':') {
+        return None;
     }
-    let place = place.split(['/', '?', '#']).next().unwrap_or_default();
-    let is_port = |port: &str| matches!(port.parse(), Ok(1..=u16::MAX)) && !port.starts_with('+');
-    let port = place.rsplit_once(':').map(|(_, port)| port).filter(|port| !port.contains(']'));
-    if port.is_some_and(|port| !is_port(port)) {
-        return Err(refused("its port is not a number from 1 to 65535"));
-    }
-    // With the scheme http, the parser checks the host as a name or IP address.
-    let parsed = Url::parse(&format!("http://{place}")).map_err(|error| match error {
-        ParseError::EmptyHost => refused("it has no host"),
-        _ => refused("its host is not a host name or an IP address"),
-    })?;
-    if parsed.path() != "/" {
-        return Err(refused("its host is not a host name or an IP address"));
-    }
-    let host = parsed.host_str().unwrap_or_default();
-    let address = format!("{scheme}://{host}{}", port.map_or(String::new(), |p| format!(":{p}")));
-    let (user, password) = match userinfo.split_once(':') {
-        Some((user, password)) => (user, Some(password)),
-        None => (userinfo, None),
-    };
-    let with_user = || {
-        let mut url = Url::parse(&address).ok()?;
-        url.set_username(user).ok()?;
-        url.set_password(password).ok()?;
-        Some(url)
-    };
-    let url = with_user().ok_or_else(|| refused("its user or password cannot be sent"))?;
-    Ok(Tunnel { address, url })
+    // The parser drops the default port of http.
+    let port = parsed.port().or(rest.ends_with(":80").then_some(80));
+    let port = port.map_or_else(String::new, |port| format!(":{port}"));
+    let address = format!("{scheme}://{}{port}", parsed.host_str()?);
+    let mut url = Url::parse(&address).ok()?;
+    url.set_username(parsed.username()).ok()?;
+    url.set_password(parsed.password()).ok()?;
+    Some(Tunnel { address, url })
 }
 
 /// Whether a proxy's address contains a user or a password.

@@ -112,10 +112,14 @@ fn with_jitter(asked: Duration) -> Duration {
 }
 
 fn deadline_exceeded(last: Option<Error>) -> Error {
-    let message = "the deadline of the call passed";
+    ended(Kind::DeadlineExceeded, "the deadline of the call passed", last)
+}
+
+/// The error of a call that ends at a limit, with the details of its last attempt.
+fn ended(kind: Kind, message: &str, last: Option<Error>) -> Error {
     match last {
-        None => Error::new(Kind::DeadlineExceeded, message),
-        Some(last) => last.into_kind(Kind::DeadlineExceeded).with(|context| {
+        None => Error::new(kind, message),
+        Some(last) => last.into_kind(kind).with(|context| {
             context.message = format!("{message}; the last attempt: {}", context.message);
         }),
     }
@@ -364,13 +368,8 @@ impl<'a> Call<'a> {
 
     fn too_long(&self, last: Option<Error>) -> Error {
         let message = format!("no reply within {:?} in all attempts", self.policy.call_limit);
-        match last {
-            None => Error::new(Kind::TransportTimeout, message),
-            Some(last) => last.into_kind(Kind::TransportTimeout).with(|context| {
-                context.message = format!("{message}; the last error: {}", context.message);
-            }),
-        }
-        .with(|context| context.phase = Some(Phase::Page))
+        ended(Kind::TransportTimeout, &message, last)
+            .with(|context| context.phase = Some(Phase::Page))
     }
 }
 

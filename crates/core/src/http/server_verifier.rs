@@ -14,7 +14,7 @@ use rustls::{
     CertificateError, DigitallySignedStruct, Error as Tls, RootCertStore, SignatureScheme,
 };
 use rustls_platform_verifier::Verifier;
-use x509_cert::certificate::{CertificateInner, Raw};
+use x509_cert::certificate::{CertificateInner, Raw, TbsCertificateInner};
 use x509_cert::der::Decode as _;
 use x509_cert::ext::pkix::ExtendedKeyUsage;
 use x509_cert::time::Time;
@@ -46,9 +46,10 @@ impl ServerVerifier {
         Ok(Self { issued, named: Some(named) })
     }
 
-    /// Trusts the certificates that the platform trusts.
-    pub(crate) fn of_platform(verifier: Verifier) -> Self {
-        Self { issued: Arc::new(verifier), named: None }
+    /// Trusts the certificates that the platform trusts. Returns `None` if it has no store.
+    pub(crate) fn of_platform(provider: &Arc<CryptoProvider>) -> Option<Self> {
+        let verifier = Verifier::new(Arc::clone(provider)).ok()?;
+        Some(Self { issued: Arc::new(verifier), named: None })
     }
 
     fn names(&self, certificate: &CertificateDer<'_>) -> bool {
@@ -130,16 +131,20 @@ fn verify_itself(
     if now > not_after {
         return Err(CertificateError::ExpiredContext { time: now, not_after }.into());
     }
-    let usage =
-        body.get_extension::<ExtendedKeyUsage>().map_err(|_| CertificateError::BadEncoding)?;
-    let is_for_servers = usage.is_none_or(|(_, usage)| {
-        usage.0.iter().any(|purpose| FOR_SERVERS.contains(&purpose.to_string().as_str()))
-    });
-    if !is_for_servers {
+    if !has_purpose(body, FOR_SERVERS).ok_or(CertificateError::BadEncoding)? {
         return Err(CertificateError::InvalidPurpose.into());
     }
     verify_server_name(&certificate, server_name)?;
     Ok(ServerCertVerified::assertion())
+}
+
+/// Whether a certificate may be used for one of these purposes: it has no extended key usage, or one
+/// that includes a purpose. Returns `None` for an unreadable extension.
+pub(crate) fn has_purpose(body: &TbsCertificateInner<Raw>, purposes: [&str; 2]) -> Option<bool> {
+    let usage = body.get_extension::<ExtendedKeyUsage>().ok()?;
+    Some(usage.is_none_or(|(_, usage)| {
+        usage.0.iter().any(|purpose| purposes.contains(&purpose.to_string().as_str()))
+    }))
 }
 
 fn unix(time: Time) -> UnixTime {

@@ -17,7 +17,7 @@ use url::Url;
 use zeroize::Zeroizing;
 
 use super::base_url::BaseUrl;
-use super::body::{self, BodyLimits};
+use super::body;
 use super::buffers::Buffers;
 use super::client_certificate::ClientCertificate;
 use super::connections::Connections;
@@ -90,11 +90,6 @@ impl fmt::Debug for Reply {
     }
 }
 
-/// The permit of one request in flight.
-pub(crate) struct RequestPermit {
-    _permit: Option<OwnedSemaphorePermit>,
-}
-
 /// The connections of one client to one service.
 pub(crate) struct Transport {
     base: BaseUrl,
@@ -138,11 +133,12 @@ impl Transport {
 
     /// Waits until fewer than `max_connections` requests are in flight, in the order of the calls.
     /// The returned permit is released on drop.
-    pub(crate) async fn slot(&self) -> Result<RequestPermit> {
+    pub(crate) async fn slot(&self) -> Result<OwnedSemaphorePermit> {
         let all = self.settings.max_connections.clamp(1, Semaphore::MAX_PERMITS);
         let slots = self.slots.get_or_init(|| Arc::new(Semaphore::new(all)));
+        let slot = Arc::clone(slots).acquire_owned().await;
         // Acquiring fails only on a closed semaphore, and this one is never closed.
-        Ok(RequestPermit { _permit: Arc::clone(slots).acquire_owned().await.ok() })
+        slot.map_err(|_| Error::new(Kind::ClosedError, "the client was closed"))
     }
 
     /// Sends one request and reads the complete reply. Updates the estimate of the service's time.
@@ -219,8 +215,8 @@ impl Transport {
             return Err(redirect_refused(status, &headers, &self.base));
         }
         let mut received = 0;
-        let read =
-            body::read(response, self.limits(is_token, status), &buffers, &mut received).await;
+        let cap = self.longest_body(is_token, status);
+        let read = body::read(response, cap, &self.settings, &buffers, &mut received).await;
         let (body, error) = match read {
             Ok(body) => (body, None),
             Err(error) => (Bytes::new(), Some(error)),
@@ -259,18 +255,13 @@ impl Transport {
         self.http.lock().take();
     }
 
-    fn limits(&self, is_token: bool, status: u16) -> BodyLimits {
+    fn longest_body(&self, is_token: bool, status: u16) -> usize {
         let longest = match (is_token, status) {
             (true, _) => LONGEST_TOKEN_REPLY,
             (false, 400..) => LONGEST_ERROR,
             (false, _) => usize::MAX,
         };
-        BodyLimits {
-            cap: self.settings.body_cap.min(longest),
-            idle: self.settings.idle_timeout,
-            window_bytes: self.settings.throughput_bytes,
-            window: self.settings.throughput_window,
-        }
+        self.settings.body_cap.min(longest)
     }
 
     /// Estimates the service's time, unless a proxy may have produced or cached the reply.

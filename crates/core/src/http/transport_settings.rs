@@ -27,8 +27,6 @@ pub struct TransportSettings {
     pub max_connections: usize,
     /// Maximum size of a body in bytes, before and after decompression.
     pub body_cap: usize,
-    /// How long an idle connection is kept.
-    pub pool_idle_timeout: Duration,
     /// The application's name. It follows `siteline/VERSION` in the header `User-Agent`.
     pub application: Option<String>,
     pub trust: Trust,
@@ -48,7 +46,6 @@ impl Default for TransportSettings {
             throughput_window: Duration::from_secs(20),
             max_connections: 64,
             body_cap: 64 * 1024 * 1024,
-            pool_idle_timeout: Duration::from_secs(90),
             application: None,
             trust: Trust::default(),
             proxy: None,
@@ -73,14 +70,13 @@ impl fmt::Debug for TransportSettings {
 }
 
 impl TransportSettings {
-    /// Checks the name of the application, the proxy and the certificates.
+    /// Checks the name of the application and the proxy.
     pub fn check(&self) -> Result<()> {
         let agent = self.user_agent();
         if !agent.is_ascii() || HeaderValue::from_str(&agent).is_err() {
             return Err(Error::new(Kind::ConfigError, "application is not printable ASCII"));
         }
-        self.proxy.as_deref().map_or(Ok(()), proxy::check)?;
-        self.trust.check()
+        self.proxy.as_deref().map_or(Ok(()), proxy::check)
     }
 
     pub(super) fn user_agent(&self) -> String {

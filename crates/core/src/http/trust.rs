@@ -54,14 +54,8 @@ impl Trust {
         }
     }
 
-    /// Refuses a bundle without certificates, or with an unreadable one.
-    pub fn check(&self) -> Result<()> {
-        let Some(bundle) = &self.ca_bundle else { return Ok(()) };
-        bundle::read(bundle).map(drop).map_err(|why| self.unusable(why))
-    }
-
-    /// Keeps only the certificates of a bundle. A server's file may also contain its private key,
-    /// which must not stay in memory.
+    /// Keeps only the certificates of a bundle, each of which must be readable. A server's file may
+    /// also contain its private key, which must not stay in memory.
     pub fn set_bundle(&mut self, bundle: &[u8], file: Option<&Path>) -> Result<()> {
         self.ca_bundle_file = file.map(Path::to_owned);
         let certificates = bundle::read(bundle).map_err(|why| self.unusable(why))?;
@@ -189,12 +183,12 @@ mod tests {
 
     #[test]
     fn a_bundle_without_a_certificate_is_refused() {
-        let trust = Trust { ca_bundle: Some(b"nothing".to_vec()), ..Trust::default() };
-        assert_eq!(trust.check().unwrap_err().kind(), Kind::ConfigError);
-        assert!(Trust::default().check().is_ok());
         let broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-        let trust = Trust { ca_bundle: Some(broken.to_vec()), ..Trust::default() };
-        assert!(trust.check().unwrap_err().to_string().contains("cannot be read"));
+        for (bundle, why) in [(&b"nothing"[..], "no certificate"), (broken, "cannot be read")] {
+            let error = Trust::default().set_bundle(bundle, None).unwrap_err();
+            assert_eq!(error.kind(), Kind::ConfigError);
+            assert!(error.to_string().contains(why), "{error}");
+        }
     }
 
     #[test]

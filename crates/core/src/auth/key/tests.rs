@@ -306,7 +306,7 @@ fn k8_a_file_that_others_can_read_gives_a_warning_and_an_error_if_strict() {
     {
         set_mode(&path, mode);
         let loaded = PrivateKey::load(&path, None, false).expect("loaded");
-        assert_eq!(loaded.key.thumbprint(), THUMBPRINT);
+        assert_eq!(loaded.value.thumbprint(), THUMBPRINT);
         assert_eq!(loaded.warnings.len(), usize::from(open), "{mode:o}");
         assert!(loaded.warnings.iter().all(|warning| warning.contains("chmod 600")));
         assert_eq!(PrivateKey::load(&path, None, true).is_err(), open, "{mode:o}");
@@ -320,7 +320,7 @@ fn a_saved_key_is_private_also_in_place_of_another() {
     let path = directory.join("key.pem");
     KEY.save(&path, None, false).expect("saved");
     let loaded = PrivateKey::load(&path, None, true).expect("loaded");
-    assert_eq!(loaded.key.thumbprint(), KEY.thumbprint());
+    assert_eq!(loaded.value.thumbprint(), KEY.thumbprint());
     set_mode(&path, 0o644);
     KEY.save(&path, Some(b"s3cret-pass"), true).expect("saved over it");
     assert!(PrivateKey::load(&path, None, true).is_err());

@@ -7,10 +7,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use super::super::encoding::decrypt;
 use super::super::pem;
 use super::super::refusal::refused;
-use super::pkcs12::{self, KeyAndChain};
+use super::pkcs12;
 use crate::files::{
-    decode_base64, first_element, is_bare_base64, is_pem, leading_element, member_tags, text_of,
-    unescaped,
+    first_element, is_pem, leading_element, member_tags, text_of, unescaped, without_base64,
 };
 use crate::{Error, Result};
 
@@ -28,18 +27,11 @@ impl Bundle {
             return Err(refused("It is empty: there is no certificate and no private key.")
                 .with_hint("Check its source."));
         }
-        let Some(text) = text_of(bytes) else { return Self::read_der(bytes, passphrase) };
-        if is_pem(&text) {
-            return Self::read_pem(&text, passphrase);
+        let bytes = without_base64(bytes);
+        match text_of(&bytes) {
+            Some(text) if is_pem(&text) => Self::read_pem(&text, passphrase),
+            _ => Self::read_der(&bytes, passphrase),
         }
-        if is_bare_base64(&text) {
-            let inner = decode_base64(&text).ok_or_else(unrecognised)?;
-            return match text_of(&inner) {
-                Some(text) if is_pem(&text) => Self::read_pem(&text, passphrase),
-                _ => Self::read_der(&inner, passphrase),
-            };
-        }
-        Self::read_der(bytes, passphrase)
     }
 
     fn read_pem(text: &str, passphrase: Option<&[u8]>) -> Result<Self> {
@@ -69,8 +61,7 @@ impl Bundle {
                 Ok(Self { certificates: vec![der.to_vec().into()], key: None })
             }
             Some([Integer, Sequence] | [Integer, Sequence, Sequence]) => {
-                let KeyAndChain { key, certificates } = pkcs12::read(der, passphrase)?;
-                Ok(Self { certificates, key: Some(private_key(&key, None)?) })
+                pkcs12::read(der, passphrase)
             }
             _ => Ok(Self { certificates: Vec::new(), key: Some(private_key(der, passphrase)?) }),
         }
@@ -78,7 +69,7 @@ impl Bundle {
 }
 
 /// Reads a key of any algorithm, in PKCS#8, PKCS#1 or SEC 1.
-fn private_key(der: &[u8], passphrase: Option<&[u8]>) -> Result<PrivateKeyDer<'static>> {
+pub(super) fn private_key(der: &[u8], passphrase: Option<&[u8]>) -> Result<PrivateKeyDer<'static>> {
     let damaged = |_| {
         refused("The private key is damaged, or not in a known format.")
             .with_hint("Known are PKCS#8 (plain or encrypted), PKCS#1 and SEC 1, in PEM or DER.")

@@ -1,27 +1,18 @@
-//! Reads PKCS#12 files. `key_cost` limits the work for the unencrypted part of a file.
-//! `p12_keystore` limits the work for the encrypted part, and stops at a cycle of issuers.
+//! Reads PKCS#12 files. `p12_keystore` limits the work of decrypting them, and stops at a cycle of
+//! issuers.
 
 use p12_keystore::error::Error as Pkcs12Error;
 use p12_keystore::{KeyStore, KeyStoreEntry, Pkcs12ImportPolicy, PrivateKeyChain};
-use rustls::pki_types::CertificateDer;
-use zeroize::Zeroizing;
 
 use super::super::encoding::{unknown_encryption, wrong_passphrase};
-use super::super::key_cost;
 use super::super::refusal::refused;
+use super::bundle::{Bundle, private_key};
 use crate::{Error, Result};
 
-/// A private key and its certificate chain, which starts with the key's own certificate.
-pub(super) struct KeyAndChain {
-    pub(super) key: Zeroizing<Vec<u8>>,
-    pub(super) certificates: Vec<CertificateDer<'static>>,
-}
-
 /// Reads the private key and its certificate chain.
-pub(super) fn read(der: &[u8], passphrase: Option<&[u8]>) -> Result<KeyAndChain> {
+pub(super) fn read(der: &[u8], passphrase: Option<&[u8]>) -> Result<Bundle> {
     let text =
         std::str::from_utf8(passphrase.unwrap_or_default()).map_err(|_| wrong_passphrase())?;
-    key_cost::check(der)?;
     let read = KeyStore::from_pkcs12(der, text, Pkcs12ImportPolicy::Strict);
     let store = read.map_err(|error| match (error, passphrase) {
         (Pkcs12Error::MacError(_), None) => {
@@ -48,9 +39,9 @@ pub(super) fn read(der: &[u8], passphrase: Option<&[u8]>) -> Result<KeyAndChain>
         })
         .collect();
     match chains[..] {
-        [chain] => Ok(KeyAndChain {
+        [chain] => Ok(Bundle {
             certificates: chain.certs().iter().map(|one| one.as_der().to_vec().into()).collect(),
-            key: Zeroizing::new(chain.key().as_der().to_vec()),
+            key: Some(private_key(chain.key().as_der(), None)?),
         }),
         [] => Err(refused("The PKCS#12 file contains no private key with its certificate.")
             .with_hint("Export it again, with the private key.")),

@@ -1,7 +1,5 @@
 //! The supported fields of a certificate: its subject, its validity period, its use.
 
-use std::fmt::Write as _;
-
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,12 +7,13 @@ use jiff::Timestamp;
 use rustls::pki_types::CertificateDer;
 use x509_cert::certificate::{CertificateInner, Raw, TbsCertificateInner};
 use x509_cert::der::{Decode as _, Encode as _};
+use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
-use x509_cert::ext::pkix::{ExtendedKeyUsage, SubjectAltName};
 use x509_cert::time::Time;
 
 use super::super::refusal::refused;
 use crate::Result;
+use crate::http::has_purpose;
 
 /// `id-kp-clientAuth` and `anyExtendedKeyUsage` (RFC 5280 §4.2.1.12).
 const FOR_CLIENTS: [&str; 2] = ["1.3.6.1.5.5.7.3.2", "2.5.29.37.0"];
@@ -40,7 +39,7 @@ impl Certificate {
                     .unwrap_or_else(|| format!("certificate {}", thumbprint(der))),
                 not_before: timestamp(body.validity().not_before)?,
                 not_after: timestamp(body.validity().not_after)?,
-                is_for_clients: is_for_clients(body)?,
+                is_for_clients: has_purpose(body, FOR_CLIENTS)?,
                 names: [body.subject().to_der().ok()?, body.issuer().to_der().ok()?],
             })
         };
@@ -67,20 +66,6 @@ fn subject(body: &TbsCertificateInner<Raw>) -> Option<String> {
         GeneralName::Rfc822Name(address) => Some(address.to_string()),
         _ => None,
     })
-}
-
-/// Returns `None` for an unreadable extension.
-fn is_for_clients(body: &TbsCertificateInner<Raw>) -> Option<bool> {
-    let usage = body.get_extension::<ExtendedKeyUsage>().ok()?;
-    Some(usage.is_none_or(|(_, usage)| {
-        let mut written = String::new();
-        usage.0.iter().any(|purpose| {
-            written.clear();
-            // Writing to a string cannot fail.
-            let _ = write!(written, "{purpose}");
-            FOR_CLIENTS.contains(&written.as_str())
-        })
-    }))
 }
 
 fn timestamp(time: Time) -> Option<Timestamp> {

@@ -44,7 +44,7 @@ impl TokenSource {
         }
         issuer.check()?;
         let new = issuer.issue(&self.wish(Tries::Only)).await?;
-        Ok(self.keep(CachedToken::new(new, &self.clock)))
+        Ok(self.keep(new))
     }
 
     fn usable(&self) -> Option<CachedToken> {

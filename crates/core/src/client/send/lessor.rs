@@ -3,7 +3,7 @@
 use futures_util::future::BoxFuture;
 
 use super::{Client, DATA_PATH, DISCOVERY, RequestParts, Spending};
-use crate::agent::Lessor;
+use crate::agent::{Holder, Lessor};
 use crate::auth::{AccessToken, Authentication, ScopeSet};
 use crate::clock::Clock;
 use crate::error::{Error, Kind, Result};
@@ -50,12 +50,9 @@ impl ClientLessor {
 }
 
 impl Lessor for ClientLessor {
-    fn base_url(&self) -> String {
-        self.client.base_url().as_str().to_owned()
-    }
-
-    fn subject(&self) -> String {
-        self.client.subject()
+    fn holder(&self) -> Holder {
+        let base_url = self.client.base_url().as_str().to_owned();
+        Holder { base_url, subject: self.client.subject() }
     }
 
     fn scopes(&self) -> ScopeSet {

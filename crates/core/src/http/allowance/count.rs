@@ -56,12 +56,6 @@ pub(super) struct Count {
     pub opened: u64,
     /// Loose requests of this batch and later ones count in the current and the previous day.
     pub carried: Option<u64>,
-    /// Requests of the current day that may belong to the next one. They were sent shortly before
-    /// midnight, or while the service's time was doubtful or unknown.
-    pub next: u64,
-    /// Other requests that may belong to the next day, because the time became doubtful after they
-    /// were sent.
-    pub uncertain: u64,
     /// Requests to count in the new day if the service's time is unknown and a probe shows that a
     /// day has begun.
     pub undecided: u64,
@@ -128,15 +122,11 @@ impl Count {
         };
         self.requests.add();
         let latest = self.clock.latest(now);
-        let certain = latest.filter(|_| !self.clock.is_in_doubt(now));
-        let is_late = self.is_late(latest);
-        let next = is_late || certain.is_none();
-        self.next = self.next.saturating_add(u64::from(next));
         let day = self.day_begins.start_of_day(known.unwrap_or(now.wall));
-        let is_undecided = is_late || self.requests.since != Some(day);
+        let is_undecided = self.is_late(latest) || self.requests.since != Some(day);
         self.undecided = if is_undecided { self.undecided.saturating_add(1) } else { 0 };
-        let (opened, batch) = (self.opened, self.loose.send(certain));
-        Ok(Reservation { opened, batch, next, certain: certain.is_some(), asks })
+        let batch = self.loose.send(latest.filter(|_| !self.clock.is_in_doubt(now)));
+        Ok(Reservation { opened: self.opened, batch, asks })
     }
 
     /// Corrects the count by the outcome of a request.
@@ -154,9 +144,6 @@ impl Count {
                 if in_day || self.was_carried(reservation) {
                     self.requests.remove();
                 }
-                if in_day && reservation.next {
-                    self.next = self.next.saturating_sub(1);
-                }
                 if self.asked.take_if(|_| reservation.asks).is_some() {
                     self.undecided = self.undecided.saturating_sub(1);
                 }
@@ -168,15 +155,14 @@ impl Count {
             Outcome::Replied { reading: None, granted: true } if reservation.asks => {
                 self.begin_day_by_wall(now);
             }
-            Outcome::Lost | Outcome::Replied { reading: None, .. } if in_day => {
-                // It ended before midnight.
-                if reservation.certain && reservation.next && self.is_certain(known, now) {
-                    self.next = self.next.saturating_sub(1);
+            // No reply has a date, so the machine's clock decides.
+            Outcome::Replied { reading: None, .. } if in_day && self.clock.is_assumed(now) => {
+                if let Some((known, latest)) = known.zip(self.clock.latest(now)) {
+                    self.loose.agree(known, latest);
                 }
-                if !reservation.next && (known.is_none() || self.clock.is_in_doubt(now)) {
-                    self.uncertain = self.uncertain.saturating_add(1);
-                }
+                self.loose.settle(reservation.batch);
             }
+            Outcome::Lost | Outcome::Replied { reading: None, .. } if in_day => {}
             // The day ended in between, so the request may belong to the new day.
             Outcome::Lost | Outcome::Replied { reading: None, .. } => {
                 if !self.was_carried(reservation) {
@@ -184,7 +170,6 @@ impl Count {
                 }
             }
         }
-        self.uncertain = self.uncertain.min(self.loose.total());
     }
 
     pub(super) fn observe(&mut self, terms: Terms, reading: Reading, now: Moment) {
@@ -208,14 +193,13 @@ impl Count {
             Verdict::Adopted { was_assumed: false } => {
                 self.adopt_day(reading, known.is_some() && confirmed < self.requests.since);
             }
-            Verdict::Doubtful => self.uncertain = self.loose.total(),
+            Verdict::Doubtful => self.loose.doubt(),
             Verdict::Agrees => {}
         }
         let was_opened = self.opened != opened;
         let latest = self.clock.latest(now).unwrap_or(reading.service);
         if let Verdict::Adopted { was_assumed } = verdict {
             self.loose.adopt(reading.service, latest, was_assumed || known.is_some());
-            self.uncertain = if self.is_late(Some(latest)) { self.loose.total() } else { 0 };
         }
         self.advance(terms, now);
         if verdict == Verdict::Agrees {
@@ -230,31 +214,25 @@ impl Count {
                 self.place(reservation, reading.service);
             }
         }
-        self.uncertain = self.uncertain.min(self.loose.total());
     }
 
     /// Counts a request in the day that its reply shows. A request of the current day stays counted
     /// in it in any case.
     fn place(&mut self, reservation: &Reservation, shown: Timestamp) {
         let of_day = self.requests.since.is_some_and(|since| shown >= since);
-        if reservation.opened == self.opened {
-            if reservation.next && self.requests.since == Some(self.day_begins.start_of_day(shown))
-            {
-                self.next = self.next.saturating_sub(1);
-            }
-        } else if self.was_carried(reservation) {
+        if self.was_carried(reservation) {
             if !of_day {
                 self.requests.remove();
             }
-        } else if of_day {
+        } else if of_day && reservation.opened != self.opened {
             self.requests.add();
         }
     }
 
     /// Whether a request of the previous day counts in the current one too.
     fn was_carried(&self, reservation: &Reservation) -> bool {
-        let is_loose = self.carried.is_some_and(|batch| reservation.batch >= batch);
-        reservation.opened + 1 == self.opened && (reservation.next || is_loose)
+        let is_carried = self.carried.is_some_and(|batch| reservation.batch >= batch);
+        reservation.opened + 1 == self.opened && is_carried
     }
 
     /// Whether a request that is sent now may reach the service after midnight.
@@ -262,14 +240,6 @@ impl Count {
         let midnight = self.requests.since.and_then(|since| since.checked_add(DAY).ok());
         let left = latest.zip(midnight).map(|(latest, midnight)| midnight.duration_since(latest));
         left.is_some_and(|left| left <= UNDER_WAY)
-    }
-
-    /// Whether this is certainly the service's day, even if its clock runs fast.
-    fn is_certain(&self, known: Option<Timestamp>, now: Moment) -> bool {
-        let of_day = |time: Option<Timestamp>| {
-            time.map(|time| self.day_begins.start_of_day(time)) == self.requests.since
-        };
-        of_day(known) && of_day(self.clock.latest(now)) && !self.clock.is_in_doubt(now)
     }
 
     /// Whether a request may probe for a new day: once an hour, and once after each start of the
@@ -313,11 +283,6 @@ impl Count {
         self.tokens.add(self.day_begins.start_of_day(now), now);
     }
 
-    /// Records the first token request of a client; returns the number of others shortly before it.
-    pub(super) fn begin_token_request(&mut self, now: Moment) -> u64 {
-        self.tokens.begin(self.clock.best(now))
-    }
-
     /// Pauses token requests. A current pause that ends later stays.
     pub(super) fn pause_tokens(&mut self, pause: Duration, now: Moment) {
         let now = self.clock.best(now);
@@ -340,11 +305,6 @@ impl Count {
         let best = self.clock.best(now);
         count.advance_to(terms, best);
         count.state_at(terms, best, true)
-    }
-
-    /// The best estimate of the service's time.
-    pub(super) fn service_time(&self, now: Moment) -> Timestamp {
-        self.clock.best(now)
     }
 
     /// If the service's time is unknown (`is_known` is false), a pause has no end.

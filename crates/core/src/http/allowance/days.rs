@@ -68,10 +68,10 @@ impl Count {
     /// belong to either day count in both.
     fn roll(&mut self, start: Timestamp) {
         if self.requests.since.is_some_and(|since| since < start) {
-            let may_be_of_it = self.next.saturating_add(self.uncertain).min(self.loose.total());
+            let (batch, count) = self.loose.under_way_at(start);
             self.loose.end_day(self.requests.count);
-            self.open(start, may_be_of_it);
-            self.carried = None;
+            self.open(start, count);
+            self.carried = Some(batch);
         }
     }
 
@@ -80,7 +80,7 @@ impl Count {
         let before = self.before.count_of(start);
         let day = Tally { since: Some(start), count: before.saturating_add(count) };
         self.before = std::mem::replace(&mut self.requests, day);
-        (self.next, self.uncertain, self.undecided) = (0, 0, 0);
+        self.undecided = 0;
         self.opened += 1;
     }
 
@@ -106,7 +106,7 @@ impl Count {
             let before = std::mem::take(&mut self.before).count;
             self.requests.count = self.requests.count.saturating_add(before);
         }
-        self.requests.rebase(start);
+        self.requests.since = Some(start);
     }
 
     /// Adopts the day of a new service time, after the service's clock was stepped or the machine

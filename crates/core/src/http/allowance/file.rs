@@ -7,18 +7,19 @@
 //! one request too many, never one too few. The file is synced to disk only when it is
 //! created, because a sync takes longer than a request: only a power failure can lose counts.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write as _};
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 
 use super::count::Count;
-use super::locked::{FileFailure, LockedFile};
+use super::locked::LockedFile;
 use super::text::{self, TextFault};
 use crate::error::{Error, Kind};
-use crate::files::{self, Owner, owner_text};
+use crate::files::{self, NewFile, owner_text};
+use crate::system;
 
 /// A process keeps the lock for microseconds, unless it was stopped. The wait has a limit because
 /// Ctrl-C cannot interrupt it.
@@ -54,12 +55,24 @@ pub(super) struct LedgerFile {
 /// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LedgerFailure {
-    #[error(transparent)]
-    File(#[from] FileFailure),
+    #[error("cannot be {action}: {}", system::reason(error))]
+    System { action: &'static str, error: io::Error },
+    #[error("has been locked by another process for seconds")]
+    Locked,
     #[error(transparent)]
     Text(#[from] TextFault),
     #[error("belongs to another base_url and subject")]
     Foreign,
+}
+
+impl LedgerFailure {
+    pub(super) fn system(action: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |error| Self::System { action, error }
+    }
+
+    fn is_not_found(&self) -> bool {
+        matches!(self, Self::System { error, .. } if error.kind() == ErrorKind::NotFound)
+    }
 }
 
 impl LedgerFile {
@@ -73,18 +86,20 @@ impl LedgerFile {
         &self.path
     }
 
-    fn open(&self) -> Result<LockedFile, FileFailure> {
+    /// Opens the file and locks it, exclusively if it `writes`.
+    fn open(&self, writes: bool) -> Result<LockedFile, LedgerFailure> {
         let mut options = OpenOptions::new();
-        LockedFile::open(&self.path, options.read(true).write(true), File::try_lock, self.lock_wait)
+        options.read(true).write(writes);
+        let lock = if writes { File::try_lock } else { File::try_lock_shared };
+        LockedFile::open(&self.path, &options, lock, self.lock_wait)
     }
 
-    /// Opens, locks and reads the file as an update does, and changes nothing. Returns whether it
-    /// exists.
-    pub(super) fn try_look(&self) -> Result<bool, LedgerFailure> {
-        match self.open() {
-            Ok(file) => self.count_in(&file.read()?).map(|_| true),
-            Err(failure) if failure.is_not_found() => Ok(false),
-            Err(failure) => Err(failure.into()),
+    /// Reads the count, opened and locked as an update does if it `writes`. Returns `None` for a
+    /// missing file, which is not created.
+    pub(super) fn try_read(&self, writes: bool) -> Result<Option<Count>, LedgerFailure> {
+        match self.open(writes) {
+            Err(failure) if failure.is_not_found() => Ok(None),
+            opened => self.count_in(&opened?.read()?).map(Some),
         }
     }
 
@@ -93,10 +108,10 @@ impl LedgerFile {
         &self,
         change: impl FnOnce(&mut Count) -> T,
     ) -> Result<T, LedgerFailure> {
-        let file = match self.open() {
+        let file = match self.open(true) {
             Err(failure) if failure.is_not_found() => {
-                create(&self.path, self.text(&Count::default())?.as_bytes())?;
-                self.open()?
+                create(&self.path, &self.text(&Count::default())?)?;
+                self.open(true)?
             }
             opened => opened?,
         };
@@ -109,20 +124,9 @@ impl LedgerFile {
         Ok(outcome)
     }
 
-    /// Reads under a shared lock. A missing file is read as a count of zero and not created.
-    pub(super) fn try_read<T>(&self, read: impl FnOnce(&Count) -> T) -> Result<T, LedgerFailure> {
-        let mut options = OpenOptions::new();
-        let options = options.read(true);
-        match LockedFile::open(&self.path, options, File::try_lock_shared, self.lock_wait) {
-            Ok(file) => Ok(read(&self.count_in(&file.read()?)?)),
-            Err(failure) if failure.is_not_found() => Ok(read(&Count::default())),
-            Err(failure) => Err(failure.into()),
-        }
-    }
-
-    fn text(&self, count: &Count) -> Result<String, FileFailure> {
+    fn text(&self, count: &Count) -> Result<String, LedgerFailure> {
         let written = text::write(count, &self.integration.0).map_err(io::Error::from);
-        written.map_err(FileFailure::system("written"))
+        written.map_err(LedgerFailure::system("written"))
     }
 
     /// Parses a count. An empty file is damaged, because a new ledger is created with its content.
@@ -140,16 +144,14 @@ impl LedgerFile {
             format!("the ledger {} {failure}{}", self.path.display(), self.owner(failure));
         let error = Error::new(kind, message).with_hint(hint).with(|context| context.unsent = true);
         match failure {
-            LedgerFailure::File(FileFailure::System { error: system, .. }) => {
-                error.passing_with(system)
-            }
+            LedgerFailure::System { error: system, .. } => error.passing_with(system),
             _ => error,
         }
     }
 
     /// The owner of the file or its folder, if that is why the file cannot be used.
     fn owner(&self, failure: &LedgerFailure) -> String {
-        let LedgerFailure::File(FileFailure::System { error, .. }) = failure else {
+        let LedgerFailure::System { error, .. } = failure else {
             return String::new();
         };
         if error.kind() != ErrorKind::PermissionDenied {
@@ -167,11 +169,11 @@ impl LedgerFile {
 
 fn advice(failure: &LedgerFailure) -> (Kind, &'static str) {
     match failure {
-        LedgerFailure::File(FileFailure::Locked) => (
+        LedgerFailure::Locked => (
             Kind::StoreBusy,
             "A process usually keeps the lock for microseconds. Check for a stopped process.",
         ),
-        LedgerFailure::File(FileFailure::System { error, .. }) => {
+        LedgerFailure::System { error, .. } => {
             let full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
             (
                 if full { Kind::StoreFull } else { Kind::StoreError },
@@ -194,45 +196,29 @@ fn advice(failure: &LedgerFailure) -> (Kind, &'static str) {
     }
 }
 
-/// Creates the file of a new ledger, unless another process is faster. It is written under another
-/// name, synced, and renamed, so a killed process leaves no partial file. A file that root creates
-/// belongs to the owner of its folder.
-fn create(path: &Path, bytes: &[u8]) -> Result<(), FileFailure> {
-    let path = &target(path);
-    let folder = files::folder_of(path);
-    let owner = Owner::read(folder).map_err(|error| missing_folder(folder, error))?;
-    let other = files::unused(path, "new");
-    let made = written(&other, owner, bytes).and_then(|()| files::put(&other, path, false));
+/// Creates the file of a new ledger, unless another process is faster. A killed process leaves no
+/// partial file. A file that root creates belongs to the owner of its folder.
+fn create(path: &Path, text: &str) -> Result<(), LedgerFailure> {
+    let made = NewFile::begin(path, None, Some(0o600), true).and_then(|mut file| {
+        file.write(text.as_bytes())?;
+        file.finish(false)
+    });
     match made {
         // Another process was faster.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        made => made.map_err(FileFailure::system("created")),
+        made => made.map_err(|error| missing_folder(path, error)),
     }
 }
 
-/// Follows a link at the path.
-fn target(path: &Path) -> PathBuf {
-    match fs::read_link(path) {
-        Ok(target) => path.parent().unwrap_or(Path::new("")).join(target),
-        Err(_) => path.to_owned(),
-    }
-}
-
-fn written(path: &Path, owner: Owner, bytes: &[u8]) -> io::Result<()> {
-    let mut file = files::create(path, 0o600, owner)?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-fn missing_folder(folder: &Path, error: io::Error) -> FileFailure {
+fn missing_folder(path: &Path, error: io::Error) -> LedgerFailure {
     let error = match error.kind() {
         ErrorKind::NotFound => {
-            let what = format!("its folder {} does not exist", folder.display());
-            io::Error::new(ErrorKind::NotFound, what)
+            let folder = files::folder_of(path).display();
+            io::Error::new(ErrorKind::NotFound, format!("its folder {folder} does not exist"))
         }
         _ => error,
     };
-    FileFailure::System { action: "created", error }
+    LedgerFailure::System { action: "created", error }
 }
 
 #[cfg(test)]

@@ -52,18 +52,27 @@ pub trait Ledger: Send + Sync + Debug {
     /// this machine's clock.
     fn service_time(&self, now: Moment) -> Result<Timestamp>;
 
-    fn count_token_request(&self, now: Moment) -> Result<()>;
-
-    /// Announces a token request of a client without a token. Returns how many others any process
-    /// announced within the last seconds.
-    fn begin_token_request(&self, now: Moment) -> Result<u64>;
-
-    /// Pauses token requests for this long.
-    fn pause_tokens(&self, pause: Duration, now: Moment) -> Result<()>;
-
     /// Called when the client was closed, to give back unused reservations.
     fn close(&self) {}
 
+    /// Counts a token request. An agent counts its own, so its clients count none.
+    fn count_token_request(&self, _now: Moment) -> Result<()> {
+        Ok(())
+    }
+
+    /// Announces a token request of a client without a token. Returns how many others any process
+    /// announced within the last seconds.
+    fn begin_token_request(&self, _now: Moment) -> Result<u64> {
+        Ok(0)
+    }
+
+    /// Pauses token requests for this long.
+    fn pause_tokens(&self, _pause: Duration, _now: Moment) -> Result<()> {
+        Ok(())
+    }
+
     /// The rest and the end of the pause of token requests, which any process may have recorded.
-    fn token_pause(&self, now: Moment) -> Result<Option<(Duration, Timestamp)>>;
+    fn token_pause(&self, _now: Moment) -> Result<Option<(Duration, Timestamp)>> {
+        Ok(None)
+    }
 }

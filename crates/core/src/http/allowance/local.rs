@@ -13,7 +13,6 @@ use jiff::Timestamp;
 use super::count::{Count, Terms};
 use super::file::{Integration, LedgerFailure, LedgerFile};
 use super::ledger::Ledger;
-use super::locked::FileFailure;
 use super::outcome::{Outcome, Permit, Reservation};
 use super::state::AllowanceState;
 use crate::clock::{Moment, Reading};
@@ -75,17 +74,7 @@ impl LocalLedger {
     ) -> Result<Self> {
         let ledger = Self::unopened_default(path, integration, terms);
         if terms.limit.is_some() {
-            let file = ledger.file.as_ref().ok_or_else(|| cannot_be_kept(NO_HOME))?;
-            create(file).map_err(|failure| {
-                let error = file.error(&failure);
-                match failure {
-                    LedgerFailure::File(FileFailure::System { .. }) => {
-                        cannot_be_kept(&error.context().message)
-                    }
-                    _ => error,
-                }
-            })?;
-            ledger.uses_file.get_or_init(|| true);
+            ledger.uses_file()?;
         }
         Ok(ledger)
     }
@@ -99,28 +88,31 @@ impl LocalLedger {
     /// exists.
     pub(crate) fn look(&self) -> Result<bool> {
         let Some(file) = &self.file else { return Ok(false) };
-        file.try_look().map_err(|failure| file.error(&failure))
+        let count = file.try_read(true).map_err(|failure| file.error(&failure))?;
+        Ok(count.is_some())
     }
 
-    /// Creates a default file that does not exist.
+    /// Creates a default file that does not exist. If that is impossible, it is an error with a
+    /// limit, and otherwise a warning.
     fn uses_file(&self) -> Result<bool> {
         if let Some(uses_file) = self.uses_file.get() {
             return Ok(*uses_file);
         }
-        let Some(file) = &self.file else {
-            if self.uses_file.set(false).is_ok() {
-                warn_once(Path::new(""), NO_HOME);
-            }
-            return Ok(false);
+        let why = match &self.file {
+            None => NO_HOME.to_owned(),
+            Some(file) => match create(file) {
+                Ok(()) => return Ok(*self.uses_file.get_or_init(|| true)),
+                Err(failure) if is_final(&failure) => {
+                    file.error(&failure).context().message.clone()
+                }
+                Err(failure) => return Err(file.error(&failure)),
+            },
         };
-        match create(file) {
-            Ok(()) => Ok(*self.uses_file.get_or_init(|| true)),
-            Err(failure) if is_final(&failure) => {
-                warn_once(file.path(), &file.error(&failure).context().message);
-                Ok(*self.uses_file.get_or_init(|| false))
-            }
-            Err(failure) => Err(file.error(&failure)),
+        if self.terms.limit.is_some() {
+            return Err(cannot_be_kept(&why));
         }
+        warn_once(self.path().unwrap_or(Path::new("")), &why);
+        Ok(*self.uses_file.get_or_init(|| false))
     }
 
     /// Does not create the file.
@@ -128,8 +120,8 @@ impl LocalLedger {
         let Some(file) = self.file.as_ref().filter(|_| self.uses_file.get() != Some(&false)) else {
             return Ok(read(&self.memory.lock()));
         };
-        match file.try_read(Clone::clone) {
-            Ok(count) => Ok(read(&count)),
+        match file.try_read(false) {
+            Ok(count) => Ok(read(&count.unwrap_or_default())),
             Err(failure) if self.uses_file.get().is_none() && is_final(&failure) => {
                 Ok(read(&self.memory.lock()))
             }
@@ -179,7 +171,7 @@ impl Ledger for LocalLedger {
     }
 
     fn service_time(&self, now: Moment) -> Result<Timestamp> {
-        self.read(|count| count.service_time(now))
+        self.read(|count| count.clock.best(now))
     }
 
     fn count_token_request(&self, now: Moment) -> Result<()> {
@@ -189,7 +181,7 @@ impl Ledger for LocalLedger {
     /// The callers of one process share their token requests.
     fn begin_token_request(&self, now: Moment) -> Result<u64> {
         if self.uses_file().unwrap_or(true) {
-            self.update(|count| count.begin_token_request(now))
+            self.update(|count| count.tokens.begin(count.clock.best(now)))
         } else {
             Ok(0)
         }
@@ -207,12 +199,12 @@ impl Ledger for LocalLedger {
 /// Whether the file can never be used. A temporary failure, such as too many open files, stays an
 /// error: otherwise the process would count in memory until its end.
 fn is_final(failure: &LedgerFailure) -> bool {
-    matches!(failure, LedgerFailure::File(FileFailure::System { error, .. }) if !lacks_files(error))
+    matches!(failure, LedgerFailure::System { error, .. } if !lacks_files(error))
 }
 
 fn create(file: &LedgerFile) -> Result<(), LedgerFailure> {
     create_folder(file.path().parent().unwrap_or(Path::new("")))
-        .map_err(FileFailure::system("created"))?;
+        .map_err(LedgerFailure::system("created"))?;
     file.try_update(|_| ())
 }
 

@@ -8,31 +8,12 @@ use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::system;
+use super::file::LedgerFailure;
 
 /// Maximum number of bytes read. A ledger is shorter.
 const MOST_BYTES: u64 = 4_096;
 /// The first and the longest pause between two attempts to lock.
 const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(2)];
-
-/// Why a file could not be used.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum FileFailure {
-    #[error("cannot be {action}: {}", system::reason(error))]
-    System { action: &'static str, error: io::Error },
-    #[error("has been locked by another process for seconds")]
-    Locked,
-}
-
-impl FileFailure {
-    pub(super) fn system(action: &'static str) -> impl FnOnce(io::Error) -> Self {
-        move |error| Self::System { action, error }
-    }
-
-    pub(super) fn is_not_found(&self) -> bool {
-        matches!(self, Self::System { error, .. } if error.kind() == ErrorKind::NotFound)
-    }
-}
 
 pub(super) struct LockedFile(File);
 
@@ -43,14 +24,14 @@ impl LockedFile {
         options: &OpenOptions,
         lock: fn(&File) -> Result<(), TryLockError>,
         longest_wait: Duration,
-    ) -> Result<Self, FileFailure> {
+    ) -> Result<Self, LedgerFailure> {
         let mut options = options.clone();
         without_waiting(&mut options);
-        let file = options.open(path).map_err(FileFailure::system("opened"))?;
+        let file = options.open(path).map_err(LedgerFailure::system("opened"))?;
         // Pipes and devices are refused.
         if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
             let error = io::Error::other("it is not a regular file");
-            return Err(FileFailure::System { action: "used", error });
+            return Err(LedgerFailure::System { action: "used", error });
         }
         let [mut pause, longest_pause] = PAUSES;
         let mut waited = Duration::ZERO;
@@ -62,25 +43,25 @@ impl LockedFile {
                     waited += pause;
                     pause = (2 * pause).min(longest_pause);
                 }
-                Err(TryLockError::WouldBlock) => return Err(FileFailure::Locked),
+                Err(TryLockError::WouldBlock) => return Err(LedgerFailure::Locked),
                 Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => {}
                 Err(TryLockError::Error(error)) => {
-                    return Err(FileFailure::System { action: "locked", error });
+                    return Err(LedgerFailure::System { action: "locked", error });
                 }
             }
         }
     }
 
-    pub(super) fn read(&self) -> Result<Vec<u8>, FileFailure> {
+    pub(super) fn read(&self) -> Result<Vec<u8>, LedgerFailure> {
         let mut bytes = Vec::new();
         let read = (&self.0).take(MOST_BYTES).read_to_end(&mut bytes);
-        read.map(|_| bytes).map_err(FileFailure::system("read"))
+        read.map(|_| bytes).map_err(LedgerFailure::system("read"))
     }
 
-    pub(super) fn write(&self, bytes: &[u8]) -> Result<(), FileFailure> {
+    pub(super) fn write(&self, bytes: &[u8]) -> Result<(), LedgerFailure> {
         let mut file = &self.0;
         let written = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(bytes));
-        written.map_err(FileFailure::system("written"))
+        written.map_err(LedgerFailure::system("written"))
     }
 }
 
@@ -123,7 +104,7 @@ mod tests {
     fn open(
         lock: fn(&File) -> Locked,
         longest_wait: Duration,
-    ) -> (Result<LockedFile, FileFailure>, u32) {
+    ) -> (Result<LockedFile, LedgerFailure>, u32) {
         TRIES.set(0);
         let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
         let opened = LockedFile::open(path, OpenOptions::new().read(true), lock, longest_wait);

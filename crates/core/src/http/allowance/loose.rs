@@ -41,6 +41,21 @@ impl Loose {
         self.earlier.count.saturating_add(self.recent.count)
     }
 
+    /// The first batch with requests that may reach the service after this time, and the number of
+    /// such requests.
+    pub(super) fn under_way_at(&self, time: Timestamp) -> (u64, u64) {
+        match (self.earlier.has_ended(time), self.recent.has_ended(time)) {
+            (false, _) => (self.oldest, self.total()),
+            (true, false) => (self.newest, self.recent.count),
+            (true, true) => (self.newest + 1, 0),
+        }
+    }
+
+    /// Records that the service's clock may have been stepped.
+    pub(super) fn doubt(&mut self) {
+        (self.earlier.until, self.recent.until) = (None, None);
+    }
+
     /// The number of the first batch that is still kept.
     pub(super) fn oldest(&self) -> u64 {
         self.oldest

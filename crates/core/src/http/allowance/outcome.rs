@@ -1,5 +1,7 @@
 //! One request: whether it may be sent, and its outcome.
 
+use serde::{Deserialize, Serialize};
+
 use super::state::AllowanceState;
 use crate::clock::Reading;
 
@@ -26,10 +28,6 @@ pub struct Reservation {
     pub(super) opened: u64,
     /// Its batch of loose requests.
     pub(super) batch: u64,
-    /// Whether it may belong to the next day too.
-    pub(super) next: bool,
-    /// Whether the service's time was known when it was sent.
-    pub(super) certain: bool,
     /// Whether it probes for a new day.
     pub(super) asks: bool,
 }
@@ -37,7 +35,7 @@ pub struct Reservation {
 impl Reservation {
     /// A request that another process counts, with a number of the caller's choice.
     pub(crate) fn elsewhere(number: u64) -> Self {
-        Self { opened: number, batch: 0, next: false, certain: true, asks: false }
+        Self { opened: number, batch: 0, asks: false }
     }
 
     /// The number passed to [`elsewhere`](Self::elsewhere).
@@ -46,17 +44,32 @@ impl Reservation {
     }
 }
 
-/// The outcome of a counted request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+/// The outcome of a counted request. A reply shows the service's time as `R`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome<R = Reading> {
     /// No byte of it was sent.
     Unsent,
     /// Unknown: it was sent, and no reply arrived.
     Lost,
     Replied {
         /// The service's time in the reply, if it is reliable.
-        reading: Option<Reading>,
+        #[serde(rename = "seen")]
+        reading: Option<R>,
         /// Whether the service granted the request.
         granted: bool,
     },
+}
+
+impl<R> Outcome<R> {
+    /// The same outcome with another form of the reading.
+    pub(crate) fn with_reading<S>(self, convert: impl FnOnce(R) -> Option<S>) -> Outcome<S> {
+        match self {
+            Self::Unsent => Outcome::Unsent,
+            Self::Lost => Outcome::Lost,
+            Self::Replied { reading, granted } => {
+                Outcome::Replied { reading: reading.and_then(convert), granted }
+            }
+        }
+    }
 }

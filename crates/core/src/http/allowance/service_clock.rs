@@ -50,6 +50,12 @@ impl ServiceClock {
         confirmed.or_else(|| Some((self.other.filter(of_start)?, false)))
     }
 
+    /// Whether no reply since the start of the machine had a date, and its wall clock is used.
+    pub(super) fn is_assumed(&self, now: Moment) -> bool {
+        let is_assumed = self.current_reading(now.boot).is_some_and(|(_, assumed)| assumed);
+        is_assumed && !self.is_in_doubt(now)
+    }
+
     /// The latest time that the service's clock may show, if there is evidence of it.
     pub(super) fn latest(&self, now: Moment) -> Option<Timestamp> {
         self.current_reading(now.boot).and_then(|(reading, _)| reading.latest_at(now.boot))

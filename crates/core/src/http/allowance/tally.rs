@@ -46,11 +46,6 @@ impl Tally {
         if self.since == Some(start) { self.count } else { 0 }
     }
 
-    /// Keeps the count and changes the start of the day.
-    pub(super) fn rebase(&mut self, start: Timestamp) {
-        self.since = self.since.map(|_| start);
-    }
-
     pub(super) fn add(&mut self) {
         self.count = self.count.saturating_add(1);
     }

@@ -76,7 +76,6 @@ fn m6_pkcs12_of_another_method_is_told_from_a_wrong_passphrase() {
     assert!(text.contains("old or rare"), "{text}");
 }
 
-/// `p12_keystore` has a lower limit than `key_cost`.
 #[test]
 fn pkcs12_with_too_many_rounds_is_refused() {
     let mut file = pkcs12_with(vec![Issued::new("plant", None, |_| {}).chain(&[])], 0x1_1170);
