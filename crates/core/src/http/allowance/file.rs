@@ -8,7 +8,7 @@
 //! created, because a sync takes longer than a request: only a power failure can lose counts.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::count::Count;
 use super::locked::{FileFailure, LockedFile};
 use super::text::{self, TextFault};
 use crate::error::{Error, Kind};
-use crate::files::{self, Owner, owner_text};
+use crate::files::{self, owner_text};
 
 /// A process keeps the lock for microseconds, unless it was stopped. The wait has a limit because
 /// Ctrl-C cannot interrupt it.
@@ -141,7 +141,7 @@ impl LedgerFile {
         let error = Error::new(kind, message).with_hint(hint).with(|context| context.unsent = true);
         match failure {
             LedgerFailure::File(FileFailure::System { error: system, .. }) => {
-                error.passing_with(system)
+                error.passing_as(system)
             }
             _ => error,
         }
@@ -199,15 +199,20 @@ fn advice(failure: &LedgerFailure) -> (Kind, &'static str) {
 /// belongs to the owner of its folder.
 fn create(path: &Path, bytes: &[u8]) -> Result<(), FileFailure> {
     let path = &target(path);
-    let folder = files::folder_of(path);
-    let owner = Owner::read(folder).map_err(|error| missing_folder(folder, error))?;
-    let other = files::unused(path, "new");
-    let made = written(&other, owner, bytes).and_then(|()| files::put(&other, path, false));
-    match made {
+    let error = match files::write_whole(path, bytes, false) {
+        Ok(()) => return Ok(()),
+        Err(error) => error,
+    };
+    let error = match error.kind() {
         // Another process was faster.
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        made => made.map_err(FileFailure::system("created")),
-    }
+        ErrorKind::AlreadyExists => return Ok(()),
+        ErrorKind::NotFound => {
+            let folder = files::folder_of(path).display();
+            io::Error::new(ErrorKind::NotFound, format!("its folder {folder} does not exist"))
+        }
+        _ => error,
+    };
+    Err(FileFailure::System { action: "created", error })
 }
 
 /// Follows a link at the path.
@@ -216,23 +221,6 @@ fn target(path: &Path) -> PathBuf {
         Ok(target) => path.parent().unwrap_or(Path::new("")).join(target),
         Err(_) => path.to_owned(),
     }
-}
-
-fn written(path: &Path, owner: Owner, bytes: &[u8]) -> io::Result<()> {
-    let mut file = files::create(path, 0o600, owner)?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-fn missing_folder(folder: &Path, error: io::Error) -> FileFailure {
-    let error = match error.kind() {
-        ErrorKind::NotFound => {
-            let what = format!("its folder {} does not exist", folder.display());
-            io::Error::new(ErrorKind::NotFound, what)
-        }
-        _ => error,
-    };
-    FileFailure::System { action: "created", error }
 }
 
 #[cfg(test)]
