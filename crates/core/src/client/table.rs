@@ -56,13 +56,6 @@ pub struct StoreShare {
     pub from_service: Vec<Vec<Timestamp>>,
 }
 
-#[derive(Debug, Default, Serialize)]
-pub struct QueryReport<'a> {
-    /// The bounds inside a bucket: `start`, `end`.
-    pub bounds_off_grid: Vec<&'static str>,
-    pub not_listed: Cow<'a, [String]>,
-}
-
 #[derive(Debug)]
 pub struct ReadFailure {
     pub error: Error,
@@ -78,8 +71,9 @@ pub struct TableReport<'a> {
     merged: Cow<'a, MergeReport>,
     pages: u64,
     resumed_after_pages: u64,
-    #[serde(flatten)]
-    query: QueryReport<'a>,
+    /// The bounds inside a bucket: `start`, `end`.
+    bounds_off_grid: Vec<&'static str>,
+    not_listed: Cow<'a, [String]>,
     through: &'a [StoreShare],
 }
 
@@ -91,12 +85,23 @@ impl<'a> TableReport<'a> {
             let (rows, series) = (points.rows() as u64, points.series.len() as u64);
             let merged =
                 MergeReport { points_read: rows, points: rows, series, ..MergeReport::default() };
-            let (merged, query) = (Cow::Owned(merged), QueryReport::default());
-            return Self { merged, pages: 0, resumed_after_pages: 0, query, through: &[] };
+            return Self {
+                merged: Cow::Owned(merged),
+                pages: 0,
+                resumed_after_pages: 0,
+                bounds_off_grid: Vec::new(),
+                not_listed: Cow::default(),
+                through: &[],
+            };
         };
-        let Provenance { pages, resumed_after_pages, .. } = *provenance;
-        let (merged, query) = (Cow::Borrowed(&merged.report), provenance.report());
-        Self { merged, pages, resumed_after_pages, query, through: &provenance.through }
+        Self {
+            merged: Cow::Borrowed(&merged.report),
+            pages: provenance.pages,
+            resumed_after_pages: provenance.resumed_after_pages,
+            bounds_off_grid: provenance.query.bounds_off_grid(),
+            not_listed: provenance.all_not_listed(),
+            through: &provenance.through,
+        }
     }
 }
 
@@ -119,16 +124,13 @@ impl Provenance {
         Some((start.as_microsecond(), end.as_microsecond()))
     }
 
-    fn report(&self) -> QueryReport<'_> {
-        let bounds_off_grid = self.query.bounds_off_grid();
-        let mut not_listed = Cow::Borrowed(&self.not_listed[..]);
+    fn all_not_listed(&self) -> Cow<'_, [String]> {
         let late = self.late.get_or_init(|| self.listed.missing(&self.query));
-        let new: Vec<_> =
-            late.iter().filter(|one| !self.not_listed.contains(one)).cloned().collect();
-        if !new.is_empty() {
-            not_listed.to_mut().extend(new);
+        let mut all = Cow::Borrowed(&self.not_listed[..]);
+        for missing in late.iter().filter(|one| !self.not_listed.contains(one)) {
+            all.to_mut().push(missing.clone());
         }
-        QueryReport { bounds_off_grid, not_listed }
+        all
     }
 }
 
