@@ -68,9 +68,10 @@ fn named<T: Copy>(argument: &str, given: &str, known: &[(&str, T)]) -> Result<T>
     if let Some((_, value)) = known.iter().find(|(name, _)| *name == given) {
         return Ok(*value);
     }
-    let names: Vec<_> = known.iter().map(|(name, _)| format!("{name:?}")).collect();
-    let message =
-        format!("{argument}={:?} is unknown. Use one of {}.", excerpt(given), names.join(", "));
+    let mut names: Vec<_> = known.iter().map(|(name, _)| format!("{name:?}")).collect();
+    let last = names.pop().unwrap_or_default();
+    let (given, names) = (excerpt(given), names.join(", "));
+    let message = format!("{argument}={given:?} is unknown. Use {names} or {last}.");
     Err(Error::new(Kind::QueryError, message))
 }
 
