@@ -14,7 +14,7 @@ pub struct CredentialSettings {
     pub strict: bool,
     /// The integration's id in token requests with a client certificate.
     pub client_id: Option<String>,
-    /// Of assertions.
+    /// The options of assertions.
     pub options: Options,
 }
 

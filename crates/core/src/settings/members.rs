@@ -18,8 +18,8 @@ use crate::error::{Error, Kind, Result};
 /// A setting, and the variable that set it; `None` for the profile.
 pub type Source = (&'static str, Option<&'static str>);
 
-/// The settings that variables can set. Of several variables only one may be set. A certificate or
-/// a subject selects the mode, so the settings of the other mode are removed first.
+/// The settings that variables can set, each by only one of its variables. A certificate or a
+/// subject selects the mode, so the settings of the other mode are removed first.
 const BY_VARIABLES: [(&str, &[&str]); 10] = [
     ("base_url", &[BASE_URL]),
     ("certificate_file", &[CERTIFICATE_FILE]),
