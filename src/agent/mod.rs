@@ -34,7 +34,7 @@ impl PyAgent {
         names: Vec<String>,
     ) -> PyResult<Self> {
         let listen = place(listen, tls_files, names).or_raise()?;
-        let secret = Environment::of_process().agent(AGENT_SECRET).map(Zeroizing::new);
+        let secret = Environment::of_process().get(AGENT_SECRET).map(Zeroizing::new);
         let logs = Arc::<Events>::default();
         let origin = logs.begin(py, None)?;
         let options = AgentOptions {

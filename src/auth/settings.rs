@@ -3,35 +3,30 @@
 use crate::convert::values::value_of;
 use crate::prelude::*;
 use siteline_core::settings::{
-    CertificateSettings, CredentialSettings, Key, KeySource, PASSPHRASE, PRIVATE_KEY,
-    PassphraseSource,
+    CredentialSettings, KeySource, Mode, PASSPHRASE, PRIVATE_KEY, PassphraseSource,
 };
 
 pub(crate) fn from_settings(py: Python<'_>, settings: CredentialSettings) -> PyResult<Object<'_>> {
     let module = py.import("siteline.credentials")?;
     let place = PyDict::new(py);
-    let set_key = |key: &KeySource| match key {
-        KeySource::File(path) => place.set_item("key", path.as_os_str()),
-        KeySource::Text(_) => place.set_item("key_variable", PRIVATE_KEY),
-    };
-    match settings {
-        CredentialSettings::Assertion { subject, key, options } => {
-            let Key { source, passphrase, kid, strict } = key;
-            set_key(&source)?;
-            set_opener(&place, passphrase, strict)?;
+    match &settings.key {
+        Some(KeySource::File(path)) => place.set_item("key", path.as_os_str())?,
+        Some(KeySource::Variable) => place.set_item("key_variable", PRIVATE_KEY)?,
+        None => {}
+    }
+    set_opener(&place, settings.passphrase, settings.strict)?;
+    match settings.mode {
+        Mode::Assertion(subject) => {
             let assertions = PyDict::new(py);
-            for (name, value) in &options {
+            for (name, value) in &settings.options {
                 assertions.set_item(name, value_of(py, value)?)?;
             }
             let class = module.getattr("Credential")?;
-            class.call_method("_at", (subject, place, kid), Some(&assertions))
+            class.call_method("_at", (subject, place, settings.kid), Some(&assertions))
         }
-        CredentialSettings::MutualTls(certificate) => {
-            let CertificateSettings { file, key, passphrase, client_id, strict } = certificate;
+        Mode::MutualTls(file) => {
             place.set_item("certificate", file.as_os_str())?;
-            key.as_ref().map_or(Ok(()), set_key)?;
-            set_opener(&place, passphrase, strict)?;
-            place.set_item("client_id", client_id)?;
+            place.set_item("client_id", settings.client_id)?;
             module.getattr("MutualTls")?.call_method1("_at", (place,))
         }
     }

@@ -6,7 +6,7 @@ use siteline_core::auth::Authentication;
 use siteline_core::http::BaseUrl;
 use siteline_core::settings::{
     AGENT, AGENT_CA, AGENT_CERTIFICATE_FILE, AGENT_KEY_FILE, AGENT_SECRET, CredentialSettings,
-    Environment, Settings,
+    Environment, Mode, Settings,
 };
 
 /// The options that an agent sets for its clients.
@@ -29,7 +29,7 @@ impl FoundAgent {
     ) -> PyResult<Option<Self>> {
         let environment = Environment::of_process();
         let is_named = named.is_some();
-        let Some(text) = named.or_else(|| environment.agent(AGENT)) else { return Ok(None) };
+        let Some(text) = named.or_else(|| environment.get(AGENT)) else { return Ok(None) };
         if text.trim().is_empty() {
             return Ok(None);
         }
@@ -90,10 +90,10 @@ impl FoundAgent {
             BaseUrl::parse(address, true).is_ok_and(|base| base.as_str() == self.holder.base_url)
         });
         let is_subject = match settings.and_then(|settings| settings.credential.as_ref()) {
-            Some(CredentialSettings::Assertion { subject, .. }) => {
+            Some(CredentialSettings { mode: Mode::Assertion(subject), .. }) => {
                 subject.trim() == self.holder.subject
             }
-            Some(CredentialSettings::MutualTls(_)) => false,
+            Some(CredentialSettings { mode: Mode::MutualTls(_), .. }) => false,
             None => true,
         };
         is_own && (is_subject || self.is_named)
@@ -118,7 +118,7 @@ pub(crate) fn is_of_the_agent(option: &str) -> bool {
 
 /// The certificate or secret for an agent over TLS.
 fn tls(environment: &Environment<'_>) -> Result<ClientTls> {
-    let path = |name: &str| environment.agent(name).map(PathBuf::from);
+    let path = |name: &str| environment.get(name).map(PathBuf::from);
     let identity = match (path(AGENT_CERTIFICATE_FILE), path(AGENT_KEY_FILE)) {
         (Some(certificate), Some(key)) => Some((certificate, key)),
         (None, None) => None,
@@ -127,6 +127,6 @@ fn tls(environment: &Environment<'_>) -> Result<ClientTls> {
             return Err(Error::new(Kind::ConfigError, message));
         }
     };
-    let secret = environment.agent(AGENT_SECRET).map(Into::into);
+    let secret = environment.get(AGENT_SECRET).map(Into::into);
     Ok(ClientTls { authority: path(AGENT_CA), identity, secret })
 }

@@ -21,7 +21,7 @@ use siteline_core::auth::Authentication;
 use siteline_core::client::Client;
 use siteline_core::data::Shape;
 use siteline_core::http::BaseUrl;
-use siteline_core::settings::Environment;
+use siteline_core::settings::{Environment, SANDBOX_CLOCK};
 
 #[pyclass(frozen, weakref, name = "Client", module = "siteline._core")]
 pub(crate) struct PyClient {
@@ -91,7 +91,7 @@ impl PyClient {
         };
         let notes = Observers::new(on_request.map(checked).transpose()?);
         settings.transport.observer = Some(Arc::clone(&notes) as _);
-        match (clock, Environment::of_process().sandbox_clock()) {
+        match (clock, Environment::of_process().get(SANDBOX_CLOCK)) {
             (Some(given), _) => {
                 let message = || format!("clock= is {}, not a Clock", described(given));
                 let clock = handle_of::<PyClock>(given)?;

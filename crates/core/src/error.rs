@@ -245,22 +245,14 @@ impl Error {
         Self::new(kind, format!("{what}: {}.", system::reason(error))).passing_as(error)
     }
 
-    /// Marks a failure as temporary if the system's error is, and adds a hint. The call fails at
-    /// once; the caller may call again.
+    /// Marks a failure as temporary if the system's error is, and adds a hint after the present
+    /// one. The call fails at once; the caller may call again.
     pub(crate) fn passing_as(self, error: &io::Error) -> Self {
-        let passing = system::is_passing(error);
-        self.advised_by(error).with(|context| context.passing = passing)
-    }
-
-    /// [`Error::passing_as`], but keeps the present hint before the new one.
-    pub(crate) fn passing_with(self, error: &io::Error) -> Self {
         let Some(advice) = system::advice(error) else { return self };
         self.with(|context| {
             context.passing = true;
-            context.hint = match context.hint.take() {
-                Some(hint) => Some(format!("{hint} {advice}")),
-                None => Some(advice.to_owned()),
-            };
+            let hint = context.hint.take().map_or(String::new(), |hint| format!("{hint} "));
+            context.hint = Some(format!("{hint}{advice}"));
         })
     }
 

@@ -28,7 +28,7 @@
 //! | [`client`] | the authorised request; scans; discovery | fork, system, error, http, auth, agent, data |
 //! | [`store`] | one `SQLite` file with every version of every point | fork, system, files, error, data |
 //! | [`sync`] | feeds: incremental reads into a target, with re-reads of revised ranges | fork, error, http, data, client, store |
-//! | [`settings`] | a client's options from environment variables and profiles | system, error, written |
+//! | [`settings`] | a client's options from environment variables and profiles | system, files, error, written |
 //!
 //! Dependencies, and alternatives that were measured or tried, and rejected:
 //!

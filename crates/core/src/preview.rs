@@ -1,11 +1,10 @@
 //! The first series of a table or page, each as a line of [`WIDTH`] pixels. Its size does not
 //! depend on the number of points.
 
-use std::ops::Range;
-
 use arrow_array::{Array, Float64Array};
 use serde::Serialize;
 
+use crate::data::reshape::{Series, by_series};
 use crate::data::{Ids, PointColumns};
 
 pub(crate) const SERIES: usize = 8;
@@ -50,33 +49,18 @@ impl Preview {
         range: Option<(i64, i64)>,
         interval_seconds: Option<u32>,
     ) -> Self {
-        let mut series: Vec<(usize, Vec<Range<usize>>)> = Vec::new();
-        let mut more = false;
-        for envelope in points.envelopes.iter().filter(|envelope| !envelope.rows.is_empty()) {
-            let has_room = series.len() < SERIES;
-            match series.iter_mut().find(|(number, _)| *number == envelope.series) {
-                Some((_, rows)) => rows.push(envelope.rows.clone()),
-                None if has_room => {
-                    series.push((envelope.series, vec![envelope.rows.clone()]));
-                }
-                None => more = true,
-            }
-        }
-        let ids = |number: usize| {
-            points.series[number].0.each_ref().map(|id| id.as_ref().map(ToString::to_string))
-        };
-        let times = points.timestamps.values();
-        let rows = series.iter().flat_map(|(_, rows)| rows);
-        let seen = rows.flat_map(|rows| &times[rows.clone()]).fold(range, |seen, &at| {
+        let mut series = by_series(points);
+        let more = series.len() > SERIES;
+        series.truncate(SERIES);
+        let ends = series.iter().flat_map(|series| [series.times.first(), series.times.last()]);
+        let seen = ends.flatten().fold(range, |seen, &at| {
             Some(seen.map_or((at, at), |(first, last)| (first.min(at), last.max(at))))
         });
         let range = seen.unwrap_or_default();
         let interval = interval_seconds.map(|width| i64::from(width) * 1_000_000);
         let axis = Axis { range, interval };
-        let line = |(number, rows): (usize, Vec<Range<usize>>)| {
-            axis.line(ids(number), &points.numbers[0], times, &rows)
-        };
-        Self { range, series: series.into_iter().map(line).collect(), more }
+        let series = series.iter().map(|series| axis.line(series, &points.numbers[0])).collect();
+        Self { range, series, more }
     }
 }
 
@@ -93,14 +77,19 @@ pub struct PixelRange {
 }
 
 impl Axis {
-    fn line(&self, ids: Ids, column: &Float64Array, times: &[i64], rows: &[Range<usize>]) -> Line {
-        let points = rows.iter().map(Range::len).sum();
+    fn line(&self, series: &Series<'_>, column: &Float64Array) -> Line {
+        let ids = series.identity.0.each_ref().map(|id| id.as_ref().map(ToString::to_string));
+        let points = series.times.len();
         let gap = self.gap(points);
         let mut buckets: [Option<PixelRange>; WIDTH] = [None; WIDTH];
         let mut values: Option<(f64, f64)> = None;
         let mut before: Option<i64> = None;
-        for row in rows.iter().cloned().flatten().filter(|row| column.is_valid(*row)) {
-            let (at, value) = (times[row], column.value(row));
+        for (place, &at) in series.times.iter().enumerate() {
+            let row = series.rows.row(place);
+            if column.is_null(row) {
+                continue;
+            }
+            let value = column.value(row);
             let after_gap = before.is_some_and(|before| at.saturating_sub(before) > gap);
             before = Some(at);
             values = Some(wider(values, value));

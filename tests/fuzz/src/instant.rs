@@ -4,11 +4,11 @@
 
 use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;
-use siteline_core::data::parse_instant;
+use siteline_core::data::parse_instant_in;
 use siteline_core::http::pause;
 
 fuzz_target!(|text: &str| {
-    if let (Ok(found), Ok(expected)) = (parse_instant(text), text.parse::<Timestamp>()) {
+    if let (Ok(found), Ok(expected)) = (parse_instant_in(text, None), text.parse::<Timestamp>()) {
         assert_eq!(found, expected, "{text:?}");
     }
     let now: Timestamp = Timestamp::UNIX_EPOCH;

@@ -21,7 +21,7 @@ use super::encoding::{self, Components};
 use super::jwk::{PublicJwk, canonical};
 use super::key_file::{self, absolute_hint, display_path};
 use super::refusal::refused;
-use crate::files::NewFile;
+use crate::files;
 use crate::lock::Mutex;
 use crate::system;
 use crate::{Error, Kind, Result};
@@ -183,10 +183,7 @@ impl PrivateKey {
         let written = if !overwrite && path.symlink_metadata().is_ok() {
             Err(io::ErrorKind::AlreadyExists.into())
         } else {
-            NewFile::begin(path, None, Some(0o600), false).and_then(|mut file| {
-                file.write(text.as_bytes())?;
-                file.finish(overwrite)
-            })
+            files::write_whole(path, text.as_bytes(), overwrite)
         };
         written.map_err(|error| unwritable(path, &error))
     }
@@ -236,7 +233,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Error {
         }
         _ => ("could not be written", format!("The system reports: {}.", system::reason(error))),
     };
-    refused(format!("{} {what}.", display_path(path))).with_hint(hint).passing_with(error)
+    refused(format!("{} {what}.", display_path(path))).with_hint(hint).passing_as(error)
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ pub(super) fn unreadable(what: &str, path: &Path, error: &io::Error) -> Error {
     };
     refused(format!("The {what} file {} {problem}.", display_path(path)))
         .with_hint(hint)
-        .passing_with(error)
+        .passing_as(error)
 }
 
 pub(super) fn absolute_hint(path: &Path) -> String {

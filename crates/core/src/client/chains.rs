@@ -1,7 +1,7 @@
 //! Reads the chains of a scan concurrently. The service requires only the requests within one chain
 //! to be sequential.
 
-use std::mem::{forget, take};
+use std::mem::take;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::scan::Scan;
 use super::table::{Provenance, ReadFailure, Table};
 use crate::data::{Bookmark, WholeChain, page_limit_reached};
 use crate::error::{Error, Kind, Result};
-use crate::fork::Process;
+use crate::fork::Owned;
 use crate::http::Deadline;
 use crate::lock::Mutex;
 
@@ -48,14 +48,14 @@ struct ChainsState {
     progress: Vec<Option<Progress>>,
     /// All earlier chains are complete.
     first: usize,
-    /// The steps in progress while no caller waits.
-    running: Option<RunningSteps>,
+    /// The steps in progress while no caller waits. Tasks and connections of a parent process are
+    /// left alone.
+    running: Owned<RunningSteps>,
     broken: Option<Error>,
 }
 
-/// Dropping it aborts the steps, unless they belong to a parent process.
+/// Dropping it aborts the steps.
 struct RunningSteps {
-    process: Process,
     deadline: Deadline,
     steps: FuturesUnordered<BoxFuture<'static, Stepped>>,
     /// Each step's chain, its task if any, and the pages that it may count.
@@ -144,7 +144,7 @@ impl ReadChains {
                     if pace == Pace::All {
                         self.start(&mut running, deadline, pace);
                     }
-                    self.state.lock().running = Some(running);
+                    self.state.lock().running = Owned::new(running);
                     return Ok(Step::Page(total));
                 }
                 Some(Ok(Step::Whole(_))) => {}
@@ -174,9 +174,7 @@ impl ReadChains {
         if let Some(error) = &state.broken {
             return Err(error.clone());
         }
-        let running = state.running.take();
-        Ok(running.filter(|running| running.process.is_current()).unwrap_or_else(|| RunningSteps {
-            process: Process::current(),
+        Ok(state.running.take().unwrap_or_else(|| RunningSteps {
             deadline,
             steps: FuturesUnordered::new(),
             flying: Vec::new(),
@@ -461,15 +459,6 @@ impl Drop for UndeliveredStep {
     fn drop(&mut self) {
         if self.step.is_some() {
             self.chain.stop_prefetch();
-        }
-    }
-}
-
-impl Drop for RunningSteps {
-    fn drop(&mut self) {
-        if !self.process.is_current() {
-            // Tasks and connections belong to the parent.
-            forget((take(&mut self.steps), take(&mut self.flying)));
         }
     }
 }

@@ -13,6 +13,7 @@ use super::scan::Scan;
 use super::table::{Provenance, ReadFailure, Table};
 use crate::data::{Bookmark, Merger, Page, ends_chain};
 use crate::error::{Error, Kind, Result};
+use crate::fork::Owned;
 use crate::http::Deadline;
 use crate::lock::Mutex;
 
@@ -25,7 +26,8 @@ pub struct CollectOnce {
     /// Reads the scan, unless one chain does.
     reader: Option<Arc<dyn WholeRead>>,
     table: OnceLock<Arc<Table>>,
-    slot: Mutex<ProcessRead>,
+    /// A forked child has its own, because a fork may leave the locks locked.
+    reading: Owned<ActiveRead>,
 }
 
 pub trait WholeRead: Send + Sync {
@@ -76,18 +78,12 @@ pub struct Partial {
     pub is_whole: bool,
 }
 
-/// A forked child needs its own, because a fork may leave the locks locked.
-struct ProcessRead {
-    process: u32,
-    reading: ActiveRead,
-}
-
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct ActiveRead {
     /// Locked during a step.
-    stream: Arc<tokio::sync::Mutex<Option<Arc<PageStream>>>>,
+    pub(super) stream: tokio::sync::Mutex<Option<Arc<PageStream>>>,
     /// Locked only briefly, so that a caller can get the pages during a step.
-    kept: Arc<Mutex<Option<Kept>>>,
+    kept: Mutex<Option<Kept>>,
 }
 
 #[derive(Debug, Clone)]
@@ -104,8 +100,7 @@ impl CollectOnce {
     pub fn new(scan: Scan) -> Self {
         let is_wide = scan.chains().len() > 1;
         let reader = is_wide.then(|| Arc::new(ReadChains::new(&scan)) as Arc<dyn WholeRead>);
-        let slot = ProcessRead { process: std::process::id(), reading: ActiveRead::default() };
-        Self { scan, reader, table: OnceLock::new(), slot: Mutex::new(slot) }
+        Self { scan, reader, table: OnceLock::new(), reading: Owned::empty() }
     }
 
     #[must_use]
@@ -206,8 +201,7 @@ impl CollectOnce {
     }
 
     pub(super) fn has_prefetched(&self) -> bool {
-        let stream = self.reading().stream;
-        let slot = stream.try_lock();
+        let slot = self.reading().stream.try_lock();
         slot.is_ok_and(|slot| slot.as_ref().is_some_and(|stream| stream.has_prefetched()))
     }
 
@@ -277,14 +271,8 @@ impl CollectOnce {
         self.reader.as_ref().map(|reader| reader.chains()).unwrap_or_default()
     }
 
-    fn reading(&self) -> ActiveRead {
-        let process = std::process::id();
-        let mut slot = self.slot.lock();
-        if slot.process != process {
-            // A forked child keeps a complete table, but not the parent's read in progress.
-            *slot = ProcessRead { process, reading: ActiveRead::default() };
-        }
-        slot.reading.clone()
+    pub(super) fn reading(&self) -> &ActiveRead {
+        self.reading.get_or_init(ActiveRead::default)
     }
 }
 
@@ -334,15 +322,5 @@ impl Kept {
         let merger = Arc::unwrap_or_clone(self.merger);
         let provenance = Provenance { pages: merger.report.pages, ..self.provenance };
         Ok(Table::whole(merger.finish()?, provenance))
-    }
-}
-
-#[cfg(test)]
-impl CollectOnce {
-    /// Simulates a fork: returns the inherited lock, and sets another process id.
-    pub(super) fn inherit(&self) -> Arc<tokio::sync::Mutex<Option<Arc<PageStream>>>> {
-        let mut slot = self.slot.lock();
-        slot.process = 0;
-        Arc::clone(&slot.reading.stream)
     }
 }

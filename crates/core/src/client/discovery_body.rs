@@ -2,12 +2,9 @@
 //! a tree of its values needs many times the memory.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
-use serde_json::Number;
-
+use crate::data::decode::json::{Parser, ValueKind};
 use crate::error::{Error, Kind, Result};
 
 /// Name in messages, member for one id, member for a list.
@@ -37,26 +34,57 @@ impl DiscoveryBody {
     /// Reads a complete body, which must be a JSON object.
     pub(super) fn read(json: &[u8]) -> Result<Self> {
         let mut body = Self::default();
-        let mut source = serde_json::Deserializer::from_slice(json);
-        let read = Value(&mut body).deserialize(&mut source);
-        let shape = read.and_then(|shape| source.end().map(|()| shape));
-        match shape {
-            Ok(Shape::Object { .. }) => Ok(body),
-            Ok(_) => Err(Error::protocol_at("$", "The discovery reply is not a JSON object")),
-            // Some servers end a reply by closing the connection, so only the JSON shows the
-            // truncation.
-            Err(error) if error.is_eof() => Err(Error::new(
-                Kind::TruncatedBody,
-                "The JSON of the discovery reply is truncated.",
-            )),
-            Err(_) if body.values > MOST_VALUES => {
-                let message = format!("The discovery reply has more than {MOST_VALUES} values.");
-                Err(Error::new(Kind::BodyTooLarge, message))
-            }
-            Err(_) => {
-                Err(Error::new(Kind::ProtocolError, "The discovery reply is not valid JSON."))
-            }
+        let mut source = Parser::open(json)?;
+        if !matches!(body.value(&mut source)?, Shape::Object { .. }) {
+            return Err(Error::protocol_at("$", "The discovery reply is not a JSON object"));
         }
+        source.finish().map(|()| body)
+    }
+
+    fn value(&mut self, json: &mut Parser<'_>) -> Result<Shape> {
+        self.values += 1;
+        if self.values > MOST_VALUES {
+            let message = format!("The discovery reply has more than {MOST_VALUES} values.");
+            return Err(Error::new(Kind::BodyTooLarge, message));
+        }
+        match json.peek()? {
+            ValueKind::Object => self.object(json),
+            ValueKind::Array => self.array(json),
+            ValueKind::Text => {
+                self.keep(&json.string()?);
+                Ok(Shape::Scalar)
+            }
+            ValueKind::Number => {
+                self.keep(json.number()?.text());
+                Ok(Shape::Scalar)
+            }
+            ValueKind::Null => json.literal().map(|()| Shape::Null),
+            ValueKind::True | ValueKind::False => json.literal().map(|()| Shape::Other),
+        }
+    }
+
+    fn array(&mut self, json: &mut Parser<'_>) -> Result<Shape> {
+        json.enter()?;
+        let (mut first, mut is_empty, mut are_ids) = (true, true, true);
+        while json.next_element(&mut first)? {
+            let shape = self.value(json)?;
+            is_empty = false;
+            are_ids &= matches!(shape, Shape::Scalar | Shape::Object { has_id: true });
+        }
+        Ok(if are_ids && !is_empty { Shape::ListOfIds } else { Shape::Other })
+    }
+
+    fn object(&mut self, json: &mut Parser<'_>) -> Result<Shape> {
+        json.enter()?;
+        let (mut first, mut has_id) = (true, false);
+        while json.next_member(&mut first)? {
+            let name = json.name()?;
+            self.keep(&name);
+            let shape = self.value(json)?;
+            has_id |= name == "id" && shape == Shape::Scalar;
+            self.member(&name, shape);
+        }
+        Ok(Shape::Object { has_id })
     }
 
     /// Whether this text is a value or member name.
@@ -90,78 +118,6 @@ enum Shape {
         has_id: bool,
     },
     Other,
-}
-
-struct Value<'a>(&'a mut DiscoveryBody);
-
-impl<'de> DeserializeSeed<'de> for Value<'_> {
-    type Value = Shape;
-
-    fn deserialize<D: Deserializer<'de>>(self, source: D) -> Result<Shape, D::Error> {
-        self.0.values += 1;
-        if self.0.values > MOST_VALUES {
-            return Err(D::Error::custom("too many values"));
-        }
-        source.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Value<'_> {
-    type Value = Shape;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> Result<Shape, E> {
-        Ok(Shape::Null)
-    }
-
-    fn visit_bool<E>(self, _value: bool) -> Result<Shape, E> {
-        Ok(Shape::Other)
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Shape, E> {
-        self.0.keep(text);
-        Ok(Shape::Scalar)
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<Shape, E> {
-        self.0.keep(&number.to_string());
-        Ok(Shape::Scalar)
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<Shape, E> {
-        self.0.keep(&number.to_string());
-        Ok(Shape::Scalar)
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<Shape, E> {
-        if let Some(number) = Number::from_f64(number) {
-            self.0.keep(&number.to_string());
-        }
-        Ok(Shape::Scalar)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Shape, A::Error> {
-        let (mut is_empty, mut are_ids) = (true, true);
-        while let Some(shape) = items.next_element_seed(Value(self.0))? {
-            is_empty = false;
-            are_ids &= matches!(shape, Shape::Scalar | Shape::Object { has_id: true });
-        }
-        Ok(if are_ids && !is_empty { Shape::ListOfIds } else { Shape::Other })
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Shape, A::Error> {
-        let mut has_id = false;
-        while let Some(name) = members.next_key::<String>()? {
-            self.0.keep(&name);
-            let shape = members.next_value_seed(Value(self.0))?;
-            has_id |= name == "id" && shape == Shape::Scalar;
-            self.0.member(&name, shape);
-        }
-        Ok(Shape::Object { has_id })
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ pub mod chains;
 pub mod collect;
 pub(crate) mod density;
 mod discovery_body;
-mod end;
 mod identity;
 mod listed;
 mod naming;
@@ -28,7 +27,6 @@ mod spending;
 pub mod split;
 pub mod table;
 
-pub use self::end::End;
 pub use self::listed::ListedIds;
 pub use self::naming::{NamesFor, ReadNames, keep_names, names_are_due};
 pub use self::scan_input::ScanInput;

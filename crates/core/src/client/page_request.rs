@@ -27,7 +27,8 @@ use crate::lock::Mutex;
 /// A smaller body is decoded faster than the next request is sent.
 const LARGE: usize = 32 * 1024;
 
-pub(crate) type Fetched = Result<(Bytes, Decoded)>;
+/// The page, and its body if it is kept.
+pub(crate) type Fetched = Result<(Option<Bytes>, Decoded)>;
 
 /// When the next page is prefetched, and who decodes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,18 +49,30 @@ pub(crate) type PageReply = BoxFuture<'static, (Fetched, Timestamp)>;
 
 #[derive(Clone)]
 pub(crate) struct PageCall {
-    pub(crate) client: Client,
-    pub(crate) spending: Arc<Spending>,
-    pub(crate) deadline: Deadline,
+    client: Client,
+    spending: Arc<Spending>,
+    deadline: Deadline,
     /// The URL query, secret if it has a cursor.
-    pub(crate) wire: String,
+    wire: String,
     /// This request decides the size if it is not decided yet.
-    pub(crate) size: SentSize,
-    pub(crate) decoding: Decoding,
-    pub(crate) keep_raw: bool,
+    size: SentSize,
+    decoding: Decoding,
 }
 
 impl PageCall {
+    /// The request for a page of the chain, with this URL query.
+    pub(crate) fn new(
+        client: &Client,
+        spending: &Arc<Spending>,
+        chain: &Chain,
+        wire: String,
+        deadline: Deadline,
+    ) -> Self {
+        let (client, spending) = (client.clone(), Arc::clone(spending));
+        let (size, decoding) = (chain.size().clone(), chain.decoding());
+        Self { client, spending, deadline, wire, size, decoding }
+    }
+
     /// Sends the request with its retries, and decodes the page. If the next cursor of a large body
     /// is found at an edge, it is sent to `edge` before the body is decoded, when a `handover` is
     /// also reached. The decoder finds the same cursor in a valid page.
@@ -117,7 +130,7 @@ impl PageCall {
         edge: &Mutex<Option<oneshot::Sender<Cursor>>>,
         handover: Option<&Handover>,
     ) -> Fetched {
-        let (decoding, keep_raw) = (&self.decoding, self.keep_raw);
+        let decoding = &self.decoding;
         let read = |reply: &Reply| {
             self.size.set(size);
             let body = reply.body.clone();
@@ -138,7 +151,7 @@ impl PageCall {
                 }
                 let decoded = decoded?;
                 points.set(decoded.points.rows());
-                Ok((if keep_raw { body } else { Bytes::new() }, decoded))
+                Ok((decoding.keep_raw.then_some(body), decoded))
             }
         };
         self.client.get(DATA_PATH, wire, self.deadline, &self.spending, read).await

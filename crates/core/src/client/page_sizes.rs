@@ -4,8 +4,7 @@
 //! refused it and accepted the same request without it. That is remembered for 30 days, in a file
 //! next to the ledger. Without the file two requests are lost, so its faults are not errors.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -14,7 +13,7 @@ use tokio::time::timeout;
 
 use super::settings::ClientSettings;
 use crate::error::{Error, Kind};
-use crate::files::{self, NewFile};
+use crate::files;
 use crate::lock::Mutex;
 
 const MEMORY: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -22,7 +21,6 @@ const MEMORY: SignedDuration = SignedDuration::from_hours(30 * 24);
 const AHEAD: SignedDuration = SignedDuration::from_hours(24);
 /// How long a request waits for the one that decides.
 const PATIENCE: Duration = Duration::from_secs(5);
-const MODE: u32 = 0o600;
 const LONGEST: u64 = 200;
 
 #[derive(Debug)]
@@ -98,7 +96,11 @@ impl PageSizes {
             target: "siteline::data",
             "the service refuses pageSize={size}: none is sent for 30 days"
         );
-        if let Err(error) = write(file, &format!("refused {size} {}\n", now.as_second())) {
+        let text = format!("refused {size} {}\n", now.as_second());
+        // If several processes write the file, the last one wins.
+        let written = files::create_folder(files::folder_of(file))
+            .and_then(|()| files::write_whole(file, text.as_bytes(), true));
+        if let Err(error) = written {
             log::info!(
                 target: "siteline::data",
                 "{} cannot be written ({error}): the next client asks again", file.display()
@@ -115,12 +117,4 @@ impl PageSizes {
             text.strip_prefix(&format!("refused {} ", self.automatic?))?.strip_suffix('\n');
         Timestamp::from_second(second?.parse().ok()?).ok()
     }
-}
-
-/// If several processes write the file, the last one wins.
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    files::create_folder(files::folder_of(path))?;
-    let mut file = NewFile::begin(path, None, Some(MODE), false)?;
-    file.write(text.as_bytes())?;
-    file.finish(true)
 }

@@ -21,8 +21,9 @@ use super::send::Client;
 use super::settings::ReadSettings;
 use super::spending::{Spending, Together};
 use super::table::{Provenance, ReadFailure};
-use crate::data::{Bookmark, Chain, Cursor, Decoding, Page, PagingState};
+use crate::data::{Bookmark, Chain, Cursor, Page, PagingState};
 use crate::error::{Error, Kind, Result};
+use crate::fork::Process;
 use crate::http::Deadline;
 use crate::lock::Mutex;
 
@@ -34,14 +35,13 @@ const PREFETCH_FROM: u64 = 2;
 pub struct PageStream {
     client: Client,
     prefetch: Prefetch,
-    keep_raw: bool,
     /// The default deadline of callers.
     deadline: Deadline,
     spending: Arc<Spending>,
     together: Arc<Together>,
     provenance: Provenance,
     /// The process that owns the chain.
-    process: u32,
+    process: Process,
     waiting: AtomicUsize,
     /// Locked by the caller that reads.
     reading: AsyncMutex<()>,
@@ -96,14 +96,13 @@ impl PageStream {
             deadline: Deadline::after(client.time().clock(), settings.deadline),
             client,
             prefetch,
-            keep_raw: settings.keep_raw,
             spending: Arc::new(Spending {
                 pause: Arc::clone(&together.pause),
                 ..Spending::default()
             }),
             together,
             provenance,
-            process: std::process::id(),
+            process: Process::current(),
             waiting: AtomicUsize::new(0),
             reading: AsyncMutex::new(()),
             position: Mutex::new(position),
@@ -180,7 +179,7 @@ impl PageStream {
         if !self.may_prefetch() {
             return;
         }
-        let (wire, decoding, cursor) = {
+        let (call, cursor) = {
             let position = &mut *self.position.lock();
             position.prefetched_after = position.taken;
             let chain = &position.chain;
@@ -188,11 +187,9 @@ impl PageStream {
             let (PagingState::Next(cursor), Ok(Some(wire))) = (chain.state(), chain.wire()) else {
                 return;
             };
-            (wire, chain.decoding(), cursor.clone())
+            (self.call(chain, wire, self.deadline), cursor.clone())
         };
-        let request =
-            PageRequest::start(self.call(wire, decoding, self.deadline), cursor, self.prefetch);
-        self.position.lock().prefetched = request;
+        self.position.lock().prefetched = PageRequest::start(call, cursor, self.prefetch);
     }
 
     /// Drops the prefetch and its connection, unless its body has arrived.
@@ -241,7 +238,7 @@ impl PageStream {
 
     /// Returns `ForkError` in a forked child: parent and child would request the same pages.
     pub fn check_process(&self) -> Result<()> {
-        if self.process == std::process::id() {
+        if self.process.is_current() {
             return Ok(());
         }
         let message = "This iterator was created by the parent process before the fork.";
@@ -277,15 +274,14 @@ impl PageStream {
         if let Some(fetched) = self.fetch_prefetched(deadline, &mut next).await {
             return self.receive(fetched, next);
         }
-        let (wire, decoding) = {
+        let call = {
             let chain = &self.position.lock().chain;
-            (chain.wire(), chain.decoding())
+            chain.wire().map(|wire| wire.map(|wire| self.call(chain, wire, deadline)))
         };
-        let fetched = match wire {
-            Ok(Some(wire)) => {
+        let fetched = match call {
+            Ok(Some(call)) => {
                 let (edge, cursor) = oneshot::channel();
-                let fetch = self.call(wire, decoding, deadline).fetch(edge, None);
-                self.fetch(fetch, cursor, deadline, &mut next).await
+                self.fetch(call.fetch(edge, None), cursor, deadline, &mut next).await
             }
             Ok(None) => return Ok(()),
             Err(error) => Err(error),
@@ -357,17 +353,15 @@ impl PageStream {
         if self.together.is_ending.load(Ordering::SeqCst) {
             return None;
         }
-        let (wire, decoding) = {
+        let call = {
             let chain = &self.position.lock().chain;
-            (chain.wire_after_next(&cursor)?, chain.decoding())
+            self.call(chain, chain.wire_after_next(&cursor)?, deadline)
         };
-        PageRequest::start(self.call(wire, decoding, deadline), cursor, self.prefetch)
+        PageRequest::start(call, cursor, self.prefetch)
     }
 
-    fn call(&self, wire: String, decoding: Decoding, deadline: Deadline) -> PageCall {
-        let (client, spending) = (self.client.clone(), Arc::clone(&self.spending));
-        let (size, keep_raw) = (self.together.size.clone(), self.keep_raw);
-        PageCall { client, spending, deadline, wire, size, decoding, keep_raw }
+    fn call(&self, chain: &Chain, wire: String, deadline: Deadline) -> PageCall {
+        PageCall::new(&self.client, &self.spending, chain, wire, deadline)
     }
 
     /// Advances the chain, and stores the page and the request for the next one.
@@ -421,10 +415,5 @@ impl PageStream {
     /// Whether the body of the prefetched page has arrived.
     pub(super) fn has_arrived(&self) -> bool {
         self.position.lock().prefetched.as_ref().is_some_and(PageRequest::has_arrived)
-    }
-
-    /// Simulates a fork: the same chain in another process.
-    pub(super) fn inherit(self: &mut Arc<Self>) {
-        Arc::get_mut(self).expect("not shared").process = 0;
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::scan::Scan;
@@ -10,13 +11,16 @@ use super::send::Client;
 use super::settings::ReadSettings;
 use super::split::Cut;
 use crate::auth::Checked;
-use crate::data::{AskedRange, DecodeSettings, Query, QueryInput, RangeForm, Shape};
+use crate::data::{AskedRange, AskedTime, DecodeSettings, Query, QueryInput, RangeForm, Shape};
 use crate::error::Result;
 
 const END_HINT: &str = "Without end the range ends at now minus settle_lag, rounded down to a bucket. \
                         Use an earlier start, a smaller interval or settle_lag, or an end.";
 const RELATIVE_HINT: &str = "Relative times are rounded down to a bucket. Use an earlier start, a \
                              later end or a smaller interval.";
+
+/// Tolerance before an end is reported as being in the future.
+const AHEAD: SignedDuration = SignedDuration::from_secs(1);
 
 /// A scan without its client and bookmark.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -34,8 +38,9 @@ pub struct ScanInput {
 }
 
 impl ScanInput {
-    /// Creates the scan of a range. Relative bounds are fixed at the service's time, and
-    /// [`Client::end`] sets the end. Returns warnings about an end in the future, a bound inside a
+    /// Creates the scan of a range. Relative bounds are fixed at the service's time. The end is at
+    /// least `lag` before it, in whole buckets. Without a given end, the default of `lag` is the
+    /// settle lag. Returns warnings about an end in the future, a bound inside a
     /// bucket, and days that differ from the days of `zone`.
     pub fn scan_from_now(
         mut self,
@@ -46,17 +51,26 @@ impl ScanInput {
     ) -> Result<Checked<Scan>> {
         let (now, width) = (client.now(), self.query.interval_seconds);
         let (start, given) = range.fixed(|| Ok((now, width)))?;
-        let end = client.end(now, given, lag, width)?;
-        (self.query.start, self.query.end) = (start, Some(end.at));
+        let lag = lag.or(given.is_none().then_some(client.settings().settle_lag));
+        let settled = lag.map(|lag| AskedTime::Before(lag).resolve("end", now, width));
+        let end = given.into_iter().chain(settled.transpose()?).min();
+        (self.query.start, self.query.end) = (start, end);
         self.form = range.into();
         let value = self.scan(client).map_err(|error| match (given, start) {
-            (None, Some(start)) if start >= end.at => error.with_hint(END_HINT),
+            (None, Some(_)) if start >= end => error.with_hint(END_HINT),
             (Some(given), Some(start)) if range.is_relative() && start >= given => {
                 error.with_hint(RELATIVE_HINT)
             }
             _ => error,
         })?;
-        let warnings = end.warning().into_iter().chain(value.query().grid_warning(zone));
+        let is_ahead = |end: &Timestamp| end.duration_since(now) > AHEAD;
+        let warning = end.filter(is_ahead).map(|end| {
+            format!(
+                "end={end} is in the future (now is {now:.0}): the newest buckets are not complete. \
+                 Leave end out, or set settle_lag= to move it back."
+            )
+        });
+        let warnings = warning.into_iter().chain(value.query().grid_warning(zone));
         Ok(Checked { warnings: warnings.collect(), value })
     }
 
@@ -81,7 +95,6 @@ impl From<&Scan> for ScanInput {
 mod tests {
     use super::*;
     use crate::client::test_idle::idle_client;
-    use crate::data::AskedTime;
     use crate::error::Kind;
 
     fn range(start: &str, end: Option<&str>) -> AskedRange {

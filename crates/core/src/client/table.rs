@@ -57,13 +57,6 @@ pub struct StoreShare {
     pub from_service: Vec<Vec<Timestamp>>,
 }
 
-#[derive(Debug, Default, Serialize)]
-pub struct QueryReport<'a> {
-    /// The bounds inside a bucket: `start`, `end`.
-    pub bounds_off_grid: Vec<&'static str>,
-    pub not_listed: Cow<'a, [String]>,
-}
-
 #[derive(Debug)]
 pub struct ReadFailure {
     pub error: Error,
@@ -82,8 +75,9 @@ pub struct TableReport<'a> {
     read_at: Option<Timestamp>,
     page_size: Option<u32>,
     page_size_reason: Option<&'static str>,
-    #[serde(flatten)]
-    query: QueryReport<'a>,
+    /// The bounds inside a bucket: `start`, `end`.
+    bounds_off_grid: Vec<&'static str>,
+    not_listed: Cow<'a, [String]>,
     through: &'a [StoreShare],
 }
 
@@ -133,16 +127,13 @@ impl Provenance {
         Some((start.as_microsecond(), end.as_microsecond()))
     }
 
-    fn report(&self) -> QueryReport<'_> {
-        let bounds_off_grid = self.query.bounds_off_grid();
-        let mut not_listed = Cow::Borrowed(&self.not_listed[..]);
+    fn all_not_listed(&self) -> Cow<'_, [String]> {
         let late = self.late.get_or_init(|| self.listed.missing(&self.query));
-        let new: Vec<_> =
-            late.iter().filter(|one| !self.not_listed.contains(one)).cloned().collect();
-        if !new.is_empty() {
-            not_listed.to_mut().extend(new);
+        let mut all = Cow::Borrowed(&self.not_listed[..]);
+        for missing in late.iter().filter(|one| !self.not_listed.contains(one)) {
+            all.to_mut().push(missing.clone());
         }
-        QueryReport { bounds_off_grid, not_listed }
+        all
     }
 }
 
@@ -177,9 +168,14 @@ impl Table {
     }
 
     pub fn report(&self) -> TableReport<'_> {
-        let Provenance { through, .. } = &self.provenance;
+        let Provenance { query, through, .. } = &self.provenance;
         let report = TableReport::new(Cow::Borrowed(&self.merged.report), &self.provenance);
-        TableReport { query: self.provenance.report(), through, ..report }
+        TableReport {
+            bounds_off_grid: query.bounds_off_grid(),
+            not_listed: self.provenance.all_not_listed(),
+            through,
+            ..report
+        }
     }
 
     /// The later tables win. Each is dropped after its merge.

@@ -95,18 +95,12 @@ impl Chain {
         }
     }
 
-    /// Returns `BookmarkError` for a bookmark of another query, host or subject.
-    pub fn resume(
-        query: Query,
-        settings: Arc<DecodeSettings>,
-        origin: &str,
-        max_pages: Option<u64>,
-        bookmark: &Bookmark,
-    ) -> Result<Self> {
-        let mut chain = Self::new(query, settings, origin, max_pages);
-        bookmark.check(chain.owner.origin, chain.owner.query)?;
-        chain.resume_at(bookmark.mark(&chain.query));
-        Ok(chain)
+    /// Continues from a bookmark. Returns `BookmarkError` for a bookmark of another query, host or
+    /// subject.
+    pub fn resumed(mut self, bookmark: &Bookmark) -> Result<Self> {
+        bookmark.check(self.owner.origin, self.owner.query)?;
+        self.resume_at(bookmark.mark(&self.query));
+        Ok(self)
     }
 
     /// The chains of a scan, one after the other. `whole` contains the completed ones.
@@ -256,23 +250,24 @@ impl Chain {
     }
 
     pub fn decoding(&self) -> Decoding {
-        Decoding { settings: Arc::clone(&self.settings), earlier: Arc::clone(&self.earlier) }
+        let (settings, earlier) = (Arc::clone(&self.settings), Arc::clone(&self.earlier));
+        Decoding { settings, earlier, keep_raw: self.keep_raw }
     }
 
     /// Advances the chain by the reply to [`Chain::wire`]. An empty page with a cursor does not end
     /// the chain. An error does not change the state: `CursorRejected` if the service no longer
     /// accepts the cursor, `CursorLoop` for a repeated one.
-    pub(crate) fn accept(&mut self, reply: Result<(Bytes, Decoded)>) -> Result<Page> {
-        let (body, decoded) = reply.map_err(|error| self.explain(error))?;
+    pub(crate) fn accept(&mut self, reply: Result<(Option<Bytes>, Decoded)>) -> Result<Page> {
+        let (raw, decoded) = reply.map_err(|error| self.explain(error))?;
         if let Some(cursor) = &decoded.next_cursor
             && self.known.contains(&cursor.hash())
         {
             return Err(self.cursor_loop(cursor));
         }
-        self.advance(body, decoded)
+        self.advance(raw, decoded)
     }
 
-    fn advance(&mut self, body: Bytes, mut decoded: Decoded) -> Result<Page> {
+    fn advance(&mut self, raw: Option<Bytes>, mut decoded: Decoded) -> Result<Page> {
         let selection = &self.query.input().selection;
         let kept = if selection.is_empty() {
             None
@@ -314,7 +309,7 @@ impl Chain {
             points: Arc::new(decoded.points),
             report: decoded.report,
             sequence,
-            raw: self.keep_raw.then_some(body),
+            raw,
             bookmark: self.bookmark(),
             is_last: self.state == PagingState::Done,
         })
@@ -409,6 +404,8 @@ pub(crate) fn page_limit_reached(limit: u64) -> Error {
 pub struct Decoding {
     settings: Arc<DecodeSettings>,
     earlier: Arc<Mutex<EarlierPages>>,
+    /// Whether the body is kept in [`Page::raw`].
+    pub(crate) keep_raw: bool,
 }
 
 impl Decoding {

@@ -38,9 +38,10 @@ enum Row {
 pub struct Comparison {
     points: Arc<PointColumns>,
     rows: Vec<Row>,
+    /// The place of each series, for `places`.
     series: HashMap<Identity, usize>,
-    /// The timestamps and rows of each series, ascending.
-    of_series: Vec<Vec<(i64, usize)>>,
+    /// The row of each point, by series and timestamp.
+    places: HashMap<(usize, i64), usize>,
     /// Stored points can be missing in this range.
     range: Range<i64>,
     missing: TableBuilder,
@@ -54,58 +55,39 @@ struct Stored<'a> {
     flagged: Option<&'a BooleanArray>,
 }
 
+/// The series of consecutive stored points.
 struct Current<'a> {
     ids: [Option<&'a str>; 5],
     identity: Identity,
-    /// The index among the series of the page.
+    /// `None` if the page lacks it.
     series: Option<usize>,
-    /// The position after the last match. Stored points are usually in order too.
-    place: usize,
 }
 
 impl<'a> Current<'a> {
     fn new(ids: [Option<&'a str>; 5], known: &HashMap<Identity, usize>) -> Self {
         let identity = Identity::from(ids.map(|id| id.map(Arc::from)));
         let series = known.get(&identity).copied();
-        Self { ids, identity, series, place: 0 }
-    }
-
-    /// The page's row with this timestamp.
-    fn row(&mut self, timestamp: i64, of_series: &[Vec<(i64, usize)>]) -> Option<usize> {
-        let points = &of_series[self.series?];
-        let is_next = points.get(self.place).is_some_and(|(next, _)| *next == timestamp);
-        let search = || points.binary_search_by_key(&timestamp, |(known, _)| *known).ok();
-        let found = if is_next { self.place } else { search()? };
-        self.place = found + 1;
-        Some(points[found].1)
+        Self { ids, identity, series }
     }
 }
 
 impl Comparison {
     /// Later rows win. The range is in microseconds.
     pub fn new(points: Arc<PointColumns>, range: Range<i64>) -> Self {
-        let (mut series, mut of_series) = (HashMap::new(), Vec::<Vec<_>>::new());
-        for (identity, rows) in points.identified() {
-            let next = of_series.len();
-            let index = *series.entry(identity.clone()).or_insert(next);
-            if index == next {
-                of_series.push(Vec::new());
-            }
-            of_series[index].extend(rows.map(|row| (points.timestamps.value(row), row)));
-        }
+        let mut series = HashMap::new();
+        let mut places = HashMap::with_capacity(points.rows());
         let mut rows = vec![Row::New; points.rows()];
-        for points in &mut of_series {
-            points.sort_by_key(|(timestamp, _)| *timestamp);
-            points.dedup_by(|later, kept| {
-                let is_same = later.0 == kept.0;
-                if is_same {
-                    rows[kept.1] = Row::Superseded;
-                    kept.1 = later.1;
+        for (identity, own) in points.identified() {
+            let next = series.len();
+            let index = *series.entry(identity.clone()).or_insert(next);
+            for row in own {
+                let earlier = places.insert((index, points.timestamps.value(row)), row);
+                if let Some(earlier) = earlier {
+                    rows[earlier] = Row::Superseded;
                 }
-                is_same
-            });
+            }
         }
-        Self { points, rows, series, of_series, range, missing: TableBuilder::new(0) }
+        Self { points, rows, series, places, range, missing: TableBuilder::new(0) }
     }
 
     /// The ten columns, and optionally `withdrawn`.
@@ -121,7 +103,8 @@ impl Comparison {
             let null = || refused("The column \"timestamp\" contains a null.");
             let timestamp = stored.timestamps[row].ok_or_else(null)?;
             let (values, flagged) = stored.values(row);
-            match current.row(timestamp, &self.of_series) {
+            let place = current.series.and_then(|series| self.places.get(&(series, timestamp)));
+            match place.copied() {
                 Some(known) if flagged || self.points.values(known) != values => {
                     self.rows[known] = Row::Changed;
                 }

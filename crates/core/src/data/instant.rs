@@ -19,13 +19,6 @@ pub(super) fn check_range(name: &str, at: Timestamp) -> Result<()> {
     Ok(())
 }
 
-/// Parses ISO 8601 with a zone (`2026-11-01T00:00Z`, `2026-11-01T02:00:00+02:00`), or a date, which
-/// is midnight in UTC. Rejects fractions finer than a microsecond. The query checks that its bounds
-/// are whole seconds.
-pub fn parse_instant(text: &str) -> Result<Timestamp> {
-    parse_written(text, false).map(|(at, _)| at)
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
     Instant,
@@ -33,7 +26,8 @@ pub(super) enum Written {
     LocalTime,
 }
 
-/// If `has_clock`, a text without a zone is read as UTC, otherwise it is rejected.
+/// Parses ISO 8601 with a zone (`2026-11-01T00:00Z`, `2026-11-01T02:00:00+02:00`), or a date, which
+/// is midnight in UTC. Rejects fractions finer than a microsecond. If `has_clock`, a text without a zone is read as UTC, otherwise it is rejected.
 pub(super) fn parse_written(text: &str, has_clock: bool) -> Result<(Timestamp, Written)> {
     let trimmed = text.trim();
     let mut memo = DateMemo::default();
@@ -81,6 +75,10 @@ pub(super) fn check_bound(name: &str, bound: Timestamp) -> Result<()> {
 mod tests {
     use super::*;
 
+    fn parse_utc(text: &str) -> Result<Timestamp> {
+        parse_written(text, false).map(|(at, _)| at)
+    }
+
     #[test]
     fn instants_with_a_zone_are_parsed() {
         for text in [
@@ -92,9 +90,9 @@ mod tests {
             "2026-11-01",
             " 2026-11-01 ",
         ] {
-            assert_eq!(parse_instant(text).unwrap().to_string(), "2026-11-01T00:00:00Z", "{text}");
+            assert_eq!(parse_utc(text).unwrap().to_string(), "2026-11-01T00:00:00Z", "{text}");
         }
-        let fine = parse_instant("2026-11-01T00:00:00.123456Z").unwrap();
+        let fine = parse_utc("2026-11-01T00:00:00.123456Z").unwrap();
         assert_eq!(fine.to_string(), "2026-11-01T00:00:00.123456Z");
         assert_eq!(check_bound("start", fine).unwrap_err().kind(), Kind::QueryError);
     }
@@ -102,15 +100,15 @@ mod tests {
     #[test]
     fn k13_the_first_and_the_last_instant_are_named() {
         for text in ["0001-01-02T00:00:00Z", "9999-12-30T22:00:00Z"] {
-            assert!(check_bound("end", parse_instant(text).unwrap()).is_ok(), "{text}");
+            assert!(check_bound("end", parse_utc(text).unwrap()).is_ok(), "{text}");
             assert!(OUT_OF_RANGE.contains(text));
         }
         // A stored feed may begin with the day before, a new one may not.
-        let first_day = parse_instant("0001-01-01").unwrap();
+        let first_day = parse_utc("0001-01-01").unwrap();
         assert!(check_bound("start", first_day).is_ok());
         let early = check_range("start", first_day).unwrap_err().to_string();
         assert!(early.starts_with("start is out of range."), "{early}");
-        let late = parse_instant("9999-12-31T23:59:59Z").unwrap_err().to_string();
+        let late = parse_utc("9999-12-31T23:59:59Z").unwrap_err().to_string();
         assert!(late.contains(OUT_OF_RANGE), "{late}");
     }
 
@@ -132,7 +130,7 @@ mod tests {
             "2026-11-01T00:00+25:00",
             "ü",
         ] {
-            assert_eq!(parse_instant(text).unwrap_err().kind(), Kind::QueryError, "{text}");
+            assert_eq!(parse_utc(text).unwrap_err().kind(), Kind::QueryError, "{text}");
         }
     }
 }

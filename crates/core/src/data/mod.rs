@@ -39,7 +39,7 @@ pub use cursor::Cursor;
 pub use decode::{DecodeSettings, Decoded, decode};
 pub use difference::Comparison;
 pub use grid::spelled;
-pub use instant::{OUT_OF_RANGE, parse_instant};
+pub use instant::OUT_OF_RANGE;
 pub use local_time::parse_instant_in;
 pub(crate) use merge::Merger;
 pub use merge::{MergeReport, Merged};

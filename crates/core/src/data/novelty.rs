@@ -67,7 +67,7 @@ impl Novelty {
 
 /// A set of points with one bit per hash. A collision can make a new point look old, but hardly
 /// ever all points of [`LEAST`] pages.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 struct SeenPoints {
     bits: Vec<u64>,
     count: usize,
@@ -110,12 +110,6 @@ impl SeenPoints {
         let bit = 1 << (hash & 63);
         self.count += usize::from(*word & bit == 0);
         *word |= bit;
-    }
-}
-
-impl std::fmt::Debug for SeenPoints {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "SeenPoints({})", self.count)
     }
 }
 

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use self::der::{elements, first_element, leading_element, member_tags, members};
 pub use self::new_file::NewFile;
+pub(crate) use self::new_file::{behind_links, write_whole};
 pub(crate) use self::pem::{
     Block, blocks, decode_base64, is_bare_base64, is_pem, unescaped, without_base64,
 };

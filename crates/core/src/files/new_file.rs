@@ -57,11 +57,6 @@ impl NewFile {
         &self.part
     }
 
-    /// Writes the whole content.
-    pub fn write(&mut self, content: &[u8]) -> io::Result<()> {
-        self.file.write_all(content)
-    }
-
     /// Syncs the file and puts it at its path. Returns `AlreadyExists` if the path exists and
     /// `replaces` is false.
     pub fn finish(mut self, replaces: bool) -> io::Result<()> {
@@ -81,8 +76,16 @@ impl Drop for NewFile {
     }
 }
 
+/// Writes a file that only its owner may open, whole or not at all. Returns `AlreadyExists` if the
+/// path exists and `replaces` is false.
+pub(crate) fn write_whole(path: &Path, content: &[u8], replaces: bool) -> io::Result<()> {
+    let mut new = NewFile::begin(path, None, Some(0o600), false)?;
+    new.file.write_all(content)?;
+    new.finish(replaces)
+}
+
 /// Returns the path that a chain of links leads to. It may not exist.
-fn behind_links(path: &Path) -> PathBuf {
+pub(crate) fn behind_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         let Ok(next) = path.read_link() else { break };
@@ -105,12 +108,12 @@ mod tests {
         let folder = TestFolder::new();
         let path = folder.join("out.csv");
         let mut dropped = NewFile::begin(&path, None, None, true).unwrap();
-        dropped.write(b"part").unwrap();
+        dropped.file.write_all(b"part").unwrap();
         assert!(dropped.part().exists() && !path.exists());
         drop(dropped);
         assert_eq!(names(&folder), 0);
         let mut whole = NewFile::begin(&path, Some(folder.join("part")), None, true).unwrap();
-        whole.write(b"whole").unwrap();
+        whole.file.write_all(b"whole").unwrap();
         whole.finish(false).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"whole");
         let refused = NewFile::begin(&path, None, None, true).unwrap().finish(false);

@@ -1,13 +1,13 @@
 //! The environment of a program, and the paths of siteline's own files.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-use super::variables::{AS_WRITTEN, CONFIG, PASSPHRASE, PRIVATE_KEY, SANDBOX_CLOCK};
+use super::variables::{AS_WRITTEN, CONFIG, PASSPHRASE, PRIVATE_KEY};
 use crate::error::{Error, Kind, Result};
+use crate::files::read_whole;
 use crate::system;
 use crate::written::{fault, trimmed, unquoted};
 
@@ -99,22 +99,12 @@ fn home() -> Option<PathBuf> {
 }
 
 pub fn read_profiles(path: &Path) -> io::Result<String> {
-    let bytes = read_file(path, LARGEST_CONFIG)?;
-    String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
+    let bytes = read_whole(path, LARGEST_CONFIG)?;
+    String::from_utf8(bytes.to_vec()).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// The limit also applies to devices and pipes, which have no end.
-fn read_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(io::ErrorKind::FileTooLarge.into());
-    }
-    Ok(bytes)
-}
-
-pub fn read_certificates(path: &Path) -> Result<Vec<u8>> {
-    read_file(path, LARGEST_BUNDLE).map_err(|error| {
+pub fn read_certificates(path: &Path) -> Result<Zeroizing<Vec<u8>>> {
+    read_whole(path, LARGEST_BUNDLE).map_err(|error| {
         let why = system::reason(&error);
         let message = format!("The file ca_bundle={:?} cannot be read: {why}.", path.display());
         let hint = "Use a file of certificates in PEM form. SSL_CERT_DIR accepts a folder.";
@@ -123,8 +113,8 @@ pub fn read_certificates(path: &Path) -> Result<Vec<u8>> {
 }
 
 impl Environment<'_> {
-    /// `None` if unset or empty.
-    pub(super) fn get(&self, name: &str) -> Option<String> {
+    /// Without the white space and quotation marks around it. `None` if unset or empty.
+    pub fn get(&self, name: &str) -> Option<String> {
         let text = value_of(name, &(self.variable)(name)?);
         (!text.trim().is_empty()).then_some(text)
     }
@@ -141,15 +131,6 @@ impl Environment<'_> {
         Ok(())
     }
 
-    pub fn sandbox_clock(&self) -> Option<String> {
-        self.get(SANDBOX_CLOCK)
-    }
-
-    /// A variable with the address of an agent or a secret for it.
-    pub fn agent(&self, name: &str) -> Option<String> {
-        self.get(name).map(|text| text.trim().to_owned())
-    }
-
     fn home(&self) -> Option<PathBuf> {
         let name = if self.platform == Platform::Windows { "USERPROFILE" } else { "HOME" };
         self.get(name).map(PathBuf::from).or_else(|| (self.home)())
@@ -159,12 +140,12 @@ impl Environment<'_> {
     /// folder.
     pub fn config_file(&self) -> Option<PathBuf> {
         if let Some(path) = self.get(CONFIG) {
-            return Some(self.resolved(Path::new(""), path.trim()));
+            return Some(self.resolved(Path::new(""), &path));
         }
         let folder = match self.platform {
-            Platform::Unix => self.below_home("XDG_CONFIG_HOME", ".config"),
-            Platform::MacOs => self.application_support(),
-            Platform::Windows => self.app_data("APPDATA", "Roaming"),
+            Platform::Unix => self.folder("XDG_CONFIG_HOME", &[".config"]),
+            Platform::MacOs => self.folder("", &["Library", "Application Support"]),
+            Platform::Windows => self.folder("APPDATA", &["AppData", "Roaming"]),
         };
         Some(folder?.join("siteline").join("config.toml"))
     }
@@ -172,9 +153,9 @@ impl Environment<'_> {
     /// `siteline` in the platform's folder. It need not exist. `None` without a home folder.
     pub fn state_folder(&self) -> Option<PathBuf> {
         let folder = match self.platform {
-            Platform::Unix => self.below_home("XDG_STATE_HOME", ".local/state"),
-            Platform::MacOs => self.application_support(),
-            Platform::Windows => self.app_data("LOCALAPPDATA", "Local"),
+            Platform::Unix => self.folder("XDG_STATE_HOME", &[".local", "state"]),
+            Platform::MacOs => self.folder("", &["Library", "Application Support"]),
+            Platform::Windows => self.folder("LOCALAPPDATA", &["AppData", "Local"]),
         };
         Some(folder?.join("siteline"))
     }
@@ -184,21 +165,16 @@ impl Environment<'_> {
         Some(self.state_folder()?.join(name))
     }
 
-    /// The folder in the variable, otherwise `default` in the home folder. The XDG specification
-    /// requires to ignore a relative path.
-    fn below_home(&self, variable: &str, default: &str) -> Option<PathBuf> {
-        let named = self.get(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-        named.or_else(|| Some(self.home()?.join(default)))
-    }
-
-    /// The folder in the variable, otherwise its default. Services may lack the variable.
-    fn app_data(&self, variable: &str, default: &str) -> Option<PathBuf> {
-        let named = self.get(variable).map(PathBuf::from);
-        named.or_else(|| Some(self.home()?.join("AppData").join(default)))
-    }
-
-    fn application_support(&self) -> Option<PathBuf> {
-        Some(self.home()?.join("Library").join("Application Support"))
+    /// The folder in the variable, otherwise `default` in the home folder. Services may lack the
+    /// variable. The XDG specification requires to ignore a relative path.
+    fn folder(&self, variable: &str, default: &[&str]) -> Option<PathBuf> {
+        let is_used = |path: &PathBuf| path.is_absolute() || self.platform == Platform::Windows;
+        let named = self.get(variable).map(PathBuf::from).filter(is_used);
+        named.or_else(|| {
+            let mut folder = self.home()?;
+            folder.extend(default);
+            Some(folder)
+        })
     }
 
     /// Paths start at the home folder after `~/`, and otherwise at `folder`.

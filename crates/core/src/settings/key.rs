@@ -1,15 +1,13 @@
 use std::fs::Metadata;
 use std::path::PathBuf;
 
-use zeroize::Zeroizing;
-
 use super::options::Value;
 use crate::error::{Error, Kind, Result};
 
 pub enum KeySource {
     File(PathBuf),
     /// The variable [`PRIVATE_KEY`](super::PRIVATE_KEY).
-    Text(Zeroizing<String>),
+    Variable,
 }
 
 pub enum PassphraseSource {
@@ -59,12 +57,4 @@ fn writers(metadata: &Metadata) -> Option<String> {
 #[cfg(not(unix))]
 fn writers(_metadata: &Metadata) -> Option<String> {
     None
-}
-
-pub struct Key {
-    pub source: KeySource,
-    pub passphrase: Option<PassphraseSource>,
-    pub kid: Option<String>,
-    /// Whether a file that other users can read is rejected.
-    pub strict: bool,
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value as Toml};
 
 use super::environment::Environment;
-use super::key::{PassphraseSource, PasswordCommand};
+use super::members::{Members, ONE_MODE};
 use super::options::{ASSERTION_OPTIONS, Form, OPTIONS, Options, Value};
 use super::variables::{CONFIG, PROFILE};
 use crate::error::{Error, Kind, Result, excerpt};
@@ -31,6 +31,10 @@ fn known_members() -> impl Iterator<Item = (&'static str, Form)> {
     CREDENTIAL.into_iter().chain(ASSERTION_OPTIONS).chain(OPTIONS)
 }
 
+pub(super) fn form_of(name: &str) -> Form {
+    known_members().find(|(known, _)| *known == name).map_or(Form::Text, |(_, form)| form)
+}
+
 /// Rejected members, and their replacements.
 const REFUSED: [(&str, &str); 6] = [
     ("certificate", "the certificate must be in its own file: use certificate_file"),
@@ -52,79 +56,64 @@ pub(super) struct Profile {
     members: Option<Options>,
 }
 
-pub(super) struct NotFound {
-    pub(super) error: Error,
-    /// The file could not be read or parsed, perhaps because another user owns it.
-    pub(super) is_of_file: bool,
-}
-
-impl NotFound {
-    fn unread(error: Error) -> Self {
-        Self { error, is_of_file: true }
-    }
-}
-
-impl From<Error> for NotFound {
-    fn from(error: Error) -> Self {
-        Self { error, is_of_file: false }
-    }
-}
-
-impl From<NotFound> for Error {
-    fn from(not_found: NotFound) -> Self {
-        not_found.error
-    }
-}
-
 impl Profile {
-    pub(super) fn without_file(name: &str) -> Self {
-        Self { name: name.to_owned(), file: None, file_found: false, members: None }
-    }
-
-    /// The profile may be absent unless it is `needed`, and its file unless a variable names it.
+    /// The profile may be absent unless it is `named`, and its file unless a variable names it. A
+    /// file that cannot be read or parsed, perhaps because another user owns it, is ignored unless
+    /// it is `needed`.
     pub(super) fn find(
         name: &str,
         environment: &Environment<'_>,
+        named: bool,
         needed: bool,
-    ) -> Result<Self, NotFound> {
-        let mut profile = Self::without_file(name);
-        let Some(file) = environment.config_file() else {
-            return if needed {
-                Err(profile.absent("there is no home folder"))?
-            } else {
-                Ok(profile)
-            };
+    ) -> Result<Self> {
+        let of_file = |file| Self { name: name.to_owned(), file, file_found: false, members: None };
+        let mut profile = of_file(environment.config_file());
+        let Some(file) = profile.file.clone() else {
+            let absent = || profile.absent("there is no home folder");
+            return if named { Err(absent()) } else { Ok(profile) };
         };
-        profile.file = Some(file.clone());
+        let unread = |error: Error| {
+            if needed {
+                return Err(error);
+            }
+            log::warn!(
+                target: "siteline::settings",
+                "The profile file is ignored: {}", error.context().message
+            );
+            Ok(of_file(None))
+        };
         let text = match (environment.read)(&file) {
             Ok(text) => text,
             Err(error) if is_absent(&error) => {
                 let why = "SITELINE_CONFIG names a file that does not exist";
                 let hint = format!("Correct {CONFIG}, or unset it: other variables need no file.");
                 return match environment.get(CONFIG) {
-                    Some(_) => Err(profile.absent(why).with_hint(hint))?,
-                    None if needed => Err(profile.absent("the file does not exist"))?,
+                    Some(_) => Err(profile.absent(why).with_hint(hint)),
+                    None if named => Err(profile.absent("the file does not exist")),
                     None => Ok(profile),
                 };
             }
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                return Err(NotFound::unread(profile.absent("the file is not UTF-8 text")));
+                return unread(profile.absent("the file is not UTF-8 text"));
             }
             Err(error) => {
                 let why = format!("the file cannot be read: {}", system::reason(&error));
-                return Err(NotFound::unread(profile.absent(&why).passing_as(&error)));
+                return unread(profile.absent(&why).passing_as(&error));
             }
         };
         profile.file_found = true;
-        let profiles = parse(&text).map_err(|what| NotFound::unread(wrong(&file, &what)))?;
+        let profiles = match parse(&text) {
+            Ok(profiles) => profiles,
+            Err(what) => return unread(wrong(&file, &what)),
+        };
         if let Some((stray, _)) = profiles.iter().find(|(_, value)| !value.is_table()) {
             let stray = excerpt(stray);
             return Err(wrong(&file, &format!("{stray} is not in a profile"))
-                .with_hint(format!("Write a line such as [{name}] above it.")))?;
+                .with_hint(format!("Write a line such as [{name}] above it.")));
         }
         match profiles.get(name).and_then(Toml::as_table) {
             Some(table) => profile.members = Some(members(table, &file, name, environment)?),
-            None if needed => return Err(no_such_profile(&profiles, &file, name))?,
+            None if named => return Err(no_such_profile(&profiles, &file, name)),
             None => {}
         }
         Ok(profile)
@@ -140,47 +129,20 @@ impl Profile {
         .with_hint(format!("Set {CONFIG} to the file and {PROFILE} to the name of the profile."))
     }
 
-    pub(super) fn text(&mut self, name: &str) -> Option<String> {
-        match self.take(name) {
-            Some(Value::Text(text)) => Some(text),
-            _ => None,
+    /// The members that are set. With `has_credential`, those of the credential are not checked.
+    pub(super) fn members(&self, has_credential: bool) -> Result<Members> {
+        let members = Members::of_profile(self.members.clone().unwrap_or_default());
+        match members.mixed_modes().filter(|_| !has_credential) {
+            None => Ok(members),
+            Some(what) => {
+                Err(Error::new(Kind::ConfigError, format!("{what}, in {}.", self.described()))
+                    .with_hint(ONE_MODE))
+            }
         }
     }
 
-    pub(super) fn path(&mut self, name: &str) -> Option<PathBuf> {
-        match self.take(name) {
-            Some(Value::Path(path)) => Some(path),
-            _ => None,
-        }
-    }
-
-    pub(super) fn is_strict(&mut self) -> bool {
-        self.take("strict") == Some(Value::Flag(true))
-    }
-
-    pub(super) fn password_command(&mut self) -> Option<PassphraseSource> {
-        let words = self.take("password_command")?;
-        Some(PassphraseSource::Command(PasswordCommand { words, file: self.file.clone() }))
-    }
-
-    fn take(&mut self, name: &str) -> Option<Value> {
-        let members = self.members.as_mut()?;
-        let at = members.iter().position(|(known, _)| *known == name)?;
-        Some(members.swap_remove(at).1)
-    }
-
-    pub(super) fn assertion_options(&mut self) -> Options {
-        ASSERTION_OPTIONS.iter().filter_map(|(name, _)| Some((*name, self.take(name)?))).collect()
-    }
-
-    pub(super) fn into_options(self) -> Options {
-        let is_option = |name: &str| OPTIONS.iter().any(|(option, _)| *option == name);
-        let members = self.members.unwrap_or_default();
-        members.into_iter().filter(|(name, _)| is_option(name)).collect()
-    }
-
-    pub(super) fn written(&self) -> Vec<&'static str> {
-        self.members.iter().flatten().map(|(name, _)| *name).collect()
+    pub(super) fn file(&self) -> Option<&PathBuf> {
+        self.file.as_ref()
     }
 
     /// `None` if the profile does not exist.
@@ -284,7 +246,7 @@ fn members(
 
 impl Form {
     /// Returns the value, or a description of the expected form.
-    fn read(
+    pub(super) fn read(
         self,
         given: &Toml,
         folder: &Path,

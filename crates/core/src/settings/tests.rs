@@ -1,8 +1,12 @@
 use std::io;
+use std::path::Path;
 
 use super::environment::Platform;
-use super::variables::CONFIG;
-use super::variables::{AUDIENCE, CERTIFICATE_FILE, CLIENT_ID, SUBJECT};
+use super::key::PasswordCommand;
+use super::variables::{
+    AUDIENCE, CERTIFICATE_FILE, CLIENT_ID, CONFIG, DAILY_ALLOWANCE, LEDGER, PASSWORD_COMMAND,
+    SCOPES, SUBJECT,
+};
 use super::*;
 
 const FILE: &str = "/etc/plants/config.toml";
@@ -63,17 +67,15 @@ fn option<'a>(settings: &'a Settings, name: &str) -> Option<&'a Value> {
     settings.options.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
 }
 
-fn signing(settings: &Settings) -> (&str, &Key) {
-    match &settings.credential {
-        Some(CredentialSettings::Assertion { subject, key, .. }) => (subject, key),
-        _ => panic!("no subject and key"),
-    }
+fn signing(settings: &Settings) -> (&str, &CredentialSettings) {
+    let credential = settings.credential.as_ref().expect("a credential");
+    (settings.subject().expect("a subject"), credential)
 }
 
 fn path(settings: &Settings) -> &Path {
-    match &signing(settings).1.source {
-        KeySource::File(path) => path,
-        KeySource::Text(_) => panic!("not a file"),
+    match &signing(settings).1.key {
+        Some(KeySource::File(path)) => path,
+        _ => panic!("not a file"),
     }
 }
 
@@ -109,10 +111,7 @@ fn an_error_lists_all_sources_and_shows_no_value() {
 fn a_passphrase_has_the_source_of_its_key() {
     let passphrase = |pairs: &[(&str, &str)]| {
         let all = [&[(CONFIG, FILE)], pairs].concat();
-        match variables(&all, Some(PROFILES)).unwrap().credential {
-            Some(CredentialSettings::Assertion { key, .. }) => key.passphrase,
-            _ => panic!("no subject and key"),
-        }
+        variables(&all, Some(PROFILES)).unwrap().credential.expect("a credential").passphrase
     };
     assert!(matches!(
         passphrase(&[]),
@@ -176,10 +175,11 @@ fn settings_given_as_arguments_are_not_read() {
     assert_eq!(settings.options.len(), 1);
 }
 
-fn certificate(settings: Settings) -> CertificateSettings {
-    match settings.credential {
-        Some(CredentialSettings::MutualTls(certificate)) => certificate,
-        _ => panic!("no certificate"),
+fn certificate(settings: Settings) -> (PathBuf, CredentialSettings) {
+    let found = settings.credential.expect("a credential");
+    match &found.mode {
+        Mode::MutualTls(file) => (file.clone(), found),
+        Mode::Assertion(_) => panic!("no certificate"),
     }
 }
 
@@ -191,29 +191,27 @@ const PLATFORM: &str = "[default]\nbase_url = \"https://a.example.com\"\n\
 fn a_certificate_file_replaces_subject_and_key() {
     // A named profile ignores the variables.
     let variables_of_another = [(CONFIG, FILE), (SUBJECT, "mine"), (CLIENT_ID, "8")];
-    let found = certificate(profile("default", &variables_of_another, Some(PLATFORM)).unwrap());
-    assert_eq!(found.file, Path::new("/etc/plants/plant.p12"));
+    let settings = profile("default", &variables_of_another, Some(PLATFORM)).unwrap();
+    let (file, found) = certificate(settings);
+    assert_eq!(file, Path::new("/etc/plants/plant.p12"));
     assert_eq!(found.client_id.as_deref(), Some("integration-7"));
     assert!(found.strict && found.key.is_none());
     assert!(matches!(found.passphrase, Some(PassphraseSource::Command(_))));
 
     let base = (BASE_URL, "https://a.example.com");
     let own = [base, (CERTIFICATE_FILE, "~/plant.pem"), ("HOME", "/home/ada")];
-    let found = certificate(variables(&own, None).unwrap());
-    assert_eq!(found.file, Path::new("/home/ada/plant.pem"));
+    let (file, found) = certificate(variables(&own, None).unwrap());
+    assert_eq!(file, Path::new("/home/ada/plant.pem"));
     assert!(found.key.is_none() && found.passphrase.is_none() && found.client_id.is_none());
     let with_key = [&own[..], &[(PRIVATE_KEY_FILE, "key.pem"), (PASSPHRASE, "hunter2")]].concat();
-    let found = certificate(variables(&with_key, None).unwrap());
+    let (_, found) = certificate(variables(&with_key, None).unwrap());
     assert!(matches!(found.key, Some(KeySource::File(path)) if path == Path::new("key.pem")));
     assert!(matches!(found.passphrase, Some(PassphraseSource::Variable)));
 
     // Variables override the profile's members, and select the mode.
     let other = [(CONFIG, FILE), (CERTIFICATE_FILE, "other.pem"), (CLIENT_ID, " 8 ")];
-    let found = certificate(variables(&other, Some(PLATFORM)).unwrap());
-    assert_eq!(
-        (found.file.as_path(), found.client_id.as_deref()),
-        (Path::new("other.pem"), Some("8"))
-    );
+    let (file, found) = certificate(variables(&other, Some(PLATFORM)).unwrap());
+    assert_eq!((file.as_path(), found.client_id.as_deref()), (Path::new("other.pem"), Some("8")));
     assert!(found.passphrase.is_none() && !found.strict);
     let signed = [(CONFIG, FILE), (SUBJECT, "mine"), (PRIVATE_KEY_FILE, "key.pem")];
     assert_eq!(signing(&variables(&signed, Some(PLATFORM)).unwrap()).0, "mine");
@@ -309,11 +307,12 @@ fn a_key_in_a_variable_has_its_lines() {
     const KEY: &str = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----";
     for written in [KEY.to_owned(), KEY.replace('\n', "\\n"), format!("\"{KEY}\"\n")] {
         let pairs = [(BASE_URL, "https://a"), (SUBJECT, "s"), (PRIVATE_KEY, written.as_str())];
-        let settings = variables(&pairs, None).expect("settings");
-        match &signing(&settings).1.source {
-            KeySource::Text(text) => assert_eq!(text.as_str(), KEY, "{written:?}"),
-            KeySource::File(_) => panic!("not a file"),
-        }
+        let settings = environment(&pairs, only(None), |found| {
+            assert_eq!(found.get(PRIVATE_KEY).as_deref(), Some(KEY), "{written:?}");
+            Settings::from_variables(found, Given::default())
+        });
+        let settings = settings.expect("settings");
+        assert!(matches!(signing(&settings).1.key, Some(KeySource::Variable)));
         assert!(!format!("{settings:?}").contains("AAAA"));
     }
 }

@@ -29,7 +29,7 @@ pub(crate) const PROFILE: &str = "SITELINE_PROFILE";
 
 /// The address of a sandbox, `#`, and the file of its clock, from the sandbox's `env()`. Each
 /// client without its own clock reads it.
-pub(crate) const SANDBOX_CLOCK: &str = "SITELINE_SANDBOX_CLOCK";
+pub const SANDBOX_CLOCK: &str = "SITELINE_SANDBOX_CLOCK";
 
 /// The address of an agent. Each client for the agent's service and subject uses it.
 pub const AGENT: &str = "SITELINE_AGENT";

@@ -96,15 +96,7 @@ impl Run {
             let clock = self.client.time().clock();
             let requests = spending.requests.load(Ordering::Relaxed);
             *sent = SentAt { monotonic: clock.monotonic(), wall: clock.wall(), requests };
-            PageCall {
-                client: self.client.clone(),
-                spending: Arc::clone(spending),
-                deadline: self.deadline,
-                wire,
-                size: open.chain.size().clone(),
-                decoding: open.chain.decoding(),
-                keep_raw: false,
-            }
+            PageCall::new(&self.client, spending, &open.chain, wire, self.deadline)
         };
         let reply = call.reply(in_background);
         self.work().put_back([(feed, reply)]);
@@ -196,10 +188,10 @@ impl Run {
         }
         let settings = DecodeSettings::for_query(&query, self.settings.shape.clone(), Vec::new())?;
         let (settings, origin) = (Arc::new(settings), self.client.origin());
+        let chain = Chain::new(query, settings, &origin, None);
         let chain = match &record.bookmark {
-            None => Ok(Chain::new(query, settings, &origin, None)),
-            Some(text) => Bookmark::from_text(text)
-                .and_then(|bookmark| Chain::resume(query, settings, &origin, None, &bookmark)),
+            None => Ok(chain),
+            Some(text) => Bookmark::from_text(text).and_then(|bookmark| chain.resumed(&bookmark)),
         };
         let expected = state.density.pages(step.range.seconds());
         let chain = match chain {

@@ -42,20 +42,12 @@ impl NoThread {
 impl fmt::Display for NoThread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the system starts no more threads")?;
-        match (self.user, self.container) {
-            (Some(user), None) => {
-                write!(f, ": this user may have {user} processes and threads (RLIMIT_NPROC)")
-            }
-            (None, Some(container)) => {
-                write!(f, ": this container may have {container} processes and threads (pids.max)")
-            }
-            (Some(user), Some(container)) => write!(
-                f,
-                ": this user may have {user} processes and threads (RLIMIT_NPROC), this container \
-                 {container} (pids.max)"
-            ),
-            (None, None) => Ok(()),
+        let user = self.user.map(|most| ("user", most, "RLIMIT_NPROC"));
+        let container = self.container.map(|most| ("container", most, "pids.max"));
+        for (who, most, limit) in user.into_iter().chain(container) {
+            write!(f, "; this {who} may have {most} processes and threads ({limit})")?;
         }
+        Ok(())
     }
 }
 
@@ -117,7 +109,7 @@ pub fn begin(work: impl FnOnce() + Send + 'static) -> Result<(), Refused> {
     POOL.get_or_init(Pool::default).begin(Box::new(within))
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Pool {
     state: Mutex<PoolState>,
     has_work: Condvar,
@@ -129,12 +121,6 @@ struct PoolState {
     /// Number of threads that wait for work.
     idle: usize,
     threads: usize,
-}
-
-impl fmt::Debug for PoolState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {} threads are idle", self.idle, self.threads)
-    }
 }
 
 impl Pool {
@@ -244,7 +230,10 @@ mod tests {
             limits(Some(64), None).contains("may have 64 processes and threads (RLIMIT_NPROC)")
         );
         assert!(limits(None, Some(9)).contains("this container may have 9"));
-        assert!(limits(Some(64), Some(9)).ends_with("(RLIMIT_NPROC), this container 9 (pids.max)"));
+        assert!(
+            limits(Some(64), Some(9))
+                .ends_with("; this container may have 9 processes and threads (pids.max)")
+        );
         assert_eq!(limits(None, None), "the system starts no more threads");
         let refused = io::Error::new(io::ErrorKind::WouldBlock, NoThread::now());
         assert!(found_no_thread(&io::Error::other(refused)).is_some());

@@ -10,6 +10,7 @@ use crate::client::scan::Scan;
 use crate::client::table::ReadFailure;
 use crate::data::query::QueryInput;
 use crate::data::{DecodeSettings, Page, Query, Shape};
+use crate::fork::pretend;
 
 /// A page of one point in this minute.
 pub(super) fn page(minute: u32, cursor: Option<&str>) -> Act {
@@ -58,9 +59,9 @@ async fn r10_each_page_is_returned_to_one_caller() {
 #[tokio::test]
 async fn r3_a_chain_fails_in_a_forked_process() {
     let bench = Bench::new(three_pages()).await;
-    let mut stream = scan(&bench).pages().expect("a chain");
+    let stream = scan(&bench).pages().expect("a chain");
     stream.read_next().await.expect("read");
-    stream.inherit();
+    let _child = pretend(1);
     assert!(
         stream.take_progress().is_none() && stream.take_page().is_pending(),
         "the parent's page"
@@ -79,11 +80,11 @@ async fn r3_a_chain_fails_in_a_forked_process() {
 async fn r3_a_forked_process_keeps_a_complete_table() {
     let bench = Bench::new(three_pages()).await;
     let collect = CollectOnce::new(scan(&bench));
-    let inherited = collect.inherit();
-    let _reading = inherited.lock().await;
+    let _reading = collect.reading().stream.lock().await;
+    let _child = pretend(1);
     let table = collect.table().await.expect("its own read");
-    let inherited = collect.inherit();
-    let _step = inherited.lock().await;
+    let _step = collect.reading().stream.lock().await;
+    let _grandchild = pretend(2);
     assert!(collect.complete().is_some_and(|known| Arc::ptr_eq(known, &table)));
     assert!(collect.partial().expect("merged").is_whole, "while another caller is in a step");
     assert!(Arc::ptr_eq(&collect.table().await.expect("remembered"), &table));

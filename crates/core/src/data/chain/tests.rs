@@ -63,14 +63,16 @@ fn chain() -> Chain {
 
 fn resume(bookmark: &Bookmark) -> Chain {
     let bookmark = Bookmark::from_bytes(&bookmark.to_bytes()).unwrap();
-    Chain::resume(query(), settings(), "origin", None, &bookmark).unwrap()
+    Chain::new(query(), settings(), "origin", None).resumed(&bookmark).unwrap()
 }
 
 fn next(chain: &mut Chain, service: &impl Service) -> Result<Option<Page>> {
     let Some(wire) = chain.wire()? else { return Ok(None) };
     let decode = |text: String| {
         let body = Bytes::from(text);
-        chain.decoding().decode(&body).map(|decoded| (body, decoded))
+        let decoding = chain.decoding();
+        let decoded = decoding.decode(&body)?;
+        Ok((decoding.keep_raw.then_some(body), decoded))
     };
     let reply = service.reply(&wire).and_then(decode);
     chain.accept(reply).map(Some)
@@ -153,7 +155,8 @@ fn p2_an_endless_chain_stops_at_max_pages() {
     assert!(error.to_string().contains("max_pages=3"), "{error}");
     assert_eq!(script.requests().len(), 3);
     let bookmark = chain.bookmark().unwrap();
-    let mut resumed = Chain::resume(query(), settings(), "origin", Some(3), &bookmark).unwrap();
+    let mut resumed =
+        Chain::new(query(), settings(), "origin", Some(3)).resumed(&bookmark).unwrap();
     assert_eq!(drain(&mut resumed, &script).0, 3);
     assert_eq!(resumed.pages, 6);
 }
@@ -221,7 +224,7 @@ fn p12_a_bookmark_of_another_query_or_host_is_refused() {
     for (query, origin, text) in
         [(other, "origin", "another query"), (query(), "elsewhere", "another host or subject")]
     {
-        let refused = Chain::resume(query, settings(), origin, None, &bookmark).unwrap_err();
+        let refused = Chain::new(query, settings(), origin, None).resumed(&bookmark).unwrap_err();
         assert_eq!(refused.kind(), Kind::BookmarkError);
         assert!(refused.to_string().contains(text), "{refused}");
     }

@@ -18,7 +18,7 @@ use crate::error::{Error, Kind, Result};
 pub(super) const DEPTH_LIMIT: u32 = 128;
 
 #[derive(Clone)]
-pub(super) struct Parser<'a> {
+pub(crate) struct Parser<'a> {
     /// Valid UTF-8, so the text between two ASCII bytes is valid too.
     bytes: &'a [u8],
     at: usize,
@@ -27,7 +27,7 @@ pub(super) struct Parser<'a> {
 
 /// The kind of a value, determined by its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ValueKind {
+pub(crate) enum ValueKind {
     Object,
     Array,
     Text,
@@ -59,7 +59,7 @@ impl ValueKind {
 
 impl<'a> Parser<'a> {
     /// Starts a body, which must be UTF-8. Skips a byte order mark.
-    pub(super) fn open(body: &'a [u8]) -> Result<Self> {
+    pub(crate) fn open(body: &'a [u8]) -> Result<Self> {
         let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
         if matches!(body, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] | [0, _, ..] | [_, 0, ..]) {
             return Err(Error::new(
@@ -115,7 +115,7 @@ impl<'a> Parser<'a> {
     }
 
     #[inline]
-    pub(super) fn peek(&mut self) -> Result<ValueKind> {
+    pub(crate) fn peek(&mut self) -> Result<ValueKind> {
         Ok(match self.next_byte()? {
             b'{' => ValueKind::Object,
             b'[' => ValueKind::Array,
@@ -129,7 +129,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Enters an object or array. Called after [`Parser::peek`].
-    pub(super) fn enter(&mut self) -> Result<()> {
+    pub(crate) fn enter(&mut self) -> Result<()> {
         self.deepen()?;
         self.at += 1;
         Ok(())
@@ -154,7 +154,7 @@ impl<'a> Parser<'a> {
 
     /// Steps to the next member's name. At the object's end, leaves it and returns `false`.
     #[inline]
-    pub(super) fn next_member(&mut self, first: &mut bool) -> Result<bool> {
+    pub(crate) fn next_member(&mut self, first: &mut bool) -> Result<bool> {
         if !self.step(b'}', first)? {
             return Ok(false);
         }
@@ -163,7 +163,7 @@ impl<'a> Parser<'a> {
 
     /// Steps to the next element. At the array's end, leaves it and returns `false`.
     #[inline]
-    pub(super) fn next_element(&mut self, first: &mut bool) -> Result<bool> {
+    pub(crate) fn next_element(&mut self, first: &mut bool) -> Result<bool> {
         self.step(b']', first)
     }
 
@@ -187,7 +187,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads a member name and its colon.
-    pub(super) fn name(&mut self) -> Result<Cow<'a, str>> {
+    pub(crate) fn name(&mut self) -> Result<Cow<'a, str>> {
         let name = self.string()?;
         self.take_colon()?;
         Ok(name)
@@ -204,7 +204,7 @@ impl<'a> Parser<'a> {
 
     /// Reads a string. Called after [`Parser::peek`].
     #[inline]
-    pub(super) fn string(&mut self) -> Result<Cow<'a, str>> {
+    pub(crate) fn string(&mut self) -> Result<Cow<'a, str>> {
         let (start, end, escaped) = self.scan_string()?;
         let text = self.text(start..end);
         if !escaped {
@@ -217,7 +217,7 @@ impl<'a> Parser<'a> {
 
     /// Reads a number. Called after [`Parser::peek`].
     #[inline]
-    pub(super) fn number(&mut self) -> Result<Number<'a>> {
+    pub(crate) fn number(&mut self) -> Result<Number<'a>> {
         match Number::scan(self.bytes, self.at) {
             Ok((number, end)) => {
                 self.at = end;
@@ -237,7 +237,7 @@ impl<'a> Parser<'a> {
 
     /// Reads `true`, `false` or `null`. Called after [`Parser::peek`].
     #[inline]
-    pub(super) fn literal(&mut self) -> Result<()> {
+    pub(crate) fn literal(&mut self) -> Result<()> {
         let rest = &self.bytes[self.at..];
         for word in ["null", "true", "false"] {
             if rest.starts_with(word.as_bytes()) {
@@ -293,7 +293,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Checks that only white space follows.
-    pub(super) fn finish(mut self) -> Result<()> {
+    pub(crate) fn finish(mut self) -> Result<()> {
         self.skip_space();
         if self.at == self.bytes.len() { Ok(()) } else { Err(self.unexpected("the end")) }
     }

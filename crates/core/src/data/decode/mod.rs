@@ -12,7 +12,7 @@ pub(super) mod edge;
 mod envelope;
 mod identities;
 mod ignored;
-mod json;
+pub(crate) mod json;
 mod known_series;
 mod names;
 mod number;

@@ -20,7 +20,7 @@ pub(super) enum NumberFault {
 
 /// A scanned number: `mantissa * 10^exponent`. If `exact`, the mantissa contains all digits.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Number<'a> {
+pub(crate) struct Number<'a> {
     bytes: &'a [u8],
     mantissa: u64,
     exponent: i32,
@@ -81,7 +81,7 @@ impl<'a> Number<'a> {
         }
     }
 
-    pub(super) fn text(self) -> &'a str {
+    pub(crate) fn text(self) -> &'a str {
         // Cannot fail, because a number is ASCII.
         std::str::from_utf8(self.bytes).unwrap_or_default()
     }

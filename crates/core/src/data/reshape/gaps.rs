@@ -1,12 +1,12 @@
 //! Adds a row of nulls for each missing bucket.
 
-use std::sync::OnceLock;
+use std::sync::Arc;
 
-use arrow_array::{Array as _, ArrowPrimitiveType, PrimitiveArray, StringArray};
-use arrow_buffer::NullBuffer;
+use arrow_array::StringArray;
 
-use super::super::point_columns::{Envelope, PointColumns};
-use super::super::schema::timestamp_array;
+use super::super::merge::{MergeReport, Merged, Merger};
+use super::super::point_columns::PointColumns;
+use super::super::table::TableBuilder;
 use super::expected::Expected;
 use super::series::by_series;
 use crate::error::{Error, Kind, Result};
@@ -24,63 +24,29 @@ pub fn with_gaps(points: &PointColumns, expected: &Expected) -> Result<PointColu
             format!("{} buckets of {series} series are too many rows.", expected.count_read());
         return Err(Error::new(Kind::QueryError, message).with_hint("Use a shorter range."));
     }
-    let mut times = Vec::new();
-    let mut rows: Vec<Option<usize>> = Vec::new();
-    let (mut identities, mut envelopes) = (Vec::new(), Vec::new());
-    for (index, series) in all.iter().enumerate() {
-        let first = rows.len();
-        let mut place = 0;
-        let mut own_until = |time: i64, times: &mut Vec<i64>, rows: &mut Vec<Option<usize>>| {
-            while place < series.times.len() && series.times[place] <= time {
-                times.push(series.times[place]);
-                rows.push(Some(series.rows.row(place)));
-                place += 1;
-            }
-        };
-        for time in expected.times() {
-            own_until(time, &mut times, &mut rows);
-            if times.get(first..).and_then(<[i64]>::last) != Some(&time) {
-                times.push(time);
-                rows.push(None);
-            }
+    let mut nulls = TableBuilder::new(0);
+    for series in &all {
+        for time in expected.times().filter(|time| series.times.binary_search(time).is_err()) {
+            nulls.push(time, [None; 3], None);
         }
-        own_until(i64::MAX, &mut times, &mut rows);
-        identities.push(series.identity.clone());
-        envelopes.push(Envelope { series: index, rows: first..rows.len() });
+        nulls.series(series.identity);
     }
-    let texts = |column: &StringArray| {
-        let text = |row: &Option<usize>| row.filter(|row| column.is_valid(*row));
-        rows.iter().map(|row| text(row).map(|row| column.value(row))).collect::<StringArray>()
-    };
-    Ok(PointColumns {
-        timestamps: timestamp_array(times),
-        // pandas uses the buffer directly, so null values are NaN.
-        numbers: points.numbers.each_ref().map(|column| picked(column, &rows, f64::NAN)),
-        sample_counts: picked(&points.sample_counts, &rows, 0),
-        extras: points.extras.iter().map(texts).collect(),
-        series: identities,
-        envelopes,
-        extra_columns: points.extra_columns.clone(),
-        batch: OnceLock::new(),
-    })
-}
-
-fn picked<T: ArrowPrimitiveType>(
-    column: &PrimitiveArray<T>,
-    rows: &[Option<usize>],
-    null: T::Native,
-) -> PrimitiveArray<T> {
-    let rows = rows.iter().map(|row| row.filter(|row| column.is_valid(*row)));
-    let values = rows.clone().map(|row| row.map_or(null, |row| column.value(row))).collect();
-    let nulls: NullBuffer = rows.map(|row| row.is_some()).collect();
-    PrimitiveArray::new(values, Some(nulls).filter(|nulls| nulls.null_count() > 0))
+    let nulls = nulls.finish()?;
+    let extras = points.extras.iter().map(|_| StringArray::new_null(nulls.rows())).collect();
+    let nulls = PointColumns { extras, extra_columns: points.extra_columns.clone(), ..nulls };
+    let mut merger = Merger::new(&points.extra_columns);
+    for part in [nulls, points.clone()] {
+        let (points, report) = (Arc::new(part), MergeReport::default());
+        merger.push_merged(&Merged { points, report })?;
+    }
+    Ok(Arc::unwrap_or_clone(merger.finish()?.points))
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::sync::Arc;
 
+    use arrow_array::Array as _;
     use proptest::prelude::*;
 
     use super::*;

@@ -16,4 +16,5 @@ pub use gap_list::{GapList, gap_list};
 pub use gaps::with_gaps;
 pub use local_grid::{Every, LocalGrid};
 pub use rebucket::{Partial, Rebucket, Rebucketed, Rebucketing, Reduction};
+pub(crate) use series::{Series, by_series};
 pub use wide::{Measure, Wide};

@@ -46,31 +46,33 @@ pub struct Rebucketed {
 
 impl Reduction {
     pub fn parse(name: &str) -> Result<Self> {
-        match name {
-            "mean" => Ok(Self::Mean),
-            "sum" => Ok(Self::Sum),
-            "first" => Ok(Self::First),
-            "last" => Ok(Self::Last),
-            "increase" => Ok(Self::Increase),
-            _ => Err(unknown("agg", name, r#""mean", "sum", "first", "last" or "increase""#)),
-        }
+        let known = [
+            ("mean", Self::Mean),
+            ("sum", Self::Sum),
+            ("first", Self::First),
+            ("last", Self::Last),
+            ("increase", Self::Increase),
+        ];
+        named("agg", name, &known)
     }
 }
 
 impl Partial {
     pub fn parse(name: &str) -> Result<Self> {
-        match name {
-            "null" => Ok(Self::Null),
-            "keep" => Ok(Self::Keep),
-            "drop" => Ok(Self::Drop),
-            _ => Err(unknown("partial", name, r#""null", "keep" or "drop""#)),
-        }
+        let known = [("null", Self::Null), ("keep", Self::Keep), ("drop", Self::Drop)];
+        named("partial", name, &known)
     }
 }
 
-fn unknown(name: &str, given: &str, known: &str) -> Error {
-    let message = format!("{name}={:?} is unknown. Use {known}.", excerpt(given));
-    Error::new(Kind::QueryError, message)
+fn named<T: Copy>(argument: &str, given: &str, known: &[(&str, T)]) -> Result<T> {
+    if let Some((_, value)) = known.iter().find(|(name, _)| *name == given) {
+        return Ok(*value);
+    }
+    let mut names: Vec<_> = known.iter().map(|(name, _)| format!("{name:?}")).collect();
+    let last = names.pop().unwrap_or_default();
+    let (given, names) = (excerpt(given), names.join(", "));
+    let message = format!("{argument}={given:?} is unknown. Use {names} or {last}.");
+    Err(Error::new(Kind::QueryError, message))
 }
 
 /// Neumaier's sum, which keeps the digits that a double loses.

@@ -8,20 +8,20 @@ use std::ops::Range;
 use super::super::point_columns::{Identity, PointColumns};
 
 /// Each timestamp once.
-pub(super) struct Series<'a> {
-    pub(super) identity: &'a Identity,
-    pub(super) times: Cow<'a, [i64]>,
-    pub(super) rows: Rows,
+pub(crate) struct Series<'a> {
+    pub(crate) identity: &'a Identity,
+    pub(crate) times: Cow<'a, [i64]>,
+    pub(crate) rows: Rows,
 }
 
-pub(super) enum Rows {
+pub(crate) enum Rows {
     /// Consecutive rows.
     From(usize),
     Picked(Vec<usize>),
 }
 
 impl Rows {
-    pub(super) fn row(&self, place: usize) -> usize {
+    pub(crate) fn row(&self, place: usize) -> usize {
         match self {
             Self::From(first) => first + place,
             Self::Picked(rows) => rows[place],
@@ -30,7 +30,7 @@ impl Rows {
 }
 
 /// The series in table order.
-pub(super) fn by_series(points: &PointColumns) -> Vec<Series<'_>> {
+pub(crate) fn by_series(points: &PointColumns) -> Vec<Series<'_>> {
     let mut ranges: Vec<Vec<Range<usize>>> = vec![Vec::new(); points.series.len()];
     let mut order = Vec::new();
     for envelope in points.envelopes.iter().filter(|envelope| !envelope.rows.is_empty()) {

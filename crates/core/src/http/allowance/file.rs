@@ -18,7 +18,7 @@ use super::count::Count;
 use super::locked::LockedFile;
 use super::text::{self, TextFault};
 use crate::error::{Error, Kind};
-use crate::files::{self, NewFile, owner_text};
+use crate::files::{self, owner_text};
 use crate::system;
 
 /// A process keeps the lock for microseconds, unless it was stopped. The wait has a limit because
@@ -144,7 +144,7 @@ impl LedgerFile {
             format!("the ledger {} {failure}{}", self.path.display(), self.owner(failure));
         let error = Error::new(kind, message).with_hint(hint).with(|context| context.unsent = true);
         match failure {
-            LedgerFailure::System { error: system, .. } => error.passing_with(system),
+            LedgerFailure::System { error: system, .. } => error.passing_as(system),
             _ => error,
         }
     }
@@ -199,11 +199,7 @@ fn advice(failure: &LedgerFailure) -> (Kind, &'static str) {
 /// Creates the file of a new ledger, unless another process is faster. A killed process leaves no
 /// partial file. A file that root creates belongs to the owner of its folder.
 fn create(path: &Path, text: &str) -> Result<(), LedgerFailure> {
-    let made = NewFile::begin(path, None, Some(0o600), true).and_then(|mut file| {
-        file.write(text.as_bytes())?;
-        file.finish(false)
-    });
-    match made {
+    match files::write_whole(&files::behind_links(path), text.as_bytes(), false) {
         // Another process was faster.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         made => made.map_err(|error| missing_folder(path, error)),

@@ -290,9 +290,7 @@ fn s5_an_error_says_whose_the_file_or_its_folder_is_where_permission_is_missing(
     let folder = Folder::new();
     let ledger = LedgerFile::new(&folder.file(), plant());
     folder.open(None);
-    let failed = |kind: ErrorKind| {
-        LedgerFailure::File(FileFailure::System { action: "opened", error: kind.into() })
-    };
+    let failed = |kind: ErrorKind| LedgerFailure::System { action: "opened", error: kind.into() };
     let text = ledger.error(&failed(ErrorKind::PermissionDenied)).context().message.clone();
     assert!(text.ends_with(&format!("denied: {}", owner_text(&folder.file()))), "{text}");
     // A folder that may not be entered hides its content, so the error names the folder.
@@ -301,7 +299,7 @@ fn s5_an_error_says_whose_the_file_or_its_folder_is_where_permission_is_missing(
     let text = hidden.error(&failed(ErrorKind::PermissionDenied)).context().message.clone();
     let place = format!(" at {}: {}", folder.0.display(), owner_text(&folder.0));
     assert!(text.ends_with(&place), "{text}");
-    for other in [failed(ErrorKind::StorageFull), FileFailure::Locked.into()] {
+    for other in [failed(ErrorKind::StorageFull), LedgerFailure::Locked] {
         let text = ledger.error(&other).context().message.clone();
         assert!(!text.contains("this process runs as"), "{text}");
     }

@@ -39,7 +39,8 @@ fn pages_of_runs(
     for pages in 0..most {
         if pages > 0 && pages % run == 0 {
             let bookmark = chain.bookmark().unwrap();
-            let resumed = Chain::resume(query(), settings(), "origin", None, &bookmark).unwrap();
+            let resumed =
+                Chain::new(query(), settings(), "origin", None).resumed(&bookmark).unwrap();
             *chain = resumed.expecting(Some(1), chain.idle());
         }
         match next(chain, &script) {
@@ -151,7 +152,8 @@ fn p2_no_page_is_prefetched_beyond_max_pages() {
         assert!(!prefetched(&chain), "the next page is the last of {limit}");
         // Pages before a resumption do not count.
         let Some(bookmark) = chain.bookmark() else { continue };
-        let resumed = Chain::resume(query(), settings(), "origin", Some(limit), &bookmark).unwrap();
+        let resumed =
+            Chain::new(query(), settings(), "origin", Some(limit)).resumed(&bookmark).unwrap();
         assert!(prefetched(&resumed), "{limit}");
     }
 }
