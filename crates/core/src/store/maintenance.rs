@@ -16,7 +16,6 @@ use super::history::combine;
 use super::names::KeptNames;
 use super::retention::{Freed, Retention};
 use super::schema::Root;
-use super::view::View;
 use super::watch::Watch;
 use super::writer::Remove;
 use super::{Store, access, pages, path, removal, seen_log};
@@ -66,15 +65,6 @@ impl Store {
     /// Returns free space of the file to the disk, and its number of bytes.
     pub fn give_back(&self, watch: &Watch) -> Result<u64> {
         self.write(|writer| removal::give_back(writer, watch))
-    }
-
-    /// Rejects a view of a past that is not kept completely. `start` is in microseconds.
-    pub(crate) fn check_history(&self, feed: &str, view: View, start: Option<i64>) -> Result<()> {
-        if matches!(view, View::Latest | View::ChangedSince(0)) {
-            return Ok(());
-        }
-        let start = start.map_or(i128::MIN, i128::from);
-        self.snapshot_of(feed, |_, found| found.retention.check(feed, view, start))
     }
 
     /// The store may be in use.

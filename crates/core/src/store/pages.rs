@@ -9,6 +9,7 @@ use super::arrivals::{self, ArrivalChanges, ArrivalRun, ArrivalSums, Arrivals};
 use super::bytes::Checksum;
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::FeedRow;
+use super::schema::{check_digest, sum_rows};
 use super::target::Applied;
 
 const OTHER_ARRIVALS: &str = "the arrivals of a page do not match its points";
@@ -167,15 +168,11 @@ fn visit(
     let columns = PageRow::COLUMNS;
     let sql =
         format!("SELECT {columns} FROM pages WHERE feed = ?1 AND sequence > ?2 ORDER BY sequence");
-    let mut statement = connection.prepare(&sql)?;
-    let mut found = statement.query((feed, sequence.cast_signed()))?;
-    let mut digest = 0_i64;
-    while let Some(row) = found.next()? {
+    sum_rows(connection, &sql, (feed, sequence.cast_signed()), |row| {
         let (page, check, arrivals) = PageRow::read(feed, row)?;
-        digest = digest.wrapping_add(check);
         each(page, arrivals)?;
-    }
-    Ok(digest)
+        Ok(check)
+    })
 }
 
 pub(super) fn after(
@@ -197,10 +194,8 @@ fn visit_all(
     feed: &FeedRow,
     each: impl FnMut(PageRow, &[u8]) -> StoreResult<()>,
 ) -> StoreResult<()> {
-    if visit(connection, feed.id, 0, each)? == feed.pages {
-        return Ok(());
-    }
-    Err(StoreFailure::Corrupt("a row of the page log is missing"))
+    let sum = visit(connection, feed.id, 0, each)?;
+    check_digest(sum, feed.pages, "a row of the page log is missing")
 }
 
 pub(super) fn all(connection: &Connection, feed: &FeedRow) -> StoreResult<Vec<PageRow>> {
@@ -228,11 +223,8 @@ pub(super) fn arrivals(
 /// None of the points of these chains is kept.
 pub(super) fn forget(connection: &Connection, feed: &mut FeedRow, before: i64) -> StoreResult<()> {
     let sql = r#"DELETE FROM pages WHERE feed = ?1 AND "end" < ?2 RETURNING "check""#;
-    let mut statement = connection.prepare(sql)?;
-    let mut deleted = statement.query((feed.id, before))?;
-    while let Some(row) = deleted.next()? {
-        feed.pages = feed.pages.wrapping_sub(row.get(0)?);
-    }
+    let deleted = sum_rows(connection, sql, (feed.id, before), |row| Ok(row.get(0)?))?;
+    feed.pages = feed.pages.wrapping_sub(deleted);
     Ok(())
 }
 

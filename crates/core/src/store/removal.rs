@@ -10,7 +10,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::block::PointVersion;
 use super::directory::{Directory, FeedIndex};
-use super::directory_page::PageKey;
+use super::directory_page::{BlockEntry, BlockKey, BlockSummary, PageKey};
 use super::failure::StoreResult;
 use super::feeds::FeedRow;
 use super::found_blocks::{overlapping, times};
@@ -57,21 +57,25 @@ pub(super) fn remove_forgotten(
             continue;
         }
         // The feed now starts within this block.
-        let mut rows = directory.rows(key, &entry)?;
-        let kept = rows.partition_point(|row| row.timestamp < before);
-        removed.points += count_points(&rows[..kept]);
-        rows.drain(..kept);
-        removed.bytes += directory.remove(known, key, &entry)?;
-        if !rows.is_empty() {
-            let stored = directory.store(known, key, &rows)?;
-            removed.bytes = removed.bytes.saturating_sub(stored);
-        }
+        let rows = directory.rows(key, &entry)?;
+        let (gone, kept) = rows.split_at(rows.partition_point(|row| row.timestamp < before));
+        removed.points += BlockSummary::new(gone).points;
+        removed.bytes += replace(directory, known, key, &entry, kept)?;
     }
     Ok(removed)
 }
 
-fn count_points(rows: &[PointVersion]) -> u64 {
-    rows.chunk_by(|one, next| one.timestamp == next.timestamp).count() as u64
+/// Returns the number of bytes by which the block is smaller.
+fn replace(
+    directory: &mut Directory<'_>,
+    known: &FeedIndex,
+    key: BlockKey,
+    entry: &BlockEntry,
+    rows: &[PointVersion],
+) -> StoreResult<u64> {
+    let before = directory.remove(known, key, entry)?;
+    let after = if rows.is_empty() { 0 } else { directory.store(known, key, rows)? };
+    Ok(before.saturating_sub(after))
 }
 
 /// `ranges` are ascending and disjoint.
@@ -107,9 +111,7 @@ pub(super) fn remove_versions(
         let versions = keep_newest(&mut rows, ranges);
         if versions > 0 {
             removed.versions += versions;
-            let before = directory.remove(known, key, &entry)?;
-            let after = directory.store(known, key, &rows)?;
-            removed.bytes += before.saturating_sub(after);
+            removed.bytes += replace(directory, known, key, &entry, &rows)?;
         }
     }
     Ok(removed)

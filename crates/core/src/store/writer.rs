@@ -14,7 +14,6 @@ use super::failure::{StoreFailure, StoreResult};
 use super::feeds::{FeedRow, Feeds};
 use super::hold::WriteTurn;
 use super::names::KeptNames;
-use super::read::find;
 use super::retention::Freed;
 use super::schema::Root;
 use super::watch::Watch;
@@ -54,7 +53,7 @@ impl Writer {
         change: impl FnOnce(&Connection, &mut KnownFeed, &mut FeedRow) -> StoreResult<T>,
     ) -> StoreResult<T> {
         self.commit(name, |changes, feeds, known| {
-            let mut feed = find(feeds, name)?.clone();
+            let mut feed = feeds.known(name)?.clone();
             let mut known = KnownFeed::current(changes, &feed, known)?;
             let outcome = change(changes, &mut known, &mut feed)?;
             feed.generation += 1;
