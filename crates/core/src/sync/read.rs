@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::feed::Feed;
-use super::range_coverage::{Known, RangeCoverage, Unread};
+use super::range_coverage::{RangeCoverage, Unread};
 use super::ranges::{Range, Ranges};
 use super::state::FeedState;
 use crate::data::AskedRange;
@@ -183,11 +183,12 @@ impl ReadSpec {
 
     fn coverage_in(&self, feed: &FeedSnapshot<'_>) -> Result<(FeedState, RangeCoverage)> {
         let state = FeedState::from_bytes(&feed.state()?)?;
-        let known = match self.view {
-            View::AsOf(sequence) => Known::as_of(&state, &feed.chains_until(sequence)?),
-            _ => Known::current(&state),
+        let past = match self.view {
+            View::AsOf(sequence) => Some(feed.chains_until(sequence)?),
+            _ => None,
         };
-        let coverage = RangeCoverage::new((self.start, self.end), &known, self.view.is_log());
+        let (range, is_log) = ((self.start, self.end), self.view.is_log());
+        let coverage = RangeCoverage::new(range, &state, past.as_ref(), is_log);
         let coverage = if self.settled_only { coverage.settled_only() } else { coverage };
         Ok((state, coverage))
     }
@@ -326,8 +327,7 @@ mod tests {
     /// The ranges requested from the store, in days. The minimum and maximum times are unchanged.
     fn asked(spec: &ReadSpec) -> Option<Vec<(i64, i64)>> {
         let state = state();
-        let coverage =
-            RangeCoverage::new((spec.start, spec.end), &Known::current(&state), spec.view.is_log());
+        let coverage = RangeCoverage::new((spec.start, spec.end), &state, None, spec.view.is_log());
         let in_days =
             |at: i64| if [i64::MIN, i64::MAX].contains(&at) { at } else { at / DAY / 1_000_000 };
         let ranges = spec.ranges(&state, &coverage)?.into_iter();
