@@ -8,16 +8,15 @@ use rusqlite::{Connection, OpenFlags};
 use super::access::Share;
 use super::arrivals::ArrivalSums;
 use super::directory::{Directory, FeedIndex};
-use super::directory_page::PageKey;
 use super::failure::{StoreFailure, StoreResult, system};
 use super::feeds::{FeedRow, Feeds};
 use super::found_blocks::{ALL_TIME, FoundBlocks};
 use super::history::combine;
 use super::names::KeptNames;
+use super::removal::Removal;
 use super::retention::{Freed, Retention};
 use super::schema::Root;
 use super::watch::Watch;
-use super::writer::Remove;
 use super::{Store, access, pages, path, removal, seen_log};
 use crate::error::{Error, Kind, Result};
 use crate::files::{self, unused};
@@ -32,32 +31,22 @@ impl Store {
     /// Removes a feed's points before a time, in microseconds. `state` is the feed's new state.
     /// From the first commit on, no read returns these points and no page restores them.
     pub fn forget(&self, feed: &str, before: i64, state: &[u8], watch: &Watch) -> Result<Freed> {
-        let numbers = self.write(|writer| removal::begin_forget(writer, feed, before, state))?;
-        self.remove(feed, &numbers, watch, &removal::remove_forgotten)
+        self.remove(feed, &Removal::Points { before, state }, watch)
     }
 
     /// Removes the older versions of points in these ranges, in microseconds, ascending and
     /// disjoint.
     pub fn compact(&self, feed: &str, ranges: &[(i64, i64)], watch: &Watch) -> Result<Freed> {
-        let ranges: Vec<_> =
-            ranges.iter().map(|range| i128::from(range.0)..i128::from(range.1)).collect();
-        let numbers = self.write(|writer| removal::begin_compact(writer, feed, &ranges))?;
-        self.remove(feed, &numbers, watch, &|directory, feed, number| {
-            removal::remove_versions(directory, feed, number, &ranges)
-        })
+        let ranges = ranges.iter().map(|range| i128::from(range.0)..i128::from(range.1));
+        self.remove(feed, &Removal::Versions(ranges.collect()), watch)
     }
 
-    fn remove(
-        &self,
-        feed: &str,
-        numbers: &[PageKey],
-        watch: &Watch,
-        remove: &Remove<'_>,
-    ) -> Result<Freed> {
+    fn remove(&self, feed: &str, removal: &Removal<'_>, watch: &Watch) -> Result<Freed> {
+        let numbers = self.write(|writer| removal.begin(writer, feed))?;
         watch.expect(numbers.len() as u64);
         let mut removed = Freed::default();
         for numbers in numbers.chunks(AT_ONCE) {
-            removed += self.write(|writer| writer.remove(feed, numbers, watch, remove))?;
+            removed += self.write(|writer| writer.remove(feed, numbers, watch, removal))?;
         }
         Ok(removed)
     }
