@@ -158,26 +158,31 @@ impl PageChains {
     }
 }
 
-/// Visits the pages after a sequence number, ascending. Returns the digest of their rows.
+/// Visits the pages after a sequence number, ascending.
 fn visit(
     connection: &Connection,
-    feed: i64,
+    feed: &FeedRow,
     sequence: u64,
     mut each: impl FnMut(PageRow, &[u8]) -> StoreResult<()>,
-) -> StoreResult<i64> {
+) -> StoreResult<()> {
     let columns = PageRow::COLUMNS;
     let sql =
         format!("SELECT {columns} FROM pages WHERE feed = ?1 AND sequence > ?2 ORDER BY sequence");
-    sum_rows(connection, &sql, (feed, sequence.cast_signed()), |row| {
-        let (page, check, arrivals) = PageRow::read(feed, row)?;
+    let sum = sum_rows(connection, &sql, (feed.id, sequence.cast_signed()), |row| {
+        let (page, check, arrivals) = PageRow::read(feed.id, row)?;
         each(page, arrivals)?;
         Ok(check)
-    })
+    })?;
+    if sequence > 0 {
+        return Ok(());
+    }
+    check_digest(sum, feed.pages, "a row of the page log is missing")
 }
 
+/// Verifies that no page is missing if it returns all.
 pub(super) fn after(
     connection: &Connection,
-    feed: i64,
+    feed: &FeedRow,
     sequence: u64,
 ) -> StoreResult<Vec<PageRow>> {
     let mut pages = Vec::new();
@@ -188,23 +193,8 @@ pub(super) fn after(
     Ok(pages)
 }
 
-/// Verifies that no page is missing.
-fn visit_all(
-    connection: &Connection,
-    feed: &FeedRow,
-    each: impl FnMut(PageRow, &[u8]) -> StoreResult<()>,
-) -> StoreResult<()> {
-    let sum = visit(connection, feed.id, 0, each)?;
-    check_digest(sum, feed.pages, "a row of the page log is missing")
-}
-
 pub(super) fn all(connection: &Connection, feed: &FeedRow) -> StoreResult<Vec<PageRow>> {
-    let mut pages = Vec::new();
-    visit_all(connection, feed, |page, _| {
-        pages.push(page);
-        Ok(())
-    })?;
-    Ok(pages)
+    after(connection, feed, 0)
 }
 
 /// Ascending.
@@ -213,7 +203,7 @@ pub(super) fn arrivals(
     feed: &FeedRow,
     mut each: impl FnMut(u64, Vec<ArrivalRun>),
 ) -> StoreResult<()> {
-    visit_all(connection, feed, |page, bytes| {
+    visit(connection, feed, 0, |page, bytes| {
         let damaged = StoreFailure::Corrupt("the arrivals of a page cannot be decoded");
         each(page.sequence, arrivals::runs(bytes).ok_or(damaged)?);
         Ok(())

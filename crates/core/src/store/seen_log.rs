@@ -188,7 +188,7 @@ impl LaterPages {
         }
         let (sequence, chain) = (page.sequence, page.chain);
         rows.push(SeenRow { sequence, chain, finished: 0, runs: runs.to_vec() });
-        let pages = pages::after(connection, feed.id, page.sequence)?;
+        let pages = pages::after(connection, feed, page.sequence)?;
         for last in pages.into_iter().filter(|p| p.is_last) {
             later.ended.push((last, union_of(&rows, |row| last.is_after(row.sequence))?));
         }

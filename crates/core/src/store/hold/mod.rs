@@ -29,7 +29,7 @@ use rusqlite::config::DbConfig;
 use self::byte_lock::{ByteLock, is_used, set};
 pub(super) use self::passes::{ReadPass, WriteTurn};
 pub(super) use self::replacing::Replacing;
-use self::store_files::{LogChange, LogFiles};
+use self::store_files::LogFiles;
 use super::access::{JOURNAL, LOG, MEMORY};
 use super::failure::{StoreResult, busy, foreign_log, in_use, moved};
 use super::log_fit::{FileMark, is_foreign};
@@ -284,20 +284,22 @@ impl StoreHold {
         if !is_named(&self.file, &self.path)? {
             return Err(moved(&self.path, None).into());
         }
-        match self.missing_log()? {
-            None => Ok(()),
-            Some(_) => Err(moved(&self.path, Some(&beside(&self.path, LOG))).into()),
+        if self.missing_log()?.is_empty() {
+            return Ok(());
         }
+        Err(moved(&self.path, Some(&beside(&self.path, LOG))).into())
     }
 
-    fn missing_log(&self) -> std::io::Result<Option<LogChange>> {
-        self.state.lock().log.as_ref().map_or(Ok(None), |log| log.missing(&self.path))
+    fn missing_log(&self) -> std::io::Result<Vec<PathBuf>> {
+        self.state.lock().log.as_ref().map_or(Ok(Vec::new()), |log| log.missing(&self.path))
     }
 
     /// Whether the log or the shared memory was removed and no other file has its name. Then this
     /// process may copy the log, which it still has open, into the file.
     pub(super) fn is_log_removed(&self) -> bool {
+        let missing = self.missing_log().unwrap_or_default();
         is_named(&self.file, &self.path).unwrap_or(false)
-            && matches!(self.missing_log(), Ok(Some(LogChange::Removed)))
+            && !missing.is_empty()
+            && missing.iter().all(|path| path.symlink_metadata().is_err())
     }
 }
