@@ -121,12 +121,7 @@ impl Store {
                 .and_then(|()| StoreConnection::open_prepared(&path, busy_timeout))
                 .map(|link| Writers::new(Writer::new(link)))
         };
-        let writers = opened.map_err(|failure| {
-            // Only read the header if no connection can have the file open: closing a file releases
-            // the locks of all connections of this process to it.
-            let foreign = failure.is_no_database().then(|| not_ours(&path)).flatten();
-            foreign.unwrap_or_else(|| failure.into_error(&path))
-        })?;
+        let writers = opened.map_err(|failure| not_opened(&path, failure))?;
         #[cfg(unix)]
         if !options.read_only {
             access::give_group(&path);
@@ -281,6 +276,13 @@ impl Store {
     ) -> Result<T> {
         self.snapshot(|connection| read(connection, Feeds::load(connection)?.known(feed)?))
     }
+}
+
+/// Only reads the header if no connection can have the file open: closing a file releases the locks
+/// of all connections of this process to it.
+fn not_opened(path: &Path, failure: StoreFailure) -> Error {
+    let foreign = failure.is_no_database().then(|| not_ours(path)).flatten();
+    foreign.unwrap_or_else(|| failure.into_error(path))
 }
 
 /// Returns an error if the header shows that the file is not a store.

@@ -3,8 +3,6 @@
 //! Only a chain that was read from its start to its end covers its range. Its time is its
 //! beginning.
 
-use std::fmt;
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -156,12 +154,6 @@ pub enum WindowState {
     Settled,
     /// `forget` removed its points. It is not read again.
     Forgotten,
-}
-
-impl fmt::Display for WindowState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
 }
 
 /// A part of one window with one state.

@@ -26,12 +26,6 @@ pub enum Unread {
     Keep,
 }
 
-impl fmt::Display for Unread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
-}
-
 impl Choice for Unread {
     const OPTION: &'static str = "unread";
     const CHOICES: &'static str = "\"error\", \"warn\" and \"keep\"";
