@@ -32,11 +32,11 @@ impl CommitMark {
         for cell in 0..usize::from(u16_at(page, 3)?).min(8) {
             let start = usize::from(u16_at(page, 8 + 2 * cell)?);
             match read_row(page.get(start..)?)? {
-                (1, ([_, version, _, layout, digest, check], made_by)) => {
+                (1, [_, version, _, layout, digest, check], made_by) => {
                     let sum = root_check(version, made_by, layout, digest);
                     first = (check == sum).then_some(());
                 }
-                (2, ([_, _, _, parent, id, check], _)) => {
+                (2, [_, _, _, parent, id, check], _) => {
                     let is_whole = check == Self::check(id, parent);
                     second = is_whole.then_some(Self { id, parent });
                 }
@@ -53,7 +53,7 @@ pub(super) fn root_check(version: i64, made_by: &[u8], layout: i64, digest: i64)
 
 /// Reads the row number, the numbers in the six columns, and the text from a cell of a leaf page. A
 /// column without a number counts as 0: the checksum of the row shows whether that is right.
-fn read_row(cell: &[u8]) -> Option<(u64, ([i64; 6], &[u8]))> {
+fn read_row(cell: &[u8]) -> Option<(u64, [i64; 6], &[u8])> {
     let (_length, cell) = varint(cell)?;
     let (number, record) = varint(cell)?;
     let (head, types) = varint(record)?;
@@ -80,7 +80,7 @@ fn read_row(cell: &[u8]) -> Option<(u64, ([i64; 6], &[u8]))> {
             _ => *column = signed(bytes),
         }
     }
-    types.is_empty().then_some((number, (columns, text)))
+    types.is_empty().then_some((number, columns, text))
 }
 
 fn signed(bytes: &[u8]) -> i64 {
