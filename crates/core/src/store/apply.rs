@@ -58,7 +58,7 @@ fn deliver(
     let mut log = log_row(delivery)?;
     let late = log.sequence <= feed.sequence;
     if late
-        && let Some(done) = pages::after(connection, feed.id, log.sequence - 1)?.first()
+        && let Some(done) = pages::after(connection, feed, log.sequence - 1)?.first()
         && done.sequence == log.sequence
     {
         // The page was applied, but its caller did not learn of the commit. A different page with

@@ -74,15 +74,21 @@ impl PointVersion {
 }
 
 pub(super) fn encode(rows: &[PointVersion]) -> Vec<u8> {
+    encode_with(rows, |_| ())
+}
+
+/// `more` writes a further column after the timestamps.
+pub(super) fn encode_with(rows: &[PointVersion], more: impl FnOnce(&mut Sink)) -> Vec<u8> {
     let mut sink = Sink(Vec::with_capacity(64 + rows.len() * 28));
     sink.0.push(FORM);
     sink.length(rows.len());
     sink.steps(rows.iter().map(|row| row.timestamp));
+    more(&mut sink);
     encode_columns(&mut sink, rows);
     sink.0
 }
 
-pub(super) fn encode_columns(sink: &mut Sink, rows: &[PointVersion]) {
+fn encode_columns(sink: &mut Sink, rows: &[PointVersion]) {
     sink.steps(rows.iter().map(|row| row.version.cast_signed()));
     sink.runs(rows.iter().map(|row| i64::from(mark(row))));
     let counts = || rows.iter().filter_map(|row| row.values.count());
@@ -111,31 +117,33 @@ pub(super) fn is_plausible(rows: usize, bytes: usize) -> bool {
 
 /// Returns `None` for bytes that [`encode`] did not write.
 pub(super) fn decode(bytes: &[u8]) -> Option<Vec<PointVersion>> {
+    let rows = decode_with(bytes, |_, _| Some(()))?;
+    let is_sorted = rows
+        .is_sorted_by(|one, next| (one.timestamp, one.version) < (next.timestamp, next.version));
+    is_sorted.then_some(rows)
+}
+
+/// `more` reads a further column after the timestamps.
+pub(super) fn decode_with(
+    bytes: &[u8],
+    more: impl FnOnce(&mut Source<'_>, usize) -> Option<()>,
+) -> Option<Vec<PointVersion>> {
     let (form, rest) = bytes.split_first()?;
     let mut source = Source(rest);
     let count = source.length()?;
     if *form != FORM || !is_plausible(count, bytes.len()) {
         return None;
     }
-    let mut rows = decode_timestamps(&mut source, count)?;
-    decode_columns(&mut source, &mut rows)?;
-    let is_sorted = rows
-        .is_sorted_by(|one, next| (one.timestamp, one.version) < (next.timestamp, next.version));
-    (source.0.is_empty() && is_sorted).then_some(rows)
-}
-
-pub(super) fn decode_timestamps(
-    source: &mut Source<'_>,
-    count: usize,
-) -> Option<Vec<PointVersion>> {
     let mut rows = Vec::new();
     source.steps(count, |timestamp| {
         rows.push(PointVersion { timestamp, version: 0, absent: false, values: Values::default() });
     })?;
-    Some(rows)
+    more(&mut source, count)?;
+    decode_columns(&mut source, &mut rows)?;
+    source.0.is_empty().then_some(rows)
 }
 
-pub(super) fn decode_columns(source: &mut Source<'_>, rows: &mut [PointVersion]) -> Option<()> {
+fn decode_columns(source: &mut Source<'_>, rows: &mut [PointVersion]) -> Option<()> {
     let mut at = 0;
     source.steps(rows.len(), |version| {
         rows[at].version = version.cast_unsigned();

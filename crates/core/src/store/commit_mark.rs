@@ -32,15 +32,12 @@ impl CommitMark {
         for cell in 0..usize::from(u16_at(page, 3)?).min(8) {
             let start = usize::from(u16_at(page, 8 + 2 * cell)?);
             match read_row(page.get(start..)?)? {
-                (1, [_, version, made_by, layout, digest, check]) => {
-                    let numbers = [version.number()?, layout.number()?, digest.number()?];
-                    let Column::Text(made_by) = made_by else { return None };
-                    let sum = root_check(numbers[0], made_by, numbers[1], numbers[2]);
-                    first = (check.number()? == sum).then_some(());
+                (1, [_, version, _, layout, digest, check], made_by) => {
+                    let sum = root_check(version, made_by, layout, digest);
+                    first = (check == sum).then_some(());
                 }
-                (2, [_, _, _, parent, id, check]) => {
-                    let (parent, id) = (parent.number()?, id.number()?);
-                    let is_whole = check.number()? == Self::check(id, parent);
+                (2, [_, _, _, parent, id, check], _) => {
+                    let is_whole = check == Self::check(id, parent);
                     second = is_whole.then_some(Self { id, parent });
                 }
                 _ => return None,
@@ -54,31 +51,16 @@ pub(super) fn root_check(version: i64, made_by: &[u8], layout: i64, digest: i64)
     Checksum::new("store").number(version).bytes(made_by).numbers(&[layout, digest]).value()
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Column<'a> {
-    Null,
-    Number(i64),
-    Text(&'a [u8]),
-}
-
-impl Column<'_> {
-    fn number(self) -> Option<i64> {
-        match self {
-            Self::Number(number) => Some(number),
-            _ => None,
-        }
-    }
-}
-
-/// Reads the row number and the six columns from a cell of a leaf page.
-fn read_row(cell: &[u8]) -> Option<(u64, [Column<'_>; 6])> {
+/// Reads the row number, the numbers in the six columns, and the text from a cell of a leaf page. A
+/// column without a number counts as 0: the checksum of the row shows whether that is right.
+fn read_row(cell: &[u8]) -> Option<(u64, [i64; 6], &[u8])> {
     let (_length, cell) = varint(cell)?;
     let (number, record) = varint(cell)?;
     let (head, types) = varint(record)?;
     let head = usize::try_from(head).ok()?;
     let mut types = types.get(..head.checked_sub(record.len() - types.len())?)?;
     let mut values = record.get(head..)?;
-    let mut columns = [Column::Null; 6];
+    let (mut columns, mut text) = ([0; 6], &[][..]);
     for column in &mut columns {
         let (kind, rest) = varint(types)?;
         types = rest;
@@ -92,15 +74,13 @@ fn read_row(cell: &[u8]) -> Option<(u64, [Column<'_>; 6])> {
         };
         let (bytes, rest) = values.split_at_checked(usize::try_from(length).ok()?)?;
         values = rest;
-        *column = match kind {
-            0 => Column::Null,
-            8 => Column::Number(0),
-            9 => Column::Number(1),
-            13.. => Column::Text(bytes),
-            _ => Column::Number(signed(bytes)),
-        };
+        match kind {
+            9 => *column = 1,
+            13.. => text = bytes,
+            _ => *column = signed(bytes),
+        }
     }
-    types.is_empty().then_some((number, columns))
+    types.is_empty().then_some((number, columns, text))
 }
 
 fn signed(bytes: &[u8]) -> i64 {

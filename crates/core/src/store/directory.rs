@@ -15,6 +15,7 @@ use super::directory_page::{
 };
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::FeedRow;
+use super::schema::{check_digest, sum_rows};
 use crate::data::Identity;
 
 /// The series and the directory of a feed, verified.
@@ -30,33 +31,23 @@ pub(super) struct FeedIndex {
 impl FeedIndex {
     pub(super) fn load(connection: &Connection, feed: &FeedRow) -> StoreResult<Self> {
         let mut known = Self::default();
-        let (mut statement, mut digest) = (
-            connection.prepare(r#"SELECT id, identity, "check" FROM series WHERE feed = ?1"#)?,
-            0_i64,
-        );
-        let mut rows = statement.query([feed.id])?;
-        while let Some(row) = rows.next()? {
+        let sql = r#"SELECT id, identity, "check" FROM series WHERE feed = ?1"#;
+        let sum = sum_rows(connection, sql, [feed.id], |row| {
             let (id, bytes): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
             let check = series_check(feed.id, id, &bytes);
             let identity = read_identity(&bytes).filter(|_| row.get(2) == Ok(check));
             let damaged = StoreFailure::Corrupt("the row of a series does not match its checksum");
             known.series.insert(identity.ok_or(damaged)?, id);
-            digest = digest.wrapping_add(check);
-        }
-        if digest != feed.series {
-            return Err(StoreFailure::Corrupt("a series is missing"));
-        }
+            Ok(check)
+        })?;
+        check_digest(sum, feed.series, "a series is missing")?;
         let sql = r#"SELECT rack, shelf, "check" FROM shelves WHERE feed = ?1"#;
-        let (mut statement, mut digest) = (connection.prepare(sql)?, 0_i64);
-        let mut rows = statement.query([feed.id])?;
-        while let Some(row) = rows.next()? {
-            let check: i64 = row.get(2)?;
+        let sum = sum_rows(connection, sql, [feed.id], |row| {
+            let check = row.get(2)?;
             known.checks.insert((row.get(0)?, row.get(1)?), check);
-            digest = digest.wrapping_add(check);
-        }
-        if digest != feed.directory {
-            return Err(StoreFailure::Corrupt("a part of its directory is missing"));
-        }
+            Ok(check)
+        })?;
+        check_digest(sum, feed.directory, "a part of its directory is missing")?;
         Ok(known)
     }
 

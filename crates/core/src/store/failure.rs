@@ -2,7 +2,7 @@
 //! store's path.
 
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use rusqlite::ErrorCode;
@@ -22,6 +22,11 @@ pub(super) enum StoreFailure {
     /// The store rejects a call. The second text is the hint.
     #[error("{0}")]
     Refused(String, &'static str),
+    #[error("no feed {name:?}")]
+    UnknownFeed { name: String, known: Vec<String> },
+    /// The files of the store cannot be opened or locked.
+    #[error(transparent)]
+    Files(#[from] io::Error),
     #[error(transparent)]
     Core(#[from] Error),
 }
@@ -46,6 +51,8 @@ impl StoreFailure {
             Self::Sqlite(error) => sqlite(path, &error),
             Self::Corrupt(what) => corrupt(path, what),
             Self::Refused(what, hint) => other(path, &what).with_hint(hint),
+            Self::UnknownFeed { name, known } => unknown_feed(path, &name, &known),
+            Self::Files(error) => system(path, "its files cannot be locked", &error),
             Self::Core(error) => error,
         }
     }
@@ -116,6 +123,16 @@ pub(super) fn feed_locked(path: &Path, feed: &str) -> Error {
     store_error(path, Kind::StoreBusy, &what).with_hint("Wait until it is done, then try again.")
 }
 
+fn unknown_feed(path: &Path, name: &str, known: &[String]) -> Error {
+    let message = format!("the store {} has no feed {name:?}", path.display());
+    let hint = if known.is_empty() {
+        "It has no feeds yet: client.sync(feed, store) adds one.".to_owned()
+    } else {
+        format!("Its feeds: {}.", known.join(", "))
+    };
+    Error::new(Kind::StoreError, message).with_hint(hint)
+}
+
 pub(super) fn full(path: &Path) -> Error {
     store_error(path, Kind::StoreFull, "there is no space left to write")
         .with_hint("Stored data is safe. Free some space, then sync again from the checkpoint.")
@@ -156,8 +173,8 @@ pub(super) fn other(path: &Path, what: &str) -> Error {
     store_error(path, Kind::StoreError, &excerpt(what))
 }
 
-pub(super) fn system(path: &Path, doing: &str, error: &std::io::Error) -> Error {
-    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+pub(super) fn system(path: &Path, doing: &str, error: &io::Error) -> Error {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
     match error.kind() {
         StorageFull | QuotaExceeded => full(path),
         _ => {
@@ -172,6 +189,6 @@ fn has_free_space(path: &Path) -> bool {
     let room = unused(path, "space");
     let written = File::create_new(&room).and_then(|mut file| file.write_all(&vec![0; 1 << 16]));
     let _gone = std::fs::remove_file(&room);
-    let full = |error: std::io::Error| system(path, "", &error).kind() == Kind::StoreFull;
+    let full = |error: io::Error| system(path, "", &error).kind() == Kind::StoreFull;
     !written.is_err_and(full)
 }

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 use super::bytes::Checksum;
 use super::failure::{StoreFailure, StoreResult};
 use super::retention::Retention;
-use super::schema::Root;
+use super::schema::{Root, check_digest, sum_rows};
 
 /// No feed has this many pages. A forged number must not make a count overflow.
 pub(super) const LARGEST: u64 = 1 << 62;
@@ -106,11 +106,9 @@ impl Feeds {
 
     pub(super) fn load(connection: &Connection) -> StoreResult<Self> {
         let root = Root::load(connection)?;
-        let mut statement =
-            connection.prepare(&format!("SELECT {} FROM feeds ORDER BY id", FeedRow::COLUMNS))?;
-        let mut found = statement.query([])?;
-        let (mut rows, mut digest) = (Vec::new(), 0_i64);
-        while let Some(row) = found.next()? {
+        let sql = format!("SELECT {} FROM feeds ORDER BY id", FeedRow::COLUMNS);
+        let mut rows = Vec::new();
+        let sum = sum_rows(connection, &sql, [], |row| {
             let feed = FeedRow {
                 id: row.get(0)?,
                 name: row.get(1)?,
@@ -137,12 +135,11 @@ impl Feeds {
             if feed.span < 0 || numbers.iter().any(|n| *n > LARGEST) {
                 return Err(StoreFailure::Corrupt("the row of a feed has a number out of range"));
             }
-            digest = digest.wrapping_add(feed.check());
+            let check = feed.check();
             rows.push(feed);
-        }
-        if digest != root.digest {
-            return Err(StoreFailure::Corrupt("a feed is missing"));
-        }
+            Ok(check)
+        })?;
+        check_digest(sum, root.digest, "a feed is missing")?;
         let places =
             rows.iter().enumerate().map(|(place, feed)| (feed.name.clone(), place)).collect();
         Ok(Self { root, rows, places })
@@ -152,8 +149,21 @@ impl Feeds {
         &self.rows
     }
 
+    /// Sorted.
+    pub(super) fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.rows.iter().map(|feed| feed.name.clone()).collect();
+        names.sort_unstable();
+        names
+    }
+
     pub(super) fn find(&self, name: &str) -> Option<&FeedRow> {
         self.places.get(name).map(|place| &self.rows[*place])
+    }
+
+    /// Fails for an unknown feed.
+    pub(super) fn known(&self, name: &str) -> StoreResult<&FeedRow> {
+        let unknown = || StoreFailure::UnknownFeed { name: name.to_owned(), known: self.names() };
+        self.find(name).ok_or_else(unknown)
     }
 
     pub(super) fn find_or_new(&self, name: &str) -> FeedRow {

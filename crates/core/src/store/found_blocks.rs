@@ -1,5 +1,6 @@
 //! Finds the blocks that a read needs, with their recent points.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use rusqlite::Connection;
@@ -25,10 +26,12 @@ pub(super) fn overlapping<'r>(ranges: &'r [Range<i128>], times: &Range<i128>) ->
     &ranges[first..end.max(first)]
 }
 
+/// A block without an entry has only recent points.
+pub(super) type FoundBlock = (BlockKey, Option<BlockEntry>);
+
 #[derive(Debug)]
 pub(super) struct FoundBlocks {
-    /// Ascending. A block without an entry has only recent points.
-    pub(super) blocks: Vec<(BlockKey, Option<BlockEntry>)>,
+    pub(super) blocks: Vec<FoundBlock>,
     pub(super) recent: RecentPoints,
 }
 
@@ -40,19 +43,7 @@ impl FoundBlocks {
         ranges: &[Range<i128>],
     ) -> StoreResult<Self> {
         let recent = recent_points(connection, feed, ranges, None)?;
-        let mut blocks = Vec::new();
-        let add = |key, entry| blocks.push((key, Some(entry)));
-        each_block(connection, known, feed, ranges, None, add)?;
-        blocks.sort_unstable_by_key(|(key, _)| *key);
-        let listed = blocks.len();
-        for key in recent.keys() {
-            if blocks[..listed].binary_search_by_key(&key, |(key, _)| *key).is_err() {
-                blocks.push((key, None));
-            }
-        }
-        if blocks.len() > listed {
-            blocks.sort_unstable_by_key(|(key, _)| *key);
-        }
+        let blocks = blocks_with(connection, known, feed, ranges, None, &recent)?;
         Ok(Self { blocks, recent })
     }
 }
@@ -65,34 +56,42 @@ pub(super) fn recent_points(
     series: Option<&[i64]>,
 ) -> StoreResult<RecentPoints> {
     let overlaps = |key: BlockKey| !overlapping(ranges, &times(key.1, feed.span)).is_empty();
-    let is_picked =
-        |key: BlockKey| series.is_none_or(|series| series.binary_search(&key.0).is_ok());
-    RecentPoints::load(connection, feed, |key| is_picked(key) && overlaps(key))
+    RecentPoints::load(connection, feed, |key| is_picked(series, key) && overlaps(key))
 }
 
-/// Visits the listed blocks of these ascending series or of all.
-pub(super) fn each_block(
+fn is_picked(series: Option<&[i64]>, key: BlockKey) -> bool {
+    series.is_none_or(|series| series.binary_search(&key.0).is_ok())
+}
+
+/// The blocks of these ascending series or of all. Includes the blocks that have only recent points.
+pub(super) fn blocks_with(
     connection: &Connection,
     known: &FeedIndex,
     feed: &FeedRow,
     ranges: &[Range<i128>],
     series: Option<&[i64]>,
-    mut each: impl FnMut(BlockKey, BlockEntry),
-) -> StoreResult<()> {
-    let (Some(first), Some(last)) = (ranges.first(), ranges.last()) else { return Ok(()) };
+    recent: &RecentPoints,
+) -> StoreResult<Vec<FoundBlock>> {
+    let (Some(first), Some(last)) = (ranges.first(), ranges.last()) else { return Ok(Vec::new()) };
     if feed.span == 0 {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let stretch = |time: i128| {
         let near = time.clamp(i128::from(i64::MIN), i128::from(i64::MAX));
         i64::try_from(near.div_euclid(i128::from(feed.span))).unwrap_or_default()
     };
     let stretches = stretch(first.start)..stretch(last.end).saturating_add(1);
+    let mut only_recent: BTreeSet<BlockKey> =
+        recent.keys().filter(|key| is_picked(series, *key)).collect();
+    let mut blocks = Vec::new();
     Directory::new(connection, feed.id)?.each_block(known, &stretches, series, |key, entry| {
         if !overlapping(ranges, &times(key.1, feed.span)).is_empty() {
-            each(key, entry);
+            only_recent.remove(&key);
+            blocks.push((key, Some(entry)));
         }
-    })
+    })?;
+    blocks.extend(only_recent.into_iter().map(|key| (key, None)));
+    Ok(blocks)
 }
 
 /// Reads all versions of the points of a block.

@@ -8,17 +8,15 @@ use rusqlite::{Connection, OpenFlags};
 use super::access::Share;
 use super::arrivals::ArrivalSums;
 use super::directory::{Directory, FeedIndex};
-use super::directory_page::PageKey;
 use super::failure::{StoreFailure, StoreResult, system};
 use super::feeds::{FeedRow, Feeds};
 use super::found_blocks::{ALL_TIME, FoundBlocks};
 use super::history::combine;
 use super::names::KeptNames;
+use super::removal::Removal;
 use super::retention::{Freed, Retention};
 use super::schema::Root;
-use super::view::View;
 use super::watch::Watch;
-use super::writer::Remove;
 use super::{Store, access, pages, path, removal, seen_log};
 use crate::error::{Error, Kind, Result};
 use crate::files::{self, unused};
@@ -33,32 +31,22 @@ impl Store {
     /// Removes a feed's points before a time, in microseconds. `state` is the feed's new state.
     /// From the first commit on, no read returns these points and no page restores them.
     pub fn forget(&self, feed: &str, before: i64, state: &[u8], watch: &Watch) -> Result<Freed> {
-        let numbers = self.write(|writer| removal::begin_forget(writer, feed, before, state))?;
-        self.remove(feed, &numbers, watch, &removal::remove_forgotten)
+        self.remove(feed, &Removal::Points { before, state }, watch)
     }
 
     /// Removes the older versions of points in these ranges, in microseconds, ascending and
     /// disjoint.
     pub fn compact(&self, feed: &str, ranges: &[(i64, i64)], watch: &Watch) -> Result<Freed> {
-        let ranges: Vec<_> =
-            ranges.iter().map(|range| i128::from(range.0)..i128::from(range.1)).collect();
-        let numbers = self.write(|writer| removal::begin_compact(writer, feed, &ranges))?;
-        self.remove(feed, &numbers, watch, &|directory, feed, number| {
-            removal::remove_versions(directory, feed, number, &ranges)
-        })
+        let ranges = ranges.iter().map(|range| i128::from(range.0)..i128::from(range.1));
+        self.remove(feed, &Removal::Versions(ranges.collect()), watch)
     }
 
-    fn remove(
-        &self,
-        feed: &str,
-        numbers: &[PageKey],
-        watch: &Watch,
-        remove: &Remove<'_>,
-    ) -> Result<Freed> {
+    fn remove(&self, feed: &str, removal: &Removal<'_>, watch: &Watch) -> Result<Freed> {
+        let numbers = self.write(|writer| removal.begin(writer, feed))?;
         watch.expect(numbers.len() as u64);
         let mut removed = Freed::default();
         for numbers in numbers.chunks(AT_ONCE) {
-            removed += self.write(|writer| writer.remove(feed, numbers, watch, remove))?;
+            removed += self.write(|writer| writer.remove(feed, numbers, watch, removal))?;
         }
         Ok(removed)
     }
@@ -66,15 +54,6 @@ impl Store {
     /// Returns free space of the file to the disk, and its number of bytes.
     pub fn give_back(&self, watch: &Watch) -> Result<u64> {
         self.write(|writer| removal::give_back(writer, watch))
-    }
-
-    /// Rejects a view of a past that is not kept completely. `start` is in microseconds.
-    pub(crate) fn check_history(&self, feed: &str, view: View, start: Option<i64>) -> Result<()> {
-        if matches!(view, View::Latest | View::ChangedSince(0)) {
-            return Ok(());
-        }
-        let start = start.map_or(i128::MIN, i128::from);
-        self.snapshot_of(feed, |_, found| found.retention.check(feed, view, start))
     }
 
     /// The store may be in use.

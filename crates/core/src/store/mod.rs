@@ -67,8 +67,8 @@ use self::found_blocks::{FoundBlocks, rows_of};
 pub use self::names::KeptNames;
 use self::page_merge::RecentLimits;
 pub(crate) use self::pages::PageChains;
+pub(crate) use self::read::FeedSnapshot;
 pub use self::read::Reader;
-use self::read::find;
 pub use self::restore::restore;
 pub use self::retention::Freed;
 use self::schema::APPLICATION;
@@ -121,12 +121,7 @@ impl Store {
                 .and_then(|()| StoreConnection::open_prepared(&path, busy_timeout))
                 .map(|link| Writers::new(Writer::new(link)))
         };
-        let writers = opened.map_err(|failure| {
-            // Only read the header if no connection can have the file open: closing a file releases
-            // the locks of all connections of this process to it.
-            let foreign = failure.is_no_database().then(|| not_ours(&path)).flatten();
-            foreign.unwrap_or_else(|| failure.into_error(&path))
-        })?;
+        let writers = opened.map_err(|failure| not_opened(&path, failure))?;
         #[cfg(unix)]
         if !options.read_only {
             access::give_group(&path);
@@ -148,13 +143,7 @@ impl Store {
 
     /// Sorted.
     pub fn feeds(&self) -> Result<Vec<String>> {
-        self.snapshot(|connection| {
-            let feeds = Feeds::load(connection)?;
-            let mut names: Vec<String> =
-                feeds.rows().iter().map(|feed| feed.name.clone()).collect();
-            names.sort_unstable();
-            Ok(names)
-        })
+        self.snapshot(|connection| Ok(Feeds::load(connection)?.names()))
     }
 
     /// The highest sequence number applied to a feed, or 0 for an unknown feed.
@@ -182,16 +171,27 @@ impl Store {
         })
     }
 
-    /// The ranges of the chains up to a sequence number.
-    pub(crate) fn chains_until(&self, feed: &str, sequence: u64) -> Result<PageChains> {
-        self.snapshot_of(feed, |connection, feed| {
-            Ok(PageChains::until(sequence, &pages::all(connection, feed)?))
-        })
+    pub fn read(&self, feed: &str, filter: PointFilter) -> Result<Reader> {
+        Ok(self.read_with(feed, |_| Ok((filter, ())))?.0)
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "a reader has its own")]
-    pub fn read(&self, feed: &str, filter: PointFilter) -> Result<Reader> {
-        self.with_path(self.connect().and_then(|link| Reader::new(&self.path, link, feed, &filter)))
+    /// `choose` selects the points in the transaction that they are read in.
+    pub(crate) fn read_with<T>(
+        &self,
+        feed: &str,
+        choose: impl FnOnce(&FeedSnapshot<'_>) -> Result<(PointFilter, T)>,
+    ) -> Result<(Reader, T)> {
+        self.with_path(self.connect().and_then(|link| Reader::new(&self.path, link, feed, choose)))
+    }
+
+    pub(crate) fn look_up<T>(
+        &self,
+        feed: &str,
+        look: impl FnOnce(&FeedSnapshot<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.snapshot_of(feed, |connection, feed| {
+            Ok(look(&FeedSnapshot { path: &self.path, connection, feed })?)
+        })
     }
 
     /// Returns whether the feed has a point in each of the ranges. Withdrawn points count.
@@ -274,8 +274,15 @@ impl Store {
         feed: &str,
         read: impl FnOnce(&Connection, &FeedRow) -> StoreResult<T>,
     ) -> Result<T> {
-        self.snapshot(|connection| read(connection, find(&Feeds::load(connection)?, feed)?))
+        self.snapshot(|connection| read(connection, Feeds::load(connection)?.known(feed)?))
     }
+}
+
+/// Only reads the header if no connection can have the file open: closing a file releases the locks
+/// of all connections of this process to it.
+fn not_opened(path: &Path, failure: StoreFailure) -> Error {
+    let foreign = failure.is_no_database().then(|| not_ours(path)).flatten();
+    foreign.unwrap_or_else(|| failure.into_error(path))
 }
 
 /// Returns an error if the header shows that the file is not a store.

@@ -7,8 +7,6 @@ pub(super) use self::windows::filesystem;
 
 #[cfg(unix)]
 mod unix {
-    use std::ffi::OsString;
-    use std::os::unix::ffi::OsStringExt as _;
     use std::path::{Path, PathBuf};
 
     /// Filesystems with unreliable locks and shared memory. A trailing `*` matches any suffix.
@@ -48,22 +46,12 @@ mod unix {
         NETWORK.split(' ').any(matches).then(|| kind.to_owned())
     }
 
-    /// Decodes octal escapes, such as `\040`.
+    /// Decodes the characters that the kernel escapes.
     fn unescape(text: &str) -> PathBuf {
-        let mut bytes = Vec::with_capacity(text.len());
-        let mut rest = text.as_bytes();
-        while let Some((byte, after)) = rest.split_first() {
-            let octal = (*byte == b'\\').then(|| after.get(..3)).flatten();
-            let code = octal.and_then(|digits| std::str::from_utf8(digits).ok());
-            if let Some(code) = code.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-                bytes.push(code);
-                rest = &after[3..];
-            } else {
-                bytes.push(*byte);
-                rest = after;
-            }
-        }
-        PathBuf::from(OsString::from_vec(bytes))
+        let escapes =
+            [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\043", "#"), ("\\134", "\\")];
+        let decode = |text: String, (code, character)| text.replace(code, character);
+        escapes.into_iter().fold(text.to_owned(), decode).into()
     }
 
     #[cfg(test)]

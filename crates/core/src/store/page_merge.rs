@@ -73,7 +73,7 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         if later.is_some() {
             // The page changes histories, and some of their rows are still recent.
             let all = self.known.recent.stretches().map(|(stretch, _)| stretch).collect();
-            self.move_into_blocks(&all)?;
+            self.move_recent(&all)?;
         }
         if brought.is_some() && self.feed.span > 0 {
             let mut blocks: BTreeMap<_, _> = incoming.into_iter().collect();
@@ -87,7 +87,7 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         }
         self.save_few()?;
         let due = self.due();
-        self.move_into_blocks(&due)?;
+        self.move_recent(&due)?;
         self.directory.finish(&mut self.known.index, self.feed)?;
         Ok(self.counts)
     }
@@ -198,16 +198,28 @@ impl<'c, 'k> PageMerge<'c, 'k> {
         if left > most { recent.stretches().map(|(stretch, _)| stretch).collect() } else { due }
     }
 
-    fn move_into_blocks(&mut self, stretches: &BTreeSet<i64>) -> StoreResult<()> {
-        if stretches.is_empty() {
-            return Ok(());
-        }
-        for (key, recent) in self.known.recent.take(self.connection, self.feed, stretches)? {
-            let rows = combine(self.directory.rows_of(&self.known.index, key)?, &recent);
-            self.store(key, rows)?;
-        }
-        Ok(())
+    fn move_recent(&mut self, stretches: &BTreeSet<i64>) -> StoreResult<()> {
+        let Self { connection, directory, known, feed, .. } = self;
+        move_into_blocks(connection, directory, known, feed, stretches)
     }
+}
+
+fn move_into_blocks(
+    connection: &Connection,
+    directory: &mut Directory<'_>,
+    known: &mut KnownFeed,
+    feed: &mut FeedRow,
+    stretches: &BTreeSet<i64>,
+) -> StoreResult<()> {
+    if stretches.is_empty() {
+        return Ok(());
+    }
+    for (key, recent) in known.recent.take(connection, feed, stretches)? {
+        let rows = combine(directory.rows_of(&known.index, key)?, &recent);
+        directory.store(&known.index, key, &rows)?;
+        known.blocks.replace(key, rows);
+    }
+    Ok(())
 }
 
 /// Moves recent points before `end` into their blocks. Returns the directory pages up to there.
@@ -224,10 +236,7 @@ pub(super) fn move_recent(
     let mut directory = Directory::new(connection, feed.id)?;
     let stretches = known.recent.stretches().map(|(stretch, _)| stretch);
     let stretches: BTreeSet<i64> = stretches.filter(|stretch| *stretch <= last).collect();
-    for (key, recent) in known.recent.take(connection, feed, &stretches)? {
-        let rows = combine(directory.rows_of(&known.index, key)?, &recent);
-        directory.store(&known.index, key, &rows)?;
-    }
+    move_into_blocks(connection, &mut directory, known, feed, &stretches)?;
     directory.finish(&mut known.index, feed)?;
     Ok(known.index.pages_until(last))
 }

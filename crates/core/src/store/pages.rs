@@ -9,6 +9,7 @@ use super::arrivals::{self, ArrivalChanges, ArrivalRun, ArrivalSums, Arrivals};
 use super::bytes::Checksum;
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::FeedRow;
+use super::schema::{check_digest, sum_rows};
 use super::target::Applied;
 
 const OTHER_ARRIVALS: &str = "the arrivals of a page do not match its points";
@@ -157,30 +158,31 @@ impl PageChains {
     }
 }
 
-/// Visits the pages after a sequence number, ascending. Returns the digest of their rows.
+/// Visits the pages after a sequence number, ascending.
 fn visit(
     connection: &Connection,
-    feed: i64,
+    feed: &FeedRow,
     sequence: u64,
     mut each: impl FnMut(PageRow, &[u8]) -> StoreResult<()>,
-) -> StoreResult<i64> {
+) -> StoreResult<()> {
     let columns = PageRow::COLUMNS;
     let sql =
         format!("SELECT {columns} FROM pages WHERE feed = ?1 AND sequence > ?2 ORDER BY sequence");
-    let mut statement = connection.prepare(&sql)?;
-    let mut found = statement.query((feed, sequence.cast_signed()))?;
-    let mut digest = 0_i64;
-    while let Some(row) = found.next()? {
-        let (page, check, arrivals) = PageRow::read(feed, row)?;
-        digest = digest.wrapping_add(check);
+    let sum = sum_rows(connection, &sql, (feed.id, sequence.cast_signed()), |row| {
+        let (page, check, arrivals) = PageRow::read(feed.id, row)?;
         each(page, arrivals)?;
+        Ok(check)
+    })?;
+    if sequence > 0 {
+        return Ok(());
     }
-    Ok(digest)
+    check_digest(sum, feed.pages, "a row of the page log is missing")
 }
 
+/// Verifies that no page is missing if it returns all.
 pub(super) fn after(
     connection: &Connection,
-    feed: i64,
+    feed: &FeedRow,
     sequence: u64,
 ) -> StoreResult<Vec<PageRow>> {
     let mut pages = Vec::new();
@@ -191,25 +193,8 @@ pub(super) fn after(
     Ok(pages)
 }
 
-/// Verifies that no page is missing.
-fn visit_all(
-    connection: &Connection,
-    feed: &FeedRow,
-    each: impl FnMut(PageRow, &[u8]) -> StoreResult<()>,
-) -> StoreResult<()> {
-    if visit(connection, feed.id, 0, each)? == feed.pages {
-        return Ok(());
-    }
-    Err(StoreFailure::Corrupt("a row of the page log is missing"))
-}
-
 pub(super) fn all(connection: &Connection, feed: &FeedRow) -> StoreResult<Vec<PageRow>> {
-    let mut pages = Vec::new();
-    visit_all(connection, feed, |page, _| {
-        pages.push(page);
-        Ok(())
-    })?;
-    Ok(pages)
+    after(connection, feed, 0)
 }
 
 /// Ascending.
@@ -218,7 +203,7 @@ pub(super) fn arrivals(
     feed: &FeedRow,
     mut each: impl FnMut(u64, Vec<ArrivalRun>),
 ) -> StoreResult<()> {
-    visit_all(connection, feed, |page, bytes| {
+    visit(connection, feed, 0, |page, bytes| {
         let damaged = StoreFailure::Corrupt("the arrivals of a page cannot be decoded");
         each(page.sequence, arrivals::runs(bytes).ok_or(damaged)?);
         Ok(())
@@ -228,11 +213,8 @@ pub(super) fn arrivals(
 /// None of the points of these chains is kept.
 pub(super) fn forget(connection: &Connection, feed: &mut FeedRow, before: i64) -> StoreResult<()> {
     let sql = r#"DELETE FROM pages WHERE feed = ?1 AND "end" < ?2 RETURNING "check""#;
-    let mut statement = connection.prepare(sql)?;
-    let mut deleted = statement.query((feed.id, before))?;
-    while let Some(row) = deleted.next()? {
-        feed.pages = feed.pages.wrapping_sub(row.get(0)?);
-    }
+    let deleted = sum_rows(connection, sql, (feed.id, before), |row| Ok(row.get(0)?))?;
+    feed.pages = feed.pages.wrapping_sub(deleted);
     Ok(())
 }
 

@@ -1,12 +1,13 @@
 //! Reads a feed from a snapshot on its own connection. Each block is verified when it is read.
 
-use std::collections::{BTreeMap, BTreeSet, TryReserveError};
+use std::collections::TryReserveError;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchReader};
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use rusqlite::Connection;
 
 use super::block::PointVersion;
 use super::connection::StoreConnection;
@@ -14,8 +15,11 @@ use super::directory::{Directory, FeedIndex};
 use super::directory_page::{BlockEntry, BlockKey};
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::{FeedRow, Feeds};
-use super::found_blocks::{self, ALL_TIME, overlapping, recent_points, rows_of, times};
+use super::found_blocks::{
+    ALL_TIME, FoundBlock, blocks_with, overlapping, recent_points, rows_of, times,
+};
 use super::history::show;
+use super::pages::{self, PageChains};
 use super::recent::RecentPoints;
 use super::series_filter::SeriesFilter;
 use super::view::{Flagged, PointFilter, ShownPoints, View};
@@ -26,8 +30,42 @@ const BATCH: usize = 65_536;
 /// A batch may exceed its size by the points of the block that completes it.
 const BLOCK: usize = 128;
 
-/// The index of a series, and one of its blocks. A block without an entry has only recent points.
-type ReadBlock = (usize, BlockKey, Option<BlockEntry>);
+/// A feed in one transaction.
+#[derive(Debug)]
+pub(crate) struct FeedSnapshot<'c> {
+    pub(super) path: &'c Path,
+    pub(super) connection: &'c Connection,
+    pub(super) feed: &'c FeedRow,
+}
+
+impl FeedSnapshot<'_> {
+    /// The highest sequence number applied.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.feed.sequence
+    }
+
+    pub(crate) fn kept_from(&self) -> i64 {
+        self.feed.retention.kept_from
+    }
+
+    pub(crate) fn state(&self) -> Result<Vec<u8>> {
+        self.feed.state(self.connection).map_err(|failure| failure.into_error(self.path))
+    }
+
+    /// The ranges of the chains up to a sequence number.
+    pub(crate) fn chains_until(&self, sequence: u64) -> Result<PageChains> {
+        let pages = pages::all(self.connection, self.feed);
+        let pages = pages.map_err(|failure| failure.into_error(self.path))?;
+        Ok(PageChains::until(sequence, &pages))
+    }
+
+    /// Rejects a view of a past that is not kept completely. `start` is in microseconds.
+    pub(crate) fn check_history(&self, view: View, start: Option<i64>) -> Result<()> {
+        let start = start.map_or(i128::MIN, i128::from);
+        let checked = self.feed.retention.check(&self.feed.name, view, start);
+        checked.map_err(|failure| failure.into_error(self.path))
+    }
+}
 
 /// Reads a snapshot of a feed, ordered by series, then by time.
 #[derive(Debug)]
@@ -45,34 +83,45 @@ pub struct Reader {
     identities: Vec<Identity>,
     recent: RecentPoints,
     /// `None` before the first points are requested.
-    blocks: Option<Vec<ReadBlock>>,
+    blocks: Option<Vec<FoundBlock>>,
+    /// The index of each series, by its number.
+    order: Vec<usize>,
     at: usize,
 }
 
 impl Reader {
-    pub(super) fn new(
+    /// Also returns what `choose` returns with the filter.
+    pub(super) fn new<T>(
         path: &Path,
         link: StoreConnection,
         name: &str,
-        filter: &PointFilter,
-    ) -> StoreResult<Self> {
-        let mut ranges = filter.ranges.as_ref().map_or_else(
-            || ALL_TIME.to_vec(),
-            |ranges| ranges.iter().map(|range| i128::from(range.0)..i128::from(range.1)).collect(),
-        );
-        let (feed, known, series, recent) = link.read(path, |connection| {
-            let feed = find(&Feeds::load(connection)?, name)?.clone();
-            let first = ranges.first().map_or(i128::MAX, |range| range.start);
-            feed.retention.check(name, filter.view, first)?;
-            leave_out(&mut ranges, feed.retention.kept_from);
-            let known = FeedIndex::load(connection, &feed)?;
-            let series = pick(&filter.series, &known, name)?;
-            let recent = recent_points(connection, &feed, &ranges, series.as_deref())?;
-            Ok((feed, known, series, recent))
-        })?;
+        choose: impl FnOnce(&FeedSnapshot<'_>) -> Result<(PointFilter, T)>,
+    ) -> StoreResult<(Self, T)> {
+        let (feed, known, ranges, series, recent, filter, chosen) =
+            link.read(path, |connection| {
+                let feed = Feeds::load(connection)?.known(name)?.clone();
+                let (filter, chosen) = choose(&FeedSnapshot { path, connection, feed: &feed })?;
+                let mut ranges = filter.ranges.as_ref().map_or_else(
+                    || ALL_TIME.to_vec(),
+                    |ranges| {
+                        ranges.iter().map(|(start, end)| (*start).into()..(*end).into()).collect()
+                    },
+                );
+                let first = ranges.first().map_or(i128::MAX, |range| range.start);
+                feed.retention.check(name, filter.view, first)?;
+                leave_out(&mut ranges, feed.retention.kept_from);
+                let known = FeedIndex::load(connection, &feed)?;
+                let series = pick(&filter.series, &known, name)?;
+                let recent = recent_points(connection, &feed, &ranges, series.as_deref())?;
+                Ok((feed, known, ranges, series, recent, filter, chosen))
+            })?;
         let mut identities: Vec<Identity> = known.series.keys().cloned().collect();
         identities.sort_unstable();
-        Ok(Self {
+        let mut order = vec![0; identities.len() + 1];
+        for (index, identity) in identities.iter().enumerate() {
+            order[number(known.series[identity], identities.len())] = index;
+        }
+        let reader = Self {
             path: path.to_owned(),
             schema: filter.view.schema(),
             feed,
@@ -84,9 +133,11 @@ impl Reader {
             identities,
             recent,
             blocks: None,
+            order,
             at: 0,
             link,
-        })
+        };
+        Ok((reader, chosen))
     }
 
     #[must_use]
@@ -126,10 +177,6 @@ impl Reader {
         self.series.as_ref().is_none_or(|picked| picked.binary_search(&series).is_ok())
     }
 
-    fn recent_keys(&self) -> impl Iterator<Item = BlockKey> {
-        self.recent.keys().filter(|key| self.is_picked(key.0))
-    }
-
     /// Returns `None` after the last points. A batch has at least `rows` points if there are
     /// enough, and ends with a block. After an error there are no more batches.
     pub fn next_batch(&mut self, rows: usize) -> Result<Option<RecordBatch>> {
@@ -153,19 +200,15 @@ impl Reader {
     }
 
     fn add_up(&self) -> StoreResult<u64> {
-        let connection = self.link.connection()?;
-        let mut parts: BTreeMap<BlockKey, Option<BlockEntry>> =
-            self.recent_keys().map(|key| (key, None)).collect();
+        let mut directory = Directory::new(self.link.connection()?, self.feed.id)?;
         let mut count = 0_u64;
-        self.each_block(|key, entry| {
-            let known = entry.summary.count(self.view, self.flagged);
-            match known.filter(|_| self.is_whole(key) && !parts.contains_key(&key)) {
-                Some(known) => count += known,
-                None => drop(parts.insert(key, Some(entry))),
+        for (key, entry) in self.found_blocks()? {
+            let listed = entry.filter(|_| self.recent.rows(key).is_empty() && self.is_whole(key));
+            let known = listed.and_then(|entry| entry.summary.count(self.view, self.flagged));
+            if let Some(known) = known {
+                count += known;
+                continue;
             }
-        })?;
-        let mut directory = Directory::new(connection, self.feed.id)?;
-        for (key, entry) in parts {
             let block = rows_of(&mut directory, key, entry.as_ref(), &self.recent)?;
             for range in overlapping(&self.ranges, &times(key.1, self.feed.span)) {
                 show(&block, range, self.view, self.flagged, |_, _| count += 1);
@@ -180,9 +223,10 @@ impl Reader {
         ranges.any(|range| range.start <= block.start && block.end <= range.end)
     }
 
-    fn each_block(&self, each: impl FnMut(BlockKey, BlockEntry)) -> StoreResult<()> {
+    fn found_blocks(&self) -> StoreResult<Vec<FoundBlock>> {
+        let Self { known, feed, ranges, recent, .. } = self;
         let (connection, series) = (self.link.connection()?, self.series.as_deref());
-        found_blocks::each_block(connection, &self.known, &self.feed, &self.ranges, series, each)
+        blocks_with(connection, known, feed, ranges, series, recent)
     }
 
     /// Finds the blocks that may contain points of the view.
@@ -194,32 +238,19 @@ impl Reader {
         if self.blocks.is_some() {
             return Ok(());
         }
-        let mut order = vec![0; self.identities.len() + 1];
-        // Series numbers are consecutive from 1. A checksum has verified this.
-        let number = |id: i64| usize::try_from(id).unwrap_or_default().min(self.identities.len());
-        for (index, identity) in self.identities.iter().enumerate() {
-            order[self.known.series.get(identity).map_or(0, |id| number(*id))] = index;
-        }
-        let mut only_recent: BTreeSet<BlockKey> = self.recent_keys().collect();
-        let mut blocks = Vec::new();
-        let mut add = |key: BlockKey, entry| {
-            if may_show(self.view, entry, self.recent.rows(key)) {
-                blocks.push((order[number(key.0)], key, entry));
-            }
-        };
-        self.each_block(|key, entry| {
-            only_recent.remove(&key);
-            add(key, Some(entry));
-        })?;
-        for key in only_recent {
-            add(key, None);
-        }
-        blocks.sort_unstable_by_key(|(index, key, _)| (*index, key.1));
+        let mut blocks = self.found_blocks()?;
+        blocks.retain(|(key, entry)| may_show(self.view, *entry, self.recent.rows(*key)));
+        blocks.sort_unstable_by_key(|(key, _)| (self.place(key.0), key.1));
         self.blocks = Some(blocks);
         Ok(())
     }
 
-    fn blocks_left(&self) -> &[ReadBlock] {
+    /// The index of a series in [`Reader::identities`].
+    fn place(&self, series: i64) -> usize {
+        self.order[number(series, self.identities.len())]
+    }
+
+    fn blocks_left(&self) -> &[FoundBlock] {
         self.blocks.as_deref().and_then(|blocks| blocks.get(self.at..)).unwrap_or_default()
     }
 
@@ -230,7 +261,7 @@ impl Reader {
 
     /// Estimates the number of points that are left, from the directory only.
     pub(super) fn likely_points(&self) -> usize {
-        let points = |(_, key, entry): &ReadBlock| {
+        let points = |(key, entry): &FoundBlock| {
             let count = entry.map_or(0, |BlockEntry { summary, .. }| {
                 let known = summary.count(self.view, self.flagged);
                 known.unwrap_or(match (self.view, self.flagged) {
@@ -279,39 +310,22 @@ impl Reader {
         let mut directory = Directory::new(self.link.connection()?, self.feed.id)?;
         let enough = shown.rows().saturating_add(rows);
         while shown.rows() < enough
-            && let Some((index, key, entry)) = self.blocks_left().first().copied()
+            && let Some((key, entry)) = self.blocks_left().first().copied()
         {
             self.at += 1;
             let block = rows_of(&mut directory, key, entry.as_ref(), &self.recent)?;
             for range in overlapping(&self.ranges, &times(key.1, self.feed.span)) {
                 show(&block, range, self.view, self.flagged, |row, change| shown.push(row, change));
             }
-            shown.series(&self.identities[index]);
+            shown.series(&self.identities[self.place(key.0)]);
         }
         Ok(())
     }
 }
 
-impl Iterator for Reader {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let batch = self.next_batch(BATCH).transpose()?;
-        Some(batch.map_err(|error| ArrowError::ExternalError(Box::new(error))))
-    }
-}
-
-impl RecordBatchReader for Reader {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
-    }
-}
-
-pub(super) fn find<'f>(feeds: &'f Feeds, name: &str) -> StoreResult<&'f FeedRow> {
-    feeds.find(name).ok_or_else(|| {
-        let what = format!("it has no feed {name:?}");
-        StoreFailure::Refused(what, "Sync the feed first.")
-    })
+/// Series numbers are consecutive from 1. A checksum has verified this.
+fn number(series: i64, count: usize) -> usize {
+    usize::try_from(series).unwrap_or_default().min(count)
 }
 
 /// `None` for all series.

@@ -15,12 +15,11 @@ use std::mem::take;
 use rusqlite::Connection;
 
 use super::block::{self, PointVersion};
-use super::bytes::{Checksum, Sink, Source};
+use super::bytes::Checksum;
 use super::directory_page::BlockKey;
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::FeedRow;
-
-const FORM: u8 = 1;
+use super::schema::{check_digest, sum_rows};
 
 /// A version of a point, and the number of its series.
 pub(super) type SeriesPoint = (i64, PointVersion);
@@ -28,31 +27,19 @@ pub(super) type SeriesPoint = (i64, PointVersion);
 pub(super) fn encode(mut points: Vec<SeriesPoint>) -> Vec<u8> {
     points.sort_unstable_by_key(|(series, row)| (row.timestamp, *series, row.version));
     let rows: Vec<PointVersion> = points.iter().map(|(_, row)| *row).collect();
-    let mut sink = Sink(Vec::with_capacity(64 + rows.len() * 28));
-    sink.0.push(FORM);
-    sink.length(rows.len());
-    sink.steps(rows.iter().map(|row| row.timestamp));
-    sink.steps(points.iter().map(|(series, _)| *series));
-    block::encode_columns(&mut sink, &rows);
-    sink.0
+    block::encode_with(&rows, |sink| sink.steps(points.iter().map(|(series, _)| *series)))
 }
 
 /// Returns `None` for bytes that [`encode`] did not write.
 pub(super) fn decode(bytes: &[u8]) -> Option<Vec<SeriesPoint>> {
-    let (form, rest) = bytes.split_first()?;
-    let mut source = Source(rest);
-    let count = source.length()?;
-    if *form != FORM || !block::is_plausible(count, bytes.len()) {
-        return None;
-    }
-    let mut rows = block::decode_timestamps(&mut source, count)?;
-    let mut series = Vec::with_capacity(rows.len());
-    source.steps(count, |number| series.push(number))?;
-    block::decode_columns(&mut source, &mut rows)?;
+    let mut series = Vec::new();
+    let rows = block::decode_with(bytes, |source, count| {
+        source.steps(count, |number| series.push(number))
+    })?;
     let points: Vec<SeriesPoint> = series.into_iter().zip(rows).collect();
     let key = |(series, row): &SeriesPoint| (row.timestamp, *series, row.version);
     let is_sorted = points.is_sorted_by(|one, next| key(one) < key(next));
-    (source.0.is_empty() && is_sorted).then_some(points)
+    is_sorted.then_some(points)
 }
 
 /// The recent points in a stretch of time.
@@ -87,10 +74,8 @@ impl RecentPoints {
     ) -> StoreResult<Self> {
         let sql =
             r#"SELECT sequence, "check", points FROM recent WHERE feed = ?1 ORDER BY sequence"#;
-        let mut statement = connection.prepare(sql)?;
-        let mut found = statement.query([feed.id])?;
-        let (mut recent, mut digest) = (Self::default(), 0_i64);
-        while let Some(row) = found.next()? {
+        let mut recent = Self::default();
+        let sum = sum_rows(connection, sql, [feed.id], |row| {
             let check: i64 = row.get(1)?;
             let (sequence, bytes) = (row.get(0)?, row.get_ref(2)?.as_blob().unwrap_or_default());
             let mut stretches = BTreeSet::new();
@@ -102,11 +87,9 @@ impl RecentPoints {
                 }
             }
             recent.saved.insert(sequence, SavedRow { check, stretches });
-            digest = digest.wrapping_add(check);
-        }
-        if digest != feed.recent {
-            return Err(StoreFailure::Corrupt("recent points are missing"));
-        }
+            Ok(check)
+        })?;
+        check_digest(sum, feed.recent, "recent points are missing")?;
         Ok(recent)
     }
 

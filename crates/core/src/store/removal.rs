@@ -10,7 +10,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::block::PointVersion;
 use super::directory::{Directory, FeedIndex};
-use super::directory_page::PageKey;
+use super::directory_page::{BlockSummary, PageKey};
 use super::failure::StoreResult;
 use super::feeds::FeedRow;
 use super::found_blocks::{overlapping, times};
@@ -24,95 +24,81 @@ use super::writer::Writer;
 /// File pages.
 const AT_ONCE: i64 = 1_024;
 
-/// `before` is in microseconds. `state` is the feed's new state.
-pub(super) fn begin_forget(
-    writer: &mut Writer,
-    feed: &str,
-    before: i64,
-    state: &[u8],
-) -> StoreResult<Vec<PageKey>> {
-    writer.change(feed, Some(state), |connection, known, feed| {
-        feed.retention.forget(before, feed.sequence);
-        feed.pruned = feed.sequence;
-        pages::forget(connection, feed, before)?;
-        move_recent(connection, known, feed, before)
-    })
+/// The data to remove from a feed.
+#[derive(Debug)]
+pub(super) enum Removal<'s> {
+    /// The points before a time, in microseconds. The feed gets this state.
+    Points { before: i64, state: &'s [u8] },
+    /// The older versions of the points in these ranges, ascending and disjoint.
+    Versions(Vec<Range<i128>>),
 }
 
-pub(super) fn remove_forgotten(
-    (directory, known): (&mut Directory<'_>, &FeedIndex),
-    feed: &FeedRow,
-    number: PageKey,
-) -> StoreResult<Freed> {
-    let mut removed = Freed::default();
-    let before = feed.retention.kept_from;
-    let (last, first_kept) = ((before - 1).div_euclid(feed.span), before.div_euclid(feed.span));
-    for (key, entry) in directory.entries(known, number)? {
-        if key.1 > last {
-            continue;
-        }
-        if key.1 < first_kept {
-            removed.points += entry.summary.points;
-            removed.bytes += directory.remove(known, key, &entry)?;
-            continue;
-        }
-        // The feed now starts within this block.
-        let mut rows = directory.rows(key, &entry)?;
-        let kept = rows.partition_point(|row| row.timestamp < before);
-        removed.points += count_points(&rows[..kept]);
-        rows.drain(..kept);
-        removed.bytes += directory.remove(known, key, &entry)?;
-        if !rows.is_empty() {
-            let stored = directory.store(known, key, &rows)?;
-            removed.bytes = removed.bytes.saturating_sub(stored);
-        }
+impl Removal<'_> {
+    /// Returns the directory pages to remove data from.
+    pub(super) fn begin(&self, writer: &mut Writer, feed: &str) -> StoreResult<Vec<PageKey>> {
+        let (end, state) = match self {
+            Self::Points { before, state } => (*before, Some(*state)),
+            Self::Versions(ranges) => {
+                let Some(last) = ranges.last() else { return Ok(Vec::new()) };
+                (i64::try_from(last.end).unwrap_or(i64::MAX), None)
+            }
+        };
+        writer.change(feed, state, |connection, known, feed| {
+            if state.is_some() {
+                feed.retention.forget(end, feed.sequence);
+                pages::forget(connection, feed, end)?;
+            } else {
+                feed.retention.compact(end, feed.sequence);
+            }
+            feed.pruned = feed.sequence;
+            move_recent(connection, known, feed, end)
+        })
     }
-    Ok(removed)
-}
 
-fn count_points(rows: &[PointVersion]) -> u64 {
-    rows.chunk_by(|one, next| one.timestamp == next.timestamp).count() as u64
-}
-
-/// `ranges` are ascending and disjoint.
-pub(super) fn begin_compact(
-    writer: &mut Writer,
-    feed: &str,
-    ranges: &[Range<i128>],
-) -> StoreResult<Vec<PageKey>> {
-    let Some(last) = ranges.last() else { return Ok(Vec::new()) };
-    let end = i64::try_from(last.end).unwrap_or(i64::MAX);
-    writer.change(feed, None, |connection, known, feed| {
-        feed.retention.compact(end, feed.sequence);
-        feed.pruned = feed.sequence;
-        move_recent(connection, known, feed, end)
-    })
-}
-
-pub(super) fn remove_versions(
-    (directory, known): (&mut Directory<'_>, &FeedIndex),
-    feed: &FeedRow,
-    number: PageKey,
-    ranges: &[Range<i128>],
-) -> StoreResult<Freed> {
-    let mut removed = Freed::default();
-    for (key, entry) in directory.entries(known, number)? {
-        let within = times(key.1, feed.span);
-        let ranges = overlapping(ranges, &within);
-        // If one page wrote the whole block, each point has one version.
-        if ranges.is_empty() || entry.summary.first == entry.summary.changed {
-            continue;
-        }
-        let mut rows = directory.rows(key, &entry)?;
-        let versions = keep_newest(&mut rows, ranges);
-        if versions > 0 {
-            removed.versions += versions;
+    /// Removes data from the blocks of one directory page.
+    pub(super) fn remove(
+        &self,
+        (directory, known): (&mut Directory<'_>, &FeedIndex),
+        feed: &FeedRow,
+        number: PageKey,
+    ) -> StoreResult<Freed> {
+        let mut removed = Freed::default();
+        for (key, entry) in directory.entries(known, number)? {
+            let within = times(key.1, feed.span);
+            let mut kept = Vec::new();
+            match self {
+                Self::Points { .. } => {
+                    let before = i128::from(feed.retention.kept_from);
+                    if within.start >= before {
+                        continue;
+                    }
+                    if within.end > before {
+                        kept = directory.rows(key, &entry)?;
+                        kept.retain(|row| i128::from(row.timestamp) >= before);
+                    }
+                    let left = BlockSummary::new(&kept).points;
+                    removed.points += entry.summary.points.saturating_sub(left);
+                }
+                Self::Versions(ranges) => {
+                    let ranges = overlapping(ranges, &within);
+                    // If one page wrote the whole block, each point has one version.
+                    if ranges.is_empty() || entry.summary.first == entry.summary.changed {
+                        continue;
+                    }
+                    kept = directory.rows(key, &entry)?;
+                    let versions = keep_newest(&mut kept, ranges);
+                    if versions == 0 {
+                        continue;
+                    }
+                    removed.versions += versions;
+                }
+            }
             let before = directory.remove(known, key, &entry)?;
-            let after = directory.store(known, key, &rows)?;
+            let after = if kept.is_empty() { 0 } else { directory.store(known, key, &kept)? };
             removed.bytes += before.saturating_sub(after);
         }
+        Ok(removed)
     }
-    Ok(removed)
 }
 
 /// Returns the number of removed versions.

@@ -8,7 +8,7 @@ use super::hold::Replacing;
 use super::maintenance::{copy, flush, remove_copy};
 use super::schema::OTHER_PATH;
 use super::watch::Watch;
-use super::{Store, access, not_ours, path};
+use super::{Store, access, not_opened, path};
 use crate::error::{Error, Kind, Result};
 use crate::files::{self, unused};
 
@@ -47,10 +47,7 @@ pub fn restore(backup: &Path, store: &Path, watch: &Watch) -> Result<bool> {
 fn fill(backup: &Path, part: &Path, watch: &Watch) -> Result<()> {
     let copied = StoreConnection::open_read_only(backup, BUSY_TIMEOUT)
         .and_then(|link| link.read(backup, |connection| copy(connection, part, watch)));
-    copied.map_err(|failure| {
-        let foreign = failure.is_no_database().then(|| not_ours(backup)).flatten();
-        foreign.unwrap_or_else(|| of_backup(backup, part, failure.into_error(backup)))
-    })?;
+    copied.map_err(|failure| of_backup(backup, part, not_opened(backup, failure)))?;
     let checked = Store::open(part).and_then(|store| store.check(watch));
     checked.map_err(|error| of_backup(backup, part, error))
 }

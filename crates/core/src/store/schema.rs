@@ -8,7 +8,7 @@
 //! In the file, the table of directory pages is called `shelves` and the table of chunks
 //! `contents`. These names are part of the format.
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, Params, Row, TransactionBehavior};
 
 use super::bytes::Checksum;
 use super::commit_mark::{CommitMark, NOTHING, root_check};
@@ -56,6 +56,26 @@ CREATE TABLE names (origin TEXT PRIMARY KEY, asked_at INTEGER NOT NULL, body BLO
 CREATE TABLE identity (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 INSERT INTO identity VALUES (lower(hex(randomblob(16))));
 "#;
+
+/// Visits the rows of a query. Returns the sum of the checksums that `each` returns.
+pub(super) fn sum_rows(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl Params,
+    mut each: impl FnMut(&Row<'_>) -> StoreResult<i64>,
+) -> StoreResult<i64> {
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query(parameters)?;
+    let mut sum = 0_i64;
+    while let Some(row) = rows.next()? {
+        sum = sum.wrapping_add(each(row)?);
+    }
+    Ok(sum)
+}
+
+pub(super) fn check_digest(sum: i64, digest: i64, missing: &'static str) -> StoreResult<()> {
+    if sum == digest { Ok(()) } else { Err(StoreFailure::Corrupt(missing)) }
+}
 
 /// The first row of `store`. `mark` is the second row.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,7 +14,7 @@ struct TimestampRun {
     first: i64,
     step: i64,
     count: u64,
-    /// The last timestamp of this run and all runs before it.
+    /// The last timestamp of this run and all runs before it, once they are sorted.
     reach: i64,
 }
 
@@ -87,10 +87,9 @@ impl SeenPoints {
         let (mut last, mut has_repeated, mut runs) = (0_i64, false, Vec::new());
         source.runs(count, |step, length| {
             let first = last.wrapping_add(step);
-            let mut run = TimestampRun { first, step, count: length as u64, reach: 0 };
+            let run = TimestampRun { first, step, count: length as u64, reach: 0 };
             has_repeated |= step == 0 && length > 1;
             last = run.last();
-            run.reach = last;
             runs.push(run);
         })?;
         for number in series {

@@ -8,6 +8,7 @@ use super::failure::{StoreFailure, StoreResult};
 use super::feeds::FeedRow;
 use super::history::Event;
 use super::pages::{self, PageRow};
+use super::schema::{check_digest, sum_rows};
 use super::seen::SeenPoints;
 
 /// Seen points are kept for at least this many of the newest pages.
@@ -32,8 +33,8 @@ impl SeenRow {
 
     fn save(&self, connection: &Connection, feed: &mut FeedRow) -> StoreResult<()> {
         let check = self.check(feed.id);
-        let numbers = [self.sequence, self.chain, self.finished].map(u64::cast_signed);
-        let [sequence, chain, finished] = numbers;
+        let [sequence, chain, finished] =
+            [self.sequence, self.chain, self.finished].map(u64::cast_signed);
         let sql = "INSERT OR REPLACE INTO seen VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         connection.execute(sql, (feed.id, chain, sequence, finished, check, &self.runs))?;
         feed.seen = feed.seen.wrapping_add(check);
@@ -70,10 +71,7 @@ fn seen_rows(
 pub(super) fn verify(connection: &Connection, feed: &FeedRow) -> StoreResult<()> {
     let sql = r#"SELECT COALESCE(SUM("check"), 0) FROM seen WHERE feed = ?1"#;
     let digest: i64 = connection.query_row(sql, [feed.id], |row| row.get(0))?;
-    if digest != feed.seen {
-        return Err(StoreFailure::Corrupt("the points of a page are missing from its log"));
-    }
-    Ok(())
+    check_digest(digest, feed.seen, "the points of a page are missing from its log")
 }
 
 /// Verifies and decodes all rows.
@@ -127,12 +125,11 @@ pub(super) fn prune(connection: &Connection, feed: &mut FeedRow) -> StoreResult<
             WHERE feed = ?1 AND NOT finished BETWEEN 1 AND ?2)
         RETURNING finished, "check""#;
     for (sql, until) in [(abandoned, old(ABANDONED)), (ended, old(KEPT))] {
-        let mut statement = connection.prepare(sql)?;
-        let mut deleted = statement.query((feed.id, until))?;
-        while let Some(row) = deleted.next()? {
+        let deleted = sum_rows(connection, sql, (feed.id, until), |row| {
             feed.pruned = feed.pruned.max(row.get::<_, i64>(0)?.cast_unsigned());
-            feed.seen = feed.seen.wrapping_sub(row.get(1)?);
-        }
+            Ok(row.get(1)?)
+        })?;
+        feed.seen = feed.seen.wrapping_sub(deleted);
     }
     Ok(())
 }
@@ -191,7 +188,7 @@ impl LaterPages {
         }
         let (sequence, chain) = (page.sequence, page.chain);
         rows.push(SeenRow { sequence, chain, finished: 0, runs: runs.to_vec() });
-        let pages = pages::after(connection, feed.id, page.sequence)?;
+        let pages = pages::after(connection, feed, page.sequence)?;
         for last in pages.into_iter().filter(|p| p.is_last) {
             later.ended.push((last, union_of(&rows, |row| last.is_after(row.sequence))?));
         }

@@ -1,7 +1,6 @@
 //! The points and versions that a read returns, and their columns.
 
 use std::collections::TryReserveError;
-use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
@@ -94,12 +93,6 @@ pub trait Choice: DeserializeOwned {
 impl Choice for Flagged {
     const OPTION: &'static str = "withdrawn";
     const CHOICES: &'static str = "\"keep\", \"drop\" and \"only\"";
-}
-
-impl fmt::Display for Flagged {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
 }
 
 #[derive(Debug, Clone)]

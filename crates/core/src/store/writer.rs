@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::connection::StoreConnection;
-use super::directory::{Directory, FeedIndex};
+use super::directory::Directory;
 use super::directory_page::PageKey;
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::{FeedRow, Feeds};
 use super::hold::WriteTurn;
 use super::names::KeptNames;
-use super::read::find;
+use super::removal::Removal;
 use super::retention::Freed;
 use super::schema::Root;
 use super::watch::Watch;
@@ -25,9 +25,6 @@ use crate::lock::Mutex;
 
 /// 64 bytes each. One feed may use all of it.
 const MOST_POINTS: usize = 1 << 21;
-
-pub(super) type Remove<'r> =
-    dyn Fn((&mut Directory<'_>, &FeedIndex), &FeedRow, PageKey) -> StoreResult<Freed> + 'r;
 
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -54,7 +51,7 @@ impl Writer {
         change: impl FnOnce(&Connection, &mut KnownFeed, &mut FeedRow) -> StoreResult<T>,
     ) -> StoreResult<T> {
         self.commit(name, |changes, feeds, known| {
-            let mut feed = find(feeds, name)?.clone();
+            let mut feed = feeds.known(name)?.clone();
             let mut known = KnownFeed::current(changes, &feed, known)?;
             let outcome = change(changes, &mut known, &mut feed)?;
             feed.generation += 1;
@@ -95,13 +92,13 @@ impl Writer {
         feed: &str,
         numbers: &[PageKey],
         watch: &Watch,
-        remove: &Remove<'_>,
+        removal: &Removal<'_>,
     ) -> StoreResult<Freed> {
         self.change(feed, None, |connection, known, feed| {
             let mut removed = Freed::default();
             let mut directory = Directory::new(connection, feed.id)?;
             for number in numbers {
-                removed += remove((&mut directory, &known.index), feed, *number)?;
+                removed += removal.remove((&mut directory, &known.index), feed, *number)?;
                 watch.step(1)?;
             }
             directory.finish(&mut known.index, feed)?;

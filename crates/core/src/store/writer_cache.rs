@@ -1,7 +1,7 @@
 //! The cache of a writer. Pages of many series change a few points of the same thousands of blocks,
 //! page after page.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use rusqlite::Connection;
 
@@ -41,7 +41,7 @@ impl KnownFeed {
 
 #[derive(Debug, Default)]
 pub(super) struct BlockCache {
-    stretches: BTreeMap<i64, HashMap<i64, Vec<PointVersion>>>,
+    blocks: HashMap<BlockKey, Vec<PointVersion>>,
     /// A block without rows counts as one.
     rows: usize,
     /// The last block that was not cached.
@@ -57,29 +57,25 @@ impl BlockCache {
         most: usize,
         load: impl FnOnce() -> StoreResult<Vec<PointVersion>>,
     ) -> StoreResult<&[PointVersion]> {
-        let is_known = self.stretches.get(&key.1).is_some_and(|blocks| blocks.contains_key(&key.0));
-        if !is_known {
+        if !self.blocks.contains_key(&key) {
             let rows = load()?;
             let more = rows.len().max(1);
             if self.rows + more > most {
-                self.stretches.retain(|stretch, _| *stretch == key.1);
-                let left = self.stretches.values().flat_map(HashMap::values);
-                self.rows = left.map(|rows| rows.len().max(1)).sum();
+                self.blocks.retain(|known, _| known.1 == key.1);
+                self.rows = self.blocks.values().map(|rows| rows.len().max(1)).sum();
             }
             if self.rows + more > most {
                 self.other = rows;
                 return Ok(&self.other);
             }
             self.rows += more;
-            self.stretches.entry(key.1).or_default().insert(key.0, rows);
+            self.blocks.insert(key, rows);
         }
-        let known = self.stretches.get(&key.1).and_then(|blocks| blocks.get(&key.0));
-        Ok(known.map_or(&[], Vec::as_slice))
+        Ok(self.blocks.get(&key).map_or(&[], Vec::as_slice))
     }
 
     pub(super) fn replace(&mut self, key: BlockKey, rows: Vec<PointVersion>) {
-        let blocks = self.stretches.get_mut(&key.1);
-        if let Some(known) = blocks.and_then(|blocks| blocks.get_mut(&key.0)) {
+        if let Some(known) = self.blocks.get_mut(&key) {
             self.rows = self.rows - known.len().max(1) + rows.len().max(1);
             *known = rows;
         }

@@ -3,8 +3,6 @@
 //! Only a chain that was read from its start to its end covers its range. Its time is its
 //! beginning.
 
-use std::fmt;
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -40,39 +38,31 @@ impl From<CoveredRange> for (i64, i64, i64) {
 impl Coverage {
     /// Parts that a later chain has read keep the time of that chain.
     pub(crate) fn cover(&mut self, range: Range, read_at: i64) {
-        let mut pieces = Vec::new();
-        let mut newer = Vec::new();
-        for read in &self.0 {
-            if read.range.and(range).is_empty() {
-                pieces.push(*read);
-            } else if read.read_at >= read_at {
-                pieces.push(*read);
-                newer.push(read.range);
-            } else {
-                for rest in Ranges::from(read.range).without(&range.into()).iter() {
-                    pieces.push(CoveredRange { range: rest, ..*read });
-                }
-            }
-        }
-        let newer: Ranges = newer.into_iter().collect();
-        let own = Ranges::from(range).without(&newer);
-        pieces.extend(own.iter().map(|range| CoveredRange { range, read_at }));
-        pieces.sort_unstable_by_key(|read| read.range);
-        pieces.dedup_by(|next, one| {
+        let own = Ranges::from(range).without(&self.since(read_at));
+        let mut reads = self.without(&own);
+        reads.extend(own.iter().map(|range| CoveredRange { range, read_at }));
+        reads.sort_unstable_by_key(|read| read.range);
+        reads.dedup_by(|next, one| {
             let same = next.range.start == one.range.end && next.read_at == one.read_at;
             if same {
                 one.range.end = next.range.end;
             }
             same
         });
-        self.0 = pieces;
+        self.0 = reads;
+    }
+
+    fn without(&self, ranges: &Ranges) -> Vec<CoveredRange> {
+        let mut rest = Vec::new();
+        for read in &self.0 {
+            let left = Ranges::from(read.range).without(ranges);
+            rest.extend(left.iter().map(|range| CoveredRange { range, ..*read }));
+        }
+        rest
     }
 
     pub(super) fn forget(&mut self, before: i64) {
-        for read in &mut self.0 {
-            read.range.start = read.range.start.max(before);
-        }
-        self.0.retain(|read| !read.range.is_empty());
+        self.0 = self.without(&Range::new(i64::MIN, before).into());
     }
 
     /// Marks the windows of a range that changed after its lateness as read before the lateness, so
@@ -81,17 +71,13 @@ impl Coverage {
         let step = feed.window();
         let windows = Range::new(floor(range.start, step), ceil(range.end, step));
         let before = windows.start.saturating_add(step).saturating_add(feed.lateness()) - 1;
-        let mut known = Vec::new();
-        for read in &self.0 {
-            let rest = Ranges::from(read.range).without(&windows.into());
-            known.extend(rest.iter().map(|range| CoveredRange { range, ..*read }));
-            let range = read.range.and(windows);
-            if !range.is_empty() {
-                known.push(CoveredRange { range, read_at: read.read_at.min(before) });
-            }
-        }
-        known.sort_unstable_by_key(|read| read.range);
-        self.0 = known;
+        let mut reads = self.without(&windows.into());
+        reads.extend(self.iter().filter_map(|read| {
+            let (range, read_at) = (read.range.and(windows), read.read_at.min(before));
+            (!range.is_empty()).then_some(CoveredRange { range, read_at })
+        }));
+        reads.sort_unstable_by_key(|read| read.range);
+        self.0 = reads;
     }
 
     #[must_use]
@@ -168,12 +154,6 @@ pub enum WindowState {
     Settled,
     /// `forget` removed its points. It is not read again.
     Forgotten,
-}
-
-impl fmt::Display for WindowState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
 }
 
 /// A part of one window with one state.

@@ -327,7 +327,7 @@ pub(super) fn check_distinct(feeds: &[Feed]) -> Result<()> {
     Ok(())
 }
 
-fn check_name(name: &str) -> Result<()> {
+pub(super) fn check_name(name: &str) -> Result<()> {
     let refused = |why: &str| Err(Error::new(Kind::QueryError, format!("the feed's name {why}")));
     if name.trim().is_empty() {
         refused("is empty")

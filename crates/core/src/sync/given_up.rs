@@ -46,15 +46,6 @@ struct GivenUpRange {
 #[serde(transparent)]
 pub(super) struct GivenUp(Vec<GivenUpRange>);
 
-impl GivenUpRange {
-    /// When the range is retried; `None` if it may be read now. A wrong clock cannot extend the
-    /// pause.
-    fn until(&self, now: i64) -> Option<i64> {
-        let (at, _) = self.set_aside.as_ref()?;
-        (now.abs_diff(*at) < PAUSE.unsigned_abs()).then(|| at.saturating_add(PAUSE))
-    }
-}
-
 impl GivenUp {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -87,24 +78,18 @@ impl GivenUp {
         self.0.iter().map(|one| one.range)
     }
 
-    /// The ranges that are set aside at this time.
-    pub(super) fn ranges(&self, now: i64) -> Ranges {
-        self.0.iter().filter(|one| one.until(now).is_some()).map(|one| one.range).collect()
+    /// The ranges that are set aside at this time, each with its retry and the error of its chain.
+    fn skipped(&self, now: i64) -> impl Iterator<Item = (&GivenUpRange, i64, &str)> {
+        self.0.iter().filter_map(move |one| {
+            let (at, error) = one.set_aside.as_ref()?;
+            // A wrong clock cannot extend the pause.
+            let is_skipped = now.abs_diff(*at) < PAUSE.unsigned_abs();
+            is_skipped.then(|| (one, at.saturating_add(PAUSE), error.as_str()))
+        })
     }
 
-    /// The times around `now` with the same ranges set aside.
-    pub(super) fn unchanged(&self, now: i64) -> Range {
-        let times = self.0.iter().filter_map(|one| one.set_aside.as_ref());
-        let changes = times.flat_map(|(at, _)| {
-            [at.saturating_sub(PAUSE).saturating_add(1), at.saturating_add(PAUSE)]
-        });
-        changes.fold(Range::new(i64::MIN, i64::MAX), |same, change| {
-            if change <= now {
-                Range::new(same.start.max(change), same.end)
-            } else {
-                Range::new(same.start, same.end.min(change))
-            }
-        })
+    pub(super) fn ranges(&self, now: i64) -> Ranges {
+        self.skipped(now).map(|(one, ..)| one.range).collect()
     }
 
     /// Whether enough ranges are set aside for the same reason that the other ranges probably fail
@@ -112,21 +97,16 @@ impl GivenUp {
     pub(super) fn is_endless(&self, now: i64) -> bool {
         [Kind::EndlessChain, Kind::StoreError].iter().any(|kind| {
             let kind = kind.to_string();
-            let is_one = |one: &&GivenUpRange| {
-                one.until(now).is_some()
-                    && one.set_aside.as_ref().is_some_and(|(_, error)| *error == kind)
-            };
-            self.0.iter().filter(is_one).count() >= MOST_ALIKE
+            self.skipped(now).filter(|(.., error)| *error == kind).count() >= MOST_ALIKE
         })
     }
 
     pub(super) fn set_aside(&self, now: i64) -> Vec<SkippedRange> {
-        let skipped = |one: &GivenUpRange| {
-            let ((start, end), until) = (one.range.instants(), instant(one.until(now)?));
-            let error = one.set_aside.as_ref().map(|(_, error)| error.clone()).unwrap_or_default();
-            Some(SkippedRange { start, end, until, error, pages: one.pages })
+        let skipped = |(one, until, error): (&GivenUpRange, i64, &str)| {
+            let ((start, end), until) = (one.range.instants(), instant(until));
+            SkippedRange { start, end, until, error: error.to_owned(), pages: one.pages }
         };
-        self.0.iter().filter_map(skipped).collect()
+        self.skipped(now).map(skipped).collect()
     }
 
     /// The last retry of these ranges.
@@ -142,11 +122,11 @@ impl GivenUp {
             let range = Range::between(window.start, window.end);
             let mut parts = Vec::new();
             let mut reached = range.start;
-            for one in &self.0 {
-                let (part, until) = (one.range.and(range), one.until(now));
-                if until.is_some() && !part.is_empty() {
+            for (one, until, _) in self.skipped(now) {
+                let part = one.range.and(range);
+                if !part.is_empty() {
                     parts.push((Range::new(reached, part.start), None));
-                    parts.push((part, until));
+                    parts.push((part, Some(until)));
                     reached = part.end;
                 }
             }

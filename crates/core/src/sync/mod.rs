@@ -49,7 +49,7 @@ pub use self::plan::{Plan, plan};
 pub use self::plan_scans::plan_scans;
 pub use self::range_coverage::{RangeCoverage, Unread};
 pub use self::ranges::{Range, Ranges};
-pub use self::read::{PinnedRead, PinnedState, ReadSpec, Snapshot, fixed_range};
+pub use self::read::{PinnedRead, PinnedState, ReadSpec, fixed_range};
 pub use self::report::{EndedBy, SyncReport};
 pub use self::run::Run;
 pub use self::settings::{Only, SyncSettings};

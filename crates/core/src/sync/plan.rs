@@ -248,21 +248,8 @@ fn edge_of(feed: &Feed, last: Option<i64>, terms: &PlanTerms<'_>, settled: &Rang
     Ranges::from(overlap).without(settled).with(&fresh.into())
 }
 
-/// Pages to reserve for read windows that become due before the allowance resets.
-pub(super) fn reserve<'a>(
-    states: impl Iterator<Item = &'a FeedState>,
-    now: i64,
-    allowance: &AllowanceState,
-) -> u64 {
-    if allowance.left.is_none() {
-        return 0;
-    }
-    let resets_at = allowance.resets_at.as_second();
-    let pages = |state: &FeedState| reserve_of(state, &state.coverage, now, resets_at);
-    states.map(pages).fold(0, u64::saturating_add)
-}
-
-/// The pages of the reserve that one feed needs with this coverage.
+/// The pages of the reserve that one feed needs with this coverage: for read windows that become due
+/// before the allowance resets.
 pub(super) fn reserve_of(state: &FeedState, coverage: &Coverage, now: i64, resets_at: i64) -> u64 {
     let feed = &state.kept();
     let end = resets_at.saturating_sub(1);
@@ -296,13 +283,14 @@ pub fn plan(
 ) -> Result<Plan> {
     check_distinct(feeds)?;
     let states = FeedState::load_all(target, feeds, client.base_url().as_str())?;
-    let run = RunState::new(states, settings, client.now())?;
+    let mut run = RunState::new(states, settings, client.now())?;
+    let allowance = client.allowance()?;
+    run.set_reset(&allowance);
     let terms = run.terms(Some(run.clock.as_second()));
     let steps = steps(&run.parts, &terms);
-    let allowance = client.allowance()?;
     Ok(Plan {
         pages: steps.iter().map(|step| step.pages).sum(),
-        reserve: reserve(run.parts.iter().map(|part| &part.state), terms.now, &allowance),
+        reserve: run.reserve().0,
         tasks: steps.iter().map(|step| step.task(run.state(step.feed))).collect(),
         skipped: run.left_out().count(),
         allowance,

@@ -5,7 +5,6 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::given_up::GivenUp;
 use super::ranges::{Range, Ranges, instant};
 use super::state::FeedState;
 use crate::error::{Error, Kind, Result};
@@ -27,62 +26,9 @@ pub enum Unread {
     Keep,
 }
 
-impl fmt::Display for Unread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
-}
-
 impl Choice for Unread {
     const OPTION: &'static str = "unread";
     const CHOICES: &'static str = "\"error\", \"warn\" and \"keep\"";
-}
-
-/// The ranges of a feed that have been read, as of a page request.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Known {
-    /// The feed's beginning, after the forgotten range.
-    since: i64,
-    forgotten: Ranges,
-    covered: Ranges,
-    /// The ranges of unfinished chains.
-    begun: Ranges,
-    /// `None` as of an earlier page request.
-    settled: Option<Ranges>,
-    given_up: GivenUp,
-}
-
-impl Known {
-    pub(super) fn current(state: &FeedState) -> Self {
-        Self {
-            since: state.since(),
-            forgotten: state.forgotten().into(),
-            covered: state.coverage().covered(),
-            begun: state.begun(),
-            settled: Some(state.settled()),
-            given_up: state.given_up.clone(),
-        }
-    }
-
-    /// From the chains that had been read by an earlier page request.
-    pub(super) fn as_of(state: &FeedState, chains: &PageChains) -> Self {
-        let ranges = |times: &[(i64, i64)]| -> Ranges {
-            times.iter().map(|(start, end)| Range::of_microseconds(*start, *end)).collect()
-        };
-        // Only the state contains the settle lag at the beginning of each chain.
-        let covered = ranges(&chains.ended).and(&state.coverage().covered());
-        let begun = ranges(&chains.begun);
-        let (since, forgotten) = (state.since(), state.forgotten().into());
-        Self { since, forgotten, covered, begun, ..Self::default() }
-    }
-
-    fn newest(&self) -> Option<i64> {
-        self.covered.iter().next_back().map(|range| range.end)
-    }
-
-    fn first(&self) -> i64 {
-        self.covered.iter().next().map_or(self.since, |range| range.start.min(self.since))
-    }
 }
 
 /// Which parts of a range have been read, or of a whole feed if no range was named.
@@ -131,19 +77,32 @@ enum UnreadPart {
 }
 
 impl RangeCoverage {
+    /// `past` has the chains that had been read by an earlier page request.
     pub(super) fn new(
         (start, end): (Option<Timestamp>, Option<Timestamp>),
-        known: &Known,
+        state: &FeedState,
+        past: Option<&PageChains>,
         counts_begun: bool,
     ) -> Self {
-        let (first, newest) = (known.first(), known.newest());
+        let ranges = |times: &[(i64, i64)]| -> Ranges {
+            times.iter().map(|(start, end)| Range::of_microseconds(*start, *end)).collect()
+        };
+        let (mut covered, mut begun) = (state.coverage().covered(), state.begun());
+        if let Some(past) = past {
+            // Only the state contains the settle lag at the beginning of each chain.
+            covered = ranges(&past.ended).and(&covered);
+            begun = ranges(&past.begun);
+        }
+        let since = state.since();
+        let first = covered.iter().next().map_or(since, |range| range.start.min(since));
+        let newest = covered.iter().next_back().map(|range| range.end);
         let is_named = start.is_some() || end.is_some();
         let from = start.map_or(first, Timestamp::as_second);
         let to = end.map_or(newest.unwrap_or(from), rounded_up);
         let asked = Ranges::from(Range::new(from, to));
-        let begun = if is_named { Ranges::none() } else { known.begun.clone() };
-        let read = known.covered.and(&asked);
-        let unread = asked.with(&begun).without(&known.covered);
+        let begun = if is_named { Ranges::none() } else { begun };
+        let read = covered.and(&asked);
+        let unread = asked.with(&begun).without(&covered);
         let missing = if read.is_empty() && (begun.is_empty() || !counts_begun) {
             UnreadPart::Everything
         } else if unread.is_empty() {
@@ -155,11 +114,11 @@ impl RangeCoverage {
         };
         Self {
             newest: newest.map(instant),
-            settled: known.settled.as_ref().map(|settled| settled.and(&asked)),
+            settled: past.is_none().then(|| state.settled().and(&asked)),
             complete: missing == UnreadPart::Nothing,
             unsettled: Ranges::none(),
-            set_aside: known.given_up.until(&unread),
-            forgotten: unread.and(&known.forgotten),
+            set_aside: state.given_up.until(&unread).filter(|_| past.is_none()),
+            forgotten: unread.and(&state.forgotten().into()),
             read,
             unread,
             missing,
@@ -301,9 +260,21 @@ fn rounded_up(at: Timestamp) -> i64 {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::feed::{Feed, FeedInput};
+    use super::super::task::Why;
+    use super::super::unfinished::UnfinishedChain;
     use super::*;
 
     const SECONDS: i64 = 60;
+
+    fn state(since: i64, covered: &Ranges) -> FeedState {
+        let feed = Feed::new(FeedInput::new("feed", instant(since))).expect("a feed");
+        let mut state = FeedState::new(&feed, "http://127.0.0.1:1");
+        for range in covered.iter() {
+            state.coverage.cover(range, 1_000);
+        }
+        state
+    }
 
     fn any_ranges() -> impl Strategy<Value = Ranges> {
         let pairs = proptest::collection::vec((0_i64..50, 1_i64..12), 0..4);
@@ -330,13 +301,11 @@ mod tests {
             let newest = covered.iter().map(|range| range.end).max();
             let first = covered.iter().map(|range| range.start).min().unwrap_or(since).min(since);
             let asked = start.unwrap_or(first)..end.or(newest).unwrap_or(0);
-            let settled = Some(covered.clone());
-            let (covered_, begun_) = (covered.clone(), begun.clone());
-            let given_up = GivenUp::default();
-            let forgotten = Ranges::none();
-            let known =
-                Known { since, forgotten, covered: covered_, begun: begun_, settled, given_up };
-            let found = RangeCoverage::new((start.map(instant), end.map(instant)), &known, counts_begun);
+            let mut state = state(since, &covered);
+            let chain = |range| UnfinishedChain::new(range, Why::Backfill, 0);
+            state.chains = begun.iter().map(chain).collect();
+            let range = (start.map(instant), end.map(instant));
+            let found = RangeCoverage::new(range, &state, None, counts_begun);
 
             let has = |ranges: &Ranges, at| ranges.contains(Range::new(at, at + 1));
             let mut arrived = false;
@@ -370,10 +339,10 @@ mod tests {
     #[test]
     fn long_lists_are_shortened() {
         let covered: Ranges = (0..6).map(|day| Range::new(day * 20 + 10, day * 20 + 20)).collect();
-        let known = Known { since: 10, covered, ..Known::default() };
+        let state = state(10, &covered);
         let error = |start, end| {
-            let found =
-                RangeCoverage::new((Some(instant(start)), Some(instant(end))), &known, false);
+            let range = (Some(instant(start)), Some(instant(end)));
+            let found = RangeCoverage::new(range, &state, None, false);
             found.check("feed", Unread::Error).expect_err("gaps").to_string()
         };
         assert!(error(10, 120).contains("1970-01-01T00:01:00Z to 1970-01-01T00:01:10Z and 2 more"));
@@ -382,9 +351,13 @@ mod tests {
         assert!(error(500, 600).contains("newest instant that was read is 1970-01-01T00:02:00Z"));
     }
 
-    fn known(covered: &[(i64, i64)]) -> Known {
+    fn found(
+        range: (Option<Timestamp>, Option<Timestamp>),
+        covered: &[(i64, i64)],
+        counts_begun: bool,
+    ) -> RangeCoverage {
         let covered = covered.iter().map(|(start, end)| Range::new(*start, *end)).collect();
-        Known { covered, ..Known::default() }
+        RangeCoverage::new(range, &state(0, &covered), None, counts_begun)
     }
 
     #[test]
@@ -399,7 +372,7 @@ mod tests {
             (vec![(30, 40)], 20, false, left_out),
         ] {
             let range = (Some(instant(0)), Some(instant(end)));
-            let found = RangeCoverage::new(range, &known(&covered), counts_begun);
+            let found = found(range, &covered, counts_begun);
             let text = found.check("feed", Unread::Warn).expect("a warning").expect("unread parts");
             for one in [all, ends, left_out] {
                 assert_eq!(text.contains(one), one == said, "{covered:?} {counts_begun}: {text}");
@@ -411,7 +384,7 @@ mod tests {
     fn s16_an_early_unread_range_is_named() {
         let text = |start, end| {
             let range = (Some(instant(start)), Some(instant(end)));
-            RangeCoverage::new(range, &known(&[(100, 200)]), false).to_string()
+            found(range, &[(100, 200)], false).to_string()
         };
         assert_eq!(text(0, 60), "unread: 1970-01-01T00:00:00Z to 1970-01-01T00:01:00Z");
         let newest = "the newest instant that was read is 1970-01-01T00:03:20Z";
@@ -426,21 +399,18 @@ mod tests {
     fn s16_a_partial_second_must_be_read() {
         let complete = |milliseconds: i64| {
             let end = Timestamp::from_millisecond(milliseconds).expect("a timestamp");
-            RangeCoverage::new((Some(instant(0)), Some(end)), &known(&[(0, 10)]), false).complete
+            found((Some(instant(0)), Some(end)), &[(0, 10)], false).complete
         };
         assert_eq!([9_999, 10_000, 10_001].map(complete), [true, true, false]);
     }
 
     #[test]
     fn s17_a_past_view_knows_earlier_chains() {
-        let input = super::super::feed::FeedInput::new("feed", instant(5));
-        let feed = super::super::feed::Feed::new(input).expect("a feed");
-        let mut state = FeedState::new(&feed, "http://127.0.0.1:1");
-        state.coverage.cover(Range::new(10, 40), 1_000);
+        let state = state(5, &Range::new(10, 40).into());
         let times = |start: i64, end: i64| (start * 1_000_000, end * 1_000_000);
         // The chain reads further than it covers. The past does not include later chains.
         let chains = PageChains { ended: vec![times(30, 50)], begun: vec![times(60, 70)] };
-        let found = RangeCoverage::new((None, None), &Known::as_of(&state, &chains), false);
+        let found = RangeCoverage::new((None, None), &state, Some(&chains), false);
         assert_eq!(found.read, Range::new(30, 40).into());
         let unread = [Range::new(5, 30), Range::new(60, 70)];
         assert_eq!(found.unread, unread.into_iter().collect());

@@ -49,10 +49,6 @@ impl Range {
         self.end <= self.start
     }
 
-    pub(super) fn contains(self, second: i64) -> bool {
-        (self.start..self.end).contains(&second)
-    }
-
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self::new(self.start.max(other.start), self.end.min(other.end))

@@ -6,17 +6,13 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::feed::Feed;
-use super::range_coverage::{Known, RangeCoverage, Unread};
+use super::range_coverage::{RangeCoverage, Unread};
 use super::ranges::{Range, Ranges};
 use super::state::FeedState;
-use super::stored::read_state;
 use crate::data::AskedRange;
 use crate::data::reshape::{Coverage, Expected};
 use crate::error::{Error, Kind, Result, escaped};
-use crate::store::{Flagged, PointFilter, Reader, SeriesFilter, Store, View};
-
-/// The attempts to open a snapshot while pages are being applied.
-const TRIES: usize = 3;
+use crate::store::{FeedSnapshot, Flagged, PointFilter, Reader, SeriesFilter, Store, View};
 
 /// A selection of the points of a feed. Each [`ReadSpec::open`] reads the store again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,27 +29,15 @@ pub struct ReadSpec {
     pub series: SeriesFilter,
 }
 
-/// One state of a store, opened for a [`ReadSpec`].
-#[derive(Debug)]
-pub struct Snapshot {
-    pub reader: Reader,
-    /// The sequence number of the newest page in the snapshot.
-    pub sequence: u64,
-    pub feed: Feed,
-    pub coverage: RangeCoverage,
-    /// A sentence about missing points.
-    pub warning: Option<String>,
-    /// The bucket timestamps to read, in microseconds; `None` for all.
-    ranges: Option<Vec<(i64, i64)>>,
-}
-
 /// A read with a fixed result. It ignores the newer versions that a later sync adds.
 #[derive(Debug, Clone)]
 pub struct PinnedRead {
     pub spec: ReadSpec,
+    /// The sequence number of the newest page in the result.
     pub sequence: u64,
     pub feed: Feed,
     pub coverage: RangeCoverage,
+    /// The bucket timestamps to read, in microseconds; `None` for all.
     ranges: Option<Vec<(i64, i64)>>,
     kept_from: i64,
 }
@@ -71,11 +55,12 @@ impl PinnedRead {
     /// Restores a read from its state, in the same store.
     pub fn restore(store: &Store, state: PinnedState) -> Result<Self> {
         let PinnedState { spec, sequence, ranges, kept_from } = state;
-        let known = read_state(store, &spec.feed)?;
-        let is_now = store.sequence(&spec.feed)? == sequence;
-        let view = if is_now { spec.view } else { View::AsOf(sequence) };
-        let coverage = ReadSpec { view, ..spec.clone() }.coverage_in(store, &known)?;
-        Ok(Self { spec, sequence, feed: known.feed().clone(), coverage, ranges, kept_from })
+        let (state, coverage) = store.look_up(&spec.feed, |known| {
+            let is_now = known.sequence() == sequence;
+            let view = if is_now { spec.view } else { View::AsOf(sequence) };
+            ReadSpec { view, ..spec.clone() }.coverage_in(known)
+        })?;
+        Ok(Self { spec, sequence, feed: state.feed().clone(), coverage, ranges, kept_from })
     }
 
     #[must_use]
@@ -87,17 +72,12 @@ impl PinnedRead {
     /// Opens a reader of the points, or of the points with other flags. Fails if points were
     /// removed in the meantime.
     pub fn open(&self, store: &Store, flagged: Flagged) -> Result<Reader> {
-        let feed = &self.spec.feed;
-        let reader = |view| {
-            let (ranges, series) = (self.ranges.clone(), self.spec.series.clone());
-            store.read(feed, PointFilter { ranges, view, flagged, series })
-        };
-        let mut found = reader(self.spec.view)?;
-        let fixed = self.spec.view.fixed(self.sequence);
-        if fixed != self.spec.view && store.sequence(feed)? != self.sequence {
-            store.check_history(feed, fixed, self.first())?;
-            found = reader(fixed)?;
-        }
+        let (feed, view) = (&self.spec.feed, self.spec.view);
+        let (found, ()) = store.read_with(feed, |known| {
+            let is_now = known.sequence() == self.sequence;
+            let view = if is_now { view } else { view.fixed(self.sequence) };
+            Ok((self.filter(view, flagged), ()))
+        })?;
         let kept_from = found.kept_from();
         if kept_from > self.kept_from && self.first().is_none_or(|first| first < kept_from) {
             let message = format!("points of feed {feed:?} were removed after this table was read");
@@ -105,6 +85,11 @@ impl PinnedRead {
             return Err(Error::new(Kind::StoreError, message).with_hint(hint));
         }
         Ok(found)
+    }
+
+    fn filter(&self, view: View, flagged: Flagged) -> PointFilter {
+        let (ranges, series) = (self.ranges.clone(), self.spec.series.clone());
+        PointFilter { ranges, view, flagged, series }
     }
 
     /// The part of the read between two bucket timestamps, and a warning if parts of it are
@@ -173,11 +158,9 @@ impl PinnedRead {
 
 impl ReadSpec {
     /// Fixes the read to the current points. Also returns a warning if parts are missing.
-    pub fn pin(self, store: &Store) -> Result<(PinnedRead, Option<String>)> {
-        let snapshot = self.open(store)?;
-        let Snapshot { sequence, feed, coverage, warning, ranges, .. } = snapshot;
-        let kept_from = snapshot.reader.kept_from();
-        Ok((PinnedRead { spec: self, sequence, feed, coverage, ranges, kept_from }, warning))
+    pub fn pin(&self, store: &Store) -> Result<(PinnedRead, Option<String>)> {
+        let (_, read, warning) = self.open(store)?;
+        Ok((read, warning))
     }
 
     /// Selects all points of a range, including flagged points. Fails for an empty range.
@@ -198,61 +181,36 @@ impl ReadSpec {
         Ok(Self { feed, start, end, settled_only: false, flagged, unread, view, series })
     }
 
-    pub fn coverage(&self, store: &Store) -> Result<RangeCoverage> {
-        self.coverage_in(store, &read_state(store, &self.feed)?)
-    }
-
-    fn coverage_in(&self, store: &Store, state: &FeedState) -> Result<RangeCoverage> {
-        let known = match self.view {
-            View::AsOf(sequence) => Known::as_of(state, &store.chains_until(&self.feed, sequence)?),
-            _ => Known::current(state),
+    fn coverage_in(&self, feed: &FeedSnapshot<'_>) -> Result<(FeedState, RangeCoverage)> {
+        let state = FeedState::from_bytes(&feed.state()?)?;
+        let past = match self.view {
+            View::AsOf(sequence) => Some(feed.chains_until(sequence)?),
+            _ => None,
         };
-        let coverage = RangeCoverage::new((self.start, self.end), &known, self.view.is_log());
-        Ok(if self.settled_only { coverage.settled_only() } else { coverage })
+        let (range, is_log) = ((self.start, self.end), self.view.is_log());
+        let coverage = RangeCoverage::new(range, &state, past.as_ref(), is_log);
+        let coverage = if self.settled_only { coverage.settled_only() } else { coverage };
+        Ok((state, coverage))
     }
 
-    /// Opens a snapshot with exactly the points at its sequence number.
-    pub fn open(&self, store: &Store) -> Result<Snapshot> {
-        // The state is read before the points. The points therefore include everything that the
-        // state covers, unless some were forgotten in between.
-        let mut state = read_state(store, &self.feed)?;
-        loop {
-            let snapshot = self.open_with(store, &state)?;
-            let kept_from = snapshot.reader.kept_from();
-            if !state.forget_up_to(kept_from) {
-                return Ok(snapshot);
-            }
-        }
-    }
-
-    fn open_with(&self, store: &Store, state: &FeedState) -> Result<Snapshot> {
-        // Before the coverage, because the coverage of a past that is not kept is also unknown.
-        store.check_history(&self.feed, self.view, self.start.map(Timestamp::as_microsecond))?;
-        let coverage = self.coverage_in(store, state)?;
-        let warning = coverage.check(&self.feed, self.unread)?;
-        let ranges = self.ranges(state, &coverage);
-        let read_ranges = ranges.clone();
-        let snapshot = |reader, sequence| {
-            let feed = state.feed().clone();
-            Snapshot { reader, sequence, feed, coverage, warning, ranges: read_ranges }
-        };
-        let (view, flagged, series) = (self.view, self.flagged, self.series.clone());
-        let mut filter = PointFilter { ranges, view, flagged, series };
-        if let View::AsOf(sequence) = self.view {
-            return Ok(snapshot(store.read(&self.feed, filter)?, sequence));
-        }
-        let mut sequence = store.sequence(&self.feed)?;
-        for _ in 0..TRIES {
-            let reader = store.read(&self.feed, filter.clone())?;
-            let after = store.sequence(&self.feed)?;
-            if after == sequence {
-                return Ok(snapshot(reader, sequence));
-            }
-            sequence = after;
-        }
-        // A writer keeps applying pages. The points at an applied page do not change.
-        filter.view = self.view.fixed(sequence);
-        Ok(snapshot(store.read(&self.feed, filter)?, sequence))
+    /// Opens a reader of the current points. Also returns what it reads, and a warning if parts are
+    /// missing.
+    pub fn open(&self, store: &Store) -> Result<(Reader, PinnedRead, Option<String>)> {
+        let (reader, (read, warning)) = store.read_with(&self.feed, |known| {
+            // Before the coverage, because the coverage of a past that is not kept is also unknown.
+            known.check_history(self.view, self.start.map(Timestamp::as_microsecond))?;
+            let (state, coverage) = self.coverage_in(known)?;
+            let warning = coverage.check(&self.feed, self.unread)?;
+            let sequence = match self.view {
+                View::AsOf(sequence) => sequence,
+                _ => known.sequence(),
+            };
+            let ranges = self.ranges(&state, &coverage);
+            let (spec, feed, kept_from) = (self.clone(), state.feed().clone(), known.kept_from());
+            let read = PinnedRead { spec, sequence, feed, coverage, ranges, kept_from };
+            Ok((read.filter(self.view, self.flagged), (read, warning)))
+        })?;
+        Ok((reader, read, warning))
     }
 
     /// In microseconds, if both are set.
@@ -302,9 +260,8 @@ pub fn fixed_range(
     view: View,
 ) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
     asked.fixed(|| {
-        let state = read_state(store, feed)?;
         let whole = ReadSpec::new(feed.to_owned(), (None, None), view)?;
-        let coverage = whole.coverage_in(store, &state)?;
+        let (state, coverage) = store.look_up(feed, |known| whole.coverage_in(known))?;
         coverage.check(feed, Unread::Error)?;
         let nothing = || Error::new(Kind::UnreadRange, format!("feed {feed:?}: {coverage}"));
         let newest = coverage.newest.ok_or_else(nothing)?;
@@ -370,8 +327,7 @@ mod tests {
     /// The ranges requested from the store, in days. The minimum and maximum times are unchanged.
     fn asked(spec: &ReadSpec) -> Option<Vec<(i64, i64)>> {
         let state = state();
-        let coverage =
-            RangeCoverage::new((spec.start, spec.end), &Known::current(&state), spec.view.is_log());
+        let coverage = RangeCoverage::new((spec.start, spec.end), &state, None, spec.view.is_log());
         let in_days =
             |at: i64| if [i64::MIN, i64::MAX].contains(&at) { at } else { at / DAY / 1_000_000 };
         let ranges = spec.ranges(&state, &coverage)?.into_iter();

@@ -7,12 +7,10 @@
 //! Each request is reserved in the ledger before it is sent. Pages are applied one at a time, each
 //! with the state of its feed. Their order does not decide which value wins.
 
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::Poll;
 
-use futures_util::FutureExt as _;
+use futures_util::future::select_all;
 use jiff::{SignedDuration, Timestamp};
 
 use super::pending_write::{PendingWrite, after_dead_cursor};
@@ -106,18 +104,12 @@ impl Run {
     /// Waits for the next page of any chain, in the order of the feeds. A cancelled wait drops the
     /// requests. The chains can request again.
     pub(super) async fn arrival(&self) -> (usize, Fetched, Timestamp) {
-        let mut requests = self.work().take_requests();
-        let (place, (fetched, read_at)) = poll_fn(|context| {
-            for (place, (_, request)) in requests.iter_mut().enumerate() {
-                if let Poll::Ready(arrived) = request.poll_unpin(context) {
-                    return Poll::Ready((place, arrived));
-                }
-            }
-            Poll::Pending
-        })
-        .await;
-        let (feed, _) = requests.remove(place);
-        self.work().put_back(requests);
+        let (mut feeds, requests): (Vec<_>, Vec<_>) =
+            self.work().take_requests().into_iter().unzip();
+        let ((fetched, read_at), place, others) = select_all(requests).await;
+        // `select_all` removes the request in the same way.
+        let feed = feeds.swap_remove(place);
+        self.work().put_back(feeds.into_iter().zip(others));
         (feed, fetched, read_at)
     }
 

@@ -82,8 +82,6 @@ pub(super) struct RunState {
     /// The service's time.
     pub(super) clock: Timestamp,
     pub(super) plans: Vec<FeedPlan>,
-    /// The times of `clock` for which the plans stay the same.
-    pub(super) unchanged: Range,
     pub(super) under_way: BTreeMap<usize, UnderWay>,
     /// A pause that the service requested for one chain applies to all chains.
     pub(super) pause: SharedPause,
@@ -131,7 +129,6 @@ impl RunState {
             until: settings.until.map(Timestamp::as_second),
             now: settings.now.unwrap_or(clock),
             clock,
-            unchanged: Range::new(i64::MIN, i64::MAX),
             max_pages: settings.max_pages,
             ..Self::default()
         };

@@ -12,7 +12,6 @@ use jiff::Timestamp;
 
 use super::pending_write::PendingWrite;
 use super::plan::{PlanStep, PlanTerms, reserve_after, reserve_of, steps, steps_of};
-use super::ranges::Range;
 use super::run_state::RunState;
 use super::task::{Task, Why};
 use super::under_way::UnderWay;
@@ -60,7 +59,6 @@ impl RunState {
     /// Plans a feed again, without its current chain.
     pub(super) fn replan(&mut self, feed: usize) {
         let mut open = self.open_steps(feed);
-        let same = self.parts[feed].state.given_up.unchanged(self.clock.as_second());
         if let Some(UnderWay { step, .. }) = self.under_way.get_mut(&feed) {
             if let Some(rest) = open.iter().find(|rest| rest.range == step.range) {
                 step.pages = rest.pages;
@@ -68,7 +66,6 @@ impl RunState {
             open.retain(|rest| rest.range != step.range);
         }
         self.plans[feed].set(&open);
-        self.unchanged = self.unchanged.and(same);
         self.reserve_again(feed);
     }
 
@@ -91,22 +88,21 @@ impl RunState {
     }
 
     pub(super) fn replan_all(&mut self) {
-        self.unchanged = Range::new(i64::MIN, i64::MAX);
         (0..self.parts.len()).for_each(|feed| self.replan(feed));
     }
 
     /// Sets the service's time and the planning time. Updates the plans that depend on them.
     pub(super) fn set_times(&mut self, clock: Timestamp, now: Timestamp) {
+        let (before, after) = (self.clock.as_second(), clock.as_second());
         self.clock = clock;
         if now != self.now {
             self.now = now;
-            self.replan_all();
-        } else if !self.unchanged.contains(clock.as_second()) {
-            self.unchanged = Range::new(i64::MIN, i64::MAX);
-            for feed in 0..self.parts.len() {
-                if !self.parts[feed].state.given_up.is_empty() {
-                    self.replan(feed);
-                }
+            return self.replan_all();
+        }
+        for feed in 0..self.parts.len() {
+            let given_up = &self.parts[feed].state.given_up;
+            if given_up.ranges(before) != given_up.ranges(after) {
+                self.replan(feed);
             }
         }
     }
@@ -226,7 +222,7 @@ impl RunState {
     }
 
     /// The reserve covers windows that become due before the allowance resets.
-    fn set_reset(&mut self, allowance: &AllowanceState) {
+    pub(super) fn set_reset(&mut self, allowance: &AllowanceState) {
         let resets_at = allowance.left.map(|_| allowance.resets_at.as_second());
         if self.resets_at != resets_at {
             self.resets_at = resets_at;

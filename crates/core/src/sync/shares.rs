@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::feed::{Feed, FeedInput};
+use super::feed::{Feed, FeedInput, check_name};
 use super::ranges::{Range, Ranges, ceil, floor, instant};
 use super::state::FeedState;
 use crate::data::{Query, Selection, spelled};
@@ -159,10 +159,7 @@ fn widest_window(range: Range) -> u64 {
 fn own_name(states: &[(String, FeedState)], asked: &Asked<'_>) -> String {
     let name = plain_name(asked.query);
     let is_taken = states.iter().any(|(known, state)| *known == name && !asked.is_same(state));
-    let is_plain = name.chars().count() <= LONGEST_NAME
-        && name.trim() == name
-        && !name.chars().any(char::is_control);
-    if is_plain && !is_taken {
+    if name.chars().count() <= LONGEST_NAME && check_name(&name).is_ok() && !is_taken {
         return name;
     }
     let prefix = name.chars().take(LONGEST_NAME).map(|c| if c.is_control() { '?' } else { c });

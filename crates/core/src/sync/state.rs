@@ -298,25 +298,11 @@ impl FeedState {
                 .with_hint("Use an earlier time: only ranges that were read can be forgotten."));
         }
         let mut state = self.clone();
-        state.begin_at(from);
+        state.kept_from = Some(from);
+        state.abandon(|_, chain| chain.start < from);
+        state.given_up.remove(Range::new(i64::MIN, from));
+        state.coverage.forget(from);
         Ok(state)
-    }
-
-    /// Like [`FeedState::forget`], in microseconds. Returns false if nothing changes.
-    pub(super) fn forget_up_to(&mut self, kept_from: i64) -> bool {
-        let from = kept_from.div_euclid(1_000_000);
-        let later = from > self.since();
-        if later {
-            self.begin_at(from);
-        }
-        later
-    }
-
-    fn begin_at(&mut self, from: i64) {
-        self.kept_from = Some(from);
-        self.abandon(|_, chain| chain.start < from);
-        self.given_up.remove(Range::new(i64::MIN, from));
-        self.coverage.forget(from);
     }
 
     /// Whether the chain is an audit of a partly settled range.

@@ -9,14 +9,11 @@ use super::feed::Feed;
 use super::ranges::Range;
 use super::state::FeedState;
 use crate::clock::Clock;
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
 use crate::store::{Delays, Freed, Store, Target as _, Watch};
 
 pub fn read_state(store: &Store, feed: &str) -> Result<FeedState> {
-    match store.state(feed)? {
-        Some(state) => FeedState::from_bytes(&state),
-        None => Err(unknown_feed(store, feed)),
-    }
+    store.look_up(feed, |feed| FeedState::from_bytes(&feed.state()?))
 }
 
 /// With their names, sorted by name.
@@ -28,17 +25,6 @@ pub fn read_states(store: &Store) -> Result<Vec<(String, FeedState)>> {
     let decoded =
         |(name, state): (&String, Vec<u8>)| Ok((name.clone(), FeedState::from_bytes(&state)?));
     names.iter().zip(states).map(decoded).collect()
-}
-
-fn unknown_feed(store: &Store, feed: &str) -> Error {
-    let message = format!("the store {} has no feed {feed:?}", store.path().display());
-    let known = store.feeds().unwrap_or_default();
-    let hint = if known.is_empty() {
-        "It has no feeds yet: client.sync(feed, store) adds one.".to_owned()
-    } else {
-        format!("Its feeds: {}.", known.join(", "))
-    };
-    Error::new(Kind::StoreError, message).with_hint(hint)
 }
 
 /// Changes the definition of a feed in the store, as [`FeedState::redefine`] allows.

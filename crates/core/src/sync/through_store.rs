@@ -414,13 +414,12 @@ impl ThroughStore {
         let spec = ReadSpec::new(feed.to_owned(), (Some(start), Some(end)), View::Latest)?;
         // The whole range was read, but the part within the settle lag does not count as read.
         let spec = ReadSpec { flagged: Flagged::Drop, unread: Unread::Keep, ..spec };
-        let snapshot = spec.open(&self.store)?;
-        if !snapshot.coverage.forgotten.is_empty() {
+        let (mut reader, read, _) = spec.open(&self.store)?;
+        if !read.coverage.forgotten.is_empty() {
             let message = format!("points of {start} to {end} were removed during the read");
             return Err(Error::new(Kind::UnreadRange, message)
                 .with_hint("Another process called store.forget(). Call collect() again."));
         }
-        let mut reader = snapshot.reader;
         reader.find_blocks()?;
         let no_memory = |_| Error::new(Kind::InternalError, "not enough memory for the points");
         let mut columns = reader.allocate().map_err(no_memory)?;

@@ -1,4 +1,4 @@
-//! Reading a store: snapshots, coverage and lateness.
+//! Reading a store: points, coverage and lateness.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use arrow_array::types::TimestampMicrosecondType;
 use jiff::Timestamp;
 use siteline_core::Kind;
 use siteline_core::store::{Flagged, View};
-use siteline_core::sync::{FeedCoverage, FeedLateness, ReadSpec, Snapshot, Unread, WindowState};
+use siteline_core::sync::{FeedCoverage, FeedLateness, ReadSpec, Unread, WindowState};
 use siteline_sandbox::Options;
 
 use crate::harness::{DAY, HOUR, Harness, at, input, seconds};
@@ -26,8 +26,8 @@ fn all(view: View) -> ReadSpec {
     ReadSpec::new("feed".to_owned(), (None, None), view).expect("a spec")
 }
 
-fn timestamps(snapshot: Snapshot) -> Vec<Timestamp> {
-    let mut reader = snapshot.reader;
+fn timestamps(spec: &ReadSpec, store: &Store) -> Vec<Timestamp> {
+    let (mut reader, ..) = spec.open(store).expect("a snapshot");
     let mut timestamps = Vec::new();
     while let Some(batch) = reader.next_batch(1_000).expect("points") {
         let column = batch.column(5).as_primitive::<TimestampMicrosecondType>();
@@ -91,12 +91,12 @@ async fn s17_points_after_the_newest_instant_are_omitted() {
     assert!(points.keys().any(|(_, at)| *at >= newest.as_microsecond()), "some points are later");
     let open = |start| {
         let spec = ReadSpec::new("feed".to_owned(), (start, None), View::Latest).expect("a spec");
-        spec.open(stored.store()).expect("a snapshot")
+        timestamps(&spec, stored.store())
     };
     for start in [None, Some(at("2026-11-01T06:00:00Z"))] {
-        let read = timestamps(open(start));
+        let read = open(start);
         assert!(read.last().is_some_and(|last| *last < newest), "{read:?}");
     }
     let keep = ReadSpec { unread: Unread::Keep, ..all(View::Latest) };
-    assert!(timestamps(keep.open(stored.store()).expect("all")).last() >= Some(&newest));
+    assert!(timestamps(&keep, stored.store()).last() >= Some(&newest));
 }

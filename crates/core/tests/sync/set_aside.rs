@@ -170,15 +170,15 @@ async fn p13_s16_paused_ranges_are_unread() {
     let newest = at("2026-11-02T18:00:00Z");
     let read = |range| ReadSpec::new("feed".to_owned(), range, View::Latest).expect("a range");
     let spec = read((Some(at("2026-11-02T12:00:00Z")), Some(at("2026-11-02T22:00:00Z"))));
-    assert!(spec.open(stored.store()).expect("until now").warning.is_some());
+    assert!(spec.open(stored.store()).expect("until now").2.is_some());
     let spec = read((Some(newest), Some(at("2026-11-02T22:00:00Z"))));
     let error = spec.open(stored.store()).expect_err("it was never read");
     assert_eq!(error.kind(), Kind::UnreadRange);
     // The same applies without a range, although ten of its points are stored.
     assert!(harness.stored(harness.now()).keys().any(|(_, at)| *at >= newest.as_microsecond()));
-    let whole = read((None, None)).open(stored.store()).expect("what was read");
+    let (_, whole, warning) = read((None, None)).open(stored.store()).expect("what was read");
     assert_eq!(whole.coverage.unread.iter().count(), 1);
-    assert!(whole.warning.is_some_and(|warning| warning.contains("2026-11-02T18:00:00Z")));
+    assert!(warning.is_some_and(|warning| warning.contains("2026-11-02T18:00:00Z")));
 
     // An hour later the window is a gap. The error names the next step.
     harness.advance(HOUR);

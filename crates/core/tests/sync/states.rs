@@ -224,12 +224,12 @@ async fn s17_only_changes_include_unfinished_chains() {
     drop(harness.sync_pages(1).await.expect("a page"));
     let read = |view| {
         let spec = ReadSpec::new("feed".to_owned(), (None, None), view).expect("a spec");
-        let mut snapshot = spec.open(stored.store())?;
+        let (mut reader, read, warning) = spec.open(stored.store())?;
         let mut rows = 0;
-        while let Some(batch) = snapshot.reader.next_batch(1_000)? {
+        while let Some(batch) = reader.next_batch(1_000)? {
             rows += batch.num_rows();
         }
-        Ok::<_, Error>((rows, snapshot.sequence, snapshot.warning))
+        Ok::<_, Error>((rows, read.sequence, warning))
     };
     assert_eq!(read(View::Latest).expect_err("nothing was read").kind(), Kind::UnreadRange);
     let (rows, sequence, warning) = read(View::ChangedSince(0)).expect("the page");

@@ -29,9 +29,9 @@ use rusqlite::config::DbConfig;
 use self::byte_lock::{ByteLock, is_used, set};
 pub(super) use self::passes::{ReadPass, WriteTurn};
 pub(super) use self::replacing::Replacing;
-use self::store_files::{LogChange, LogFiles};
+use self::store_files::LogFiles;
 use super::access::{JOURNAL, LOG, MEMORY};
-use super::failure::{StoreFailure, StoreResult, busy, foreign_log, in_use, moved, system};
+use super::failure::{StoreResult, busy, foreign_log, in_use, moved};
 use super::log_fit::{FileMark, is_foreign};
 use crate::files::{self, Use, beside, is_named, unused};
 use crate::fork::{Owned, Process};
@@ -103,7 +103,7 @@ impl StoreHold {
         let mut hold = Arc::new(Self::new(path)?);
         let mut turn = hold.turn(timeout)?;
         // A restore may have replaced the file during the wait.
-        while !is_named(&hold.file, path).map_err(|error| Self::failed(path, &error))? {
+        while !is_named(&hold.file, path)? {
             drop(turn);
             hold = Arc::new(Self::new(path)?);
             turn = hold.turn(timeout)?;
@@ -157,14 +157,9 @@ impl StoreHold {
 
     fn new(path: &Path) -> StoreResult<Self> {
         let writes = files::check(path, Use::Write).is_ok();
-        let file = File::options().read(true).write(writes).open(path);
-        let file = file.map_err(|error| Self::failed(path, &error))?;
+        let file = File::options().read(true).write(writes).open(path)?;
         let (state, process) = (Mutex::default(), Process::current());
         Ok(Self { path: path.to_owned(), file, writes, process, state })
-    }
-
-    fn failed(path: &Path, error: &std::io::Error) -> StoreFailure {
-        StoreFailure::Core(system(path, "its files cannot be locked", error))
     }
 
     fn wait(
@@ -173,9 +168,9 @@ impl StoreHold {
         mut lock: impl FnMut() -> std::io::Result<bool>,
     ) -> StoreResult<()> {
         let (mut waited, mut pause) = (Duration::ZERO, PAUSES.start);
-        while !lock().map_err(|error| Self::failed(&self.path, &error))? {
+        while !lock()? {
             if waited >= timeout {
-                return Err(StoreFailure::Core(busy(&self.path)));
+                return Err(busy(&self.path).into());
             }
             sleep(pause);
             waited += pause;
@@ -194,8 +189,8 @@ impl StoreHold {
         }
         let mut file = &self.file;
         let mut header = Vec::new();
-        let read = file.rewind().and_then(|()| file.take(20).read_to_end(&mut header));
-        read.map_err(|error| Self::failed(&self.path, &error))?;
+        file.rewind()?;
+        file.take(20).read_to_end(&mut header)?;
         Ok(header.get(18..) == Some(&[2, 2]))
     }
 
@@ -226,7 +221,7 @@ impl StoreHold {
         });
         agrees.map_err(|failure| failure.busy_as(|| in_use(path)))?;
         if foreign && reads_only {
-            return Err(StoreFailure::Core(foreign_log(path, &beside(path, LOG))));
+            return Err(foreign_log(path, &beside(path, LOG)).into());
         }
         if foreign { self.set_log_aside() } else { Ok(()) }
     }
@@ -234,7 +229,7 @@ impl StoreHold {
     fn set_log_aside(&self) -> StoreResult<()> {
         let (path, log) = (&self.path, beside(&self.path, LOG));
         let aside = unused(path, "other-wal");
-        std::fs::rename(&log, &aside).map_err(|error| Self::failed(path, &error))?;
+        std::fs::rename(&log, &aside)?;
         log::warn!(
             target: "siteline::store",
             "store {}: its log belonged to another file and is set aside as {}",
@@ -245,15 +240,14 @@ impl StoreHold {
     }
 
     fn keep_log(&self, has_lock: bool, timeout: Duration) -> StoreResult<()> {
-        let failed = |error| Self::failed(&self.path, &error);
         if !has_lock {
             self.wait(timeout, || set(&self.file, ByteLock::Shared, &USERS))?;
         }
-        let log = LogFiles::open(&self.path, self.writes).map_err(failed)?;
+        let log = LogFiles::open(&self.path, self.writes)?;
         if let Some(log) = &log {
             self.wait(timeout, || set(&log.memory, ByteLock::Shared, &MEMORY_USERS))?;
         }
-        let mark = FileMark::read(&self.file).map_err(failed)?;
+        let mark = FileMark::read(&self.file)?;
         let mut state = self.state.lock();
         (state.log, state.mark) = (log, Some(mark));
         Ok(())
@@ -273,14 +267,13 @@ impl StoreHold {
     /// write turn.
     pub(super) fn verify(&self) -> StoreResult<()> {
         self.check_names()?;
-        let failed = |error| Self::failed(&self.path, &error);
-        let mark = FileMark::read(&self.file).map_err(failed)?;
+        let mark = FileMark::read(&self.file)?;
         if self.state.lock().mark == Some(mark) {
             return Ok(());
         }
         // Either pages of the log were copied into the file, or another file was copied over it.
-        if is_foreign(&self.file, &beside(&self.path, LOG)).map_err(failed)? {
-            return Err(StoreFailure::Core(moved(&self.path, None)));
+        if is_foreign(&self.file, &beside(&self.path, LOG))? {
+            return Err(moved(&self.path, None).into());
         }
         self.state.lock().mark = Some(mark);
         Ok(())
@@ -288,24 +281,25 @@ impl StoreHold {
 
     /// Rejects a store with files that were moved, replaced or removed.
     pub(super) fn check_names(&self) -> StoreResult<()> {
-        let failed = |error| Self::failed(&self.path, &error);
-        if !is_named(&self.file, &self.path).map_err(failed)? {
-            return Err(StoreFailure::Core(moved(&self.path, None)));
+        if !is_named(&self.file, &self.path)? {
+            return Err(moved(&self.path, None).into());
         }
-        match self.missing_log().map_err(failed)? {
-            None => Ok(()),
-            Some(_) => Err(StoreFailure::Core(moved(&self.path, Some(&beside(&self.path, LOG))))),
+        if self.missing_log()?.is_empty() {
+            return Ok(());
         }
+        Err(moved(&self.path, Some(&beside(&self.path, LOG))).into())
     }
 
-    fn missing_log(&self) -> std::io::Result<Option<LogChange>> {
-        self.state.lock().log.as_ref().map_or(Ok(None), |log| log.missing(&self.path))
+    fn missing_log(&self) -> std::io::Result<Vec<PathBuf>> {
+        self.state.lock().log.as_ref().map_or(Ok(Vec::new()), |log| log.missing(&self.path))
     }
 
     /// Whether the log or the shared memory was removed and no other file has its name. Then this
     /// process may copy the log, which it still has open, into the file.
     pub(super) fn is_log_removed(&self) -> bool {
+        let missing = self.missing_log().unwrap_or_default();
         is_named(&self.file, &self.path).unwrap_or(false)
-            && matches!(self.missing_log(), Ok(Some(LogChange::Removed)))
+            && !missing.is_empty()
+            && missing.iter().all(|path| path.symlink_metadata().is_err())
     }
 }

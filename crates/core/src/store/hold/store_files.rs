@@ -13,14 +13,6 @@ pub(super) struct LogFiles {
     log: File,
 }
 
-/// A change since this process opened the files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum LogChange {
-    Removed,
-    /// Another file has the name of one of the files.
-    Replaced,
-}
-
 impl LogFiles {
     /// Returns `None` if one of the files does not exist, and always on Windows. There, nothing can
     /// remove an open file, and a second handle would keep `SQLite` itself from removing it.
@@ -38,18 +30,13 @@ impl LogFiles {
         }
     }
 
-    /// Compares the paths with the open files.
-    pub(super) fn missing(&self, store: &Path) -> io::Result<Option<LogChange>> {
-        let mut missing = None;
+    /// The paths that no longer name the open files.
+    pub(super) fn missing(&self, store: &Path) -> io::Result<Vec<PathBuf>> {
+        let mut missing = Vec::new();
         for (file, ending) in [(&self.log, LOG), (&self.memory, MEMORY)] {
-            let path: PathBuf = beside(store, ending);
+            let path = beside(store, ending);
             if !is_named(file, &path)? {
-                let is_gone = path.symlink_metadata().is_err();
-                missing = missing.max(Some(if is_gone {
-                    LogChange::Removed
-                } else {
-                    LogChange::Replaced
-                }));
+                missing.push(path);
             }
         }
         Ok(missing)

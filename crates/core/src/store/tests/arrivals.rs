@@ -14,7 +14,7 @@ use super::*;
 fn counted(store: &Store, width: i64) -> Delays {
     let count = |connection: &Connection| {
         let feeds = Feeds::load(connection)?;
-        let feed = find(&feeds, "line")?;
+        let feed = feeds.known("line")?;
         let log = pages::all(connection, feed)?;
         let known = FeedIndex::load(connection, feed)?;
         let mut directory = Directory::new(connection, feed.id)?;

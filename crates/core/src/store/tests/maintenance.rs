@@ -4,9 +4,7 @@ use proptest::prelude::*;
 
 use super::model::{Model, limits, requests};
 use super::*;
-use crate::store::directory_page::PageKey;
-use crate::store::removal;
-use crate::store::writer::Remove;
+use crate::store::removal::Removal;
 
 /// The limits of the kept past: the first kept minute, and the minute and the page request of
 /// [`super::super::retention::Retention`].
@@ -24,30 +22,24 @@ impl Default for Kept {
 }
 
 /// Removes the data of the first `groups` directory pages, as if the process was killed after them.
-fn remove_some(store: &Store, numbers: &[PageKey], groups: usize, remove: &Remove<'_>) -> Freed {
+fn remove_some(store: &Store, groups: usize, removal: &Removal<'_>) -> Freed {
     let (mut freed, watch) = (Freed::default(), Watch::default());
+    let numbers = store.write(|writer| removal.begin(writer, "line")).unwrap();
     for number in numbers.iter().take(groups) {
         let one = std::slice::from_ref(number);
-        freed += store.write(|writer| writer.remove("line", one, &watch, remove)).unwrap();
+        freed += store.write(|writer| writer.remove("line", one, &watch, removal)).unwrap();
     }
     freed
 }
 
 fn forget_some(store: &Store, before: i64, groups: usize) -> Freed {
     let state = store.state("line").unwrap().unwrap();
-    let before = before * MINUTE;
-    let numbers =
-        store.write(|writer| removal::begin_forget(writer, "line", before, &state)).unwrap();
-    remove_some(store, &numbers, groups, &removal::remove_forgotten)
+    remove_some(store, groups, &Removal::Points { before: before * MINUTE, state: &state })
 }
 
 fn compact_some(store: &Store, (start, end): (i64, i64), groups: usize) -> Freed {
     let range = i128::from(start * MINUTE)..i128::from(end * MINUTE);
-    let ranges = std::slice::from_ref(&range);
-    let numbers = store.write(|writer| removal::begin_compact(writer, "line", ranges)).unwrap();
-    remove_some(store, &numbers, groups, &|directory, feed, number| {
-        removal::remove_versions(directory, feed, number, ranges)
-    })
+    remove_some(store, groups, &Removal::Versions(vec![range]))
 }
 
 /// Asserts that the store agrees with the model in the kept past, and rejects other views.

@@ -1,6 +1,6 @@
 //! Feeds with a forgotten range: it is not read again, and no read treats it as empty.
 
-use super::super::range_coverage::{Known, RangeCoverage, Unread};
+use super::super::range_coverage::{RangeCoverage, Unread};
 use super::super::{WindowState, plan};
 use super::*;
 use crate::error::Kind;
@@ -114,7 +114,7 @@ fn without(state: &FeedState, range: Range) -> super::super::coverage::Coverage 
 fn s22_a_read_of_forgotten_ranges_fails() {
     let kept = ten_days().forget(midnight(3)).expect("read");
     let found = |start: Option<i64>, end: Option<i64>| {
-        RangeCoverage::new((start.map(midnight), end.map(midnight)), &Known::current(&kept), false)
+        RangeCoverage::new((start.map(midnight), end.map(midnight)), &kept, None, false)
     };
     let part = found(Some(1), Some(5));
     assert_eq!(

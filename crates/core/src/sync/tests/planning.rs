@@ -1,6 +1,8 @@
 //! The planned chains at different times.
 
-use super::super::plan::{MOST_PAGES, reserve};
+use super::super::plan::MOST_PAGES;
+use super::super::run_state::RunState;
+use super::super::settings::SyncSettings;
 use super::*;
 
 /// A feed with buckets of an hour, windows of six hours, a lateness of a day, and no settle lag.
@@ -132,7 +134,10 @@ fn pages_of_windows_due_today_are_reserved() {
     let mut state = hourly();
     covered(&mut state, 0, 30, 30);
     let reserved_by = |state: &FeedState, left, hour: i64| {
-        reserve([state].into_iter(), SINCE + 31 * HOUR, &allowance(left, SINCE + hour * HOUR))
+        let (states, now) = (vec![state.clone()], instant(SINCE + 31 * HOUR));
+        let mut run = RunState::new(states, &SyncSettings::default(), now).expect("a run");
+        run.set_reset(&allowance(left, SINCE + hour * HOUR));
+        run.reserve().0
     };
     let reserved = |left, hour| reserved_by(&state, left, hour);
     // Windows become due at hours 36, 42 and 48; the allowance resets at 48.

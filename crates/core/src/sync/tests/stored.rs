@@ -54,13 +54,13 @@ fn a_snapshot_matches_its_sequence_number() {
     std::thread::scope(|scope| {
         scope.spawn(|| (2..=last).for_each(|sequence| apply(&store, sequence)));
         loop {
-            let mut snapshot = spec.open(&store).expect("a snapshot");
+            let (mut reader, read, _) = spec.open(&store).expect("a snapshot");
             let mut rows = 0;
-            while let Some(batch) = snapshot.reader.next_batch(1_000).expect("points") {
+            while let Some(batch) = reader.next_batch(1_000).expect("points") {
                 rows += batch.num_rows() as u64;
             }
-            assert_eq!(rows, snapshot.sequence, "a point for each page");
-            if snapshot.sequence == last {
+            assert_eq!(rows, read.sequence, "a point for each page");
+            if read.sequence == last {
                 break;
             }
         }
