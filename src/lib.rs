@@ -51,7 +51,7 @@ mod _core {
         convert::clock::PyClock,
         files::{_create_folder, _paths, NewFile},
         frame::{Frame, zone_name},
-        store::{StateHandle, StoreHandle, feed::FeedHandle, maintenance::_restore},
+        store::{StateHandle, StoreHandle, feed::_feed, maintenance::_restore},
         sync::SyncHandle,
     };
 

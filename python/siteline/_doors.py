@@ -12,7 +12,7 @@ from siteline._files import whole_file
 from siteline._handles import OfThisProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from datetime import datetime
 
     from siteline import _core
@@ -76,7 +76,7 @@ def probe(client: Client) -> _core.Client:
 
 def wait(agent: Agent, seconds: float) -> None:
     """Wait, and emit the log records of the agent meanwhile."""
-    agent._wait(seconds)
+    agent._handle.wait(seconds)
 
 
 def frame(table: Table) -> _core.Frame:
@@ -135,14 +135,17 @@ def spool(path: str) -> Store:
     return store
 
 
-def overview(store: Store) -> Sequence[Any]:
+def overview(store: Store) -> list[dict[str, Any]]:
     """Return how far each feed is settled and read, without reading its windows."""
-    return store._overview()
+    from siteline.feed import Feed
+
+    found = store._handle.overview()
+    return [{**members, "feed": Feed._restore(members["feed"])} for members in found]
 
 
 def page_times(store: Store, feed: str) -> list[int]:
     """Return when each page of a feed was stored, in microseconds since 1970."""
-    return store._page_times(feed)
+    return store._handle.page_times(feed)
 
 
 def without_cursors(state: bytes) -> bytes:

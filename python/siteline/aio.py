@@ -286,10 +286,10 @@ class AsyncRecords(Points[_Item_co]):
         if self._returned % _ITEMS_AT_A_TIME == 0:
             await asyncio.sleep(0)
         if self._source is None:
-            source = await await_for(self._scan._points())
+            source, callback = await await_for(self._scan._points())
             # Another task may have been first.
             if self._source is None:
-                self._source = source
+                self._source, self._callback = source, callback
         while True:
             for record in chain.from_iterable(self._at_hand()):
                 return record

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from siteline import _core, _labels, _logs, _selection, _series, frames, types
 from siteline import sync as _sync
-from siteline._awaiting import wait_for
+from siteline._awaiting import check_callback, wait_for
 from siteline._core import zone_name
 from siteline._escape import escaped
 from siteline._handles import Closing, Itself
 from siteline._html import WithHtml
 from siteline._keywords import like
+from siteline._records.allowance import Allowance
+from siteline.errors import ConfigError
 from siteline.progress import checked as progress_checked
 from siteline.scan import Scan
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from siteline.table import Table
     from siteline.targets import AsyncStoreTarget, StoreTarget
     from siteline.testing import Clock
-    from siteline.types import Allowance, Discovery, Http, Plan, RequestEvent, SyncReport
+    from siteline.types import Discovery, Http, Plan, RequestEvent, SyncReport
 
 __all__ = ["Client"]
 
@@ -120,6 +122,8 @@ class _Settings(Itself, WithHtml):
         given["shape"] = None if shape is None else shape._members()
         given |= http._given() if http is not None else {}
         options = {name: value for name, value in given.items() if value is not None}
+        if on_request is not None:
+            check_callback("on_request", on_request, "RequestEvent", ConfigError)
         self._handle = _core.Client(base_url, **options)
 
     @classmethod
@@ -151,7 +155,7 @@ class _Settings(Itself, WithHtml):
     @property
     def allowance(self) -> Allowance:
         """The daily request allowance, as the ledger counts it."""
-        return self._handle.allowance()
+        return Allowance._restore(self._handle.allowance())
 
     @property
     def clock_skew(self) -> float | None:

@@ -104,7 +104,7 @@ class Store(Itself, WithHtml, Closing):
     @property
     def feeds(self) -> dict[str, Feed]:
         """The feeds by name, sorted."""
-        return {name: Feed._of(handle) for name, handle in self._handle.feeds().items()}
+        return {name: Feed._restore(feed) for name, feed in self._handle.feeds().items()}
 
     def read(
         self,
@@ -157,9 +157,8 @@ class Store(Itself, WithHtml, Closing):
         """
         withdrawn = withdrawn or ("drop" if final else "keep")
         picked = _selection.picked(site, line, machine, device, tag, series=series)
-        return self._read(
-            feed, (start, end), tz, picked, final, as_of, None, withdrawn, unread, labels
-        )
+        asked = {"bounds": (start, end), "final": final, "as_of": as_of, "withdrawn": withdrawn}
+        return self._read(feed, tz, labels, picked, {**asked, "unread": unread})
 
     def changes(
         self,
@@ -204,9 +203,8 @@ class Store(Itself, WithHtml, Closing):
         if since is None:
             raise QueryError("since= is a siteline.types.SyncReport, a page number, or a time.")
         picked = _selection.picked(site, line, machine, device, tag, series=series)
-        return self._read(
-            feed, (start, end), tz, picked, False, None, since, "keep", unread, labels
-        )
+        asked = {"bounds": (start, end), "since": since, "withdrawn": "keep", "unread": unread}
+        return self._read(feed, tz, labels, picked, asked)
 
     def series(self, feed: Feed | str | None = None) -> Table:
         """Return the series of a feed, or of all feeds, that have any point in the store.
@@ -230,8 +228,9 @@ class Store(Itself, WithHtml, Closing):
         return _series.table(rows, known or _series.NO_NAMES, labels, self._tz)
 
     def _series_of(self, feed: str) -> Any:
-        whole: Any = ((None, None), "UTC", ((None,) * 5, None), False, None, None, "keep", "keep")
-        return self._handle.frame(feed, *whole).series()
+        whole = {"bounds": (None, None), "withdrawn": "keep", "unread": "keep"}
+        picked = _selection.picked(*(None,) * 5, series=None)
+        return self._handle.frame({"feed": feed, "tz": "UTC", "picked": picked, **whole}).series()
 
     def _known_names(self) -> _labels.Known:
         """Return the kept names, or why there are none."""
@@ -243,24 +242,21 @@ class Store(Itself, WithHtml, Closing):
     def _read(
         self,
         feed: Feed | str,
-        bounds: tuple[Any, Any],
         tz: str | tzinfo | None,
-        picked: tuple[Any, ...],
-        final: bool,
-        as_of: Any,
-        since: Any,
-        withdrawn: str,
-        unread: str,
         labels: Labels | None,
+        picked: tuple[Any, ...],
+        asked: dict[str, Any],
     ) -> Table:
         tz = self._tz if tz is None else zone_name(tz)
         labels = self._labels if labels is None else _labels.checked(labels)
         name = _name(feed)
-        as_of, since = self._place(as_of, name, "as_of"), self._place(since, name, "since")
+        at = "since" if "since" in asked else "as_of"
+        place = self._place(asked[at], name, at)
         names = self._known_names() if _labels.needs_names(labels) else None
         if names is not None and names[0] is not None and any(picked[0][2:]):
             picked = _selection.of_names(picked, names[0], self._series_of(name))
-        frame = self._handle.frame(name, bounds, tz, picked, final, as_of, since, withdrawn, unread)
+        own = {"feed": name, "tz": tz, "picked": picked, at: place}
+        frame = self._handle.frame({**asked, **own})
         return Table(frame, tz, labels, None, names)
 
     def coverage(self, feed: Feed | str, *, now: _Time | None = None) -> Coverage:
@@ -273,7 +269,7 @@ class Store(Itself, WithHtml, Closing):
         Raises:
             StoreError: for an unknown feed.
         """
-        return Coverage._of(self._handle.coverage(_name(feed), now, self._tz))
+        return Coverage._restore(self._handle.coverage(_name(feed), now, self._tz))
 
     def lateness(self, feed: Feed | str) -> Lateness:
         """Return how late points and revisions arrived, and a suggested lateness.
@@ -284,7 +280,7 @@ class Store(Itself, WithHtml, Closing):
         Raises:
             StoreError: for an unknown feed.
         """
-        return Lateness._of(self._handle.lateness(_name(feed)))
+        return Lateness._restore(self._handle.lateness(_name(feed)))
 
     def redefine(self, feed: Feed) -> None:
         """Replace the definition of a feed.
@@ -301,7 +297,7 @@ class Store(Itself, WithHtml, Closing):
         """
         if not isinstance(feed, Feed):
             raise QueryError("feed= is a siteline.Feed: the new definition.")
-        self._handle.redefine(feed._handle)
+        self._handle.redefine(feed._state)
 
     def forget(
         self, feed: Feed | str, before: _Time, *, progress: _StoreProgressArg = False
@@ -355,6 +351,8 @@ class Store(Itself, WithHtml, Closing):
         names = None
         if isinstance(feed, Iterable) and not isinstance(feed, str):
             names = [_name(one) for one in feed]
+            if not names:
+                raise QueryError("feed= is empty.", hint="Leave feed= out to compact all feeds.")
         elif feed is not None:
             names = [_name(feed)]
         with self._reported("compact", progress) as report:
@@ -440,17 +438,6 @@ class Store(Itself, WithHtml, Closing):
 
     def _reported(self, what: str, progress: Any) -> AbstractContextManager[Any]:
         return of_long_work(f"{what} {self.path.name}", progress)
-
-    def _overview(self) -> list[dict[str, Any]]:
-        """Return how far each feed has been read."""
-        found = self._handle.overview()
-        names = ("settled_through", "read_through", "newest", "sequence")
-        return [
-            {"feed": Feed._of(feed), **dict(zip(names, rest, strict=True))} for feed, *rest in found
-        ]
-
-    def _page_times(self, feed: str) -> list[int]:
-        return self._handle.page_times(feed)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the path and the settings."""

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
-from siteline._core import FeedHandle, StateHandle
+from siteline._core import StateHandle
 from siteline._html import WithHtml
 from siteline._records.record import FrozenRecord
 from siteline.feed import Feed
@@ -73,8 +73,6 @@ class Coverage(WithHtml, FrozenRecord, Sequence[CoverageWindow]):
 
     _html = "sync_html.coverage"
 
-    _computed = ("settled_through", "read_through", "newest", "spans")
-
     feed: Feed
     """The feed as the store has it."""
     now: datetime
@@ -103,12 +101,7 @@ class Coverage(WithHtml, FrozenRecord, Sequence[CoverageWindow]):
         >>> siteline.types.Coverage.from_state(states["line-2"]).settled_through.isoformat()
         '2026-11-19T00:00:00+00:00'
         """
-        return cls._of(StateHandle(state).coverage(now))
-
-    @classmethod
-    def _of(cls, found: tuple[FeedHandle, dict[str, Any]]) -> "Coverage":
-        handle, members = found
-        return cls._restore({"feed": Feed._of(handle), **members})
+        return cls._restore(StateHandle(state).coverage(now))
 
     @overload
     def __getitem__(self, index: int) -> CoverageWindow: ...

@@ -42,8 +42,6 @@ class Plan(WithHtml, FrozenRecord):
 
     _html = "sync_html.plan"
 
-    _computed = ("fits",)
-
     tasks: tuple[Task, ...]
     """A task for each chain, in the order of reading."""
     pages: int | None

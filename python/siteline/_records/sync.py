@@ -159,16 +159,6 @@ class SyncReport(WithHtml, FrozenRecord):
 
     _html = "sync_html.report"
 
-    _computed = (
-        "pages",
-        "inserted",
-        "revised",
-        "unchanged",
-        "withdrawn",
-        "settled_through",
-        "read_through",
-    )
-
     now: datetime
     """The time that the sync was planned for."""
     complete: bool
