@@ -121,7 +121,6 @@ _ALIASES = {
     "_Agg": 'Literal["mean", "sum", "first", "last", "increase"]',
     "_Unread": 'Literal["error", "warn", "keep"]',
     "_Partial": 'Literal["null", "keep", "drop"]',
-    "_Time": "datetime | date | str",
     "_Zone": "str | tzinfo | None",
     "os.PathLike[str]": "PathLike",
 }

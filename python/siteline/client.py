@@ -13,6 +13,7 @@ from siteline._handles import Closing, Itself
 from siteline._html import WithHtml
 from siteline._keywords import like
 from siteline._records.allowance import Allowance
+from siteline._records.discovery import Discovery
 from siteline.errors import ConfigError
 from siteline.progress import checked as progress_checked
 from siteline.scan import Scan
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from siteline.table import Table
     from siteline.targets import AsyncStoreTarget, StoreTarget
     from siteline.testing import Clock
-    from siteline.types import Discovery, Http, Plan, RequestEvent, SyncReport
+    from siteline.types import Http, Plan, RequestEvent, SyncReport
 
 __all__ = ["Client"]
 
@@ -234,7 +235,7 @@ class Client(_Settings, Closing):
         Returns:
             The unchanged body.
         """
-        return self._handle.discover().wait()
+        return Discovery._of_client(self._handle.discover().wait())
 
     def series(self) -> Table:
         """Request the series that discovery lists, with one request that is not counted.
@@ -246,7 +247,8 @@ class Client(_Settings, Closing):
         >>> client.series().find("speed", line="L2").to_pandas()["label"].tolist()
         ['M3 / D31 / speed [1/min]', 'M4 / D41 / speed [1/min]']
         """
-        return _series.of_client(*self._handle.series().wait(), self._labels)
+        body = self._handle.discover().wait()
+        return _series.of_client(body, *self._handle.seen(), self._labels)
 
     def scan(
         self,
@@ -454,8 +456,6 @@ class Client(_Settings, Closing):
             states: The bytes that were kept last, by feed name, as secret as a bookmark.
             until, reread, deadline, max_pages, concurrency, progress: As of :meth:`sync`.
 
-        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      start="2026-11-15T00:00Z")
         >>> rows, states = {}, {}
         >>> for page, state in client.sync_pages(feed, states):
         ...     for record in page.records() if page is not None else ():

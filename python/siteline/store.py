@@ -27,12 +27,11 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-    from siteline._core import _StoreProgressArg
+    from siteline._core import _Instant, _StoreProgressArg
     from siteline._labels import Labels
     from siteline._records.sync import FeedReport, SyncReport
     from siteline.page import Page
 
-    _Time = datetime | date | str
     _Ids = str | Iterable[str] | None
     _Series = Iterable[Sequence[str | None]] | Sequence[str | None] | None
     _Since = SyncReport | FeedReport | int | datetime | date | str
@@ -109,8 +108,8 @@ class Store(Itself, WithHtml, Closing):
     def read(
         self,
         feed: Feed | str,
-        start: _Time | None = None,
-        end: _Time | None = None,
+        start: _Instant | None = None,
+        end: _Instant | None = None,
         *,
         site: _Ids = None,
         line: _Ids = None,
@@ -164,8 +163,8 @@ class Store(Itself, WithHtml, Closing):
         self,
         feed: Feed | str,
         since: _Since,
-        start: _Time | None = None,
-        end: _Time | None = None,
+        start: _Instant | None = None,
+        end: _Instant | None = None,
         *,
         site: _Ids = None,
         line: _Ids = None,
@@ -191,8 +190,6 @@ class Store(Itself, WithHtml, Closing):
         Raises:
             QueryError: if the report is of another feed or store.
 
-        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      start="2026-11-15T00:00Z")
         >>> store = siteline.Store("plant.siteline")
         >>> first = client.sync(feed, store)
         >>> sandbox.clock.advance("6h")
@@ -259,7 +256,7 @@ class Store(Itself, WithHtml, Closing):
         frame = self._handle.frame({**asked, **own})
         return Table(frame, tz, labels, None, names)
 
-    def coverage(self, feed: Feed | str, *, now: _Time | None = None) -> Coverage:
+    def coverage(self, feed: Feed | str, *, now: _Instant | None = None) -> Coverage:
         """Return which windows of a feed were read, and how final they are.
 
         Args:
@@ -300,7 +297,7 @@ class Store(Itself, WithHtml, Closing):
         self._handle.redefine(feed._state)
 
     def forget(
-        self, feed: Feed | str, before: _Time, *, progress: _StoreProgressArg = False
+        self, feed: Feed | str, before: _Instant, *, progress: _StoreProgressArg = False
     ) -> Freed:
         """Remove the points of a feed before a time, where it begins from now on.
 

@@ -116,8 +116,6 @@ class SyncPages(_Pages, Closing):
     Made by :meth:`Client.sync_pages`. A request for the next page means that the one before is
     stored, with its state. It is for one thread: a second one gets a ``RuntimeError``.
 
-    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      start="2026-11-15T00:00Z")
     >>> with client.sync_pages(feed, {}) as pages:
     ...     rows = sum(0 if page is None else len(page) for page, state in pages)
     >>> pages.report.complete, pages.report.inserted == rows > 0
@@ -165,8 +163,6 @@ class AsyncSyncPages(_Pages, AsyncClosing):
     Made by :meth:`AsyncClient.sync_pages`. It is for one task. A cancelled wait loses no page.
 
     >>> import asyncio
-    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      start="2026-11-15T00:00Z")
     >>> async def main():
     ...     async with sandbox.async_client() as client:
     ...         async with client.sync_pages(feed) as pages:

@@ -169,37 +169,39 @@ impl StoreHandle {
 type NamesRow = (i64, Option<Vec<u8>>, Option<String>, Option<String>);
 
 /// The state of a feed from a target.
-#[pyclass(frozen, module = "siteline._core")]
-pub(crate) struct StateHandle(FeedState);
+fn feed_state(state: &[u8]) -> PyResult<FeedState> {
+    guarded(|| FeedState::from_bytes(state).or_raise())
+}
 
-#[pymethods]
-impl StateHandle {
-    #[new]
-    fn new(state: &[u8]) -> PyResult<Self> {
-        guarded(|| Ok(Self(FeedState::from_bytes(state).or_raise()?)))
-    }
+#[pyfunction]
+pub(crate) fn _state_coverage<'py>(
+    py: Python<'py>,
+    state: &[u8],
+    now: Given<'py>,
+) -> PyResult<Object<'py>> {
+    let state = feed_state(state)?;
+    let utc = |now: &Object<'_>, name: &str| {
+        instant_before(now, name, Some(&TimeZone::UTC), || Ok(Clock::system().wall()))
+    };
+    let now = optional(now.as_ref(), "now", utc)?;
+    dict(py, &FeedCoverage::of_state(&state, now))
+}
 
-    fn coverage<'py>(&self, py: Python<'py>, now: Option<Object<'py>>) -> PyResult<Object<'py>> {
-        let zone = Some(&TimeZone::UTC);
-        let utc = |now: &Object<'_>, name: &str| {
-            instant_before(now, name, zone, || Ok(Clock::system().wall()))
-        };
-        let now = optional(now.as_ref(), "now", utc)?;
-        dict(py, &FeedCoverage::of_state(&self.0, now))
-    }
+#[pyfunction]
+pub(crate) fn _state_lateness<'py>(py: Python<'py>, state: &[u8]) -> PyResult<Object<'py>> {
+    dict(py, &FeedLateness::of_state(&feed_state(state)?))
+}
 
-    fn lateness<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
-        dict(py, &FeedLateness::of_state(&self.0))
-    }
+/// Returns the settled ranges of a feed's state, joined.
+#[pyfunction]
+pub(crate) fn _settled(state: &[u8]) -> PyResult<Vec<(Timestamp, Timestamp)>> {
+    Ok(feed_state(state)?.settled_ranges())
+}
 
-    /// The settled ranges, ascending and disjoint.
-    fn settled(&self) -> Vec<(Timestamp, Timestamp)> {
-        self.0.settled_ranges()
-    }
-
-    fn without_cursors(&self) -> Vec<u8> {
-        self.0.clone().without_cursors().to_bytes()
-    }
+/// Returns a state without its cursors, because others can read the states of dlt.
+#[pyfunction]
+pub(crate) fn _without_cursors(state: &[u8]) -> PyResult<Vec<u8>> {
+    Ok(feed_state(state)?.without_cursors().to_bytes())
 }
 
 fn delivery(py: Python<'_>, frame: &Frame) -> PyResult<Delivery> {

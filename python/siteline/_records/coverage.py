@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
-from siteline._core import StateHandle
+from siteline._core import _state_coverage
 from siteline._html import WithHtml
 from siteline._records.record import FrozenRecord
 from siteline.feed import Feed
@@ -93,15 +93,13 @@ class Coverage(WithHtml, FrozenRecord, Sequence[CoverageWindow]):
         Raises:
             StoreCorrupt: The state is damaged.
 
-        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      start="2026-11-15T00:00Z")
         >>> states = {}
         >>> for page, state in client.sync_pages(feed, states):
         ...     states.update(state)
         >>> siteline.types.Coverage.from_state(states["line-2"]).settled_through.isoformat()
         '2026-11-19T00:00:00+00:00'
         """
-        return cls._restore(StateHandle(state).coverage(now))
+        return cls._restore(_state_coverage(state, now))
 
     @overload
     def __getitem__(self, index: int) -> CoverageWindow: ...

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from siteline._core import StateHandle
+from siteline._core import _state_lateness
 from siteline._counts import counted
 from siteline._escape import escaped
 from siteline._html import WithHtml
@@ -133,7 +133,7 @@ class Lateness(WithHtml, FrozenRecord):
         >>> print(siteline.types.Lateness.from_state(states["line-2"]))
         Lateness of line-2, 1 d: too little data: hardly anything was read twice.
         """
-        return cls._restore(StateHandle(state).lateness())
+        return cls._restore(_state_lateness(state))
 
     @property
     def lateness(self) -> timedelta:
