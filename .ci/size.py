@@ -18,12 +18,12 @@ ROOT = Path(__file__).resolve().parents[1]
 SATELLITES = re.compile(r"cli|display|doctor|plots|targets|spark|dlt|otel|mcp|signers|pyinstaller")
 # Part -> goal, ceiling (0: the goal is reached).
 BUDGETS = {
-    "src": (6_000, 8_460),
+    "src": (6_000, 8_330),
     "crates/core": (35_000, 41_200),
     "crates/base": (1_200, 0),
     "crates/sandbox": (5_000, 0),
-    "python/siteline": (9_000, 11_780),
-    "python/siteline, stub": (350, 445),
+    "python/siteline": (9_000, 11_710),
+    "python/siteline, stub": (350, 420),
     "python/siteline, satellites": (11_000, 11_270),
     "tests": (55_000, 57_700),
     "benches": (2_000, 0),
