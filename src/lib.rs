@@ -51,7 +51,8 @@ mod _core {
         convert::clock::PyClock,
         files::{_create_folder, _paths, NewFile},
         frame::{Frame, zone_name},
-        store::{StateHandle, StoreHandle, feed::FeedHandle, maintenance::_restore},
+        store::{_settled, _state_coverage, _state_lateness, _without_cursors, StoreHandle},
+        store::{feed::_feed, maintenance::_restore},
         sync::SyncHandle,
     };
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time
+from math import nan
 from typing import Any
 
 from siteline._escape import described
@@ -39,10 +40,30 @@ def nanoseconds(at: Any) -> int:
 
 
 def local_text(at: Any) -> str | None:
-    """Return a date or a naive datetime as text; ``None`` for other values."""
+    """Return a date, or a naive datetime such as NumPy's, as text; ``None`` for other values."""
+    if type(at).__name__ == "datetime64":
+        at = at.astype("datetime64[us]").item()
     if isinstance(at, datetime):
         return at.isoformat() if at.tzinfo is None else None
     return at.isoformat() if isinstance(at, date) else None
+
+
+def seconds(length: Any) -> float | None:
+    """Return a duration of Python, NumPy or pandas, or a number, in seconds; otherwise ``None``."""
+    if type(length).__name__ == "timedelta64":
+        # Months and years have no fixed length.
+        if length.dtype.str[3:] in ("", "[M]", "[Y]"):
+            return None
+        length = length.astype("timedelta64[us]").item()
+        if length is None:  # NaT
+            return nan
+    if hasattr(length, "total_seconds"):
+        return float(length.total_seconds())
+    try:
+        return length.nanos / 1e9  # type: ignore[no-any-return]
+    except (AttributeError, ValueError):  # no offset of pandas, or one without a fixed length
+        is_number = hasattr(length, "__float__") or hasattr(length, "__index__")
+        return float(length) if is_number else None
 
 
 def time_of_day(at: time) -> tuple[int, int]:

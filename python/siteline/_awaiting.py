@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Callable, Generator
 
+    from siteline.errors import SitelineError
+
     Steps = Generator[Any, Any, Any]
+
+# Seconds after which the core has dropped a cancelled call, and so cancelled its functions.
+_LONGEST_DROP = 0.1
 
 # Functions import asyncio, because a thread does not need it.
 
@@ -106,9 +111,10 @@ def drive(call: Call[Any]) -> Generator[Any, None, Any]:
             if future is None:
                 return result
             yield from future
-    finally:
+    except BaseException:
         # A cancelled or dropped coroutine ends its request.
-        running.end()
+        running.cancel()
+        raise
 
 
 def is_async(function: Any) -> bool:
@@ -118,13 +124,24 @@ def is_async(function: Any) -> bool:
     )
 
 
-def begin(
-    answer: Callable[[asyncio.Task[Any]], object], function: Callable[..., Any], argument: bytes
-) -> asyncio.Task[Any]:
+def check_callback(
+    name: str, given: Any, record: str, error: type[SitelineError], *, other: str = ""
+) -> None:
+    """Check an argument that is called with a record and not awaited."""
+    if not callable(given):
+        raise error(f"{name}= is {other}a callable that takes a siteline.types.{record}.")
+    if is_async(given):
+        raise error(f"{name}= is an async function, which nobody would await.")
+
+
+def begin(answer: Any, function: Callable[..., Any], argument: bytes) -> asyncio.Task[Any]:
     """Begin an async function on the running loop; ``answer`` is called with its ended task."""
     import asyncio
 
     async def run() -> Any:
+        if answer.is_cancelled:
+            # Only a task that outlives the cancelled call still needs the result.
+            await asyncio.sleep(_LONGEST_DROP)
         result = function(argument)
         return await result if inspect.isawaitable(result) else result
 

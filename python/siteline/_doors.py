@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 from siteline._core import _create_folder as create_folder
 from siteline._core import _forbid_core_dumps as forbid_core_dumps
 from siteline._core import _paths as paths
+from siteline._core import _settled as settled
 from siteline._core import _sources as sources
+from siteline._core import _without_cursors as without_cursors
 from siteline._files import whole_file
 from siteline._handles import OfThisProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
+    from collections.abc import Iterator
 
     from siteline import _core
     from siteline.agent import Agent
@@ -25,7 +26,16 @@ if TYPE_CHECKING:
     from siteline.table import Table
     from siteline.types import Delays, Discovery
 
-__all__ = ["OfThisProcess", "create_folder", "forbid_core_dumps", "paths", "sources", "whole_file"]
+__all__ = [
+    "OfThisProcess",
+    "create_folder",
+    "forbid_core_dumps",
+    "paths",
+    "settled",
+    "sources",
+    "whole_file",
+    "without_cursors",
+]
 
 
 def instrument(client: Client | AsyncClient | None, observer: _core._Instrument | None) -> None:
@@ -76,7 +86,7 @@ def probe(client: Client) -> _core.Client:
 
 def wait(agent: Agent, seconds: float) -> None:
     """Wait, and emit the log records of the agent meanwhile."""
-    agent._wait(seconds)
+    agent._handle.wait(seconds)
 
 
 def frame(table: Table) -> _core.Frame:
@@ -135,28 +145,17 @@ def spool(path: str) -> Store:
     return store
 
 
-def overview(store: Store) -> Sequence[Any]:
+def overview(store: Store) -> list[dict[str, Any]]:
     """Return how far each feed is settled and read, without reading its windows."""
-    return store._overview()
+    from siteline.feed import Feed
+
+    found = store._handle.overview()
+    return [{**members, "feed": Feed._restore(members["feed"])} for members in found]
 
 
 def page_times(store: Store, feed: str) -> list[int]:
     """Return when each page of a feed was stored, in microseconds since 1970."""
-    return store._page_times(feed)
-
-
-def without_cursors(state: bytes) -> bytes:
-    """Return a state without its cursors, because others can read the states of dlt."""
-    from siteline._core import StateHandle
-
-    return StateHandle(state).without_cursors()
-
-
-def settled(state: bytes) -> list[tuple[datetime, datetime]]:
-    """Return the settled ranges of a feed's state, joined."""
-    from siteline._core import StateHandle
-
-    return StateHandle(state).settled()
+    return store._handle.page_times(feed)
 
 
 def curve(delays: Delays) -> list[tuple[int, float]]:

@@ -121,7 +121,6 @@ _ALIASES = {
     "_Agg": 'Literal["mean", "sum", "first", "last", "increase"]',
     "_Unread": 'Literal["error", "warn", "keep"]',
     "_Partial": 'Literal["null", "keep", "drop"]',
-    "_Time": "datetime | date | str",
     "_Zone": "str | tzinfo | None",
     "os.PathLike[str]": "PathLike",
 }
@@ -198,11 +197,26 @@ def explain(cls: _T) -> _T:
         function = getattr(member, "__func__", member)
         if not isinstance(function, FunctionType) or hasattr(function, "explained_names"):
             continue
-        if (function.__doc__ or "").startswith("Wrap "):  # only siteline calls this constructor
-            continue
-        made: Any = _explained_with(function, {})
+        is_internal = (function.__doc__ or "").startswith("Wrap ")
+        made: Any = _internal(function) if is_internal else _explained_with(function, {})
         setattr(cls, name, made if function is member else type(member)(made))
     return cls
+
+
+def _internal(constructor: Any) -> Any:
+    """Explain a call of a constructor that only siteline calls."""
+
+    @functools.wraps(constructor)
+    def checked(self: Any, *args: Any, **keywords: Any) -> None:
+        try:
+            constructor(self, *args, **keywords)
+        except TypeError as error:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+                raise
+            kind = type(self).__name__
+            raise TypeError(f"{kind}() is for siteline only: help({kind}) has its use.") from None
+
+    return checked
 
 
 def _explained_with(function: Any, others: Mapping[str, str], *, is_strict: bool = False) -> Any:

@@ -11,6 +11,8 @@ from siteline._awaiting import wait_for
 from siteline._counts import counted
 from siteline._handles import OfThisProcess
 from siteline._kept import KeptOnError
+from siteline._records.progress import Progress
+from siteline.progress import finish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,22 +20,38 @@ if TYPE_CHECKING:
     from siteline._awaiting import Steps
     from siteline._core import _Points
 
-__all__ = ["BOOKMARK", "Points", "RecordIterator"]
+__all__ = ["BOOKMARK", "Points", "RecordIterator", "next_page"]
 
 BOOKMARK = "pickle the scan, and page.bookmark for the position in it"
 _Row_co = TypeVar("_Row_co", covariant=True)
 
 
+def next_page(source: _Points, callback: Any) -> Steps:
+    """Read the next page, unless one has arrived, and report its progress."""
+    try:
+        progress = source._report()
+        if progress is None:
+            yield source._fill()
+            progress = source._report()
+        if progress is not None and callback is not None:
+            callback(Progress._restore(progress))
+    except Exception:
+        finish(callback)
+        raise
+
+
 class Points(OfThisProcess, Generic[_Row_co]):
     """The points of a scan, a table or a store. Each is returned once."""
 
-    __slots__ = ("_count", "_named", "_ready", "_scan", "_source")
+    __slots__ = ("_callback", "_count", "_named", "_ready", "_scan", "_source")
 
     _instead = BOOKMARK
 
-    def __init__(self, source: _Points | None, named: bool, scan: Any = None) -> None:
+    def __init__(
+        self, source: _Points | None, named: bool, scan: Any = None, callback: Any = None
+    ) -> None:
         """Wrap the points of the core."""
-        self._source, self._scan = source, scan
+        self._source, self._scan, self._callback = source, scan, callback
         self._named = named
         self._count = 0
         self._ready: deque[Iterator[_Row_co]] = deque()
@@ -49,9 +67,10 @@ class Points(OfThisProcess, Generic[_Row_co]):
         """Fetch more records. Return false after the last ones."""
         with KeptOnError(self._scan, "records", self._returned_points):
             while (count := source._take(self._ready, self._named)) is None:
-                yield source._fill()
-                source._report()
+                yield from next_page(source, self._callback)
         self._count += count
+        if not count:
+            finish(self._callback)
         return count > 0
 
     def _returned_points(self) -> str:

@@ -96,9 +96,6 @@ class Agent(OfThisProcess, Closing):
         more = {} if secret is None else {"SITELINE_AGENT_SECRET": secret}
         return {"SITELINE_AGENT": self.address, **more}
 
-    def _wait(self, seconds: float) -> None:
-        self._handle.wait(seconds)
-
     def close(self) -> None:
         """End the agent and remove its socket. A second call does nothing."""
         self._handle.close()

@@ -21,6 +21,7 @@ from siteline._awaiting import await_for
 from siteline._handles import AsyncClosing
 from siteline._keywords import like, strict
 from siteline._points import Points
+from siteline._records.discovery import Discovery
 from siteline.client import Client, _Settings
 from siteline.frames import check_options
 from siteline.scan import Pages, Scan, ScanBase
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from siteline._records.discovery import Discovery
     from siteline._records.plan import Plan
     from siteline._records.series import Record
     from siteline._records.sync import SyncReport
@@ -72,12 +72,13 @@ class AsyncClient(_Settings, AsyncClosing):
     @like(Client.discover)
     async def discover(self) -> Discovery:
         """Request the list of readable resources: see :meth:`Client.discover`."""
-        return await self._handle.discover()
+        return Discovery._of_client(await self._handle.discover())
 
     @like(Client.series)
     async def series(self) -> Table:
         """Request the series that discovery lists: see :meth:`Client.series`."""
-        return _series.of_client(*await self._handle.series(), self._labels)
+        body = await self._handle.discover()
+        return _series.of_client(body, *self._handle.seen(), self._labels)
 
     @like(Client.scan)
     def scan(self, **query: Any) -> AsyncScan:
@@ -120,8 +121,6 @@ class AsyncClient(_Settings, AsyncClosing):
         """Sync in the pull form, ``async for``: see :meth:`Client.sync_pages`.
 
         >>> import asyncio
-        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      start="2026-11-15T00:00Z")
         >>> async def main(states):
         ...     async with sandbox.async_client() as client:
         ...         async for page, state in client.sync_pages(feed, states):
@@ -286,10 +285,10 @@ class AsyncRecords(Points[_Item_co]):
         if self._returned % _ITEMS_AT_A_TIME == 0:
             await asyncio.sleep(0)
         if self._source is None:
-            source = await await_for(self._scan._points())
+            source, callback = await await_for(self._scan._points())
             # Another task may have been first.
             if self._source is None:
-                self._source = source
+                self._source, self._callback = source, callback
         while True:
             for record in chain.from_iterable(self._at_hand()):
                 return record

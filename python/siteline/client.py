@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from siteline import _core, _labels, _logs, _selection, _series, frames, types
 from siteline import sync as _sync
-from siteline._awaiting import wait_for
+from siteline._awaiting import check_callback, wait_for
 from siteline._core import zone_name
 from siteline._escape import escaped
 from siteline._handles import Closing, Itself
 from siteline._html import WithHtml
 from siteline._keywords import like
+from siteline._records.allowance import Allowance
+from siteline._records.discovery import Discovery
+from siteline.errors import ConfigError
 from siteline.progress import checked as progress_checked
 from siteline.scan import Scan
 
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from siteline.table import Table
     from siteline.targets import AsyncStoreTarget, StoreTarget
     from siteline.testing import Clock
-    from siteline.types import Allowance, Discovery, Http, Plan, RequestEvent, SyncReport
+    from siteline.types import Http, Plan, RequestEvent, SyncReport
 
 __all__ = ["Client"]
 
@@ -120,6 +123,8 @@ class _Settings(Itself, WithHtml):
         given["shape"] = None if shape is None else shape._members()
         given |= http._given() if http is not None else {}
         options = {name: value for name, value in given.items() if value is not None}
+        if on_request is not None:
+            check_callback("on_request", on_request, "RequestEvent", ConfigError)
         self._handle = _core.Client(base_url, **options)
 
     @classmethod
@@ -151,7 +156,7 @@ class _Settings(Itself, WithHtml):
     @property
     def allowance(self) -> Allowance:
         """The daily request allowance, as the ledger counts it."""
-        return self._handle.allowance()
+        return Allowance._restore(self._handle.allowance())
 
     @property
     def clock_skew(self) -> float | None:
@@ -230,7 +235,7 @@ class Client(_Settings, Closing):
         Returns:
             The unchanged body.
         """
-        return self._handle.discover().wait()
+        return Discovery._of_client(self._handle.discover().wait())
 
     def series(self) -> Table:
         """Request the series that discovery lists, with one request that is not counted.
@@ -242,7 +247,8 @@ class Client(_Settings, Closing):
         >>> client.series().find("speed", line="L2").to_pandas()["label"].tolist()
         ['M3 / D31 / speed [1/min]', 'M4 / D41 / speed [1/min]']
         """
-        return _series.of_client(*self._handle.series().wait(), self._labels)
+        body = self._handle.discover().wait()
+        return _series.of_client(body, *self._handle.seen(), self._labels)
 
     def scan(
         self,
@@ -450,8 +456,6 @@ class Client(_Settings, Closing):
             states: The bytes that were kept last, by feed name, as secret as a bookmark.
             until, reread, deadline, max_pages, concurrency, progress: As of :meth:`sync`.
 
-        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      start="2026-11-15T00:00Z")
         >>> rows, states = {}, {}
         >>> for page, state in client.sync_pages(feed, states):
         ...     for record in page.records() if page is not None else ():

@@ -1,43 +1,26 @@
 """A query without an end: :class:`Feed`."""
 
-from __future__ import annotations
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Self
 
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Self, TypedDict, cast
-
-from siteline._core import FeedHandle
+from siteline._core import _feed
 from siteline._escape import escaped
-from siteline._handles import Itself
 from siteline._html import WithHtml
+from siteline._records.query import parameter_text
+from siteline._records.record import FrozenRecord
 from siteline._selection import feed_query
-from siteline._times import iso
+from siteline._times import from_microseconds, iso
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from datetime import datetime
-
     from siteline._core import _Duration, _Filter, _Instant
 
 __all__ = ["Feed"]
 
 
-class _Parts(TypedDict):
-    name: str
-    start: datetime
-    site: str | None
-    line: str | None
-    interval: timedelta | None
-    lateness: timedelta
-    filters: dict[str, tuple[str, ...]]
-    page_size: int | None
-    settle_lag: timedelta
-    overlap: timedelta
-    window: timedelta
-    audit_pages: int
-    query: str
-
-
-class Feed(Itself, WithHtml):
+@dataclass(frozen=True, init=False, repr=False)
+class Feed(WithHtml, FrozenRecord):
     """A named query without an end, and the settings of its syncs.
 
     Feeds are immutable, hashable and picklable, and equal if all their parts are equal. A store
@@ -76,127 +59,91 @@ class Feed(Itself, WithHtml):
 
     _html = "sync_html.feed"
 
-    __slots__ = ("_handle", "_parts")
+    name: str
+    """The name of the feed in a store."""
+    start: datetime
+    """The start, in UTC."""
+    site: str | None
+    """The filter ``siteId``."""
+    line: str | None
+    """The filter ``lineId``."""
+    interval: timedelta | None
+    """The bucket width, sent as ``aggregationIntervalSeconds``."""
+    lateness: timedelta
+    """How long after its end a window is read again for its final values."""
+    page_size: int | None
+    """The number of items on a page, sent as ``pageSize``."""
+    settle_lag: timedelta
+    """How far behind the service's time the feed is read."""
+    overlap: timedelta
+    """How much of the newest known data each sync reads again."""
+    window: timedelta
+    """The width of the windows."""
+    audit_pages: int
+    """Pages a day for audits."""
+    # The struct of the core.
+    _state: dict[str, Any] = field(hash=False)
 
     def __init__(
         self,
         name: str,
         *,
-        start: _Instant,
+        start: "_Instant",
         site: str | int | None = None,
         line: str | int | None = None,
-        interval: _Duration | None = None,
-        lateness: _Duration | None = "1d",
-        filters: Mapping[str, _Filter] | None = None,
+        interval: "_Duration | None" = None,
+        lateness: "_Duration | None" = "1d",
+        filters: "Mapping[str, _Filter] | None" = None,
         page_size: int | None = None,
-        settle_lag: _Duration | None = "5m",
-        overlap: _Duration | None = "1h",
-        window: _Duration | None = "1d",
+        settle_lag: "_Duration | None" = "5m",
+        overlap: "_Duration | None" = "1h",
+        window: "_Duration | None" = "1d",
         audit_pages: int = 0,
     ) -> None:
         """Make a feed. Sends nothing."""
         query = feed_query(site, line, interval, page_size, filters)
         times = (settle_lag, overlap, lateness, window)
-        self._hold(FeedHandle(name, start, query, times, audit_pages))
+        self._hold(_feed(name, start, query, times, audit_pages))
 
-    def _hold(self, handle: FeedHandle) -> None:
-        state, (start, times, query) = handle.state(), handle.parts()
-        width = state["interval_seconds"]
-        parts = {
-            **state,
-            "start": start,
-            "interval": None if width is None else timedelta(seconds=width),
-            "filters": {name: tuple(values) for name, values in state["filters"]},
-            **dict(zip(("settle_lag", "overlap", "lateness", "window"), times, strict=True)),
-            "query": query,
-        }
-        self._handle, self._parts = handle, cast("_Parts", parts)
-
-    @classmethod
-    def _of(cls, handle: FeedHandle) -> Self:
-        feed = cls.__new__(cls)
-        feed._hold(handle)
-        return feed
-
-    @property
-    def name(self) -> str:
-        """The name of the feed in a store."""
-        return self._parts["name"]
-
-    @property
-    def start(self) -> datetime:
-        """The start, in UTC."""
-        return self._parts["start"]
-
-    @property
-    def site(self) -> str | None:
-        """The filter ``siteId``."""
-        return self._parts["site"]
-
-    @property
-    def line(self) -> str | None:
-        """The filter ``lineId``."""
-        return self._parts["line"]
-
-    @property
-    def interval(self) -> timedelta | None:
-        """The bucket width, sent as ``aggregationIntervalSeconds``."""
-        return self._parts["interval"]
-
-    @property
-    def lateness(self) -> timedelta:
-        """How long after its end a window is read again for its final values."""
-        return self._parts["lateness"]
+    def _hold(self, state: Mapping[str, Any]) -> None:
+        """Set the fields from the struct of the core."""
+        members = dict(state)
+        members["interval"] = members.pop("interval_seconds")
+        start = from_microseconds(members.pop("since") * 1_000_000)
+        del members["filters"]
+        vars(self).update({**self._read(members), "start": start, "_state": state})
 
     @property
     def filters(self) -> dict[str, tuple[str, ...]]:
         """Further query parameters: the values of each name."""
-        return dict(self._parts["filters"])
-
-    @property
-    def page_size(self) -> int | None:
-        """Items per page, sent as ``pageSize``."""
-        return self._parts["page_size"]
-
-    @property
-    def settle_lag(self) -> timedelta:
-        """How far behind the service's time the feed is read."""
-        return self._parts["settle_lag"]
-
-    @property
-    def overlap(self) -> timedelta:
-        """How much of the newest known data each sync reads again."""
-        return self._parts["overlap"]
-
-    @property
-    def window(self) -> timedelta:
-        """The width of the windows."""
-        return self._parts["window"]
-
-    @property
-    def audit_pages(self) -> int:
-        """Pages a day for audits."""
-        return self._parts["audit_pages"]
-
-    def _asks(self) -> str:
-        """Return the parameters of its queries, without their range."""
-        return self._parts["query"]
-
-    def __eq__(self, other: object) -> bool:
-        """Compare all parts."""
-        return self._handle == other._handle if isinstance(other, Feed) else NotImplemented
-
-    def __hash__(self) -> int:
-        """Hash all parts."""
-        return hash(self._handle)
-
-    def __reduce__(self) -> tuple[Callable[..., Self], tuple[dict[str, Any]]]:
-        """Pickle the parts."""
-        return type(self)._restored, (self._handle.state(),)
+        return {name: tuple(values) for name, values in self._state["filters"]}
 
     @classmethod
-    def _restored(cls, state: dict[str, Any]) -> Self:
-        return cls._of(FeedHandle.restore(state))
+    def _restore(cls, members: Mapping[str, Any]) -> Self:
+        feed = cls.__new__(cls)
+        feed._hold(members)
+        return feed
 
-    def _text(self) -> str:
-        return f"<Feed {escaped(self.name)}: {self._asks()}, start {iso(self.start)}>"
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the parts."""
+        return type(self)._restore, (self._state,)
+
+    def __copy__(self) -> Self:
+        """Return the feed itself, which cannot change."""
+        return self
+
+    def _member(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        """Return the parameters of its queries, and its start."""
+        width = self.interval and f"{self.interval.total_seconds():.0f}"
+        sent = {
+            "siteId": self.site and [self.site],
+            "lineId": self.line and [self.line],
+            "aggregationIntervalSeconds": width and [width],
+            "pageSize": self.page_size and [self.page_size],
+            **self.filters,
+        }
+        parameters = parameter_text(sent) or "everything"
+        return f"<Feed {escaped(self.name)}: {parameters}, start {iso(self.start)}>"

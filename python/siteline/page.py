@@ -37,7 +37,7 @@ class Page(Table):
     @property
     def query(self) -> Query:
         """The query of its chain, with the complete range."""
-        query = self._handle.query()
+        query = super().query
         assert query is not None
         return query
 

@@ -10,6 +10,7 @@ import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from siteline._awaiting import check_callback
 from siteline._counts import counted
 from siteline._escape import escaped
 from siteline._records.progress import Progress
@@ -26,12 +27,8 @@ def checked(progress: Any) -> Any:
     """Return the argument ``progress=``, or ``None`` to report nothing."""
     if progress is None or progress is False:
         return None
-    if progress is not True and not callable(progress):
-        raise QueryError("progress= is True, or a callable that takes a siteline.types.Progress.")
-    from inspect import iscoroutinefunction
-
-    if iscoroutinefunction(progress):
-        raise QueryError("progress= is an async function, which nobody would await.")
+    if progress is not True:
+        check_callback("progress", progress, "Progress", QueryError, other="True, or ")
     return progress
 
 

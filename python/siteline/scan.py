@@ -14,8 +14,9 @@ from siteline._handles import Itself, OfThisProcess
 from siteline._html import WithHtml
 from siteline._kept import KeptOnError, note_read, pages_and_points
 from siteline._keywords import like, strict
-from siteline._points import BOOKMARK, RecordIterator
+from siteline._points import BOOKMARK, RecordIterator, next_page
 from siteline._records.progress import Progress
+from siteline._records.query import Query
 from siteline._warn import warn
 from siteline.errors import QueryError
 from siteline.frames import check_options
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from siteline._core import Call
     from siteline._labels import Labels
     from siteline._records.bookmark import Bookmark
-    from siteline._records.query import Query
     from siteline._records.series import Record
     from siteline._records.tables import ReadReport
     from siteline.store import Store
@@ -80,7 +80,7 @@ class ScanBase(Itself, WithHtml):
     @property
     def query(self) -> Query:
         """The query: immutable, printable, hashable."""
-        return self._handle.query
+        return Query._restore(self._handle.query)
 
     @property
     def report(self) -> ReadReport:
@@ -116,7 +116,7 @@ class ScanBase(Itself, WithHtml):
             if any(levels) and (names is None or not names.rows):
                 reason = _names.names_of(frame.discovery(), frame.refusal())[1]
                 warn([_selection.unnamed(levels, reason)])
-            query = self._handle.query
+            query = self.query
             places = (query.site, query.line)
             self._handle.select(*_selection.found(levels, series, names, places))
 
@@ -162,15 +162,19 @@ class ScanBase(Itself, WithHtml):
         if (table := self._known()) is not None:
             return table
         reading = self._handle.reading(_names.needs_names(self._labels))
-        with _Named(self, reading):
+        try:
             yield from self._beginning(reading)
             warned = self._unlisted()
             callback = self._callback()
             if n is None and callback is None and not self._handle.is_observed:
-                frame = yield self._handle.collect(reading)
+                frame = yield self._handle.read_on(reading, False, False)
                 yield from self._settling_names(reading.settle())
             else:
                 frame = yield from self._stepping(reading, callback, n)
+        except BaseException as error:
+            reading.abort()
+            self._complete(error)
+            raise
         self._unlisted(warned)
         if n is not None:
             return self._table(frame)
@@ -181,16 +185,24 @@ class ScanBase(Itself, WithHtml):
         """Read page by page. An exception of the callback keeps the pages."""
         try:
             while n is None or (frame := self._handle.head(n)) is None:
-                frame = yield self._handle.step(reading, n is not None)
-                if not isinstance(frame, Progress):
+                frame = yield self._handle.read_on(reading, True, n is not None)
+                if isinstance(frame, Frame):
                     break
                 if callback is not None:
-                    callback(frame)
+                    callback(Progress._restore(frame))
             yield from self._settling_names(reading.settle())
             return frame
         finally:
             self._handle.end(reading)
             finish(callback)
+
+    def _complete(self, error: Any) -> None:
+        """Set the attribute ``scan`` of an exception, and make its partial table."""
+        error.scan, read = self, (0, 0)
+        if isinstance(partial := getattr(error, "partial", None), Frame):
+            error.partial, counts = self._table(partial), partial.report()
+            read = counts["pages"], counts["points_read"]
+        note_read(error, self, read)
 
     def _settling_names(self, call: Call[bool] | None) -> Steps:
         """Wait for the names of series, and warn once if there are none."""
@@ -207,11 +219,11 @@ class ScanBase(Itself, WithHtml):
             raise QueryError(message, hint=hint)
 
     def _points(self) -> Steps:
-        """Return the points. A scan through a store is collected first."""
+        """Return the points, and a callback. A scan through a store is collected first."""
         if self._store is not None or self._known() is not None:
-            return (yield from self._reading())._handle.records()
+            return (yield from self._reading())._handle.records(), None
         yield from self._beginning(self._handle.reading(self._by_name))
-        return self._handle.chain(self._callback(), False)
+        return self._handle.chain(False), self._callback()
 
     def resume(self, bookmark: Bookmark, *, onto: Table | None = None) -> Self:
         """Return the same scan, continuing from a bookmark.
@@ -272,26 +284,6 @@ class ScanBase(Itself, WithHtml):
 
 def _reads_once(store: Any) -> bool:
     return getattr(store, "_reads_once", False)
-
-
-class _Named:
-    """Sets the attribute ``scan`` of an exception, makes its partial table, and ends the read."""
-
-    __slots__ = ("_reading", "_scan")
-
-    def __init__(self, scan: ScanBase, reading: _core._Reading) -> None:
-        self._scan, self._reading = scan, reading
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, _type: Any, error: Any, _traceback: Any) -> None:
-        if error is not None:
-            self._reading.abort()
-            error.scan, read = self._scan, (0, 0)
-            if isinstance(partial := getattr(error, "partial", None), Frame):
-                error.partial, counts = self._scan._table(partial), partial.report()
-                read = counts["pages"], counts["points_read"]
-            note_read(error, self._scan, read)
 
 
 class Scan(ScanBase):
@@ -368,7 +360,8 @@ class Scan(ScanBase):
         >>> len(list(scan.records())), client.allowance.used - used
         (72, 0)
         """
-        return RecordIterator(wait_for(self._points()), named, self)
+        source, callback = wait_for(self._points())
+        return RecordIterator(source, named, self, callback)
 
     @like(Table.to_pandas)
     def to_pandas(self, **options: Any) -> pd.DataFrame:
@@ -423,9 +416,9 @@ class Pages(OfThisProcess):
         yield from scan._beginning(scan._handle.reading(needs_names))
         if "_source" not in own:
             # Threads that begin at the same time share one chain.
-            own.setdefault("_source", scan._handle.chain(scan._callback(), needs_names))
+            own.setdefault("_source", (scan._handle.chain(needs_names), scan._callback()))
             scan._unlisted()
-        source = own["_source"]
+        source, callback = own["_source"]
         while True:
             frame, ended = source._take_page()
             if frame is not None:
@@ -433,9 +426,9 @@ class Pages(OfThisProcess):
                 self._counts = [self._counts[0] + 1, self._counts[1] + len(page)]
                 return page
             if ended:
+                finish(callback)
                 return None
-            yield source._fill()
-            source._report()
+            yield from next_page(source, callback)
             # Before the page is taken: a caller that is cancelled meanwhile loses none.
             yield from scan._settling_names(source._settle())
 

@@ -27,12 +27,11 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-    from siteline._core import _StoreProgressArg
+    from siteline._core import _Instant, _StoreProgressArg
     from siteline._labels import Labels
     from siteline._records.sync import FeedReport, SyncReport
     from siteline.page import Page
 
-    _Time = datetime | date | str
     _Ids = str | Iterable[str] | None
     _Series = Iterable[Sequence[str | None]] | Sequence[str | None] | None
     _Since = SyncReport | FeedReport | int | datetime | date | str
@@ -104,13 +103,13 @@ class Store(Itself, WithHtml, Closing):
     @property
     def feeds(self) -> dict[str, Feed]:
         """The feeds by name, sorted."""
-        return {name: Feed._of(handle) for name, handle in self._handle.feeds().items()}
+        return {name: Feed._restore(feed) for name, feed in self._handle.feeds().items()}
 
     def read(
         self,
         feed: Feed | str,
-        start: _Time | None = None,
-        end: _Time | None = None,
+        start: _Instant | None = None,
+        end: _Instant | None = None,
         *,
         site: _Ids = None,
         line: _Ids = None,
@@ -157,16 +156,15 @@ class Store(Itself, WithHtml, Closing):
         """
         withdrawn = withdrawn or ("drop" if final else "keep")
         picked = _selection.picked(site, line, machine, device, tag, series=series)
-        return self._read(
-            feed, (start, end), tz, picked, final, as_of, None, withdrawn, unread, labels
-        )
+        asked = {"bounds": (start, end), "final": final, "as_of": as_of, "withdrawn": withdrawn}
+        return self._read(feed, tz, labels, picked, {**asked, "unread": unread})
 
     def changes(
         self,
         feed: Feed | str,
         since: _Since,
-        start: _Time | None = None,
-        end: _Time | None = None,
+        start: _Instant | None = None,
+        end: _Instant | None = None,
         *,
         site: _Ids = None,
         line: _Ids = None,
@@ -192,8 +190,6 @@ class Store(Itself, WithHtml, Closing):
         Raises:
             QueryError: if the report is of another feed or store.
 
-        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      start="2026-11-15T00:00Z")
         >>> store = siteline.Store("plant.siteline")
         >>> first = client.sync(feed, store)
         >>> sandbox.clock.advance("6h")
@@ -204,9 +200,8 @@ class Store(Itself, WithHtml, Closing):
         if since is None:
             raise QueryError("since= is a siteline.types.SyncReport, a page number, or a time.")
         picked = _selection.picked(site, line, machine, device, tag, series=series)
-        return self._read(
-            feed, (start, end), tz, picked, False, None, since, "keep", unread, labels
-        )
+        asked = {"bounds": (start, end), "since": since, "withdrawn": "keep", "unread": unread}
+        return self._read(feed, tz, labels, picked, asked)
 
     def series(self, feed: Feed | str | None = None) -> Table:
         """Return the series of a feed, or of all feeds, that have any point in the store.
@@ -230,8 +225,9 @@ class Store(Itself, WithHtml, Closing):
         return _series.table(rows, known or _series.NO_NAMES, labels, self._tz)
 
     def _series_of(self, feed: str) -> Any:
-        whole: Any = ((None, None), "UTC", ((None,) * 5, None), False, None, None, "keep", "keep")
-        return self._handle.frame(feed, *whole).series()
+        whole = {"bounds": (None, None), "withdrawn": "keep", "unread": "keep"}
+        picked = _selection.picked(*(None,) * 5, series=None)
+        return self._handle.frame({"feed": feed, "tz": "UTC", "picked": picked, **whole}).series()
 
     def _known_names(self) -> _labels.Known:
         """Return the kept names, or why there are none."""
@@ -243,27 +239,24 @@ class Store(Itself, WithHtml, Closing):
     def _read(
         self,
         feed: Feed | str,
-        bounds: tuple[Any, Any],
         tz: str | tzinfo | None,
-        picked: tuple[Any, ...],
-        final: bool,
-        as_of: Any,
-        since: Any,
-        withdrawn: str,
-        unread: str,
         labels: Labels | None,
+        picked: tuple[Any, ...],
+        asked: dict[str, Any],
     ) -> Table:
         tz = self._tz if tz is None else zone_name(tz)
         labels = self._labels if labels is None else _labels.checked(labels)
         name = _name(feed)
-        as_of, since = self._place(as_of, name, "as_of"), self._place(since, name, "since")
+        at = "since" if "since" in asked else "as_of"
+        place = self._place(asked[at], name, at)
         names = self._known_names() if _labels.needs_names(labels) else None
         if names is not None and names[0] is not None and any(picked[0][2:]):
             picked = _selection.of_names(picked, names[0], self._series_of(name))
-        frame = self._handle.frame(name, bounds, tz, picked, final, as_of, since, withdrawn, unread)
+        own = {"feed": name, "tz": tz, "picked": picked, at: place}
+        frame = self._handle.frame({**asked, **own})
         return Table(frame, tz, labels, None, names)
 
-    def coverage(self, feed: Feed | str, *, now: _Time | None = None) -> Coverage:
+    def coverage(self, feed: Feed | str, *, now: _Instant | None = None) -> Coverage:
         """Return which windows of a feed were read, and how final they are.
 
         Args:
@@ -273,7 +266,7 @@ class Store(Itself, WithHtml, Closing):
         Raises:
             StoreError: for an unknown feed.
         """
-        return Coverage._of(self._handle.coverage(_name(feed), now, self._tz))
+        return Coverage._restore(self._handle.coverage(_name(feed), now, self._tz))
 
     def lateness(self, feed: Feed | str) -> Lateness:
         """Return how late points and revisions arrived, and a suggested lateness.
@@ -284,7 +277,7 @@ class Store(Itself, WithHtml, Closing):
         Raises:
             StoreError: for an unknown feed.
         """
-        return Lateness._of(self._handle.lateness(_name(feed)))
+        return Lateness._restore(self._handle.lateness(_name(feed)))
 
     def redefine(self, feed: Feed) -> None:
         """Replace the definition of a feed.
@@ -301,10 +294,10 @@ class Store(Itself, WithHtml, Closing):
         """
         if not isinstance(feed, Feed):
             raise QueryError("feed= is a siteline.Feed: the new definition.")
-        self._handle.redefine(feed._handle)
+        self._handle.redefine(feed._state)
 
     def forget(
-        self, feed: Feed | str, before: _Time, *, progress: _StoreProgressArg = False
+        self, feed: Feed | str, before: _Instant, *, progress: _StoreProgressArg = False
     ) -> Freed:
         """Remove the points of a feed before a time, where it begins from now on.
 
@@ -355,6 +348,8 @@ class Store(Itself, WithHtml, Closing):
         names = None
         if isinstance(feed, Iterable) and not isinstance(feed, str):
             names = [_name(one) for one in feed]
+            if not names:
+                raise QueryError("feed= is empty.", hint="Leave feed= out to compact all feeds.")
         elif feed is not None:
             names = [_name(feed)]
         with self._reported("compact", progress) as report:
@@ -440,17 +435,6 @@ class Store(Itself, WithHtml, Closing):
 
     def _reported(self, what: str, progress: Any) -> AbstractContextManager[Any]:
         return of_long_work(f"{what} {self.path.name}", progress)
-
-    def _overview(self) -> list[dict[str, Any]]:
-        """Return how far each feed has been read."""
-        found = self._handle.overview()
-        names = ("settled_through", "read_through", "newest", "sequence")
-        return [
-            {"feed": Feed._of(feed), **dict(zip(names, rest, strict=True))} for feed, *rest in found
-        ]
-
-    def _page_times(self, feed: str) -> list[int]:
-        return self._handle.page_times(feed)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the path and the settings."""

@@ -52,7 +52,7 @@ class _Pages(OfThisProcess):
         self._counts: _Counts | None = None
         self._prepare()
         known = feeds_of(feeds)
-        self._handle = client.sync([feed._handle for feed in known], options, False)
+        self._handle = client.sync([feed._state for feed in known], options, False)
         self._callback = _callback(known, options.get("progress"))
         self._handle.begin(None, _known_states(states, known), False).wait()
 
@@ -116,8 +116,6 @@ class SyncPages(_Pages, Closing):
     Made by :meth:`Client.sync_pages`. A request for the next page means that the one before is
     stored, with its state. It is for one thread: a second one gets a ``RuntimeError``.
 
-    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      start="2026-11-15T00:00Z")
     >>> with client.sync_pages(feed, {}) as pages:
     ...     rows = sum(0 if page is None else len(page) for page, state in pages)
     >>> pages.report.complete, pages.report.inserted == rows > 0
@@ -165,8 +163,6 @@ class AsyncSyncPages(_Pages, AsyncClosing):
     Made by :meth:`AsyncClient.sync_pages`. It is for one task. A cancelled wait loses no page.
 
     >>> import asyncio
-    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      start="2026-11-15T00:00Z")
     >>> async def main():
     ...     async with sandbox.async_client() as client:
     ...         async with client.sync_pages(feed) as pages:
@@ -287,7 +283,7 @@ def planning(client: ClientHandle, what: Any, store: Any, options: dict[str, Any
         for feed in feeds:
             states[feed.name] = yield Asked(store.state, feed.name)
     states = _known_states(states, feeds, "state() of the store returned")
-    members = client.plan_feeds([feed._handle for feed in feeds], handle, states, options)
+    members = client.plan_feeds([feed._state for feed in feeds], handle, states, options)
     return Plan._restore({**members, "kind": "sync"})
 
 
@@ -339,7 +335,7 @@ class _Run:
             self.to_lock = names
             batch = getattr(store, "batch", 1)
             options = {**options, "batch": None if _is_one(batch) else batch}
-        self.handle: SyncHandle = client.sync([feed._handle for feed in self.feeds], options, True)
+        self.handle: SyncHandle = client.sync([feed._state for feed in self.feeds], options, True)
         self._callback = _callback(self.feeds, options.get("progress"))
 
     def begin(self, states: dict[str, Any]) -> Call[None]:
@@ -352,7 +348,7 @@ class _Run:
     def steps(self) -> _Steps:
         """Read and store everything. After an error, store the pages of an incomplete batch."""
         try:
-            while (yield from self._one_page()) or (yield from self._finish()):
+            while (yield from self._one_page()):
                 pass
             yield from self._keep_names()
         except GeneratorExit:
@@ -360,7 +356,8 @@ class _Run:
         except BaseException as error:
             try:
                 if self.handle.flush(False):
-                    yield from self._store_ready()
+                    while (yield from self._apply_next()):
+                        pass
             except Exception as later:
                 error.add_note(f"Pages that had arrived were not stored: {later}")
             raise
@@ -389,34 +386,20 @@ class _Run:
                 raise
 
     def _one_page(self) -> Generator[Any, Any, bool]:
-        """Read and store a page; ``False`` if nothing is left to read."""
-        has_failed = True
+        """Read and store a page, at the end the rest; ``False`` if nothing is left."""
+        has_failed, is_stored = True, False
         try:
             more: bool = yield self.handle.fetch()
-            if more and self._store is not None:
-                yield Whole(self.handle.apply)
-            elif more:
-                yield from self._apply_next()
+            if self._store is not None:
+                yield Whole(self.handle.apply, not more)
+            elif more or self.handle.flush(True):
+                is_stored = yield from self._apply_next()
             has_failed = False
         finally:
             self.handle.tell(has_failed)
         if more and self._callback is not None:
             self._callback(Progress._restore(self.handle.progress()))
-        return more
-
-    def _finish(self) -> Generator[Any, Any, bool]:
-        """Store the last pages; ``True`` if their range may have been set aside."""
-        if self._store is not None:
-            yield Whole(self.handle.keep)
-            return False
-        had_waited = self.handle.flush(False)
-        if had_waited or self.handle.flush(True):
-            yield from self._store_ready()
-        return had_waited
-
-    def _store_ready(self) -> _Steps:
-        while (yield from self._apply_next()):
-            pass
+        return more or is_stored
 
     def _apply_next(self) -> Generator[Any, Any, bool]:
         """Pass the next pages to the target; ``False`` if there are none."""

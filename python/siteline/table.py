@@ -14,6 +14,7 @@ from siteline._handles import Itself
 from siteline._html import WithHtml
 from siteline._keywords import strict
 from siteline._points import RecordIterator
+from siteline._records.query import Query
 from siteline._records.tables import ReadReport, SeriesReport, StoreReport
 from siteline._times import in_zone, local_microseconds, zone_of
 from siteline.errors import QueryError, SitelineError
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from siteline._core import Frame
     from siteline._discovered import Ids
     from siteline._labels import Labels
-    from siteline._records.query import Query
     from siteline._records.series import Record
 
     _Texts = str | int | Iterable[str | int] | None
@@ -119,7 +119,8 @@ class Table(Itself, WithHtml):
     @property
     def query(self) -> Query | None:
         """The query of the read; ``None`` for a store, and for rows made of points."""
-        return self._handle.query()
+        query = self._handle.query()
+        return None if query is None else Query._restore(query)
 
     @property
     def series(self) -> Table:

@@ -28,6 +28,8 @@ pub(crate) struct EventLoop {
     /// Weak, because threads of the core drop it without the interpreter, which delays the release.
     object: Py<PyAny>,
     is_closed: AtomicBool,
+    /// Whether the call that it awaits was cancelled.
+    is_cancelled: AtomicBool,
 }
 
 /// The thread stays, so that results are delivered even if the system starts no more threads.
@@ -57,7 +59,8 @@ impl EventLoop {
         static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let event_loop = RUNNING.import(py, "asyncio", "get_running_loop")?.call0()?;
         let object = PyWeakrefReference::new(&event_loop)?.into_any().unbind();
-        Ok(Arc::new(Self { object, is_closed: AtomicBool::new(false) }))
+        let (is_closed, is_cancelled) = Default::default();
+        Ok(Arc::new(Self { object, is_closed, is_cancelled }))
     }
 
     fn object<'py>(&self, py: Python<'py>) -> Object<'py> {
@@ -168,8 +171,9 @@ impl Running {
         }
     }
 
-    /// In a forked child it does nothing.
-    fn end(&self) {
+    /// Ends a call without a result. In a forked child it does nothing.
+    fn cancel(&self) {
+        self.event_loop.is_cancelled.store(true, Ordering::Relaxed);
         if let Some(task) = self.task.as_ref().filter(|_| self.process.is_current()) {
             task.abort();
         }
@@ -213,10 +217,16 @@ type Read = Box<dyn FnOnce(Python<'_>, PyResult<Object<'_>>) + Send>;
 type Step = (Option<Py<PyAny>>, Option<Py<PyAny>>);
 
 #[pyclass(frozen)]
-struct Answer(Mutex<Option<Read>>, Task);
+struct Answer(Mutex<Option<Read>>, Task, Arc<EventLoop>);
 
 #[pymethods]
 impl Answer {
+    /// Whether the core soon drops the future that waits for this answer.
+    #[getter]
+    fn is_cancelled(&self) -> bool {
+        self.2.is_cancelled.load(Ordering::Relaxed)
+    }
+
     fn __call__(&self, task: &Object<'_>) {
         let py = task.py();
         let _inside = Inside::enter(py);
@@ -259,7 +269,7 @@ pub(crate) async fn ask<T: Send + 'static>(
 ) -> Result<T, LoopClosed> {
     static BEGIN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let (sender, mut answer) = oneshot::channel();
-    let task = Task::default();
+    let (task, theirs) = (Task::default(), Arc::clone(&event_loop));
     let mut asking =
         Asking { event_loop: Arc::clone(&event_loop), task: Arc::clone(&task), has_ended: false };
     event_loop.post(Box::new(move |py| {
@@ -267,7 +277,8 @@ pub(crate) async fn ask<T: Send + 'static>(
             return Ok(());
         }
         let read: Read = Box::new(move |py, outcome| drop(sender.send(read(py, outcome))));
-        let answer = Bound::new(py, Answer(Mutex::new(Some(read)), Arc::clone(&task)))?;
+        let answer = Answer(Mutex::new(Some(read)), Arc::clone(&task), theirs);
+        let answer = Bound::new(py, answer)?;
         let begin = BEGIN.import(py, "siteline._awaiting", "begin")?;
         let arguments = (begin, &answer, &*function, PyBytes::new(py, &argument));
         *task.lock() = Some(origin.in_context(py, arguments)?.unbind());

@@ -15,7 +15,6 @@ use crate::bridge::runtime::spawn_task;
 use crate::client::agent::{FoundAgent, refuse_settings};
 use crate::client::settings::{Found, choose_ledger, named_ledger, settings_with, shape_of};
 use crate::convert::clock::PyClock;
-use crate::convert::state::record;
 use crate::prelude::*;
 use siteline_core::auth::Authentication;
 use siteline_core::client::Client;
@@ -66,7 +65,7 @@ impl PyClient {
         py: Python<'_>,
         found: &Found<'_>,
         clock: Option<&Object<'_>>,
-        on_request: Option<&Object<'_>>,
+        on_request: Option<Py<PyAny>>,
         sends_once: bool,
     ) -> PyResult<Self> {
         let options = &found.options;
@@ -85,11 +84,7 @@ impl PyClient {
             settings.send_once();
         }
         settings.spawner = Arc::new(spawn_task);
-        let checked = |given: &Object<'_>| {
-            let module = py.import("siteline._records.requests")?;
-            module.call_method1("checked", (given,)).map(Bound::unbind)
-        };
-        let notes = Observers::new(on_request.map(checked).transpose()?);
+        let notes = Observers::new(on_request);
         settings.transport.observer = Some(Arc::clone(&notes) as _);
         match (clock, Environment::of_process().get(SANDBOX_CLOCK)) {
             (Some(given), _) => {
@@ -142,7 +137,7 @@ impl PyClient {
         profile: Option<Text<'_>>,
         credential: Option<Object<'py>>,
         clock: Option<&Object<'_>>,
-        on_request: Option<&Object<'_>>,
+        on_request: Option<Py<PyAny>>,
         sends_once: bool,
         options: Option<Bound<'py, PyDict>>,
     ) -> PyResult<Self> {
@@ -186,9 +181,7 @@ impl PyClient {
     }
 
     fn allowance<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
-        static ALLOWANCE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let state = detached(py, || self.client.allowance())?.or_raise()?;
-        record(ALLOWANCE.import(py, "siteline._records.allowance", "Allowance")?, &state)
+        dict(py, &detached(py, || self.client.allowance())?.or_raise()?)
     }
 
     fn replace_credential(&self, credential: &Object<'_>) -> PyResult<()> {

@@ -1,6 +1,4 @@
-//! `Client.discover` and `Client.series`, and the parts of `siteline.doctor`.
-
-use bytes::Bytes;
+//! Discovery, and the parts of `siteline.doctor`.
 
 use crate::client::PyClient;
 use crate::client::profile_file::ProfileFile;
@@ -9,37 +7,21 @@ use crate::frame::ids;
 use crate::prelude::*;
 use siteline_core::settings::{Environment, Given};
 
-impl PyClient {
-    fn asked(
-        &self,
-        finish: impl FnOnce(Python<'_>, Result<Bytes>) -> PyResult<Object<'_>> + Send + 'static,
-    ) -> Call {
-        let client = self.client.clone();
-        let asked = async move { client.discover(None).await };
-        Call::new(Arc::default(), asked, move |py, body| finish(py, body).map(Bound::unbind))
-    }
-}
-
 #[pymethods]
 impl PyClient {
+    /// The body.
     fn discover(&self) -> Call {
-        self.asked(|py, body| {
-            let class = py.import("siteline._records.discovery")?.getattr("Discovery")?;
-            class.call_method1("_of_client", (&body.or_raise()?[..],))
-        })
+        let client = self.client.clone();
+        let asked = async move { client.discover(None).await.map(|body| body.to_vec()) };
+        Call::giving(Arc::default(), asked)
     }
 
-    /// The body, its shape, the ids of the series seen in pages, and whether these are all.
-    fn series(&self) -> Call {
-        let client = self.client.clone();
-        self.asked(move |py, body| {
-            let body = body.or_raise()?;
-            let shape = client.listed().raw().and_then(|(_, shape)| shape);
-            let (seen, is_all) = client.seen().all();
-            let seen: Vec<_> = seen.iter().map(|one| ids(py, one)).collect::<PyResult<_>>()?;
-            let found = (PyBytes::new(py, &body), dict(py, &shape)?, seen, is_all);
-            Ok(found.into_pyobject(py)?.into_any())
-        })
+    /// The shape of a body, the ids of the series seen in pages, and whether these are all.
+    fn seen<'py>(&self, py: Python<'py>) -> PyResult<(Object<'py>, Vec<Object<'py>>, bool)> {
+        let shape = self.client.listed().raw().and_then(|(_, shape)| shape);
+        let (seen, is_all) = self.client.seen().all();
+        let seen = seen.iter().map(|one| ids(py, one).map(Bound::into_any));
+        Ok((dict(py, &shape)?, seen.collect::<PyResult<_>>()?, is_all))
     }
 
     /// A client with the same ledger and tokens that sends each request once.
@@ -67,6 +49,8 @@ impl PyClient {
         told.set_item("ledger", settings.ledger_file.clone().map(PathBuf::into_os_string))?;
         told.set_item("agent", self.keywords.bind(py).get_item("agent")?)?;
         told.set_item("now", self.client.time().clock().wall())?;
+        let skew = self.client.time().measured();
+        told.set_item("skew_error", skew.map(|skew| skew.error().as_secs_f64()))?;
         Ok(told)
     }
 
@@ -88,11 +72,6 @@ impl PyClient {
         Call::new(Arc::default(), async move { client.token_facts().await }, |py, facts| {
             dict(py, &facts.or_raise()?).map(Bound::unbind)
         })
-    }
-
-    /// In seconds.
-    fn skew_error(&self) -> Option<f64> {
-        self.client.time().measured().map(|skew| skew.error().as_secs_f64())
     }
 
     /// The proxy and the certificates. Opens nothing.

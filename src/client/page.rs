@@ -1,4 +1,3 @@
-use crate::client::query::query_object;
 use crate::client::records::PyBookmark;
 use crate::convert::arrow_stream::ArrowStream;
 use crate::frame::{Frame, PageSource};
@@ -30,7 +29,7 @@ impl Frame {
     }
 
     fn query<'py>(&self, py: Python<'py>) -> PyResult<Option<Object<'py>>> {
-        self.source().map(|source| query_object(py, &source.query)).transpose()
+        self.source().map(|source| dict(py, source.query.input())).transpose()
     }
 
     /// Inserted, changed, unchanged and missing points.

@@ -4,7 +4,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::client::PyClient;
-use crate::client::records::{ProgressCallback, PyBookmark, finish};
+use crate::client::records::PyBookmark;
 use crate::client::scan::settle;
 use crate::convert::rows::{Times, rows};
 use crate::frame::shown::Shown;
@@ -27,7 +27,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct PageReader {
     pub(crate) stream: Arc<PageStream>,
     pub(crate) events: Arc<Events>,
-    pub(crate) callback: Option<ProgressCallback>,
     pub(crate) names: Arc<ReadNames>,
     pub(crate) deadline: Deadline,
     /// It may hold the sandbox that serves the stream.
@@ -42,27 +41,20 @@ impl PageReader {
         }
     }
 
-    /// Returns false if no page has arrived. Raises the error of a prefetched page, and the exceptions of
-    /// `logging` handlers and `progress=`.
-    fn report(&self, py: Python<'_>) -> PyResult<bool> {
+    /// Returns the progress of a page that has arrived. Raises the error of a prefetched page, and the
+    /// exceptions of `logging` handlers.
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Option<Object<'py>>> {
         let mut filled = None;
         if self.stream.has_finished_prefetch() {
             filled = step_in_runtime(py, &self.events, || self.stream.receive_finished())?;
         }
         if filled.is_none() && !self.stream.has_progress() {
-            return Ok(false);
+            return Ok(None);
         }
         self.events.handle(py)?;
-        let callback = self.callback.as_ref();
-        filled.unwrap_or(Ok(())).map_err(|failure| failed(py, callback, failure))?;
-        let Some(progress) = self.stream.take_progress() else { return Ok(false) };
-        callback.map_or(Ok(()), |callback| callback.report(py, &progress))?;
-        Ok(true)
+        filled.unwrap_or(Ok(())).map_err(|failure| read_failure(py, failure))?;
+        self.stream.take_progress().map(|progress| dict(py, &progress)).transpose()
     }
-}
-
-fn failed(py: Python<'_>, callback: Option<&ProgressCallback>, failure: ReadFailure) -> PyErr {
-    finish(py, callback).err().unwrap_or_else(|| read_failure(py, failure))
 }
 
 /// The exception of a failed read, with `.bookmark` and `.partial`.
@@ -123,10 +115,7 @@ impl Points {
                     reader.prefetch(py);
                     Some(page.points.batch().or_raise()?)
                 }
-                Poll::Ready(None) => {
-                    return finish(py, reader.callback.as_ref()).map(|()| Some(false));
-                }
-                Poll::Pending if reader.report(py)? => return Ok(Some(true)),
+                Poll::Ready(None) => return Ok(Some(false)),
                 Poll::Pending => return Ok(None),
             },
         };
@@ -167,44 +156,35 @@ impl Points {
     /// A page that has arrived, and whether the chain has ended.
     fn _take_page(&self, py: Python<'_>) -> PyResult<(Option<Frame>, bool)> {
         let reader = self.reader()?;
-        loop {
-            match reader.stream.take_page() {
-                Poll::Ready(Some(page)) => {
-                    reader.prefetch(py);
-                    let provenance = Provenance {
-                        pages: 1,
-                        resumed_after_pages: page.sequence.saturating_sub(1),
-                        ..reader.stream.provenance().clone()
-                    };
-                    let source = PageSource { page, provenance, synced: None };
-                    return Ok((Some(Frame::of_page(source)), false));
-                }
-                Poll::Ready(None) => {
-                    return finish(py, reader.callback.as_ref()).map(|()| (None, true));
-                }
-                Poll::Pending if reader.report(py)? => {}
-                Poll::Pending => return Ok((None, false)),
-            }
-        }
+        let page = match reader.stream.take_page() {
+            Poll::Ready(Some(page)) => page,
+            other => return Ok((None, other.is_ready())),
+        };
+        reader.prefetch(py);
+        let provenance = Provenance {
+            pages: 1,
+            resumed_after_pages: page.sequence.saturating_sub(1),
+            ..reader.stream.provenance().clone()
+        };
+        Ok((Some(Frame::of_page(PageSource { page, provenance, synced: None })), false))
     }
 
     /// A cancelled call loses no page.
-    fn _fill(&self, py: Python<'_>) -> PyResult<Call> {
+    fn _fill(&self) -> PyResult<Call> {
         let reader = self.reader()?;
-        let callback = reader.callback.as_ref().map(|callback| callback.clone_ref(py));
         let (names, read) = (Arc::clone(&reader.names), reader.stream.read_next());
         let fill = async move {
             names.begin();
             read.await
         };
-        Ok(Call::new(Arc::clone(&reader.events), fill, move |py, filled| {
-            filled.map(|()| py.None()).map_err(|failure| failed(py, callback.as_ref(), failure))
+        Ok(Call::new(Arc::clone(&reader.events), fill, |py, filled| {
+            filled.map(|()| py.None()).map_err(|failure| read_failure(py, failure))
         }))
     }
 
-    /// After `_fill()`: reports the page to `progress=`.
-    fn _report(&self, py: Python<'_>) -> PyResult<()> {
-        self.reader()?.report(py).map(drop)
+    /// The progress after a page that has arrived, once for each page.
+    fn _report<'py>(&self, py: Python<'py>) -> PyResult<Option<Object<'py>>> {
+        self.reader()?.report(py)
     }
 
     /// After `_fill()`: waits for the names of series.
@@ -214,11 +194,9 @@ impl Points {
         Ok(settle(names, events, if soon.is_before(*deadline) { soon } else { *deadline }))
     }
 
-    /// `progress=` may be a method of an object that holds this.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         let Source::Chain(reader) = &self.source else { return Ok(()) };
-        visit.call(&reader.client)?;
-        visit.call(reader.callback.as_ref().map(|callback| &callback.0))
+        visit.call(&reader.client)
     }
 }
 

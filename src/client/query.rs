@@ -3,16 +3,10 @@
 use crate::client::PyClient;
 use crate::client::scan::{PyScan, cut};
 use crate::convert::asked_time::{asked_range, clock_of};
-use crate::convert::state::record;
 use crate::prelude::*;
 use siteline_core::auth::Checked;
 use siteline_core::client::{ReadSettings, ScanInput};
-use siteline_core::data::{Ids, Levels, Query, QueryInput, RangeForm, Selection, bucket_width};
-
-pub(crate) fn query_object<'py>(py: Python<'py>, query: &Query) -> PyResult<Object<'py>> {
-    static QUERY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    record(QUERY.import(py, "siteline._records.query", "Query")?, query.input())
-}
+use siteline_core::data::{Ids, Levels, QueryInput, RangeForm, Selection, bucket_width};
 
 /// Site, line, interval, page size and filters.
 pub(crate) type AskedQuery<'py> = (

@@ -2,10 +2,12 @@
 
 use std::sync::OnceLock;
 
+use pyo3::types::PyFloat;
+
 use crate::client::PyClient;
 use crate::client::points::{PageReader, Points, Source, read_failure};
-use crate::client::query::query_object;
-use crate::client::records::{ProgressCallback, PyBookmark, event};
+use crate::client::records::PyBookmark;
+use crate::convert::values::seconds;
 use crate::frame::{Frame, Origin};
 use crate::prelude::*;
 use crate::store::StoreHandle;
@@ -117,18 +119,19 @@ impl PyScan {
 
 fn stepped(py: Python<'_>, step: Result<Step, ReadFailure>) -> PyResult<Py<PyAny>> {
     match step {
-        Ok(Step::Page(progress)) => event(py, &progress).map(Bound::unbind),
+        Ok(Step::Page(progress)) => dict(py, &progress).map(Bound::unbind),
         Ok(Step::Whole(table)) => Ok(Py::new(py, Frame::of_table(table))?.into_any()),
         Err(failure) => Err(read_failure(py, failure)),
     }
 }
 
 pub(crate) fn cut(by: &Object<'_>, name: &str) -> PyResult<Cut> {
-    let is_length = by.is_instance_of::<PyString>() || by.hasattr("total_seconds")?;
-    if is_length {
-        duration(by, name).map(Cut::Length)
-    } else if by.hasattr("__index__")? {
+    if by.hasattr("__index__")? {
         count(by, name, Kind::QueryError).map(Cut::Parts)
+    } else if by.is_instance_of::<PyString>()
+        || (!by.is_instance_of::<PyFloat>() && seconds(by)?.is_some())
+    {
+        duration(by, name).map(Cut::Length)
     } else {
         let message = format!(
             "{name}={} is neither how many parts to make (a whole number) nor how long each is (text \
@@ -165,7 +168,7 @@ fn read_table(onto: &Object<'_>) -> PyResult<Arc<Table>> {
 impl PyScan {
     #[getter]
     fn query<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
-        query_object(py, self.scan().query())
+        dict(py, self.scan().query().input())
     }
 
     /// The bookmark that it continues from.
@@ -224,31 +227,22 @@ impl PyScan {
         PyReading { deadline, buffer, names: self.names(needs_names), process }
     }
 
-    fn collect(&self, reading: &Bound<'_, PyReading>) -> Call {
-        let (collect, deadline) = (Arc::clone(self.collecting()), reading.get().deadline);
-        let names = Arc::clone(&reading.get().names);
-        let read = async move {
-            names.begin();
-            loop {
-                if let whole @ Step::Whole(_) = collect.step(deadline).await? {
-                    return Ok(whole);
-                }
-            }
-        };
-        Call::new(Arc::clone(&reading.get().buffer), read, stepped)
-    }
-
-    /// Reads a page of any chain, or of the first unfinished one.
-    fn step(&self, reading: &PyReading, of_first: bool) -> PyResult<Call> {
+    /// Reads the rest, or one page: of any chain, or of the first unfinished one.
+    fn read_on(&self, reading: &PyReading, by_page: bool, of_first: bool) -> PyResult<Call> {
         reading.check_process()?;
         let (collect, deadline) = (Arc::clone(self.collecting()), reading.deadline);
         let pace = if of_first { Pace::First } else { Pace::All };
         let names = Arc::clone(&reading.names);
-        let step = async move {
+        let read = async move {
             names.begin();
-            collect.paced_step(deadline, pace).await
+            loop {
+                match collect.paced_step(deadline, pace).await? {
+                    Step::Page(_) if !by_page => {}
+                    step => return Ok(step),
+                }
+            }
         };
-        Ok(Call::new(Arc::clone(&reading.buffer), step, stepped))
+        Ok(Call::new(Arc::clone(&reading.buffer), read, stepped))
     }
 
     /// Drops the request of a prefetched page.
@@ -257,18 +251,11 @@ impl PyScan {
         step_in_runtime(py, &reading.buffer, || self.collecting().stop_prefetch())
     }
 
-    fn chain(
-        &self,
-        py: Python<'_>,
-        callback: Option<Py<PyAny>>,
-        needs_names: bool,
-    ) -> PyResult<Points> {
+    fn chain(&self, py: Python<'_>, needs_names: bool) -> PyResult<Points> {
         let stream = guarded(|| self.scan().pages().or_raise())?;
         let (names, deadline) = (self.names(needs_names), self.scan().deadline());
-        let (callback, client) = (callback.map(ProgressCallback), self.client.clone_ref(py));
-        let events = Arc::default();
-        let reader = PageReader { stream, events, callback, names, deadline, client };
-        Ok(Points::new(Source::Chain(reader)))
+        let (events, client) = (Arc::default(), self.client.clone_ref(py));
+        Ok(Points::new(Source::Chain(PageReader { stream, events, names, deadline, client })))
     }
 
     fn resume(

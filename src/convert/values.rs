@@ -2,7 +2,7 @@
 
 use pyo3::PyClass;
 use pyo3::conversion::FromPyObjectOwned;
-use pyo3::types::{PyBool, PyByteArray, PyMemoryView, PyTime};
+use pyo3::types::{PyBool, PyByteArray, PyFloat, PyInt, PyMemoryView, PyTime};
 use zeroize::Zeroizing;
 
 use crate::prelude::*;
@@ -144,13 +144,15 @@ pub(crate) fn duration_or(value: &Object<'_>, name: &str, kind: Kind) -> PyResul
     Ok(length)
 }
 
-/// `NaT` and NaN become NaN.
-fn seconds(value: &Object<'_>) -> PyResult<Option<f64>> {
-    let py = value.py();
-    if value.hasattr(intern!(py, "total_seconds"))? {
-        return value.call_method0(intern!(py, "total_seconds"))?.extract().map(Some);
+/// `NaT` and NaN become NaN; `None` if it is no duration.
+pub(crate) fn seconds(value: &Object<'_>) -> PyResult<Option<f64>> {
+    if value.is_instance_of::<PyBool>() {
+        return Ok(None);
     }
-    Ok(if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() })
+    if value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>() {
+        return Ok(value.extract().ok());
+    }
+    converted(value, "seconds")?.extract()
 }
 
 /// The type of a value, without its content.

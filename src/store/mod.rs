@@ -6,22 +6,26 @@ use std::collections::BTreeMap;
 use std::path::absolute;
 
 use jiff::tz::TimeZone;
-use serde::Serialize;
 
 use crate::convert::asked_time::{clock_of, instant_before};
 use crate::frame::{Frame, PageSource, Synced};
 use crate::prelude::*;
-use crate::store::feed::FeedHandle;
 use siteline_core::store::{Applied, Delivery, Share, Store, StoreOptions, Target as _};
 use siteline_core::sync::{Feed, FeedCoverage, FeedLateness, FeedState, read_states, redefine};
 
 #[pyclass(frozen, module = "siteline._core")]
 pub(crate) struct StoreHandle(pub(crate) Arc<Store>);
 
-type WithFeed<'py> = (FeedHandle, Object<'py>);
-
-/// The settled end, the read end, the newest point, and the number of the newest page.
-type FeedOverview = (FeedHandle, Option<Timestamp>, Option<Timestamp>, Option<Timestamp>, u64);
+/// How far a feed has been read.
+#[derive(IntoPyObject)]
+struct FeedOverview<'py> {
+    feed: Object<'py>,
+    settled_through: Option<Timestamp>,
+    read_through: Option<Timestamp>,
+    newest: Option<Timestamp>,
+    /// The number of the newest page.
+    sequence: u64,
+}
 
 impl StoreHandle {
     pub(crate) fn work<T: Send>(
@@ -60,9 +64,10 @@ impl StoreHandle {
         self.0.options().read_only
     }
 
-    fn feeds(&self, py: Python<'_>) -> PyResult<BTreeMap<String, FeedHandle>> {
+    fn feeds<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         let states = self.work(py, read_states)?.into_iter();
-        Ok(states.map(|(name, state)| (name, FeedHandle(state.feed().clone()))).collect())
+        let feeds = states.map(|(name, state)| (name, state.feed().clone()));
+        dict(py, &feeds.collect::<BTreeMap<_, _>>())
     }
 
     fn coverage<'py>(
@@ -71,18 +76,16 @@ impl StoreHandle {
         feed: Text<'_>,
         now: Option<Object<'py>>,
         tz: &Object<'py>,
-    ) -> PyResult<WithFeed<'py>> {
+    ) -> PyResult<Object<'py>> {
         let zone = clock_of(Some(tz))?;
         let now = now
             .map(|now| instant_before(&now, "now", zone.as_ref(), || self.service_time(py, feed.0)))
             .transpose()?;
-        let coverage = self.work(py, |store| FeedCoverage::read(store, feed.0, now))?;
-        with_feed(py, &coverage.feed, &coverage)
+        dict(py, &self.work(py, |store| FeedCoverage::read(store, feed.0, now))?)
     }
 
-    fn lateness<'py>(&self, py: Python<'py>, feed: Text<'_>) -> PyResult<WithFeed<'py>> {
-        let lateness = self.work(py, |store| FeedLateness::read(store, feed.0))?;
-        with_feed(py, &lateness.feed, &lateness)
+    fn lateness<'py>(&self, py: Python<'py>, feed: Text<'_>) -> PyResult<Object<'py>> {
+        dict(py, &self.work(py, |store| FeedLateness::read(store, feed.0))?)
     }
 
     /// In microseconds since the Unix epoch.
@@ -101,8 +104,9 @@ impl StoreHandle {
         Ok(names.map(|one| (one.asked_at, one.body, one.shape, one.refusal)).collect())
     }
 
-    fn redefine(&self, py: Python<'_>, feed: &FeedHandle) -> PyResult<()> {
-        self.work(py, |store| redefine(store, &feed.0))
+    fn redefine(&self, py: Python<'_>, feed: &Object<'_>) -> PyResult<()> {
+        let feed: Feed = restore(feed)?;
+        self.work(py, |store| redefine(store, &feed))
     }
 
     fn state(&self, py: Python<'_>, feed: Text<'_>) -> PyResult<Option<Vec<u8>>> {
@@ -144,62 +148,60 @@ impl StoreHandle {
         })
     }
 
-    fn overview(&self, py: Python<'_>) -> PyResult<Vec<FeedOverview>> {
-        self.work(py, |store| {
-            let overview = |(name, state): (String, FeedState)| {
-                let feed = FeedHandle(state.feed().clone());
-                let (settled, read) = (state.settled_through(), state.read_through());
-                Ok((feed, settled, read, state.newest(), store.sequence(&name)?))
-            };
-            read_states(store)?.into_iter().map(overview).collect()
-        })
+    fn overview<'py>(&self, py: Python<'py>) -> PyResult<Vec<FeedOverview<'py>>> {
+        let read = |store: &Store| -> Result<Vec<_>> {
+            let states = read_states(store)?.into_iter();
+            states.map(|(name, state)| Ok((state, store.sequence(&name)?))).collect()
+        };
+        let overview = |(state, sequence): (FeedState, u64)| {
+            Ok(FeedOverview {
+                feed: dict(py, state.feed())?,
+                settled_through: state.settled_through(),
+                read_through: state.read_through(),
+                newest: state.newest(),
+                sequence,
+            })
+        };
+        self.work(py, read)?.into_iter().map(overview).collect()
     }
 }
 
 type NamesRow = (i64, Option<Vec<u8>>, Option<String>, Option<String>);
 
-fn with_feed<'py>(
-    py: Python<'py>,
-    feed: &Feed,
-    record: &impl Serialize,
-) -> PyResult<WithFeed<'py>> {
-    Ok((FeedHandle(feed.clone()), dict(py, record)?))
+/// The state of a feed from a target.
+fn feed_state(state: &[u8]) -> PyResult<FeedState> {
+    guarded(|| FeedState::from_bytes(state).or_raise())
 }
 
-/// The state of a feed from a target.
-#[pyclass(frozen, module = "siteline._core")]
-pub(crate) struct StateHandle(FeedState);
+#[pyfunction]
+pub(crate) fn _state_coverage<'py>(
+    py: Python<'py>,
+    state: &[u8],
+    now: Given<'py>,
+) -> PyResult<Object<'py>> {
+    let state = feed_state(state)?;
+    let utc = |now: &Object<'_>, name: &str| {
+        instant_before(now, name, Some(&TimeZone::UTC), || Ok(Clock::system().wall()))
+    };
+    let now = optional(now.as_ref(), "now", utc)?;
+    dict(py, &FeedCoverage::of_state(&state, now))
+}
 
-#[pymethods]
-impl StateHandle {
-    #[new]
-    fn new(state: &[u8]) -> PyResult<Self> {
-        guarded(|| Ok(Self(FeedState::from_bytes(state).or_raise()?)))
-    }
+#[pyfunction]
+pub(crate) fn _state_lateness<'py>(py: Python<'py>, state: &[u8]) -> PyResult<Object<'py>> {
+    dict(py, &FeedLateness::of_state(&feed_state(state)?))
+}
 
-    fn coverage<'py>(&self, py: Python<'py>, now: Option<Object<'py>>) -> PyResult<WithFeed<'py>> {
-        let zone = Some(&TimeZone::UTC);
-        let utc = |now: &Object<'_>, name: &str| {
-            instant_before(now, name, zone, || Ok(Clock::system().wall()))
-        };
-        let now = optional(now.as_ref(), "now", utc)?;
-        let coverage = FeedCoverage::of_state(&self.0, now);
-        with_feed(py, &coverage.feed, &coverage)
-    }
+/// Returns the settled ranges of a feed's state, joined.
+#[pyfunction]
+pub(crate) fn _settled(state: &[u8]) -> PyResult<Vec<(Timestamp, Timestamp)>> {
+    Ok(feed_state(state)?.settled_ranges())
+}
 
-    fn lateness<'py>(&self, py: Python<'py>) -> PyResult<WithFeed<'py>> {
-        let lateness = FeedLateness::of_state(&self.0);
-        with_feed(py, &lateness.feed, &lateness)
-    }
-
-    /// The settled ranges, ascending and disjoint.
-    fn settled(&self) -> Vec<(Timestamp, Timestamp)> {
-        self.0.settled_ranges()
-    }
-
-    fn without_cursors(&self) -> Vec<u8> {
-        self.0.clone().without_cursors().to_bytes()
-    }
+/// Returns a state without its cursors, because others can read the states of dlt.
+#[pyfunction]
+pub(crate) fn _without_cursors(state: &[u8]) -> PyResult<Vec<u8>> {
+    Ok(feed_state(state)?.without_cursors().to_bytes())
 }
 
 fn delivery(py: Python<'_>, frame: &Frame) -> PyResult<Delivery> {

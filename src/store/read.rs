@@ -15,6 +15,24 @@ use siteline_core::sync::{ReadSpec, Unread, fixed_range, read_state, service_tim
 /// The ids of the five levels, and of whole series.
 type Picked = ([Option<Vec<String>>; 5], Option<Vec<SeriesIds>>);
 
+/// The arguments of a read.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Asked<'py> {
+    feed: String,
+    tz: Object<'py>,
+    bounds: [Given<'py>; 2],
+    picked: Picked,
+    #[pyo3(default)]
+    r#final: bool,
+    #[pyo3(default)]
+    as_of: Given<'py>,
+    #[pyo3(default)]
+    since: Given<'py>,
+    withdrawn: String,
+    unread: String,
+}
+
 impl StoreHandle {
     /// `as_of=`, `since=` and `now=` count from it.
     pub(crate) fn service_time(&self, py: Python<'_>, feed: &str) -> PyResult<Timestamp> {
@@ -67,37 +85,24 @@ impl StoreHandle {
 
 #[pymethods]
 impl StoreHandle {
-    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
-    fn frame<'py>(
-        &self,
-        py: Python<'py>,
-        feed: Text<'_>,
-        bounds: [Given<'py>; 2],
-        tz: &Object<'py>,
-        picked: Picked,
-        settled_only: bool,
-        as_of: Given<'py>,
-        since: Given<'py>,
-        withdrawn: &str,
-        unread: &str,
-    ) -> PyResult<Frame> {
-        let feed = feed.0.to_owned();
+    fn frame(&self, py: Python<'_>, asked: Asked<'_>) -> PyResult<Frame> {
+        let Asked { feed, r#final: settled_only, as_of, since, .. } = asked;
         if settled_only && (as_of.is_some() || since.is_some()) {
             let message = "final= is for the points of now: it is not known what was settled at an earlier \
                            sync. Leave final= or as_of= out.";
             return Err(refuse(py, Kind::QueryError, message));
         }
-        let zone = clock_of(Some(tz))?;
+        let zone = clock_of(Some(&asked.tz))?;
         let zone = zone.as_ref();
         let view = match (as_of, since) {
             (Some(as_of), _) => View::AsOf(self.place(&feed, &as_of, "as_of", zone)?),
             (None, Some(since)) => View::ChangedSince(self.place(&feed, &since, "since", zone)?),
             (None, None) => View::Latest,
         };
-        let asked = asked_range(bounds.each_ref().map(Option::as_ref), zone)?;
-        let flagged = Flagged::parse(withdrawn).or_raise()?;
-        let unread = Unread::parse(unread).or_raise()?;
-        let ([site, line, machine, device, tag], series) = picked;
+        let flagged = Flagged::parse(&asked.withdrawn).or_raise()?;
+        let unread = Unread::parse(&asked.unread).or_raise()?;
+        let ([site, line, machine, device, tag], series) = asked.picked;
+        let asked = asked_range(asked.bounds.each_ref().map(Option::as_ref), zone)?;
         let series = SeriesFilter { site, line, machine, device, tag, series };
         let range = self.work(py, |store| fixed_range(store, &feed, asked, view))?;
         let spec = ReadSpec::new(feed, range, view).or_raise()?;

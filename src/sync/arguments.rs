@@ -2,7 +2,6 @@ use jiff::tz::TimeZone;
 
 use crate::convert::asked_time::instant_before;
 use crate::prelude::*;
-use crate::store::feed::FeedHandle;
 use siteline_core::client::Client;
 use siteline_core::data::Shape;
 use siteline_core::sync::{Batch, Feed, SyncSettings};
@@ -43,17 +42,12 @@ impl RunArgs {
             ..plan_settings(client, options)?
         };
         let batch = option("batch")?.map(|given| batch(&given)).transpose()?;
-        Ok(Self { feeds: feeds(given)?, settings, wait, batch })
+        Ok(Self { feeds: restore(given)?, settings, wait, batch })
     }
 }
 
 fn option<'py>(options: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<Object<'py>>> {
     Ok(options.get_item(name)?.filter(|value| !value.is_none()))
-}
-
-pub(crate) fn feeds(handles: &Object<'_>) -> PyResult<Vec<Feed>> {
-    let feed = |one: PyResult<Object<'_>>| Ok(one?.cast::<FeedHandle>()?.get().0.clone());
-    handles.try_iter()?.map(feed).collect()
 }
 
 /// The number of pages that are stored as one.

@@ -13,13 +13,13 @@ use crate::client::scan::PyScan;
 use crate::frame::PageSource;
 use crate::prelude::*;
 use crate::store::StoreHandle;
-use crate::sync::arguments::{RunArgs, feeds, plan_settings};
+use crate::sync::arguments::{RunArgs, plan_settings};
 use crate::sync::pages::{Place, SyncedPages};
 use siteline_core::client::collect::CollectOnce;
 use siteline_core::client::{NamesFor, ReadNames, keep_names, names_are_due};
 use siteline_core::http::Deadline;
 use siteline_core::store::{Applied, Delivery, Target};
-use siteline_core::sync::{Run, SyncReport, ThroughStore, plan, plan_scans};
+use siteline_core::sync::{Feed, Run, SyncReport, ThroughStore, plan, plan_scans};
 
 #[derive(Debug, Default)]
 struct KnownStates(HashMap<String, Vec<u8>>);
@@ -148,16 +148,11 @@ impl SyncHandle {
         Call::step(move || keep_names(&client, &store), |py, ()| Ok(py.None()))
     }
 
-    /// Writes the pages to the store.
-    fn apply(&self) -> PyResult<Call> {
+    /// Writes the pages to the store; at the end, the states of feeds without a page.
+    fn apply(&self, is_end: bool) -> PyResult<Call> {
         let run = self.run()?;
-        Ok(Call::step(move || run.apply(), |py, _| Ok(py.None())))
-    }
-
-    /// Writes the states of feeds without a page to the store.
-    fn keep(&self) -> PyResult<Call> {
-        let run = self.run()?;
-        Ok(Call::step(move || run.keep(), |py, ()| Ok(py.None())))
+        let write = move || if is_end { run.keep() } else { run.apply().map(drop) };
+        Ok(Call::step(write, |py, ()| Ok(py.None())))
     }
 
     /// The next page or state, if it is ready.
@@ -329,12 +324,13 @@ impl PyClient {
     fn plan_feeds<'py>(
         &self,
         py: Python<'py>,
-        handles: &Object<'py>,
+        feeds: &Object<'py>,
         store: Option<&StoreHandle>,
         states: HashMap<String, Vec<u8>>,
         options: &Bound<'py, PyDict>,
     ) -> PyResult<Object<'py>> {
-        let (feeds, settings) = (feeds(handles)?, plan_settings(&self.client, options)?);
+        let feeds: Vec<Feed> = restore(feeds)?;
+        let settings = plan_settings(&self.client, options)?;
         guarded(|| {
             let known = KnownStates(states);
             let target = store.map_or(&known as &dyn Target, |store| &*store.0);

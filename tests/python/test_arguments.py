@@ -170,6 +170,8 @@ def test_a_damaged_key_is_in_no_traceback(wrong, caplog):
         (lambda: Clock("2026-11-01").advance(None), "by= is a NoneType, not a duration"),
         (lambda: plots.coverage("line-2"), "coverages= is a siteline.types.Coverage or an itera"),
         (lambda: plots.allowance({}), "allowance= is a siteline.types.Allowance"),
+        (siteline.Scan, "Scan() is for siteline only"),
+        (siteline.Table, "Table() is for siteline only"),
         (lambda: siteline.PrivateKey.generate(-5), "bits=-5 is out of range"),
         (lambda: siteline.PrivateKey(keys.PEM, strict=1), "strict= is True or False"),
     ],

@@ -105,8 +105,7 @@ def test_when_the_first_call_is_cancelled_another_signs_again_on_its_own_loop(sa
 
     async def main():
         async with client_of(sandbox, credential) as client:
-            # One request: of two, the second may ask for a signature before the call has ended.
-            first = asyncio.create_task(client.discover())
+            first = asyncio.create_task(client.scan(**DAY).collect())
             await wait_until_async(lambda: vault.calls)
             other = asyncio.create_task(
                 second() if loops == 1 else asyncio.to_thread(asyncio.run, second())

@@ -132,7 +132,7 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 @pytest.mark.parametrize(("name", "doc"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
 def test_every_example_in_a_docstring_runs(name, doc, tmp_path, monkeypatch):
-    """Examples may use a ``sandbox``, its ``client``, a ``scan`` of three pages, and a ``store``.
+    """Examples may use ``sandbox``, ``client``, ``scan`` (of three pages), ``feed`` and ``store``.
 
     The store has the feed ``line-2`` and was synced.
     """
@@ -144,9 +144,9 @@ def test_every_example_in_a_docstring_runs(name, doc, tmp_path, monkeypatch):
         scan = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
                            interval="1h", page_size=30)  # fmt: skip
         space = {"siteline": siteline, "sandbox": sandbox, "client": client, "scan": scan}
-        space["json"] = json
+        feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", start="2026-11-15")
+        space |= {"json": json, "feed": feed}
         if "store." in doc and "store = " not in doc and "as store" not in doc:
-            feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", start="2026-11-15")
             space["store"] = siteline.Store("plant.siteline")
             client.sync(feed, space["store"])
         executed = Executed()

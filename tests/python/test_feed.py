@@ -5,6 +5,8 @@ import pickle
 import warnings
 from datetime import UTC, date, datetime, timedelta, timezone
 
+import numpy as np
+import pandas as pd
 import pytest
 import siteline
 from kit.feeds import make_feed
@@ -23,6 +25,8 @@ class Plant(siteline.Feed):
         "2026-11-15T00:00",
         "2026-11-15T01:00+01:00",
         date(2026, 11, 15),
+        np.datetime64("2026-11-15"),
+        np.datetime64("2026-11-15T00:00", "ns"),
         datetime(2026, 11, 15),
         START.astimezone(timezone(timedelta(hours=5))),
     ],
@@ -32,6 +36,23 @@ def test_a_start_is_an_instant_in_utc(given):
     assert feed.start == START
     assert feed.start.tzinfo is UTC
     assert feed == make_feed(start=START)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [np.timedelta64(1, "D"), np.timedelta64(86_400, "s"), pd.offsets.Day(), np.int64(86_400)],
+)
+def test_a_duration_may_be_of_numpy_or_pandas(given):
+    assert make_feed(lateness=given).lateness == timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [np.timedelta64(1, "M"), np.timedelta64(60), np.timedelta64("NaT", "s"), pd.offsets.MonthEnd()],
+)
+def test_a_duration_without_a_fixed_length_is_refused(given):
+    with pytest.raises(siteline.errors.QueryError, match="lateness="):
+        make_feed(lateness=given)
 
 
 def test_a_relative_start_is_fixed_once():
@@ -49,7 +70,7 @@ def test_a_feed_is_compared_and_copied_by_value():
     assert feed == same
     assert hash(feed) == hash(same)
     assert feed not in (other, "line-2")
-    assert copy.copy(feed) is copy.deepcopy(feed) is feed
+    assert copy.copy(feed) is feed == copy.deepcopy(feed)
     feed.filters["c"] = ("4",)
     assert list(feed.filters) == ["a", "b"]
 

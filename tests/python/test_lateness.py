@@ -23,7 +23,7 @@ def part(count=0, late=0, quantiles=None, looked=None):
 
 def lateness_of(points=None, revisions=None, **options):
     members = {"points": points or part(), "revisions": revisions or part(), "settled": 30 * D}
-    return siteline.types.Lateness._restore({"feed": make_feed(**options), **members})
+    return siteline.types.Lateness._restore({"feed": make_feed(**options)._state, **members})
 
 
 def test_quantiles_are_timedeltas():

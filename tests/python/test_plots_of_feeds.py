@@ -122,7 +122,7 @@ def test_the_allowance_shows_who_spent_it(sandbox, store):
     client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T02:00Z").collect()
     chart = siteline.plots.allowance(client.allowance, store)
     counts = requests(chart)
-    assert counts["2026-11-20", "one"] == len(store._page_times("one"))
+    assert counts["2026-11-20", "one"] == len(store._handle.page_times("one"))
     assert counts["2026-11-20", "other requests"] >= 1
     assert sum(counts.values()) == client.allowance.used
     assert [mark.rows for mark in marks(chart, "rule")] == [[{"at": 100}]]
@@ -140,7 +140,7 @@ def test_earlier_days_have_the_pages_of_stores(sandbox, store):
     client.sync(feed, store)
     chart = siteline.plots.allowance(client.allowance, [store], days=7)
     counts = requests(chart)
-    assert sum(counts.values()) == len(store._page_times("line-2"))
+    assert sum(counts.values()) == len(store._handle.page_times("line-2"))
     assert [day for day, _ in counts] == [f"2026-11-{day}" for day in (20, 21, 22, 23)]
     [text] = marks(chart, "text")
     assert text.encoding["text"]["aggregate"] == "sum"
@@ -153,8 +153,12 @@ def test_many_feeds_share_the_last_colour():
     class Pages:
         feeds = dict.fromkeys(f"feed-{n:02}" for n in range(20))
 
-        def _page_times(self, feed):
+        def page_times(self, feed):
             return [int(NOW_TIME.timestamp()) * 1_000_000] * (1 + int(feed[-2:]))
+
+        @property
+        def _handle(self):
+            return self
 
     known = Allowance(500, None, None, NOW_TIME + DAY, 3, 1)
     counts = requests(siteline.plots.allowance(known, iter([Pages()]), days=1))

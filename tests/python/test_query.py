@@ -22,7 +22,7 @@ def client(shared_sandbox):
 WRONG = {
     "start": [
         pd.NaT,
-        np.datetime64("2026-11-01"),
+        np.datetime64("NaT", "s"),
         time(tzinfo=UTC),
         b"2026-11-01T00:00Z",
         "2026-11-01\ud800",
@@ -49,7 +49,7 @@ WRONG = {
         1e19,
         10**400,
         pd.NaT,
-        np.timedelta64(1, "m"),
+        np.timedelta64(1, "M"),
         "1\ud800",
         [60],
     ],

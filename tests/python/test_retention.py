@@ -122,6 +122,8 @@ def test_what_cannot_be_forgotten_is_refused(plant, tmp_path):
         store.forget("line-2", before="2027-01-01")
     with pytest.raises(siteline.errors.QueryError, match="before="):
         store.forget("line-2", before=pd.NaT)
+    with pytest.raises(siteline.errors.QueryError, match="feed= is empty"):
+        store.compact([])
     for call in (lambda: store.forget("line-9", BEFORE), lambda: store.compact("line-9")):
         with pytest.raises(siteline.errors.StoreError, match="line-9"):
             call()

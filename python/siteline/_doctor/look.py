@@ -67,7 +67,7 @@ class Look:
     @property
     def skew_error(self) -> float:
         """The measurement error of the clock difference, in seconds."""
-        return self.handle.skew_error() or 0.0
+        return self.settings["skew_error"] or 0.0
 
     @cached_property
     def way(self) -> tuple[Any, Exception | None]:

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
-from siteline._core import FeedHandle, StateHandle
+from siteline._core import _state_coverage
 from siteline._html import WithHtml
 from siteline._records.record import FrozenRecord
 from siteline.feed import Feed
@@ -73,8 +73,6 @@ class Coverage(WithHtml, FrozenRecord, Sequence[CoverageWindow]):
 
     _html = "sync_html.coverage"
 
-    _computed = ("settled_through", "read_through", "newest", "spans")
-
     feed: Feed
     """The feed as the store has it."""
     now: datetime
@@ -95,20 +93,13 @@ class Coverage(WithHtml, FrozenRecord, Sequence[CoverageWindow]):
         Raises:
             StoreCorrupt: The state is damaged.
 
-        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      start="2026-11-15T00:00Z")
         >>> states = {}
         >>> for page, state in client.sync_pages(feed, states):
         ...     states.update(state)
         >>> siteline.types.Coverage.from_state(states["line-2"]).settled_through.isoformat()
         '2026-11-19T00:00:00+00:00'
         """
-        return cls._of(StateHandle(state).coverage(now))
-
-    @classmethod
-    def _of(cls, found: tuple[FeedHandle, dict[str, Any]]) -> "Coverage":
-        handle, members = found
-        return cls._restore({"feed": Feed._of(handle), **members})
+        return cls._restore(_state_coverage(state, now))
 
     @overload
     def __getitem__(self, index: int) -> CoverageWindow: ...

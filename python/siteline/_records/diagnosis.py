@@ -90,7 +90,7 @@ class Diagnosis(WithHtml, FrozenRecord):
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON values; ``first_fail`` is the ``id`` of that check."""
         first = self.first_fail
-        return {"ok": self.ok, "first_fail": first and first.id, **super().to_dict()}
+        return {**super().to_dict(), "first_fail": first and first.id}
 
     def __str__(self) -> str:
         """Print each check, the skipped ones by their reason, and the sum."""

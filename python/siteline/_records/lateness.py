@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from siteline._core import FeedHandle, StateHandle
+from siteline._core import _state_lateness
 from siteline._counts import counted
 from siteline._escape import escaped
 from siteline._html import WithHtml
@@ -34,8 +34,6 @@ class Delays(FrozenRecord):
     >>> store.lateness("line-2").revisions.count
     0
     """
-
-    _computed = ("median", "p90", "p95", "p99", "longest")
 
     count: int
     """The number of points in buckets that were read more than once."""
@@ -104,8 +102,6 @@ class Lateness(WithHtml, FrozenRecord):
 
     _html = "sync_html.lateness"
 
-    _computed = ("lateness", "looked", "suggested", "verdict")
-
     feed: Feed
     """The feed as the store has it."""
     settled: timedelta
@@ -137,12 +133,7 @@ class Lateness(WithHtml, FrozenRecord):
         >>> print(siteline.types.Lateness.from_state(states["line-2"]))
         Lateness of line-2, 1 d: too little data: hardly anything was read twice.
         """
-        return cls._of(StateHandle(state).lateness())
-
-    @classmethod
-    def _of(cls, found: tuple[FeedHandle, dict[str, Any]]) -> "Lateness":
-        handle, members = found
-        return cls._restore({"feed": Feed._of(handle), **members})
+        return cls._restore(_state_lateness(state))
 
     @property
     def lateness(self) -> timedelta:

@@ -30,8 +30,6 @@ class Plan(WithHtml, FrozenRecord):
     >>> client.plan(scan).pages, client.plan(scan.split(6)).pages
     (3, 6)
 
-    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      start="2026-11-15T00:00Z")
     >>> store = siteline.Store("plant.siteline")
     >>> client.plan(feed, store).pages is None
     True
@@ -41,8 +39,6 @@ class Plan(WithHtml, FrozenRecord):
     """
 
     _html = "sync_html.plan"
-
-    _computed = ("fits",)
 
     tasks: tuple[Task, ...]
     """A task for each chain, in the order of reading."""

@@ -14,6 +14,12 @@ from siteline._times import iso
 __all__ = ["Query"]
 
 
+def parameter_text(parameters: Mapping[str, Any]) -> str:
+    """Write the parameters that have values, in their order."""
+    each = ((name, value) for name, values in parameters.items() for value in values or ())
+    return " ".join(f"{escaped(name)}={escaped(value)}" for name, value in each)
+
+
 @dataclass(frozen=True, repr=False)
 class Query(WithHtml, FrozenRecord):
     """The parameters of a scan: those that are sent, then the selection of series.
@@ -79,9 +85,7 @@ class Query(WithHtml, FrozenRecord):
             "tag": self.tag,
             "series": self.series and (len(self.series),),
         }
-        all = [*sent.items(), *selected.items()]
-        each = ((name, value) for name, values in all for value in values or ())
-        return " ".join(f"{escaped(name)}={escaped(value)}" for name, value in each)
+        return " ".join(filter(None, [parameter_text(sent), parameter_text(selected)]))
 
     def __repr__(self) -> str:
         """Return the parameters."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, Union, get_args
 
 from siteline._keywords import explain, renamed
 from siteline._times import iso
-from siteline.feed import Feed
 
 __all__: list[str] = []
 
@@ -27,23 +26,27 @@ class FrozenRecord:
     """
 
     __dataclass_fields__: ClassVar[dict[str, "dataclasses.Field[Any]"]]
-    _computed: ClassVar[tuple[str, ...]] = ()
-    """Properties in :meth:`to_dict`."""
 
     def __init_subclass__(cls) -> None:
         """Set the public path of the class for pickles and ``help()``."""
-        cls.__module__ = "siteline.types"
+        if cls.__module__.startswith("siteline._records."):
+            cls.__module__ = "siteline.types"
         explain(cls)
 
     @classmethod
     def _restore(cls, members: Mapping[str, Any]) -> Self:
         """Return the record of a Rust struct."""
+        return cls(**cls._read(members))
+
+    @classmethod
+    def _read(cls, members: Mapping[str, Any]) -> dict[str, Any]:
+        """Convert the members of a Rust struct to fields."""
         known = _FIELDS.get(cls) or _FIELDS.setdefault(cls, _fields(cls))
         values = {}
         for name, value in members.items():
             field, read = known.get(name, (name, None))
             values[field] = value if read is None or value is None else read(value)
-        return cls(**values)
+        return values
 
     if not TYPE_CHECKING:  # a type checker that sees it accepts every attribute
 
@@ -51,9 +54,17 @@ class FrozenRecord:
             raise renamed(self, name)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values: times as ISO 8601 text, durations in seconds."""
-        names = [name for name in self.__dataclass_fields__ if not name.startswith("_")]
-        return {name: _plain(getattr(self, name)) for name in (*names, *self._computed)}
+        """Return the fields and properties as JSON values.
+
+        Times are ISO 8601 text, durations are seconds.
+        """
+        computed = (name for name, one in vars(type(self)).items() if isinstance(one, property))
+        names = [*self.__dataclass_fields__, *computed]
+        return {name: _plain(getattr(self, name)) for name in names if name[0] != "_"}
+
+    def _member(self) -> Any:
+        """Return the value in the ``to_dict()`` of another record."""
+        return self.to_dict()
 
 
 def _fields(cls: type[FrozenRecord]) -> dict[str, tuple[str, _Reader]]:
@@ -85,13 +96,11 @@ def _seconds(count: float) -> timedelta:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, FrozenRecord):
-        return value.to_dict()
+        return value._member()
     if isinstance(value, datetime):
         return iso(value)
     if isinstance(value, timedelta):
         return value.total_seconds()
-    if isinstance(value, Feed):
-        return value.name
     if isinstance(value, Mapping):
         return {name: _plain(one) for name, one in value.items()}
     return [*map(_plain, value)] if isinstance(value, tuple | list) else value

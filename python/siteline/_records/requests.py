@@ -6,10 +6,9 @@ waits for that page, without a lock and with the context variables of the call.
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from siteline._records.record import FrozenRecord
-from siteline.errors import ConfigError
 
 __all__ = ["RequestEvent"]
 
@@ -67,14 +66,3 @@ class RequestEvent(FrozenRecord):
     """Requests left today after it; ``None`` without a known limit, and for uncounted requests."""
     sent: bool
     """``False`` if no byte was sent: the request is not counted."""
-
-
-def checked(on_request: Any) -> Any:
-    """Return the argument ``on_request=``."""
-    if not callable(on_request):
-        raise ConfigError("on_request= is a callable that takes a siteline.types.RequestEvent.")
-    from inspect import iscoroutinefunction
-
-    if iscoroutinefunction(on_request):
-        raise ConfigError("on_request= is an async function, which nobody would await.")
-    return on_request

@@ -50,8 +50,6 @@ class StoreProgress(FrozenRecord):
     (True, 1.0)
     """
 
-    _computed = ("fraction",)
-
     done: int
     """Finished steps: blocks of points, or pages of the file."""
     total: int

@@ -28,8 +28,6 @@ _WHY = {
 class Task(FrozenRecord):
     """One range that a sync reads, or has left to read, as one chain.
 
-    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      start="2026-11-15T00:00Z")
     >>> task = client.plan(feed, siteline.Store("plant.siteline")).tasks[0]
     >>> task.feed, task.why, task.pages
     ('line-2', 'recent', None)
@@ -100,8 +98,6 @@ class FeedReport(FrozenRecord):
 
     :meth:`Store.changes` and :meth:`Store.read` accept it.
 
-    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      start="2026-11-15T00:00Z")
     >>> done = client.sync(feed, siteline.Store("plant.siteline"))["line-2"]
     >>> done.revised, done.inserted > 0, done.settled_through.isoformat()
     (0, True, '2026-11-19T00:00:00+00:00')
@@ -150,24 +146,12 @@ class SyncReport(WithHtml, FrozenRecord):
     ``report["line-2"]`` is the :class:`FeedReport` of a feed. Counts are sums over all feeds.
     :meth:`Store.changes` and :meth:`Store.read` accept it.
 
-    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      start="2026-11-15T00:00Z")
     >>> report = client.sync(feed, siteline.Store("plant.siteline"))
     >>> report.complete, report.withdrawn, report["line-2"].sequence > 0
     (True, 0, True)
     """
 
     _html = "sync_html.report"
-
-    _computed = (
-        "pages",
-        "inserted",
-        "revised",
-        "unchanged",
-        "withdrawn",
-        "settled_through",
-        "read_through",
-    )
 
     now: datetime
     """The time that the sync was planned for."""

@@ -69,7 +69,6 @@ pub fn compact(store: &Store, feeds: &[String], watch: &Watch) -> Result<Freed> 
 /// The windows of a feed, and which of them have points.
 #[derive(Debug, Clone, Serialize)]
 pub struct FeedCoverage {
-    #[serde(skip)]
     pub feed: Feed,
     /// The time for which the windows are computed.
     pub now: Timestamp,
@@ -107,7 +106,6 @@ pub fn service_time(state: &FeedState) -> Timestamp {
 
 #[derive(Debug, Clone, Serialize)]
 pub struct FeedLateness {
-    #[serde(skip)]
     pub feed: Feed,
     pub points: DelaySummary,
     pub revisions: DelaySummary,
