@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::types::TimestampMicrosecondType;
 use jiff::Timestamp;
 use siteline_core::Kind;
-use siteline_core::store::{Flagged, View};
+use siteline_core::store::{Flagged, Store, View};
 use siteline_core::sync::{FeedCoverage, FeedLateness, ReadSpec, Unread, WindowState};
 use siteline_sandbox::Options;
 
