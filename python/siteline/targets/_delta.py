@@ -141,8 +141,11 @@ class Delta(_shared.SharedTarget):
     def changes(self, feed: str, since: int = 0, *, old: bool = False) -> Any:
         """Return the points that pages after ``since`` changed: an Arrow stream, to be read once.
 
-        ``old=True`` adds the values at ``since``. Their commit is in the log for 30 days, but
-        :meth:`compact` deletes their files after 7 days.
+        Args:
+            feed: The name of the feed.
+            since: The sequence of the last page that you have read, such as :meth:`offset`.
+            old: Also return the values at ``since``. Their commit is in the log for 30 days, but
+                :meth:`compact` deletes their files after 7 days.
         """
         now, where = self._lake.open(), equals("feed", feed)
         sql = f"select {_POINT}, sequence, withdrawn from now where {where} and sequence > {since}"
@@ -165,11 +168,22 @@ class Delta(_shared.SharedTarget):
         return self._lake.read(f"select {_POINT}, sequence from t where {where}", t=points)
 
     def offset(self, consumer: str, feed: str) -> int:
-        """Return up to which sequence a consumer (a program) has read a feed; 0 at first."""
+        """Return the sequence of the last page that a consumer has read; 0 at first.
+
+        Args:
+            consumer: A name that you choose for a program that reads the changes of feeds.
+            feed: The name of the feed.
+        """
         return self._lake.version(self._lake.open(), feed, consumer)
 
     def set_offset(self, consumer: str, feed: str, sequence: int) -> None:
-        """Store up to which sequence a consumer has read a feed."""
+        """Store the sequence of the last page that a consumer has read.
+
+        Args:
+            consumer: The name that :meth:`offset` gets.
+            feed: The name of the feed.
+            sequence: The highest ``sequence`` of the changes that the consumer has processed.
+        """
         commit = self._lake.commit(sequence, feed, consumer)
         self._lake.retried(lambda: self._lake.append(self._lake.open(), [], commit))
 

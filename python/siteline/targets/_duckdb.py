@@ -28,8 +28,8 @@ class DuckDB(_shared.SharedTarget):
     :class:`StoreBusy`, even to read. Threads may share a target.
 
     Args:
-        database: A path, opened at its first use. Or a connection, which is never closed, and whose
-            own transaction and settings stay as they are.
+        database: A path, opened at its first use. Or a connection: it is never closed, and its own
+            transaction and settings stay as they are.
         table: The table. The names of the other tables and views begin with it.
         history: Whether replaced versions are kept, for ``changes(old=True)``. It cannot be undone.
         batch: Pages of a chain in one transaction, or ``"chain"`` for all of them. They are in
@@ -190,7 +190,10 @@ class DuckDB(_shared.SharedTarget):
     def changes(self, feed: str, since: int = 0, *, old: bool = False) -> DuckDBPyRelation:
         """Return the points that pages after ``since`` changed, as they are now.
 
-        ``old=True`` also returns the replaced values (see the class).
+        Args:
+            feed: The name of the feed.
+            since: The sequence of the last page that you have read, such as :meth:`offset`.
+            old: Also return the replaced values (see ``history`` of the class).
         """
         if old and not self._history:
             raise ConfigError("changes(old=True) needs DuckDB(..., history=True).")
@@ -199,11 +202,22 @@ class DuckDB(_shared.SharedTarget):
             return self._cursor().sql(query, params={"feed": feed, "since": since})
 
     def offset(self, consumer: str, feed: str) -> int:
-        """Return up to which sequence a consumer (a program) has read a feed; 0 at first."""
+        """Return the sequence of the last page that a consumer has read; 0 at first.
+
+        Args:
+            consumer: A name that you choose for a program that reads the changes of feeds.
+            feed: The name of the feed.
+        """
         return self._read("sequence", "offsets", consumer=consumer, feed=feed) or 0
 
     def set_offset(self, consumer: str, feed: str, sequence: int) -> None:
-        """Store up to which sequence a consumer has read a feed."""
+        """Store the sequence of the last page that a consumer has read.
+
+        Args:
+            consumer: The name that :meth:`offset` gets.
+            feed: The name of the feed.
+            sequence: The highest ``sequence`` of the changes that the consumer has processed.
+        """
         with _shared._guard, self._errors():  # two at once would both insert a row
             self._run(sql.OFFSET, consumer=consumer, feed=feed, sequence=sequence)
 

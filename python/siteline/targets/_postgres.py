@@ -104,7 +104,10 @@ class Postgres(_shared.SharedTarget):
     def changes(self, feed: str, since: int = 0, *, old: bool = False) -> Any:
         """Return the points that pages after ``since`` changed: a pyarrow table.
 
-        ``old=True`` also returns the replaced values (see the class).
+        Args:
+            feed: The name of the feed.
+            since: The sequence of the last page that you have read, such as :meth:`offset`.
+            old: Also return the replaced values (see ``history`` of the class).
         """
         if old and not self._history:
             raise ConfigError("old=True needs the replaced versions: Postgres(..., history=True).")
@@ -113,11 +116,22 @@ class Postgres(_shared.SharedTarget):
             return cursor.execute(query, (feed, since)).fetch_arrow_table()
 
     def offset(self, consumer: str, feed: str) -> int:
-        """Return up to which sequence a consumer (a program) has read a feed; 0 at first."""
+        """Return the sequence of the last page that a consumer has read; 0 at first.
+
+        Args:
+            consumer: A name that you choose for a program that reads the changes of feeds.
+            feed: The name of the feed.
+        """
         return self._find("%_offsets", sql.OFFSET, consumer, feed) or 0
 
     def set_offset(self, consumer: str, feed: str, sequence: int) -> None:
-        """Store up to which sequence a consumer has read a feed."""
+        """Store the sequence of the last page that a consumer has read.
+
+        Args:
+            consumer: The name that :meth:`offset` gets.
+            feed: The name of the feed.
+            sequence: The highest ``sequence`` of the changes that the consumer has processed.
+        """
         with self._transaction() as cursor:
             self._run(cursor, sql.SET_OFFSET, consumer, feed, sequence)
 
