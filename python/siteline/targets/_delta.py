@@ -52,6 +52,7 @@ class Delta(_shared.SharedTarget):
         self.batch: int | Literal["chain"] = batch
         """The pages of a chain that are stored in one transaction."""
         self._lake = Lake(path, options)
+        self._place = f"Delta ({self._lake.shown})"
         self._numbers: dict[str, int] = {}
 
     def close(self) -> None:
@@ -97,10 +98,6 @@ class Delta(_shared.SharedTarget):
                 raise
             text = _refusals.cut(str(error))
             raise _refusals.unstorable(self._place, feed, text) from error
-
-    @property
-    def _place(self) -> str:
-        return f"Delta ({self._lake.shown})"
 
     def _apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
         lake, points = self._lake, self._lake.open()
@@ -167,23 +164,10 @@ class Delta(_shared.SharedTarget):
         where = f"{kept} and ({' or '.join(times) or 'false'})"
         return self._lake.read(f"select {_POINT}, sequence from t where {where}", t=points)
 
-    def offset(self, consumer: str, feed: str) -> int:
-        """Return the sequence of the last page that a consumer has read; 0 at first.
-
-        Args:
-            consumer: A name that you choose for a program that reads the changes of feeds.
-            feed: The name of the feed.
-        """
+    def _offset(self, consumer: str, feed: str) -> int | None:
         return self._lake.version(self._lake.open(), feed, consumer)
 
-    def set_offset(self, consumer: str, feed: str, sequence: int) -> None:
-        """Store the sequence of the last page that a consumer has read.
-
-        Args:
-            consumer: The name that :meth:`offset` gets.
-            feed: The name of the feed.
-            sequence: The highest ``sequence`` of the changes that the consumer has processed.
-        """
+    def _set_offset(self, consumer: str, feed: str, sequence: int) -> None:
         commit = self._lake.commit(sequence, feed, consumer)
         self._lake.retried(lambda: self._lake.append(self._lake.open(), [], commit))
 

@@ -55,6 +55,7 @@ class DuckDB(_shared.SharedTarget):
         """The pages of a chain that are stored in one transaction."""
         self._duckdb: Any = duckdb
         self._table, self._history = table, history
+        self._place = f"DuckDB ({table})"
         self._path = self._search_path = ""
         self._connection: DuckDBPyConnection | None = None
         if isinstance(database, duckdb.DuckDBPyConnection):
@@ -153,10 +154,6 @@ class DuckDB(_shared.SharedTarget):
         except self._duckdb.Error as error:
             raise StoreError(f"{self._place}: {_refusals.cut(str(error))}") from error
 
-    @property
-    def _place(self) -> str:
-        return f"DuckDB ({self._table})"
-
     def state(self, feed: str) -> bytes | None:
         """See :meth:`StoreTarget.state`."""
         state: bytes | None = self._read("state", "states", feed=feed)
@@ -201,23 +198,11 @@ class DuckDB(_shared.SharedTarget):
         with self._errors():
             return self._cursor().sql(query, params={"feed": feed, "since": since})
 
-    def offset(self, consumer: str, feed: str) -> int:
-        """Return the sequence of the last page that a consumer has read; 0 at first.
+    def _offset(self, consumer: str, feed: str) -> int | None:
+        offset: int | None = self._read("sequence", "offsets", consumer=consumer, feed=feed)
+        return offset
 
-        Args:
-            consumer: A name that you choose for a program that reads the changes of feeds.
-            feed: The name of the feed.
-        """
-        return self._read("sequence", "offsets", consumer=consumer, feed=feed) or 0
-
-    def set_offset(self, consumer: str, feed: str, sequence: int) -> None:
-        """Store the sequence of the last page that a consumer has read.
-
-        Args:
-            consumer: The name that :meth:`offset` gets.
-            feed: The name of the feed.
-            sequence: The highest ``sequence`` of the changes that the consumer has processed.
-        """
+    def _set_offset(self, consumer: str, feed: str, sequence: int) -> None:
         with _shared._guard, self._errors():  # two at once would both insert a row
             self._run(sql.OFFSET, consumer=consumer, feed=feed, sequence=sequence)
 

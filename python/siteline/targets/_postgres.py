@@ -55,6 +55,7 @@ class Postgres(_shared.SharedTarget):
         """The pages of a chain that are stored in one transaction."""
         self._arrow: Any = pyarrow
         self._driver, self._uri, self._table, self._history = dbapi, uri, table, history
+        self._place = f"PostgreSQL ({table})"
         self._guard, self._held, self._connection = threading.RLock(), set[str](), None
 
     @contextmanager
@@ -115,23 +116,11 @@ class Postgres(_shared.SharedTarget):
         with self._transaction() as cursor:
             return cursor.execute(query, (feed, since)).fetch_arrow_table()
 
-    def offset(self, consumer: str, feed: str) -> int:
-        """Return the sequence of the last page that a consumer has read; 0 at first.
+    def _offset(self, consumer: str, feed: str) -> int | None:
+        offset: int | None = self._find("%_offsets", sql.OFFSET, consumer, feed)
+        return offset
 
-        Args:
-            consumer: A name that you choose for a program that reads the changes of feeds.
-            feed: The name of the feed.
-        """
-        return self._find("%_offsets", sql.OFFSET, consumer, feed) or 0
-
-    def set_offset(self, consumer: str, feed: str, sequence: int) -> None:
-        """Store the sequence of the last page that a consumer has read.
-
-        Args:
-            consumer: The name that :meth:`offset` gets.
-            feed: The name of the feed.
-            sequence: The highest ``sequence`` of the changes that the consumer has processed.
-        """
+    def _set_offset(self, consumer: str, feed: str, sequence: int) -> None:
         with self._transaction() as cursor:
             self._run(cursor, sql.SET_OFFSET, consumer, feed, sequence)
 
@@ -186,10 +175,6 @@ class Postgres(_shared.SharedTarget):
                 text = f"the {name} {_refusals.cut(repr(value))} has a NUL character."
                 hint = "Read the other series in a new feed with a filter, or use another target."
                 raise _refusals.unstorable(self._place, feed, text, hint)
-
-    @property
-    def _place(self) -> str:
-        return f"PostgreSQL ({self._table})"
 
     @contextmanager
     def _transaction(self, *hold: str) -> Iterator[Any]:
