@@ -23,7 +23,7 @@ from siteline.errors import QueryError
 from siteline.frames import zone_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import tzinfo
 
     from siteline.store import Store
@@ -74,8 +74,7 @@ def coverage(
     >>> chart.title.text
     'Coverage of line-2'
     """
-    given, head = _feeds("Coverage", coverages, "settled_through")
-    shown, more = _plots.first(given, rows, "rows")
+    head, shown, more = _feeds("Coverage", coverages, "settled_through", rows, "rows")
     tz, names = zone_name(tz), [safe(one.feed.name) for one in shown]
     zone, labels = zone_of(tz), min(max(map(len, names)) * 6, width // 4)
     inner = _plots.size(width) + 50 - labels
@@ -143,8 +142,7 @@ def lateness(
     >>> siteline.plots.lateness(store.lateness("line-2")).description
     'Lateness of line-2. line-2: too little data: hardly anything was read twice'
     """
-    given, head = _feeds("Lateness", latenesses, "verdict")
-    shown, more = _plots.first(given, panels, "panels")
+    head, shown, more = _feeds("Lateness", latenesses, "verdict", panels, "panels")
     curves = [
         [{"kind": kind, "delay": delay, "share": share}
          for kind in ("points", "revisions") for delay, share in _doors.curve(getattr(one, kind))]
@@ -377,10 +375,12 @@ def _listed(given: Any, attribute: str) -> list[Any]:
     return [given] if hasattr(given, attribute) else list(given)
 
 
-def _feeds(what: str, given: Any, attribute: str) -> tuple[list[Any], str]:
-    """Return records of feeds as a list, and the title of their chart."""
+def _feeds(
+    what: str, given: Any, attribute: str, most: int, option: str
+) -> tuple[str, Sequence[Any], str]:
+    """Return the title of a chart of feeds, its records, and a note that counts the others."""
     listed = _listed(given, attribute)
     if not listed:
         raise QueryError("nothing was given: a chart needs at least one feed.")
     name = listed[0].feed.name if len(listed) == 1 else f"{len(listed):,} feeds"
-    return listed, f"{what} of {name}"
+    return f"{what} of {name}", *_plots.first(listed, most, option)
