@@ -32,9 +32,9 @@ _FOLDERS = {"FOLDER", "DIRECTORY"}
 def generate(shell: str) -> str:
     """Returns the script of a shell."""
     import shtab
-    from siteline.cli.parser import complete_parser
+    from siteline.cli.parser import parser_of
 
-    parser = complete_parser()
+    parser = parser_of()
     _complete_paths(parser, shtab.FILE, shtab.DIRECTORY)
     return str(shtab.complete(parser, shell))
 

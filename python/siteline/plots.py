@@ -23,7 +23,7 @@ from siteline.errors import QueryError
 from siteline.frames import zone_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import tzinfo
 
     from siteline.store import Store
@@ -74,8 +74,7 @@ def coverage(
     >>> chart.title.text
     'Coverage of line-2'
     """
-    given, head = _feeds("Coverage", coverages, "settled_through")
-    shown, more = _plots.first(given, rows, "rows")
+    head, shown, more = _feeds("Coverage", coverages, "settled_through", rows, "rows")
     tz, names = zone_name(tz), [safe(one.feed.name) for one in shown]
     zone, labels = zone_of(tz), min(max(map(len, names)) * 6, width // 4)
     inner = _plots.size(width) + 50 - labels
@@ -143,8 +142,7 @@ def lateness(
     >>> siteline.plots.lateness(store.lateness("line-2")).description
     'Lateness of line-2. line-2: too little data: hardly anything was read twice'
     """
-    given, head = _feeds("Lateness", latenesses, "verdict")
-    shown, more = _plots.first(given, panels, "panels")
+    head, shown, more = _feeds("Lateness", latenesses, "verdict", panels, "panels")
     curves = [
         [{"kind": kind, "delay": delay, "share": share}
          for kind in ("points", "revisions") for delay, share in _doors.curve(getattr(one, kind))]
@@ -226,13 +224,13 @@ def allowance(
         allowance: ``client.allowance``: the count of today, its limit and the end of the day.
         stores: One or several. Their pages are the only record of the days before today.
         plan: ``client.plan(feeds, store)``. Its pages and its reserve are drawn on top of today.
-        now: The time, by default that of the plan, for the pace: the count at the end of the day if
-            the rest of the day is like its beginning. Other days and the first hour have none.
+        now: The time, by default ``plan.now``, for the pace: the count at the end of the day if the
+            rest of the day is like its beginning. The first hour of the day has no pace.
         days: The number of days, from 1 to 366.
         title, width: Its title, and its width in pixels, from 300 to 4,000.
 
     Raises:
-        QueryError: A value is wrong.
+        QueryError: ``now`` is not in the day of ``allowance``, or a value is wrong.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      start="2026-11-15T00:00Z")
@@ -246,7 +244,7 @@ def allowance(
     if not 1 <= days <= 366:
         raise QueryError(f"days={days!r} is not a number of days from 1 to 366.")
     inner, today = _plots.size(width), allowance.resets_at.astimezone(UTC) - _DAY
-    pace, said = _pace(allowance, today, plan.now if now is None and plan else _time(now))
+    pace, said = _pace(allowance, today, plan.now if now is None and plan else _time(now, today))
     given = _listed(stores, "feeds")
     # The ledger keeps the count of today only.
     starts = [today - _DAY * back for back in reversed(range(days if given else 1))]
@@ -318,13 +316,16 @@ def _pages(stores: list[Store], starts: list[datetime]) -> dict[str, Counter[dat
     return counts
 
 
-def _time(now: datetime | str | None) -> datetime | None:
+def _time(now: datetime | str | None, today: datetime) -> datetime | None:
     try:
         at = datetime.fromisoformat(now) if isinstance(now, str) else now
     except ValueError:
         at = datetime.min
     if at is not None and at.tzinfo is None:
         raise QueryError(f"now={str(now)[:99]!r} is not a time with a zone: 2026-11-20T12:00Z.")
+    if at is not None and not today <= at <= today + _DAY:
+        day = f"{to_minute(today)} to {to_minute(today + _DAY)} UTC"
+        raise QueryError(f"now={str(now)[:99]!r} is not in the day of this allowance, {day}.")
     return at
 
 
@@ -374,10 +375,12 @@ def _listed(given: Any, attribute: str) -> list[Any]:
     return [given] if hasattr(given, attribute) else list(given)
 
 
-def _feeds(what: str, given: Any, attribute: str) -> tuple[list[Any], str]:
-    """Return records of feeds as a list, and the title of their chart."""
+def _feeds(
+    what: str, given: Any, attribute: str, most: int, option: str
+) -> tuple[str, Sequence[Any], str]:
+    """Return the title of a chart of feeds, its records, and a note that counts the others."""
     listed = _listed(given, attribute)
     if not listed:
         raise QueryError("nothing was given: a chart needs at least one feed.")
     name = listed[0].feed.name if len(listed) == 1 else f"{len(listed):,} feeds"
-    return listed, f"{what} of {name}"
+    return f"{what} of {name}", *_plots.first(listed, most, option)

@@ -197,15 +197,13 @@ class GoogleKms(_Signer):
                 kms = KeyManagementServiceClient()
             name = {"name": key_version}
             key = kms.get_public_key(request=name, timeout=_SECONDS)
-            usable = key.algorithm.name.startswith("RSA_SIGN_PKCS1_")
-            usable = usable and key.algorithm.name.endswith("_SHA256")
-            _check(usable, f"its algorithm is {key.algorithm.name}")
+            kind = key.algorithm.name
+            usable = kind.startswith("RSA_SIGN_PKCS1_") and kind.endswith("_SHA256")
+            _check(usable, f"its algorithm is {kind}")
 
             def sign(data: bytes) -> Any:
-                digest = {"sha256": sha256(data).digest()}
-                return kms.asymmetric_sign(
-                    request={**name, "digest": digest}, timeout=_SECONDS
-                ).signature
+                request = {**name, "digest": {"sha256": sha256(data).digest()}}
+                return kms.asymmetric_sign(request=request, timeout=_SECONDS).signature
 
             self._use(*_numbers(key.pem.encode()), sign)
 
@@ -291,13 +289,11 @@ def _check(usable: bool, fault: str) -> None:
 
 def _numbers(public_key: bytes) -> tuple[bytes, bytes]:
     """Return the modulus and the exponent of a public key in PEM or DER."""
+    from cryptography.hazmat.primitives import serialization as pki
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
-    from cryptography.hazmat.primitives.serialization import (
-        load_der_public_key,
-        load_pem_public_key,
-    )
 
-    load = load_pem_public_key if public_key.startswith(b"-") else load_der_public_key
+    is_pem = public_key.startswith(b"-")
+    load = pki.load_pem_public_key if is_pem else pki.load_der_public_key
     found: Any = load(public_key)
     _check(isinstance(found, RSAPublicKey), "it is not an RSA key")
     numbers = found.public_numbers()

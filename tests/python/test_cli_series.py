@@ -185,3 +185,15 @@ def test_an_unwritable_memory_is_a_warning(series, state):
         assert json.loads(done.stdout)["exit"] == 0
         assert "cannot be written" in done.stderr
     assert state.read_text() == ""
+
+
+def test_ctrl_c_while_the_memory_is_written_prints_no_traceback(series, state, monkeypatch):
+    def interrupted(*_arguments, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("siteline._doors.whole_file", interrupted)
+    done = series(plant(SPEED), "--json", how=run_command, status=130)
+    assert tags(json.loads(done.stdout)) == ["T1"]
+    assert done.stderr == "siteline: interrupted\n"
+    monkeypatch.undo()
+    assert series(plant(SPEED, HEAT), "--diff")["since"] is None

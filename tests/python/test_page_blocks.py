@@ -14,7 +14,7 @@ from kit import keys, systems
 from kit.command import COMMAND, run_program
 from kit.pages import blocks, text_of
 from siteline.cli.feeds import read_feeds
-from siteline.cli.parser import complete_parser
+from siteline.cli.parser import parser_of
 
 pytestmark = pytest.mark.once
 
@@ -48,7 +48,7 @@ def test_the_feeds_of_the_page_of_the_command_are_read(tmp_path):
 def test_the_units_of_the_agent_share_their_socket():
     socket, service = blocks("agent.md", "ini")
     [line] = re.findall(r"^ExecStart=\S*/siteline (.*)$", service, re.MULTILINE)
-    assert complete_parser().parse_args(shlex.split(line)).listen == "systemd"
+    assert parser_of().parse_args(shlex.split(line)).listen == "systemd"
     [path] = re.findall(r"^ListenStream=(.*)$", socket, re.MULTILINE)
     [named] = re.findall(r"`Environment=SITELINE_AGENT=unix:(\S+?)#", text_of("agent.md"))
     assert named == path

@@ -20,7 +20,7 @@ from kit.doctor import sandbox_profile
 from kit.feeds_file import FEEDS, write_feeds
 from kit.pages import DOCS, blocks
 from siteline.cli.exits import Exit
-from siteline.cli.parser import complete_parser
+from siteline.cli.parser import parser_of
 
 pytestmark = [pytest.mark.once, systems.SIGNALS]
 
@@ -43,7 +43,7 @@ def test_every_command_of_a_page_is_one_that_siteline_takes():
     for page, words in lines:
         if "--help" not in words and "--version" not in words:
             try:
-                complete_parser().parse_args(words)
+                parser_of().parse_args(words)
             except SystemExit:
                 pytest.fail(f"{page}: siteline {shlex.join(words)}")
 

@@ -55,7 +55,11 @@ def examine(look: Look) -> tuple[Diagnosis, BaseException | None]:
     with closing(look):
         for planned in (*_CHECKS, *(stores or [_NO_STORE]), _VERSIONS):
             cause = next((causes[one] for one in planned.after if one in causes), None)
-            seen = skipped(cause) if cause is not None else _outcome(planned, look)
+            try:
+                seen = planned.look(look) if cause is None else skipped(cause)
+            except Exception as error:
+                # It examines broken things: no exception may end the examination.
+                seen = fail(error)
             first = first or seen.error
             cause = f"{planned.id} failed" if seen.status == "fail" else cause or seen.blocks
             if cause is not None:
@@ -66,11 +70,3 @@ def examine(look: Look) -> tuple[Diagnosis, BaseException | None]:
         made = look.client
         subject = made.subject if made and look.is_subject_known else None
     return Diagnosis(made.base_url if made else None, subject, look.sends, tuple(checks)), first
-
-
-def _outcome(planned: _Planned, look: Look) -> Seen:
-    try:
-        return planned.look(look)
-    except Exception as error:
-        # It examines broken things: no exception may end the examination.
-        return fail(error)

@@ -223,9 +223,7 @@ def ledger(look: Look) -> Seen:
 
 def _require_folder(file: Path, *, is_named: bool) -> None:
     """Raises unless the file can be created. A client creates only the folder of the usual one."""
-    folder = file.parent
-    if not is_named and not folder.is_dir():
-        folder = next((one for one in folder.parents if one.is_dir()), folder)
+    folder = file.parent if is_named else next(filter(Path.is_dir, file.parents), file.parent)
     fault = f"The ledger {file} cannot be created"
     if not folder.is_dir():
         raise errors.StoreError(f"{fault}: there is no folder {folder}.")

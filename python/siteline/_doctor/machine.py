@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from siteline import __version__
 from siteline._counts import counted
@@ -27,12 +27,12 @@ _REQUIREMENT = re.compile(r"([A-Za-z0-9_.-]+)\s*\(?>=\s*([0-9.]+)\)?\s*;.*extra\
 def store(path: str, _look: Look) -> Seen:
     feeds = checked(path)
     full = os.path.abspath(path)
-    permissions, free = permissions_of(full), free_bytes(full)
+    (permissions, users), free = permissions_of(full), free_bytes(full)
     seen = (
         f"{path}: whole, {counted(feeds, 'feed')}, {size(os.path.getsize(path))}; "
-        f"{size(free)} free; {permissions.text}"
+        f"{size(free)} free; {users}"
     )
-    if "others" in (permissions.members["may_read"] or ()):
+    if "others" in (permissions["may_read"] or ()):
         return warn(seen, f"It contains cursors, which are secret: chmod o-r {path}")
     if free < _LEAST_FREE:
         return warn(seen, "Free some space: a sync stops when the disk is full.")
@@ -104,22 +104,17 @@ def _numbers(version: str) -> list[int]:
     return [int(number) for number in re.findall(r"[0-9]+", version)]
 
 
-class Permissions(NamedTuple):
-    members: dict[str, Any]
-    text: str
-
-
 def free_bytes(path: str | Path) -> int:
     import shutil
 
     return shutil.disk_usage(Path(path).parent).free
 
 
-def permissions_of(path: str | Path) -> Permissions:
-    """Who may use a store, by the mode of its file."""
+def permissions_of(path: str | Path) -> tuple[dict[str, Any], str]:
+    """Who may use a store, by the mode of its file: as members of a document, and as text."""
     names = ("mode", "owner", "group", "may_read", "may_write")
     if os.name != "posix":
-        return Permissions(dict.fromkeys(names), "by the permissions of its file")
+        return dict.fromkeys(names), "by the permissions of its file"
     file, status = Path(path), os.stat(path)
     owner, group = _name(file.owner, status.st_uid), _name(file.group, status.st_gid)
     mode = status.st_mode & 0o7777
@@ -132,7 +127,7 @@ def permissions_of(path: str | Path) -> Permissions:
         f"{users[user]} ({'reads and writes' if user in writers else 'reads'})" for user in readers
     )
     members = dict(zip(names, (f"{mode:04o}", owner, group, readers, writers), strict=True))
-    return Permissions(members, f"{allowed or 'only root'}; mode {mode:04o}")
+    return members, f"{allowed or 'only root'}; mode {mode:04o}"
 
 
 def _name(find: Callable[[], str], number: int) -> str:

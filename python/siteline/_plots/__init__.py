@@ -35,12 +35,8 @@ _Chart = TypeVar("_Chart", "alt.LayerChart", "alt.VConcatChart")
 # Colour-blind readers can distinguish the first two.
 COLOURS = [BLUE, AMBER, "#3a9d7c", "#a878c8", "#c4698a", "#7f8c3a", "#5aa9b8", "#b0764f", "#8a8fd8",
            "#d98a5f", "#6f9f3f", "#9a7fa0"]  # fmt: skip
-GRID: dict[str, Any] = {
-    "gridColor": GREY,
-    "gridOpacity": 0.2,
-    "domainColor": GREY,
-    "tickColor": GREY,
-}
+GRID: dict[str, Any] = dict.fromkeys(("gridColor", "domainColor", "tickColor"), GREY)
+GRID |= {"gridOpacity": 0.2}
 WHEN = "utcFormat(datum.{0}, utcseconds(datum.{0}) ? '%Y-%m-%d %H:%M:%S' : '%Y-%m-%d %H:%M')"
 _LABEL = (
     "utcFormat(datum.value, utcseconds(datum.value) ? '%H:%M:%S' : utchours(datum.value) + "
@@ -69,12 +65,7 @@ def data(rows: Iterable[Any]) -> Any:
 
 def panel(layers: Sequence[Any], inner: int, height: Any, head: str = "", *lines: str) -> Any:
     """Return layers as a chart of this size, with a small title."""
-    look: dict[str, Any] = {
-        "fontSize": 11,
-        "fontWeight": "normal",
-        "subtitleFontSize": 10,
-        "offset": 4,
-    }
+    look = {"fontSize": 11, "fontWeight": "normal", "subtitleFontSize": 10, "offset": 4}
     title = _title(head, lines, inner, frame="group", **look) if head else alt.Undefined
     view = alt.ViewBackground(stroke=None)
     return alt.layer(*layers, width=inner, height=height, view=view, title=title)

@@ -58,7 +58,6 @@ class View(NamedTuple):
 class Series(NamedTuple):
     """A series: all its points, and the rows that are drawn."""
 
-    name: str  # the label without the unit
     label: str
     unit: str | None
     columns: dict[str, Any]
@@ -161,8 +160,7 @@ def _series(label: str, unit: str | None, columns: dict[str, Any], view: View) -
     starts = map(view.clock, columns["timestamp"][columns.get("partial", [])].tolist())
     partial = {(at, view.bucket_end(at)) for at in starts}
     hidden = int(is_gap.sum() - is_seen.sum())
-    name = label.removesuffix(f" [{unit}]")
-    return Series(name, label, unit, columns, rows, hidden, back, partial)
+    return Series(label, unit, columns, rows, hidden, back, partial)
 
 
 def reduced(columns: dict[str, Any], view: View, is_gap: Any) -> tuple[Any, dict[str, Any], Any]:
@@ -275,10 +273,10 @@ def _title(found: list[Any], series: list[Series], view: View) -> str:
 
 
 def _heading(one: Series, view: View) -> str:
-    numbers = one.columns[view.values]
+    numbers, name = one.columns[view.values], one.label.removesuffix(f" [{one.unit}]")
     if not np.isfinite(numbers).any():
-        return f"{one.name}: no {view.values} in {counted(len(numbers), 'point')}"
-    return one.name if view.values == "value" else f"{one.name}, {view.values}"
+        return f"{name}: no {view.values} in {counted(len(numbers), 'point')}"
+    return name if view.values == "value" else f"{name}, {view.values}"
 
 
 def _notes(series: list[Series], view: View, unread: int) -> Iterator[str]:

@@ -33,8 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = _answer(given)
         if sys.stdout is not None:
             sys.stdout.flush()
-    except OSError as error:
-        # Usually stdout failed: its reader has closed it, or the disk is full.
+    except (OSError, KeyboardInterrupt) as error:
+        # Usually stdout failed (its reader has closed it, or the disk is full), or Ctrl-C was
+        # pressed after the result of the command.
         from siteline.cli.exits import status_of
         from siteline.cli.output import tell
 
@@ -174,9 +175,10 @@ def _leave_stdout() -> None:
     if sys.stdout is None:
         return
     try:
+        output = sys.stdout.fileno()
         nowhere = os.open(os.devnull, os.O_WRONLY)
-    except OSError:  # no free descriptor
+    except OSError:  # it has no descriptor, or none is free
         sys.stdout = None
         return
-    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, output)
     os.close(nowhere)

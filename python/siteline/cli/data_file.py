@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 from siteline.errors import ConfigError
@@ -36,13 +37,8 @@ def read_table(path: str, *, utc: bool) -> Any:
 
 def _reader() -> Callable[[str, bool, bool], Any]:
     for reader, package in ((_polars, "polars"), (_pandas, "pandas")):
-        try:
-            __import__(package)
-        except ModuleNotFoundError as error:
-            if error.name != package:
-                raise
-            continue
-        return reader
+        if find_spec(package) is not None:
+            return reader
     raise ConfigError(
         "--data needs polars or pandas, and neither is installed.",
         hint="pip install 'siteline[polars]'",

@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from siteline import _doors
@@ -22,17 +22,13 @@ def env_file(path: str | None, variables: Mapping[str, str]) -> Iterator[Path]:
 
     Without a path the file is in a temporary folder, which is removed too.
     """
-    if path is not None:
-        with _written(Path(path), _text(variables)) as file:
-            yield file
-        return
     import tempfile
 
-    with (
-        tempfile.TemporaryDirectory(prefix="siteline-sandbox-") as folder,
-        _written(Path(folder, "env"), _text(variables)) as file,
-    ):
-        yield file
+    with ExitStack() as stack:
+        if path is None:
+            folder = tempfile.TemporaryDirectory(prefix="siteline-sandbox-")
+            path = os.path.join(stack.enter_context(folder), "env")
+        yield stack.enter_context(_written(Path(path), _text(variables)))
 
 
 def _text(variables: Mapping[str, str]) -> str:

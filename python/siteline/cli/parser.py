@@ -23,15 +23,11 @@ def parser_for(arguments: list[str]) -> argparse.ArgumentParser:
 
     Importing the modules of all commands would take more time than everything else.
     """
-    return _parser([next((one for one in arguments if not one.startswith("-")), "")])
+    return parser_of([next((one for one in arguments if not one.startswith("-")), "")])
 
 
-def complete_parser() -> argparse.ArgumentParser:
-    """Returns the parser of all commands with all their arguments."""
-    return _parser(SUMMARIES)
-
-
-def _parser(complete: Container[str]) -> argparse.ArgumentParser:
+def parser_of(complete: Container[str] = SUMMARIES) -> argparse.ArgumentParser:
+    """Returns the parser of all commands; only the named ones have their arguments."""
     made = _Parser(prog="siteline", usage="siteline [-h] [--version] COMMAND ...")
     made.format_help = complete_help  # type: ignore[method-assign]
     made.add_argument("--version", action="version", version=f"siteline {__version__}")

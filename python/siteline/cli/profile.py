@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from siteline._escape import escaped
 from siteline.cli.arguments import Commands, Options, add_actions, add_command
@@ -13,9 +13,6 @@ from siteline.cli.output import Outcome, aligned, error_members, hint
 from siteline.cli.profile_file import append_profile, read_profiles
 from siteline.cli.profile_members import add_members, members_of, shown
 from siteline.errors import ConfigError, SitelineError
-
-if TYPE_CHECKING:
-    from siteline.errors import SitelineError
 
 
 def add(commands: Commands) -> None:

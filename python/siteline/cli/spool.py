@@ -48,11 +48,6 @@ class Spool:
         except ImportError:
             # Windows has no locks of folders: a second read of the same output is not refused.
             return
-
-        busy = StoreBusy(
-            f"Another run of siteline read uses {self.path}.",
-            hint="Wait until it has ended, or write to another file.",
-        )
         self._make()
         self._lock = os.open(self.path, os.O_RDONLY)
         try:
@@ -63,7 +58,8 @@ class Spool:
             is_same = False
         if not is_same:
             self._unlock()
-            raise busy
+            text = f"Another run of siteline read uses {self.path}."
+            raise StoreBusy(text, hint="Wait until it has ended, or write to another file.")
         self._load()
 
     def _make(self) -> None:

@@ -66,12 +66,12 @@ def _info(options: Options) -> Outcome:
             [_facts(store, feed) for feed in store.feeds.values()],
         ),
     )
-    files, free, permissions = _files_of(path), free_bytes(path), permissions_of(path)
+    files, free, (permissions, users) = _files_of(path), free_bytes(path), permissions_of(path)
     rows = [
         ("store", path),
         ("files", ", ".join(f"{one['name']} {size(one['bytes'])}" for one in files)),
         ("free on its disk", size(free)),
-        ("who may use it", permissions.text),
+        ("who may use it", users),
         ("feeds", f"{len(feeds):,}"),
     ]
     blocks = (f"\n{escaped(one['name'])}\n{aligned(_rows(one), indent='  ')}" for one in feeds)
@@ -80,7 +80,7 @@ def _info(options: Options) -> Outcome:
         "store": path,
         "files": files,
         "free_bytes": free,
-        **permissions.members,
+        **permissions,
         "feeds": feeds,
     }
     return Outcome(members, text)

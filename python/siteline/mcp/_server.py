@@ -256,12 +256,12 @@ class Server:
         store, name = self.feed(feed)
         found = store.coverage(name)
         others: list[list[_Cell]] = [
-            [_time(one.start), _time(one.end), one.state] for one in found if one.state != "settled"
+            [_cell(one.start), _cell(one.end), one.state] for one in found if one.state != "settled"
         ]
         return {
             "feed": feed,
-            "settled_through": _time(found.settled_through),
-            "read_through": _time(found.read_through),
+            "settled_through": _cell(found.settled_through),
+            "read_through": _cell(found.read_through),
             "hours": {state: span.total_seconds() / 3600 for state, span in found.spans.items()},
             "windows": others[-limit:],
             "total": len(others),
@@ -328,10 +328,10 @@ def _state(name: str, state: Any) -> FeedState:
         "site": feed.site,
         "line": feed.line,
         "interval_seconds": interval.total_seconds() if interval else None,
-        "start": _time(feed.start),
-        "settled_through": _time(state["settled_through"]),
-        "read_through": _time(state["read_through"]),
-        "newest": _time(state["newest"]),
+        "start": _cell(feed.start),
+        "settled_through": _cell(state["settled_through"]),
+        "read_through": _cell(state["read_through"]),
+        "newest": _cell(state["newest"]),
     }
 
 
@@ -347,7 +347,7 @@ def _resampled(
     return points if every is None or agg is None else points.resample(every, agg, partial=partial)
 
 
-def _cell(value: Any) -> _Cell:
+def _cell(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     # JSON has no NaN and no infinity.
@@ -362,7 +362,3 @@ def _check_size(points: Table, every: str) -> None:
     seconds = int(length[1]) * _LENGTHS[length[2]]
     if (end - start).total_seconds() / max(seconds, 1) > _MOST_PERIODS:
         raise ToolError("That is too many periods. Take a shorter range, or a longer every.")
-
-
-def _time(value: Any) -> str | None:
-    return value.isoformat() if isinstance(value, datetime) else value

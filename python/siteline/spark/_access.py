@@ -117,16 +117,14 @@ class Access:
     def _with_variables(self) -> Iterator[None]:
         """Set the variables while a client is made. It reads them only then."""
         with _environment:
-            before = {name: os.environ.get(name) for name in self.variables}
+            before = {name: os.environ[name] for name in self.variables if name in os.environ}
             os.environ.update(self.variables)
             try:
                 yield
             finally:
-                for name, value in before.items():
-                    if value is None:
-                        os.environ.pop(name, None)
-                    else:
-                        os.environ[name] = value
+                for name in self.variables:
+                    os.environ.pop(name, None)
+                os.environ.update(before)
 
 
 def _variables(address: str | None, agent: Agent | None) -> dict[str, str]:

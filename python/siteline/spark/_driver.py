@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -129,28 +130,15 @@ def _publish(spark: SparkSession, source: type[SitelineDataSource], known: Regis
 
 
 def _agent(client: Client) -> Agent | None:
-    if _is_served(client):
+    if _doors.settings(client)["agent"]:
         return None
     key = (client.base_url, client.subject)
     with _guard:
-        if key not in _agents or _is_closed(_agents[key]):
-            _agents[key] = Agent(client)
+        with suppress(KeyError, ClosedError):  # there is none yet, or somebody has closed it
+            _ = _agents[key].state
+            return _agents[key]
+        _agents[key] = Agent(client)
         return _agents[key]
-
-
-def _is_closed(agent: Agent) -> bool:
-    try:
-        agent.state  # noqa: B018
-    except ClosedError:
-        return True
-    return False
-
-
-def _is_served(client: Client) -> bool:
-    try:
-        return bool(_doors.pickled(client).get("agent"))
-    except TypeError:  # a key in memory
-        return False
 
 
 def _key(spark: SparkSession) -> str:

@@ -52,6 +52,7 @@ class Delta(_shared.SharedTarget):
         self.batch: int | Literal["chain"] = batch
         """The pages of a chain that are stored in one transaction."""
         self._lake = Lake(path, options)
+        self._place = f"Delta ({self._lake.shown})"
         self._numbers: dict[str, int] = {}
 
     def close(self) -> None:
@@ -98,10 +99,6 @@ class Delta(_shared.SharedTarget):
             text = _refusals.cut(str(error))
             raise _refusals.unstorable(self._place, feed, text) from error
 
-    @property
-    def _place(self) -> str:
-        return f"Delta ({self._lake.shown})"
-
     def _apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
         lake, points = self._lake, self._lake.open()
         before = lake.version(points, feed)
@@ -141,8 +138,11 @@ class Delta(_shared.SharedTarget):
     def changes(self, feed: str, since: int = 0, *, old: bool = False) -> Any:
         """Return the points that pages after ``since`` changed: an Arrow stream, to be read once.
 
-        ``old=True`` adds the values at ``since``. Their commit is in the log for 30 days, but
-        :meth:`compact` deletes their files after 7 days.
+        Args:
+            feed: The name of the feed.
+            since: The sequence of the last page that you have read, such as :meth:`offset`.
+            old: Also return the values at ``since``. Their commit is in the log for 30 days, but
+                :meth:`compact` deletes their files after 7 days.
         """
         now, where = self._lake.open(), equals("feed", feed)
         sql = f"select {_POINT}, sequence, withdrawn from now where {where} and sequence > {since}"
@@ -164,12 +164,10 @@ class Delta(_shared.SharedTarget):
         where = f"{kept} and ({' or '.join(times) or 'false'})"
         return self._lake.read(f"select {_POINT}, sequence from t where {where}", t=points)
 
-    def offset(self, consumer: str, feed: str) -> int:
-        """Return up to which sequence a consumer (a program) has read a feed; 0 at first."""
+    def _offset(self, consumer: str, feed: str) -> int | None:
         return self._lake.version(self._lake.open(), feed, consumer)
 
-    def set_offset(self, consumer: str, feed: str, sequence: int) -> None:
-        """Store up to which sequence a consumer has read a feed."""
+    def _set_offset(self, consumer: str, feed: str, sequence: int) -> None:
         commit = self._lake.commit(sequence, feed, consumer)
         self._lake.retried(lambda: self._lake.append(self._lake.open(), [], commit))
 

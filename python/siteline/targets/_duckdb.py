@@ -28,8 +28,8 @@ class DuckDB(_shared.SharedTarget):
     :class:`StoreBusy`, even to read. Threads may share a target.
 
     Args:
-        database: A path, opened at its first use. Or a connection, which is never closed, and whose
-            own transaction and settings stay as they are.
+        database: A path, opened at its first use. Or a connection: it is never closed, and its own
+            transaction and settings stay as they are.
         table: The table. The names of the other tables and views begin with it.
         history: Whether replaced versions are kept, for ``changes(old=True)``. It cannot be undone.
         batch: Pages of a chain in one transaction, or ``"chain"`` for all of them. They are in
@@ -55,6 +55,7 @@ class DuckDB(_shared.SharedTarget):
         """The pages of a chain that are stored in one transaction."""
         self._duckdb: Any = duckdb
         self._table, self._history = table, history
+        self._place = f"DuckDB ({table})"
         self._path = self._search_path = ""
         self._connection: DuckDBPyConnection | None = None
         if isinstance(database, duckdb.DuckDBPyConnection):
@@ -153,10 +154,6 @@ class DuckDB(_shared.SharedTarget):
         except self._duckdb.Error as error:
             raise StoreError(f"{self._place}: {_refusals.cut(str(error))}") from error
 
-    @property
-    def _place(self) -> str:
-        return f"DuckDB ({self._table})"
-
     def state(self, feed: str) -> bytes | None:
         """See :meth:`StoreTarget.state`."""
         state: bytes | None = self._read("state", "states", feed=feed)
@@ -190,7 +187,10 @@ class DuckDB(_shared.SharedTarget):
     def changes(self, feed: str, since: int = 0, *, old: bool = False) -> DuckDBPyRelation:
         """Return the points that pages after ``since`` changed, as they are now.
 
-        ``old=True`` also returns the replaced values (see the class).
+        Args:
+            feed: The name of the feed.
+            since: The sequence of the last page that you have read, such as :meth:`offset`.
+            old: Also return the replaced values (see ``history`` of the class).
         """
         if old and not self._history:
             raise ConfigError("changes(old=True) needs DuckDB(..., history=True).")
@@ -198,12 +198,11 @@ class DuckDB(_shared.SharedTarget):
         with self._errors():
             return self._cursor().sql(query, params={"feed": feed, "since": since})
 
-    def offset(self, consumer: str, feed: str) -> int:
-        """Return up to which sequence a consumer (a program) has read a feed; 0 at first."""
-        return self._read("sequence", "offsets", consumer=consumer, feed=feed) or 0
+    def _offset(self, consumer: str, feed: str) -> int | None:
+        offset: int | None = self._read("sequence", "offsets", consumer=consumer, feed=feed)
+        return offset
 
-    def set_offset(self, consumer: str, feed: str, sequence: int) -> None:
-        """Store up to which sequence a consumer has read a feed."""
+    def _set_offset(self, consumer: str, feed: str, sequence: int) -> None:
         with _shared._guard, self._errors():  # two at once would both insert a row
             self._run(sql.OFFSET, consumer=consumer, feed=feed, sequence=sequence)
 

@@ -54,11 +54,8 @@ class Lake:
         """Open the table of points. Create it if it is missing; reject other columns."""
         schema = self._lake.Schema([self._lake.Field(*of) for of in _TYPES.items()])
         keywords = {"mode": "ignore", "partition_by": _DIVISION, "storage_options": self._options}
-        make = partial(self._lake.DeltaTable.create, self.path, schema, **keywords)
-        try:
-            table = make()
-        except self._conflict:  # another thread or process made the table at the same time
-            table = make()
+        # Another thread or process may make the table at the same time.
+        table = self.retried(partial(self._lake.DeltaTable.create, self.path, schema, **keywords))
         divided = table.metadata().partition_columns
         check_columns(f"The partition of {self.path}", divided, _DIVISION)
         return table

@@ -55,6 +55,7 @@ class Postgres(_shared.SharedTarget):
         """The pages of a chain that are stored in one transaction."""
         self._arrow: Any = pyarrow
         self._driver, self._uri, self._table, self._history = dbapi, uri, table, history
+        self._place = f"PostgreSQL ({table})"
         self._guard, self._held, self._connection = threading.RLock(), set[str](), None
 
     @contextmanager
@@ -104,7 +105,10 @@ class Postgres(_shared.SharedTarget):
     def changes(self, feed: str, since: int = 0, *, old: bool = False) -> Any:
         """Return the points that pages after ``since`` changed: a pyarrow table.
 
-        ``old=True`` also returns the replaced values (see the class).
+        Args:
+            feed: The name of the feed.
+            since: The sequence of the last page that you have read, such as :meth:`offset`.
+            old: Also return the replaced values (see ``history`` of the class).
         """
         if old and not self._history:
             raise ConfigError("old=True needs the replaced versions: Postgres(..., history=True).")
@@ -112,12 +116,11 @@ class Postgres(_shared.SharedTarget):
         with self._transaction() as cursor:
             return cursor.execute(query, (feed, since)).fetch_arrow_table()
 
-    def offset(self, consumer: str, feed: str) -> int:
-        """Return up to which sequence a consumer (a program) has read a feed; 0 at first."""
-        return self._find("%_offsets", sql.OFFSET, consumer, feed) or 0
+    def _offset(self, consumer: str, feed: str) -> int | None:
+        offset: int | None = self._find("%_offsets", sql.OFFSET, consumer, feed)
+        return offset
 
-    def set_offset(self, consumer: str, feed: str, sequence: int) -> None:
-        """Store up to which sequence a consumer has read a feed."""
+    def _set_offset(self, consumer: str, feed: str, sequence: int) -> None:
         with self._transaction() as cursor:
             self._run(cursor, sql.SET_OFFSET, consumer, feed, sequence)
 
@@ -172,10 +175,6 @@ class Postgres(_shared.SharedTarget):
                 text = f"the {name} {_refusals.cut(repr(value))} has a NUL character."
                 hint = "Read the other series in a new feed with a filter, or use another target."
                 raise _refusals.unstorable(self._place, feed, text, hint)
-
-    @property
-    def _place(self) -> str:
-        return f"PostgreSQL ({self._table})"
 
     @contextmanager
     def _transaction(self, *hold: str) -> Iterator[Any]:

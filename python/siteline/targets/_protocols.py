@@ -59,7 +59,11 @@ class StoreTarget(Protocol):
     """
 
     def state(self, feed: str) -> bytes | None:
-        """Return the state that was last applied for a feed; ``None`` for an unknown feed."""
+        """Return the state that was last applied for a feed; ``None`` for an unknown feed.
+
+        Args:
+            feed: The name of the feed.
+        """
 
     def apply(self, feed: str, page: Page | None, state: bytes) -> _Counts:
         """Store a page and the state in one transaction; without a page, only the state.
@@ -70,6 +74,11 @@ class StoreTarget(Protocol):
         With ``page.is_last`` the range of ``page.query`` is read completely. Points in it that no
         page since ``page.first_sequence`` contained are no longer there. A store that remembers the
         ``sequence`` of the newest page of each point, unchanged ones too, can flag them.
+
+        Args:
+            feed: The name of the feed.
+            page: The points; ``None`` if only the state changed.
+            state: The state of the feed after this page.
 
         Returns:
             The numbers of inserted, revised and unchanged points. A store that flags points returns

@@ -37,6 +37,12 @@ class SharedTarget(ABC):
     @abstractmethod
     def close(self) -> None: ...
 
+    @abstractmethod
+    def _offset(self, consumer: str, feed: str) -> int | None: ...
+
+    @abstractmethod
+    def _set_offset(self, consumer: str, feed: str, sequence: int) -> None: ...
+
     def coverage(self, feed: str, now: datetime | str | None = None) -> Coverage:
         """Return the read and settled windows of a feed, as :meth:`Coverage.from_state`."""
         return Coverage.from_state(self._known(feed), now)
@@ -44,6 +50,25 @@ class SharedTarget(ABC):
     def lateness(self, feed: str) -> Lateness:
         """Return how late points arrive, as :meth:`Lateness.from_state`."""
         return Lateness.from_state(self._known(feed))
+
+    def offset(self, consumer: str, feed: str) -> int:
+        """Return the sequence of the last page that a consumer has read; 0 at first.
+
+        Args:
+            consumer: A name that you choose for a program that reads the changes of feeds.
+            feed: The name of the feed.
+        """
+        return self._offset(consumer, feed) or 0
+
+    def set_offset(self, consumer: str, feed: str, sequence: int) -> None:
+        """Store the sequence of the last page that a consumer has read.
+
+        Args:
+            consumer: The name that :meth:`offset` gets.
+            feed: The name of the feed.
+            sequence: The highest ``sequence`` of the changes that the consumer has processed.
+        """
+        self._set_offset(consumer, feed, sequence)
 
     def _known(self, feed: str) -> bytes:
         state = self.state(feed)
