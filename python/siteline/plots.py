@@ -335,7 +335,8 @@ def _pace(known: Allowance, today: datetime, now: datetime | None) -> tuple[int,
         return 0, ""
     if not _HOUR <= now - today <= _DAY:
         at = f"{to_minute(now.astimezone(UTC))} UTC"
-        return 0, f"no pace: {at} is not in this day, or in its first hour"
+        is_early = timedelta() <= now - today < _HOUR
+        return 0, f"no pace: {at} is {'in the first hour of' if is_early else 'not in'} this day"
     pace = round(known.used * (_DAY / (now - today)))
     said = f"dashed: {_of(pace, known.limit)} at the end of the day, at the pace so far"
     if known.limit is not None and known.used < known.limit < pace:

@@ -44,8 +44,8 @@ __all__ = ["Table"]
 
 _UNLIKE = {
     "changes": ("changes are a part of the points", "Use store.read(...) of their range."),
-    "resampled": ("the points are resampled already", "Use the table that was resampled."),
-    "pivoted": ("the table is pivoted", "Use the table that was pivoted."),
+    "resampled": ("the points are resampled already", "Use the table before resample()."),
+    "pivoted": ("the table is pivoted", "Use the table before pivot()."),
     "completeness": ("this table counts buckets", "Use the table of points that it was made from."),
     "gaps": ("this table lists gaps", "Use the table of points that it was made from."),
     "series": ("this table lists series", "Use a table of points: client.read(series=...)."),

@@ -119,6 +119,15 @@ def test_a_failure_is_reported_once(tmp_path):
     assert error["retryable"] is False
     assert "Looked at" not in error["message"]
     assert error["hint"].startswith("Looked at: ")
+    assert error["hint"].endswith("siteline profile init creates one.")
+
+
+def test_an_unknown_option_shows_the_usage_of_its_command():
+    for words in (["series", "--find", "temperature"], ["store", "info", "x", "--colour"]):
+        command = " ".join(words[:-2])
+        usage, message = run_command(*words, status=2).stderr.splitlines()
+        assert usage.startswith(f"usage: siteline {command} [options]")
+        assert message.startswith(f"siteline {command}: error: unrecognized arguments: --")
 
 
 @systems.MODES

@@ -218,6 +218,14 @@ def test_an_empty_result_has_a_reason(sandbox, tmp_path):
     assert none.splitlines()[0].startswith(f"{tmp_path / 'out.csv'}: 0 points, ")
 
 
+def test_a_list_of_causes_ends_before_the_next_sentence(shared_sandbox, tmp_path):
+    env = {**shared_sandbox.env(), "SITELINE_SUBJECT": "another"}
+    words = ("read", "-o", tmp_path / "out.csv", *QUERY)
+    *_, cause, kept = run_command(*words, env=env, status=3).stderr.splitlines()
+    assert cause.startswith("  - ")
+    assert kept == "  No page was read."
+
+
 def test_a_refused_request_is_reported_once(shared_sandbox, tmp_path):
     words = ("read", "-o", tmp_path / "out.csv", *QUERY, "--filter", "colour=red")
     message, kept = run_command(*words, env=shared_sandbox.env(), status=3).stderr.splitlines()

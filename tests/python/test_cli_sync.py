@@ -107,7 +107,10 @@ def test_status_5_the_own_allowance_is_spent(sandbox, sync):
     assert document["resumes_at"] == "2026-11-21T00:00:00Z"
     assert document["tasks"][0]["feed"] == "line-1"
     done = sync(variables=poor, status=5, how=run_command)
-    assert "still to do, from 2026-11-21 00:00 UTC on: " in done.stdout
+    assert (
+        "still to do, as the daily allowance ended the sync, from 2026-11-21 00:00 UTC on: "
+        in done.stdout
+    )
     document = sync("--skip-code", 99, variables=poor, status=99)
     assert (document["complete"], document["requests"]) == (False, 3)
     assert sandbox.stats.data_requests == 9

@@ -175,7 +175,7 @@ class Lateness(WithHtml, FrozenRecord):
         if self.points.count + self.revisions.count < _ENOUGH or looked is None:
             return None, "too little data: hardly anything was read twice"
         suggested, found = self._judge(looked)
-        return suggested, f"{found}; nothing was looked at after {duration(looked)}"
+        return suggested, f"{found}; nothing was read again after {duration(looked)}"
 
     def _judge(self, looked: timedelta) -> tuple[timedelta | None, str]:
         known = [self.points._nearly_all, self.revisions._nearly_all]

@@ -281,7 +281,10 @@ class SyncReport(WithHtml, FrozenRecord):
             lines += [f"  {'':<{width}}  {range}" for range in one.skipped[:3]]
         if not self.complete:
             when = "" if self.resumes_at is None else f", from {to_second(self.resumes_at)} UTC on"
-            when = ", as max_pages= ended the sync" if self.ended_by == "max_pages" else when
+            if self.ended_by == "max_pages":
+                when = ", as max_pages= ended the sync"
+            elif self.ended_by == "allowance":
+                when = f", as the daily allowance ended the sync{when}"
             lines.append(f"  still to do{when}: {_left(self.tasks)}")
             lines += [f"    {task}" for task in self.tasks[:5]]
             lines += [f"    … and {len(self.tasks) - 5} more"] if len(self.tasks) > 5 else []

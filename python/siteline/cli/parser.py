@@ -51,6 +51,13 @@ class _Parser(argparse.ArgumentParser):
         # No option begins with a digit.
         self._negative_number_matcher = re.compile(r"-\d")
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuses unknown arguments itself, so that the usage is the one of the command."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
     def format_help(self) -> str:
         """Returns the help, with the options of every command at its end."""
         self._action_groups.sort(key=lambda group: group.title == SHARED)

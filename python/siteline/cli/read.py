@@ -37,7 +37,9 @@ _ASKED = (*tables.LEVELS, "find", "filter", "start", "end", "tz", "interval", "p
 
 _WITHOUT_SPOOL = ("unmerged", "split", "store", "dry_run")
 
-_FOR_PROGRAMS = re.compile(r"collect\(\)|bookmark|store=|\bsync\b|Name another file")
+_FOR_PROGRAMS = re.compile(
+    r"collect\(\)|bookmark|store=|\bsync\b|Name another file|^Continue after \S+Z\.$"
+)
 """Hints about continuing in a program, or in the store of a spool."""
 
 
@@ -311,7 +313,7 @@ def _explain(error: BaseException, way: str, members: dict[str, Any] | None = No
     if (retry_at := getattr(error, "retry_at", None)) is not None and not is_at_end:
         way = f"{way} The next requests are possible from {to_second(retry_at)} UTC on."
     with suppress(AttributeError):
-        text = " ".join(filter(None, (known, way)))
+        text = ("\n" if known and "\n" in known else " ").join(filter(None, (known, way)))
         vars(error).update(hint=text or None, members=members or {})
 
 

@@ -17,7 +17,7 @@ GROUPS = {
         "sync": "bring a store up to date",
         "coverage": "show settled and unread data of a store",
         "changes": "write the changed points of a store",
-        "store": "check, copy, restore, describe or export a store",
+        "store": "check, backup, restore, info and export of a store",
     },
     "operate": {
         "allowance": "show the rest of the daily allowance",

@@ -101,10 +101,11 @@ pub(super) fn check(
     if request.spending.is_some() && pause.is_some_and(|pause| pause > LONGEST_THROTTLE) {
         let message =
             format!("The daily request allowance is used up: {}", error.context().message);
+        let until = error.context().retry_at.map(|until| format!("Continue after {until:.0}."));
         return Err(error
             .into_kind(Kind::AllowanceExhausted)
             .with(|context| context.message = message)
-            .with_hint("Continue after retry_at."));
+            .with_hint(until.unwrap_or_default()));
     }
     Err(error)
 }

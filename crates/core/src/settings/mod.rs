@@ -115,7 +115,11 @@ impl Settings {
             if given.credential { None } else { members.credential(profile.file(), &mut missing) };
         if !missing.is_empty() {
             let message = format!("The client cannot be created: {} missing.", listed(&missing));
-            return Err(Error::new(Kind::ConfigError, message).with_hint(looked_at()));
+            let hint = format!(
+                "{} Set a variable, or add it to a profile: siteline profile init creates one.",
+                looked_at()
+            );
+            return Err(Error::new(Kind::ConfigError, message).with_hint(hint));
         }
         Ok(Self {
             base_url: base_url.filter(|_| !given.base_url),

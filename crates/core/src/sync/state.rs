@@ -419,7 +419,7 @@ fn changed(feed: &Feed, differences: &[FeedDifference]) -> Error {
     let hint = if differences.iter().all(|one| one.may_change) {
         "Accept the new definition with store.redefine(feed), or give the feed a new name."
     } else {
-        "The new definition queries other points. Give the feed a new name."
+        "The new definition queries other points. Correct it, or give the feed a new name."
     };
     Error::new(Kind::FeedChanged, message).with_hint(hint)
 }

@@ -338,7 +338,7 @@ impl ThroughStore {
         }
         let spans: Vec<_> = report.tasks.iter().map(|task| (task.start, task.end)).collect();
         let first = spans.first().map(|(start, end)| format!("{start} to {end}"));
-        let left = format!("{} has not been read yet", first.unwrap_or_default());
+        let left = format!("{} has not been read completely", first.unwrap_or_default());
         let error = match report.ended_by {
             Some(EndedBy::MaxPages) => {
                 let limit = self.scan.read_settings().max_pages.unwrap_or_default();

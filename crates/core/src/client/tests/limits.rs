@@ -23,7 +23,9 @@ async fn b11_no_request_is_sent_until_the_end_of_the_pause() {
     let bench =
         Bench::with(vec![], vec![throttled("53578")], |s| s.daily_allowance = Some(500)).await;
     let until = "2026-11-02T02:52:58Z".parse().expect("a timestamp");
-    assert_eq!(bench.error().await.context().retry_at, Some(until));
+    let error = bench.error().await;
+    assert_eq!(error.context().retry_at, Some(until));
+    assert_eq!(error.context().hint.as_deref(), Some("Continue after 2026-11-02T02:52:58Z."));
     bench.clock().advance(Duration::from_secs(53_577));
     assert_eq!(bench.error().await.kind(), Kind::AllowanceExhausted);
     assert_eq!(bench.sent(), 1);
