@@ -104,6 +104,7 @@ _RENAMED = {
 }
 # Parameters that accept a private key.
 _KEYS = ("private_key", "source", "key", "certificate", "self", "frame", "body", "raw")
+_TEXTS, _HOLDERS = (str, bytes, bytearray), (dict, list, tuple)
 _SHORTEST_KEY = 16
 _LONGEST_KEY = 1 << 16
 # The exceptions of a call with an unusable value.
@@ -328,11 +329,10 @@ def _given(
 def _has_key(values: Iterable[Any], *, with_items: bool = True) -> bool:
     """Whether a value, or an item of it, is the text of a private key."""
     for value in values:
-        # Tuples, because each call would create a union of types.
-        if isinstance(value, (str, bytes, bytearray)):
+        if isinstance(value, _TEXTS):
             if len(value) >= _SHORTEST_KEY and _is_key(value[:_LONGEST_KEY]):
                 return True
-        elif with_items and isinstance(value, (dict, list, tuple)):
+        elif with_items and isinstance(value, _HOLDERS):
             items = value.values() if isinstance(value, dict) else value
             if _has_key(islice(items, 100), with_items=False):
                 return True

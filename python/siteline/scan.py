@@ -148,13 +148,9 @@ class ScanBase(Itself, WithHtml):
 
     def _known(self) -> Table | None:
         """Return the complete table, if it has been read: one object for all callers."""
-        if (table := self.__dict__.get("_whole")) is None:
-            frame = self._handle.whole()
-            table = None if frame is None else self._keep(frame)
-        return table
-
-    def _keep(self, frame: Frame) -> Table:
-        table: Table = self.__dict__.setdefault("_whole", self._table(frame))
+        table: Table | None = self.__dict__.get("_whole")
+        if table is None and (frame := self._handle.whole()) is not None:
+            table = self.__dict__.setdefault("_whole", self._table(frame))
         return table
 
     def _callback(self) -> Any:
@@ -192,7 +188,7 @@ class ScanBase(Itself, WithHtml):
             self._handle.end(reading)
             return self._table(frame)
         self._warn_of_unselected(frame)
-        return self._keep(frame)
+        return self._known()
 
     def _complete(self, error: Any) -> None:
         """Set the attribute ``scan`` of an exception, and make its partial table."""
