@@ -15,10 +15,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def nanoseconds(at: Any) -> int:
     """Convert an aware datetime, a timestamp or a date in UTC to nanoseconds since 1970."""
-    if isinstance(at, date) and not isinstance(at, datetime):
+    if not hasattr(at, "astimezone"):
+        if not isinstance(at, date):
+            raise ValueError(f"is {described(at)}, not a time with a zone.")
         at = datetime(at.year, at.month, at.day, tzinfo=UTC)
-    if not hasattr(at, "utcoffset") or not hasattr(at, "astimezone"):
-        raise ValueError(f"is {described(at)}, not a time with a zone.")
     try:
         is_naive = at.utcoffset() is None
         if not is_naive:

@@ -166,8 +166,6 @@ class Scan:
     def query(self) -> dict[str, Any]: ...
     begin: Final[Bookmark | None]
     title: Final[str]
-    @property
-    def is_observed(self) -> bool: ...
     def whole(self) -> Frame | None: ...
     def kept(self) -> tuple[Frame | None, Bookmark | None]: ...
     def kept_counts(self) -> tuple[int, int]: ...
@@ -298,7 +296,7 @@ class Client:
     def scan(
         self,
         query: tuple[Any, ...],
-        selection: tuple[Any, ...],
+        selection: tuple[Any, ...] | None,
         bounds: tuple[Any, Any, Any],
         limits: tuple[Any, Any, Any],
         split: Any,

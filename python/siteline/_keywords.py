@@ -104,6 +104,7 @@ _RENAMED = {
 }
 # Parameters that accept a private key.
 _KEYS = ("private_key", "source", "key", "certificate", "self", "frame", "body", "raw")
+_TEXTS, _HOLDERS = (str, bytes, bytearray), (dict, list, tuple)
 _SHORTEST_KEY = 16
 _LONGEST_KEY = 1 << 16
 # The exceptions of a call with an unusable value.
@@ -232,16 +233,16 @@ def _explained_with(function: Any, others: Mapping[str, str], *, is_strict: bool
     ]
 
     def refused(args: tuple[Any, ...], keywords: dict[str, Any]) -> Exception | None:
-        if any(map(_has_key, args)) or any(map(_has_key, keywords.values())):
+        if _has_key((*args, *keywords.values())):
             for parameter, value in _given(names, args, keywords):
-                if parameter not in _KEYS and _has_key(value):
+                if parameter not in _KEYS and _has_key((value,)):
                     return CredentialError(
                         f"{parameter}= of {shown(args)}() contains a private key. Nothing was done "
                         "with it.",
                         hint="Pass a key as private_key= of siteline.Credential, or the path of "
                         "its file.",
                     )
-        if declared is not function and (unknown := unexpected(keywords)):
+        if declared is not function and keywords and (unknown := unexpected(keywords)):
             return TypeError(_explained(shown(args), unknown[0], names, others))
         return _wrong_type(function, names, args, keywords) if is_strict else None
 
@@ -325,19 +326,20 @@ def _given(
     yield from keywords.items()
 
 
-def _has_key(value: Any) -> bool:
+def _has_key(values: Iterable[Any], *, with_items: bool = True) -> bool:
     """Whether a value, or an item of it, is the text of a private key."""
-    # Tuples, because each call would create a union of types.
-    if isinstance(value, (dict, list, tuple)):
-        items = value.values() if isinstance(value, dict) else value
-        return any(map(_is_key, islice(items, 100)))
-    return _is_key(value)
+    for value in values:
+        if isinstance(value, _TEXTS):
+            if len(value) >= _SHORTEST_KEY and _is_key(value[:_LONGEST_KEY]):
+                return True
+        elif with_items and isinstance(value, _HOLDERS):
+            items = value.values() if isinstance(value, dict) else value
+            if _has_key(islice(items, 100), with_items=False):
+                return True
+    return False
 
 
-def _is_key(value: Any) -> bool:
-    if not isinstance(value, (str, bytes, bytearray)) or len(value) < _SHORTEST_KEY:
-        return False
-    value = value[:_LONGEST_KEY]
+def _is_key(value: str | bytes | bytearray) -> bool:
     start = value if isinstance(value, str) else value.decode("latin-1")
     return "PRIVATE KEY-----" in start or ('"kty"' in start and '"d"' in start)
 

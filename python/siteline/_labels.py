@@ -65,7 +65,7 @@ def checked(labels: Any) -> Labels:
 
 
 def needs_names(labels: Any) -> bool:
-    return isinstance(labels, (str, Mapping))
+    return labels is not False and isinstance(labels, (str, Mapping))
 
 
 def names_of(known: tuple[bytes, dict[str, Any] | None] | None, refusal: str | None) -> Known:

@@ -30,8 +30,9 @@ def lowest_level() -> int:
     """Return the lowest level for which a logger of the core is enabled, at most ``ERROR``."""
     lowest = logging.ERROR
     # A logger that is enabled for a level is enabled for those above it.
+    loggers = _loggers().values()
     for level in _LEVELS:
-        for logger in _loggers().values():
+        for logger in loggers:
             if logger.isEnabledFor(level):
                 lowest = level
                 break

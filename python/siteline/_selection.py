@@ -66,7 +66,7 @@ def _value(value: Any, name: str) -> str:
 def _ids(given: Any, name: str) -> list[str]:
     if given is None:
         return []
-    if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
+    if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__iter__"):
         return [_value(given, name)]
     ids = [_value(one, name) for one in given]
     if not ids:
@@ -104,7 +104,7 @@ def feed_query(site: Any, line: Any, *others: Any) -> tuple[Any, ...]:
 
 
 def extra_columns(names: Any) -> list[str]:
-    known = [] if names is None else _items(names)
+    known = _items(names)
     if known is None or not all(isinstance(name, str) for name in known):
         message = 'extra_columns= is a list of member names, such as ["quality"].'
         raise QueryError(message)
@@ -212,11 +212,14 @@ def selection(
     parameters: Mapping[str, str] | None,
     *,
     by_name: bool,
-) -> tuple[Any, ...]:
+) -> tuple[Any, ...] | None:
     """Return the ids and names that a read selects, and the parameters by which they are sent.
 
-    Raises QueryError if no series of ``series`` has the ids. Names are compared later.
+    ``None`` for all series. Raises QueryError if no series of ``series`` has the ids. Names are
+    compared later.
     """
+    if machine is device is tag is series is None:
+        return None
     levels = [_ids(given, name) for given, name in zip((machine, device, tag), LEVELS, strict=True)]
     sent = [(parameters or {}).get(name) for name in LEVELS]
     chosen = [] if series is None else _series(series)

@@ -156,7 +156,7 @@ def table(
     rows: list[Row],
     names: Names,
     labels: Labels,
-    tz: str | None = None,
+    tz: str = "UTC",
     found: Any = None,
     *,
     is_all: bool = True,

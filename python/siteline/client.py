@@ -151,7 +151,7 @@ class _Settings(Itself, WithHtml):
     @property
     def _labels(self) -> Labels:
         labels = self._handle.setting("labels")
-        return _labels.DEFAULT if labels is None else _labels.checked(labels)
+        return _labels.DEFAULT if labels is None else labels
 
     @property
     def allowance(self) -> Allowance:
@@ -362,7 +362,7 @@ class Client(_Settings, Closing):
             (max_pages, deadline, concurrency),
             split,
             settle_lag,
-            _selection.extra_columns(extra_columns),
+            [] if extra_columns is None else _selection.extra_columns(extra_columns),
             keep_raw,
         )
         scan: Scan = self._scan_class(handle, *settings)

@@ -50,7 +50,13 @@ class ScanBase(Itself, WithHtml):
 
     _html = "html.scan"
 
-    __slots__ = ("_handle", "_labels", "_progress", "_store", "_tz")
+    __slots__ = ()
+
+    _handle: _core.Scan
+    _tz: str
+    _labels: Labels
+    _progress: Callable[[Progress], object] | bool | None
+    _store: Store | None
 
     _waits: ClassVar[str] = ""
     """The prefix of an awaitable call in texts."""
@@ -64,12 +70,11 @@ class ScanBase(Itself, WithHtml):
         store: Store | None,
     ) -> None:
         """Wrap a scan of the core."""
-        reads_once = _reads_once(store)
-        self._handle = handle if store is None else handle.through(store, reads_once)
-        self._tz = tz
-        self._labels = labels
-        self._progress = progress
-        self._store = store
+        if store is not None:
+            handle = handle.through(store, _reads_once(store))
+        own = {"_handle": handle, "_tz": tz, "_labels": labels}
+        # An assignment would be checked.
+        vars(self).update(own, _progress=progress, _store=store)
 
     def _like(self, handle: _core.Scan) -> Self:
         return type(self)(handle, self._tz, self._labels, self._progress, None)
@@ -143,13 +148,9 @@ class ScanBase(Itself, WithHtml):
 
     def _known(self) -> Table | None:
         """Return the complete table, if it has been read: one object for all callers."""
-        if (table := self.__dict__.get("_whole")) is None:
-            frame = self._handle.whole()
-            table = None if frame is None else self._keep(frame)
-        return table
-
-    def _keep(self, frame: Frame) -> Table:
-        table: Table = self.__dict__.setdefault("_whole", self._table(frame))
+        table: Table | None = self.__dict__.get("_whole")
+        if table is None and (frame := self._handle.whole()) is not None:
+            table = self.__dict__.setdefault("_whole", self._table(frame))
         return table
 
     def _callback(self) -> Any:
@@ -161,40 +162,33 @@ class ScanBase(Itself, WithHtml):
         """Read the remaining pages and return the table; or its first ``n`` points."""
         if (table := self._known()) is not None:
             return table
-        reading = self._handle.reading(_names.needs_names(self._labels))
+        reading, callback = self._handle.reading(_names.needs_names(self._labels)), None
+        is_head = n is not None
         try:
             yield from self._beginning(reading)
             warned = self._unlisted()
             callback = self._callback()
-            if n is None and callback is None and not self._handle.is_observed:
-                frame = yield self._handle.read_on(reading, False, False)
-                yield from self._settling_names(reading.settle())
-            else:
-                frame = yield from self._stepping(reading, callback, n)
-        except BaseException as error:
-            reading.abort()
-            self._complete(error)
-            raise
-        self._unlisted(warned)
-        if n is not None:
-            return self._table(frame)
-        self._warn_of_unselected(frame)
-        return self._keep(frame)
-
-    def _stepping(self, reading: _core._Reading, callback: Any, n: int | None) -> Steps:
-        """Read page by page. An exception of the callback keeps the pages."""
-        try:
+            by_page = is_head or callback is not None
             while n is None or (frame := self._handle.head(n)) is None:
-                frame = yield self._handle.read_on(reading, True, n is not None)
+                frame = yield self._handle.read_on(reading, by_page, is_head)
                 if isinstance(frame, Frame):
                     break
                 if callback is not None:
                     callback(Progress._restore(frame))
             yield from self._settling_names(reading.settle())
-            return frame
-        finally:
+        except BaseException as error:
             self._handle.end(reading)
+            reading.abort()
+            self._complete(error)
+            raise
+        finally:
             finish(callback)
+        self._unlisted(warned)
+        if is_head:
+            self._handle.end(reading)
+            return self._table(frame)
+        self._warn_of_unselected(frame)
+        return self._known()
 
     def _complete(self, error: Any) -> None:
         """Set the attribute ``scan`` of an exception, and make its partial table."""

@@ -78,7 +78,7 @@ class Table(Itself, WithHtml):
 
     _html = "html.table"
 
-    __slots__ = ("_found", "_handle", "_labels", "_names", "_searched", "_silent", "_tz")
+    __slots__ = ()
 
     _handle: Frame
     _tz: str
@@ -93,17 +93,17 @@ class Table(Itself, WithHtml):
     def __init__(
         self,
         handle: Frame,
-        tz: str | None = None,
-        labels: Labels | None = None,
+        tz: str = "UTC",
+        labels: Labels = False,
         found: _naming.Found | None = None,
         names: _naming.Known | None = None,
         silent: list[Ids] | None = None,
         searched: int | None = None,
     ) -> None:
         """Wrap a frame of the core."""
-        self._handle, self._tz, self._labels = handle, tz or "UTC", _naming.checked(labels)
-        self._found, self._names = found, names
-        self._silent, self._searched = silent, searched
+        own = {"_handle": handle, "_tz": tz, "_labels": labels, "_found": found, "_names": names}
+        # An assignment would be checked.
+        vars(self).update(own, _silent=silent, _searched=searched)
 
     @property
     def kind(self) -> _Kind:
@@ -143,7 +143,7 @@ class Table(Itself, WithHtml):
             if self.kind != "series":
                 return _naming.names_of(self._handle.discovery(), self._handle.refusal())
             names = _series.Names.of_frame(self._handle)
-            self._names = names, None
+            vars(self)["_names"] = names, None
             return names, None
         return self._names
 
@@ -172,7 +172,7 @@ class Table(Itself, WithHtml):
             return self._found
         found = self._with_labels(self._labels)
         if found.reason is None or self._names is not None:
-            self._found = found
+            vars(self)["_found"] = found
         return found
 
     def _shown(self, labels: Labels | None) -> dict[Ids, str] | None:

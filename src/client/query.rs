@@ -26,8 +26,7 @@ pub(crate) fn query_input(
 }
 
 fn interval_seconds(interval: &Object<'_>, name: &str) -> PyResult<u32> {
-    let shown = interval.repr()?.to_string();
-    bucket_width(name, duration(interval, name)?, &shown).or_raise()
+    bucket_width(name, duration(interval, name)?, || quoted(interval)).or_raise()
 }
 
 fn size(size: &Object<'_>, name: &str) -> PyResult<u32> {
@@ -43,7 +42,7 @@ impl PyClient {
     fn scan<'py>(
         slf: &Bound<'py, Self>,
         query: AskedQuery<'py>,
-        selection: (Levels, Vec<Ids>, [Option<String>; 3]),
+        selection: Option<(Levels, Vec<Ids>, [Option<String>; 3])>,
         bounds: [Given<'py>; 3],
         limits: [Given<'py>; 3],
         split: Option<&Object<'py>>,
@@ -56,7 +55,7 @@ impl PyClient {
             let (py, client) = (slf.py(), slf.get());
             let [start, end, tz] = bounds.each_ref().map(Option::as_ref);
             let [most, deadline, concurrency] = limits.each_ref().map(Option::as_ref);
-            let (levels, series, parameters) = selection;
+            let (levels, series, parameters) = selection.unwrap_or_default();
             let selection = Selection { levels, series, parameters };
             let query = QueryInput { selection, ..query_input(query)? };
             let zone = clock_of(tz)?;

@@ -183,11 +183,6 @@ impl PyScan {
         self.scan().query().title()
     }
 
-    #[getter]
-    fn is_observed(&self) -> bool {
-        self.client.get().notes.exist()
-    }
-
     fn whole(&self) -> Option<Frame> {
         self.collecting().complete().cloned().map(Frame::of_table)
     }
@@ -220,8 +215,9 @@ impl PyScan {
 
     fn reading(&self, needs_names: bool) -> PyReading {
         let buffer = Arc::<Events>::default();
-        if self.is_observed() {
-            buffer.remember(&self.client.get().notes);
+        let observers = &self.client.get().notes;
+        if observers.exist() {
+            buffer.remember(observers);
         }
         let (deadline, process) = (self.scan().deadline(), Process::current());
         PyReading { deadline, buffer, names: self.names(needs_names), process }
@@ -231,6 +227,8 @@ impl PyScan {
     fn read_on(&self, reading: &PyReading, by_page: bool, of_first: bool) -> PyResult<Call> {
         reading.check_process()?;
         let (collect, deadline) = (Arc::clone(self.collecting()), reading.deadline);
+        // Observers are notified between two pages.
+        let by_page = by_page || self.client.get().notes.exist();
         let pace = if of_first { Pace::First } else { Pace::All };
         let names = Arc::clone(&reading.names);
         let read = async move {

@@ -42,10 +42,12 @@ pub(crate) fn asked_time(
     zone: Option<&TimeZone>,
 ) -> PyResult<AskedTime> {
     let py = value.py();
-    let written = match (value.cast::<PyString>(), zone) {
-        (Ok(string), _) => Some(text(string, name, Kind::QueryError)?),
-        (Err(_), Some(_)) => converted(value, "local_text")?.extract()?,
-        (Err(_), None) => None,
+    let own_zone = value.getattr_opt(intern!(py, "tzinfo"))?;
+    let is_local = zone.is_some() && own_zone.is_none_or(|own| own.is_none());
+    let written = match value.cast::<PyString>() {
+        Ok(string) => Some(text(string, name, Kind::QueryError)?),
+        Err(_) if is_local => converted(value, "local_text")?.extract()?,
+        Err(_) => None,
     };
     if let Some(written) = written {
         return AskedTime::parse(&written, zone)

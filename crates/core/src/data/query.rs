@@ -189,11 +189,11 @@ impl Query {
 }
 
 /// `name` is the argument and `shown` its value as the user wrote it.
-pub fn bucket_width(name: &str, width: Duration, shown: &str) -> Result<u32> {
+pub fn bucket_width(name: &str, width: Duration, shown: impl FnOnce() -> String) -> Result<u32> {
     let refused = |message: String| Error::new(Kind::QueryError, message);
     if width.subsec_nanos() != 0 || width.is_zero() {
         let message = "is not a bucket width. Use a whole number of seconds, 1 or more.";
-        return Err(refused(format!("{name}={} {message}", excerpt(shown))));
+        return Err(refused(format!("{name}={} {message}", shown())));
     }
     u32::try_from(width.as_secs())
         .map_err(|_| refused(format!("{name}= is longer than 136 years.")))
