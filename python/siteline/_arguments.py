@@ -48,22 +48,38 @@ def local_text(at: Any) -> str | None:
     return at.isoformat() if isinstance(at, date) else None
 
 
-def seconds(length: Any) -> float | None:
-    """Return a duration of Python, NumPy or pandas, or a number, in seconds; otherwise ``None``."""
-    if type(length).__name__ == "timedelta64":
+def fixed_length(given: Any) -> float | None:
+    """Return a duration of Python, NumPy or pandas in seconds; ``None`` for other values."""
+    if _is_of_numpy(given):
         # Months and years have no fixed length.
-        if length.dtype.str[3:] in ("", "[M]", "[Y]"):
+        if given.dtype.str[3:] in ("", "[M]", "[Y]"):
             return None
-        length = length.astype("timedelta64[us]").item()
-        if length is None:  # NaT
+        given = given.astype("timedelta64[us]").item()
+        if given is None:  # NaT
             return nan
-    if hasattr(length, "total_seconds"):
-        return float(length.total_seconds())
     try:
-        return length.nanos / 1e9  # type: ignore[no-any-return]
-    except (AttributeError, ValueError):  # no offset of pandas, or one without a fixed length
-        is_number = hasattr(length, "__float__") or hasattr(length, "__index__")
-        return float(length) if is_number else None
+        if hasattr(given, "total_seconds"):
+            return float(given.total_seconds())
+        return float(given.nanos / 1e9)
+    except (AttributeError, TypeError, ValueError):
+        # It is no offset of pandas, or one without a fixed length.
+        return None
+
+
+def seconds(given: Any) -> float | None:
+    """Return a duration of Python, NumPy or pandas, or a number, in seconds; otherwise ``None``."""
+    found = fixed_length(given)
+    is_number = hasattr(given, "__float__") or hasattr(given, "__index__")
+    if found is not None or not is_number or _is_of_numpy(given):
+        return found
+    try:
+        return float(given)
+    except (ArithmeticError, TypeError, ValueError):  # an array, or a class
+        return None
+
+
+def _is_of_numpy(given: Any) -> bool:
+    return type(given).__name__ == "timedelta64"
 
 
 def time_of_day(at: time) -> tuple[int, int]:

@@ -124,11 +124,19 @@ class Feed(WithHtml, FrozenRecord):
         feed._hold(members)
         return feed
 
+    def __eq__(self, other: object) -> bool:
+        """Compare all parts. The class does not count: stores have no feeds of a user's class."""
+        return self._state == other._state if isinstance(other, Feed) else NotImplemented
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the parts."""
         return type(self)._restore, (self._state,)
 
     def __copy__(self) -> Self:
+        """Return the feed itself, which cannot change."""
+        return self
+
+    def __deepcopy__(self, _memo: object) -> Self:
         """Return the feed itself, which cannot change."""
         return self
 

@@ -2,12 +2,10 @@
 
 use std::sync::OnceLock;
 
-use pyo3::types::PyFloat;
-
 use crate::client::PyClient;
 use crate::client::points::{PageReader, Points, Source, read_failure};
 use crate::client::records::PyBookmark;
-use crate::convert::values::seconds;
+use crate::convert::values::converted;
 use crate::frame::{Frame, Origin};
 use crate::prelude::*;
 use crate::store::StoreHandle;
@@ -128,9 +126,7 @@ fn stepped(py: Python<'_>, step: Result<Step, ReadFailure>) -> PyResult<Py<PyAny
 pub(crate) fn cut(by: &Object<'_>, name: &str) -> PyResult<Cut> {
     if by.hasattr("__index__")? {
         count(by, name, Kind::QueryError).map(Cut::Parts)
-    } else if by.is_instance_of::<PyString>()
-        || (!by.is_instance_of::<PyFloat>() && seconds(by)?.is_some())
-    {
+    } else if by.is_instance_of::<PyString>() || !converted(by, "fixed_length")?.is_none() {
         duration(by, name).map(Cut::Length)
     } else {
         let message = format!(

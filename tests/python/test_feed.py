@@ -48,8 +48,9 @@ def test_a_duration_may_be_of_numpy_or_pandas(given):
 
 @pytest.mark.parametrize(
     "given",
-    [np.timedelta64(1, "M"), np.timedelta64(60), np.timedelta64("NaT", "s"), pd.offsets.MonthEnd()],
-)
+    [np.timedelta64(1, "M"), np.timedelta64(60), np.timedelta64("NaT", "s"), pd.offsets.MonthEnd(),
+     np.array([60, 60])],
+)  # fmt: skip
 def test_a_duration_without_a_fixed_length_is_refused(given):
     with pytest.raises(siteline.errors.QueryError, match="lateness="):
         make_feed(lateness=given)
@@ -70,9 +71,19 @@ def test_a_feed_is_compared_and_copied_by_value():
     assert feed == same
     assert hash(feed) == hash(same)
     assert feed not in (other, "line-2")
-    assert copy.copy(feed) is feed == copy.deepcopy(feed)
+    assert copy.copy(feed) is feed is copy.deepcopy(feed)
     feed.filters["c"] = ("4",)
     assert list(feed.filters) == ["a", "b"]
+
+
+def test_the_class_of_a_user_does_not_count():
+    parts = {"start": "2026-11-15", "filters": {"a": "3"}}
+    feed, own = siteline.Feed("plant", **parts), Plant("plant", **parts)
+    assert feed == own
+    assert own == feed
+    assert len({feed, own}) == 1
+    assert own.to_dict() == feed.to_dict()
+    assert own.to_dict()["filters"] == {"a": ["3"]}
 
 
 def test_a_pickle_keeps_the_class_without_a_warning():

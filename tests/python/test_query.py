@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, time, timedelta, timezone
+from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -59,7 +60,7 @@ WRONG = {
     "machine": [[]],
     "device": [[]],
     "tag": [[]],
-    "split": [0, -1, 1.5, "soon", 10_001, "1s", []],
+    "split": [0, -1, 1.5, "soon", 10_001, "1s", [], np.float32(4), np.bool_(1), Decimal(4)],
     "concurrency": [0, -1, 1.5, True, "ten"],
     "filters": [
         "machineId=M1",

@@ -58,7 +58,8 @@ class FrozenRecord:
 
         Times are ISO 8601 text, durations are seconds.
         """
-        computed = (name for name, one in vars(type(self)).items() if isinstance(one, property))
+        members = (one for kind in type(self).__mro__ for one in vars(kind).items())
+        computed = (name for name, one in members if isinstance(one, property))
         names = [*self.__dataclass_fields__, *computed]
         return {name: _plain(getattr(self, name)) for name in names if name[0] != "_"}
 
