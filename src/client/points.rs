@@ -14,6 +14,7 @@ use crate::prelude::*;
 use siteline_core::client::ReadNames;
 use siteline_core::client::page_stream::PageStream;
 use siteline_core::client::table::{Provenance, ReadFailure};
+use siteline_core::data::Page;
 use siteline_core::http::Deadline;
 
 /// Records made at a time. The garbage collector starts after 700.
@@ -34,11 +35,14 @@ pub(crate) struct PageReader {
 }
 
 impl PageReader {
-    fn prefetch(&self, py: Python<'_>) {
-        if self.stream.may_prefetch() {
+    /// Takes a page that has arrived, and prefetches the next one.
+    fn take(&self, py: Python<'_>) -> Poll<Option<Page>> {
+        let page = self.stream.take_page();
+        if matches!(page, Poll::Ready(Some(_))) && self.stream.may_prefetch() {
             // Otherwise the page is read when it is taken.
             drop(step_in_runtime(py, &self.events, || self.stream.prefetch()));
         }
+        page
     }
 
     /// Returns the progress of a page that has arrived. Raises the error of a prefetched page, and the
@@ -47,9 +51,6 @@ impl PageReader {
         let mut filled = None;
         if self.stream.has_finished_prefetch() {
             filled = step_in_runtime(py, &self.events, || self.stream.receive_finished())?;
-        }
-        if filled.is_none() && !self.stream.has_progress() {
-            return Ok(None);
         }
         self.events.handle(py)?;
         filled.unwrap_or(Ok(())).map_err(|failure| read_failure(py, failure))?;
@@ -110,12 +111,8 @@ impl Points {
     fn pull(&self, py: Python<'_>) -> PyResult<Option<bool>> {
         let batch = match &self.source {
             Source::Frame(batches) => step(py, || batches.lock().next_batch(FRAMED))?.or_raise()?,
-            Source::Chain(reader) => match reader.stream.take_page() {
-                Poll::Ready(Some(page)) => {
-                    reader.prefetch(py);
-                    Some(page.points.batch().or_raise()?)
-                }
-                Poll::Ready(None) => return Ok(Some(false)),
+            Source::Chain(reader) => match reader.take(py) {
+                Poll::Ready(page) => page.map(|page| page.points.batch()).transpose().or_raise()?,
                 Poll::Pending => return Ok(None),
             },
         };
@@ -156,11 +153,10 @@ impl Points {
     /// A page that has arrived, and whether the chain has ended.
     fn _take_page(&self, py: Python<'_>) -> PyResult<(Option<Frame>, bool)> {
         let reader = self.reader()?;
-        let page = match reader.stream.take_page() {
+        let page = match reader.take(py) {
             Poll::Ready(Some(page)) => page,
             other => return Ok((None, other.is_ready())),
         };
-        reader.prefetch(py);
         let provenance = Provenance {
             pages: 1,
             resumed_after_pages: page.sequence.saturating_sub(1),

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::convert::asked_time::zone;
-use crate::convert::capsule::{broken, reader_capsule, schema_capsule};
+use crate::convert::capsule::{reader_capsule, schema_capsule};
 use crate::convert::columns::{Memory, bytes, timestamps};
 use crate::convert::ipc::IpcStream;
 use crate::frame::rows::Rows;
@@ -24,7 +24,7 @@ use crate::frame::stored::{Batches, Stored};
 use crate::prelude::*;
 use siteline_core::client::ListedIds;
 use siteline_core::client::table::{Provenance, Table, TableReport};
-use siteline_core::data::reshape::{Coverage, Every, Expected, Measure, Wide};
+use siteline_core::data::reshape::{Coverage, Every, Measure, Wide};
 use siteline_core::data::{Identity, Ids, Page, PointColumns};
 use siteline_core::preview::Preview;
 use siteline_core::store::ChainRange;
@@ -48,7 +48,7 @@ pub(crate) enum Data {
     Rows(Rows),
     Wide(Arc<Wide>),
     /// Stored points, read when needed.
-    Stream,
+    Stream(Arc<Stored>),
 }
 
 #[derive(Clone)]
@@ -57,7 +57,7 @@ pub(crate) enum Origin {
     Unread,
     Read(Arc<Table>),
     Page(Arc<PageSource>),
-    Stored(Box<Stored>),
+    Stored(Arc<Stored>),
     /// Computed from a read; its points are not kept.
     Derived(Arc<Facts>),
 }
@@ -69,8 +69,6 @@ pub(crate) struct Facts {
     report: Value,
     #[serde(skip)]
     listed: Option<Arc<ListedIds>>,
-    /// The possible buckets; otherwise an error text and its hint.
-    expected: Result<Expected, (String, Option<String>)>,
     coverage: Coverage,
     interval_seconds: Option<u32>,
     bounds: Option<(i64, i64)>,
@@ -127,7 +125,8 @@ impl Frame {
 
     pub(crate) fn of_store(stored: Stored) -> Self {
         let kind = if stored.read.spec.view.is_log() { "changes" } else { "points" };
-        Self::new(kind, Data::Stream, Origin::Stored(Box::new(stored)))
+        let stored = Arc::new(stored);
+        Self::new(kind, Data::Stream(Arc::clone(&stored)), Origin::Stored(stored))
     }
 
     pub(crate) fn page(&self) -> Option<&PageSource> {
@@ -171,41 +170,32 @@ impl Frame {
     }
 
     fn rows(&self, py: Python<'_>) -> PyResult<Rows> {
-        match (&self.data, self.stored()) {
-            (Data::Rows(rows), _) => Ok(rows.clone()),
-            (Data::Stream, Some(stored)) => stored.rows(py),
-            _ => {
+        match &self.data {
+            Data::Rows(rows) => Ok(rows.clone()),
+            Data::Stream(stored) => stored.rows(py),
+            Data::Wide(_) => {
                 let error = Error::new(Kind::QueryError, "a pivoted table has no rows of points");
                 Err(error.with_hint("Use the table that was pivoted.")).or_raise()
             }
         }
     }
 
-    fn wide(wide: &Wide, shown: &Shown) -> Wide {
-        let labels = wide.series.iter().map(|series| shown.label(series)).collect();
-        Wide { labels: Some(labels), timestamps: shown.zoned(&wide.timestamps), ..wide.clone() }
-    }
-
     fn shown_schema(&self, shown: &Shown) -> Result<SchemaRef> {
-        match (&self.data, self.stored()) {
-            (Data::Rows(rows), _) => Ok(rows.schema(shown)),
-            (Data::Wide(wide), _) => {
-                let schema = Self::wide(wide, shown).schema()?;
-                Ok(Arc::new(shown.with_metadata(schema.as_ref().clone())))
+        match &self.data {
+            Data::Rows(rows) => Ok(rows.schema(shown)),
+            Data::Wide(wide) => {
+                let names = wide.names(|series| shown.label(series))?;
+                Ok(Arc::new(shown.with_metadata(wide.schema(names, shown.zone()))))
             }
-            (_, Some(stored)) => Ok(shown.schema(&stored.read.spec.view.schema())),
-            _ => Err(Error::new(Kind::InternalError, "a stream without a store")),
+            Data::Stream(stored) => Ok(shown.schema(&stored.read.spec.view.schema())),
         }
     }
 
     pub(crate) fn batch(&self, shown: &Shown) -> Result<RecordBatch> {
         match &self.data {
             Data::Rows(rows) => rows.batch(shown),
-            Data::Wide(wide) => {
-                let batch = Self::wide(wide, shown).batch()?;
-                batch.with_schema(self.shown_schema(shown)?).map_err(|error| broken(&error))
-            }
-            Data::Stream => Err(Error::new(Kind::InternalError, "a stream has several batches")),
+            Data::Wide(wide) => wide.batch(self.shown_schema(shown)?, shown.zone()),
+            Data::Stream(_) => Err(Error::new(Kind::InternalError, "a stream has several batches")),
         }
     }
 
@@ -237,15 +227,10 @@ impl Frame {
     }
 
     fn facts(&self, py: Python<'_>) -> PyResult<Facts> {
-        let expected = self.expected().map_err(|error| {
-            let context = error.context();
-            (context.message.clone(), context.hint.clone())
-        });
         Ok(Facts {
             attributes: self.attributes(),
             report: self.counts(py)?,
             listed: self.listed().cloned(),
-            expected,
             coverage: self.coverage(),
             interval_seconds: self.interval_seconds(),
             bounds: self.bounds(),
@@ -284,15 +269,14 @@ impl Frame {
     /// Whether no access reads a file.
     #[getter]
     fn is_in_memory(&self) -> bool {
-        !matches!(self.data, Data::Stream)
+        !matches!(self.data, Data::Stream(_))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(match (&self.data, self.stored()) {
-            (Data::Rows(rows), _) => rows.len(),
-            (Data::Wide(wide), _) => wide.timestamps.len(),
-            (_, Some(stored)) => usize::try_from(stored.count(py)?).unwrap_or(usize::MAX),
-            _ => 0,
+        Ok(match &self.data {
+            Data::Rows(rows) => rows.len(),
+            Data::Wide(wide) => wide.timestamps.len(),
+            Data::Stream(stored) => usize::try_from(stored.count(py)?).unwrap_or(usize::MAX),
         })
     }
 
@@ -302,16 +286,15 @@ impl Frame {
     }
 
     fn series<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-        match (&self.data, self.stored()) {
-            (Data::Rows(rows), _) => {
+        match &self.data {
+            Data::Rows(rows) => {
                 let there = rows.points.series.iter().zip(rows.points.has_points());
                 there.filter(|(_, has_points)| *has_points).map(|(one, _)| ids(py, one)).collect()
             }
-            (Data::Wide(wide), _) => wide.series.iter().map(|one| ids(py, one)).collect(),
-            (_, Some(stored)) => {
+            Data::Wide(wide) => wide.series.iter().map(|one| ids(py, one)).collect(),
+            Data::Stream(stored) => {
                 guarded(|| stored.series(py))?.iter().map(|one| ids(py, one)).collect()
             }
-            _ => Ok(Vec::new()),
         }
     }
 
@@ -326,10 +309,10 @@ impl Frame {
             let Data::Wide(wide) = &self.data else {
                 return Ok((self.rows(py)?.columns(py, &shown)?, provenance));
             };
-            let wide = Self::wide(wide, &shown);
             let list = PyList::empty(py);
             list.append(timestamps("timestamp", &wide.timestamps, shown.zone()))?;
-            let (names, values) = (wide.names().or_raise()?, wide.cells.clone());
+            let names = wide.names(|series| shown.label(series)).or_raise()?;
+            let values = wide.cells.clone();
             let (kind, missing) = if wide.measure == Measure::SampleCount {
                 let nulls = wide.columns.iter().flat_map(|column| {
                     (0..column.len()).map(|row| [u8::from(column.is_null(row))])

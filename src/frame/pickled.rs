@@ -65,14 +65,14 @@ const KINDS: [&str; 7] =
 
 impl Frame {
     fn form(&self) -> PyResult<(Form, Option<RecordBatch>)> {
-        let (form, batch) = match (&self.data, self.stored()) {
-            (Data::Rows(rows), _) => {
+        let (form, batch) = match &self.data {
+            Data::Rows(rows) => {
                 let rows = self.there.as_ref().unwrap_or(rows);
                 let (batch, is_points, time, own) = rows.to_batch().or_raise()?;
                 let (time, with_gaps) = (time.to_owned(), self.there.is_some());
                 (Form::Rows { is_points, time, own, with_gaps }, batch)
             }
-            (Data::Wide(wide), _) => {
+            Data::Wide(wide) => {
                 let ids =
                     |one: &Identity| one.0.each_ref().map(|id| id.as_deref().map(str::to_owned));
                 let series = wide.series.iter().map(ids).collect();
@@ -81,11 +81,11 @@ impl Frame {
                     plain(wide).or_raise()?,
                 )
             }
-            (Data::Stream, Some(Stored { store, read })) => {
+            Data::Stream(stored) => {
+                let Stored { store, read } = &**stored;
                 let (path, read_only) = (store.path().to_path_buf(), store.options().read_only);
                 return Ok((Form::Stored { path, read_only, read: Box::new(read.state()) }, None));
             }
-            (Data::Stream, None) => return Err(PyTypeError::new_err("This is no whole frame.")),
         };
         Ok((form, Some(batch)))
     }
@@ -93,7 +93,7 @@ impl Frame {
     fn kept_source(&self, py: Python<'_>) -> PyResult<Source> {
         Ok(match &self.origin {
             Origin::Unread => Source::Unread,
-            Origin::Stored(_) if matches!(self.data, Data::Stream) => Source::Unread,
+            Origin::Stored(_) if matches!(self.data, Data::Stream(_)) => Source::Unread,
             Origin::Read(table) => {
                 let known = (table.provenance.clone(), table.merged.report.clone());
                 Source::Read(Box::new(known), table.is_partial, table.stopped_at)
@@ -179,7 +179,7 @@ fn restored(kind: &str, form: Form, source: Source, batch: &RecordBatch) -> Resu
     let made = Frame::new(kind, data, origin);
     match &made.data {
         Data::Rows(rows) if !is_whole => {
-            let filled = rows.with_gaps(&made.expected()?)?;
+            let filled = rows.with_gaps(&made.coverage().expected()?)?;
             Ok(Frame { there: Some(rows.clone()), data: Data::Rows(filled), ..made })
         }
         _ => Ok(made),

@@ -141,7 +141,7 @@ impl BatchStream {
 
 impl Frame {
     pub(crate) fn batch_stream(&self, py: Python<'_>, shown: Shown) -> PyResult<BatchStream> {
-        if let (Data::Stream, Some(stored)) = (&self.data, self.stored()) {
+        if let Data::Stream(stored) = &self.data {
             return stored.batches(py, shown);
         }
         detached(py, || self.batch(&shown).map(BatchStream::of_memory))?.or_raise()

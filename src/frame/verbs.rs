@@ -19,8 +19,8 @@ use crate::convert::asked_time::zone;
 use crate::prelude::*;
 use siteline_base::arrow::ids;
 use siteline_core::data::reshape::{
-    Completing, Coverage, Every, Expected, LocalGrid, Measure, Partial, Rebucket, Rebucketed,
-    Rebucketing, Reduction, Wide, gap_list,
+    Completing, Coverage, Every, LocalGrid, Measure, Partial, Rebucket, Rebucketed, Rebucketing,
+    Reduction, Wide, gap_list,
 };
 use siteline_core::data::{COLUMN_NAMES, Identity, Ids, PointColumns, TableBuilder};
 use siteline_core::store::SeriesFilter;
@@ -88,45 +88,19 @@ fn notes(made: &Rebucketed, partial: Partial, zone: &TimeZone) -> Vec<String> {
     notes
 }
 
-fn unknown_buckets(why: &str, hint: &str) -> Error {
-    let message = format!("Missing buckets cannot be determined: {why}.");
-    Error::new(Kind::QueryError, message).with_hint(hint.to_owned())
-}
-
 impl Frame {
-    pub(super) fn expected(&self) -> Result<Expected> {
-        if self.is_part {
-            return Err(unknown_buckets("these are the first rows only", "Use the whole table."));
-        }
-        match &self.origin {
-            Origin::Read(table) => table.expected(),
-            Origin::Derived(facts) => facts.expected.clone().map_err(|(message, hint)| {
-                let error = Error::new(Kind::QueryError, message);
-                hint.map_or_else(|| error.clone(), |hint| error.clone().with_hint(hint))
-            }),
-            Origin::Stored(stored) => stored.read.expected().ok_or_else(|| {
-                let hint =
-                    "Use store.read(...) of their range, with withdrawn=\"keep\" or \"drop\".";
-                unknown_buckets("these are a part of the points", hint)
-            }),
-            Origin::Page(_) => Err(unknown_buckets(
-                "a page is a part of a read",
-                "Use the table of the whole read.",
-            )),
-            Origin::Unread => {
-                let hint = "Use a table that a read returned: client.scan(...).collect().";
-                Err(unknown_buckets("no read gave this table", hint))
-            }
-        }
-    }
-
     pub(super) fn coverage(&self) -> Coverage {
+        if self.is_part {
+            return Coverage::part("these are the first rows only", "Use the whole table.");
+        }
         match &self.origin {
-            _ if self.is_part => Coverage::Part,
             Origin::Read(table) => table.coverage(),
             Origin::Derived(facts) => facts.coverage.clone(),
             Origin::Stored(stored) => stored.read.read_coverage(),
-            Origin::Page(_) => Coverage::Part,
+            Origin::Page(_) => {
+                let hint = "Use the table of the whole read.";
+                Coverage::part("a page is a part of a read", hint)
+            }
             Origin::Unread => Coverage::All,
         }
     }
@@ -146,7 +120,7 @@ impl Frame {
         py: Python<'_>,
         mut add: impl FnMut(&PointColumns) -> Result<()> + Send,
     ) -> PyResult<()> {
-        let (Data::Stream, Some(stored)) = (&self.data, self.stored()) else {
+        let Data::Stream(stored) = &self.data else {
             let rows = self.rows_there(py)?;
             return detached(py, || add(&rows.points))?.or_raise();
         };
@@ -170,7 +144,7 @@ impl Frame {
                     .collect();
                 Ok(Data::Wide(Arc::new(columns_of(wide, &kept, wide.timestamps.len()))))
             }
-            Data::Stream => Ok(Data::Stream),
+            Data::Stream(_) => Ok(self.data.clone()),
         }
     }
 }
@@ -196,18 +170,17 @@ pub(super) fn wide_of(
             cells.extend(numbers.iter().map(|number| number.cast_unsigned()));
         }
     }
-    Wide { measure, timestamps, series, labels: None, columns, cells: Buffer::from_vec(cells) }
+    Wide { measure, timestamps, series, columns, cells: Buffer::from_vec(cells) }
 }
 
 #[pymethods]
 impl Frame {
     fn keep(&self, py: Python<'_>, series: Vec<Ids>) -> PyResult<Self> {
-        if let (Data::Stream, Origin::Stored(stored)) = (&self.data, &self.origin) {
+        if let Data::Stream(stored) = &self.data {
             let mut read = stored.read.clone();
             let picked = SeriesFilter { series: Some(series), ..SeriesFilter::default() };
             read.spec = ReadSpec { series: picked, ..read.spec };
-            let stored = Stored { store: Arc::clone(&stored.store), read };
-            return Ok(Self::new(self.kind, Data::Stream, Origin::Stored(Box::new(stored))));
+            return Ok(Self::of_store(Stored { store: Arc::clone(&stored.store), read }));
         }
         let series: HashSet<Identity> = identities(series).collect();
         let data = detached(py, || self.picked(&series))?.or_raise()?;
@@ -216,14 +189,14 @@ impl Frame {
     }
 
     fn first(&self, py: Python<'_>, count: usize) -> PyResult<Self> {
-        let data = match (&self.data, &self.origin) {
-            (Data::Rows(rows), _) => Data::Rows(rows.first(count).or_raise()?),
-            (Data::Wide(wide), _) => {
+        let data = match &self.data {
+            Data::Rows(rows) => Data::Rows(rows.first(count).or_raise()?),
+            Data::Wide(wide) => {
                 let rows = count.min(wide.timestamps.len());
                 let all: Vec<usize> = (0..wide.series.len()).collect();
                 Data::Wide(Arc::new(columns_of(wide, &all, rows)))
             }
-            (Data::Stream, Origin::Stored(stored)) => {
+            Data::Stream(stored) => {
                 let mut batches = stored.batches(py, super::Shown::default())?;
                 let batch = step(py, || batches.next_batch(count.max(1)))?.or_raise()?;
                 let empty = || RecordBatch::new_empty(stored.read.spec.view.schema());
@@ -232,14 +205,13 @@ impl Frame {
                 let rows = Rows::of_batch(&first, true, "timestamp", COLUMN_NAMES.len());
                 Data::Rows(rows.or_raise()?)
             }
-            (Data::Stream, _) => Data::Stream,
         };
         Ok(Self { is_part: true, ..self.made(py, self.kind, data)? })
     }
 
     /// Adds a row of nulls for each bucket that was read and has no point.
     fn with_gaps(&self, py: Python<'_>) -> PyResult<Self> {
-        let expected = self.expected().or_raise()?;
+        let expected = self.coverage().expected().or_raise()?;
         let rows = self.rows_there(py)?;
         let filled = detached(py, || rows.with_gaps(&expected))?.or_raise()?;
         let made = self.made(py, "points", Data::Rows(filled))?;
@@ -286,7 +258,7 @@ impl Frame {
     ) -> PyResult<Self> {
         let silent: Vec<Identity> = identities(silent).collect();
         let (every, mut grid, _) = periods(every, tz, origin)?;
-        let expected = self.expected().or_raise()?;
+        let expected = self.coverage().expected().or_raise()?;
         let mut counted = Completing::new(&expected, &mut grid).or_raise()?;
         self.each_part(py, |points| counted.add(points))?;
         let found = detached(py, || counted.finish(&silent))?.or_raise()?;
@@ -309,7 +281,7 @@ impl Frame {
     ) -> PyResult<Self> {
         let silent: Vec<Identity> = identities(silent).collect();
         let longer = optional(longer_than, "longer_than", microseconds)?.unwrap_or(0);
-        let expected = self.expected().or_raise()?;
+        let expected = self.coverage().expected().or_raise()?;
         let rows = self.rows_there(py)?;
         let found =
             detached(py, || gap_list(&rows.points, &expected, longer, &silent))?.or_raise()?;
@@ -327,7 +299,7 @@ impl Frame {
                 let message = format!("values={values:?} is unknown: give one of {names}");
                 refuse(py, Kind::QueryError, message)
             };
-            if let (Data::Stream, false) = (&self.data, Measure::parse(values).is_ok()) {
+            if let (Data::Stream(_), false) = (&self.data, Measure::parse(values).is_ok()) {
                 let names = COLUMN_NAMES[6..].iter().map(ToString::to_string);
                 return Err(unknown(names.collect()));
             }
@@ -342,7 +314,7 @@ impl Frame {
                     points.numbers[0] = column.as_primitive::<Float64Type>().clone();
                     Measure::Number(0)
                 };
-                Wide::new(&points, measure, "UTC")
+                Wide::new(&points, measure)
             })?
             .or_raise()?;
             self.made(py, "pivoted", Data::Wide(Arc::new(wide)))
@@ -398,8 +370,7 @@ impl Frame {
             attributes: serde_json::json!({}),
             report: restore(report)?,
             listed: None,
-            expected: Err(("a table of series has no buckets".to_owned(), None)),
-            coverage: Coverage::Part,
+            coverage: Coverage::part("a table of series has no buckets", "Use a table of points."),
             interval_seconds: None,
             bounds: None,
         };

@@ -231,11 +231,6 @@ impl PageStream {
         Some(unread.progress)
     }
 
-    pub fn has_progress(&self) -> bool {
-        self.check_process().is_ok()
-            && self.position.lock().unread.as_ref().is_some_and(|unread| !unread.is_reported)
-    }
-
     /// Returns `ForkError` in a forked child: parent and child would request the same pages.
     pub fn check_process(&self) -> Result<()> {
         if self.process.is_current() {

@@ -13,7 +13,7 @@ use crate::data::reshape::{Coverage, Expected};
 use crate::data::{
     Bookmark, MergeReport, Merged, Merger, PointColumns, Query, QueryInput, SentSize,
 };
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 
 /// The latest version of each point, in canonical order.
 #[derive(Debug)]
@@ -193,35 +193,19 @@ impl Table {
 
     /// The buckets of the query's range. A bucket that was not over when the read began counts as
     /// not read.
-    pub fn expected(&self) -> Result<Expected> {
-        let refused = |why: &str, hint: &str| {
-            let message = format!("Missing buckets cannot be determined: {why}.");
-            Err(Error::new(Kind::QueryError, message).with_hint(hint.to_owned()))
-        };
-        let Provenance { query, resumed_after_pages, .. } = &self.provenance;
+    pub fn coverage(&self) -> Coverage {
+        let Provenance { query, resumed_after_pages, read_at, .. } = &self.provenance;
         if self.is_partial || *resumed_after_pages > 0 {
-            return refused(
+            return Coverage::part(
                 "this table is only a part of its read",
                 "Finish the read first: scan.resume(…, onto=…).",
             );
         }
-        let Some(interval) = query.interval_seconds() else {
-            return refused("the query has no interval", "Set interval= in the read.");
-        };
-        let range = self.range();
-        let over = self.provenance.read_at.as_microsecond() - i64::from(interval) * 1_000_000 + 1;
+        let (range, interval) = (self.range(), query.interval_seconds());
+        let width = interval.map_or(1, |seconds| i64::from(seconds) * 1_000_000);
+        let over = read_at.as_microsecond() - width + 1;
         let read = range.iter().map(|range| range.start..range.end.min(over)).collect();
-        Ok(Expected::new(interval, range.into_iter().collect(), read))
-    }
-
-    pub fn coverage(&self) -> Coverage {
-        if self.is_partial || self.provenance.resumed_after_pages > 0 {
-            return Coverage::Part;
-        }
-        let read_at = self.provenance.read_at.as_microsecond();
-        let read = || self.range().map(|range| range.start..range.end.min(read_at)).into_iter();
-        let of_any_width = || Expected::of_any_width(read().collect());
-        Coverage::Known(self.expected().unwrap_or_else(|_| of_any_width()))
+        Coverage::Known(Expected::new(interval, range.into_iter().collect(), read))
     }
 
     /// Without a start it begins with the first point.

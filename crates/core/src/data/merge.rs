@@ -124,13 +124,18 @@ impl Merger {
         Ok(())
     }
 
-    /// Adds a table and its counts as a new page, which wins over all earlier ones. The sequence
+    /// Adds points without counts as a new page, which wins over all earlier ones. The sequence
     /// numbers of different chains collide, so it gets the next number.
-    pub(crate) fn push_merged(&mut self, table: &Merged) -> Result<()> {
-        let (sequence, points) = (self.next_sequence(), &table.points);
+    pub(crate) fn push_points(&mut self, points: &PointColumns) -> Result<()> {
+        let sequence = self.next_sequence();
         self.check_columns(points)?;
         self.sequences.insert(sequence);
-        self.add(sequence, points)?;
+        self.add(sequence, points)
+    }
+
+    /// Like [`Merger::push_points`], with the counts of the table.
+    pub(crate) fn push_merged(&mut self, table: &Merged) -> Result<()> {
+        self.push_points(&table.points)?;
         let report = &table.report;
         self.report.pages += report.pages;
         self.report.points_read += report.points_read;

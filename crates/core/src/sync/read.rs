@@ -124,35 +124,23 @@ impl PinnedRead {
         self.ranges.as_ref().map(|ranges| ranges.first().map_or(i64::MAX, |range| range.0))
     }
 
-    /// The buckets that points can have, in the parts that were read. `None` if the points are a
-    /// selection of them, or if the feed has no interval.
+    /// How much of its time was read. Unsettled time counts as unread for settled points.
     #[must_use]
-    pub fn expected(&self) -> Option<Expected> {
+    pub fn read_coverage(&self) -> Coverage {
         let Self { spec, coverage: RangeCoverage { read, unread, settled, .. }, feed, .. } = self;
-        if spec.view.is_log() || spec.flagged == Flagged::Only {
-            return None;
-        }
+        let is_selection = spec.view.is_log() || spec.flagged == Flagged::Only;
+        let given = if spec.settled_only { settled.as_ref() } else { Some(read) };
+        let Some(given) = given.filter(|_| !is_selection) else {
+            return Coverage::part(
+                "these are a part of the points",
+                "Use store.read(...) of their range, with withdrawn=\"keep\" or \"drop\".",
+            );
+        };
         let ranges = |ranges: &Ranges| -> Vec<_> {
             ranges.iter().map(Range::microseconds).map(|(start, end)| start..end).collect()
         };
         let asked = [ranges(read), ranges(unread)].concat();
-        let read = if spec.settled_only { settled.as_ref().map(ranges)? } else { ranges(read) };
-        Some(Expected::new(feed.input().interval_seconds?, asked, read))
-    }
-
-    /// How much of its time was read. Unsettled time counts as unread for settled points.
-    #[must_use]
-    pub fn read_coverage(&self) -> Coverage {
-        let Self { spec, coverage, .. } = self;
-        if spec.view.is_log() || spec.flagged == Flagged::Only {
-            return Coverage::Part;
-        }
-        Coverage::Known(self.expected().unwrap_or_else(|| {
-            let settled = coverage.settled.clone().unwrap_or_default();
-            let read = if spec.settled_only { &settled } else { &coverage.read };
-            let read = read.iter().map(Range::microseconds).map(|(start, end)| start..end);
-            Expected::of_any_width(read.collect())
-        }))
+        Coverage::Known(Expected::new(feed.input().interval_seconds, asked, ranges(given)))
     }
 }
 

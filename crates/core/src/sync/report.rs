@@ -53,10 +53,3 @@ pub struct FeedReport {
     /// Ranges that are skipped for a day because the service did not end their chain.
     pub skipped: Vec<SkippedRange>,
 }
-
-impl SyncReport {
-    #[must_use]
-    pub fn pages(&self) -> u64 {
-        self.feeds.iter().map(|feed| feed.pages).sum()
-    }
-}

@@ -154,13 +154,6 @@ impl Run {
         }
     }
 
-    pub async fn finish(&self) -> Result<SyncReport> {
-        while self.fetch().await? {
-            self.apply()?;
-        }
-        self.report()
-    }
-
     /// Takes the unanswered requests of this process, if any. Dropping them may need the runtime.
     #[must_use]
     pub fn stop(&self) -> Option<impl Send + use<>> {

@@ -383,7 +383,12 @@ impl ThroughStore {
         }
         let points = match <[PointColumns; 1]>::try_from(parts) {
             Ok([points]) => Arc::new(points),
-            Err(parts) => merged(parts)?,
+            // Several feeds with different times.
+            Err(parts) => {
+                let mut merger = Merger::new(&[]);
+                parts.iter().try_for_each(|points| merger.push_points(points))?;
+                merger.finish()?.points
+            }
         };
         report.points = points.rows() as u64;
         report.series = points.series.len() as u64;
@@ -452,14 +457,4 @@ fn with_hints(error: Error) -> Error {
         _ => return error,
     };
     error.with_hint(hint)
-}
-
-/// Merges the points of several feeds with different times.
-fn merged(parts: Vec<PointColumns>) -> Result<Arc<PointColumns>> {
-    let mut merger = Merger::new(&[]);
-    for points in parts {
-        let (points, report) = (Arc::new(points), MergeReport::default());
-        merger.push_merged(&Merged { points, report })?;
-    }
-    Ok(merger.finish()?.points)
 }

@@ -6,7 +6,9 @@ use siteline_core::Kind;
 use siteline_core::sync::{Feed, FeedInput, SyncReport, Why};
 use siteline_sandbox::{AsOf, Effect, Endpoint, Options, When};
 
-use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, on_data, reply, seconds};
+use crate::harness::{
+    DAY, HOUR, Harness, MINUTE, at, finish, input, on_data, pages_of, reply, seconds,
+};
 
 /// A plant with this number of feeds, and this concurrency.
 pub(crate) fn plant(
@@ -64,7 +66,7 @@ async fn concurrency_limits_the_requests_in_flight() {
         assert_eq!(left, Some(1_000 - expected));
         // The fetch was dropped. The run can continue.
         harness.sandbox.clear_faults();
-        let report = run.finish().await.expect("a sync");
+        let report = finish(&run).await.expect("a sync");
         assert!(report.complete && equals_truth(&harness));
     }
 }
@@ -78,7 +80,7 @@ async fn the_next_page_is_requested_while_applying() {
     assert!(run.fetch().await.expect("the same page"));
     sent(&harness, 2).await;
     assert_eq!(run.apply().expect("space").pages, 1);
-    assert!(run.finish().await.expect("a sync").complete && equals_truth(&harness));
+    assert!(finish(&run).await.expect("a sync").complete && equals_truth(&harness));
     harness.check_ledger();
 }
 
@@ -124,7 +126,7 @@ async fn the_allowance_is_spent_on_urgent_chains_first() {
             assert!(!report.complete && report.resumes_at.is_some());
             let stats = harness.sandbox.stats();
             let refused = stats.replies(Endpoint::Data, 429);
-            assert_eq!(report.pages(), limit, "all pages are kept");
+            assert_eq!(pages_of(&report), limit, "all pages are kept");
             assert_eq!(refused > 0, known_to_the_service, "{refused}");
             assert!(refused <= 8, "only requests in flight: {refused}");
             // The last windows of all feeds are read before any fill.
@@ -169,7 +171,7 @@ async fn pages_in_flight_are_kept_after_an_error() {
     assert_eq!(error.kind(), Kind::ScopeError);
     let sent = harness.requests();
     assert_eq!(pages, sent - 1, "all others were applied");
-    assert!(run.finish().await.expect("the run continues").complete && equals_truth(&harness));
+    assert!(finish(&run).await.expect("the run continues").complete && equals_truth(&harness));
     harness.check_ledger();
 }
 
@@ -200,7 +202,7 @@ async fn a_dropped_fetch_does_not_change_chains() {
         assert_eq!(harness.now(), began, "a request was retried");
         assert!(report.complete && equals_truth(&harness));
         let whole = plant(feeds, concurrency, options, None).sync().await.expect("a sync");
-        assert_eq!(report.pages(), whole.pages());
+        assert_eq!(pages_of(&report), pages_of(&whole));
         // A dropped request is counted, and may have been sent.
         let (ours, theirs) = (harness.client.data_requests(), harness.requests());
         let most = theirs + concurrency as u64 * dropped;
@@ -282,7 +284,7 @@ async fn a_retry_within_the_reserve_defers_its_chain() {
     // Each chain that does not fill was requested exactly once.
     assert!(!report.complete && report.allowance.left > Some(0), "{report:?}");
     let urgent = report.tasks.iter().filter(|task| task.why != Why::Backfill).count();
-    assert_eq!((report.requests, report.pages()), (urgent as u64, 0), "{report:?}");
+    assert_eq!((report.requests, pages_of(&report)), (urgent as u64, 0), "{report:?}");
     assert_eq!(report.resumes_at, Some(at("2026-11-04T00:00:00Z")));
     let again = harness.sync().await.expect("a sync");
     assert_eq!(again.feeds[0].newest, Some(at("2026-11-03T04:50:00Z")), "{again:?}");

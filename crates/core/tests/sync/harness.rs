@@ -25,6 +25,17 @@ pub(crate) const MINUTE: u64 = 60;
 pub(crate) const HOUR: u64 = 60 * MINUTE;
 pub(crate) const DAY: u64 = 24 * HOUR;
 
+pub(crate) async fn finish(run: &Run) -> Result<SyncReport> {
+    while run.fetch().await? {
+        run.apply()?;
+    }
+    run.report()
+}
+
+pub(crate) fn pages_of(report: &SyncReport) -> u64 {
+    report.feeds.iter().map(|feed| feed.pages).sum()
+}
+
 pub(crate) fn at(text: &str) -> Timestamp {
     text.parse().expect("a timestamp")
 }
@@ -130,7 +141,7 @@ impl Harness {
     }
 
     pub(crate) async fn sync(&self) -> Result<SyncReport> {
-        self.begin()?.finish().await
+        finish(&self.begin()?).await
     }
 
     /// Reads and applies this number of pages. Returns the unfinished run.

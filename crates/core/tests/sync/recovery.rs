@@ -5,7 +5,9 @@ use siteline_core::store::Target as _;
 use siteline_core::sync::FeedInput;
 use siteline_sandbox::{Effect, When};
 
-use crate::harness::{DAY, Harness, at, client_of, input, on_data, reply, seconds};
+use crate::harness::{
+    DAY, Harness, at, client_of, finish, input, on_data, pages_of, reply, seconds,
+};
 
 /// Eighteen hours in one window. The chain has more than a dozen pages.
 fn one_chain() -> Harness {
@@ -18,8 +20,8 @@ async fn pages() -> u64 {
     let harness = one_chain();
     let report = harness.sync().await.expect("a sync");
     assert!(report.complete && harness.equals_truth());
-    assert_eq!((report.feeds[0].chains, report.requests), (1, report.pages()));
-    report.pages()
+    assert_eq!((report.feeds[0].chains, report.requests), (1, pages_of(&report)));
+    pages_of(&report)
 }
 
 #[tokio::test]
@@ -143,13 +145,13 @@ async fn a_resumed_chain_gets_new_sequence_numbers() {
     // The chain ends after this time, so it is not resumed.
     harness.settings.until = Some(at("2026-11-01T06:00:00Z"));
     let between = harness.sync().await.expect("a sync");
-    assert!(between.complete && between.pages() > 1);
+    assert!(between.complete && pages_of(&between) > 1);
     assert_eq!(harness.state_chains(), 1);
     harness.settings.until = None;
     let report = harness.sync().await.expect("a sync");
     assert!(report.complete && harness.equals_truth());
     assert_eq!(report.feeds[0].applied.flagged, 0);
-    assert_eq!(harness.state().sequence(), pages().await + between.pages());
+    assert_eq!(harness.state().sequence(), pages().await + pages_of(&between));
 }
 
 #[tokio::test]
@@ -164,7 +166,7 @@ async fn a_page_rejected_for_space_stays_pending() {
         assert!(harness.target.state("feed").expect("a target").is_none(), "nothing was written");
     }
     assert_eq!(run.apply().expect("space").pages, 1);
-    assert!(run.finish().await.expect("the rest").complete && harness.equals_truth());
+    assert!(finish(&run).await.expect("the rest").complete && harness.equals_truth());
     assert_eq!(harness.requests(), pages().await);
 }
 

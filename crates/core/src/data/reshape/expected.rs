@@ -1,5 +1,6 @@
 //! The requested and the read buckets. Their timestamps are multiples of the interval in UTC.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -12,16 +13,38 @@ use crate::error::{Error, Kind, Result};
 pub enum Coverage {
     /// No read returned the points.
     All,
-    Part,
-    /// The width is 1 µs if the interval is unknown.
+    /// The reason and a hint, for an error.
+    Part(Cow<'static, str>, Cow<'static, str>),
     Known(Expected),
 }
 
 impl Coverage {
+    #[must_use]
+    pub fn part(why: &'static str, hint: &'static str) -> Self {
+        Self::Part(why.into(), hint.into())
+    }
+
+    /// The possible buckets. Fails if they are unknown.
+    pub fn expected(self) -> Result<Expected> {
+        let (why, hint) = match self {
+            Self::Known(expected) if expected.width > UNKNOWN => return Ok(expected),
+            Self::Known(_) => {
+                ("the query has no interval".into(), "Set interval= in the read.".into())
+            }
+            Self::Part(why, hint) => (why, hint),
+            Self::All => (
+                "no read gave this table".into(),
+                "Use a table that a read returned: client.scan(...).collect().".into(),
+            ),
+        };
+        let message = format!("Missing buckets cannot be determined: {why}.");
+        Err(Error::new(Kind::QueryError, message).with_hint(hint))
+    }
+
     pub(super) fn has(&self, range: &Range<i64>) -> bool {
         match self {
             Self::All => true,
-            Self::Part => false,
+            Self::Part(..) => false,
             Self::Known(expected) => {
                 let read = expected.read_in(range).map(|read| expected.count(&read));
                 read.sum::<i64>() == expected.count(range)
@@ -34,6 +57,9 @@ impl Coverage {
         matches!(self, Self::Known(_)) && !self.has(range)
     }
 }
+
+/// The width of buckets if the interval is unknown. An interval has whole seconds.
+const UNKNOWN: i64 = 1;
 
 /// All times are in microseconds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -48,15 +74,14 @@ pub struct Expected {
 impl Expected {
     /// Buckets of this many seconds that begin in these ranges.
     #[must_use]
-    pub fn new(interval_seconds: u32, asked: Vec<Range<i64>>, read: Vec<Range<i64>>) -> Self {
-        let width = i64::from(interval_seconds) * 1_000_000;
+    pub fn new(
+        interval_seconds: impl Into<Option<u32>>,
+        asked: Vec<Range<i64>>,
+        read: Vec<Range<i64>>,
+    ) -> Self {
+        let seconds = interval_seconds.into();
+        let width = seconds.map_or(UNKNOWN, |seconds| i64::from(seconds) * 1_000_000);
         Self { width, asked: joined(asked), read: joined(read) }
-    }
-
-    /// For points of unknown width.
-    #[must_use]
-    pub fn of_any_width(read: Vec<Range<i64>>) -> Self {
-        Self { width: 1, asked: Vec::new(), read: joined(read) }
     }
 
     pub(super) fn read_in(&self, range: &Range<i64>) -> impl Iterator<Item = Range<i64>> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::StringArray;
 
-use super::super::merge::{MergeReport, Merged, Merger};
+use super::super::merge::Merger;
 use super::super::point_columns::PointColumns;
 use super::super::table::TableBuilder;
 use super::expected::Expected;
@@ -35,10 +35,8 @@ pub fn with_gaps(points: &PointColumns, expected: &Expected) -> Result<PointColu
     let extras = points.extras.iter().map(|_| StringArray::new_null(nulls.rows())).collect();
     let nulls = PointColumns { extras, extra_columns: points.extra_columns.clone(), ..nulls };
     let mut merger = Merger::new(&points.extra_columns);
-    for part in [nulls, points.clone()] {
-        let (points, report) = (Arc::new(part), MergeReport::default());
-        merger.push_merged(&Merged { points, report })?;
-    }
+    merger.push_points(&nulls)?;
+    merger.push_points(points)?;
     Ok(Arc::unwrap_or_clone(merger.finish()?.points))
 }
 

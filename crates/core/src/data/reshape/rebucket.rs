@@ -439,7 +439,7 @@ mod tests {
         assert_eq!(rows(&read, Partial::Null), (vec![(None, None), one, two], marks.clone()));
         assert_eq!(rows(&read, Partial::Keep), (vec![two, one, two], marks));
         assert_eq!(rows(&read, Partial::Drop), (vec![one, two], vec![false; 2]));
-        assert_eq!(rows(&Coverage::Part, Partial::Drop).0, []);
+        assert_eq!(rows(&Coverage::part("", ""), Partial::Drop).0, []);
     }
 
     #[test]

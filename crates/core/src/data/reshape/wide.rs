@@ -9,7 +9,7 @@ use arrow_array::{
     TimestampMicrosecondArray,
 };
 use arrow_buffer::{Buffer, NullBuffer, NullBufferBuilder, ScalarBuffer};
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use super::super::point_columns::{Identity, PointColumns};
 use super::super::schema::{COLUMN_NAMES, batch, time_field, timestamp_array};
@@ -33,8 +33,6 @@ pub struct Wide {
     pub timestamps: TimestampMicrosecondArray,
     /// The series in table order.
     pub series: Vec<Identity>,
-    /// Column names instead of the ids.
-    pub labels: Option<Vec<String>>,
     /// Null if the series lacks the bucket or its value.
     pub columns: Vec<ArrayRef>,
     /// Column after column. Null cells contain NaN or 0.
@@ -63,8 +61,7 @@ impl Measure {
 }
 
 impl Wide {
-    /// `zone` is the zone of the timestamps.
-    pub fn new(points: &PointColumns, measure: Measure, zone: &str) -> Result<Self> {
+    pub fn new(points: &PointColumns, measure: Measure) -> Result<Self> {
         let series = by_series(points);
         let all = all_times(&series)?;
         let (cells, columns) = match measure {
@@ -72,16 +69,12 @@ impl Wide {
             Measure::SampleCount => fill(&series, &all, &points.sample_counts, 0)?,
         };
         let series = series.into_iter().map(|series| series.identity.clone()).collect();
-        let timestamps = timestamp_array(all).with_timezone(zone);
-        Ok(Self { measure, timestamps, series, labels: None, columns, cells })
+        Ok(Self { measure, timestamps: timestamp_array(all), series, columns, cells })
     }
 
-    /// The labels, otherwise the five ids joined by `/`, with an empty text for null.
-    pub fn names(&self) -> Result<Vec<String>> {
-        let names = match &self.labels {
-            Some(labels) => labels.clone(),
-            None => self.series.iter().map(joined).collect(),
-        };
+    /// The names of the columns. Fails if two series have the same label.
+    pub fn names(&self, label: impl Fn(&Identity) -> String) -> Result<Vec<String>> {
+        let names: Vec<String> = self.series.iter().map(label).collect();
         let mut known = HashMap::new();
         for (name, series) in names.iter().zip(&self.series) {
             if let Some(other) = known.insert(name, series) {
@@ -95,23 +88,22 @@ impl Wide {
         Ok(names)
     }
 
-    pub fn schema(&self) -> Result<SchemaRef> {
-        let names = self.names()?.into_iter().zip(&self.columns);
+    /// The columns have these names, and the timestamps are in this zone.
+    #[must_use]
+    pub fn schema(&self, names: Vec<String>, zone: &str) -> Schema {
+        let names = names.into_iter().zip(&self.columns);
         let columns =
             names.map(|(name, column)| Field::new(name, column.data_type().clone(), true));
-        let times = time_field().with_data_type(self.timestamps.data_type().clone());
-        Ok(Arc::new(Schema::new([times].into_iter().chain(columns).collect::<Vec<_>>())))
+        let zoned = DataType::Timestamp(TimeUnit::Microsecond, Some(zone.into()));
+        let times = time_field().with_data_type(zoned);
+        Schema::new([times].into_iter().chain(columns).collect::<Vec<_>>())
     }
 
     /// `timestamp`, then a column for each series.
-    pub fn batch(&self) -> Result<RecordBatch> {
-        let times: ArrayRef = Arc::new(self.timestamps.clone());
-        batch(self.schema()?, [times].into_iter().chain(self.columns.iter().cloned()).collect())
+    pub fn batch(&self, schema: SchemaRef, zone: &str) -> Result<RecordBatch> {
+        let times: ArrayRef = Arc::new(self.timestamps.clone().with_timezone(zone));
+        batch(schema, [times].into_iter().chain(self.columns.iter().cloned()).collect())
     }
-}
-
-fn joined(series: &Identity) -> String {
-    series.0.each_ref().map(|id| id.as_deref().unwrap_or_default()).join(" / ")
 }
 
 /// The ids of a series, for an error.
@@ -223,8 +215,12 @@ mod tests {
         table.finish().expect("points")
     }
 
+    fn joined(series: &Identity) -> String {
+        series.0.each_ref().map(|id| id.as_deref().unwrap_or_default()).join(" / ")
+    }
+
     fn cells(wide: &Wide) -> Vec<(String, Vec<Option<f64>>)> {
-        let names = wide.names().expect("names").into_iter();
+        let names = wide.names(joined).expect("names").into_iter();
         names
             .zip(&wide.columns)
             .map(|(name, column)| (name, column.as_primitive::<Float64Type>().iter().collect()))
@@ -232,13 +228,13 @@ mod tests {
     }
 
     fn wide(of: &[Point]) -> Wide {
-        Wide::new(&points(of), Measure::Number(0), "UTC").expect("wide")
+        Wide::new(&points(of), Measure::Number(0)).expect("wide")
     }
 
     #[test]
     fn counts_are_integers_with_zero_for_null() {
         let points = points(&[("a", 1, Some(4.0)), ("b", 2, None)]);
-        let wide = Wide::new(&points, Measure::SampleCount, "UTC").expect("wide");
+        let wide = Wide::new(&points, Measure::SampleCount).expect("wide");
         let counts: Vec<&Int64Array> = wide.columns.iter().map(AsArray::as_primitive).collect();
         assert_eq!(counts[0], &Int64Array::from(vec![Some(4), None]));
         assert_eq!(counts[1], &Int64Array::from(vec![None, None]));
@@ -253,10 +249,9 @@ mod tests {
             let [site, line] = ids.map(|id| id.map(Arc::from));
             table.series(&Identity::from([site, line, None, None, None]));
         }
-        let wide =
-            Wide::new(&table.finish().expect("points"), Measure::Number(0), "UTC").expect("wide");
+        let wide = Wide::new(&table.finish().expect("points"), Measure::Number(0)).expect("wide");
         assert_eq!(wide.columns.len(), 2, "both are there");
-        let error = wide.batch().expect_err("equal names").to_string();
+        let error = wide.names(joined).expect_err("equal names").to_string();
         assert!(error.contains("Two series would have the column"), "{error}");
     }
 
@@ -288,7 +283,8 @@ mod tests {
             times.sort_unstable();
             times.dedup();
             prop_assert_eq!(wide.timestamps.values().to_vec(), times.clone());
-            prop_assert_eq!(wide.batch().unwrap().schema(), wide.schema().unwrap());
+            let schema = Arc::new(wide.schema(wide.names(joined).unwrap(), "UTC"));
+            prop_assert_eq!(wide.batch(Arc::clone(&schema), "UTC").unwrap().schema(), schema);
             for (name, column) in cells(&wide) {
                 for (time, cell) in times.iter().zip(column) {
                     let known = expected.get(&(name.clone(), *time)).copied().flatten();
