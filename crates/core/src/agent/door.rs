@@ -14,8 +14,6 @@ pub(super) struct Door {
     pub(super) hosts: Vec<String>,
     pub(super) users: Vec<u32>,
     pub(super) secret: Option<Zeroizing<String>>,
-    /// Whether the TLS handshake verifies a client certificate.
-    pub(super) is_proven_by_handshake: bool,
 }
 
 impl Door {

@@ -17,7 +17,7 @@ pub(crate) use self::once::TokenFacts;
 use super::ScopeSet;
 use super::access_token::{AccessToken, CachedToken};
 use super::exchange::is_invalid_client;
-use super::issuer::{Issuer, TokenWish, Tries};
+use super::issuer::{Issuer, Tries};
 use super::retry_after_gate::{LONGEST_PAUSE, RetryAfterGate};
 use crate::clock::Clock;
 use crate::error::{Error, Kind, Result};
@@ -51,28 +51,29 @@ pub(crate) struct TokenKey {
 
 /// Caches the token of one key.
 pub(crate) struct TokenSource {
-    key: TokenKey,
+    pub(crate) key: TokenKey,
     clock: Clock,
-    quota: RetryQuota,
-    gate: RetryAfterGate,
+    pub(super) quota: RetryQuota,
+    pub(super) gate: RetryAfterGate,
     state: Mutex<TokenState>,
 }
 
+#[derive(Default)]
 struct TokenState {
     flight: Owned<Arc<tokio::sync::Mutex<()>>>,
     token: Option<CachedToken>,
     /// The digest of the last refused token. An agent that has the same token must not return it
     /// again.
     refused: Option<String>,
+    /// The last failure since the last new token.
     failure: Option<Failure>,
-    /// The number of failed flights. `last_error` is the error of the last one.
     failed_flights: u64,
-    last_error: Option<Error>,
     last_renewal: Option<Duration>,
 }
 
 struct Failure {
     error: Error,
+    /// Later callers receive the error too until then.
     until: Duration,
 }
 
@@ -103,17 +104,8 @@ impl TokenSource {
     }
 
     fn new(key: TokenKey, clock: Clock) -> Self {
-        let state = TokenState {
-            flight: Owned::empty(),
-            token: None,
-            refused: None,
-            failure: None,
-            failed_flights: 0,
-            last_error: None,
-            last_renewal: None,
-        };
         let (quota, gate) = (RetryQuota::new(), RetryAfterGate::default());
-        Self { key, clock, quota, gate, state: Mutex::new(state) }
+        Self { key, clock, quota, gate, state: Mutex::default() }
     }
 
     /// Returns a valid token: the cached one, or a new one for this source's scopes.
@@ -195,7 +187,7 @@ impl TokenSource {
     }
 
     async fn obtain(&self, issuer: &impl Issuer) -> Result<AccessToken> {
-        match issuer.issue(&self.wish(Tries::All)).await {
+        match issuer.issue(self, Tries::All).await {
             Ok(new) => Ok(self.keep(new)),
             Err(error) => {
                 self.remember(&error);
@@ -207,7 +199,7 @@ impl TokenSource {
     /// Makes one attempt. Returns the new token, or the old one, which is still valid.
     async fn renew(&self, issuer: &impl Issuer, old: AccessToken) -> AccessToken {
         self.state.lock().last_renewal = Some(self.clock.monotonic());
-        match issuer.issue(&self.wish(Tries::One)).await {
+        match issuer.issue(self, Tries::One).await {
             Ok(new) => self.keep(new),
             Err(error) => {
                 self.renewal_failed(&old, &error);
@@ -216,10 +208,9 @@ impl TokenSource {
         }
     }
 
-    fn wish(&self, tries: Tries) -> TokenWish<'_> {
-        let refused = self.state.lock().refused.clone();
-        let Self { key, quota, gate, .. } = self;
-        TokenWish { scopes: &key.scopes, refused, quota, gate, tries }
+    /// The digest of a token that the service has refused.
+    pub(crate) fn refused(&self) -> Option<String> {
+        self.state.lock().refused.clone()
     }
 
     fn keep(&self, cached: CachedToken) -> AccessToken {
@@ -270,19 +261,17 @@ impl TokenSource {
         if matches!(error.kind(), Kind::DeadlineExceeded | Kind::ClosedError) {
             return;
         }
-        let now = self.clock.monotonic();
+        // A local failure may be fixed at once, so later callers try again.
+        let is_local = error.context().unsent
+            || matches!(
+                error.kind(),
+                Kind::CredentialError | Kind::ConfigError | Kind::TlsError | Kind::ProxyError
+            );
+        let lasts = if is_local { Duration::ZERO } else { remembered_for(error) };
+        let until = self.clock.monotonic().saturating_add(lasts);
         let mut state = self.state.lock();
         state.failed_flights += 1;
-        state.last_error = Some(error.clone());
-        // A local failure may be fixed at once and is not remembered.
-        let local = matches!(
-            error.kind(),
-            Kind::CredentialError | Kind::ConfigError | Kind::TlsError | Kind::ProxyError
-        );
-        if !local && !error.context().unsent {
-            let until = now.saturating_add(remembered_for(error));
-            state.failure = Some(Failure { error: error.clone(), until });
-        }
+        state.failure = Some(Failure { error: error.clone(), until });
     }
 
     fn renewal_failed(&self, old: &AccessToken, error: &Error) {
@@ -312,8 +301,7 @@ impl TokenSource {
 
     fn check_remembered_failure(&self) -> Result<()> {
         let now = self.clock.monotonic();
-        let mut state = self.state.lock();
-        match &state.failure {
+        match &self.state.lock().failure {
             Some(failure) if failure.until > now => {
                 let left = failure.until.saturating_sub(now).as_secs_f64().ceil();
                 Err(failure.error.clone().with(|context| {
@@ -323,17 +311,14 @@ impl TokenSource {
                     );
                 }))
             }
-            Some(_) => {
-                state.failure = None;
-                Ok(())
-            }
-            None => Ok(()),
+            _ => Ok(()),
         }
     }
 
     fn failed_since(&self, seen: u64) -> Option<Error> {
         let state = self.state.lock();
-        state.last_error.clone().filter(|_| state.failed_flights > seen)
+        let failure = state.failure.as_ref().filter(|_| state.failed_flights > seen);
+        failure.map(|failure| failure.error.clone())
     }
 
     fn flight(&self) -> Arc<tokio::sync::Mutex<()>> {

@@ -43,7 +43,7 @@ impl TokenSource {
             return Ok(cached.access);
         }
         issuer.check()?;
-        let new = issuer.issue(&self.wish(Tries::Only)).await?;
+        let new = issuer.issue(self, Tries::Only).await?;
         Ok(self.keep(new))
     }
 
