@@ -66,15 +66,11 @@ impl AgentLink {
 
     /// The complete address, with the holder of the tokens.
     pub fn address(&self) -> AgentAddress {
-        AgentAddress {
-            place: self.place().clone(),
-            base_url: Some(self.holder.base_url.clone()),
-            subject: Some(self.holder.subject.clone()),
-        }
+        self.holder.clone().address(self.place().clone())
     }
 
     pub fn place(&self) -> &Place {
-        self.connection.place()
+        &self.connection.place
     }
 
     pub fn state(&self) -> Result<AgentState> {
@@ -215,7 +211,7 @@ impl Ledger for Arc<AgentLink> {
     }
 
     fn observe(&self, reading: Reading, _now: Moment) {
-        self.pages().observe(reading);
+        self.pages().reading = Some(reading);
     }
 
     /// Reports the pause at once, because other clients of the agent must stop too.
@@ -238,7 +234,7 @@ impl Ledger for Arc<AgentLink> {
     }
 
     fn service_time(&self, now: Moment) -> Result<Timestamp> {
-        let reading = self.pages().reading();
+        let reading = self.pages().reading;
         let known = reading.and_then(|reading| reading.service_at(now.boot));
         known.ok_or_else(|| Error::new(Kind::AgentUnavailable, "the service's time is unknown"))
     }

@@ -92,11 +92,6 @@ impl Routes {
         Self { lessor, leases: Mutex::default() }
     }
 
-    /// The holder of the agent's tokens.
-    pub(super) fn holder(&self) -> Holder {
-        self.lessor.holder()
-    }
-
     pub(super) async fn answer(&self, method: &str, path: &str, body: &[u8]) -> Answer {
         let answered = async {
             match (method, path) {
@@ -114,7 +109,7 @@ impl Routes {
     fn request<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T> {
         let broken = |_| Error::new(Kind::ConfigError, "the agent does not understand the request");
         let holder: Holder = serde_json::from_slice(body).map_err(broken)?;
-        let own = self.holder();
+        let own = self.lessor.holder();
         if holder != own {
             let message = format!(
                 "The agent has tokens for {} at {}, not for {} at {}.",
@@ -191,7 +186,7 @@ impl Routes {
         self.settle(&[]);
         let leases = self.leases.lock();
         Ok(AgentState {
-            holder: self.holder(),
+            holder: self.lessor.holder(),
             scopes: self.lessor.scopes().to_string(),
             allowance: self.lessor.ledger().state(self.lessor.clock().moment())?,
             lent: leases.open.len() as u64,

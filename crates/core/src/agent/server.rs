@@ -25,9 +25,9 @@ use zeroize::Zeroizing;
 
 use super::address::AgentAddress;
 use super::admission::{AgentLimits, Places, Visit};
+use super::door::Door;
 #[cfg(unix)]
 use super::door::other_user;
-use super::door::{Door, own_user};
 use super::listener::{Accepted, Bound, Listen, OwnSocket, Socket};
 use super::message::AgentState;
 use super::routes::{Answer, Lessor, Routes, refusal};
@@ -99,13 +99,14 @@ impl Agent {
             }
             _ => None,
         };
+        let address = lessor.holder().address(place);
         let routes = Arc::new(Routes::new(lessor));
-        let holder = routes.holder();
-        let address =
-            AgentAddress { place, base_url: Some(holder.base_url), subject: Some(holder.subject) };
-        let mut users = allowed_users;
-        users.push(own_user());
-        let door = Arc::new(Door { hosts, users, secret: secret.clone() });
+        let door = Arc::new(Door {
+            hosts,
+            #[cfg(unix)]
+            allowed_users,
+            secret: secret.clone(),
+        });
         drop(in_runtime);
         let (stop, stopped) = watch::channel(false);
         let places = Arc::new(Places::new(limits));

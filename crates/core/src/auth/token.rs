@@ -9,7 +9,6 @@
 
 mod once;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -97,7 +96,7 @@ impl TokenSource {
             return Arc::clone(known);
         }
         // Removes sources without a client and without a valid token.
-        registry.retain(|source| Arc::strong_count(source) > 1 || source.has_usable_token());
+        registry.retain(|source| Arc::strong_count(source) > 1 || source.usable().is_some());
         let source = Arc::new(Self::new(key, clock.clone()));
         registry.push(Arc::clone(&source));
         source
@@ -171,13 +170,9 @@ impl TokenSource {
     /// expires; the next one is requested with the new key. A token that is bound to a certificate
     /// is not copied.
     pub(crate) fn adopt(&self, former: &Self) {
-        let is_bound = |source: &Self| source.key.client_id.is_some();
-        let same = !is_bound(self)
-            && !is_bound(former)
-            && self.key.subject == former.key.subject
-            && self.key.token_url == former.key.token_url
-            && self.key.audience == former.key.audience
-            && self.key.scopes == former.key.scopes
+        let same_kid = TokenKey { kid: self.key.kid.clone(), ..former.key.clone() };
+        let same = self.key == same_kid
+            && self.key.client_id.is_none()
             && self.clock.is_same(&former.clock);
         let cached = if same { former.state.lock().token.clone() } else { None };
         let mut state = self.state.lock();
@@ -246,12 +241,6 @@ impl TokenSource {
         } else {
             TokenStatus::MustRenew(token)
         }
-    }
-
-    /// Whether the cached token is not about to expire.
-    fn has_usable_token(&self) -> bool {
-        let state = self.state.lock();
-        state.token.as_ref().is_some_and(|t| t.access.expires_in() > t.renew_first_at())
     }
 
     /// Records a failed flight. Its waiters receive its error, and so do later callers for a while
@@ -323,12 +312,6 @@ impl TokenSource {
 
     fn flight(&self) -> Arc<tokio::sync::Mutex<()>> {
         Arc::clone(self.state.lock().flight.get_or_init(Arc::default))
-    }
-}
-
-impl fmt::Debug for TokenSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TokenSource({}, {:?})", self.key.subject, self.key.scopes)
     }
 }
 

@@ -47,7 +47,8 @@ impl TokenSource {
         Ok(self.keep(new))
     }
 
-    fn usable(&self) -> Option<CachedToken> {
+    /// The cached token, unless it is about to expire.
+    pub(super) fn usable(&self) -> Option<CachedToken> {
         let state = self.state.lock();
         state.token.clone().filter(|cached| cached.access.expires_in() > cached.renew_first_at())
     }
