@@ -36,8 +36,6 @@ impl Default for AgentLimits {
 /// The trust in the peer of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
-    /// It may only read why it was refused.
-    Refused,
     /// Nothing yet.
     Unproven,
     /// The operating system, a certificate or a secret identifies it.
@@ -163,8 +161,6 @@ mod tests {
         let strangers: Vec<_> = (1..5).map(|number| places.enter(number, Rank::Unproven)).collect();
         let closed: Vec<_> = strangers.iter().map(|visit| is_over(visit.closed())).collect();
         assert_eq!(closed, [true, true, false, false]);
-        let refused = places.enter(5, Rank::Refused);
-        assert!(is_over(refused.closed()), "it takes no place of the others");
         strangers[3].prove();
         let _third = places.enter(6, Rank::Proven);
         assert!(is_over(strangers[2].closed()) && !is_over(known.closed()));

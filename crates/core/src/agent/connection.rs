@@ -29,7 +29,7 @@ const QUEUE: Duration = Duration::from_secs(1);
 const MOST_HEADERS: usize = 32;
 
 pub(super) struct Connection {
-    place: Place,
+    pub(super) place: Place,
     tls: ClientTls,
     /// Created by the first call, so that no file is read before it.
     config: Mutex<Option<Arc<ClientConfig>>>,
@@ -41,10 +41,6 @@ impl<T: Read + Write> AgentStream for T {}
 impl Connection {
     pub(super) fn new(place: Place, tls: ClientTls) -> Self {
         Self { place, tls, config: Mutex::default() }
-    }
-
-    pub(super) fn place(&self) -> &Place {
-        &self.place
     }
 
     /// Sends a POST with this body, or a GET. `patience` is the timeout for the response.
@@ -166,11 +162,8 @@ impl Connection {
             .and_then(|()| tcp.set_write_timeout(Some(CONNECT)));
         limited.map_err(|error| self.failed(&error))?;
         let session = ClientConnection::new(config, name).map_err(|_| self.not_understood())?;
-        let mut stream = StreamOwned::new(session, tcp);
-        while stream.conn.is_handshaking() {
-            stream.conn.complete_io(&mut stream.sock).map_err(|error| self.failed(&error))?;
-        }
-        Ok(Box::new(stream))
+        // The handshake is a part of the first write.
+        Ok(Box::new(StreamOwned::new(session, tcp)))
     }
 
     fn config(&self) -> Result<Arc<ClientConfig>> {

@@ -12,17 +12,19 @@ use crate::error::{Error, Kind, Result};
 /// The checks that a request must pass before the agent answers it.
 pub(super) struct Door {
     pub(super) hosts: Vec<String>,
-    pub(super) users: Vec<u32>,
+    /// Users other than the agent's own.
+    #[cfg(unix)]
+    pub(super) allowed_users: Vec<u32>,
     pub(super) secret: Option<Zeroizing<String>>,
-    /// Whether the TLS handshake verifies a client certificate.
-    pub(super) is_proven_by_handshake: bool,
 }
 
 impl Door {
     /// Returns whether the system user of the peer is allowed.
     #[cfg(unix)]
     pub(super) fn lets_in(&self, stream: &tokio::net::UnixStream) -> bool {
-        stream.peer_cred().is_ok_and(|peer| self.users.contains(&peer.uid()))
+        let own_user = nix::unistd::Uid::effective().as_raw();
+        let is_allowed = |user| user == own_user || self.allowed_users.contains(&user);
+        stream.peer_cred().is_ok_and(|peer| is_allowed(peer.uid()))
     }
 
     /// Rejects requests without siteline's header (for example from a browser), for another host
@@ -58,15 +60,4 @@ pub(super) fn other_user() -> Vec<u8> {
         body.len()
     );
     [head.into_bytes(), body].concat()
-}
-
-#[cfg(unix)]
-pub(super) fn own_user() -> u32 {
-    nix::unistd::Uid::effective().as_raw()
-}
-
-/// Returns a fixed id, because a Windows socket does not identify the user of its peer.
-#[cfg(windows)]
-pub(super) fn own_user() -> u32 {
-    0
 }

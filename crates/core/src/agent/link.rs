@@ -15,7 +15,7 @@ use super::message::{
 };
 use super::pages::Pages;
 use super::trust::ClientTls;
-use crate::auth::{CachedToken, Issuer, ScopeSet, TokenWish, Tries};
+use crate::auth::{CachedToken, Issuer, ScopeSet, TokenSource, Tries};
 use crate::clock::{Clock, Moment, Reading};
 use crate::error::{Error, Kind, Result};
 use crate::fork::Owned;
@@ -66,15 +66,11 @@ impl AgentLink {
 
     /// The complete address, with the holder of the tokens.
     pub fn address(&self) -> AgentAddress {
-        AgentAddress {
-            place: self.place().clone(),
-            base_url: Some(self.holder.base_url.clone()),
-            subject: Some(self.holder.subject.clone()),
-        }
+        self.holder.clone().address(self.place().clone())
     }
 
     pub fn place(&self) -> &Place {
-        self.connection.place()
+        &self.connection.place
     }
 
     pub fn state(&self) -> Result<AgentState> {
@@ -186,68 +182,65 @@ fn policy() -> Policy {
 }
 
 /// The agent's ledger, as seen by one client.
-#[derive(Debug)]
-pub(crate) struct AgentLedger(pub(crate) Arc<AgentLink>);
-
-impl Ledger for AgentLedger {
+impl Ledger for Arc<AgentLink> {
     /// The agent decides when a page is requested.
     fn permit(&self, _now: Moment, _must_remain: u64) -> Result<Permit> {
         Ok(Permit::Granted)
     }
 
     fn prepare(&self, _now: Moment, must_remain: u64) -> Option<BoxFuture<'_, Result<()>>> {
-        let has_page = self.0.pages().has_page(&self.0.clock, must_remain);
+        let has_page = self.pages().has_page(&self.clock, must_remain);
         let fill = move |link: &AgentLink| link.fill(must_remain);
         (!has_page)
-            .then(|| Box::pin(self.0.ask(Deadline::NEVER, Tries::All, fill)) as BoxFuture<'_, _>)
+            .then(|| Box::pin(self.ask(Deadline::NEVER, Tries::All, fill)) as BoxFuture<'_, _>)
     }
 
     fn reserve(&self, _now: Moment, must_remain: u64) -> Result<Reservation> {
         loop {
-            let page = self.0.pages().take(&self.0.clock, must_remain);
+            let page = self.pages().take(&self.clock, must_remain);
             match page {
                 Some(page) => return Ok(page),
                 // Another caller took the page that was prepared.
-                None => self.0.fill(must_remain)?,
+                None => self.fill(must_remain)?,
             }
         }
     }
 
     fn settle(&self, reservation: Reservation, outcome: Outcome, _now: Moment) {
-        self.0.pages().settle(&reservation, outcome, &self.0.clock);
+        self.pages().settle(&reservation, outcome, &self.clock);
     }
 
     fn observe(&self, reading: Reading, _now: Moment) {
-        self.0.pages().observe(reading);
+        self.pages().reading = Some(reading);
     }
 
     /// Reports the pause at once, because other clients of the agent must stop too.
     fn pin(&self, pause: Duration, now: Moment) -> Result<()> {
-        let reports = self.0.pages().reports(now);
-        let (holder, pause) = (self.0.holder.clone(), Some(pause.as_secs_f64()));
-        self.0.tell(&Return { holder, reports, pause }, PATIENCE).map(drop)
+        let reports = self.pages().reports(now);
+        let (holder, pause) = (self.holder.clone(), Some(pause.as_secs_f64()));
+        self.tell(&Return { holder, reports, pause }, PATIENCE).map(drop)
     }
 
     fn state(&self, _now: Moment) -> Result<AllowanceState> {
-        match self.0.rest() {
-            Some(body) => self.0.tell(&body, PATIENCE),
-            None => Ok(self.0.state()?.allowance),
+        match self.rest() {
+            Some(body) => self.tell(&body, PATIENCE),
+            None => Ok(AgentLink::state(self)?.allowance),
         }
     }
 
     /// The value that the agent sent with the latest page.
     fn remaining(&self, _now: Moment) -> Option<u64> {
-        self.0.pages().remaining()
+        self.pages().remaining()
     }
 
     fn service_time(&self, now: Moment) -> Result<Timestamp> {
-        let reading = self.0.pages().reading();
+        let reading = self.pages().reading;
         let known = reading.and_then(|reading| reading.service_at(now.boot));
         known.ok_or_else(|| Error::new(Kind::AgentUnavailable, "the service's time is unknown"))
     }
 
     fn close(&self) {
-        self.0.give_back();
+        self.give_back();
     }
 }
 
@@ -261,17 +254,13 @@ pub(crate) struct AgentIssuer<'a> {
 }
 
 impl Issuer for AgentIssuer<'_> {
-    fn check(&self) -> Result<()> {
-        Ok(())
-    }
-
     /// The agent has already made all attempts at the service. Only calls to the agent are retried.
-    async fn issue(&self, wish: &TokenWish<'_>) -> Result<CachedToken> {
+    async fn issue(&self, source: &TokenSource, tries: Tries) -> Result<CachedToken> {
         let (scopes, refused, must_remain) =
-            (wish.scopes.clone(), wish.refused.clone(), self.must_remain);
+            (source.key.scopes.clone(), source.refused(), self.must_remain);
         let token = move |link: &AgentLink| link.token(&scopes, refused.clone(), must_remain);
         let LeasedToken { token, expires_in, age } =
-            self.link.ask(self.deadline, wish.tries, token).await?;
+            self.link.ask(self.deadline, tries, token).await?;
         let [age, left] = [age, expires_in]
             .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
         CachedToken::elsewhere(&token, age, left, &self.link.clock)

@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
+use super::address::{AgentAddress, Place};
 use crate::clock::{Moment, Reading};
 use crate::error::{Context, Error, Kind, excerpt_of};
 use crate::http::{AllowanceState, Outcome};
@@ -33,6 +34,13 @@ pub(super) const LOCAL_HOST: &str = "siteline-agent";
 pub struct Holder {
     pub base_url: String,
     pub subject: String,
+}
+
+impl Holder {
+    /// The address of its agent at this place.
+    pub(super) fn address(self, place: Place) -> AgentAddress {
+        AgentAddress { place, base_url: Some(self.base_url), subject: Some(self.subject) }
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -17,8 +17,8 @@ mod server;
 mod trust;
 
 pub use self::address::{AgentAddress, Place};
+pub(crate) use self::link::AgentIssuer;
 pub use self::link::AgentLink;
-pub(crate) use self::link::{AgentIssuer, AgentLedger};
 pub use self::listener::{Listen, TlsListen};
 pub use self::message::Holder;
 pub(crate) use self::routes::Lessor;

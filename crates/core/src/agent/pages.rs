@@ -41,7 +41,7 @@ pub(super) struct Pages {
     next: u64,
     unreported: Vec<(HeldPage, Outcome)>,
     /// The newest reading of the service's time.
-    reading: Option<Reading>,
+    pub(super) reading: Option<Reading>,
     /// The remaining allowance that the agent last sent.
     remaining: Option<u64>,
 }
@@ -84,14 +84,6 @@ impl Pages {
         self.remaining = page.allowance.left;
         let known = Reading { service: page.service_time, boot: clock.moment().boot };
         self.reading.get_or_insert(known);
-    }
-
-    pub(super) fn observe(&mut self, reading: Reading) {
-        self.reading = Some(reading);
-    }
-
-    pub(super) fn reading(&self) -> Option<Reading> {
-        self.reading
     }
 
     /// Takes the reports. If the call that sends them fails, the agent counts too many, never too

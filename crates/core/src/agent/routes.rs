@@ -35,15 +35,14 @@ pub trait Lessor: Send + Sync {
     fn ledger(&self) -> &dyn Ledger;
 
     /// Returns a token for these scopes, after checking that a request may be sent that leaves
-    /// `must_remain` requests; `None` for a request that is not counted.
+    /// `must_remain` requests; `None` for a request that is not counted. The token does not have
+    /// the digest `refused`.
     fn token<'a>(
         &'a self,
         scopes: &'a ScopeSet,
         must_remain: Option<u64>,
+        refused: Option<&'a str>,
     ) -> BoxFuture<'a, Result<AccessToken>>;
-
-    /// Drops the token for these scopes if it has this digest.
-    fn refuse(&self, scopes: &ScopeSet, digest: &str);
 }
 
 /// Granted pages without a report.
@@ -93,11 +92,6 @@ impl Routes {
         Self { lessor, leases: Mutex::default() }
     }
 
-    /// The holder of the agent's tokens.
-    pub(super) fn holder(&self) -> Holder {
-        self.lessor.holder()
-    }
-
     pub(super) async fn answer(&self, method: &str, path: &str, body: &[u8]) -> Answer {
         let answered = async {
             match (method, path) {
@@ -115,7 +109,7 @@ impl Routes {
     fn request<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T> {
         let broken = |_| Error::new(Kind::ConfigError, "the agent does not understand the request");
         let holder: Holder = serde_json::from_slice(body).map_err(broken)?;
-        let own = self.holder();
+        let own = self.lessor.holder();
         if holder != own {
             let message = format!(
                 "The agent has tokens for {} at {}, not for {} at {}.",
@@ -131,10 +125,8 @@ impl Routes {
 
     async fn token(&self, request: &TokenRequest) -> Result<LeasedToken> {
         let scopes = self.scopes(&request.scopes)?;
-        if let Some(digest) = &request.refused {
-            self.lessor.refuse(&scopes, digest);
-        }
-        let token = self.lessor.token(&scopes, request.must_remain).await?;
+        let refused = request.refused.as_deref();
+        let token = self.lessor.token(&scopes, request.must_remain, refused).await?;
         self.leases.lock().granted += 1;
         Ok(leased(&token))
     }
@@ -147,7 +139,7 @@ impl Routes {
         let reserved = match ledger.reserve(now(), must_remain) {
             // Only the reply to a token request shows whether the day has ended.
             Err(_) if matches!(ledger.permit(now(), must_remain)?, Permit::Unknown { .. }) => {
-                lessor.token(&lessor.scopes(), Some(must_remain)).await?;
+                lessor.token(&lessor.scopes(), Some(must_remain), None).await?;
                 ledger.reserve(now(), must_remain)
             }
             reserved => reserved,
@@ -194,7 +186,7 @@ impl Routes {
         self.settle(&[]);
         let leases = self.leases.lock();
         Ok(AgentState {
-            holder: self.holder(),
+            holder: self.lessor.holder(),
             scopes: self.lessor.scopes().to_string(),
             allowance: self.lessor.ledger().state(self.lessor.clock().moment())?,
             lent: leases.open.len() as u64,

@@ -24,10 +24,10 @@ use tokio::sync::{Notify, watch};
 use zeroize::Zeroizing;
 
 use super::address::AgentAddress;
-use super::admission::{AgentLimits, Places, Rank, Visit};
+use super::admission::{AgentLimits, Places, Visit};
+use super::door::Door;
 #[cfg(unix)]
 use super::door::other_user;
-use super::door::{Door, own_user};
 use super::listener::{Accepted, Bound, Listen, OwnSocket, Socket};
 use super::message::AgentState;
 use super::routes::{Answer, Lessor, Routes, refusal};
@@ -99,15 +99,14 @@ impl Agent {
             }
             _ => None,
         };
+        let address = lessor.holder().address(place);
         let routes = Arc::new(Routes::new(lessor));
-        let holder = routes.holder();
-        let address =
-            AgentAddress { place, base_url: Some(holder.base_url), subject: Some(holder.subject) };
-        let mut users = allowed_users;
-        users.push(own_user());
-        let is_proven_by_handshake =
-            matches!(&listen, Listen::Tls(tls) if tls.client_authority.is_some());
-        let door = Arc::new(Door { hosts, users, secret: secret.clone(), is_proven_by_handshake });
+        let door = Arc::new(Door {
+            hosts,
+            #[cfg(unix)]
+            allowed_users,
+            secret: secret.clone(),
+        });
         drop(in_runtime);
         let (stop, stopped) = watch::channel(false);
         let places = Arc::new(Places::new(limits));
@@ -199,9 +198,7 @@ impl Answering {
     fn begin(&self, number: u64, stream: Accepted) {
         #[cfg(unix)]
         let stream = match stream {
-            Accepted::Unix(stream) if !self.door.lets_in(&stream) => {
-                return self.turn_away(number, stream);
-            }
+            Accepted::Unix(stream) if !self.door.lets_in(&stream) => return turn_away(stream),
             stream => stream,
         };
         let visit = self.places.enter(number, stream.rank());
@@ -214,27 +211,6 @@ impl Answering {
             }
         };
         tokio::spawn(self.clone().in_steps(served));
-    }
-
-    /// Responds to a user who is not allowed, without reading the request.
-    #[cfg(unix)]
-    fn turn_away(&self, number: u64, stream: tokio::net::UnixStream) {
-        // A write cannot block: the buffer of a new socket has room. It fails if the client has
-        // disconnected.
-        let refused = stream.into_std().and_then(|mut stream| {
-            stream.write_all(&other_user())?;
-            tokio::net::UnixStream::from_std(stream)
-        });
-        let Ok(stream) = refused else { return };
-        let visit = self.places.enter(number, Rank::Refused);
-        let answering = self.clone();
-        let closed = async move {
-            tokio::select! {
-                () = answering.close(stream) => {}
-                () = visit.closed() => {}
-            }
-        };
-        tokio::spawn(self.clone().in_steps(closed));
     }
 
     /// Ignores a peer that has disconnected. After other failures, closes an idle connection to
@@ -256,7 +232,8 @@ impl Answering {
                 let shaken = acceptor.accept(stream);
                 let shaken = tokio::time::timeout(self.limits.patience, shaken).await;
                 let Ok(Ok(stream)) = shaken else { return };
-                if self.door.is_proven_by_handshake {
+                // Without a secret, the handshake has verified a client certificate.
+                if self.door.secret.is_none() {
                     visit.prove();
                 }
                 self.answer_on(stream, visit).await;
@@ -325,6 +302,13 @@ impl Answering {
         visit.answer().await;
         self.routes.answer(head.method.as_str(), head.uri.path(), &body.to_bytes()).await
     }
+}
+
+/// Responds to a user who is not allowed, without reading the request. Fails if the client has
+/// disconnected, and never waits: the buffer of a new socket has room.
+#[cfg(unix)]
+fn turn_away(stream: tokio::net::UnixStream) {
+    let _ = stream.into_std().and_then(|mut stream| stream.write_all(&other_user()));
 }
 
 /// Returns a random secret of 256 bits.

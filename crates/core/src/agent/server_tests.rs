@@ -40,11 +40,10 @@ impl Lessor for Fake {
         &'a self,
         _scopes: &'a ScopeSet,
         _must_remain: Option<u64>,
+        _refused: Option<&'a str>,
     ) -> BoxFuture<'a, Result<AccessToken>> {
         Box::pin(async { Err(Error::new(Kind::ConfigError, "no token")) })
     }
-
-    fn refuse(&self, _scopes: &ScopeSet, _digest: &str) {}
 }
 
 /// Starts an agent that accepts few connections and practically never times out silent peers.

@@ -1,6 +1,5 @@
 //! Mutual authentication of a client and its agent over a network, by certificates or a secret.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,16 +24,6 @@ pub struct ClientTls {
     pub identity: Option<(PathBuf, PathBuf)>,
     /// The secret that the client sends if it has no certificate.
     pub secret: Option<Zeroizing<String>>,
-}
-
-impl fmt::Debug for ClientTls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientTls")
-            .field("authority", &self.authority)
-            .field("identity", &self.identity)
-            .field("secret", &self.secret.is_some())
-            .finish()
-    }
 }
 
 impl ClientTls {
@@ -69,9 +58,9 @@ pub(super) fn authority(path: &Path) -> Result<RootCertStore> {
 /// Reads a certificate and its intermediates.
 pub(super) fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let (bytes, _) = key_file::read("certificate", path)?;
-    certificates(&bytes).map_err(|why| {
-        let message = format!("The certificate file {:?} {why}.", path.to_string_lossy());
-        Error::new(Kind::CredentialError, message)
+    certificates(&bytes).map_err(|unusable| {
+        let what = format!("The certificate file {:?}", path.to_string_lossy());
+        unusable.error(Kind::CredentialError, &what)
     })
 }
 

@@ -4,7 +4,6 @@
 //! and `x5c` cannot be added. An [`Assertion`] cannot be copied or printed, and the request
 //! that sends it consumes it: each attempt creates its own.
 
-use std::fmt;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -85,21 +84,12 @@ fn check_seconds(name: &str, given: Duration, least: Duration, most: Duration) -
 
 /// A signed assertion for one request. It is not `Clone`, and
 /// [`into_form_value`](Self::into_form_value) consumes it.
-pub(super) struct Assertion {
-    text: Zeroizing<String>,
-    jti: String,
-}
+pub(super) struct Assertion(Zeroizing<String>);
 
 impl Assertion {
     /// The compact JWT, for the form field `client_assertion` only.
     pub(crate) fn into_form_value(self) -> Zeroizing<String> {
-        self.text
-    }
-}
-
-impl fmt::Debug for Assertion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Assertion(jti {})", self.jti)
+        self.0
     }
 }
 
@@ -145,11 +135,9 @@ pub(super) async fn make(
         exp: iat + whole_seconds(settings.lifetime),
         jti: &jti,
     };
-    let mut text = Zeroizing::new(format!("{}.{}", part(&header)?, part(&claims)?));
-    let signature = credential.sign(text.as_bytes()).await?;
-    let signature = URL_SAFE_NO_PAD.encode(signature);
-    text = Zeroizing::new(format!("{}.{signature}", text.as_str()));
-    Ok(Assertion { text, jti })
+    let text = Zeroizing::new(format!("{}.{}", part(&header)?, part(&claims)?));
+    let signature = URL_SAFE_NO_PAD.encode(credential.sign(text.as_bytes()).await?);
+    Ok(Assertion(Zeroizing::new(format!("{}.{signature}", text.as_str()))))
 }
 
 /// Encodes a part of a compact JWT: JSON in base64url without padding.

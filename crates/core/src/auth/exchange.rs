@@ -7,9 +7,9 @@ use jiff::SignedDuration;
 
 use super::access_token::CachedToken;
 use super::grant::{self, Grant};
-use super::issuer::{Issuer, TokenWish, Tries};
+use super::issuer::{Issuer, Tries};
 use super::retry_after_gate::LONGEST_PAUSE;
-use super::{Credential, Proof, ScopeSet};
+use super::{Credential, Proof, ScopeSet, TokenSource};
 use crate::clock::{ServiceTime, Skew};
 use crate::error::{Error, Kind, Result};
 use crate::http::base_url::TOKEN_PATH;
@@ -43,9 +43,9 @@ impl Issuer for Exchange<'_> {
         self.proof.check()
     }
 
-    /// Requests a token with these scopes when the gate is open.
-    async fn issue(&self, wish: &TokenWish<'_>) -> Result<CachedToken> {
-        let TokenWish { scopes, quota, gate, tries, .. } = *wish;
+    /// Requests a token with the scopes of the source when its gate is open.
+    async fn issue(&self, source: &TokenSource, tries: Tries) -> Result<CachedToken> {
+        let TokenSource { key, quota, gate, .. } = source;
         let clock = self.time.clock();
         // The call begins afterwards, so its limits do not include this wait.
         if tries == Tries::All {
@@ -70,7 +70,8 @@ impl Issuer for Exchange<'_> {
             let applied = if corrected { self.correctable() } else { self.time.assertion_skew() };
             let asked = clock.monotonic();
             let mut note = call.note(self.transport.observer(), RequestKind::Token);
-            let attempt = call.attempt(Box::pin(self.attempt(scopes, applied, &mut note))).await;
+            let attempt =
+                call.attempt(Box::pin(self.attempt(&key.scopes, applied, &mut note))).await;
             let mut error = match attempt {
                 Ok(grant) => {
                     call.succeeded();

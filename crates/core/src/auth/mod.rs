@@ -41,7 +41,7 @@ pub use assertion::AssertionSettings;
 pub use authentication::Authentication;
 pub use encoding::is_key_text;
 pub(crate) use exchange::Exchange;
-pub(crate) use issuer::{Issuer, TokenWish, Tries};
+pub(crate) use issuer::{Issuer, Tries};
 pub use jwk::PublicJwk;
 pub use key::{AsyncSigner, PrivateKey, SignFuture, Signer};
 pub use mutual_tls::MutualTls;

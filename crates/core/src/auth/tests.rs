@@ -137,21 +137,14 @@ fn a_signature_is_accepted_only_if_it_matches_the_public_key() {
 async fn r13_debug_texts_name_what_they_hide() {
     let harness = Harness::new(vec![good("very-secret-token")]).await;
     let token = harness.token().await.expect("a token");
-    let (authorization, source) = (token.authorization(), &harness.source);
-    let credential = credential();
-    let signed = assertion::make(&credential, "https://a", harness.clock.wall()).await;
-    let texts = format!(
-        "{token:?} {authorization:?} {source:?} {:?} {:?} {credential:?} {:?}",
-        *KEY,
-        Checked { value: KEY.clone(), warnings: Vec::new() },
-        signed.expect("an assertion"),
-    );
+    let (authorization, credential) = (token.authorization(), credential());
+    let checked = Checked { value: KEY.clone(), warnings: Vec::new() };
+    let texts = format!("{token:?} {authorization:?} {checked:?} {credential:?}");
     assert!(!texts.contains("very-secret-token"), "{texts}");
     let thumbprint = KEY.thumbprint();
     for shown in [
         format!("PrivateKey(RSA 2048 bits, thumbprint={thumbprint})"),
         format!("Credential {{ subject: \"customer-7\", kid: \"{thumbprint}\", .. }}"),
-        "Assertion(jti ".to_owned(),
     ] {
         assert!(texts.contains(&shown), "{texts}");
     }

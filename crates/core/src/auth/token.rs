@@ -9,7 +9,6 @@
 
 mod once;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ pub(crate) use self::once::TokenFacts;
 use super::ScopeSet;
 use super::access_token::{AccessToken, CachedToken};
 use super::exchange::is_invalid_client;
-use super::issuer::{Issuer, TokenWish, Tries};
+use super::issuer::{Issuer, Tries};
 use super::retry_after_gate::{LONGEST_PAUSE, RetryAfterGate};
 use crate::clock::Clock;
 use crate::error::{Error, Kind, Result};
@@ -51,28 +50,29 @@ pub(crate) struct TokenKey {
 
 /// Caches the token of one key.
 pub(crate) struct TokenSource {
-    key: TokenKey,
+    pub(crate) key: TokenKey,
     clock: Clock,
-    quota: RetryQuota,
-    gate: RetryAfterGate,
+    pub(super) quota: RetryQuota,
+    pub(super) gate: RetryAfterGate,
     state: Mutex<TokenState>,
 }
 
+#[derive(Default)]
 struct TokenState {
     flight: Owned<Arc<tokio::sync::Mutex<()>>>,
     token: Option<CachedToken>,
     /// The digest of the last refused token. An agent that has the same token must not return it
     /// again.
     refused: Option<String>,
+    /// The last failure since the last new token.
     failure: Option<Failure>,
-    /// The number of failed flights. `last_error` is the error of the last one.
     failed_flights: u64,
-    last_error: Option<Error>,
     last_renewal: Option<Duration>,
 }
 
 struct Failure {
     error: Error,
+    /// Later callers receive the error too until then.
     until: Duration,
 }
 
@@ -96,24 +96,15 @@ impl TokenSource {
             return Arc::clone(known);
         }
         // Removes sources without a client and without a valid token.
-        registry.retain(|source| Arc::strong_count(source) > 1 || source.has_usable_token());
+        registry.retain(|source| Arc::strong_count(source) > 1 || source.usable().is_some());
         let source = Arc::new(Self::new(key, clock.clone()));
         registry.push(Arc::clone(&source));
         source
     }
 
     fn new(key: TokenKey, clock: Clock) -> Self {
-        let state = TokenState {
-            flight: Owned::empty(),
-            token: None,
-            refused: None,
-            failure: None,
-            failed_flights: 0,
-            last_error: None,
-            last_renewal: None,
-        };
         let (quota, gate) = (RetryQuota::new(), RetryAfterGate::default());
-        Self { key, clock, quota, gate, state: Mutex::new(state) }
+        Self { key, clock, quota, gate, state: Mutex::default() }
     }
 
     /// Returns a valid token: the cached one, or a new one for this source's scopes.
@@ -179,13 +170,9 @@ impl TokenSource {
     /// expires; the next one is requested with the new key. A token that is bound to a certificate
     /// is not copied.
     pub(crate) fn adopt(&self, former: &Self) {
-        let is_bound = |source: &Self| source.key.client_id.is_some();
-        let same = !is_bound(self)
-            && !is_bound(former)
-            && self.key.subject == former.key.subject
-            && self.key.token_url == former.key.token_url
-            && self.key.audience == former.key.audience
-            && self.key.scopes == former.key.scopes
+        let same_kid = TokenKey { kid: self.key.kid.clone(), ..former.key.clone() };
+        let same = self.key == same_kid
+            && self.key.client_id.is_none()
             && self.clock.is_same(&former.clock);
         let cached = if same { former.state.lock().token.clone() } else { None };
         let mut state = self.state.lock();
@@ -195,7 +182,7 @@ impl TokenSource {
     }
 
     async fn obtain(&self, issuer: &impl Issuer) -> Result<AccessToken> {
-        match issuer.issue(&self.wish(Tries::All)).await {
+        match issuer.issue(self, Tries::All).await {
             Ok(new) => Ok(self.keep(new)),
             Err(error) => {
                 self.remember(&error);
@@ -207,7 +194,7 @@ impl TokenSource {
     /// Makes one attempt. Returns the new token, or the old one, which is still valid.
     async fn renew(&self, issuer: &impl Issuer, old: AccessToken) -> AccessToken {
         self.state.lock().last_renewal = Some(self.clock.monotonic());
-        match issuer.issue(&self.wish(Tries::One)).await {
+        match issuer.issue(self, Tries::One).await {
             Ok(new) => self.keep(new),
             Err(error) => {
                 self.renewal_failed(&old, &error);
@@ -216,10 +203,9 @@ impl TokenSource {
         }
     }
 
-    fn wish(&self, tries: Tries) -> TokenWish<'_> {
-        let refused = self.state.lock().refused.clone();
-        let Self { key, quota, gate, .. } = self;
-        TokenWish { scopes: &key.scopes, refused, quota, gate, tries }
+    /// The digest of a token that the service has refused.
+    pub(crate) fn refused(&self) -> Option<String> {
+        self.state.lock().refused.clone()
     }
 
     fn keep(&self, cached: CachedToken) -> AccessToken {
@@ -257,12 +243,6 @@ impl TokenSource {
         }
     }
 
-    /// Whether the cached token is not about to expire.
-    fn has_usable_token(&self) -> bool {
-        let state = self.state.lock();
-        state.token.as_ref().is_some_and(|t| t.access.expires_in() > t.renew_first_at())
-    }
-
     /// Records a failed flight. Its waiters receive its error, and so do later callers for a while
     /// if the service replied. The caller's own deadline and the end of its signer's event loop are
     /// not recorded: the next waiter requests a token.
@@ -270,19 +250,17 @@ impl TokenSource {
         if matches!(error.kind(), Kind::DeadlineExceeded | Kind::ClosedError) {
             return;
         }
-        let now = self.clock.monotonic();
+        // A local failure may be fixed at once, so later callers try again.
+        let is_local = error.context().unsent
+            || matches!(
+                error.kind(),
+                Kind::CredentialError | Kind::ConfigError | Kind::TlsError | Kind::ProxyError
+            );
+        let lasts = if is_local { Duration::ZERO } else { remembered_for(error) };
+        let until = self.clock.monotonic().saturating_add(lasts);
         let mut state = self.state.lock();
         state.failed_flights += 1;
-        state.last_error = Some(error.clone());
-        // A local failure may be fixed at once and is not remembered.
-        let local = matches!(
-            error.kind(),
-            Kind::CredentialError | Kind::ConfigError | Kind::TlsError | Kind::ProxyError
-        );
-        if !local && !error.context().unsent {
-            let until = now.saturating_add(remembered_for(error));
-            state.failure = Some(Failure { error: error.clone(), until });
-        }
+        state.failure = Some(Failure { error: error.clone(), until });
     }
 
     fn renewal_failed(&self, old: &AccessToken, error: &Error) {
@@ -312,8 +290,7 @@ impl TokenSource {
 
     fn check_remembered_failure(&self) -> Result<()> {
         let now = self.clock.monotonic();
-        let mut state = self.state.lock();
-        match &state.failure {
+        match &self.state.lock().failure {
             Some(failure) if failure.until > now => {
                 let left = failure.until.saturating_sub(now).as_secs_f64().ceil();
                 Err(failure.error.clone().with(|context| {
@@ -323,27 +300,18 @@ impl TokenSource {
                     );
                 }))
             }
-            Some(_) => {
-                state.failure = None;
-                Ok(())
-            }
-            None => Ok(()),
+            _ => Ok(()),
         }
     }
 
     fn failed_since(&self, seen: u64) -> Option<Error> {
         let state = self.state.lock();
-        state.last_error.clone().filter(|_| state.failed_flights > seen)
+        let failure = state.failure.as_ref().filter(|_| state.failed_flights > seen);
+        failure.map(|failure| failure.error.clone())
     }
 
     fn flight(&self) -> Arc<tokio::sync::Mutex<()>> {
         Arc::clone(self.state.lock().flight.get_or_init(Arc::default))
-    }
-}
-
-impl fmt::Debug for TokenSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TokenSource({}, {:?})", self.key.subject, self.key.scopes)
     }
 }
 

@@ -245,7 +245,7 @@ async fn t31_the_starts_of_many_processes_are_spread_and_those_of_a_few_are_not(
     let path = std::env::temp_dir().join(format!("siteline-t31-{}.txt", uuid::Uuid::new_v4()));
     let terms = Terms::default();
     let integration = Integration::new("https://customer.example.com", "plant");
-    let ledger = LocalLedger::open(&path, integration, terms).expect("a ledger");
+    let ledger = LocalLedger::in_file(&path, integration, terms).opened().expect("a ledger");
     let mut harness = Harness::new(vec![]).await;
     harness.ledger = Arc::new(ledger);
     // Each has its own clock with the same time, so they start together.

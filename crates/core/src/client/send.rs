@@ -24,7 +24,7 @@ use super::reply::{self, RequestParts};
 use super::seen::SeenSeries;
 use super::settings::ClientSettings;
 use super::spending::Spending;
-use crate::agent::{AgentIssuer, AgentLedger};
+use crate::agent::AgentIssuer;
 use crate::auth::{AccessToken, Authentication, Exchange, Issuer, TokenSource};
 use crate::clock::{Moment, ServiceTime};
 use crate::data::Query;
@@ -73,7 +73,7 @@ impl Client {
     pub fn new(mut settings: ClientSettings) -> Result<Self> {
         identity::check(&settings.base_url, &settings.authentication)?;
         if let Some(agent) = &settings.agent {
-            settings.ledger = Some(Arc::new(AgentLedger(Arc::clone(agent))));
+            settings.ledger = Some(Arc::new(Arc::clone(agent)));
         }
         let terms = settings.terms();
         let ledger =

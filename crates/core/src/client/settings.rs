@@ -94,34 +94,22 @@ impl ClientSettings {
         default: impl FnOnce(&str) -> Option<PathBuf>,
     ) -> Result<Option<PathBuf>> {
         let (integration, terms) = (self.integration(), self.terms());
-        let Some(path) = named else {
-            if self.uses_files() {
+        let ledger = match named {
+            None if !self.uses_files() => return Ok(None),
+            None => {
                 let path = default(&integration.file_name());
-                let ledger = if self.sends_once {
-                    LocalLedger::unopened_default(path.as_deref(), integration, terms)
-                } else {
-                    LocalLedger::open_default(path.as_deref(), integration, terms)?
-                };
-                self.ledger = Some(Arc::new(ledger));
-                self.ledger_file = path;
+                LocalLedger::in_default_file(path.as_deref(), integration, terms)
             }
-            return Ok(None);
+            Some(path) if path.as_os_str().is_empty() => {
+                return Err(Error::new(Kind::ConfigError, "ledger= is an empty path."));
+            }
+            Some(path) if !names_file(path) => return Ok(Some(path.to_owned())),
+            Some(path) => LocalLedger::in_file(path, integration, terms),
         };
-        if path.as_os_str().is_empty() {
-            return Err(Error::new(Kind::ConfigError, "ledger= is an empty path."));
-        }
-        if !names_file(path) {
-            return Ok(Some(path.to_owned()));
-        }
-        let ledger = if self.sends_once {
-            LocalLedger::unopened(path, integration, terms)
-        } else {
-            LocalLedger::open(path, integration, terms)?
-        };
-        let path = ledger.path().map(Path::to_owned);
+        let ledger = if self.sends_once { ledger } else { ledger.opened()? };
+        self.ledger_file = ledger.path().map(Path::to_owned);
         self.ledger = Some(Arc::new(ledger));
-        self.ledger_file.clone_from(&path);
-        Ok(path)
+        Ok(self.ledger_file.clone().filter(|_| named.is_some()))
     }
 
     pub fn leave_ledger(&mut self, default: impl FnOnce(&str) -> Option<PathBuf>) {

@@ -6,6 +6,7 @@ use rustls::pki_types::pem::PemObject as _;
 use x509_cert::certificate::{CertificateInner, Raw};
 use x509_cert::der::{Decode as _, Tag};
 
+use crate::error::{Error, Kind};
 use crate::files::{
     Block, blocks, decode_base64, elements, first_element, is_pem, leading_element, member_tags,
     members, text_of, unescaped, without_base64,
@@ -17,7 +18,7 @@ const COPY_AGAIN: &str = "Copy the complete file again, unchanged.";
 /// Why a file cannot be used as a bundle. `why` completes a sentence about the file; `hint` is
 /// advice for the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct UnusableBundle {
+pub(crate) struct UnusableBundle {
     pub(super) why: &'static str,
     pub(super) hint: &'static str,
 }
@@ -35,23 +36,21 @@ const KEY: UnusableBundle = unusable(
 const NOTHING: UnusableBundle = unusable("contains no certificate", FORMS);
 const DAMAGED: UnusableBundle = unusable("contains a certificate that cannot be read", COPY_AGAIN);
 
+impl UnusableBundle {
+    /// The error for `what`, which names the file.
+    pub(crate) fn error(self, kind: Kind, what: &str) -> Error {
+        Error::new(kind, format!("{what} {}.", self.why)).with_hint(self.hint)
+    }
+}
+
 /// Returns all certificates, at least one.
-pub(super) fn read(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableBundle> {
+pub(crate) fn read(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableBundle> {
     let found = found_in(bytes)?;
     let mut store = RootCertStore::empty();
     for certificate in &found {
         store.add(certificate.clone()).map_err(|_| DAMAGED)?;
     }
     if found.is_empty() { Err(NOTHING) } else { Ok(found) }
-}
-
-/// Returns all certificates, at least one.
-///
-/// # Errors
-/// The reason as the rest of a sentence, if there is no certificate or any certificate cannot be
-/// read.
-pub(crate) fn certificates(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, &'static str> {
-    read(bytes).map_err(|unusable| unusable.why)
 }
 
 /// Returns the certificates that can be read, at least one. In PEM, damaged certificates are

@@ -417,19 +417,14 @@ fn day(time: UnixTime) -> String {
 
 /// The first names of a certificate, for an error message.
 fn names(presented: &[String]) -> String {
-    let shown: Vec<String> =
-        presented.iter().take(3).map(|name| excerpt(plain_name(name))).collect();
+    // The library's form is `DnsName("plant.example")` or `IpAddress(127.0.0.1)`.
+    let plain = |name: &String| {
+        let (_, inner) = name.trim_end_matches(')').split_once('(').unwrap_or(("", name));
+        excerpt(inner.trim_matches('"'))
+    };
+    let shown: Vec<String> = presented.iter().take(3).map(plain).collect();
     let more = if presented.len() > 3 { ", …" } else { "" };
     format!("{}{more}", shown.join(", "))
-}
-
-/// Extracts the name from the library's form, `DnsName("plant.example")`.
-fn plain_name(presented: &str) -> &str {
-    let inner = presented.split_once('(').and_then(|(kind, rest)| {
-        let is_kind = !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_alphabetic());
-        rest.strip_suffix(')').filter(|_| is_kind)
-    });
-    inner.map_or(presented, |name| name.trim_matches('"'))
 }
 
 /// The error of a URL that is too long for the HTTP library.

@@ -31,7 +31,7 @@ pub(crate) mod test_server;
 pub use allowance::{AllowanceState, TimeOfDay};
 pub use allowance::{Integration, Ledger, LocalLedger, Outcome, Permit, Reservation, Terms};
 pub use base_url::BaseUrl;
-pub(crate) use bundle::certificates;
+pub(crate) use bundle::read as certificates;
 pub(crate) use certificate_refusal::may_be_refusal;
 pub(crate) use client_certificate::ClientCertificate;
 pub(crate) use connections::provider;

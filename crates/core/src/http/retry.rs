@@ -10,6 +10,9 @@ use crate::clock::Clock;
 use crate::error::{Attempt, Error, Kind, Phase, Result, Transience};
 use crate::lock::Mutex;
 
+/// The base of pauses after throttling without `Retry-After`.
+const THROTTLED_BASE: Duration = Duration::from_secs(1);
+
 /// How many times a request is retried, and after which pauses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
@@ -17,8 +20,6 @@ pub struct Policy {
     pub tries: u32,
     /// The pause before attempt `i + 1` is a random part of `base * 2^i`, at most `cap`.
     pub base: Duration,
-    /// The base after throttling without `Retry-After`.
-    pub throttled_base: Duration,
     pub cap: Duration,
     /// Maximum `Retry-After` that a call waits for. A longer one is raised at once.
     pub max_retry_after: Duration,
@@ -34,7 +35,6 @@ impl Policy {
         Self {
             tries: 4,
             base: Duration::from_millis(200),
-            throttled_base: Duration::from_secs(1),
             cap: Duration::from_secs(20),
             max_retry_after: Duration::from_secs(60),
             attempt_limit: None,
@@ -53,8 +53,7 @@ impl Policy {
     }
 
     fn backoff(&self, transience: Transience, tries: u32) -> Duration {
-        let base =
-            if transience == Transience::Throttled { self.throttled_base } else { self.base };
+        let base = if transience == Transience::Throttled { THROTTLED_BASE } else { self.base };
         base.saturating_mul(1_u32.checked_shl(tries).unwrap_or(u32::MAX))
             .min(self.cap)
             .mul_f64(fastrand::f64())

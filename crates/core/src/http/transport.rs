@@ -298,12 +298,6 @@ impl Transport {
     }
 }
 
-impl fmt::Debug for Transport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Transport({})", self.base)
-    }
-}
-
 fn build_request(request: Request) -> reqwest::Request {
     let method = if request.form.is_some() { Method::POST } else { Method::GET };
     let mut built = reqwest::Request::new(method, request.url);

@@ -1,6 +1,5 @@
 //! [`TransportSettings`]: time limits and other limits of a connection, its trust and its proxy.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,21 +50,6 @@ impl Default for TransportSettings {
             proxy: None,
             observer: None,
         }
-    }
-}
-
-impl fmt::Debug for TransportSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TransportSettings")
-            .field("connect_timeout", &self.connect_timeout)
-            .field("response_timeout", &self.response_timeout)
-            .field("idle_timeout", &self.idle_timeout)
-            .field("body_cap", &self.body_cap)
-            .field("application", &self.application)
-            .field("ca_bundle", &self.trust.ca_bundle.is_some())
-            // A proxy's address may contain a password.
-            .field("proxy", &self.proxy.is_some())
-            .finish_non_exhaustive()
     }
 }
 

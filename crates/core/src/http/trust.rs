@@ -63,12 +63,12 @@ impl Trust {
         Ok(())
     }
 
-    fn unusable(&self, UnusableBundle { why, hint }: UnusableBundle) -> Error {
+    fn unusable(&self, unusable: UnusableBundle) -> Error {
         let what = match &self.ca_bundle_file {
             Some(file) => format!("ca_bundle={:?}", file.to_string_lossy()),
             None => "ca_bundle".to_owned(),
         };
-        Error::new(Kind::ConfigError, format!("{what} {why}.")).with_hint(hint)
+        unusable.error(Kind::ConfigError, &what)
     }
 
     /// Describes the source for a user.

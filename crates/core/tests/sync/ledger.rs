@@ -50,7 +50,8 @@ impl SharedLedger {
             let (base, subject) = (settings.base_url.as_str(), self.credential.subject());
             let (integration, terms) =
                 (Integration::new(base, subject), Terms { limit, resets: None });
-            let ledger = LocalLedger::open(&self.path, integration, terms).expect("a ledger");
+            let ledger =
+                LocalLedger::in_file(&self.path, integration, terms).opened().expect("a ledger");
             settings.ledger = Some(Arc::new(ledger));
         })
     }

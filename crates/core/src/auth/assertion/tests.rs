@@ -78,8 +78,8 @@ fn a_lifetime_over_five_minutes_or_under_a_second_is_refused() {
         assert_eq!(span, i64::try_from(seconds).ok());
     }
     for milliseconds in [0, 999, 1_500, 300_001, 301_000] {
-        let error = make(&credential(), with(Duration::from_millis(milliseconds)), now())
-            .expect_err("refused");
+        let made = make(&credential(), with(Duration::from_millis(milliseconds)), now());
+        let error = made.err().expect("refused");
         assert_eq!(error.kind(), Kind::ConfigError);
         assert!(error.to_string().contains("1 to 300"), "{error}");
     }

@@ -43,11 +43,12 @@ impl TokenSource {
             return Ok(cached.access);
         }
         issuer.check()?;
-        let new = issuer.issue(&self.wish(Tries::Only)).await?;
+        let new = issuer.issue(self, Tries::Only).await?;
         Ok(self.keep(new))
     }
 
-    fn usable(&self) -> Option<CachedToken> {
+    /// The cached token, unless it is about to expire.
+    pub(super) fn usable(&self) -> Option<CachedToken> {
         let state = self.state.lock();
         state.token.clone().filter(|cached| cached.access.expires_in() > cached.renew_first_at())
     }

@@ -71,21 +71,24 @@ impl Lessor for ClientLessor {
         &'a self,
         scopes: &'a ScopeSet,
         must_remain: Option<u64>,
+        refused: Option<&'a str>,
     ) -> BoxFuture<'a, Result<AccessToken>> {
-        Box::pin(async move { self.client(scopes)?.lend_token(must_remain).await })
-    }
-
-    fn refuse(&self, scopes: &ScopeSet, digest: &str) {
-        if let Ok(client) = self.client(scopes) {
-            let identity = client.identity();
-            identity.tokens.iter().for_each(|tokens| tokens.invalidate_digest(digest));
-        }
+        Box::pin(async move { self.client(scopes)?.lend_token(must_remain, refused).await })
     }
 }
 
 impl Client {
-    /// Returns a token, if a request is possible that leaves `must_remain` requests.
-    async fn lend_token(&self, must_remain: Option<u64>) -> Result<AccessToken> {
+    /// Returns a token without the digest `refused`, if a request is possible that leaves
+    /// `must_remain` requests.
+    async fn lend_token(
+        &self,
+        must_remain: Option<u64>,
+        refused: Option<&str>,
+    ) -> Result<AccessToken> {
+        let identity = self.identity();
+        if let Some((tokens, digest)) = identity.tokens.as_ref().zip(refused) {
+            tokens.invalidate_digest(digest);
+        }
         let spending = Spending::default();
         spending.hold_back(must_remain.unwrap_or_default(), 0);
         let data = RequestParts {
@@ -101,7 +104,7 @@ impl Client {
             &self.0.quota,
             Deadline::NEVER,
         );
-        let access = self.ready(&self.identity(), request, &mut call).await?;
+        let access = self.ready(&identity, request, &mut call).await?;
         access.token.ok_or_else(|| Error::new(Kind::ConfigError, "The client has no tokens."))
     }
 }

@@ -57,7 +57,7 @@ impl Client {
     pub fn look_at_ledger(&self) -> Result<Option<bool>> {
         let settings = self.settings();
         let Some(file) = &settings.ledger_file else { return Ok(None) };
-        let ledger = LocalLedger::unopened(file, settings.integration(), settings.terms());
+        let ledger = LocalLedger::in_file(file, settings.integration(), settings.terms());
         ledger.look().map(Some)
     }
 }

@@ -20,7 +20,9 @@ fn counting_in_memory_warns_once_per_path() {
     drop(warnings());
     for (name, said) in [("one.txt", 1), ("one.txt", 0), ("other.txt", 1), ("one.txt", 0)] {
         let path = file.join(name);
-        let ledger = LocalLedger::open_default(Some(&path), integration.clone(), Terms::default());
+        let ledger =
+            LocalLedger::in_default_file(Some(&path), integration.clone(), Terms::default())
+                .opened();
         let ledger = ledger.expect("no limit");
         for _ in 0..2 {
             drop(ledger.reserve(noon().moment(), 0).expect("memory"));

@@ -23,7 +23,9 @@ impl Folder {
 
     /// Opens the ledger as another process would.
     fn open(&self, limit: Option<u64>) -> LocalLedger {
-        LocalLedger::open(&self.file(), plant(), Terms { limit, resets: None }).expect("a ledger")
+        LocalLedger::in_file(&self.file(), plant(), Terms { limit, resets: None })
+            .opened()
+            .expect("a ledger")
     }
 }
 
@@ -92,7 +94,7 @@ fn b10_s7_any_flipped_bit_is_detected() {
             ledger.state(now(NOON)).err(),
             ledger.count_token_request(now(NOON)).err(),
             ledger.token_pause(now(NOON)).err(),
-            LocalLedger::open(&folder.file(), plant(), Terms::default()).err(),
+            LocalLedger::in_file(&folder.file(), plant(), Terms::default()).opened().err(),
         ];
         for error in outcomes {
             let error = error.expect("damaged");
@@ -143,7 +145,7 @@ fn a_new_ledger_is_of_its_owner_alone_and_made_where_a_link_says() {
     // A link to a file that does not exist yet.
     let link = folder.0.join("link");
     symlink("target.txt", &link).expect("a link");
-    let linked = LocalLedger::open(&link, plant(), Terms::default()).expect("a ledger");
+    let linked = LocalLedger::in_file(&link, plant(), Terms::default()).opened().expect("a ledger");
     spend(&linked, NOON, 1);
     assert!(folder.0.join("target.txt").is_file() && link.is_symlink());
 }
@@ -153,7 +155,9 @@ fn b21_s8_a_ledger_of_another_form_is_refused_and_kept() {
     let folder = Folder::new();
     let text = text::sealed("\"form\":7,\"anything\":\"else\"}\n");
     fs::write(folder.file(), &text).expect("written");
-    let error = LocalLedger::open(&folder.file(), plant(), Terms::default()).expect_err("newer");
+    let error = LocalLedger::in_file(&folder.file(), plant(), Terms::default())
+        .opened()
+        .expect_err("newer");
     assert_eq!(error.kind(), Kind::StoreError);
     assert!(error.context().message.contains("newer siteline (form 7)"), "{error}");
     assert_eq!(fs::read_to_string(folder.file()).expect("a file"), text);
@@ -164,7 +168,9 @@ fn a_ledger_of_another_integration_is_refused() {
     let folder = Folder::new();
     folder.open(None);
     let other = Integration::new("https://customer.example.com", "subject-2");
-    let error = LocalLedger::open(&folder.file(), other, Terms::default()).expect_err("another's");
+    let error = LocalLedger::in_file(&folder.file(), other, Terms::default())
+        .opened()
+        .expect_err("another's");
     assert_eq!(error.kind(), Kind::StoreError);
     assert!(error.context().message.contains("another base_url and subject"), "{error}");
 }
@@ -176,7 +182,8 @@ fn s5_if_no_ledger_can_be_created_the_error_names_the_path() {
     wrong.push(if cfg!(windows) { r"\\.\NUL" } else { "/dev/null" }.into());
     let absent = folder.0.join("absent");
     for path in wrong {
-        let error = LocalLedger::open(&path, plant(), Terms::default()).expect_err("no file");
+        let error =
+            LocalLedger::in_file(&path, plant(), Terms::default()).opened().expect_err("no file");
         let missing = format!("its folder {} does not exist", absent.display());
         let is_absent = path.starts_with(&absent);
         assert_eq!(error.context().message.contains(&missing), is_absent, "{error}");
@@ -203,17 +210,20 @@ fn a_lock_that_is_not_released_is_an_error_and_nothing_is_counted() {
 fn the_first_request_creates_the_default_ledger() {
     let folder = Folder::new();
     let state = folder.0.join("state").join("siteline").join(plant().file_name());
-    let ledger =
-        LocalLedger::open_default(Some(&state), plant(), Terms::default()).expect("no limit");
+    let ledger = LocalLedger::in_default_file(Some(&state), plant(), Terms::default())
+        .opened()
+        .expect("no limit");
     assert_eq!(used(&ledger, NOON), 0);
     assert!(!folder.0.join("state").exists());
     spend(&ledger, NOON, 2);
-    let other =
-        LocalLedger::open_default(Some(&state), plant(), Terms::default()).expect("no limit");
+    let other = LocalLedger::in_default_file(Some(&state), plant(), Terms::default())
+        .opened()
+        .expect("no limit");
     assert_eq!(used(&other, NOON), 2);
     fs::write(&state, "x").expect("written");
-    let third =
-        LocalLedger::open_default(Some(&state), plant(), Terms::default()).expect("no limit");
+    let third = LocalLedger::in_default_file(Some(&state), plant(), Terms::default())
+        .opened()
+        .expect("no limit");
     for error in [ledger.state(now(NOON)).err(), third.state(now(NOON)).err()] {
         assert_eq!(error.expect("damaged").kind(), Kind::StoreCorrupt);
     }
@@ -225,7 +235,8 @@ fn if_the_default_file_cannot_be_created_requests_are_counted_in_memory() {
     let folder = Folder::new();
     fs::write(folder.file(), "in the way").expect("written");
     for path in [Some(folder.file().join("ledger.txt")), None] {
-        let ledger = LocalLedger::open_default(path.as_deref(), plant(), Terms::default());
+        let ledger =
+            LocalLedger::in_default_file(path.as_deref(), plant(), Terms::default()).opened();
         let ledger = ledger.expect("no limit");
         assert_eq!(used(&ledger, NOON), 0);
         for _ in 0..2 {
@@ -245,7 +256,7 @@ fn if_the_default_file_cannot_be_created_requests_are_counted_in_memory() {
 fn b10_a_pipe_in_the_place_of_a_ledger_is_an_error_and_nobody_waits() {
     let folder = Folder::new();
     nix::unistd::mkfifo(&folder.file(), nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
-    let ledger = LocalLedger::unopened(&folder.file(), plant(), Terms::default());
+    let ledger = LocalLedger::in_file(&folder.file(), plant(), Terms::default());
     for error in [ledger.state(now(NOON)).err(), ledger.reserve(now(NOON), 0).err()] {
         let error = error.expect("no file");
         assert!(error.context().message.contains("not a regular file"), "{error}");
@@ -266,7 +277,8 @@ fn the_ledger_of_an_integration_is_found_again_under_its_name() {
 #[test]
 fn another_process_finds_all_that_the_default_ledger_was_told() {
     let folder = Folder::new();
-    let open = || LocalLedger::open_default(Some(&folder.file()), plant(), Terms::default());
+    let open =
+        || LocalLedger::in_default_file(Some(&folder.file()), plant(), Terms::default()).opened();
     let ledger = open().expect("no limit");
     let other = || open().expect("no limit");
     // The wall clock is wrong by a day. Two replies show the service's time.

@@ -44,20 +44,14 @@ impl LocalLedger {
         Self::new(terms, None, false.into())
     }
 
-    /// A ledger in this file, which the first count opens or creates.
-    pub(crate) fn unopened(path: &Path, integration: Integration, terms: Terms) -> Self {
+    /// A ledger in this file, which the first count opens or creates. The folder must exist.
+    #[must_use]
+    pub fn in_file(path: &Path, integration: Integration, terms: Terms) -> Self {
         Self::new(terms, Some(LedgerFile::new(path, integration)), true.into())
     }
 
-    /// Opens or creates a ledger in this file. The folder must exist.
-    pub fn open(path: &Path, integration: Integration, terms: Terms) -> Result<Self> {
-        let ledger = Self::unopened(path, integration, terms);
-        ledger.update(|_| ())?;
-        Ok(ledger)
-    }
-
     /// A ledger in the default file, if it has a folder and the first request can create it.
-    pub(crate) fn unopened_default(
+    pub(crate) fn in_default_file(
         path: Option<&Path>,
         integration: Integration,
         terms: Terms,
@@ -66,17 +60,12 @@ impl LocalLedger {
         Self::new(terms, file, OnceLock::new())
     }
 
-    /// [`unopened_default`](Self::unopened_default); with a limit the file is created at once.
-    pub(crate) fn open_default(
-        path: Option<&Path>,
-        integration: Integration,
-        terms: Terms,
-    ) -> Result<Self> {
-        let ledger = Self::unopened_default(path, integration, terms);
-        if terms.limit.is_some() {
-            ledger.uses_file()?;
+    /// Opens or creates the file at once, unless it is a default file without a limit.
+    pub fn opened(self) -> Result<Self> {
+        if self.terms.limit.is_some() || self.uses_file.get() == Some(&true) {
+            self.update(|_| ())?;
         }
-        Ok(ledger)
+        Ok(self)
     }
 
     #[must_use]
