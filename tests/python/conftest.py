@@ -87,6 +87,12 @@ def client(sandbox) -> siteline.Client:
 
 
 @pytest.fixture
+def set_variables(monkeypatch):
+    """Sets the environment variables of a dict, such as those of a sandbox."""
+    return lambda environment: [monkeypatch.setenv(*one) for one in environment.items()]
+
+
+@pytest.fixture
 def store(tmp_path):
     """An empty store."""
     with siteline.Store(tmp_path / "plant.siteline") as store:

@@ -50,9 +50,10 @@ def test_a_client_of_an_agent_reads_and_counts_as_one_with_a_key(sandbox, client
     assert agent.state.lent == 0
 
 
-def test_a_client_of_the_variable_needs_no_key_and_no_address(sandbox, agent, monkeypatch):
-    for name, value in agent.env().items():
-        monkeypatch.setenv(name, value)
+def test_a_client_of_the_variable_needs_no_key_and_no_address(
+    sandbox, agent, monkeypatch, set_variables
+):
+    set_variables(agent.env())
     monkeypatch.setenv("SITELINE_SANDBOX_CLOCK", sandbox.env()["SITELINE_SANDBOX_CLOCK"])
     made = siteline.Client(), siteline.Client(sandbox.base_url)
     assert all("sites" in one.discover() for one in made)
@@ -68,7 +69,7 @@ def test_a_client_of_the_variable_needs_no_key_and_no_address(sandbox, agent, mo
 
 
 def test_a_profile_or_variables_of_the_agents_subject_use_it_and_read_no_key(
-    sandbox, client, agent, monkeypatch, tmp_path
+    sandbox, client, agent, monkeypatch, set_variables, tmp_path
 ):
     profile = tmp_path / "config.toml"
     place = f'base_url = "{sandbox.base_url}"\n'
@@ -88,8 +89,7 @@ def test_a_profile_or_variables_of_the_agents_subject_use_it_and_read_no_key(
     assert used.allowance.limit is None, "the agent's own"
     with pytest.raises(siteline.errors.CredentialError, match=r"absent\.pem"):
         siteline.Client(profile="other")
-    for name, value in sandbox.env().items():
-        monkeypatch.setenv(name, value)
+    set_variables(sandbox.env())
     monkeypatch.setenv("SITELINE_SUBJECT", client.subject)
     monkeypatch.setenv("SITELINE_PRIVATE_KEY", "no key at all")
     assert "sites" in siteline.Client().discover()

@@ -69,9 +69,8 @@ def test_a_store_keeps_the_lines_of_a_limit(client, tmp_path):
         assert (requests, len(table)) == (1, 72)
 
 
-def test_scans_pickle_with_their_chains(sandbox, monkeypatch):
-    for name, value in sandbox.env().items():
-        monkeypatch.setenv(name, value)
+def test_scans_pickle_with_their_chains(sandbox, set_variables):
+    set_variables(sandbox.env())
     scan = siteline.Client().scan(**LINES, split=2, concurrency=1)
     again = pickle.loads(pickle.dumps(scan))
     assert again.query == scan.query

@@ -12,13 +12,10 @@ import siteline
 from kit import systems
 from kit.command import COMMAND, run_command, run_json, run_program, start_command
 from kit.waiting import wait_until
+from test_cli_read import PAGES, QUERY, RANGE
 
 pytestmark = pytest.mark.once
 
-RANGE = {"site": "S1", "line": "L2", "start": "2026-11-01T00:00Z", "end": "2026-11-08T00:00Z"}
-QUERY = [part for name, value in RANGE.items() for part in (f"--{name}", value)]
-QUERY += ["--interval", "1h", "--page-size", "100"]
-PAGES = 11
 SPOOL = ".out.csv.siteline"
 
 

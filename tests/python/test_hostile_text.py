@@ -180,11 +180,10 @@ start = 2026-11-01T00:00:00Z
 
 
 @pytest.fixture
-def run(sandbox, tmp_path, monkeypatch, capfdbinary):
+def run(sandbox, tmp_path, monkeypatch, set_variables, capfdbinary):
     """Runs the command in this process and checks its output."""
     monkeypatch.chdir(tmp_path)
-    for name, value in sandbox.env().items():
-        monkeypatch.setenv(name, value)
+    set_variables(sandbox.env())
 
     def run(*arguments, is_right=False, **more):
         capfdbinary.readouterr()

@@ -120,10 +120,9 @@ def loopback(sandbox, **options):
     return sandbox.client(**options).scan(**DAY, page_size=10_000).collect()
 
 
-def test_a_ledger_in_memory_can_be_set_everywhere(sandbox, monkeypatch, tmp_path):
+def test_a_ledger_in_memory_can_be_set_everywhere(sandbox, monkeypatch, set_variables, tmp_path):
     monkeypatch.chdir(tmp_path)
-    for name, value in {**sandbox.env(), "SITELINE_LEDGER": "memory"}.items():
-        monkeypatch.setenv(name, value)
+    set_variables({**sandbox.env(), "SITELINE_LEDGER": "memory"})
     profiles = tmp_path / "plants" / "plants.toml"
     profiles.parent.mkdir()
     profiles.write_text('[default]\nledger = "memory"\n')

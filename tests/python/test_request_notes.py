@@ -12,6 +12,7 @@ from kit.feeds import make_feed
 from kit.keys import private_key
 from kit.ranges import SIX_HOURS
 from kit.waiting import wait_until
+from test_progress import ASYNC_WAYS, WAYS
 from torture.server import Server
 
 PATHS = {"token": "/oauth/token", "discovery": "/discovery", "data": "/data"}
@@ -36,14 +37,6 @@ def served(sandbox):
 
 def brief(notes):
     return [(note.kind, note.status, note.error) for note in notes]
-
-
-WAYS = {
-    "collect": lambda scan: scan.collect(),
-    "pandas": lambda scan: scan.to_pandas(),
-    "pages": lambda scan: list(scan.pages()),
-    "records": lambda scan: list(scan.records()),
-}
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -127,17 +120,6 @@ def test_closing_the_client_tells_what_is_left():
         server.await_close()
         wait_until(lambda: client.close() or len(notes) == 4)
     assert brief(notes)[3:] == [("data", None, "abandoned")]
-
-
-ASYNC_WAYS = {
-    "collect": lambda scan: scan.collect(),
-    "pages": lambda scan: read_all(scan.pages()),
-    "records": lambda scan: read_all(scan.records()),
-}
-
-
-async def read_all(items):
-    return [item async for item in items]
 
 
 @pytest.mark.parametrize("way", ASYNC_WAYS)

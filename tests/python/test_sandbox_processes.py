@@ -26,11 +26,6 @@ def clock_file(environment):
     return Path(environment[CLOCK].partition("#")[2])
 
 
-@pytest.fixture
-def set_variables(monkeypatch):
-    return lambda environment: [monkeypatch.setenv(*one) for one in environment.items()]
-
-
 def test_r19_unmodified_code_in_another_process_reads_a_sandbox(siteline_sandbox):
     assert run_script(READ, environment=siteline_sandbox.env()) == "144 2026-11-21"
     siteline_sandbox.clock.advance("400d")

@@ -322,10 +322,9 @@ def test_many_filtered_pages_are_no_endless_chain(sandbox):
     assert table.report.pages == table.report.filtered > 60
 
 
-def test_a_profile_states_filter_names(sandbox, tmp_path, monkeypatch):
+def test_a_profile_states_filter_names(sandbox, tmp_path, monkeypatch, set_variables):
     monkeypatch.setenv("SITELINE_CONFIG", str(tmp_path / "config.toml"))
-    for name, value in sandbox.env().items():
-        monkeypatch.setenv(name, value)
+    set_variables(sandbox.env())
     (tmp_path / "config.toml").write_text('[default.filter_names]\nmachine = "machineId"\n')
     client = siteline.Client(labels=False)
     client.read(**HOUR, machine="M1")

@@ -150,9 +150,8 @@ def test_wrong_shapes_are_refused():
         Shape(discovery={"tag": "uid"})
 
 
-def test_a_stated_shape_makes_the_labels(shared_sandbox, monkeypatch):
-    for name, value in shared_sandbox.env().items():
-        monkeypatch.setenv(name, value)
+def test_a_stated_shape_makes_the_labels(shared_sandbox, set_variables):
+    set_variables(shared_sandbox.env())
     first = rows(shared_sandbox.client().series())[0]
     resource = dict(
         zip(("siteId", "lineId", "machineId", "deviceId", "tagGuid"), ids(first), strict=True)

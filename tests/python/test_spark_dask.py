@@ -17,10 +17,9 @@ KEY = ["machine_id", "device_id", "tag_guid", "timestamp"]
 
 @pytest.mark.sandbox(late=False, variant=Variant(end_inclusive=True))
 def test_a_dask_frame_reads_what_one_scan_does_in_processes_that_share_an_agent(
-    sandbox, monkeypatch
+    sandbox, set_variables
 ):
-    for name, value in sandbox.env().items():
-        monkeypatch.setenv(name, value)
+    set_variables(sandbox.env())
     client = siteline.Client(daily_allowance=100)
     with siteline.Agent(client) as agent:
         scan = siteline.Client(agent=agent.address).scan(**WEEK)

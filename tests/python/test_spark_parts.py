@@ -244,10 +244,11 @@ def test_without_an_agent_a_task_that_no_ledger_counts_has_its_share(
     assert sandbox.stats.data_requests == 3
 
 
-def test_without_an_agent_tasks_of_the_drivers_host_count_in_its_ledger(tmp_path, monkeypatch):
+def test_without_an_agent_tasks_of_the_drivers_host_count_in_its_ledger(
+    tmp_path, monkeypatch, set_variables
+):
     with siteline.Sandbox() as sandbox:
-        for name, value in sandbox.env().items():
-            monkeypatch.setenv(name, value)
+        set_variables(sandbox.env())
         own = siteline.Client(daily_allowance=60, ledger=tmp_path / "ledger")
         access = pickle.loads(pickle.dumps(Access.of(own, None)))
         assert access.is_shared

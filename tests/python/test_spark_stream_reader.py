@@ -21,10 +21,9 @@ QUERY = {"site": "S1", "start": "2026-11-15T00:00:00Z", "interval": "1h", "page_
 
 
 @pytest.fixture
-def make(sandbox, monkeypatch):
+def make(sandbox, set_variables):
     """Starts a stream again, as after a crash; `left` is the allowance of its agent."""
-    for name, value in sandbox.env().items():
-        monkeypatch.setenv(name, value)
+    set_variables(sandbox.env())
     agents = []
 
     def make(left=10_000, agent=None, **options):

@@ -20,9 +20,8 @@ QUERY = {"site": "S1", "start": "2026-11-18T00:00:00Z", "interval": "1h", "page_
 
 
 @pytest.fixture
-def agent(spark, sandbox, monkeypatch):
-    for name, value in sandbox.env().items():
-        monkeypatch.setenv(name, value)
+def agent(spark, sandbox, set_variables):
+    set_variables(sandbox.env())
     agent = siteline.spark.register(spark, siteline.Client(daily_allowance=10_000))
     yield agent
     agent.close()

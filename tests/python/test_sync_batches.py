@@ -1,6 +1,7 @@
 """The attribute `batch` of a target: several pages of a chain are stored as one."""
 
 import asyncio
+import threading
 
 import pytest
 import siteline
@@ -163,6 +164,7 @@ def test_batches_in_asyncio(sandbox):
     for target in (Async("chain"), MemoryStore("chain")):
         first, last = asyncio.run(main(target))
         assert first.inserted == 700
+        assert target.threads == {threading.get_ident()}, "the thread of the loop"
         assert target.sequences[:2] == [7, 10]
         assert target.points() == true_points(sandbox, last.read_through, start="2026-11-19T00:00Z")
 

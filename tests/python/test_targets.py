@@ -1,30 +1,11 @@
 """A custom store: with two methods, a sync keeps it correct."""
 
-import asyncio
 import threading
 
 import pytest
 import siteline
 from kit.feeds import make_feed, true_points
 from kit.memory_store import MemoryStore
-
-
-def test_a_small_class_can_be_a_store_and_converges_to_the_truth(sandbox):
-    client, store, feed = sandbox.client(), MemoryStore(), make_feed()
-    assert isinstance(store, siteline.targets.StoreTarget)
-    first = client.sync(feed, store)
-    assert first.complete
-    assert first.inserted == len(store.points()) > 1000
-    assert first["line-2"].sequence == max(store.sequences)
-    # Late points and revisions arrive; the windows of these days become final.
-    for _ in range(3):
-        sandbox.clock.advance("1d")
-        report = client.sync(feed, store)
-        assert report.complete
-    end = report.settled_through
-    assert end is not None
-    known = {key: one for key, one in store.points().items() if key[5] < end}
-    assert known == true_points(sandbox, end)
 
 
 class CustomError(Exception):
@@ -46,6 +27,8 @@ def test_an_exception_of_a_store_is_raised_unchanged_and_the_next_sync_continues
         client.sync(feed, store, concurrency=1)
     assert caught.value is raised
     assert store.sequences == [1, 2]
+    assert store.threads == {threading.get_ident()}
+    assert isinstance(store, siteline.targets.StoreTarget)
     spent = client.allowance.used
     report = client.sync(feed, store)
     assert report.complete
@@ -104,20 +87,6 @@ def test_a_lock_attribute_is_ignored_and_a_wrong_lock_method_is_an_error(sandbox
         client.sync(make_feed(), Generator())
     with pytest.raises(siteline.errors.ConfigError, match="async"):
         client.sync(make_feed(), Async())
-
-
-def test_a_store_is_called_on_the_calling_thread(sandbox):
-    store = MemoryStore()
-    sandbox.client().sync(make_feed(), store)
-    assert store.threads == {threading.get_ident()}
-
-    async def main():
-        async with sandbox.async_client() as client:
-            return await client.sync(make_feed(), store)
-
-    sandbox.clock.advance("1h")
-    assert asyncio.run(main()).complete
-    assert store.threads == {threading.get_ident()}, "the thread of the loop"
 
 
 class Tee:

@@ -137,9 +137,8 @@ def test_a_pickled_credential_fails_when_it_is_used(sandbox, subject, locked_fil
     assert sandbox.stats.token_requests == 0
 
 
-def test_a_client_from_variables_is_pickled_as_their_names(sandbox, monkeypatch):
-    for name, value in sandbox.env().items():
-        monkeypatch.setenv(name, value)
+def test_a_client_from_variables_is_pickled_as_their_names(sandbox, monkeypatch, set_variables):
+    set_variables(sandbox.env())
     pem = sandbox.env()["SITELINE_PRIVATE_KEY"]
     client = siteline.Client(http=siteline.types.Http(tries=3))
     pickled = pickle.dumps(client)
