@@ -228,6 +228,24 @@ async fn a_deadline_and_an_end_bound_all_chains() {
 }
 
 /// A plant with one feed and this allowance.
+#[tokio::test]
+async fn the_reserve_includes_concurrent_chains() {
+    // At 05:00 of the third day all feeds are new. Windows of the first day, with five pages each,
+    // become due on the same day after they are filled.
+    for limit in [60, 100, 140, 196] {
+        for concurrency in [1, 8] {
+            let harness = plant(8, concurrency, Options::default(), Some(limit));
+            harness.advance(DAY + 11 * HOUR);
+            let report = harness.sync().await.expect("it returns");
+            assert!(!report.complete, "{report:?}");
+            let (left, reserve) = (report.allowance.left.expect("a limit"), harness.plan().reserve);
+            // A chain does not leave the pages that it adds itself, for at most two windows.
+            assert!(left + 10 >= reserve, "{concurrency}: {left} of {limit}, {reserve} needed");
+            harness.check_ledger();
+        }
+    }
+}
+
 fn one_feed(limit: u64) -> Harness {
     plant(1, 1, Options::default(), Some(limit))
 }

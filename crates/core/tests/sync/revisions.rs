@@ -48,6 +48,20 @@ async fn s10_late_changes_are_stored_after_the_lateness() {
 }
 
 #[tokio::test]
+async fn s10_a_missing_point_is_flagged_until_it_returns() {
+    let mut harness = loaded(0);
+    harness.sync().await.expect("a sync");
+    let gone = at("2026-11-01T05:00:00Z");
+    harness.sandbox.withdraw(&series(1), gone.as_microsecond(), None).expect("a point");
+    harness.settings.reread = vec![(at("2026-11-01T05:30:00Z"), at("2026-11-01T06:00:00Z"))];
+    let report = harness.sync().await.expect("a sync");
+    assert_eq!((report.feeds[0].applied.flagged, report.feeds[0].applied.unchanged), (1, 1));
+    harness.sandbox.revise(&series(1), point("2026-11-01T05:00:00Z", 105.0)).expect("a point");
+    let report = harness.sync().await.expect("a sync");
+    assert_eq!((report.feeds[0].applied.revised, report.feeds[0].applied.flagged), (1, 0));
+}
+
+#[tokio::test]
 async fn p6_pages_before_a_restart_do_not_count() {
     let harness = loaded(0);
     drop(harness.sync_pages(2).await.expect("two pages"));
@@ -60,6 +74,19 @@ async fn p6_pages_before_a_restart_do_not_count() {
     assert_eq!((report.complete, report.feeds[0].applied.flagged), (true, 1));
     let oldest = harness.state().coverage().iter().map(|read| read.read_at).min();
     assert_eq!(oldest, Some(harness.now().as_second()), "the restart counts");
+}
+
+#[tokio::test]
+async fn p10_the_overlap_brings_slightly_late_points() {
+    let harness = loaded(3 * HOUR);
+    harness.sync().await.expect("a sync");
+    harness.sandbox.revise(&series(0), point("2026-11-01T15:00:00Z", -1.0)).expect("a point");
+    harness.sandbox.revise(&series(0), point("2026-11-01T17:00:00Z", -2.0)).expect("a point");
+    harness.advance(HOUR);
+    let report = harness.sync().await.expect("a sync");
+    let applied = report.feeds[0].applied;
+    assert_eq!((applied.inserted, applied.revised), (1, 1), "{report:?}");
+    assert_eq!(harness.stored(harness.now()), harness.truth(harness.now(), AsOf::Now));
 }
 
 #[tokio::test]

@@ -71,6 +71,40 @@ async fn until_limits_a_run_to_whole_buckets() {
 }
 
 #[tokio::test]
+async fn feeds_are_reported_separately() {
+    let mut harness = harness();
+    let other = FeedInput {
+        name: "other".to_owned(),
+        filters: vec![("machineId".to_owned(), vec!["M2".to_owned()])],
+        ..input()
+    };
+    harness.others = vec![Feed::new(other).expect("a feed")];
+    harness.settings.deadline = Some(seconds(HOUR));
+    let run = harness.begin().expect("a run");
+    assert!(!run.progress().done);
+    let mut newest = None;
+    while run.fetch().await.expect("a page") {
+        let progress = run.apply().expect("space");
+        assert!(progress.newest >= newest && progress.fraction.is_none_or(|_| progress.done));
+        newest = progress.newest;
+    }
+    let (progress, report) = (run.progress(), run.report().expect("a report"));
+    assert!(progress.done && progress.fraction == Some(1.0) && report.complete);
+    assert_eq!((progress.pages, progress.requests), (pages_of(&report), report.requests));
+    let names: Vec<&str> = report.feeds.iter().map(|feed| feed.name.as_str()).collect();
+    assert_eq!(names, ["feed", "other"]);
+    for feed in &report.feeds {
+        let points = harness.target.points(&feed.name);
+        assert_eq!(points.len() as u64, feed.applied.inserted);
+        let machine = if feed.name == "feed" { "M1" } else { "M2" };
+        let is_own = |Identity(ids): &Identity| ids[2].as_deref() == Some(machine);
+        assert!(points.keys().all(|(identity, _)| is_own(identity)));
+    }
+    let inserted: u64 = report.feeds.iter().map(|feed| feed.applied.inserted).sum();
+    assert_eq!(progress.points, inserted);
+}
+
+#[tokio::test]
 async fn s9_a_clock_one_day_off_leaves_no_gap() {
     // The `Date` header has whole seconds, so the client assumes half a second more.
     let half = SignedDuration::from_millis(500);
