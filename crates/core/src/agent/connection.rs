@@ -222,7 +222,10 @@ fn why(error: &rustls::Error) -> String {
         rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => {
             "it requires a client certificate".to_owned()
         }
-        rustls::Error::AlertReceived(alert) if may_be_refusal(*alert) => {
+        // An agent that requires no certificate sends it too.
+        rustls::Error::AlertReceived(alert)
+            if may_be_refusal(*alert) && *alert != AlertDescription::HandshakeFailure =>
+        {
             "it refused the client certificate".to_owned()
         }
         other => handshake_problem(other).0,
@@ -260,4 +263,21 @@ fn split(answer: &[u8]) -> Option<(u16, &[u8])> {
     let length: usize = std::str::from_utf8(length).ok()?.parse().ok()?;
     let body = answer.get(head..)?;
     (body.len() == length).then_some((response.code?, body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_alert_about_certificates_refuses_the_certificate() {
+        for (alert, is_refusal) in [
+            (AlertDescription::CertificateExpired, true),
+            (AlertDescription::HandshakeFailure, false),
+            (AlertDescription::ProtocolVersion, false),
+        ] {
+            let text = why(&rustls::Error::AlertReceived(alert));
+            assert_eq!(text.contains("refused the client certificate"), is_refusal, "{text}");
+        }
+    }
 }

@@ -1,9 +1,11 @@
 //! Limits the work that decrypting a key file may require. The file itself sets the rounds and the
 //! memory. With extreme values the process would run out of memory or never finish.
 
+use pkcs8::der::{Decode as _, Encode as _, SliceReader};
 use pkcs8::pkcs5::EncryptionScheme;
-use pkcs8::pkcs5::pbes2::{Kdf, ScryptParams};
+use pkcs8::pkcs5::pbes2::{Kdf, SCRYPT_OID, ScryptParams};
 
+use super::encoding::unknown_encryption;
 use super::refusal::refused;
 use crate::Result;
 
@@ -26,7 +28,24 @@ pub(super) fn check(encryption: &EncryptionScheme) -> Result<()> {
     }
 }
 
+/// Rejects each use of scrypt in a PKCS#12 file that requires too much work. Its other parameters are
+/// limited by `p12_keystore`, also those that are encrypted themselves.
+pub(super) fn check_all_scrypt(der: &[u8]) -> Result<()> {
+    let name = SCRYPT_OID.to_der().unwrap_or_default();
+    let ends = der.windows(name.len()).zip(name.len()..).filter(|(found, _)| *found == name);
+    for (_, end) in ends {
+        let found =
+            SliceReader::new(&der[end..]).and_then(|mut rest| ScryptParams::decode(&mut rest));
+        found.map_or(Ok(()), |kdf| check_scrypt(&kdf))?;
+    }
+    Ok(())
+}
+
 fn check_scrypt(kdf: &ScryptParams) -> Result<()> {
+    // The library panics at 0 and refuses the others.
+    if !kdf.cost_parameter.is_power_of_two() {
+        return Err(unknown_encryption());
+    }
     let steps = kdf.cost_parameter.saturating_mul(kdf.block_size.into());
     let memory = steps.saturating_mul(128);
     if memory > MOST_MEMORY {
@@ -81,6 +100,8 @@ mod tests {
             (1 << 14, 65_535, 1, false),
             (1 << 14, 8, 65_535, false),
             (u64::MAX, 1, 1, false),
+            (0, 8, 1, false),
+            (12_345, 8, 1, false),
         ] {
             let salt = b"salt"[..].try_into().expect("a salt");
             let key_length = None;

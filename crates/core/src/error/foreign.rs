@@ -150,7 +150,8 @@ pub(crate) fn displayable(text: &str, secrets: &[Secret<'_>]) -> Option<String> 
 }
 
 /// Removes the secrets. Also removes long enough parts of them, because a reply may contain a shortened
-/// secret. The text is read once per length of a part, regardless of the number of secrets.
+/// secret, and each word with such a part that may be another token: tokens of one service begin alike.
+/// The text is read once per length of a part, regardless of the number of secrets.
 pub(crate) fn redacted(text: &str, secrets: &[Secret<'_>]) -> String {
     let secrets = secrets.iter().filter(|secret| secret.text.len() >= SHORTEST_SECRET);
     let forms: Vec<(usize, HashSet<String>)> =
@@ -171,7 +172,22 @@ pub(crate) fn redacted(text: &str, secrets: &[Secret<'_>]) -> String {
             }
         }
     }
+    mark_whole_words(text, &mut marks);
     without_marked(text, &marks)
+}
+
+fn mark_whole_words(text: &str, marks: &mut [u8]) {
+    let is_break = |c: char| !is_token_character(c) || c == '=';
+    let mut at = 0;
+    for piece in text.split_inclusive(is_break) {
+        let run = piece.trim_end_matches(is_break).trim_end_matches('.');
+        let word = run.trim_start_matches('.');
+        let range = at + run.len() - word.len()..at + run.len();
+        if marks[range.clone()].contains(&MARK) && may_be_token(word) {
+            marks[range].fill(MARK);
+        }
+        at += piece.len();
+    }
 }
 
 /// Returns the forms in which a reply may echo a secret: unchanged, percent-encoded and escaped for JSON.
@@ -278,6 +294,22 @@ mod tests {
         let text = pieces.join(" . ");
         let safe = redacted(&text.repeat(20), &[Secret::token(&secret)]);
         assert_eq!(safe.replace(REMOVED, "").replace([' ', '.'], ""), "");
+    }
+
+    #[test]
+    fn another_token_that_begins_like_a_secret_is_removed_whole() {
+        let head = "eyJhbGciOiJSUzI1NiIsImtpZCI6InBsYW50In0";
+        let own = format!("{head}.eyJzdWIiOiJvd24ifQ.f00f00f00f00");
+        for other in [
+            format!("{head}.eyJzdWIiOiJvdGhlciJ9.S1gnatur3_xzvRWs"),
+            format!("xzv{head}RWs"),
+            "customer_at_9d2b7e41556677".to_owned(),
+        ] {
+            let secrets = [Secret::token(&own), Secret::token("customer_at_8f3a9c0d")];
+            let text = format!("the token={other}. '{other}' expired");
+            let safe = displayable(&text, &secrets).expect("a text");
+            assert_eq!(safe, "the token=[removed]. '[removed]' expired");
+        }
     }
 
     #[test]

@@ -125,8 +125,12 @@ impl Tunnel {
         self.url.scheme().starts_with("socks")
     }
 
+    /// The library would replace the bytes of a password that are not UTF-8.
     pub(super) fn for_library(&self) -> reqwest::Result<reqwest::Proxy> {
-        reqwest::Proxy::all(self.url.clone())
+        match self.authorization().filter(|_| !self.is_socks()) {
+            Some(header) => Ok(reqwest::Proxy::all(&self.address)?.custom_http_auth(header)),
+            None => reqwest::Proxy::all(self.url.clone()),
+        }
     }
 
     fn has_user(&self) -> bool {
@@ -196,8 +200,9 @@ fn tunnel(scheme: &str, rest: &str) -> Option<Tunnel> {
     if has_more || parsed.port() == Some(0) || rest.ends_with(':') {
         return None;
     }
-    // The parser drops the default port of http.
-    let port = parsed.port().or(rest.ends_with(":80").then_some(80));
+    // The parser drops the default port of http, however it is written.
+    let written = rest.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+    let port = parsed.port().or(written.filter(|port| *port == 80));
     let port = port.map_or_else(String::new, |port| format!(":{port}"));
     let address = format!("{scheme}://{}{port}", parsed.host_str()?);
     let mut url = Url::parse(&address).ok()?;

@@ -70,6 +70,7 @@ fn a_socks_proxy_has_its_own_port() {
         ("socks5://p.example", "socks5://p.example", "p.example:1080"),
         ("SOCKS5H://user:a@b@P.Example:9", "socks5h://p.example:9", "p.example:9"),
         ("socks5://[fd00::5]", "socks5://[fd00::5]", "[fd00::5]:1080"),
+        ("socks5://p.example:080", "socks5://p.example:80", "p.example:80"),
     ] {
         let tunnel = of_https(value).expect("an address").expect("a proxy");
         assert_eq!((&*tunnel.address, &*tunnel.host_and_port()), (address, host_and_port));

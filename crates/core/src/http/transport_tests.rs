@@ -366,6 +366,16 @@ async fn h23_without_certificates_the_first_https_request_fails_with_a_hint() {
 }
 
 #[tokio::test]
+async fn a_proxy_gets_the_bytes_of_a_password_that_is_not_utf_8() {
+    let proxy = TestServer::start(|_| Act::ReplyAndClose(http(407, &[], b""))).await;
+    let address = format!("http://user:%FC@127.0.0.1:{}", proxy.port());
+    let settings = TransportSettings { proxy: Some(address), ..through(&proxy) };
+    refused("https://customer.example.com", settings).await;
+    let head = proxy.requests()[0].raw.to_ascii_lowercase();
+    assert!(head.contains("proxy-authorization: basic dxnlcjr8\r\n"), "{head}");
+}
+
+#[tokio::test]
 async fn h24_a_proxy_that_refuses_or_is_down_is_a_proxy_error() {
     let named = |proxy: &TestServer| TransportSettings {
         proxy: Some(format!("http://user:hunter2@127.0.0.1:{}", proxy.port())),

@@ -159,10 +159,18 @@ impl Count {
             Outcome::Replied { reading: None, .. } if in_day && self.clock.is_assumed(now) => {
                 if let Some((known, latest)) = known.zip(self.clock.latest(now)) {
                     self.loose.agree(known, latest);
+                    // The service's clock may be ahead, and show the next day.
+                    if Some(self.day_begins.start_of_day(latest)) == self.requests.since {
+                        self.loose.settle(reservation.batch);
+                    }
                 }
-                self.loose.settle(reservation.batch);
             }
-            Outcome::Lost | Outcome::Replied { reading: None, .. } if in_day => {}
+            Outcome::Lost | Outcome::Replied { reading: None, .. } if in_day => {
+                // A machine that was paused may have sent it much later.
+                if known.is_none() || self.clock.is_in_doubt(now) {
+                    self.loose.doubt_batch(reservation.batch);
+                }
+            }
             // The day ended in between, so the request may belong to the new day.
             Outcome::Lost | Outcome::Replied { reading: None, .. } => {
                 if !self.was_carried(reservation) {

@@ -25,6 +25,16 @@ fn b19_a_request_of_the_evening_is_counted_in_the_day_that_its_outcome_shows() {
 }
 
 #[test]
+fn b19_a_request_that_ends_just_before_midnight_may_be_of_the_next_day_without_dates() {
+    for (at, used) in [("2026-11-01T23:55:00Z", 0), ("2026-11-01T23:59:59Z", 1)] {
+        let mut count = Count::default();
+        let request = send(&mut count, now(at));
+        count.settle(LIMIT, &request, SILENT, now(at));
+        assert_eq!(count.state(LIMIT, now("2026-11-02T00:00:01Z")).used, used, "{at}");
+    }
+}
+
+#[test]
 fn b16_a_request_under_way_is_counted_once_in_the_day_that_a_reply_opens() {
     let [evening, after] = ["2026-11-01T23:30:00Z", "2026-11-02T00:00:02Z"].map(now);
     let service = "2026-11-04T09:00:00Z";

@@ -76,13 +76,26 @@ impl Loose {
         self.newest
     }
 
-    pub(super) fn settle(&mut self, batch: u64) {
-        let batch = match batch {
-            recent if recent == self.newest => &mut self.recent,
-            earlier if earlier >= self.oldest => &mut self.earlier,
-            _ => return,
-        };
-        batch.count = batch.count.saturating_sub(1);
+    /// A batch that is still kept.
+    fn batch(&mut self, number: u64) -> Option<&mut LooseBatch> {
+        match number {
+            recent if recent == self.newest => Some(&mut self.recent),
+            earlier if earlier >= self.oldest => Some(&mut self.earlier),
+            _ => None,
+        }
+    }
+
+    /// Records that a request of this batch ended while the service's time was unknown.
+    pub(super) fn doubt_batch(&mut self, number: u64) {
+        if let Some(batch) = self.batch(number) {
+            batch.until = None;
+        }
+    }
+
+    pub(super) fn settle(&mut self, number: u64) {
+        if let Some(batch) = self.batch(number) {
+            batch.count = batch.count.saturating_sub(1);
+        }
     }
 
     /// Records a reply with `time` that agrees with the service's clock, which shows at most

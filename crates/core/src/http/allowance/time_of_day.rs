@@ -32,11 +32,13 @@ impl TimeOfDay {
     /// Parses `06:00Z`, `06:00:30Z`, `08:00+02:00`.
     pub fn parse(text: &str) -> Result<Self> {
         let text = text.trim();
-        // Any date completes the time to an instant.
-        let instant = format!("2000-01-02T{text}").parse();
-        instant
-            .map(Self::from_timestamp)
-            .map_err(|_| refused(&format!("{:?} is not a time of day with a zone", excerpt(text))))
+        // Any date completes the time to an instant. A fraction or the name of a zone would be
+        // ignored.
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || b":+-Zz".contains(&byte));
+        let instant = is_plain.then(|| format!("2000-01-02T{text}").parse().ok()).flatten();
+        instant.map(Self::from_timestamp).ok_or_else(|| {
+            refused(&format!("{:?} is not a time of day with a zone", excerpt(text)))
+        })
     }
 
     /// The start of the day that contains this instant.
@@ -89,6 +91,8 @@ mod tests {
             "06:00:00:00Z",
             "06:00+99:00",
             "T06:00Z",
+            "06:00:00.5Z",
+            "06:00Z[Europe/Berlin]",
         ] {
             let error = TimeOfDay::parse(text).expect_err(text).to_string();
             assert!(error.contains("is not a time of day with a zone"), "{error}");
