@@ -11,13 +11,13 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize, Serializer};
 use zeroize::Zeroizing;
 
 use super::encoding::{Components, Secret};
 use super::refusal::{not_rsa, refused};
-use crate::Result;
+use crate::{Error, Result};
 
 /// Base64url as in RFC 7515. The padding that some tools add is accepted.
 const BASE64URL: GeneralPurpose = GeneralPurpose::new(
@@ -41,6 +41,26 @@ struct Numbers {
     thumbprint: String,
 }
 
+/// The members that enrollment requires, in this order.
+#[derive(Serialize)]
+struct Enrolled<'a> {
+    kty: &'static str,
+    n: String,
+    e: String,
+    kid: &'a str,
+    alg: &'static str,
+    #[serde(rename = "use")]
+    usage: &'static str,
+}
+
+/// The members that RFC 7638 hashes, in alphabetical order.
+#[derive(Serialize)]
+struct Required {
+    e: String,
+    kty: &'static str,
+    n: String,
+}
+
 impl PublicJwk {
     /// Reads a public JWK. Accepts padded base64url and leading zero octets. Ignores its `kid`:
     /// siteline's `kid` is the thumbprint.
@@ -60,24 +80,23 @@ impl PublicJwk {
         let (n, e) = (canonical(n).to_vec(), canonical(e).to_vec());
         check_size(bits_of(&n))?;
         check_numbers(&n, &e)?;
-        let mut numbers = Numbers { n, e, thumbprint: String::new() };
-        let [n, e] = numbers.encoded();
-        // RFC 7638 hashes these members in alphabetical order.
-        let required = format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#);
-        numbers.thumbprint = URL_SAFE_NO_PAD.encode(digest(&SHA256, required.as_bytes()));
-        Ok(Self(Arc::new(numbers)))
+        let required =
+            Required { e: URL_SAFE_NO_PAD.encode(&e), kty: "RSA", n: URL_SAFE_NO_PAD.encode(&n) };
+        let hash = digest(&SHA256, to_json(&required)?.as_bytes());
+        let thumbprint = URL_SAFE_NO_PAD.encode(hash);
+        Ok(Self(Arc::new(Numbers { n, e, thumbprint })))
     }
 
-    /// The JWK to enroll, with its members in this order. None of their texts needs an escape.
+    /// The JWK to enroll: `kty`, `n`, `e`, `kid` (the thumbprint), `alg` and `use`.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let ([n, e], kid) = (self.encoded(), self.thumbprint());
-        format!(r#"{{"kty":"RSA","n":"{n}","e":"{e}","kid":"{kid}","alg":"RS256","use":"sig"}}"#)
+        // Cannot fail, because all members are strings.
+        to_json(self).unwrap_or_default()
     }
 
     /// `n` and `e` in base64url without padding.
     pub(crate) fn encoded(&self) -> [String; 2] {
-        self.0.encoded()
+        [URL_SAFE_NO_PAD.encode(&self.0.n), URL_SAFE_NO_PAD.encode(&self.0.e)]
     }
 
     /// RFC 7638 thumbprint with SHA-256, in base64url without padding: 43 characters.
@@ -103,9 +122,11 @@ impl PublicJwk {
     }
 }
 
-impl Numbers {
-    fn encoded(&self) -> [String; 2] {
-        [&self.n, &self.e].map(|number| URL_SAFE_NO_PAD.encode(number))
+impl Serialize for PublicJwk {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let [n, e] = self.encoded();
+        let kid = self.thumbprint();
+        Enrolled { kty: "RSA", n, e, kid, alg: "RS256", usage: "sig" }.serialize(serializer)
     }
 }
 
@@ -206,6 +227,11 @@ fn number(name: &str, text: Option<Zeroizing<String>>) -> Result<Secret> {
     })?;
     bytes.truncate(length);
     Ok(bytes)
+}
+
+fn to_json(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value)
+        .map_err(|_| Error::new(crate::Kind::InternalError, "A JWK could not be written as JSON."))
 }
 
 /// Removes leading zero octets.

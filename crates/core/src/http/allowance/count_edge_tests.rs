@@ -63,6 +63,17 @@ fn b18_a_request_of_the_old_day_takes_none_from_the_day_that_was_asked_for() {
 }
 
 #[test]
+fn b19_a_request_that_is_lost_while_the_time_is_unknown_may_be_of_the_next_day() {
+    let started = moment(2, "1970-01-01T00:05:00Z", "2026-11-01T12:05:00Z");
+    for (lost_at, used) in [(now(TODAY), 0), (started, 1)] {
+        let mut count = replied(20);
+        let request = send(&mut count, now(TODAY));
+        count.settle(LIMIT, &request, Outcome::Lost, lost_at);
+        assert_eq!(count.state(LIMIT, now("2026-11-02T00:01:00Z")).used, used);
+    }
+}
+
+#[test]
 fn b18_an_unsent_request_of_the_old_day_takes_none_from_the_day_that_is_asked_for() {
     let mut count = replied(20);
     let evening = moment(2, "1970-01-01T00:01:00Z", "2026-11-01T18:00:00Z");
