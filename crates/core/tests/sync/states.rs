@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use jiff::SignedDuration;
+use siteline_core::data::Identity;
 use siteline_core::store::{Target as _, View};
 use siteline_core::sync::{Feed, FeedInput, FeedState, ReadSpec, WindowState};
 use siteline_core::{Error, Kind};
