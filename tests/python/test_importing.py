@@ -111,8 +111,11 @@ def test_the_fixtures_load_siteline_and_the_mark_is_known(tmp_path, options):
     ],
 )
 def test_a_missing_package_names_its_extra(monkeypatch, package, extra, use):
-    for name in [one for one in sys.modules if one.startswith("siteline._plots")]:
+    for name in [
+        one for one in sys.modules if one.startswith(("siteline.plots", "siteline._plots"))
+    ]:
         monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(siteline, "plots", raising=False)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=rf"'siteline\[{extra}\]'"):
         use()

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use siteline_core::data::decode::{EarlierPages, decode_after};
-use siteline_core::data::{DecodeSettings, parse_instant};
+use siteline_core::data::{DecodeSettings, parse_instant_in};
 
 use crate::page::Page;
 use crate::{Outcome, Tally};
@@ -24,8 +24,8 @@ pub(crate) fn run(folder: &Path) -> Outcome<String> {
     let bodies: Vec<Vec<u8>> = bodies.collect::<Result<_, _>>()?;
     // The client's settings for a query of the rendered range, and its memory of a chain.
     let settings = DecodeSettings {
-        start: Some(parse_instant("2026-09-01T00:00:00Z")?),
-        end: Some(parse_instant("2026-10-05T17:20:00Z")?),
+        start: Some(parse_instant_in("2026-09-01T00:00:00Z", None)?),
+        end: Some(parse_instant_in("2026-10-05T17:20:00Z", None)?),
         interval_seconds: Some(60),
         ..DecodeSettings::default()
     };

@@ -13,7 +13,7 @@ use arrow_array::types::{Float64Type, Int32Type};
 use arrow_array::{ArrayRef, RecordBatch};
 use bytes::Bytes;
 use reqwest::{Client, redirect, retry};
-use siteline_core::data::{parse_instant, schema};
+use siteline_core::data::{parse_instant_in, schema};
 use tokio::runtime::Builder;
 
 use crate::page::Page;
@@ -108,7 +108,7 @@ impl Columns {
     fn instant(&mut self, text: &str) -> Outcome<i64> {
         let (day, time) = text.split_at_checked(10).ok_or("a short timestamp")?;
         if self.day != day {
-            self.midnight = parse_instant(&format!("{day}T00:00:00Z"))?.as_microsecond();
+            self.midnight = parse_instant_in(&format!("{day}T00:00:00Z"), None)?.as_microsecond();
             day.clone_into(&mut self.day);
         }
         let &[_, h, h2, _, m, m2, _, s, s2, _] = time.as_bytes() else {

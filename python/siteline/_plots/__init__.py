@@ -21,8 +21,8 @@ from siteline.frames import missing
 try:
     import altair as alt
     import numpy  # noqa: F401 - for the points
-except ModuleNotFoundError as error:
-    raise missing(error, str(error.name), "a chart", "plot") from None
+except ModuleNotFoundError as _error:
+    raise missing(_error, str(_error.name), "a chart", "plot") from None
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

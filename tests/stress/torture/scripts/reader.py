@@ -59,7 +59,7 @@ class Reader:
     def pending(self) -> list[Any]:
         """Returns a data request that has begun, and that no task awaits."""
         scan = self.client.scan(**RANGE)._handle
-        waiting = scan.collect(scan.reading(False)).__await__()
+        waiting = scan.read_on(scan.reading(False), False, False).__await__()
         with contextlib.suppress(StopIteration):  # the reply has already arrived
             waiting.send(None)
         # Until Python 3.12, asyncio takes a generator for a coroutine.
