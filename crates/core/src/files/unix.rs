@@ -7,8 +7,8 @@ use std::os::unix::fs::{
 };
 use std::path::Path;
 
-use nix::fcntl::OFlag;
-use nix::unistd::{AccessFlags, Uid, User, eaccess};
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
+use nix::unistd::{AccessFlags, Uid, User, faccessat};
 
 use super::{Use, folder_of};
 
@@ -87,7 +87,7 @@ pub(super) fn put_new(from: &Path, to: &Path) -> io::Result<()> {
 // nix has `renameat2` only for the GNU C library.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
-    use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+    use nix::fcntl::{RenameFlags, renameat2};
     Ok(renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE)?)
 }
 
@@ -128,7 +128,7 @@ pub fn check(path: &Path, wanted: Use) -> io::Result<()> {
         Use::Write => AccessFlags::R_OK | AccessFlags::W_OK,
         Use::Change => AccessFlags::W_OK | AccessFlags::X_OK,
     };
-    Ok(eaccess(path, flags)?)
+    Ok(faccessat(AT_FDCWD, path, flags, AtFlags::AT_EACCESS)?)
 }
 
 /// Describes the owner of a path and the current user: `it belongs to alice (uid 1001, mode 0600),

@@ -11,11 +11,12 @@ pub(super) fn open_files() -> Option<u64> {
     None
 }
 
-/// Returns the maximum number of processes and threads of this user, or `None` for root.
+/// Returns the maximum number of processes and threads of this user, or `None` for root. nix does
+/// not read it on macOS.
 pub(super) fn threads_of_user() -> Option<u64> {
-    #[cfg(unix)]
+    #[cfg(all(unix, not(target_vendor = "apple")))]
     return limit(Resource::RLIMIT_NPROC).filter(|_| !nix::unistd::Uid::current().is_root());
-    #[cfg(not(unix))]
+    #[cfg(any(not(unix), target_vendor = "apple"))]
     None
 }
 
