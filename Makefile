@@ -132,7 +132,7 @@ smoke-newest: $(VENV)/installed
 smoke-lowest: $(VENV)/installed
 	PYTHONS=python3.11 $(BIN)/python tests/pythons.py target/wheels/*.whl --lock lowest $(PYTEST_ARGS)
 
-# Two others need something that few machines have: unreleased, free-threaded.
+# Three others need something that few machines have: systems, unreleased, free-threaded.
 ONLY ?= rust months crash torture foreign-sqlite target-kills spark marimo
 # Options of a single campaign: ONLY=crash ARGS="-k power".
 ARGS ?=
@@ -173,6 +173,16 @@ campaign-spark: $(VENV)/installed target/spark-venv/ready
 campaign-marimo: $(VENV)/installed target/marimo-venv/ready
 	target/marimo-venv/$(SCRIPTS)/python $(ALONE) target/wheels/*.whl
 	target/marimo-venv/$(SCRIPTS)/python -m pytest -p no:cacheprovider tests/python/test_marimo.py $(ARGS)
+
+# Compiles for systems that this machine does not have. zig is their C compiler; nothing is linked or run.
+SYSTEMS ?= aarch64-apple-darwin=aarch64-macos x86_64-pc-windows-gnu=x86_64-windows-gnu
+campaign-systems: target/wheels-venv/ready
+	rustup target add $(foreach system,$(SYSTEMS),$(firstword $(subst =, ,$(system))))
+	for system in $(SYSTEMS); do name=$$(echo $${system%=*} | tr - _); \
+	zig="$(CURDIR)/target/wheels-venv/$(SCRIPTS)/maturin zig"; \
+	PATH="$(CURDIR)/target/wheels-venv/$(SCRIPTS):$$PATH" SDKROOT=/ \
+	env "CC_$$name=$$zig cc -- -target $${system#*=}" "AR_$$name=$$zig ar --" \
+	cargo check --quiet --locked --target "$${system%=*}" --target-dir target/systems $(CRATES) || exit 1; done
 
 # Pre-releases; NIGHTLY_INDEX adds an index with builds of each night.
 campaign-unreleased: $(VENV)/installed

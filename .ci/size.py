@@ -19,13 +19,13 @@ SATELLITES = re.compile(r"cli|display|doctor|plots|targets|spark|dlt|otel|mcp|si
 # Part -> goal, ceiling (0: the goal is reached).
 BUDGETS = {
     "src": (6_000, 8_140),
-    "crates/core": (35_000, 39_630),
+    "crates/core": (35_000, 39_700),
     "crates/base": (1_200, 0),
     "crates/sandbox": (5_000, 0),
-    "python/siteline": (9_000, 11_530),
-    "python/siteline, stub": (350, 400),
-    "python/siteline, satellites": (11_000, 0),
-    "tests": (55_000, 55_240),
+    "python/siteline": (9_000, 11_550),
+    "python/siteline, stub": (350, 395),
+    "python/siteline, satellites": (11_000, 11_020),
+    "tests": (55_000, 55_490),
     "benches": (2_000, 0),
 }
 TEST_NAME = re.compile(r"^(tests?|test_harness|test_server)$|^tests?_|_tests?$")

@@ -11,10 +11,12 @@ use tokio_rustls::TlsAcceptor;
 
 use super::address::{Place, host_and_port};
 use super::admission::Rank;
+#[cfg(unix)]
 use super::message::LOCAL_HOST;
 use super::trust::{authority, chain, mismatch, private_key};
 use crate::error::{Error, Kind, Result};
 use crate::http::provider;
+#[cfg(unix)]
 use crate::system;
 
 #[cfg(unix)]

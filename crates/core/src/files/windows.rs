@@ -21,7 +21,7 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    pub fn read(path: &Path) -> io::Result<Self> {
+    pub(crate) fn read(path: &Path) -> io::Result<Self> {
         path.metadata().map(|_| Self { mode: 0 })
     }
 }
@@ -97,7 +97,7 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    pub fn read(path: &Path) -> io::Result<Self> {
+    pub(crate) fn read(path: &Path) -> io::Result<Self> {
         let metadata = path.metadata()?;
         let times = [metadata.creation_time(), metadata.last_write_time()];
         Ok(Self { size: metadata.file_size(), attributes: metadata.file_attributes(), times })

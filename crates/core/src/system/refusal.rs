@@ -12,6 +12,7 @@ enum Lack {
     /// The process has reached its limit of open files.
     Files,
     /// All processes together have reached the system's limit of open files.
+    #[cfg_attr(windows, expect(dead_code, reason = "Windows has no such limit"))]
     FilesOfSystem,
     /// No thread or process can be started.
     Threads,
