@@ -133,7 +133,7 @@ smoke-lowest: $(VENV)/installed
 	PYTHONS=python3.11 $(BIN)/python tests/pythons.py target/wheels/*.whl --lock lowest $(PYTEST_ARGS)
 
 # Three others need something that few machines have: systems, unreleased, free-threaded.
-ONLY ?= rust months crash torture foreign-sqlite target-kills spark marimo
+ONLY ?= rust months crash torture foreign-sqlite target-kills spark notebooks
 # Options of a single campaign: ONLY=crash ARGS="-k power".
 ARGS ?=
 campaigns: ## run the long tests (hours); ONLY="crash torture" chooses, ARGS passes options
@@ -169,10 +169,10 @@ campaign-spark: $(VENV)/installed target/spark-venv/ready
 	target/spark-venv/$(SCRIPTS)/python -m pytest -p no:cacheprovider tests/python/test_spark.py \
 	tests/python/test_spark_streams.py tests/python/test_spark_dask.py tests/python/test_page_spark.py $(ARGS)
 
-# marimo is 38 MB, so `make test` does not install it. Chromium is the system's.
-campaign-marimo: $(VENV)/installed target/marimo-venv/ready
-	target/marimo-venv/$(SCRIPTS)/python $(ALONE) target/wheels/*.whl
-	target/marimo-venv/$(SCRIPTS)/python -m pytest -p no:cacheprovider tests/python/test_marimo.py $(ARGS)
+# marimo and JupyterLab are large, so `make test` does not install them. Chromium is the system's.
+campaign-notebooks: $(VENV)/installed target/notebooks-venv/ready
+	target/notebooks-venv/$(SCRIPTS)/python $(ALONE) target/wheels/*.whl
+	target/notebooks-venv/$(SCRIPTS)/python -m pytest -p no:cacheprovider tests/python/test_notebook_pages.py $(ARGS)
 
 # Compiles for systems that this machine does not have. zig is their C compiler; nothing is linked or run.
 SYSTEMS ?= aarch64-apple-darwin=aarch64-macos x86_64-pc-windows-gnu=x86_64-windows-gnu

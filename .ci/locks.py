@@ -23,7 +23,7 @@ SYSTEMS = ("linux", "darwin", "win32")
 # These locks are installed into one environment, so their versions must agree.
 TOGETHER = ("demo", "test", "lint")
 # Each of these locks has its own environment.
-ALONE = ("smoke", "spark", "marimo", "wheels", "audit", "docs")
+ALONE = ("smoke", "spark", "notebooks", "wheels", "audit", "docs")
 # `make smoke` tests the lowest versions of these extras. Sail is not among them: it is large and
 # accepts only one version of PySpark.
 LOWEST = (

@@ -1,4 +1,4 @@
-"""A marimo notebook in Chromium, without a network. `make campaigns ONLY=marimo` runs this."""
+"""Notebooks in Chromium, without a network. `make campaigns ONLY=notebooks` runs this."""
 
 import json
 import shutil
@@ -12,6 +12,7 @@ import pytest
 from kit.tls_service import unused_port
 
 pytest.importorskip("marimo")
+pytest.importorskip("jupyterlab")
 connect = pytest.importorskip("websockets.sync.client").connect
 CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "google-chrome"])), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
@@ -52,6 +53,17 @@ def _(table):
     table.plot()
     return
 """
+CELLS = [
+    """import siteline
+client = siteline.Sandbox().client()
+hours = {"start": "2026-11-01T00:00Z", "end": "2026-11-01T06:00Z", "interval": "1h"}
+table = client.read(site="S1", page_size=30, progress=True, **hours)
+table""",
+    # The default renderer of Altair needs the network.
+    """import altair
+altair.renderers.enable("svg")
+table.plot()""",
+]
 # The text of the page with its shadow roots, and the marks of its charts.
 LOOK = """(() => {
     const parts = [], roots = [document.documentElement];
@@ -59,7 +71,7 @@ LOOK = """(() => {
     while (roots.length) {
         const root = roots.pop();
         parts.push(root.innerText ?? root.textContent);
-        marks += root.querySelectorAll(".mark-line path, canvas.marks").length;
+        marks += root.querySelectorAll(".mark-line path, canvas.marks, img[src*='svg+xml']").length;
         for (const one of root.querySelectorAll("*"))
             if (one.shadowRoot) roots.push(one.shadowRoot);
     }
@@ -91,14 +103,58 @@ def until(look, seconds=120):
     return found
 
 
-@pytest.mark.parametrize("mode", ["run", "edit"])
-def test_marimo_shows_tables_charts_and_progress(mode, run, tmp_path):
-    (tmp_path / "notebook.py").write_text(NOTEBOOK)
-    (tmp_path / "pyproject.toml").write_text("[tool.marimo.runtime]\nauto_instantiate = true\n")
+def begin_marimo(mode, run, folder, port):
+    """Starts a server of marimo; returns the path of the notebook, which runs when it is opened."""
+    (folder / "notebook.py").write_text(NOTEBOOK)
+    (folder / "pyproject.toml").write_text("[tool.marimo.runtime]\nauto_instantiate = true\n")
+    options = ["--headless", "--no-token", "--port", str(port)]
+    run(sys.executable, "-m", "marimo", mode, str(folder / "notebook.py"), *options)
+    return ""
+
+
+def begin_jupyterlab(_mode, run, folder, port):
+    """Starts JupyterLab; returns the path of the notebook."""
+    cell = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
+    cells = [{**cell, "id": f"c{place}", "source": source} for place, source in enumerate(CELLS)]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    notebook = {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
+    (folder / "notebook.ipynb").write_text(json.dumps(notebook))
+    options = ["--no-browser", "--allow-root", f"--port={port}", "--ServerApp.token="]
+    options += ["--expose-app-in-browser", f"--notebook-dir={folder}"]
+    # It would look for news and newer versions.
+    never = "jupyterlab.handlers.announcements.NeverCheckForUpdate"
+    options += ["--LabApp.news_url=None", f"--LabApp.check_for_updates_class={never}"]
+    run(sys.executable, "-m", "jupyterlab", *options)
+    return "lab/tree/notebook.ipynb"
+
+
+HEALTH = {"run": "health", "edit": "health", "lab": "api"}
+# An app of marimo shows no standard error.
+BARS = {
+    "run": ["with a bar72 / 72"],
+    "edit": ["with a bar72 / 72", "S1: 100%|"],
+    "lab": ["S1: 100%"],
+}
+# Runs the cells of JupyterLab once its kernel is ready.
+RUN = """(() => {
+    if (window.ran || !window.jupyterapp) return;
+    const shown = [...jupyterapp.shell.widgets("main")].find((one) => one.sessionContext);
+    if (shown?.sessionContext.session?.kernel?.status !== "idle") return;
+    window.ran = true;
+    jupyterapp.shell.activateById(shown.id);
+    jupyterapp.commands.execute("notebook:run-all-cells");
+})()"""
+
+
+@pytest.mark.parametrize(
+    ("begin", "mode"),
+    [(begin_marimo, "run"), (begin_marimo, "edit"), (begin_jupyterlab, "lab")],
+    ids=["app", "editor", "jupyterlab"],
+)
+def test_notebooks_show_tables_charts_and_progress(begin, mode, run, tmp_path):
     port = unused_port()
     profile = tmp_path / "profile"
-    options = ["--headless", "--no-token", "--port", str(port)]
-    run(sys.executable, "-m", "marimo", mode, str(tmp_path / "notebook.py"), *options)
+    path = begin(mode, run, tmp_path, port)
     local = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
     debugging = ["--remote-debugging-port=0", f"--user-data-dir={profile}"]
     run(CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", local, *debugging)
@@ -106,7 +162,7 @@ def test_marimo_shows_tables_charts_and_progress(mode, run, tmp_path):
 
     def ready():
         try:
-            return urlopen(f"http://127.0.0.1:{port}/health").status == 200
+            return urlopen(f"http://127.0.0.1:{port}/{HEALTH[mode]}").status == 200
         except OSError:
             return False
 
@@ -125,11 +181,11 @@ def test_marimo_shows_tables_charts_and_progress(mode, run, tmp_path):
             return reply["result"]
 
         def page():
+            if mode == "lab":
+                send("Runtime.evaluate", expression=RUN)
             found = send("Runtime.evaluate", expression=LOOK)["result"]
             return json.loads(found.get("value", '{"text": "", "marks": 0}'))
 
-        send("Page.navigate", url=f"http://127.0.0.1:{port}/")
-        wanted = ["72 points · 12 series", "M1 / D11 / pieces [1]", "with a bar72 / 72"]
-        # An app shows no standard error.
-        wanted += ["S1: 100%|"] if mode == "edit" else []
+        send("Page.navigate", url=f"http://127.0.0.1:{port}/{path}")
+        wanted = ["72 points · 12 series", "M1 / D11 / pieces [1]", *BARS[mode]]
         until(lambda: (now := page())["marks"] and all(one in now["text"] for one in wanted))
