@@ -13,8 +13,8 @@ pub(crate) struct CredentialHandle(pub(crate) Credential);
 
 #[pymethods]
 impl CredentialHandle {
-    /// `key` is a [`KeyHandle`], with `is_async` a signer, or otherwise a function that reads the key for the
-    /// first assertion.
+    /// Without `public_jwk`, `key` is a [`KeyHandle`]. With it and `is_async`, `key` is a signer. With
+    /// `public_jwk` only, it is a function that reads the key for the first assertion.
     #[new]
     #[pyo3(signature = (subject, key, kid, assertions, public_jwk=None, is_async=None))]
     fn new(

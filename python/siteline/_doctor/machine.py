@@ -111,7 +111,7 @@ def free_bytes(path: str | Path) -> int:
 
 
 def permissions_of(path: str | Path) -> tuple[dict[str, Any], str]:
-    """Who may use a store, by the mode of its file: as members of a document, and as text."""
+    """The users who may open a store, by the mode of its file: for a document, and as text."""
     names = ("mode", "owner", "group", "may_read", "may_write")
     if os.name != "posix":
         return dict.fromkeys(names), "by the permissions of its file"

@@ -16,7 +16,7 @@ class Seen(NamedTuple):
     error: BaseException | None = None
     """The exception that a client would raise for a failure."""
     blocks: str | None = None
-    """Why the checks that depend on it are skipped, although it did not fail."""
+    """The reason to skip the checks that depend on this one, although it did not fail."""
     title: str | None = None
     """The name of the check, if it is not the planned one."""
 

@@ -86,7 +86,7 @@ def _title(head: str, lines: Iterable[str], limit: int, **look: Any) -> Any:
 
 
 def time_x(field: str, start: float, end: float, inner: int, *, has_labels: bool = True) -> Any:
-    """Return an axis of time between two milliseconds of the clock."""
+    """Return a time axis between two times of the clock, in milliseconds."""
     axis = alt.Axis(
         title=None, labelExpr=_LABEL, labels=has_labels, ticks=has_labels, labelOverlap=True,
         labelFlush=True, labelBound=True, tickCount=inner // 80, **GRID,
@@ -143,7 +143,7 @@ def zoomed(panels: Sequence[Any], key: object) -> Any:
 
 
 def size(given: int) -> int:
-    """Return the width of the marks in a chart that is so wide."""
+    """Return the width of the plot area in a chart of this width."""
     if isinstance(given, bool) or not 300 <= given <= 4_000:
         raise QueryError(f"width={given!r} is not a number of pixels from 300 to 4000.")
     return given - 90

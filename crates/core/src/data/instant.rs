@@ -27,7 +27,8 @@ pub(super) enum Written {
 }
 
 /// Parses ISO 8601 with a zone (`2026-11-01T00:00Z`, `2026-11-01T02:00:00+02:00`), or a date, which
-/// is midnight in UTC. Rejects fractions finer than a microsecond. If `has_clock`, a text without a zone is read as UTC, otherwise it is rejected.
+/// is midnight in UTC. Rejects fractions finer than a microsecond. If `has_clock`, a text without a
+/// zone is read as UTC, otherwise it is rejected.
 pub(super) fn parse_written(text: &str, has_clock: bool) -> Result<(Timestamp, Written)> {
     let trimmed = text.trim();
     let mut memo = DateMemo::default();

@@ -49,7 +49,7 @@ fn through(proxy: &TestServer) -> TransportSettings {
     TransportSettings { proxy, trust: certificate(), ..patient() }
 }
 
-/// An address whose port no program listens on; other programs do not get it before the drop.
+/// An address with a port that no program listens on, and that none gets before the drop.
 fn nobody() -> (String, tokio::net::TcpSocket) {
     let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
     socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
