@@ -15,7 +15,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from siteline import _doors, _plots
-from siteline._counts import counted
 from siteline._keywords import strict
 from siteline._plots import AMBER, BLUE, COLOURS, GREY, RED, alt, safe
 from siteline._times import duration, from_microseconds, in_zone, to_minute, to_second, zone_of
@@ -23,24 +22,18 @@ from siteline.errors import QueryError
 from siteline.frames import zone_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import tzinfo
 
     from siteline.store import Store
-    from siteline.types import Allowance, Coverage, CoverageWindow, Delays, Lateness, Plan
+    from siteline.types import Allowance, Coverage, CoverageWindow, Lateness, Plan
 
 __all__ = ["allowance", "coverage", "lateness"]
 
-# The inside and the outline of each state.
 _STATES = {
-    "settled": (BLUE, BLUE),
-    "due": (AMBER, AMBER),
-    "provisional": (f"{BLUE}66", BLUE),
-    "unread": (f"{GREY}33", GREY),
-    "forgotten": (f"{GREY}00", GREY),
-    "read, empty": (f"{BLUE}00", BLUE),
-    "skipped": (f"{RED}33", RED),
-}
+    "settled": BLUE, "due": AMBER, "provisional": f"{BLUE}66", "unread": f"{GREY}33",
+    "forgotten": f"{GREY}00", "read, empty": f"{BLUE}00", "skipped": f"{RED}33",
+}  # fmt: skip
 _TICKS = (1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800, 2_592_000, 31_536_000)
 _DAY, _HOUR = timedelta(days=1), timedelta(hours=1)
 # A limit that is further above the bars would make them too low to be compared.
@@ -95,7 +88,7 @@ def coverage(
     looks = {state: look for state, look in _STATES.items() if state in totals}
     keys = {state: f"{state} {duration(totals[state])}" for state in looks}
     label = f"{json.dumps(keys)}[datum.label]"
-    bars = _plots.bars(spans, "state", looks, labelExpr=label, columns=max(inner // 150, 1))
+    bars = _plots.bars(spans, "state", looks, labelExpr=label, columns=inner // 150)
     when = {name: _plots.WHEN.format(end) for name, end in (("start", "from"), ("end", "to"))}
     axis = alt.Axis(title=None, domain=False, ticks=False, labelLimit=width // 4)
     bars = bars.transform_calculate(**when).encode(
@@ -107,8 +100,7 @@ def coverage(
     settled = [f"{one.feed.name} {written(one.settled_through)}" for one in shown]
     said = f"settled through: {' · '.join(settled[:3])}{' …' * (len(settled) > 3)}"
     notes = [f"at {written(now)} {tz}", said, more]
-    words = [", ".join(keys.values()) or "no time yet", *notes]
-    return _plots.finished(chart, title or head, notes, width, words)
+    return _plots.finished(chart, title or head, notes, width, ", ".join(keys.values()))
 
 
 def _state(window: CoverageWindow) -> str:
@@ -159,8 +151,8 @@ def lateness(
     chart: alt.VConcatChart = alt.vconcat(*drawn, spacing=12)
     chart = chart.resolve_scale(x="shared", color="shared")
     said = "share that had arrived, by the time since the end of its bucket; estimated from reads"
-    words = [f"{one.feed.name}: {one.verdict}" for one in shown]
-    return _plots.finished(chart, title or head, [said, more], width, words)
+    words = (f"{one.feed.name}: {one.verdict}" for one in shown)
+    return _plots.finished(chart, title or head, [said, more], width, *words)
 
 
 def _curves(
@@ -192,17 +184,8 @@ def _curves(
     tips = [alt.Tooltip("kind:N"), alt.Tooltip("delay:Q", title="delay in seconds", format=","),
             alt.Tooltip("share:Q", format=".1%")]  # fmt: skip
     layers.append(curves.mark_square(size=90, opacity=0, aria=False).encode(tooltip=tips))
-    quantiles = [_quantiles("points", one.points), _quantiles("revisions", one.revisions)]
-    lines = [" · ".join(filter(None, words)) for words in (quantiles, reversed(meanings))]
-    return _plots.panel(layers, inner, 130, f"{one.feed.name}: {one.verdict}", *lines)
-
-
-def _quantiles(kind: str, delays: Delays) -> str:
-    shares = {"half": delays.median, "99 %": delays.p99, "all": delays.longest}
-    said = [f"{name} {duration(delay)}" for name, delay in shares.items() if delay is not None]
-    if len(said) < len(shares):
-        return f"no delays of {kind} are known" if kind == "points" else ""
-    return f"{delays.count:,} {kind}: {', '.join(said)}"
+    head = f"{one.feed.name}: {one.verdict}"
+    return _plots.panel(layers, inner, 130, head, " · ".join(reversed(meanings)))
 
 
 @strict
@@ -249,30 +232,26 @@ def allowance(
     # The ledger keeps the count of today only.
     starts = [today - _DAY * back for back in reversed(range(days if given else 1))]
     counts = _pages(given, starts)
-    by_feeds = sum(own[today] for own in counts.values())
     ranked = sorted(counts, key=lambda name: (-counts[name].total(), name))
-    spent = ", ".join(f"{name} {counts[name].total():,}" for name in ranked[:5])
-    if len(ranked) > len(COLOURS):
-        ranked, rest = ranked[: len(COLOURS) - 1], ranked[len(COLOURS) - 1 :]
-        ranked.append(f"{len(rest):,} other feeds")
-        counts[ranked[-1]] = sum((counts[name] for name in rest), Counter())
+    shown, rest = ranked[: len(COLOURS) - 1], ranked[len(COLOURS) - 1 :]
+    others = allowance.used - sum(own[today] for own in counts.values())
+    pages, reserve = (plan.pages or 0, plan.reserve) if plan else (0, 0)
     parts = [
-        (safe(name), (colour, colour), counts[name])
-        for name, colour in zip(ranked, COLOURS, strict=False)
+        *((safe(name), colour, counts[name]) for name, colour in zip(shown, COLOURS, strict=False)),
+        (
+            f"{len(rest):,} other feeds",
+            COLOURS[-1],
+            sum((counts[name] for name in rest), Counter()),
+        ),
+        ("other requests" if given else "requests", f"{GREY}aa", Counter({today: others})),
+        ("planned", f"{BLUE}22", Counter({today: pages})),
+        ("reserved for due windows", f"{GREY}11", Counter({today: reserve})),
     ]
-    others = "other requests" if given else "counted by the ledger"
-    for name, look, count in (
-        (others, (f"{GREY}aa", GREY), allowance.used - by_feeds),
-        ("planned", (f"{BLUE}22", BLUE), (plan and plan.pages) or 0),
-        ("reserved for due windows", (f"{GREY}11", GREY), (plan and plan.reserve) or 0),
-    ):
-        if count > 0:
-            parts.append((name, look, Counter({today: count})))
     rows = [
         {"day": f"{day:%Y-%m-%d}", "part": name, "requests": own[day], "order": place}
         for place, (name, _, own) in enumerate(parts)
         for day in starts
-        if own[day]
+        if own[day] > 0
     ]
     highest = max(1, *(sum(own[day] for *_, own in parts) for day in starts))
     names = [f"{day:%Y-%m-%d}" for day in starts]
@@ -282,9 +261,10 @@ def allowance(
     )  # fmt: skip
     x = alt.X("day:O", sort=names, scale=alt.Scale(domain=names), axis=axis)
     y = alt.Y("requests:Q", axis=_plots.number_axis("requests", 200, tickMinStep=1))
-    looks, columns = {name: look for name, look, _ in parts}, max(inner // 180, 1)
+    drawn = {row["part"] for row in rows}
+    looks = {name: look for name, look, _ in parts if name in drawn}
     layers = [
-        _plots.bars(rows, "part", looks, columns=columns).encode(
+        _plots.bars(rows, "part", looks, columns=inner // 180).encode(
             x=x, y=y, order="order:Q", tooltip=["day:N", "part:N", "requests:Q"],
             size=alt.value(min(inner / len(names) * 0.8, 90)),
         )
@@ -297,11 +277,19 @@ def allowance(
         if 0 < height <= _FAR * highest:
             rule = _plots.data([{"at": height}]).encode(y="at:Q")
             layers.append(rule.mark_rule(color=colour, strokeDash=dash, strokeWidth=1.5))
-    notes = [*_notes(allowance, plan, by_feeds if given else None, highest), said]
-    words = [f"pages in {counted(len(starts), 'day')}: {spent}" if spent else "", *notes]
+    left = "no daily allowance is set"
+    if allowance.limit is not None:
+        left = f"limit (red) {allowance.limit:,}, of which {allowance.left or 0:,} are left"
+    notes = [f"the day ends {to_minute(today + _DAY)} UTC; {left}", said]
+    if plan:
+        expected = _of(allowance.used + pages + reserve, allowance.limit)
+        is_known = plan.pages is not None
+        notes.append(
+            f"with the plan: {expected}" if is_known else "the plan does not know its pages"
+        )
     head = title or f"Requests by day: {_of(allowance.used, allowance.limit)} today"
     chart: alt.LayerChart = _plots.panel(layers, inner, 200)
-    return _plots.finished(chart, head, notes, width, words)
+    return _plots.finished(chart, head, notes, width)
 
 
 def _pages(stores: list[Store], starts: list[datetime]) -> dict[str, Counter[datetime]]:
@@ -321,51 +309,22 @@ def _time(now: datetime | str | None, today: datetime) -> datetime | None:
         at = datetime.fromisoformat(now) if isinstance(now, str) else now
     except ValueError:
         at = datetime.min
-    if at is not None and at.tzinfo is None:
-        raise QueryError(f"now={str(now)[:99]!r} is not a time with a zone: 2026-11-20T12:00Z.")
-    if at is not None and not today <= at <= today + _DAY:
+    if at is not None and (at.tzinfo is None or not today <= at <= today + _DAY):
         day = f"{to_minute(today)} to {to_minute(today + _DAY)} UTC"
-        raise QueryError(f"now={str(now)[:99]!r} is not in the day of this allowance, {day}.")
+        raise QueryError(f"now={str(now)[:99]!r} is no time with a zone in this day, {day}.")
     return at
 
 
 def _pace(known: Allowance, today: datetime, now: datetime | None) -> tuple[int, str]:
     """Return the count at the end of the day, and a note; 0 if it is not known."""
-    if now is None:
+    if now is None or not _HOUR <= now - today <= _DAY:
         return 0, ""
-    if not _HOUR <= now - today <= _DAY:
-        at = f"{to_minute(now.astimezone(UTC))} UTC"
-        is_early = timedelta() <= now - today < _HOUR
-        return 0, f"no pace: {at} is {'in the first hour of' if is_early else 'not in'} this day"
     pace = round(known.used * (_DAY / (now - today)))
     said = f"dashed: {_of(pace, known.limit)} at the end of the day, at the pace so far"
     if known.limit is not None and known.used < known.limit < pace:
         end = today + (now - today) * (known.limit / known.used)
         said += f"; used up {end:%H:%M} UTC"
     return pace, said
-
-
-def _notes(
-    known: Allowance, plan: Plan | None, by_feeds: int | None, highest: int
-) -> Iterator[str]:
-    """Write the rest of the allowance, and the unknown numbers."""
-    ends = f"the day ends {to_minute(known.resets_at.astimezone(UTC))} UTC"
-    if known.limit is None:
-        yield f"{ends}; no daily allowance is set"
-    else:
-        where = "red: " if known.limit <= _FAR * highest else "far above the bars: "
-        yield f"{ends}; {where}its limit, {known.limit:,}, of which {known.left or 0:,} are left"
-    if by_feeds is None:
-        yield "no store was given: only today's count is known"
-    else:
-        yield "days before today: only the pages in the stores are known"
-        if known.used < by_feeds:
-            yield f"the stores have {by_feeds:,} pages of today, the ledger counted {known.used:,}"
-    if plan is not None and plan.pages is None:
-        yield "the plan does not know its pages"
-    elif plan is not None and plan.pages is not None:
-        expected = known.used + plan.pages + plan.reserve
-        yield f"expected at the end of the day: {_of(expected, known.limit)}"
 
 
 def _of(used: int, limit: int | None) -> str:

@@ -109,8 +109,7 @@ def test_many_points_become_few_rows_with_spikes(sandbox):
     assert len(rows) < 4_500
     assert [clock(row).strftime("%H:%M:%S") for row in rows if row["value"]] == ["02:09:37"]
     assert {row["stretch"] for row in rows} == {0, 1}
-    assert "lowest and highest value of each 18 s" in notes(chart)
-    assert "1 gap shorter than 18 s not shown" in notes(chart)
+    assert "lowest and highest value of each 18 s; shorter gaps are not drawn" in notes(chart)
 
 
 def test_times_are_on_the_clock_of_the_zone(sandbox):
@@ -127,7 +126,6 @@ def test_times_are_on_the_clock_of_the_zone(sandbox):
     ]
     # The clock shows the hour from 2 to 3 twice: a line back to it would be wrong.
     assert [row["stretch"] for row in rows] == [0, 0, 0, 1, 1, 1, 1, 1]
-    assert any("set back on 2026-10-25" in line for line in notes(chart))
     assert "every 1 h · 2026-10-25 00:00 to 2026-10-25 07:00 Europe/Berlin" in notes(chart)
     assert clock(marks(table.plot(tz="UTC"), "line")[0].rows[0]) == datetime(2026, 10, 24, 22)
 

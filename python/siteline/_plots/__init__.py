@@ -71,12 +71,10 @@ def panel(layers: Sequence[Any], inner: int, height: Any, head: str = "", *lines
     return alt.layer(*layers, width=inner, height=height, view=view, title=title)
 
 
-def finished(
-    chart: _Chart, head: str, notes: Iterable[str], width: int, words: Iterable[str]
-) -> _Chart:
+def finished(chart: _Chart, head: str, notes: Sequence[str], width: int, *words: str) -> _Chart:
     """Return a chart with its title, notes, and a description for readers who cannot see it."""
     look = {"fontSize": 14, "subtitleFontSize": 11, "subtitlePadding": 4, "offset": 12}
-    description = safe(". ".join(filter(None, [head, *words])))
+    description = safe(". ".join(filter(None, [head, *words, *notes])))
     return chart.properties(title=_title(head, notes, width, **look), description=description)
 
 
@@ -112,16 +110,16 @@ def line_colours(field: str, names: list[str], **legend: Any) -> Any:
     return alt.Color(field, scale=alt.Scale(domain=names, range=COLOURS), legend=key)
 
 
-def bars(rows: Iterable[Any], part: str, looks: dict[str, Any], **legend: Any) -> Any:
-    """Return bars with the fill and the outline of their part, and a legend."""
+def bars(rows: Iterable[Any], part: str, looks: dict[str, str], **legend: Any) -> Any:
+    """Return bars in the colour of their part, with an outline, and a legend."""
     key = alt.Legend(title=None, orient="bottom", symbolType="square", **legend)
-    fill, line = (
-        alt.Scale(domain=list(looks), range=[look[place] for look in looks.values()])
-        for place in (0, 1)
+    fills, lines = (
+        alt.Scale(domain=[*looks], range=[look[:digits] for look in looks.values()])
+        for digits in (9, 7)
     )
     return data(rows).mark_bar(strokeWidth=1, aria=False).encode(
-        fill=alt.Fill(f"{part}:N", scale=fill, legend=key if looks else None),
-        stroke=alt.Stroke(f"{part}:N", scale=line),
+        fill=alt.Fill(f"{part}:N", scale=fills, legend=key if looks else None),
+        stroke=alt.Stroke(f"{part}:N", scale=lines),
     )  # fmt: skip
 
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
 # A chart of one series has about twice as many points at most.
 _BINS = 2_000
-_PERIODS = {86_400: "days", 604_800: "weeks", 3_600: "hours", 0: "months"}
 _MONTH = "1mo"
+_PERIODS = {"1h": "hours", "1d": "days", "7d": "weeks", _MONTH: "months"}
 
 
 class View(NamedTuple):
@@ -62,8 +62,6 @@ class Series(NamedTuple):
     unit: str | None
     columns: dict[str, Any]
     rows: list[dict[str, Any]]
-    hidden: int  # gaps that are too short for the chart
-    back: set[str]  # days on which the clock was set back
     partial: set[tuple[float, float]]  # periods that were not read completely
 
 
@@ -96,10 +94,8 @@ def points(
         _series(names[ids], units.get(ids), own, view)
         for ids, own in zip(shown, columns, strict=True)
     ]
-    never = {
-        (view.clock(max(a, first)), view.clock(min(b, last)))
-        for a, b in unread if a < last and b > first
-    }  # fmt: skip
+    clipped = [(max(a, first), min(b, last)) for a, b in unread]
+    never = {(view.clock(a), view.clock(b)) for a, b in clipped if a < b}
     groups = [series] if overlay or not series else [[one] for one in series]
     height = {1: 240, 2: 140, 3: 140}.get(len(groups), 90)
     drawn = [
@@ -108,14 +104,14 @@ def points(
         for group in groups
     ]  # fmt: skip
     period = every if every == _MONTH else step and duration(timedelta(microseconds=step))
-    pace = f"every {period}" if period else ""
-    pace += " (the shortest step)" if step and not interval and not every else ""
+    pace = (
+        f"every {period}{'' if interval or every else ' (the shortest step)'} · " if period else ""
+    )
     ends = (to_second(in_zone(from_microseconds(at), zone)) for at in (view.start, view.end))
-    span = f"{' to '.join(ends)} {tz}" if series else ""
-    notes = [" · ".join(filter(None, [pace, span]))]
+    notes = [f"{pace}{' to '.join(ends)} {tz}"] if series else []
     notes += [*_notes(series, view, len(never)), more]
     chart = _plots.zoomed(drawn, [(one.label, one.rows) for one in series])
-    return _plots.finished(chart, title or _title(found, series, view), notes, width, notes)
+    return _plots.finished(chart, title or _title(found, series, view), notes, width)
 
 
 def _columns(frame: Any) -> dict[str, Any]:
@@ -142,6 +138,7 @@ def _series(label: str, unit: str | None, columns: dict[str, Any], view: View) -
     kept, numbers, is_seen = reduced(shown, view, is_gap)
     times = shown["timestamp"][kept]
     clock = np.array([view.clock(at) for at in times.tolist()])
+    # A clock that is set back shows an hour twice.
     is_back = (np.diff(times) > 0) & (np.diff(clock) <= 0)
     is_new = np.isin(kept[1:] - 1, np.flatnonzero(is_seen)) | is_back
     # The line is interrupted between two stretches.
@@ -155,12 +152,9 @@ def _series(label: str, unit: str | None, columns: dict[str, Any], view: View) -
     for name, column in numbers.items():
         drawn[name] = list(np.where(np.isfinite(column), column, None))
     rows = [dict(zip(drawn, row, strict=True)) for row in zip(*drawn.values(), strict=True)]
-    twice = (clock[1:][is_back] * 1000).astype(np.int64).tolist()
-    back = {f"{from_microseconds(at):%Y-%m-%d}" for at in twice}
     starts = map(view.clock, columns["timestamp"][columns.get("partial", [])].tolist())
     partial = {(at, view.bucket_end(at)) for at in starts}
-    hidden = int(is_gap.sum() - is_seen.sum())
-    return Series(label, unit, columns, rows, hidden, back, partial)
+    return Series(label, unit, columns, rows, partial)
 
 
 def reduced(columns: dict[str, Any], view: View, is_gap: Any) -> tuple[Any, dict[str, Any], Any]:
@@ -283,15 +277,10 @@ def _notes(series: list[Series], view: View, unread: int) -> Iterator[str]:
     """Write what the chart does not show by itself."""
     width = duration(timedelta(seconds=round((view.end - view.start) / view.bins / 1e6)))
     if any(len(one.columns["timestamp"]) > 2 * view.bins for one in series):
-        yield f"lowest and highest value of each {width}"
-    if hidden := sum(one.hidden for one in series):
-        yield f"{counted(hidden, 'gap')} shorter than {width} not shown"
-    for day in sorted(set().union(*(one.back for one in series))):
-        yield f"clocks were set back on {day}: the hour that they show twice is drawn twice"
+        yield f"lowest and highest value of each {width}; shorter gaps are not drawn"
     if unread:
         yield f"grey: {counted(unread, 'range')} never read"
     if partial := set().union(*(one.partial for one in series)):
         periods = {at for one in series for at in one.columns["timestamp"].tolist()}
-        length = 0 if view.every == _MONTH else (view.step or 0) // 1_000_000
-        name = _PERIODS.get(length, "periods")
+        name = _PERIODS.get(view.every or "", "periods")
         yield f"hatched: {len(partial):,} of {len(periods):,} {name} are partial"
