@@ -4,6 +4,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::ready;
 use pyo3::exceptions::PyException;
 use pyo3::exceptions::asyncio::CancelledError;
+use tokio::time::timeout;
 
 use crate::bridge::event_loop::{LoopClosed, ask};
 use crate::bridge::events::Origin;
@@ -11,6 +12,9 @@ use crate::bridge::runtime::run_for_caller;
 use crate::convert::values::octets;
 use crate::prelude::*;
 use siteline_core::auth::{AsyncSigner, SignFuture};
+
+/// How long an async signer may take.
+const LONGEST: Duration = Duration::from_secs(15);
 
 pub(crate) struct PySigner {
     pub(super) function: Arc<Py<PyAny>>,
@@ -31,11 +35,17 @@ impl AsyncSigner for PySigner {
             return ready(Err(cannot_await())).boxed();
         };
         async move {
-            let signed = ask(caller, function, signing_input, signature).await;
-            signed.unwrap_or_else(|LoopClosed| {
-                let text = "The signer did not finish, because its event loop was closed.";
-                Err(Error::new(Kind::ClosedError, text))
-            })
+            match timeout(LONGEST, ask(caller, function, signing_input, signature)).await {
+                Ok(Ok(signed)) => signed,
+                Ok(Err(LoopClosed)) => {
+                    let text = "The signer did not finish, because its event loop was closed.";
+                    Err(Error::new(Kind::ClosedError, text))
+                }
+                Err(_) => {
+                    let text = format!("The async signer returned nothing within {LONGEST:?}.");
+                    Err(Error::new(Kind::TransportTimeout, text))
+                }
+            }
         }
         .boxed()
     }

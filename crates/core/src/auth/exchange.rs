@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use zeroize::Zeroizing;
 
 use super::access_token::CachedToken;
 use super::grant::{self, Grant};
@@ -70,8 +71,14 @@ impl Issuer for Exchange<'_> {
             let applied = if corrected { self.correctable() } else { self.time.assertion_skew() };
             let asked = clock.monotonic();
             let mut note = call.note(self.transport.observer(), RequestKind::Token);
-            let attempt =
-                call.attempt(Box::pin(self.attempt(&key.scopes, applied, &mut note))).await;
+            // A vault, or a command that prints the passphrase, may take longer than a reply.
+            let form = self.proof.form(&key.scopes, self.time.corrected(applied));
+            let attempt = match call.untimed(Box::pin(form)).await {
+                Ok(form) => {
+                    call.attempt(Box::pin(self.attempt(form, &key.scopes, &mut note))).await
+                }
+                Err(error) => Err(error),
+            };
             let mut error = match attempt {
                 Ok(grant) => {
                     call.succeeded();
@@ -122,14 +129,13 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// One attempt with a new assertion.
+    /// One attempt. The form contains a new assertion.
     async fn attempt(
         &self,
+        form: Zeroizing<String>,
         scopes: &ScopeSet,
-        skew: Option<Skew>,
         note: &mut OpenNote,
     ) -> Result<Grant> {
-        let form = self.proof.form(scopes, self.time.corrected(skew)).await?;
         let url = self.transport.base_url().join(TOKEN_PATH, None);
         let path = url.path().to_owned();
         let trace = note.begin(&url);
