@@ -34,11 +34,8 @@ class Look:
     stores: list[str]
     client: Any = None
     """The client, which sends each request once; ``None`` if the settings made none."""
-    key_error: Exception | None = None
-    """Why the credential is unusable. The client then has another one, which signs nothing."""
-    agent_error: Exception | None = None
-    """Why the agent did not answer: then there is no client."""
-    is_subject_known: bool = True
+    failure: Exception | None = None
+    """Why there is no client although there are settings: the agent's or the credential's error."""
     warnings: list[str] = field(default_factory=list)
     """The warnings of making the client."""
 
@@ -93,7 +90,8 @@ class Look:
 
     @cached_property
     def discovery(self) -> Answer:
-        return _answer(self.client.discover)
+        """The table of series."""
+        return _answer(self.client.series)
 
     @cached_property
     def page(self) -> Answer:
