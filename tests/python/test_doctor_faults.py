@@ -32,6 +32,7 @@ def test_a_wrong_key_is_found(sandbox, enrolled, key, tmp_path):
     checks = diagnosed(env=env, status=3, first="token")
     assert checks["token"]["error"] == "AuthenticationError"
     assert other_private_key().thumbprint in checks["token"]["do"]
+    assert "audience=" not in checks["token"]["do"]
     assert checks["discovery"]["seen"] == checks["data"]["seen"] == "token failed"
     # With the enrolled key given, no token is asked for.
     (tmp_path / "jwk.json").write_text(json.dumps(key.public_jwk))

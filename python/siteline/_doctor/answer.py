@@ -77,7 +77,7 @@ def token(look: Look) -> Seen:
 def _causes(look: Look) -> Iterator[str]:
     """The possible causes of a refused assertion, suspicious ones first."""
     audience = look.settings["audience"]
-    if audience != look.client.base_url + _TOKEN_PATH:
+    if audience not in (None, look.client.base_url + _TOKEN_PATH):
         yield f"audience= sets aud to {audience}: the service must expect this address"
     if look.enrolled_jwk is None:
         kid = getattr(look.handle.credential, "kid", "")
