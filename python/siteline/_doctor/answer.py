@@ -34,7 +34,7 @@ def service(look: Look) -> Seen:
         return fail(error)
     is_rejected = isinstance(error, errors.RequestRejected) and error.status in _NO_SUCH_ENDPOINT
     if is_rejected or isinstance(error, errors.ProtocolError):
-        return fail(error, do=error.hint or _ANOTHER)
+        return fail(error, do=getattr(error, "hint", None) or _ANOTHER)
     if isinstance(error, errors.ServiceError):
         return ok(f"it answers: {error.code or error.status or error.message}")
     is_unsigned = isinstance(error, errors.ConfigError)
