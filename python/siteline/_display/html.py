@@ -33,20 +33,12 @@ _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
 # The range and the interval are written once, in the zone of the table.
 _RANGE = re.compile(r"\b(from|to)=\d{4}-[-\dT:.]+Z ?|\b(aggregationIntervalSeconds|pageSize)=\d+ ?")
 
-_FINDINGS = {
-    "revised": "revised while reading",
-    "repeated": "repeated",
-    "outside_range": "outside the range",
-    "off_grid": "off the grid",
-    "minimum_above_maximum": "with minimum above maximum",
-    "value_outside_bounds": "with a value outside its bounds",
-    "timestamps_truncated": "with timestamps truncated to microseconds",
-    "leap_seconds": "at a leap second",
-    "numbers_as_text": "numbers sent as text",
-    "negative_counts": "with a negative sample count",
-    "values_missing": "without one of the four values",
-    "cursors_missing": "pages without nextCursor",
-}
+# The counts of a report that are no part of a usual read.
+_FINDINGS = (
+    *("revised", "repeated", "outside_range", "off_grid", "minimum_above_maximum"),
+    *("value_outside_bounds", "timestamps_truncated", "leap_seconds", "numbers_as_text"),
+    *("negative_counts", "values_missing", "cursors_missing"),
+)
 
 
 def client(shown: Any) -> str:
@@ -218,7 +210,8 @@ def _local(written: str, zone: str) -> str:
 
 def _notes(shown: Table) -> str:
     counts = shown.report.to_dict()
-    notes = [f"{counts[name]:,} {what}" for name, what in _FINDINGS.items() if counts.get(name)]
+    found = {name.replace("_", " "): counts[name] for name in _FINDINGS if counts.get(name)}
+    notes = [f"{what}: {count:,}" for what, count in found.items()]
     if unknown := counts.get("unknown_members"):
         more = ", …" if len(unknown) > 5 else ""
         notes.append("unknown members " + ", ".join(map(el.text, unknown[:5])) + more)

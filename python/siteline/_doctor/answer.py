@@ -70,8 +70,9 @@ def token(look: Look) -> Seen:
         return fail(error)
     if facts is None:
         return skipped("not needed: the client certificate is enough")
-    state = "there is one; none was requested" if facts["was_cached"] else "issued"
-    return ok(f"{state}, valid for {facts['left']} s; scopes {' '.join(look.settings['scopes'])}")
+    origin = "; none was requested" if facts["was_cached"] else ""
+    granted = " ".join(facts["scopes"] or look.settings["scopes"])
+    return ok(f"there is one, valid for {facts['left']} s, for {granted}{origin}")
 
 
 def _causes(look: Look) -> Iterator[str]:
