@@ -167,6 +167,16 @@ def test_warnings_are_no_faults(sandbox, monkeypatch):
     assert re.fullmatch(r"Update to at least polars 1\.[0-9.]+\.", diagnosis["versions"].do)
 
 
+def test_an_unknown_form_of_discovery_is_explained(sandbox, recwarn):
+    sandbox.fault(on="discovery", status=200, body='{"hello": "world"}')
+    diagnosis = siteline.doctor(sandbox.client())
+    assert diagnosis.ok, diagnosis
+    assert diagnosis["discovery"].status == "warn"
+    assert diagnosis["discovery"].seen == "it lists 0 series"
+    assert "DiscoveryShape" in diagnosis["discovery"].do
+    assert not recwarn.list
+
+
 def test_a_diagnosis_prints_draws_and_pickles(sandbox):
     sandbox.fault(on="discovery", status=503, body='{"error": "<b>down</b>"}')
     diagnosis = siteline.doctor(sandbox.client())

@@ -96,7 +96,10 @@ def discovery(look: Look) -> Seen:
     table, error = look.discovery
     if isinstance(error, errors.ScopeError) and _DISCOVERY not in look.settings["scopes"]:
         return warn(error.message, f"The scope {_DISCOVERY} was not requested.")
-    return ok(f"it lists {len(table):,} series") if error is None else fail(error)
+    if error is not None:
+        return fail(error)
+    seen, do = f"it lists {len(table):,} series", "\n".join(look.discovery_warnings)
+    return warn(seen, do) if do else ok(seen)
 
 
 def data(look: Look) -> Seen:

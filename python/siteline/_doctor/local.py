@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from siteline import _doors, errors
 from siteline._counts import counted
+from siteline._doctor.look import Look, collected
 from siteline._doctor.seen import Seen, fail, ok, skipped, warn
 from siteline._times import to_minute, to_second
 from siteline.credentials import Credential, MutualTls
-
-if TYPE_CHECKING:
-    from siteline._doctor.look import Look
 
 SOON = timedelta(days=14)
 """How long before its end a certificate is a warning."""
@@ -33,14 +30,12 @@ def settings(look: Look) -> Seen:
     sources: dict[str, Any] | None = None
     with suppress(errors.ConfigError):  # an agent may have the missing settings
         sources = _doors.sources(look.profile)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", errors.SitelineWarning)
-        try:
+    try:
+        with collected(look.key_warnings):
             look.client = _doors.with_settings(profile=look.profile, sends_once=True)
-        except (errors.AgentUnavailable, errors.CredentialError) as error:
-            look.failure = error
-            return ok(_sources(sources))
-    look.warnings = [str(warning.message) for warning in caught]
+    except (errors.AgentUnavailable, errors.CredentialError) as error:
+        look.failure = error
+        return ok(_sources(sources))
     return ok(f"{_who(look)}; {_sources(sources)}")
 
 
@@ -95,7 +90,7 @@ def key(look: Look) -> Seen:
             return fail(errors.CredentialError(text), do=do)
         seen += ", which is enrolled"
     # Opening the key has looked at the mode of its file.
-    return warn(seen, "\n".join(look.warnings)) if look.warnings else ok(seen)
+    return warn(seen, "\n".join(look.key_warnings)) if look.key_warnings else ok(seen)
 
 
 def _enrolled_thumbprint(given: Mapping[str, Any] | str | os.PathLike[str]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -10,6 +12,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from siteline import _doors
+from siteline.errors import SitelineWarning
 
 if TYPE_CHECKING:
     from siteline.aio import AsyncClient
@@ -36,8 +39,9 @@ class Look:
     """The client, which sends each request once; ``None`` if the settings made none."""
     failure: Exception | None = None
     """Why there is no client although there are settings: the agent's or the credential's error."""
-    warnings: list[str] = field(default_factory=list)
-    """The warnings of making the client."""
+    key_warnings: list[str] = field(default_factory=list)
+    """The warnings of making the client, which reads the key."""
+    discovery_warnings: list[str] = field(default_factory=list)
 
     def close(self) -> None:
         if self.client is not None:
@@ -91,7 +95,8 @@ class Look:
     @cached_property
     def discovery(self) -> Answer:
         """The table of series."""
-        return _answer(self.client.series)
+        with collected(self.discovery_warnings):
+            return _answer(self.client.series)
 
     @cached_property
     def page(self) -> Answer:
@@ -103,6 +108,15 @@ class Look:
         """The newest whole hour before the settle lag."""
         end = self.client.scan(start=None).query.end.replace(minute=0, second=0, microsecond=0)
         return end - timedelta(hours=1), end
+
+
+@contextmanager
+def collected(texts: list[str]) -> Iterator[None]:
+    """Appends the warnings of siteline to a list, instead of printing them."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SitelineWarning)
+        yield
+    texts += (str(warning.message) for warning in caught)
 
 
 def _answer(request: Callable[[], Any]) -> Answer:
