@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from siteline.agent import Agent
     from siteline.aio import AsyncClient
     from siteline.client import Client
-    from siteline.credentials import Credential, MutualTls
     from siteline.scan import ScanBase
     from siteline.store import Store
     from siteline.table import Table
@@ -161,7 +160,3 @@ def page_times(store: Store, feed: str) -> list[int]:
 def curve(delays: Delays) -> list[tuple[int, float]]:
     """Return the share that has arrived by each delay in seconds."""
     return delays._shares()
-
-
-def key_file(credential: Credential | MutualTls) -> str | None:
-    return getattr(credential, "_key_file", None)

@@ -317,10 +317,6 @@ class Credential(Itself):
         """The enrolled public key: ``kty``, ``n``, ``e``, ``kid``, ``alg`` and ``use``."""
         return self._handle.facts()[2]
 
-    @property
-    def _key_file(self) -> str | None:
-        return None if isinstance(self._place, str) else self._place.get("key")
-
     def _text(self) -> str:
         return f"<Credential subject={_quoted(self.subject)} kid={self.kid}>"
 

@@ -42,10 +42,8 @@ impl PyClient {
         let told = PyDict::new(py);
         told.set_item("given", self.keywords.bind(py).keys())?;
         told.set_item("scopes", settings.scopes.iter().collect::<Vec<_>>())?;
-        let assertion = self.client.assertion();
-        let lifetime = assertion.as_ref().map(|assertion| assertion.lifetime.as_secs());
-        told.set_item("assertion_lifetime", lifetime)?;
-        told.set_item("audience", assertion.and_then(|assertion| assertion.audience))?;
+        let audience = self.client.assertion().and_then(|assertion| assertion.audience);
+        told.set_item("audience", audience)?;
         told.set_item("ledger", settings.ledger_file.clone().map(PathBuf::into_os_string))?;
         told.set_item("agent", self.keywords.bind(py).get_item("agent")?)?;
         told.set_item("now", self.client.time().clock().wall())?;
@@ -58,12 +56,6 @@ impl PyClient {
         let agent = self.client.settings().agent.clone();
         let state = detached(py, || agent.map(|agent| agent.state()).transpose())?.or_raise()?;
         dict(py, &state)
-    }
-
-    /// Returns whether the client signs.
-    fn try_signature(&self) -> Call {
-        let client = self.client.clone();
-        Call::giving(Arc::default(), async move { client.try_signature().await })
     }
 
     /// The cached token, without its text.

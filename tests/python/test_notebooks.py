@@ -116,7 +116,7 @@ def test_a_completeness_draws_missing_buckets(sandbox):
     asked = {"start": "2026-11-01T00:00Z", "end": "2026-11-01T10:00Z", "interval": "1m"}
     whole = sandbox.client().scan(site="S1", **asked).collect()
     shown = read_html(whole.completeness("1h"))
-    assert "90.0% 540 60 0 600" in shown.text
+    assert "90.0% 540 of 600 60 0" in shown.text
     full, missing = (attrs["d"] for tag, attrs in shown.seen if tag == "path")
     assert full.count("z") == 9
     assert missing == "M40.0 0.0h19.0v26.0h-19.0z", "the third of ten hours"

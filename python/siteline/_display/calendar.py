@@ -10,9 +10,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from siteline._escape import escaped
-from siteline._times import duration, reached, to_minute
+from siteline._times import duration, in_zone, reached, to_minute, zone_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from siteline.types import Coverage, CoverageWindow
@@ -76,17 +77,22 @@ def skipped(coverage: Coverage) -> list[str]:
     return [*lines, f"… and {len(given) - 5} more"] if len(given) > 5 else lines
 
 
-def summary(coverage: Coverage) -> str:
-    """Summarize how far the feed is settled and read."""
-    if coverage.newest is None:
+def summary(times: Iterable[datetime | None], tz: str = "UTC") -> str:
+    """Summarize how far a feed is settled and read, and its newest instant read."""
+    settled, read, newest = times
+    if newest is None:
         return "nothing read yet"
-    return reached(coverage.settled_through, coverage.read_through, coverage.newest, to_minute)
+    return reached(settled, read, newest, lambda at: to_minute(in_zone(at, zone_of(tz))))
+
+
+def summary_of(coverage: Coverage) -> str:
+    return summary((coverage.settled_through, coverage.read_through, coverage.newest))
 
 
 def lines(coverage: Coverage) -> str:
     """Print the newest rows and a legend."""
     title = f"Coverage of {escaped(coverage.feed.name)} at {to_minute(coverage.now)} UTC"
-    printed = [f"{title}: {summary(coverage)}"]
+    printed = [f"{title}: {summary_of(coverage)}"]
     rows = list(calendar_rows(coverage).items())
     if len(rows) > _ROWS:
         printed.append(f"  … {len(rows) - _ROWS} earlier rows")

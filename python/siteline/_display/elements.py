@@ -26,14 +26,16 @@ BLUE, AMBER, RED = "#3d8fd1", "#c98a1b", "#d9534f"
 FAINT = "rgba(128,128,128,.16)"
 
 # The styles of columns: text, long text, and numbers.
-LEFT = "padding:2px 12px 2px 0;text-align:left;border:0;white-space:nowrap;vertical-align:middle"
+LEFT = "padding:2px 8px 2px 0;text-align:left;border:0;white-space:nowrap;vertical-align:middle"
 WRAPPED = LEFT.replace("nowrap", "normal")
 RIGHT = LEFT.replace("text-align:left", "text-align:right")
+# In a narrow notebook text wraps between words before the table scrolls.
+_TEXT = f"{WRAPPED};overflow-wrap:normal"
 _HEAD = "font-weight:normal;opacity:.65;"
 # Wrapped, so that columns of pivoted tables are not wider than their numbers.
 _HEADING = (
     f";{_HEAD}max-width:180px;white-space:normal;overflow-wrap:normal;vertical-align:bottom;"
-    "font-family:inherit"
+    "font-family:inherit;font-size:12px"
 )
 _TABLE = (
     "border-collapse:collapse;border:0;margin:8px 0 0 0;font-size:inherit;"
@@ -68,7 +70,7 @@ def html_table(
     rows = list(rows)
     if not rows:
         return ""
-    usual = ((name, LEFT if isinstance(one, str) else RIGHT) for name, one in rows[0].items())
+    usual = ((name, _TEXT if isinstance(one, str) else RIGHT) for name, one in rows[0].items())
     looks = [styles.get(name, look) for name, look in usual]
     cells = [[one if isinstance(one, str) else number(one) for one in row.values()] for row in rows]
     top = _row("th", map(head, rows[0]), [style + _HEADING for style in looks])

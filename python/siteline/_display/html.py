@@ -28,25 +28,17 @@ if TYPE_CHECKING:
 
 _ROWS = 5
 _DRAWN = 1 << 17
-_IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid", "label")
+_IDS = ("label", "site_id", "line_id", "machine_id", "device_id", "tag_guid")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
 # The range and the interval are written once, in the zone of the table.
 _RANGE = re.compile(r"\b(from|to)=\d{4}-[-\dT:.]+Z ?|\b(aggregationIntervalSeconds|pageSize)=\d+ ?")
 
-_FINDINGS = {
-    "revised": "revised while reading",
-    "repeated": "repeated",
-    "outside_range": "outside the range",
-    "off_grid": "off the grid",
-    "minimum_above_maximum": "with minimum above maximum",
-    "value_outside_bounds": "with a value outside its bounds",
-    "timestamps_truncated": "with timestamps truncated to microseconds",
-    "leap_seconds": "at a leap second",
-    "numbers_as_text": "numbers sent as text",
-    "negative_counts": "with a negative sample count",
-    "values_missing": "without one of the four values",
-    "cursors_missing": "pages without nextCursor",
-}
+# The counts of a report that are no part of a usual read.
+_FINDINGS = (
+    *("revised", "repeated", "outside_range", "off_grid", "minimum_above_maximum"),
+    *("value_outside_bounds", "timestamps_truncated", "leap_seconds", "numbers_as_text"),
+    *("negative_counts", "values_missing", "cursors_missing"),
+)
 
 
 def client(shown: Any) -> str:
@@ -185,12 +177,15 @@ def _provenance(shown: Table) -> str:
     parts = [source.get("store"), source.get("feed"), zone]
     if "host" in source:
         start, end, width = _doors.frame(shown).grid()
-        times = (at if at is None else from_microseconds(at) for at in (start, end))
-        bounds = (el.when(at, zone, "…") for at in times)
-        asked = _RANGE.sub("", source["query"]).strip()
-        parts = [source["host"], asked, " → ".join(bounds), zone]
-        if width is not None and _doors.frame(shown).every is None:
-            parts.append(f"every {duration(timedelta(microseconds=width))}")
+        if start is None and end is None:  # a page has only the range of its query
+            parts = [source["host"], _local(source["query"], zone), zone]
+        else:
+            asked = _RANGE.sub("", source["query"]).strip()
+            times = (at if at is None else from_microseconds(at) for at in (start, end))
+            bounds = (el.when(at, zone, "…") for at in times)
+            parts = [source["host"], asked, " → ".join(bounds), zone]
+            if width is not None and _doors.frame(shown).every is None:
+                parts.append(f"every {duration(timedelta(microseconds=width))}")
         parts.append(f"read {_local(source['read_at'], zone)}")
     line = " · ".join(el.text(part, 300) for part in parts if part)
     through = "".join(el.muted(_share(one, zone), "div") for one in source.get("through", ()))
@@ -215,7 +210,8 @@ def _local(written: str, zone: str) -> str:
 
 def _notes(shown: Table) -> str:
     counts = shown.report.to_dict()
-    notes = [f"{counts[name]:,} {what}" for name, what in _FINDINGS.items() if counts.get(name)]
+    found = {name.replace("_", " "): counts[name] for name in _FINDINGS if counts.get(name)}
+    notes = [f"{what}: {count:,}" for what, count in found.items()]
     if unknown := counts.get("unknown_members"):
         more = ", …" if len(unknown) > 5 else ""
         notes.append("unknown members " + ", ".join(map(el.text, unknown[:5])) + more)
@@ -236,25 +232,34 @@ def _content(shown: Table) -> str:
     if shown.kind in ("points", "changes", "resampled"):
         drawn = series_html.sparklines(shown)
     # Ids that the first rows share are written once, above them.
-    names = [name for name in _IDS if name in records[0]]
-    once = [name for name in names if all(one[name] == records[0][name] for one in records)]
+    ids = [name for name in _IDS if name in records[0]]
+    once = [name for name in ids if all(one[name] == records[0][name] for one in records)]
     shared = " · ".join(f"{name} {el.text(records[0][name], 120)}" for name in once)
-    rows, above = [], None
+    rows: list[dict[str, Any]] = []
+    above: dict[str, str] = {}
     for one in records:
-        ids = [one[name] for name in names]
-        repeated = _IDS if ids == above else ()
-        rows.append({
-            name: "" if name in repeated else _cell(name, value)
-            for name, value in one.items() if name not in once
-        })  # fmt: skip
-        above = ids
+        own = _named({name: one[name] for name in ids if name not in once})
+        cells = {name: _cell(value) for name, value in one.items() if name not in _IDS}
+        rows.append({**(dict.fromkeys(own, "") if own == above else own), **cells})
+        above = own
     caption = f'<div style="margin-top:8px">{el.muted(shared)}</div>' if shared else ""
-    table = el.html_table(rows, head=lambda name: el.text(name, 200))
+    times = {name: el.LEFT for name, value in records[0].items() if isinstance(value, datetime)}
+    table = el.html_table(rows, times, lambda name: el.text(name, 200))
     return drawn + caption + table + el.more(len(shown) - len(records), "row")
 
 
-def _cell(name: str, value: Any) -> Any:
-    """Write an id, a time or other text; numbers stay."""
-    if name not in _IDS and isinstance(value, int | float | None) and not isinstance(value, bool):
+def _named(ids: dict[str, Any]) -> dict[str, str]:
+    """Write ids, and below a label the others."""
+    texts = {name: el.text(value) for name, value in ids.items()}
+    if "label" not in texts:
+        return texts
+    label = texts.pop("label")
+    others = " · ".join(f"{name} {value}" for name, value in texts.items())
+    return {"label": label + (el.muted(others, "div") if others else "")}
+
+
+def _cell(value: Any) -> Any:
+    """Write a time or other text; numbers stay."""
+    if isinstance(value, int | float | None) and not isinstance(value, bool):
         return value
     return to_microsecond(value) if isinstance(value, datetime) else el.text(value)

@@ -84,11 +84,16 @@ def shares(shown: Table) -> str:
     for one, group in islice(groupby(_doors.rows(shown), _ids), _DRAWN):
         periods = list(group)
         axis = _axis(shown, periods[0]["timestamp"], periods[-1]["timestamp"])
-        names = ("buckets", "missing", "unread", "expected")
-        sums = {name: sum(period[name] or 0 for period in periods) for name in names}
-        share = f"{sums['buckets'] / max(1, sums['expected']):.1%}"
+        buckets, missing, unread, expected = (
+            sum(period[name] or 0 for period in periods)
+            for name in ("buckets", "missing", "unread", "expected")
+        )
+        share = {
+            "share": f"{buckets / max(1, expected):.1%}",
+            "buckets": f"{buckets:,} of {expected:,}",
+        }
         ids.append(one)
-        rows.append({axis: _bars(periods), "share": share, **sums})
+        rows.append({axis: _bars(periods), **share, "missing": missing, "unread": unread})
     return _named(shown, ids, rows)
 
 
@@ -107,18 +112,18 @@ def _ids(row: dict[str, Any]) -> tuple[Any, ...]:
 def _named(shown: Table, ids: Sequence[tuple[Any, ...]], rows: Iterable[dict[str, Any]]) -> str:
     """Return a table of series with their labels, or with the ids in which they differ."""
     labels = _doors.labels(shown)
-    # The tag always has a column; other ids only if the series differ in them.
+    # The tag is always written; other ids only if the series differ in them.
     levels = [n for n in range(len(_LEVELS)) if n == 4 or len({one[n] for one in ids}) > 1]
-    named = [
-        {"label": el.text(labels.get(one), 120)}
-        if labels is not None
-        else {_LEVELS[n]: el.text(one[n]) for n in levels}
-        for one in ids
-    ]
-    body = [{**name, **row} for name, row in zip(named, rows, strict=True)]
+    if labels is None:
+        labels = {one: " / ".join(str(one[n]) for n in levels) for one in ids}
+        head = " / ".join(_LEVELS[n] for n in levels)
+    else:
+        head = "label"
+    named = zip(ids, rows, strict=True)
+    body = [{head: el.text(labels.get(one), 120), **row} for one, row in named]
     rest = len(_doors.frame(shown).series()) - len(ids)
     more = el.muted(f"… and {rest:,} more series", "div") if rest > 0 else ""
-    return el.html_table(body, {"share": el.RIGHT}) + more
+    return el.html_table(body, {"share": el.RIGHT, "buckets": el.RIGHT}) + more
 
 
 def _line(stretches: list[list[dict[str, float]]]) -> str:

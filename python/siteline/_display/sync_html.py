@@ -14,7 +14,7 @@ from siteline._times import duration, to_minute
 from siteline.errors import ClosedError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from siteline import Feed, types
@@ -30,7 +30,7 @@ _FILL = {
     "forgotten": ("#808080", 0.45),
 }
 # In pixels: the distance of cells, and their size.
-_COLUMN, _CELL_WIDTH, _CELL_HEIGHT = 17, 15, 13
+_COLUMN, _CELL_WIDTH, _CELL_HEIGHT = 16, 14, 13
 _THROUGH = ("settled_through", "read_through", "newest")
 
 
@@ -51,14 +51,18 @@ def store(shown: Store) -> str:
     facts += [el.text(shown.tz)] if feeds else []
     rows = [
         {
-            "feed": f"<b>{el.text(one['feed'].name)}</b>",
+            "feed": _named(one["feed"].name, [one[name] for name in _THROUGH], shown.tz),
             "query": _parameters(one["feed"]),
-            **{name.replace("_", " "): el.when(one[name], shown.tz) for name in _THROUGH},
             "sequence": one["sequence"],
         }
         for one in feeds
     ]
     return el.card("Store", facts, el.html_table(rows))
+
+
+def _named(feed: str, times: Iterable[datetime | None], tz: str = "UTC") -> str:
+    """Write the name of a feed, and below it how far it is settled and read."""
+    return f"<b>{el.text(feed)}</b>{el.muted(cal.summary(times, tz), 'div')}"
 
 
 def _parameters(feed: Feed) -> str:
@@ -68,7 +72,7 @@ def _parameters(feed: Feed) -> str:
 
 def coverage(shown: types.Coverage) -> str:
     """Show the calendar of a coverage: a filled box has points, a hollow one has none."""
-    facts = [el.text(shown.feed.name), f"at {el.when(shown.now)} UTC", cal.summary(shown)]
+    facts = [el.text(shown.feed.name), f"at {el.when(shown.now)} UTC", cal.summary_of(shown)]
     rows = list(cal.calendar_rows(shown).items())
     earlier, width = len(rows) - _CALENDAR_ROWS, (31 if cal.has_days(shown) else 24) * _COLUMN
     more = f"… {earlier} earlier" if earlier > 0 else ""
@@ -149,9 +153,8 @@ def report(shown: types.SyncReport) -> str:
     numbers = ("pages", "inserted", "revised", "unchanged", "withdrawn")
     rows = [
         {
-            "feed": f"<b>{el.text(one.name)}</b>",
+            "feed": _named(one.name, [getattr(one, name) for name in _THROUGH]),
             **{name: getattr(one, name) for name in numbers},
-            **{name.replace("_", " "): el.when(getattr(one, name)) for name in _THROUGH},
         }
         for one in shown.feeds
     ]

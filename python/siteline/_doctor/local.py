@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
-import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from siteline import _doors, errors
 from siteline._counts import counted
-from siteline._doctor.seen import Seen, fail, message_of, ok, skipped, warn
+from siteline._doctor.look import Look, collected
+from siteline._doctor.seen import Seen, fail, ok, skipped, warn
 from siteline._times import to_minute, to_second
-from siteline.credentials import Credential, MutualTls, PrivateKey
-
-if TYPE_CHECKING:
-    from siteline._doctor.look import Look
+from siteline.credentials import Credential, MutualTls
 
 SOON = timedelta(days=14)
 """How long before its end a certificate is a warning."""
-UNSIGNED = "the signer is an async function, which only an AsyncClient awaits"
-_TOKEN_PATH = "/api/customer/oauth/token"
 _LONGEST_JWK = 65_536
 _RENEW = "Replace its files with a new certificate for the same subject."
-_NO_SUBJECT = "key failed, so the subject is not known"
 
 
 def settings(look: Look) -> Seen:
@@ -39,36 +31,16 @@ def settings(look: Look) -> Seen:
     with suppress(errors.ConfigError):  # an agent may have the missing settings
         sources = _doors.sources(look.profile)
     try:
-        _make(look, sources)
-    except errors.AgentUnavailable as error:
-        look.agent_error = error
-        return ok("an agent is set, which has the service and the subject")
-    seen = f"{_who(look)}; {_sources(sources)}"
-    return warn(seen, "\n".join(look.warnings)) if look.warnings else ok(seen)
-
-
-def _make(look: Look, sources: dict[str, Any] | None) -> None:
-    """Makes the client. If its key is unusable, another key lets the other checks run."""
-    made: dict[str, Any] = {"profile": look.profile, "sends_once": True}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", errors.SitelineWarning)
-        try:
-            look.client = _doors.with_settings(**made)
-        except errors.CredentialError as error:
-            look.key_error = error
-            subject = sources["subject"] if sources else None
-            look.is_subject_known = subject is not None
-            unused = Credential(subject or "unknown", PrivateKey.generate(2048))
-            look.client = _doors.with_settings(**made, credential=unused)
-    file = None if look.has_agent else _doors.key_file(look.handle.credential)
-    texts = dict.fromkeys(str(warning.message) for warning in caught)
-    # The check of the key examines its file.
-    look.warnings = [text for text in texts if file is None or str(file) not in text]
+        with collected(look.key_warnings):
+            look.client = _doors.with_settings(profile=look.profile, sends_once=True)
+    except (errors.AgentUnavailable, errors.CredentialError) as error:
+        look.failure = error
+        return ok(_sources(sources))
+    return ok(f"{_who(look)}; {_sources(sources)}")
 
 
 def _who(look: Look) -> str:
-    subject = f", subject {look.client.subject}" if look.is_subject_known else ""
-    return f"{look.client.base_url}{subject}"
+    return f"{look.client.base_url}, subject {look.client.subject}"
 
 
 def _sources(sources: dict[str, Any] | None) -> str:
@@ -84,8 +56,8 @@ def _sources(sources: dict[str, Any] | None) -> str:
 
 
 def agent(look: Look) -> Seen:
-    if look.agent_error is not None:
-        return fail(look.agent_error)
+    if isinstance(look.failure, errors.AgentUnavailable):
+        return fail(look.failure)
     if not look.has_agent:
         return skipped("no agent is set")
     place = look.settings["agent"].partition("#")[0]
@@ -102,16 +74,14 @@ def agent(look: Look) -> Seen:
 
 
 def key(look: Look) -> Seen:
-    if look.key_error is not None:
-        return fail(look.key_error)
+    if look.failure is not None:
+        return fail(look.failure)
     if look.has_agent:
         return skipped("the agent has it")
     credential = look.handle.credential
     if isinstance(credential, MutualTls):
-        return _certificate(look, credential)._replace(title="client certificate")
-    text = credential.public_jwk["n"]
-    number = int.from_bytes(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-    seen = f"RSA of {number.bit_length()} bits, thumbprint {credential.kid}"
+        return _certificate(look, credential)
+    seen = f"thumbprint {credential.kid}"
     if look.enrolled_jwk is not None:
         enrolled = _enrolled_thumbprint(look.enrolled_jwk)
         if enrolled != credential.kid:
@@ -119,13 +89,8 @@ def key(look: Look) -> Seen:
             do = "Use the key that was enrolled, or enroll this one and have it approved."
             return fail(errors.CredentialError(text), do=do)
         seen += ", which is enrolled"
-    file = _doors.key_file(credential)
-    if file is None:
-        return ok(seen)
-    mode = os.stat(file).st_mode & 0o777 if os.name == "posix" else 0
-    if mode & 0o077:
-        return warn(f"{seen}; others can read {file} (mode {mode:04o})", f"chmod 600 {file}")
-    return ok(f"{seen}; {file}")
+    # Opening the key has looked at the mode of its file.
+    return warn(seen, "\n".join(look.key_warnings)) if look.key_warnings else ok(seen)
 
 
 def _enrolled_thumbprint(given: Mapping[str, Any] | str | os.PathLike[str]) -> str:
@@ -133,11 +98,9 @@ def _enrolled_thumbprint(given: Mapping[str, Any] | str | os.PathLike[str]) -> s
     try:
         # Only to read it: nothing is signed.
         return Credential("doctor", signer=bytes, public_jwk=jwk).kid
-    except (errors.CredentialError, TypeError) as error:
-        raise errors.ConfigError(
-            f"enrolled_jwk is not the public key of an enrollment: {message_of(error)}",
-            hint="It is the JSON that keygen printed, with kty, n and e.",
-        ) from None
+    except errors.CredentialError as error:
+        text = f"enrolled_jwk is not the public key of an enrollment: {error.message}"
+        raise errors.ConfigError(text) from None
 
 
 def read_jwk(path: str) -> dict[str, Any]:
@@ -158,47 +121,16 @@ def _certificate(look: Look, certificate: MutualTls) -> Seen:
     # Reading the certificate has checked its key.
     if look.enrolled_jwk is not None:
         return fail(errors.ConfigError("enrolled_jwk is for a private key, not for a certificate."))
-    now = look.settings["now"]
-    begins, ends = certificate.not_before, certificate.not_after
-    seen = f"{certificate.subject}, with its key, until {to_second(ends)} UTC"
-    if now >= ends:
-        text = f"The client certificate has expired: {seen}."
+    now, begins, ends = look.settings["now"], certificate.not_before, certificate.not_after
+    seen = f"{certificate.subject}, valid from {to_second(begins)} to {to_second(ends)} UTC"
+    if not begins <= now < ends:
+        text = f"The client certificate has expired, or is not valid yet: {seen}."
         return fail(errors.CredentialError(text), do=_RENEW)
-    if now < begins:
-        text = f"The client certificate is not valid before {to_second(begins)} UTC."
-        return fail(errors.CredentialError(text))
     return warn(seen, _RENEW) if ends - now < SOON else ok(seen)
-
-
-def assertion(look: Look) -> Seen:
-    """Signs an assertion, which is not sent."""
-    if look.has_agent:
-        return skipped("the agent signs it")
-    try:
-        if not look.handle.try_signature().wait():
-            return skipped("the client certificate replaces it")
-    except errors.CredentialError:
-        raise
-    except errors.ConfigError:
-        return skipped(UNSIGNED)
-    usual, audience = look.client.base_url + _TOKEN_PATH, other_audience(look)
-    seen = f"signed for {look.settings['assertion_lifetime']} s; aud {audience or usual}"
-    if audience is None:
-        return ok(seen)
-    do = "This is right only if the service knows its token endpoint by another address."
-    return warn(f"{seen}, set by audience= instead of {usual}", do)
-
-
-def other_audience(look: Look) -> str | None:
-    """The ``aud`` that replaces the usual one."""
-    audience: str | None = look.settings["audience"]
-    return audience if audience != look.client.base_url + _TOKEN_PATH else None
 
 
 def ledger(look: Look) -> Seen:
     """Looks at the file without creating it."""
-    if not look.is_subject_known:
-        return skipped(_NO_SUBJECT, blocks=_NO_SUBJECT)
     if look.has_agent:
         return skipped("the agent counts")
     facts = look.settings
@@ -209,7 +141,6 @@ def ledger(look: Look) -> Seen:
     try:
         if look.handle.look_at_ledger():
             return ok(f"{file} can be locked and written")
-        _require_folder(Path(file), is_named=is_named)
     except errors.StoreCorrupt:
         raise
     except errors.StoreError as error:
@@ -218,17 +149,7 @@ def ledger(look: Look) -> Seen:
         if is_named or limit is not None or type(error) is not errors.StoreError:
             return fail(error, do=error.hint or do)
         return warn(f"{error.message.rstrip('.')}; requests are counted in memory", do)
-    return ok(f"{file}: the first request creates it")
-
-
-def _require_folder(file: Path, *, is_named: bool) -> None:
-    """Raises unless the file can be created. A client creates only the folder of the usual one."""
-    folder = file.parent if is_named else next(filter(Path.is_dir, file.parents), file.parent)
-    fault = f"The ledger {file} cannot be created"
-    if not folder.is_dir():
-        raise errors.StoreError(f"{fault}: there is no folder {folder}.")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise errors.StoreError(f"{fault}: {folder} is not writable.")
+    return ok(f"{file} does not exist yet")
 
 
 def allowance(look: Look) -> Seen:

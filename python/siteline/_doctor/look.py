@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -10,6 +12,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from siteline import _doors
+from siteline.errors import SitelineWarning
 
 if TYPE_CHECKING:
     from siteline.aio import AsyncClient
@@ -34,13 +37,11 @@ class Look:
     stores: list[str]
     client: Any = None
     """The client, which sends each request once; ``None`` if the settings made none."""
-    key_error: Exception | None = None
-    """Why the credential is unusable. The client then has another one, which signs nothing."""
-    agent_error: Exception | None = None
-    """Why the agent did not answer: then there is no client."""
-    is_subject_known: bool = True
-    warnings: list[str] = field(default_factory=list)
-    """The warnings of making the client."""
+    failure: Exception | None = None
+    """Why there is no client although there are settings: the agent's or the credential's error."""
+    key_warnings: list[str] = field(default_factory=list)
+    """The warnings of making the client, which reads the key."""
+    discovery_warnings: list[str] = field(default_factory=list)
 
     def close(self) -> None:
         if self.client is not None:
@@ -93,7 +94,9 @@ class Look:
 
     @cached_property
     def discovery(self) -> Answer:
-        return _answer(self.client.discover)
+        """The table of series."""
+        with collected(self.discovery_warnings):
+            return _answer(self.client.series)
 
     @cached_property
     def page(self) -> Answer:
@@ -105,6 +108,15 @@ class Look:
         """The newest whole hour before the settle lag."""
         end = self.client.scan(start=None).query.end.replace(minute=0, second=0, microsecond=0)
         return end - timedelta(hours=1), end
+
+
+@contextmanager
+def collected(texts: list[str]) -> Iterator[None]:
+    """Appends the warnings of siteline to a list, instead of printing them."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SitelineWarning)
+        yield
+    texts += (str(warning.message) for warning in caught)
 
 
 def _answer(request: Callable[[], Any]) -> Answer:

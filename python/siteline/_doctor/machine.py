@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from siteline import __version__
 from siteline._counts import counted
@@ -16,15 +16,12 @@ from siteline._doctor.seen import Seen, ok, warn
 from siteline.errors import StoreBusy
 from siteline.store import Store
 
-if TYPE_CHECKING:
-    from siteline._doctor.look import Look
-
 _Result = TypeVar("_Result")
 _LEAST_FREE = 100_000_000
 _REQUIREMENT = re.compile(r"([A-Za-z0-9_.-]+)\s*\(?>=\s*([0-9.]+)\)?\s*;.*extra\s*==")
 
 
-def store(path: str, _look: Look) -> Seen:
+def store(path: str) -> Seen:
     feeds = checked(path)
     full = os.path.abspath(path)
     (permissions, users), free = permissions_of(full), free_bytes(full)
@@ -73,7 +70,7 @@ def read(path: str, work: Callable[[Store], _Result], tries: int = 3) -> _Result
         return read(path, work, tries - 1)
 
 
-def versions(_look: Look) -> Seen:
+def versions() -> Seen:
     import platform
 
     found = list(_optional_packages())

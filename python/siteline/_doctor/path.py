@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from siteline._doctor.look import Look
 
 _BY_REQUESTS = "checked by the requests, which use a SOCKS proxy"
-_NOT_TRIED = "not tried: there are no certificates to trust"
 
 
 def proxy(look: Look) -> Seen:
@@ -31,28 +30,15 @@ def proxy(look: Look) -> Seen:
     return ok(f"{used}, which connects to {way['service']}")
 
 
-def name(look: Look) -> Seen:
-    way, _ = look.way
-    host = way["service"].rpartition(":")[0].strip("[]")
-    addresses = ", ".join(way["addresses"])
-    seen = f"{host} is an address" if addresses == host else f"{host} is {addresses}"
-    do = "Check the network of this machine, and the host in base_url=."
-    return _step(look, "name", addresses and seen, do)
-
-
 def tcp(look: Look) -> Seen:
-    connected = look.way[0]["connected"]
-    do = "Check the port in base_url=, and the firewalls in between."
-    return _step(look, "tcp", connected and f"{connected} accepts connections", do)
-
-
-def _step(look: Look, step: str, seen: str | None, do: str) -> Seen:
     way, error = look.way
     if way["proxy"] is not None:
         return skipped("the proxy does it")
-    if error is not None and way["failed"] == step:
-        return fail(error, do=do)
-    return ok(seen) if seen else skipped(_NOT_TRIED)
+    if error is not None and way["failed"] in ("name", "tcp"):
+        return fail(error, do="Check base_url=, the network of this machine, and the firewalls.")
+    if way["connected"] is None:
+        return skipped("not tried: there are no certificates to trust")
+    return ok(f"{way['service']} accepts connections at {way['connected']}")
 
 
 def tls(look: Look) -> Seen:

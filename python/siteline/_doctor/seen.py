@@ -16,9 +16,7 @@ class Seen(NamedTuple):
     error: BaseException | None = None
     """The exception that a client would raise for a failure."""
     blocks: str | None = None
-    """The reason to skip the checks that depend on this one, although it did not fail."""
-    title: str | None = None
-    """The name of the check, if it is not the planned one."""
+    """The reason to skip the later checks, although this one did not fail."""
 
 
 def ok(seen: str, *, blocks: str | None = None) -> Seen:

@@ -23,7 +23,7 @@ class Check(FrozenRecord):
 
     >>> check = siteline.doctor(client, offline=True)["key"]
     >>> check.title, check.status, check.do
-    ('private key', 'ok', None)
+    ('private key or certificate', 'ok', None)
     """
 
     id: str
@@ -55,16 +55,16 @@ class Diagnosis(WithHtml, FrozenRecord):
 
     >>> sandbox.revoke(client.subject)
     >>> diagnosis = siteline.doctor(client)
-    >>> diagnosis.first_fail.id, diagnosis.first_fail.error, diagnosis["scopes"].seen
+    >>> diagnosis.first_fail.id, diagnosis.first_fail.error, diagnosis["data"].seen
     ('token', 'AuthenticationError', 'token failed')
     """
 
     _html = "sync_html.diagnosis"
 
     base_url: str | None
-    """The address of the service; ``None`` if the settings cannot be read."""
+    """The address of the service; ``None`` if the settings make no client."""
     subject: str | None
-    """The subject of the credential; ``None`` if it cannot be read."""
+    """The subject of the credential; ``None`` if the settings make no client."""
     sends: str
     """The requests that it may send, as text."""
     checks: tuple[Check, ...]

@@ -11,10 +11,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 IDS = [
-    *("settings", "agent", "key", "assertion", "ledger", "allowance"),
-    *("proxy", "name", "tcp", "tls"),
-    *("service", "clock", "token", "scopes", "discovery", "data", "shape"),
-    *("store", "versions"),
+    *("settings", "agent", "key", "ledger", "allowance", "proxy", "tcp", "tls"),
+    *("service", "clock", "token", "discovery", "data", "store", "versions"),
 ]
 
 

@@ -34,8 +34,6 @@ mod token;
 use std::fmt;
 use std::sync::Arc;
 
-use jiff::Timestamp;
-
 pub(crate) use access_token::{AccessToken, CachedToken};
 pub use assertion::AssertionSettings;
 pub use authentication::Authentication;
@@ -146,12 +144,6 @@ impl Credential {
             Signing::Blocking(_) => Ok(()),
             Signing::Awaited(signer) => signer.check(),
         }
-    }
-
-    /// Signs an assertion as a token request would, and discards it.
-    pub(crate) async fn try_signature(&self, token_url: &str, now: Timestamp) -> Result<()> {
-        self.check_signer()?;
-        assertion::make(self, token_url, now).await.map(drop)
     }
 
     /// Signs, and verifies the signature with the public key. For a wrong signature the service

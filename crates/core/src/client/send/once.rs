@@ -15,16 +15,6 @@ impl Client {
         Self::new(settings)
     }
 
-    /// Signs an assertion like the next token request, and discards it. Returns whether the client
-    /// signs.
-    pub async fn try_signature(&self) -> Result<bool> {
-        let identity = self.identity();
-        let Authentication::Assertion(credential) = &identity.authentication else {
-            return Ok(false);
-        };
-        credential.try_signature(&self.0.token_url, self.0.time.now()).await.map(|()| true)
-    }
-
     /// `None` if the client signs no assertions.
     pub fn assertion(&self) -> Option<AssertionSettings> {
         match &self.identity().authentication {
