@@ -19,7 +19,7 @@ use self::loaded::Loaded;
 use self::state::{CertificateState, Files};
 use super::Checked;
 use super::key_file::{self, display_path};
-use super::refusal::refused;
+use super::refusal::{parsed, refused};
 use crate::files::Stamp;
 use crate::fork::Owned;
 use crate::http::ClientCertificate;
@@ -226,12 +226,15 @@ impl CertificateSource {
         part: &Part,
         passphrase: Option<&[u8]>,
     ) -> Result<(Bundle, Vec<String>)> {
+        let read = |bytes: &[u8]| {
+            parsed(|| Bundle::read(bytes, passphrase)).map_err(|error| placed(part, error))
+        };
         let path = match part {
-            Part::Bytes(bytes) => return Ok((Bundle::read(bytes, passphrase)?, Vec::new())),
+            Part::Bytes(bytes) => return Ok((read(bytes)?, Vec::new())),
             Part::File(path) => path,
         };
         let (bytes, open_mode) = key_file::read(what, path)?;
-        let bundle = Bundle::read(&bytes, passphrase).map_err(|error| placed(part, error))?;
+        let bundle = read(&bytes)?;
         let open_mode = open_mode.filter(|_| bundle.key.is_some());
         let warnings = key_file::check_mode(path, open_mode, self.strict)?;
         Ok((bundle, warnings))
