@@ -97,7 +97,8 @@ fn place(listen: &str, tls_files: TlsFiles, names: Vec<String>) -> Result<Listen
     match (Place::parse(listen)?, tls_files) {
         (Place::Unix(path), _) => Ok(Listen::Unix(path)),
         (Place::Tls { host, port }, [Some(certificate), Some(key), client_authority]) => {
-            Ok(Listen::Tls(TlsListen { host, port, certificate, key, client_authority, names }))
+            let name = names.into_iter().next();
+            Ok(Listen::Tls(TlsListen { host, port, certificate, key, client_authority, name }))
         }
         (Place::Tls { .. }, _) => {
             let text = "An agent at https:// needs tls_certificate= and tls_key=.";

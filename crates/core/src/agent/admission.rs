@@ -19,17 +19,22 @@ pub(super) struct AgentLimits {
     pub(super) connections: usize,
     /// Maximum number of requests that are answered at once.
     pub(super) answered: usize,
-    /// Maximum length of a request body, in bytes.
-    pub(super) body: usize,
-    /// Time limit for each step: handshake, head, body, and the peer's reading of the answer.
+    /// Maximum length of a request, in bytes.
+    pub(super) request: usize,
+    /// Time limit for each step: handshake, greeting, request, and the peer's reading of the answer.
     pub(super) patience: Duration,
 }
 
 impl Default for AgentLimits {
     /// Together the connections stay below 1,024, the usual limit of open files per process. The
-    /// rest is for the agent's own requests and files. The body limit fits a report on 256 pages.
+    /// rest is for the agent's own requests and files. The limit of a request fits a report on 256 pages.
     fn default() -> Self {
-        Self { connections: 448, answered: 256, body: 64 << 10, patience: Duration::from_secs(5) }
+        Self {
+            connections: 448,
+            answered: 256,
+            request: 64 << 10,
+            patience: Duration::from_secs(5),
+        }
     }
 }
 

@@ -7,7 +7,6 @@
 mod address;
 mod admission;
 mod connection;
-mod door;
 mod link;
 mod listener;
 mod message;

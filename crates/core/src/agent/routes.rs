@@ -1,15 +1,13 @@
-//! The four routes of an agent, and the pages that it granted. The peer is checked before.
+//! The answers of an agent, and the pages that it granted. The peer is checked before.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use super::message::{
-    AgentFailure, AgentState, Holder, LeaseRequest, LeasedPage, LeasedToken, Report, Return,
-    TokenRequest,
+    AgentFailure, AgentRequest, AgentState, Ask, Holder, LeasedPage, LeasedToken, Report,
 };
 use crate::auth::{AccessToken, ScopeSet};
 use crate::clock::{Clock, Moment};
@@ -79,9 +77,6 @@ impl Leases {
     }
 }
 
-/// A status and a JSON body.
-pub(super) type Answer = (u16, Vec<u8>);
-
 pub(super) struct Routes {
     lessor: Box<dyn Lessor>,
     leases: Mutex<Leases>,
@@ -92,50 +87,57 @@ impl Routes {
         Self { lessor, leases: Mutex::default() }
     }
 
-    pub(super) async fn answer(&self, method: &str, path: &str, body: &[u8]) -> Answer {
-        let answered = async {
-            match (method, path) {
-                ("POST", "/v1/token") => json(&self.token(&self.request(body)?).await?),
-                ("POST", "/v1/page") => json(&self.page(&self.request(body)?).await?),
-                ("POST", "/v1/return") => json(&self.take_back(&self.request(body)?)?),
-                ("GET", "/v1/state") => json(&self.state()?),
-                _ => Err(Error::new(Kind::ConfigError, format!("no such route: {method} {path}"))),
+    /// Returns the answer to a request, as JSON.
+    pub(super) async fn answer(&self, request: &[u8]) -> Result<Vec<u8>> {
+        let request = serde_json::from_slice(request)
+            .map_err(|_| refused("the agent does not understand the request"))?;
+        let ask = match request {
+            AgentRequest::State => return json(&self.state()?),
+            AgentRequest::Of(holder, ask) => {
+                self.check_holder(&holder)?;
+                ask
             }
         };
-        answered.await.map_or_else(|error| refusal(&error), |body| (200, body))
-    }
-
-    /// Parses a request and checks that its holder is the agent's.
-    fn request<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T> {
-        let broken = |_| Error::new(Kind::ConfigError, "the agent does not understand the request");
-        let holder: Holder = serde_json::from_slice(body).map_err(broken)?;
-        let own = self.lessor.holder();
-        if holder != own {
-            let message = format!(
-                "The agent has tokens for {} at {}, not for {} at {}.",
-                own.subject, own.base_url, holder.subject, holder.base_url
-            );
-            return Err(Error::new(Kind::ConfigError, message).with_hint(
-                "SITELINE_AGENT is the address of another agent. Use the address that \
-                 `siteline agent` prints for this service and subject.",
-            ));
+        match ask {
+            Ask::Token { scopes, must_remain, refused } => {
+                json(&self.token(&scopes, must_remain, refused.as_deref()).await?)
+            }
+            Ask::Page { must_remain, reports } => json(&self.page(must_remain, &reports).await?),
+            Ask::Return { reports, pause } => json(&self.take_back(&reports, pause)?),
         }
-        serde_json::from_slice(body).map_err(broken)
     }
 
-    async fn token(&self, request: &TokenRequest) -> Result<LeasedToken> {
-        let scopes = self.scopes(&request.scopes)?;
-        let refused = request.refused.as_deref();
-        let token = self.lessor.token(&scopes, request.must_remain, refused).await?;
+    fn check_holder(&self, holder: &Holder) -> Result<()> {
+        let own = self.lessor.holder();
+        if *holder == own {
+            return Ok(());
+        }
+        let message = format!(
+            "The agent has tokens for {} at {}, not for {} at {}.",
+            own.subject, own.base_url, holder.subject, holder.base_url
+        );
+        Err(refused(message).with_hint(
+            "SITELINE_AGENT is the address of another agent. Use the address that `siteline agent` \
+             prints for this service and subject.",
+        ))
+    }
+
+    async fn token(
+        &self,
+        scopes: &str,
+        must_remain: Option<u64>,
+        refused: Option<&str>,
+    ) -> Result<LeasedToken> {
+        let scopes = self.scopes(scopes)?;
+        let token = self.lessor.token(&scopes, must_remain, refused).await?;
         self.leases.lock().granted += 1;
         Ok(leased(&token))
     }
 
-    async fn page(&self, request: &LeaseRequest) -> Result<LeasedPage> {
+    async fn page(&self, must_remain: u64, reports: &[Report]) -> Result<LeasedPage> {
         let (lessor, ledger) = (&*self.lessor, self.lessor.ledger());
         let now = || lessor.clock().moment();
-        self.settle(&request.reports);
-        let must_remain = request.must_remain;
+        self.settle(reports);
         let reserved = match ledger.reserve(now(), must_remain) {
             // Only the reply to a token request shows whether the day has ended.
             Err(_) if matches!(ledger.permit(now(), must_remain)?, Permit::Unknown { .. }) => {
@@ -172,10 +174,10 @@ impl Routes {
             .with(|context| context.missing = missing))
     }
 
-    fn take_back(&self, request: &Return) -> Result<AllowanceState> {
+    fn take_back(&self, reports: &[Report], pause: Option<f64>) -> Result<AllowanceState> {
         let (ledger, clock) = (self.lessor.ledger(), self.lessor.clock());
-        self.settle(&request.reports);
-        if let Some(pause) = request.pause {
+        self.settle(reports);
+        if let Some(pause) = pause {
             let pause = Duration::try_from_secs_f64(pause).unwrap_or_default();
             ledger.pin(pause, clock.moment())?;
         }
@@ -205,12 +207,16 @@ fn leased(token: &AccessToken) -> LeasedToken {
 }
 
 fn json(answer: &impl Serialize) -> Result<Vec<u8>> {
-    serde_json::to_vec(answer)
+    serde_json::to_vec(&Ok::<_, AgentFailure>(answer))
         .map_err(|_| Error::new(Kind::InternalError, "the answer cannot be written as JSON"))
 }
 
-/// The response to a failed request.
-pub(super) fn refusal(error: &Error) -> Answer {
-    let status = if error.kind() == Kind::ConfigError { 409 } else { 502 };
-    (status, serde_json::to_vec(&AgentFailure::from(error)).unwrap_or_default())
+/// The answer to a failed request.
+pub(super) fn refusal(error: &Error) -> Vec<u8> {
+    serde_json::to_vec(&Err::<(), _>(AgentFailure::from(error))).unwrap_or_default()
+}
+
+/// The error of a peer that may not use the agent or speaks another language.
+pub(super) fn refused(what: impl Into<String>) -> Error {
+    Error::new(Kind::ConfigError, what)
 }
