@@ -6,7 +6,6 @@ use crate::bridge::runtime::block_on;
 use crate::client::PyClient;
 use crate::prelude::*;
 use siteline_core::agent::{Agent, AgentOptions, Listen, Place, TlsListen, forbid_core_dumps};
-use siteline_core::client::ClientLessor;
 use siteline_core::settings::{AGENT_SECRET, Environment};
 
 #[pyclass(frozen, name = "AgentHandle", module = "siteline._core")]
@@ -44,8 +43,7 @@ impl PyAgent {
             take_step: Arc::new(move |step| without_fork(|| Arc::clone(&origin).run(step))),
         };
         let client = client.get().client.clone();
-        let agent = detached(py, || Agent::start(Box::new(ClientLessor::new(client)?), options))?
-            .or_raise()?;
+        let agent = detached(py, || Agent::start(client.lessor()?, options))?.or_raise()?;
         let address = agent.address().to_string();
         let secret = agent.secret().map(|secret| Zeroizing::new(secret.to_owned()));
         Ok(Self { agent: Mutex::new(Some(Arc::new(agent))), address, secret, logs })

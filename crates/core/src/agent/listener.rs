@@ -5,13 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustls::ServerConfig;
 use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
 use super::address::Place;
 use super::admission::Rank;
-use super::trust::{authority, chain, mismatch, private_key};
+use super::trust::{chain, mismatch, private_key};
 use crate::error::{Error, Kind, Result};
 use crate::http::provider;
 #[cfg(unix)]
@@ -147,8 +147,10 @@ impl TlsListen {
         let builder = match &self.client_authority {
             None => builder.with_no_client_auth(),
             Some(path) => {
-                let roots = Arc::new(authority(path)?);
-                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
+                let mut roots = RootCertStore::empty();
+                roots.add_parsable_certificates(chain(path)?);
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(roots.into(), provider());
                 let verifier = verifier.build().map_err(|_| {
                     let message = format!("{:?} contains no CA certificate.", path.display());
                     Error::new(Kind::CredentialError, message)

@@ -20,7 +20,7 @@ pub(crate) use self::link::AgentIssuer;
 pub use self::link::AgentLink;
 pub use self::listener::{Listen, TlsListen};
 pub use self::message::Holder;
-pub(crate) use self::routes::Lessor;
+pub use self::routes::Lessor;
 pub use self::server::{Agent, AgentOptions};
 pub use self::trust::ClientTls;
 

@@ -1,6 +1,7 @@
 //! The answers of an agent, and the pages that it granted. The peer is checked before.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -20,28 +21,23 @@ use crate::lock::Mutex;
 const LEASE: Duration = Duration::from_secs(600);
 
 /// The client behind an agent, with its key and its ledger.
-pub trait Lessor: Send + Sync {
+pub struct Lessor {
     /// The service and the subject of the credential.
-    fn holder(&self) -> Holder;
-
+    pub(crate) holder: Holder,
     /// The scopes that clients may request.
-    fn scopes(&self) -> ScopeSet;
-
+    pub(crate) scopes: ScopeSet,
     /// The clock of the ledger.
-    fn clock(&self) -> &Clock;
-
-    fn ledger(&self) -> &dyn Ledger;
-
-    /// Returns a token for these scopes, after checking that a request may be sent that leaves
-    /// `must_remain` requests; `None` for a request that is not counted. The token does not have
-    /// the digest `refused`.
-    fn token<'a>(
-        &'a self,
-        scopes: &'a ScopeSet,
-        must_remain: Option<u64>,
-        refused: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<AccessToken>>;
+    pub(crate) clock: Clock,
+    pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) lend: Box<LendToken>,
 }
+
+/// Returns a token for these scopes, after checking that a request may be sent that leaves this
+/// number of requests; `None` for a request that is not counted. The token does not have the given
+/// digest, which is of a refused one.
+pub(crate) type LendToken = dyn Fn(ScopeSet, Option<u64>, Option<String>) -> BoxFuture<'static, Result<AccessToken>>
+    + Send
+    + Sync;
 
 /// Granted pages without a report.
 #[derive(Default)]
@@ -78,12 +74,12 @@ impl Leases {
 }
 
 pub(super) struct Routes {
-    lessor: Box<dyn Lessor>,
+    lessor: Lessor,
     leases: Mutex<Leases>,
 }
 
 impl Routes {
-    pub(super) fn new(lessor: Box<dyn Lessor>) -> Self {
+    pub(super) fn new(lessor: Lessor) -> Self {
         Self { lessor, leases: Mutex::default() }
     }
 
@@ -100,7 +96,7 @@ impl Routes {
         };
         match ask {
             Ask::Token { scopes, must_remain, refused } => {
-                json(&self.token(&scopes, must_remain, refused.as_deref()).await?)
+                json(&self.token(&scopes, must_remain, refused).await?)
             }
             Ask::Page { must_remain, reports } => json(&self.page(must_remain, &reports).await?),
             Ask::Return { reports, pause } => json(&self.take_back(&reports, pause)?),
@@ -108,8 +104,8 @@ impl Routes {
     }
 
     fn check_holder(&self, holder: &Holder) -> Result<()> {
-        let own = self.lessor.holder();
-        if *holder == own {
+        let own = &self.lessor.holder;
+        if holder == own {
             return Ok(());
         }
         let message = format!(
@@ -126,34 +122,33 @@ impl Routes {
         &self,
         scopes: &str,
         must_remain: Option<u64>,
-        refused: Option<&str>,
+        refused: Option<String>,
     ) -> Result<LeasedToken> {
-        let scopes = self.scopes(scopes)?;
-        let token = self.lessor.token(&scopes, must_remain, refused).await?;
+        let token = (self.lessor.lend)(self.scopes(scopes)?, must_remain, refused).await?;
         self.leases.lock().granted += 1;
         Ok(leased(&token))
     }
 
     async fn page(&self, must_remain: u64, reports: &[Report]) -> Result<LeasedPage> {
-        let (lessor, ledger) = (&*self.lessor, self.lessor.ledger());
-        let now = || lessor.clock().moment();
+        let Lessor { scopes, clock, ledger, lend, .. } = &self.lessor;
+        let now = || clock.moment();
         self.settle(reports);
         let reserved = match ledger.reserve(now(), must_remain) {
             // Only the reply to a token request shows whether the day has ended.
             Err(_) if matches!(ledger.permit(now(), must_remain)?, Permit::Unknown { .. }) => {
-                lessor.token(&lessor.scopes(), Some(must_remain), None).await?;
+                lend(scopes.clone(), Some(must_remain), None).await?;
                 ledger.reserve(now(), must_remain)
             }
             reserved => reserved,
         };
-        let page = self.leases.lock().grant(reserved?, lessor.clock().monotonic());
+        let page = self.leases.lock().grant(reserved?, clock.monotonic());
         let (allowance, service_time) = (ledger.state(now())?, ledger.service_time(now())?);
         Ok(LeasedPage { page, allowance, service_time })
     }
 
     /// Counts the outcomes of pages.
     fn settle(&self, reports: &[Report]) {
-        let (ledger, clock) = (self.lessor.ledger(), self.lessor.clock());
+        let Lessor { ledger, clock, .. } = &self.lessor;
         let now = clock.moment();
         let settled = self.leases.lock().settled(reports, clock.monotonic(), now);
         for (page, outcome) in settled {
@@ -163,8 +158,8 @@ impl Routes {
 
     /// Parses the requested scopes and checks that the agent has them.
     fn scopes(&self, text: &str) -> Result<ScopeSet> {
-        let (asked, own) = (ScopeSet::parse(text)?, self.lessor.scopes());
-        let missing = asked.missing_from(&own);
+        let (asked, own) = (ScopeSet::parse(text)?, &self.lessor.scopes);
+        let missing = asked.missing_from(own);
         if missing.is_empty() {
             return Ok(asked);
         }
@@ -175,7 +170,7 @@ impl Routes {
     }
 
     fn take_back(&self, reports: &[Report], pause: Option<f64>) -> Result<AllowanceState> {
-        let (ledger, clock) = (self.lessor.ledger(), self.lessor.clock());
+        let Lessor { ledger, clock, .. } = &self.lessor;
         self.settle(reports);
         if let Some(pause) = pause {
             let pause = Duration::try_from_secs_f64(pause).unwrap_or_default();
@@ -187,10 +182,11 @@ impl Routes {
     pub(super) fn state(&self) -> Result<AgentState> {
         self.settle(&[]);
         let leases = self.leases.lock();
+        let Lessor { holder, scopes, clock, ledger, .. } = &self.lessor;
         Ok(AgentState {
-            holder: self.lessor.holder(),
-            scopes: self.lessor.scopes().to_string(),
-            allowance: self.lessor.ledger().state(self.lessor.clock().moment())?,
+            holder: holder.clone(),
+            scopes: scopes.to_string(),
+            allowance: ledger.state(clock.moment())?,
             lent: leases.open.len() as u64,
             leases: leases.granted,
             version: crate::VERSION.to_owned(),

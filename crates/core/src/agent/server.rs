@@ -68,16 +68,12 @@ pub struct Agent {
 
 impl Agent {
     /// Listens and starts the agent's thread.
-    pub fn start(lessor: Box<dyn Lessor>, options: AgentOptions) -> Result<Self> {
+    pub fn start(lessor: Lessor, options: AgentOptions) -> Result<Self> {
         Self::start_within(lessor, options, AgentLimits::default())
     }
 
     /// [`start`](Self::start) with other limits.
-    fn start_within(
-        lessor: Box<dyn Lessor>,
-        options: AgentOptions,
-        limits: AgentLimits,
-    ) -> Result<Self> {
+    fn start_within(lessor: Lessor, options: AgentOptions, limits: AgentLimits) -> Result<Self> {
         let AgentOptions { listen, allowed_users, secret, take_step } = options;
         let failed = |error: io::Error| {
             Error::system(Kind::TransportError, "The agent could not start", &error)
@@ -92,7 +88,7 @@ impl Agent {
             }
             _ => None,
         };
-        let address = lessor.holder().address(place);
+        let address = lessor.holder.clone().address(place);
         let routes = Arc::new(Routes::new(lessor));
         drop(in_runtime);
         let (stop, stopped) = watch::channel(false);
@@ -239,15 +235,16 @@ impl Answering {
 
     async fn answer_on(&self, stream: impl AsyncRead + AsyncWrite + Unpin, visit: &Visit) {
         let mut stream = BufReader::new(stream);
-        let answer = self.answer(&mut stream, visit).await;
-        let answer = answer.unwrap_or_else(|error| refusal(&error));
-        let written = async {
-            stream.write_all(&answer).await?;
-            stream.shutdown().await
-        };
-        // Both fail if the client has disconnected or does not read.
-        let _ = tokio::time::timeout(self.limits.patience, written).await;
-        visit.leave_answer();
+        match self.request(&mut stream, visit).await {
+            Ok(request) => {
+                let _permit = visit.answer().await;
+                let answer = self.routes.answer(&request).await;
+                let answer = answer.unwrap_or_else(|error| refusal(&error));
+                self.write(&mut stream, &answer).await;
+                visit.prove();
+            }
+            Err(error) => self.write(&mut stream, &refusal(&error)).await,
+        }
         // Unread bytes would reset the connection before the client reads the answer.
         let (mut rest, mut nowhere) = (stream.take(LONGEST_REST), tokio::io::sink());
         let dropped = tokio::io::copy(&mut rest, &mut nowhere);
@@ -255,18 +252,25 @@ impl Answering {
     }
 
     /// Reads the request only after the peer was checked.
-    async fn answer(
+    async fn request(
         &self,
         stream: &mut (impl AsyncBufRead + Unpin),
         visit: &Visit,
-    ) -> Result<Vec<u8>> {
+    ) -> Result<Zeroizing<Vec<u8>>> {
         self.check(&self.line(stream, LONGEST_GREETING).await?)?;
         if self.secret.is_some() {
             visit.prove();
         }
-        let request = self.line(stream, self.limits.request).await?;
-        visit.answer().await;
-        self.routes.answer(&request).await
+        self.line(stream, self.limits.request).await
+    }
+
+    /// Writes the whole answer. Fails if the client has disconnected or does not read.
+    async fn write(&self, stream: &mut (impl AsyncWrite + Unpin), answer: &[u8]) {
+        let written = async {
+            stream.write_all(answer).await?;
+            stream.shutdown().await
+        };
+        let _ = tokio::time::timeout(self.limits.patience, written).await;
     }
 
     /// Reads a line of at most `longest` bytes.

@@ -1,7 +1,6 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-use futures_util::future::BoxFuture;
 use rcgen::{CertificateParams, KeyPair};
 
 use super::super::connection::Connection;
@@ -9,47 +8,25 @@ use super::super::listener::TlsListen;
 use super::super::message::{AgentRequest, Holder, greeting};
 use super::super::trust::ClientTls;
 use super::*;
-use crate::auth::{AccessToken, ScopeSet};
+use crate::auth::ScopeSet;
+use crate::http::LocalLedger;
 use crate::http::test_server::TestFolder;
-use crate::http::{Ledger, LocalLedger};
 
-struct Fake {
-    clock: Clock,
-    ledger: LocalLedger,
-}
-
-impl Lessor for Fake {
-    fn holder(&self) -> Holder {
-        let base_url = "https://customer.example.com".to_owned();
-        Holder { base_url, subject: "integration-7".to_owned() }
-    }
-
-    fn scopes(&self) -> ScopeSet {
-        ScopeSet::new(["customer.data.read"]).expect("a scope")
-    }
-
-    fn clock(&self) -> &Clock {
-        &self.clock
-    }
-
-    fn ledger(&self) -> &dyn Ledger {
-        &self.ledger
-    }
-
-    fn token<'a>(
-        &'a self,
-        _scopes: &'a ScopeSet,
-        _must_remain: Option<u64>,
-        _refused: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<AccessToken>> {
-        Box::pin(async { Err(Error::new(Kind::ConfigError, "no token")) })
+fn lessor() -> Lessor {
+    Lessor {
+        holder: Holder {
+            base_url: "https://customer.example.com".to_owned(),
+            subject: "integration-7".to_owned(),
+        },
+        scopes: ScopeSet::new(["customer.data.read"]).expect("a scope"),
+        clock: Clock::frozen_at("2026-11-20T12:00:00Z".parse().expect("a time")),
+        ledger: Arc::new(LocalLedger::in_memory(crate::http::Terms::default())),
+        lend: Box::new(|_, _, _| Box::pin(async { Err(refused("no token")) })),
     }
 }
 
 /// Starts an agent that accepts few connections and practically never times out silent peers.
 fn started(listen: Listen) -> Agent {
-    let clock = Clock::frozen_at("2026-11-20T12:00:00Z".parse().expect("a time"));
-    let lessor = Fake { clock, ledger: LocalLedger::in_memory(crate::http::Terms::default()) };
     let options = AgentOptions {
         listen,
         allowed_users: Vec::new(),
@@ -58,7 +35,7 @@ fn started(listen: Listen) -> Agent {
     };
     let patience = Duration::from_secs(3_600);
     let limits = AgentLimits { connections: 8, patience, ..AgentLimits::default() };
-    Agent::start_within(Box::new(lessor), options, limits).expect("an agent")
+    Agent::start_within(lessor(), options, limits).expect("an agent")
 }
 
 fn asked(agent: &Agent, tls: ClientTls) -> Result<AgentState> {
