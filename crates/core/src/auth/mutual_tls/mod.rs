@@ -65,13 +65,6 @@ struct Inner {
 }
 
 impl MutualTls {
-    /// [`MutualTls::open`] with the passphrase of the source.
-    #[cfg(test)]
-    pub fn load(source: CertificateSource) -> Result<Checked<Self>> {
-        let passphrase = source.ask()?;
-        Self::open(source, passphrase.as_ref().map(|text| text.as_slice()))
-    }
-
     /// Reads and checks the certificate and its key, with warnings about their files. The validity
     /// period is checked at each use, with the service's clock. `passphrase` is the result of
     /// [`CertificateSource::ask`].
