@@ -12,11 +12,9 @@
 
 mod access_token;
 mod assertion;
-mod authentication;
 mod encoding;
 mod exchange;
 mod grant;
-mod issuer;
 mod jwk;
 mod key;
 mod key_cost;
@@ -38,10 +36,8 @@ use jiff::Timestamp;
 
 pub(crate) use access_token::{AccessToken, CachedToken};
 pub use assertion::AssertionSettings;
-pub use authentication::Authentication;
 pub use encoding::is_key_text;
 pub(crate) use exchange::Exchange;
-pub(crate) use issuer::{Issuer, Tries};
 pub use jwk::PublicJwk;
 pub use key::{AsyncSigner, PrivateKey, SignFuture, Signer};
 pub use mutual_tls::MutualTls;
@@ -49,7 +45,7 @@ pub use mutual_tls::{AskPassphrase, CertificateSource, Part};
 pub(crate) use proof::Proof;
 pub(crate) use retry_after_gate::RetryAfterGate;
 pub use scope::ScopeSet;
-pub(crate) use token::{TokenFacts, TokenKey, TokenSource};
+pub(crate) use token::{Issuer, TokenFacts, TokenKey, TokenSource, Tries};
 
 use crate::system::on_thread;
 use crate::{Error, Kind, Result};
@@ -70,6 +66,41 @@ pub struct Credential {
     signing: Signing,
     public_jwk: PublicJwk,
     assertion: AssertionSettings,
+}
+
+/// A credential of either mode. Cheap to clone. Its `Debug` output contains no secret.
+#[derive(Debug, Clone)]
+pub enum Authentication {
+    /// Customer-managed: a signed assertion is exchanged for a token.
+    Assertion(Credential),
+    /// Platform-managed: mutual TLS.
+    MutualTls(MutualTls),
+    /// Customer-managed, by its subject. An agent in another process holds the key.
+    Leased(Arc<str>),
+}
+
+impl Authentication {
+    /// The subject of the credential or the certificate.
+    #[must_use]
+    pub fn subject(&self) -> &str {
+        match self {
+            Self::Assertion(credential) => credential.subject(),
+            Self::MutualTls(certificate) => certificate.subject(),
+            Self::Leased(subject) => subject,
+        }
+    }
+}
+
+impl From<Credential> for Authentication {
+    fn from(credential: Credential) -> Self {
+        Self::Assertion(credential)
+    }
+}
+
+impl From<MutualTls> for Authentication {
+    fn from(certificate: MutualTls) -> Self {
+        Self::MutualTls(certificate)
+    }
 }
 
 /// The signer of a credential.
