@@ -16,13 +16,12 @@ use super::pages::Pages;
 use super::trust::ClientTls;
 use crate::auth::{CachedToken, Issuer, ScopeSet, TokenSource, Tries};
 use crate::clock::{Clock, Moment, Reading};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, on_thread};
 use crate::fork::Owned;
 use crate::http::{
     AllowanceState, Call, Deadline, Ledger, Outcome, Permit, Policy, Reservation, RetryQuota,
 };
 use crate::lock::Mutex;
-use crate::system::on_thread;
 
 /// Timeout for a token. It covers all attempts of the agent at the service.
 const TOKEN_PATIENCE: Duration = Duration::from_secs(75);
@@ -92,7 +91,8 @@ impl AgentLink {
         self.pages.get_or_init(Mutex::default).lock()
     }
 
-    /// Calls the agent on a thread that may block, and retries while the agent does not respond.
+    /// Calls the agent on a thread that may block, and retries while the agent does not respond. A
+    /// cancelled caller loses nothing: a page that arrives later serves the next call.
     async fn ask<T: Send + 'static>(
         self: &Arc<Self>,
         deadline: Deadline,
@@ -103,7 +103,7 @@ impl AgentLink {
         let mut call = Call::begin(&self.clock, &policy, &self.quota, deadline);
         loop {
             let (link, ask) = (Arc::clone(self), ask.clone());
-            let error = match call.attempt(blocking(move || ask(&link))).await {
+            let error = match call.attempt(on_thread(move || ask(&link))).await {
                 Ok(answer) => {
                     call.succeeded();
                     return Ok(answer);
@@ -255,12 +255,4 @@ impl Issuer for AgentIssuer<'_> {
             .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
         CachedToken::elsewhere(&token, age, left, &self.link.clock)
     }
-}
-
-/// Runs on a thread that may block. A cancelled caller loses nothing: a page that arrives later
-/// serves the next call.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<T> {
-    on_thread(work).await.map_err(|refused| Error::no_thread(&refused))?
 }

@@ -146,15 +146,9 @@ pub struct AgentState {
 /// An error of the agent that its client raises.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct AgentFailure {
-    kind: Kind,
+    pub kind: Kind,
     #[serde(flatten)]
-    context: Context,
-}
-
-impl From<&Error> for AgentFailure {
-    fn from(error: &Error) -> Self {
-        Self { kind: error.kind(), context: error.context().clone() }
-    }
+    pub context: Context,
 }
 
 impl From<AgentFailure> for Error {

@@ -126,7 +126,11 @@ impl Routes {
     ) -> Result<LeasedToken> {
         let token = (self.lessor.lend)(self.scopes(scopes)?, must_remain, refused).await?;
         self.leases.lock().granted += 1;
-        Ok(leased(&token))
+        Ok(LeasedToken {
+            token: token.secret().to_owned().into(),
+            expires_in: token.expires_in().as_secs_f64(),
+            age: token.age().as_secs_f64(),
+        })
     }
 
     async fn page(&self, must_remain: u64, reports: &[Report]) -> Result<LeasedPage> {
@@ -194,14 +198,6 @@ impl Routes {
     }
 }
 
-fn leased(token: &AccessToken) -> LeasedToken {
-    LeasedToken {
-        token: token.secret().to_owned().into(),
-        expires_in: token.expires_in().as_secs_f64(),
-        age: token.age().as_secs_f64(),
-    }
-}
-
 fn json(answer: &impl Serialize) -> Result<Vec<u8>> {
     serde_json::to_vec(&Ok::<_, AgentFailure>(answer))
         .map_err(|_| Error::new(Kind::InternalError, "the answer cannot be written as JSON"))
@@ -209,7 +205,8 @@ fn json(answer: &impl Serialize) -> Result<Vec<u8>> {
 
 /// The answer to a failed request.
 pub(super) fn refusal(error: &Error) -> Vec<u8> {
-    serde_json::to_vec(&Err::<(), _>(AgentFailure::from(error))).unwrap_or_default()
+    let failure = AgentFailure { kind: error.kind(), context: error.context().clone() };
+    serde_json::to_vec(&Err::<(), _>(failure)).unwrap_or_default()
 }
 
 /// The error of a peer that may not use the agent or speaks another language.

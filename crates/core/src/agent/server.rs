@@ -26,6 +26,7 @@ use super::message::{AgentState, GREETING};
 use super::routes::{Lessor, Routes, refusal, refused};
 use crate::clock::Clock;
 use crate::error::{Error, Kind, Result};
+use crate::fork::Owned;
 use crate::system;
 
 /// Maximum length of a greeting, in bytes.
@@ -58,12 +59,15 @@ pub struct Agent {
     address: AgentAddress,
     secret: Option<Zeroizing<String>>,
     routes: Arc<Routes>,
+    /// Stays with the process that started the agent.
+    _running: Owned<RunningAgent>,
+}
+
+/// The thread of an agent and its socket.
+struct RunningAgent {
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
-    socket: Option<OwnSocket>,
-    /// The process that started the agent. A forked child has no thread to join and does not own
-    /// the socket.
-    process: u32,
+    _socket: Option<OwnSocket>,
 }
 
 impl Agent {
@@ -108,9 +112,9 @@ impl Agent {
             )]
             runtime.block_on(answering.clone().in_steps(answering.accept(socket, stopped)));
         };
-        let thread = system::start("siteline-agent", serve);
-        let (thread, process) = (Some(thread.map_err(failed)?), std::process::id());
-        Ok(Self { address, secret, routes, stop, thread, socket: own, process })
+        let thread = Some(system::start("siteline-agent", serve).map_err(failed)?);
+        let running = Owned::new(RunningAgent { stop, thread, _socket: own });
+        Ok(Self { address, secret, routes, _running: running })
     }
 
     /// The value of `SITELINE_AGENT`.
@@ -130,19 +134,11 @@ impl Agent {
     }
 }
 
-impl Drop for Agent {
+impl Drop for RunningAgent {
     fn drop(&mut self) {
-        let thread = self.thread.take();
-        if self.process != std::process::id() {
-            // Dropping the channel would wake its receiver on the parent's runtime, and dropping
-            // the socket would remove the parent's.
-            let stop = std::mem::replace(&mut self.stop, watch::channel(false).0);
-            std::mem::forget((thread, stop, self.socket.take()));
-        } else if let Some(thread) = thread {
-            // Both fail only if the thread has already ended.
-            let _ = self.stop.send(true);
-            let _ = thread.join();
-        }
+        // Both fail only if the thread has already ended.
+        let _ = self.stop.send(true);
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 

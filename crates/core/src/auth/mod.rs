@@ -47,7 +47,7 @@ pub(crate) use retry_after_gate::RetryAfterGate;
 pub use scope::ScopeSet;
 pub(crate) use token::{Issuer, TokenFacts, TokenKey, TokenSource, Tries};
 
-use crate::system::on_thread;
+use crate::error::on_thread;
 use crate::{Error, Kind, Result};
 
 /// A valid value, with warnings about it.
@@ -106,7 +106,8 @@ impl From<MutualTls> for Authentication {
 /// The signer of a credential.
 #[derive(Clone)]
 pub enum Signing {
-    /// Called on a separate thread, because it may block.
+    /// Called on a separate thread, because it may wait for a vault or a lock. A cancelled caller
+    /// does not wait for it.
     Blocking(Arc<dyn Signer>),
     /// Awaited on the caller's event loop.
     Awaited(Arc<dyn AsyncSigner>),
@@ -190,7 +191,10 @@ impl Credential {
     pub async fn sign(&self, signing_input: &[u8]) -> Result<Vec<u8>> {
         let input = signing_input.to_vec();
         let signature = match &self.signing {
-            Signing::Blocking(signer) => sign_on_a_thread(Arc::clone(signer), input).await?,
+            Signing::Blocking(signer) => {
+                let signer = Arc::clone(signer);
+                on_thread(move || signer.sign(&input)).await?
+            }
             Signing::Awaited(signer) => signer.sign(input).await?,
         };
         if self.public_jwk.verify(signing_input, &signature) {
@@ -220,13 +224,6 @@ impl fmt::Debug for Credential {
             .field("kid", &self.kid())
             .finish_non_exhaustive()
     }
-}
-
-/// Signs on a blocking thread, because a signer may wait for a vault or a lock. Cancelling the
-/// caller does not wait for it.
-async fn sign_on_a_thread(signer: Arc<dyn Signer>, input: Vec<u8>) -> Result<Vec<u8>> {
-    let signature = on_thread(move || signer.sign(&input)).await;
-    signature.map_err(|refused| Error::no_thread(&refused))?
 }
 
 /// Removes white space around a subject, which variables and files often contain, with a warning.

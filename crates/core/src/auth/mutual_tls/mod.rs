@@ -20,11 +20,11 @@ use self::state::{CertificateState, Files};
 use super::Checked;
 use super::key_file::{self, display_path};
 use super::refusal::{parsed, refused};
+use crate::error::on_thread;
 use crate::files::Stamp;
 use crate::fork::Owned;
 use crate::http::ClientCertificate;
 use crate::lock::Mutex;
-use crate::system::on_thread;
 use crate::{Error, Kind, Result};
 
 /// The path of a file, or bytes.
@@ -117,8 +117,7 @@ impl MutualTls {
         } else {
             let this = self.clone();
             // Reading may run a command, and decrypts.
-            let read = on_thread(move || this.loaded(Some(now))).await;
-            read.map_err(|refused| Error::no_thread(&refused))??
+            on_thread(move || this.loaded(Some(now))).await?
         };
         // Log here: the caller does not see the records of that thread, or of a getter.
         let unlogged = std::mem::take(&mut self.0.state.lock().unlogged);
