@@ -181,7 +181,7 @@ impl Connection {
     fn not_understood(&self) -> Error {
         let message = format!("The server at {} is not an agent of siteline.", self.place);
         Error::new(Kind::ConfigError, message)
-            .with_hint("Set SITELINE_AGENT (or agent=) to the address printed by `siteline agent`.")
+            .with_hint("Set SITELINE_AGENT (or agent=) to the address printed by `siteline agent` of this version.")
     }
 }
 
