@@ -6,7 +6,6 @@ use crate::bridge::runtime::block_on;
 use crate::client::PyClient;
 use crate::prelude::*;
 use siteline_core::agent::{Agent, AgentOptions, Listen, Place, TlsListen, forbid_core_dumps};
-use siteline_core::client::ClientLessor;
 use siteline_core::settings::{AGENT_SECRET, Environment};
 
 #[pyclass(frozen, name = "AgentHandle", module = "siteline._core")]
@@ -44,8 +43,7 @@ impl PyAgent {
             take_step: Arc::new(move |step| without_fork(|| Arc::clone(&origin).run(step))),
         };
         let client = client.get().client.clone();
-        let agent = detached(py, || Agent::start(Box::new(ClientLessor::new(client)?), options))?
-            .or_raise()?;
+        let agent = detached(py, || Agent::start(client.lessor()?, options))?.or_raise()?;
         let address = agent.address().to_string();
         let secret = agent.secret().map(|secret| Zeroizing::new(secret.to_owned()));
         Ok(Self { agent: Mutex::new(Some(Arc::new(agent))), address, secret, logs })
@@ -97,7 +95,8 @@ fn place(listen: &str, tls_files: TlsFiles, names: Vec<String>) -> Result<Listen
     match (Place::parse(listen)?, tls_files) {
         (Place::Unix(path), _) => Ok(Listen::Unix(path)),
         (Place::Tls { host, port }, [Some(certificate), Some(key), client_authority]) => {
-            Ok(Listen::Tls(TlsListen { host, port, certificate, key, client_authority, names }))
+            let name = names.into_iter().next();
+            Ok(Listen::Tls(TlsListen { host, port, certificate, key, client_authority, name }))
         }
         (Place::Tls { .. }, _) => {
             let text = "An agent at https:// needs tls_certificate= and tls_key=.";

@@ -1,8 +1,8 @@
 """An agent over a network: TLS, with client certificates or with a secret."""
 
 import base64
-import http.client
 import os
+import socket
 import ssl
 
 import pytest
@@ -78,18 +78,17 @@ def test_clients_without_certificates_tell_a_secret(
         context = ssl.create_default_context(cafile=authority.file)
         port = int(agent.address.split("#")[0].rsplit(":", 1)[1])
 
-        def told(*headers):
-            to = {"connection": http.client.HTTPSConnection("127.0.0.1", port, context=context)}
-            wanted = lease(agent.address, scopes="customer.data.read")
-            return ask(agent.address, "/v1/token", wanted, headers=dict(headers), **to)
+        wanted = lease(agent.address, "token", scopes="customer.data.read")
 
-        name = "siteline-agent-secret"
-        for headers in ([], [(name, "")], [(name, secret[:-1])], [(name, secret + "=")]):
-            status, answer = told(*headers)
-            assert (status, list(answer)) == (409, ["error"])
+        def told(secret):
+            plain = socket.create_connection(("127.0.0.1", port), timeout=60)
+            connection = context.wrap_socket(plain, server_hostname="127.0.0.1")
+            greeting = f"siteline-agent 1 {secret}"
+            return ask(agent.address, wanted, greeting=greeting, connection=connection)[0]
+
+        assert [told(text) for text in ("", secret[:-1], secret + "=")] == ["Err"] * 3
         assert sandbox.stats.token_requests == 0
-        assert told((name, secret))[0] == 200
-        assert told((name, secret), ("Host", "localhost:1"))[0] == 409
+        assert told(secret) == "Ok"
         monkeypatch.setenv("SITELINE_AGENT_CA", str(authority.file))
         with pytest.raises(siteline.errors.ConfigError, match="SITELINE_AGENT_SECRET") as caught:
             siteline.Client(sandbox.base_url, agent=agent.address).discover()

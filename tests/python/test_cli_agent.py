@@ -73,7 +73,7 @@ def test_many_processes_share_one_exchange(sandbox, env, after_another, forks):
         done = [printed(ONE_PAGE, user_of(agent)) for _ in range(after_another)]
         assert done == ["72"] * after_another
         assert printed(FORKS.format(number=forks), user_of(agent)) == "0"
-        state = ask(agent, "/v1/state")[1]
+        state = ask(agent)[1]
     requests = after_another + 3 * forks
     assert (sandbox.stats.token_requests, sandbox.stats.data_requests) == (1, requests)
     # The first ones ended without closing their client, so nothing was reported of their page.
@@ -117,7 +117,7 @@ def test_a_killed_client_costs_the_pages_under_way(sandbox, env):
         wait_until(lambda: sandbox.stats.data_requests > 40)
         reader.kill()
         reader.communicate()
-        used = ask(agent, "/v1/state")[1]["allowance"]["used"]
+        used = ask(agent)[1]["allowance"]["used"]
         assert sandbox.stats.data_requests <= used <= sandbox.stats.data_requests + 2
         assert printed(ONE_PAGE, user_of(agent)) == "72"
     assert sandbox.stats.token_requests == 1
@@ -243,7 +243,7 @@ def test_agent_and_users_show_no_secret(sandbox, env, key, tmp_path):
             assert user.stdout.readline() == "72\n"
             texts = [line, *agents.environ_of(user.pid).values()]
             user.communicate("\n", timeout=60)
-        texts += [str(ask(agent, "/v1/state")), str(ask(agent, "/v1/elsewhere"))]
+        texts += [str(ask(agent)), str(ask(agent, "elsewhere"))]
         process.terminate()
         out, told = process.communicate(timeout=60)
     assert "GET" in told or "POST" in told, "it logs what it does"

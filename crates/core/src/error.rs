@@ -24,6 +24,13 @@ use crate::system;
 /// The result of everything in the core that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// Runs blocking work on a thread of the pool, as [`system::on_thread`] does.
+pub(crate) async fn on_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    system::on_thread(work).await.map_err(|refused| Error::no_thread(&refused))?
+}
+
 /// The kind of a failure: one variant for each exception class of the Python package, with the same
 /// name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -56,7 +56,7 @@
 //! | Python | pyo3 | |
 //! | log records | log, with fields in the records, which `src/bridge/logging.rs` passes to `logging` | pyo3-log 0.13: it converts each field to text |
 //! | asyncio: calls that Python awaits, coroutines of users | our own bridge (`src/bridge/event_loop.rs`) | pyo3-async-runtimes 0.29: 8 of 40 scripts that exited during a call crashed, because it attaches to an interpreter that is finalizing; if the loop is closed, it prints a traceback and sets `sys.last_value`; an awaitable that returns `StopIteration` never completes; a panic becomes a separate exception without its message |
-//! | the agent | hyper for the server; a client opens a connection with a blocking socket for each call and parses the response with httparse, because nothing can be awaited at the end of a process or in a drop | reqwest: its connection pool belongs to one runtime |
+//! | the agent | one line of JSON for a request and one for its answer; a client opens a connection with a blocking socket for each call, because nothing can be awaited at the end of a process or in a drop | HTTP: nobody else speaks to an agent, and a browser cannot be told from a client without more checks |
 //! | the socket that systemd passes | listenfd | the standard library: `unsafe` |
 //! | the sandbox | hyper itself, so that a fault can be written to the socket byte by byte; tokio-rustls and rcgen for TLS with the sandbox's own authority | axum |
 

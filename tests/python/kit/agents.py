@@ -1,10 +1,8 @@
 """Starts an agent in its own process, and processes that use it."""
 
 import contextlib
-import http.client
 import json
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -66,47 +64,30 @@ def path_of(address):
     return address.split("#")[0].removeprefix("unix:")
 
 
-class _Local(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("siteline-agent")
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(60)
-        self.sock.connect(self.path)
-
-
-def ask(address, route, body=None, *, method=None, headers=None, connection=None):
-    """Sends a request to an agent without siteline. Returns the status and the JSON body."""
-    connection = connection or _Local(path_of(address))
-    method = method or ("GET" if body is None else "POST")
-    headers = {"siteline-agent": "1", **(headers or {})}
-    headers = {name: value for name, value in headers.items() if value is not None}
-    connection.request(method, route, None if body is None else json.dumps(body), headers)
-    response = connection.getresponse()
-    answer = response.status, json.loads(response.read())
-    connection.close()
-    return answer
+def ask(address, request="state", *, greeting="siteline-agent 1 ", connection=None):
+    """Sends a request to an agent without siteline. Returns "Ok" or "Err", and the content."""
+    if connection is None:
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(60)
+        connection.connect(path_of(address))
+    with connection, connection.makefile() as answer:
+        connection.sendall(f"{greeting}\n{json.dumps(request)}\n".encode())
+        [(outcome, content)] = json.load(answer).items()
+    return outcome, content
 
 
 def received(connection):
-    """Receives a complete request."""
-    request = b""
-    while more := connection.recv(65_536):
-        request += more
-        head, found, body = request.partition(b"\r\n\r\n")
-        length = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
-        if found and len(body) >= int(length[1] if length else 0):
-            break
-    return request
+    """Receives a complete request and returns its JSON."""
+    with connection.makefile() as lines:
+        assert next(lines) == "siteline-agent 1 \n"
+        return json.loads(next(lines))
 
 
-def lease(address, **wanted):
-    """Returns the body of a request for a token or a page."""
+def lease(address, kind, **wanted):
+    """Returns a request for a token or a page, or a report."""
     _, base_url, subject = address.split("#")
     own = {"base_url": base_url, "subject": subject}
-    return {**own, "must_remain": 0, "reports": [], **wanted}
+    return {"of": [own, {kind: {"must_remain": 0, "reports": [], **wanted}}]}
 
 
 def environ_of(process):

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 use crate::lock::Mutex;
 
@@ -19,17 +19,22 @@ pub(super) struct AgentLimits {
     pub(super) connections: usize,
     /// Maximum number of requests that are answered at once.
     pub(super) answered: usize,
-    /// Maximum length of a request body, in bytes.
-    pub(super) body: usize,
-    /// Time limit for each step: handshake, head, body, and the peer's reading of the answer.
+    /// Maximum length of a request, in bytes.
+    pub(super) request: usize,
+    /// Time limit for each step: handshake, greeting, request, and the peer's reading of the answer.
     pub(super) patience: Duration,
 }
 
 impl Default for AgentLimits {
     /// Together the connections stay below 1,024, the usual limit of open files per process. The
-    /// rest is for the agent's own requests and files. The body limit fits a report on 256 pages.
+    /// rest is for the agent's own requests and files. The limit of a request fits a report on 256 pages.
     fn default() -> Self {
-        Self { connections: 448, answered: 256, body: 64 << 10, patience: Duration::from_secs(5) }
+        Self {
+            connections: 448,
+            answered: 256,
+            request: 64 << 10,
+            patience: Duration::from_secs(5),
+        }
     }
 }
 
@@ -47,7 +52,7 @@ pub(super) struct Places {
     most: usize,
     /// The connections until their request is read, from the first one to close.
     open: Mutex<BTreeMap<(Rank, u64), Arc<Notify>>>,
-    answered: Arc<Semaphore>,
+    answered: Semaphore,
 }
 
 /// The place of one connection.
@@ -55,13 +60,12 @@ pub(super) struct Visit {
     places: Arc<Places>,
     number: u64,
     close: Arc<Notify>,
-    permit: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
 impl Places {
     pub(super) fn new(limits: AgentLimits) -> Self {
-        let answered = Arc::new(Semaphore::new(limits.answered));
-        Self { most: limits.connections, open: Mutex::default(), answered }
+        let (most, answered) = (limits.connections, Semaphore::new(limits.answered));
+        Self { most, open: Mutex::default(), answered }
     }
 
     /// Waits until another connection may be accepted. The semaphore is fair, so requests that are
@@ -72,8 +76,7 @@ impl Places {
 
     /// Adds a new connection. Each `number` must be greater than the one before.
     pub(super) fn enter(self: &Arc<Self>, number: u64, rank: Rank) -> Visit {
-        let (places, close, permit) = (Arc::clone(self), Arc::default(), Mutex::default());
-        let visit = Visit { places, number, close, permit };
+        let visit = Visit { places: Arc::clone(self), number, close: Arc::default() };
         visit.stay(rank);
         visit
     }
@@ -109,20 +112,11 @@ impl Visit {
         self.stay(Rank::Proven);
     }
 
-    /// Waits until the request, which was read, may be answered.
-    pub(super) async fn answer(&self) {
+    /// Waits until the request, which was read, may be answered. The permit is for the answer; a
+    /// peer that keeps its connection open afterwards delays no other request.
+    pub(super) async fn answer(&self) -> Option<SemaphorePermit<'_>> {
         self.leave();
-        let permit = Arc::clone(&self.places.answered).acquire_owned().await;
-        *self.permit.lock() = permit.ok();
-    }
-
-    /// Releases the permit after the answer was written. A peer that keeps its connection open
-    /// therefore delays no other request.
-    pub(super) fn leave_answer(&self) {
-        let permit = self.permit.lock().take();
-        if permit.is_some() {
-            self.stay(Rank::Proven);
-        }
+        self.places.answered.acquire().await.ok()
     }
 
     /// Returns when the connection must close, for example to make room for a newer one.
@@ -141,7 +135,7 @@ impl Drop for Visit {
 mod tests {
     use std::future::Future;
     use std::pin::pin;
-    use std::task::{Context, Poll, Waker};
+    use std::task::{Context, Waker};
 
     use super::*;
 
@@ -150,8 +144,8 @@ mod tests {
         Arc::new(Places::new(limits))
     }
 
-    fn is_over(future: impl Future<Output = ()>) -> bool {
-        pin!(future).poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
+    fn is_over<T>(future: impl Future<Output = T>) -> bool {
+        pin!(future).poll(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
     #[test]
@@ -174,11 +168,14 @@ mod tests {
     fn a_request_that_was_read_is_not_closed() {
         let places = places();
         let first = places.enter(0, Rank::Proven);
-        assert!(is_over(first.answer()));
+        let mut answer = Box::pin(first.answer());
+        let polled = answer.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_ready());
         assert!(!is_over(places.room()), "all answers are under way");
         let others: Vec<_> = (1..4).map(|number| places.enter(number, Rank::Proven)).collect();
         assert!(!is_over(first.closed()) && !is_over(others[0].closed()));
-        first.leave_answer();
+        drop(polled);
+        first.prove();
         assert!(is_over(places.room()));
         assert!(is_over(others[0].closed()) && !is_over(first.closed()));
     }

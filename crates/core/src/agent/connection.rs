@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, ClientConfig, ClientConnection, StreamOwned};
+use serde::de::DeserializeOwned;
 use zeroize::Zeroizing;
 
-use super::address::{Place, host_and_port};
-use super::message::{AgentFailure, HEADER, LOCAL_HOST, SECRET_HEADER, VERSION};
+use super::address::Place;
+use super::message::{AgentFailure, AgentRequest, greeting};
 use super::trust::ClientTls;
 use crate::error::{Error, Kind, Result, Secret};
 use crate::http::{handshake_problem, may_be_refusal};
@@ -25,8 +26,6 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// Timeout for a place in the queue of a Unix socket.
 #[cfg(unix)]
 const QUEUE: Duration = Duration::from_secs(1);
-/// Maximum number of headers in a response.
-const MOST_HEADERS: usize = 32;
 
 pub(super) struct Connection {
     pub(super) place: Place,
@@ -43,15 +42,14 @@ impl Connection {
         Self { place, tls, config: Mutex::default() }
     }
 
-    /// Sends a POST with this body, or a GET. `patience` is the timeout for the response.
-    pub(super) fn call<A: serde::de::DeserializeOwned>(
+    /// Sends a request and returns the answer. `patience` is the timeout for the answer.
+    pub(super) fn call<A: DeserializeOwned>(
         &self,
-        route: &str,
-        body: Option<&impl serde::Serialize>,
+        request: &AgentRequest,
         patience: Duration,
     ) -> Result<A> {
         let mut stream = self.open(patience)?;
-        let sent = self.send(&mut *stream, route, body);
+        let sent = self.send(&mut *stream, request);
         // An agent that refuses this user responds and closes before it reads anything.
         let answer = match sent {
             Err(error) if is_closed(&error) => read(&mut *stream).map_err(|_| error),
@@ -59,46 +57,17 @@ impl Connection {
             Ok(()) => read(&mut *stream),
         };
         let answer = answer.map_err(|error| self.failed(&error))?;
-        let (status, body) = split(&answer).ok_or_else(|| self.not_understood())?;
-        if status == 200 {
-            return serde_json::from_slice(body).map_err(|_| self.not_understood());
-        }
-        match serde_json::from_slice::<AgentFailure>(body) {
-            Ok(failure) => {
-                let secret = self.tls.secret.as_ref().map(|secret| Secret::token(secret));
-                Err(Error::from(failure).without(secret.as_slice()))
-            }
-            Err(_) => Err(self.not_understood()),
-        }
+        let answer = serde_json::from_slice::<Result<A, AgentFailure>>(&answer);
+        answer.map_err(|_| self.not_understood())?.map_err(|failure| {
+            let secret = self.tls.secret.as_ref().map(|secret| Secret::token(secret));
+            Error::from(failure).without(secret.as_slice())
+        })
     }
 
-    fn send(
-        &self,
-        stream: &mut dyn AgentStream,
-        route: &str,
-        body: Option<&impl serde::Serialize>,
-    ) -> io::Result<()> {
-        let method = if body.is_some() { "POST" } else { "GET" };
-        let body = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
-        let host = match &self.place {
-            Place::Unix(_) => LOCAL_HOST.to_owned(),
-            Place::Tls { host, port } => host_and_port(host, *port),
-        };
-        let mut request = Zeroizing::new(format!(
-            "{method} {route} HTTP/1.1\r\nhost: {host}\r\n{HEADER}: {VERSION}\r\n\
-             connection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n",
-            body.len()
-        ));
-        if let Some(secret) = &self.tls.secret {
-            request.reserve(SECRET_HEADER.len() + secret.len() + 8);
-            request.push_str(SECRET_HEADER);
-            request.push_str(": ");
-            request.push_str(secret);
-            request.push_str("\r\n");
-        }
-        request.push_str("\r\n");
-        stream.write_all(request.as_bytes())?;
-        stream.write_all(&body)?;
+    fn send(&self, stream: &mut dyn AgentStream, request: &AgentRequest) -> io::Result<()> {
+        let secret = self.tls.secret.as_ref().map_or("", |secret| secret);
+        stream.write_all(&greeting(secret))?;
+        stream.write_all(&[serde_json::to_vec(request)?, vec![b'\n']].concat())?;
         stream.flush()
     }
 
@@ -212,7 +181,7 @@ impl Connection {
     fn not_understood(&self) -> Error {
         let message = format!("The server at {} is not an agent of siteline.", self.place);
         Error::new(Kind::ConfigError, message)
-            .with_hint("Set SITELINE_AGENT (or agent=) to the address printed by `siteline agent`.")
+            .with_hint("Set SITELINE_AGENT (or agent=) to the address printed by `siteline agent` of this version.")
     }
 }
 
@@ -236,8 +205,8 @@ fn why(error: &rustls::Error) -> String {
 fn read(stream: &mut dyn AgentStream) -> io::Result<Zeroizing<Vec<u8>>> {
     let mut answer = Zeroizing::new(Vec::with_capacity(8_192));
     match stream.take(LONGEST_ANSWER).read_to_end(&mut answer) {
-        // The peer closed TCP without closing TLS, or before it read the request. The content
-        // length shows whether the response is complete.
+        // The peer closed TCP without closing TLS, or before it read the request. A response that
+        // is not complete is not JSON.
         Err(error)
             if (error.kind() == io::ErrorKind::UnexpectedEof || is_closed(&error))
                 && !answer.is_empty() => {}
@@ -252,17 +221,6 @@ fn read(stream: &mut dyn AgentStream) -> io::Result<Zeroizing<Vec<u8>>> {
 fn is_closed(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
     matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset)
-}
-
-/// Returns the status and the body of a complete response.
-fn split(answer: &[u8]) -> Option<(u16, &[u8])> {
-    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
-    let mut response = httparse::Response::new(&mut headers);
-    let httparse::Status::Complete(head) = response.parse(answer).ok()? else { return None };
-    let length = response.headers.iter().find(|header| header.name == "content-length")?.value;
-    let length: usize = std::str::from_utf8(length).ok()?.parse().ok()?;
-    let body = answer.get(head..)?;
-    (body.len() == length).then_some((response.code?, body))
 }
 
 #[cfg(test)]

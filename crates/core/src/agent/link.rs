@@ -7,23 +7,21 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 
 use super::address::{AgentAddress, Place};
 use super::connection::Connection;
-use super::message::{
-    AgentState, Holder, LeaseRequest, LeasedPage, LeasedToken, Return, TokenRequest,
-};
+use super::message::{AgentRequest, AgentState, Ask, Holder, LeasedPage, LeasedToken};
 use super::pages::Pages;
 use super::trust::ClientTls;
 use crate::auth::{CachedToken, Issuer, ScopeSet, TokenSource, Tries};
 use crate::clock::{Clock, Moment, Reading};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, on_thread};
 use crate::fork::Owned;
 use crate::http::{
     AllowanceState, Call, Deadline, Ledger, Outcome, Permit, Policy, Reservation, RetryQuota,
 };
 use crate::lock::Mutex;
-use crate::system::on_thread;
 
 /// Timeout for a token. It covers all attempts of the agent at the service.
 const TOKEN_PATIENCE: Duration = Duration::from_secs(75);
@@ -61,7 +59,7 @@ impl AgentLink {
             return Ok(Holder { base_url: base_url.clone(), subject: subject.clone() });
         }
         let connection = Connection::new(address.place.clone(), tls.clone());
-        Ok(connection.call::<AgentState>("/v1/state", None::<&()>, PATIENCE)?.holder)
+        Ok(connection.call::<AgentState>(&AgentRequest::State, PATIENCE)?.holder)
     }
 
     /// The complete address, with the holder of the tokens.
@@ -74,35 +72,27 @@ impl AgentLink {
     }
 
     pub fn state(&self) -> Result<AgentState> {
-        self.connection.call("/v1/state", None::<&()>, PATIENCE)
+        self.connection.call(&AgentRequest::State, PATIENCE)
     }
 
-    /// Gives back unused pages and reports the others. If that fails, the pages stay counted.
-    fn give_back(&self) {
-        if let Some(body) = self.rest()
-            && let Err(error) = self.tell(&body, RETURN_PATIENCE)
-        {
-            log::info!(target: "siteline::ledger", "pages stay counted: {error}");
-        }
+    fn call<A: DeserializeOwned>(&self, ask: Ask, patience: Duration) -> Result<A> {
+        self.connection.call(&AgentRequest::Of(self.holder.clone(), ask), patience)
     }
 
     /// The pages to give back and to report; `None` if there are none.
-    fn rest(&self) -> Option<Return> {
+    fn rest(&self) -> Option<Ask> {
         let mut pages = self.pages.get()?.lock();
         pages.give_back();
         let reports = pages.reports(self.clock.moment());
-        (!reports.is_empty()).then(|| Return { holder: self.holder.clone(), reports, pause: None })
-    }
-
-    fn tell(&self, body: &Return, patience: Duration) -> Result<AllowanceState> {
-        self.connection.call("/v1/return", Some(body), patience)
+        (!reports.is_empty()).then_some(Ask::Return { reports, pause: None })
     }
 
     fn pages(&self) -> MutexGuard<'_, Pages> {
         self.pages.get_or_init(Mutex::default).lock()
     }
 
-    /// Calls the agent on a thread that may block, and retries while the agent does not respond.
+    /// Calls the agent on a thread that may block, and retries while the agent does not respond. A
+    /// cancelled caller loses nothing: a page that arrives later serves the next call.
     async fn ask<T: Send + 'static>(
         self: &Arc<Self>,
         deadline: Deadline,
@@ -113,7 +103,7 @@ impl AgentLink {
         let mut call = Call::begin(&self.clock, &policy, &self.quota, deadline);
         loop {
             let (link, ask) = (Arc::clone(self), ask.clone());
-            let error = match call.attempt(blocking(move || ask(&link))).await {
+            let error = match call.attempt(on_thread(move || ask(&link))).await {
                 Ok(answer) => {
                     call.succeeded();
                     return Ok(answer);
@@ -136,8 +126,7 @@ impl AgentLink {
     /// Requests a page that leaves `must_remain` requests.
     fn fill(&self, must_remain: u64) -> Result<()> {
         let reports = self.pages().reports(self.clock.moment());
-        let request = LeaseRequest { holder: self.holder.clone(), must_remain, reports };
-        let page: LeasedPage = self.connection.call("/v1/page", Some(&request), PATIENCE)?;
+        let page: LeasedPage = self.call(Ask::Page { must_remain, reports }, PATIENCE)?;
         self.pages().add(page, must_remain, &self.clock);
         Ok(())
     }
@@ -153,13 +142,9 @@ impl AgentLink {
         self.state()?;
         // The agent must not request a token if no request would remain to use it.
         let has_page = |must_remain: &u64| self.pages().has_page(&self.clock, *must_remain);
-        let request = TokenRequest {
-            holder: self.holder.clone(),
-            scopes: scopes.to_string(),
-            must_remain: must_remain.filter(|must_remain| !has_page(must_remain)),
-            refused,
-        };
-        self.connection.call("/v1/token", Some(&request), TOKEN_PATIENCE)
+        let must_remain = must_remain.filter(|must_remain| !has_page(must_remain));
+        let scopes = scopes.to_string();
+        self.call(Ask::Token { scopes, must_remain, refused }, TOKEN_PATIENCE)
     }
 }
 
@@ -217,13 +202,13 @@ impl Ledger for Arc<AgentLink> {
     /// Reports the pause at once, because other clients of the agent must stop too.
     fn pin(&self, pause: Duration, now: Moment) -> Result<()> {
         let reports = self.pages().reports(now);
-        let (holder, pause) = (self.holder.clone(), Some(pause.as_secs_f64()));
-        self.tell(&Return { holder, reports, pause }, PATIENCE).map(drop)
+        let report = Ask::Return { reports, pause: Some(pause.as_secs_f64()) };
+        self.call::<AllowanceState>(report, PATIENCE).map(drop)
     }
 
     fn state(&self, _now: Moment) -> Result<AllowanceState> {
         match self.rest() {
-            Some(body) => self.tell(&body, PATIENCE),
+            Some(report) => self.call(report, PATIENCE),
             None => Ok(AgentLink::state(self)?.allowance),
         }
     }
@@ -239,8 +224,13 @@ impl Ledger for Arc<AgentLink> {
         known.ok_or_else(|| Error::new(Kind::AgentUnavailable, "the service's time is unknown"))
     }
 
+    /// Gives back unused pages and reports the others. If that fails, the pages stay counted.
     fn close(&self) {
-        self.give_back();
+        if let Some(report) = self.rest()
+            && let Err(error) = self.call::<AllowanceState>(report, RETURN_PATIENCE)
+        {
+            log::info!(target: "siteline::ledger", "pages stay counted: {error}");
+        }
     }
 }
 
@@ -265,12 +255,4 @@ impl Issuer for AgentIssuer<'_> {
             .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
         CachedToken::elsewhere(&token, age, left, &self.link.clock)
     }
-}
-
-/// Runs on a thread that may block. A cancelled caller loses nothing: a page that arrives later
-/// serves the next call.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<T> {
-    on_thread(work).await.map_err(|refused| Error::no_thread(&refused))?
 }

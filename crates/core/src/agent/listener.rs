@@ -5,15 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustls::ServerConfig;
 use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
-use super::address::{Place, host_and_port};
+use super::address::Place;
 use super::admission::Rank;
-#[cfg(unix)]
-use super::message::LOCAL_HOST;
-use super::trust::{authority, chain, mismatch, private_key};
+use super::trust::{chain, mismatch, private_key};
 use crate::error::{Error, Kind, Result};
 use crate::http::provider;
 #[cfg(unix)]
@@ -43,8 +41,8 @@ pub struct TlsListen {
     pub key: PathBuf,
     /// The CA of the client certificates; `None` if clients send a secret instead.
     pub client_authority: Option<PathBuf>,
-    /// Other host names that clients may use.
-    pub names: Vec<String>,
+    /// The name of the host in the agent's address, if it is not `host`.
+    pub name: Option<String>,
 }
 
 /// An open socket of the agent's runtime.
@@ -83,12 +81,10 @@ impl Accepted {
     }
 }
 
-/// A bound socket, its addresses, and the files to remove at the end.
+/// A bound socket, its address, and the files to remove at the end.
 pub(super) struct Bound {
     pub(super) socket: Socket,
     pub(super) place: Place,
-    /// The accepted `Host` headers.
-    pub(super) hosts: Vec<String>,
     pub(super) own: Option<OwnSocket>,
 }
 
@@ -138,13 +134,9 @@ impl TlsListen {
         listener.set_nonblocking(true).map_err(refused)?;
         let listener = tokio::net::TcpListener::from_std(listener).map_err(refused)?;
         let port = listener.local_addr().map_err(refused)?.port();
-        let names = std::iter::once(&self.host).chain(&self.names);
-        Ok(Bound {
-            hosts: names.map(|name| host_and_port(name, port)).collect(),
-            socket: Socket::Tls(listener, acceptor),
-            place: Place::Tls { host: self.names.first().unwrap_or(&self.host).clone(), port },
-            own: None,
-        })
+        let host = self.name.as_ref().unwrap_or(&self.host).clone();
+        let place = Place::Tls { host, port };
+        Ok(Bound { socket: Socket::Tls(listener, acceptor), place, own: None })
     }
 
     fn config(&self) -> Result<ServerConfig> {
@@ -155,8 +147,10 @@ impl TlsListen {
         let builder = match &self.client_authority {
             None => builder.with_no_client_auth(),
             Some(path) => {
-                let roots = Arc::new(authority(path)?);
-                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
+                let mut roots = RootCertStore::empty();
+                roots.add_parsable_certificates(chain(path)?);
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(roots.into(), provider());
                 let verifier = verifier.build().map_err(|_| {
                     let message = format!("{:?} contains no CA certificate.", path.display());
                     Error::new(Kind::CredentialError, message)
@@ -165,11 +159,8 @@ impl TlsListen {
             }
         };
         let (certificate, key) = (chain(&self.certificate)?, private_key(&self.key)?);
-        let mut config = builder
-            .with_single_cert(certificate, key)
-            .map_err(|_| mismatch(&self.certificate, &self.key))?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(config)
+        let config = builder.with_single_cert(certificate, key);
+        config.map_err(|_| mismatch(&self.certificate, &self.key))
     }
 }
 
@@ -225,12 +216,7 @@ fn bind_path(path: &Path, others_may: bool) -> Result<Bound> {
     let own = OwnSocket { path: path.clone(), lock, folder, locked };
     let mode = if others_may { 0o666 } else { 0o600 };
     set_permissions(&path, Permissions::from_mode(mode)).map_err(system)?;
-    Ok(Bound {
-        socket: Socket::Unix(listener),
-        place: Place::Unix(path),
-        hosts: vec![LOCAL_HOST.to_owned()],
-        own: Some(own),
-    })
+    Ok(Bound { socket: Socket::Unix(listener), place: Place::Unix(path), own: Some(own) })
 }
 
 #[cfg(windows)]
@@ -287,12 +273,7 @@ fn inherited() -> Result<Bound> {
     let path = address.as_pathname().ok_or_else(none)?.to_owned();
     listener.set_nonblocking(true).map_err(|_| none())?;
     let listener = tokio::net::UnixListener::from_std(listener).map_err(|_| none())?;
-    Ok(Bound {
-        socket: Socket::Unix(listener),
-        place: Place::Unix(path),
-        hosts: vec![LOCAL_HOST.to_owned()],
-        own: None,
-    })
+    Ok(Bound { socket: Socket::Unix(listener), place: Place::Unix(path), own: None })
 }
 
 #[cfg(windows)]

@@ -1,13 +1,7 @@
-//! The messages between an agent and its clients: JSON on four routes.
+//! The messages between an agent and its clients: lines of JSON on a socket.
 //!
-//! | route | request | response |
-//! |---|---|---|
-//! | `POST /v1/token` | [`TokenRequest`] | [`LeasedToken`] |
-//! | `POST /v1/page` | [`LeaseRequest`] | [`LeasedPage`] |
-//! | `POST /v1/return` | [`Return`] | the allowance |
-//! | `GET /v1/state` | | [`AgentState`] |
-//!
-//! A failure is an [`AgentFailure`]. Unknown members are ignored, so either side may be newer.
+//! A client sends a [`greeting`] and an [`AgentRequest`], and the agent sends the answer or an
+//! [`AgentFailure`]. Unknown members are ignored, so either side may be newer.
 
 use std::time::Duration;
 
@@ -20,14 +14,14 @@ use crate::clock::{Moment, Reading};
 use crate::error::{Context, Error, Kind, excerpt_of};
 use crate::http::{AllowanceState, Outcome};
 
-/// The header of every request, with the version of these messages. A browser cannot send it to
-/// another site without a preflight request.
-pub(super) const HEADER: &str = "siteline-agent";
-pub(super) const VERSION: &str = "1";
-/// The header for the secret, used over TLS without client certificates.
-pub(super) const SECRET_HEADER: &str = "siteline-agent-secret";
-/// The `Host` of requests over a Unix socket.
-pub(super) const LOCAL_HOST: &str = "siteline-agent";
+/// The beginning of every connection, with the version of these messages. The request of a browser
+/// does not begin so.
+pub(super) const GREETING: &[u8] = b"siteline-agent 1 ";
+
+/// The first line of a client, with its secret.
+pub(super) fn greeting(secret: &str) -> Zeroizing<Vec<u8>> {
+    Zeroizing::new([GREETING, secret.as_bytes(), b"\n"].concat())
+}
 
 /// The owner of the tokens and the allowance. The agent refuses requests for any other holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,25 +38,39 @@ impl Holder {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct TokenRequest {
-    #[serde(flatten)]
-    pub holder: Holder,
-    pub scopes: String,
-    /// The requests that must remain of the allowance after the page that the token is for; `None`
-    /// for a request that is not counted.
-    pub(crate) must_remain: Option<u64>,
-    /// The SHA-256 of a token that the service refused. The agent drops that token.
-    pub(crate) refused: Option<String>,
+#[serde(rename_all = "snake_case")]
+pub(super) enum AgentRequest {
+    /// The answer is the [`AgentState`].
+    State,
+    /// A request of a client of this holder.
+    Of(Holder, Ask),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct LeaseRequest {
-    #[serde(flatten)]
-    pub holder: Holder,
-    /// The requests that must remain of the allowance after this page.
-    pub(crate) must_remain: u64,
-    /// The outcomes of pages that were granted before.
-    pub(crate) reports: Vec<Report>,
+#[serde(rename_all = "snake_case")]
+pub(super) enum Ask {
+    /// The answer is a [`LeasedToken`].
+    Token {
+        scopes: String,
+        /// The requests that must remain of the allowance after the page that the token is for;
+        /// `None` for a request that is not counted.
+        must_remain: Option<u64>,
+        /// The SHA-256 of a token that the service refused. The agent drops that token.
+        refused: Option<String>,
+    },
+    /// The answer is a [`LeasedPage`].
+    Page {
+        /// The requests that must remain of the allowance after this page.
+        must_remain: u64,
+        /// The outcomes of pages that were granted before.
+        reports: Vec<Report>,
+    },
+    /// Reports pages without requesting one. The answer is the allowance.
+    Return {
+        reports: Vec<Report>,
+        /// The service reported the allowance as exhausted for this many seconds.
+        pause: Option<f64>,
+    },
 }
 
 /// A page that the client may request. The agent counts it before it grants it.
@@ -120,16 +128,6 @@ impl Report {
     }
 }
 
-/// Reports pages without requesting one.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Return {
-    #[serde(flatten)]
-    pub holder: Holder,
-    pub(crate) reports: Vec<Report>,
-    /// The service reported the allowance as exhausted for this many seconds.
-    pub(crate) pause: Option<f64>,
-}
-
 /// The state of an agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AgentState {
@@ -147,27 +145,15 @@ pub struct AgentState {
 
 /// An error of the agent that its client raises.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct AgentFailure {
-    error: FailureText,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct FailureText {
-    kind: Kind,
+pub(super) struct AgentFailure {
+    pub kind: Kind,
     #[serde(flatten)]
-    context: Context,
-}
-
-impl From<&Error> for AgentFailure {
-    fn from(error: &Error) -> Self {
-        Self { error: FailureText { kind: error.kind(), context: error.context().clone() } }
-    }
+    pub context: Context,
 }
 
 impl From<AgentFailure> for Error {
     /// The server may not be an agent at all, so its texts are truncated and escaped.
-    fn from(failure: AgentFailure) -> Self {
-        let FailureText { kind, mut context } = failure.error;
+    fn from(AgentFailure { kind, mut context }: AgentFailure) -> Self {
         for text in context.texts() {
             *text = excerpt_of(text, LONGEST_TEXT);
         }

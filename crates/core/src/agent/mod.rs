@@ -7,7 +7,6 @@
 mod address;
 mod admission;
 mod connection;
-mod door;
 mod link;
 mod listener;
 mod message;
@@ -21,7 +20,7 @@ pub(crate) use self::link::AgentIssuer;
 pub use self::link::AgentLink;
 pub use self::listener::{Listen, TlsListen};
 pub use self::message::Holder;
-pub(crate) use self::routes::Lessor;
+pub use self::routes::Lessor;
 pub use self::server::{Agent, AgentOptions};
 pub use self::trust::ClientTls;
 

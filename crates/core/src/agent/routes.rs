@@ -1,15 +1,14 @@
-//! The four routes of an agent, and the pages that it granted. The peer is checked before.
+//! The answers of an agent, and the pages that it granted. The peer is checked before.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use super::message::{
-    AgentFailure, AgentState, Holder, LeaseRequest, LeasedPage, LeasedToken, Report, Return,
-    TokenRequest,
+    AgentFailure, AgentRequest, AgentState, Ask, Holder, LeasedPage, LeasedToken, Report,
 };
 use crate::auth::{AccessToken, ScopeSet};
 use crate::clock::{Clock, Moment};
@@ -22,28 +21,23 @@ use crate::lock::Mutex;
 const LEASE: Duration = Duration::from_secs(600);
 
 /// The client behind an agent, with its key and its ledger.
-pub trait Lessor: Send + Sync {
+pub struct Lessor {
     /// The service and the subject of the credential.
-    fn holder(&self) -> Holder;
-
+    pub(crate) holder: Holder,
     /// The scopes that clients may request.
-    fn scopes(&self) -> ScopeSet;
-
+    pub(crate) scopes: ScopeSet,
     /// The clock of the ledger.
-    fn clock(&self) -> &Clock;
-
-    fn ledger(&self) -> &dyn Ledger;
-
-    /// Returns a token for these scopes, after checking that a request may be sent that leaves
-    /// `must_remain` requests; `None` for a request that is not counted. The token does not have
-    /// the digest `refused`.
-    fn token<'a>(
-        &'a self,
-        scopes: &'a ScopeSet,
-        must_remain: Option<u64>,
-        refused: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<AccessToken>>;
+    pub(crate) clock: Clock,
+    pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) lend: Box<LendToken>,
 }
+
+/// Returns a token for these scopes, after checking that a request may be sent that leaves this
+/// number of requests; `None` for a request that is not counted. The token does not have the given
+/// digest, which is of a refused one.
+pub(crate) type LendToken = dyn Fn(ScopeSet, Option<u64>, Option<String>) -> BoxFuture<'static, Result<AccessToken>>
+    + Send
+    + Sync;
 
 /// Granted pages without a report.
 #[derive(Default)]
@@ -79,79 +73,86 @@ impl Leases {
     }
 }
 
-/// A status and a JSON body.
-pub(super) type Answer = (u16, Vec<u8>);
-
 pub(super) struct Routes {
-    lessor: Box<dyn Lessor>,
+    lessor: Lessor,
     leases: Mutex<Leases>,
 }
 
 impl Routes {
-    pub(super) fn new(lessor: Box<dyn Lessor>) -> Self {
+    pub(super) fn new(lessor: Lessor) -> Self {
         Self { lessor, leases: Mutex::default() }
     }
 
-    pub(super) async fn answer(&self, method: &str, path: &str, body: &[u8]) -> Answer {
-        let answered = async {
-            match (method, path) {
-                ("POST", "/v1/token") => json(&self.token(&self.request(body)?).await?),
-                ("POST", "/v1/page") => json(&self.page(&self.request(body)?).await?),
-                ("POST", "/v1/return") => json(&self.take_back(&self.request(body)?)?),
-                ("GET", "/v1/state") => json(&self.state()?),
-                _ => Err(Error::new(Kind::ConfigError, format!("no such route: {method} {path}"))),
+    /// Returns the answer to a request, as JSON.
+    pub(super) async fn answer(&self, request: &[u8]) -> Result<Vec<u8>> {
+        let request = serde_json::from_slice(request)
+            .map_err(|_| refused("the agent does not understand the request"))?;
+        let ask = match request {
+            AgentRequest::State => return json(&self.state()?),
+            AgentRequest::Of(holder, ask) => {
+                self.check_holder(&holder)?;
+                ask
             }
         };
-        answered.await.map_or_else(|error| refusal(&error), |body| (200, body))
-    }
-
-    /// Parses a request and checks that its holder is the agent's.
-    fn request<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T> {
-        let broken = |_| Error::new(Kind::ConfigError, "the agent does not understand the request");
-        let holder: Holder = serde_json::from_slice(body).map_err(broken)?;
-        let own = self.lessor.holder();
-        if holder != own {
-            let message = format!(
-                "The agent has tokens for {} at {}, not for {} at {}.",
-                own.subject, own.base_url, holder.subject, holder.base_url
-            );
-            return Err(Error::new(Kind::ConfigError, message).with_hint(
-                "SITELINE_AGENT is the address of another agent. Use the address that \
-                 `siteline agent` prints for this service and subject.",
-            ));
+        match ask {
+            Ask::Token { scopes, must_remain, refused } => {
+                json(&self.token(&scopes, must_remain, refused).await?)
+            }
+            Ask::Page { must_remain, reports } => json(&self.page(must_remain, &reports).await?),
+            Ask::Return { reports, pause } => json(&self.take_back(&reports, pause)?),
         }
-        serde_json::from_slice(body).map_err(broken)
     }
 
-    async fn token(&self, request: &TokenRequest) -> Result<LeasedToken> {
-        let scopes = self.scopes(&request.scopes)?;
-        let refused = request.refused.as_deref();
-        let token = self.lessor.token(&scopes, request.must_remain, refused).await?;
+    fn check_holder(&self, holder: &Holder) -> Result<()> {
+        let own = &self.lessor.holder;
+        if holder == own {
+            return Ok(());
+        }
+        let message = format!(
+            "The agent has tokens for {} at {}, not for {} at {}.",
+            own.subject, own.base_url, holder.subject, holder.base_url
+        );
+        Err(refused(message).with_hint(
+            "SITELINE_AGENT is the address of another agent. Use the address that `siteline agent` \
+             prints for this service and subject.",
+        ))
+    }
+
+    async fn token(
+        &self,
+        scopes: &str,
+        must_remain: Option<u64>,
+        refused: Option<String>,
+    ) -> Result<LeasedToken> {
+        let token = (self.lessor.lend)(self.scopes(scopes)?, must_remain, refused).await?;
         self.leases.lock().granted += 1;
-        Ok(leased(&token))
+        Ok(LeasedToken {
+            token: token.secret().to_owned().into(),
+            expires_in: token.expires_in().as_secs_f64(),
+            age: token.age().as_secs_f64(),
+        })
     }
 
-    async fn page(&self, request: &LeaseRequest) -> Result<LeasedPage> {
-        let (lessor, ledger) = (&*self.lessor, self.lessor.ledger());
-        let now = || lessor.clock().moment();
-        self.settle(&request.reports);
-        let must_remain = request.must_remain;
+    async fn page(&self, must_remain: u64, reports: &[Report]) -> Result<LeasedPage> {
+        let Lessor { scopes, clock, ledger, lend, .. } = &self.lessor;
+        let now = || clock.moment();
+        self.settle(reports);
         let reserved = match ledger.reserve(now(), must_remain) {
             // Only the reply to a token request shows whether the day has ended.
             Err(_) if matches!(ledger.permit(now(), must_remain)?, Permit::Unknown { .. }) => {
-                lessor.token(&lessor.scopes(), Some(must_remain), None).await?;
+                lend(scopes.clone(), Some(must_remain), None).await?;
                 ledger.reserve(now(), must_remain)
             }
             reserved => reserved,
         };
-        let page = self.leases.lock().grant(reserved?, lessor.clock().monotonic());
+        let page = self.leases.lock().grant(reserved?, clock.monotonic());
         let (allowance, service_time) = (ledger.state(now())?, ledger.service_time(now())?);
         Ok(LeasedPage { page, allowance, service_time })
     }
 
     /// Counts the outcomes of pages.
     fn settle(&self, reports: &[Report]) {
-        let (ledger, clock) = (self.lessor.ledger(), self.lessor.clock());
+        let Lessor { ledger, clock, .. } = &self.lessor;
         let now = clock.moment();
         let settled = self.leases.lock().settled(reports, clock.monotonic(), now);
         for (page, outcome) in settled {
@@ -161,8 +162,8 @@ impl Routes {
 
     /// Parses the requested scopes and checks that the agent has them.
     fn scopes(&self, text: &str) -> Result<ScopeSet> {
-        let (asked, own) = (ScopeSet::parse(text)?, self.lessor.scopes());
-        let missing = asked.missing_from(&own);
+        let (asked, own) = (ScopeSet::parse(text)?, &self.lessor.scopes);
+        let missing = asked.missing_from(own);
         if missing.is_empty() {
             return Ok(asked);
         }
@@ -172,10 +173,10 @@ impl Routes {
             .with(|context| context.missing = missing))
     }
 
-    fn take_back(&self, request: &Return) -> Result<AllowanceState> {
-        let (ledger, clock) = (self.lessor.ledger(), self.lessor.clock());
-        self.settle(&request.reports);
-        if let Some(pause) = request.pause {
+    fn take_back(&self, reports: &[Report], pause: Option<f64>) -> Result<AllowanceState> {
+        let Lessor { ledger, clock, .. } = &self.lessor;
+        self.settle(reports);
+        if let Some(pause) = pause {
             let pause = Duration::try_from_secs_f64(pause).unwrap_or_default();
             ledger.pin(pause, clock.moment())?;
         }
@@ -185,10 +186,11 @@ impl Routes {
     pub(super) fn state(&self) -> Result<AgentState> {
         self.settle(&[]);
         let leases = self.leases.lock();
+        let Lessor { holder, scopes, clock, ledger, .. } = &self.lessor;
         Ok(AgentState {
-            holder: self.lessor.holder(),
-            scopes: self.lessor.scopes().to_string(),
-            allowance: self.lessor.ledger().state(self.lessor.clock().moment())?,
+            holder: holder.clone(),
+            scopes: scopes.to_string(),
+            allowance: ledger.state(clock.moment())?,
             lent: leases.open.len() as u64,
             leases: leases.granted,
             version: crate::VERSION.to_owned(),
@@ -196,21 +198,18 @@ impl Routes {
     }
 }
 
-fn leased(token: &AccessToken) -> LeasedToken {
-    LeasedToken {
-        token: token.secret().to_owned().into(),
-        expires_in: token.expires_in().as_secs_f64(),
-        age: token.age().as_secs_f64(),
-    }
-}
-
 fn json(answer: &impl Serialize) -> Result<Vec<u8>> {
-    serde_json::to_vec(answer)
+    serde_json::to_vec(&Ok::<_, AgentFailure>(answer))
         .map_err(|_| Error::new(Kind::InternalError, "the answer cannot be written as JSON"))
 }
 
-/// The response to a failed request.
-pub(super) fn refusal(error: &Error) -> Answer {
-    let status = if error.kind() == Kind::ConfigError { 409 } else { 502 };
-    (status, serde_json::to_vec(&AgentFailure::from(error)).unwrap_or_default())
+/// The answer to a failed request.
+pub(super) fn refusal(error: &Error) -> Vec<u8> {
+    let failure = AgentFailure { kind: error.kind(), context: error.context().clone() };
+    serde_json::to_vec(&Err::<(), _>(failure)).unwrap_or_default()
+}
+
+/// The error of a peer that may not use the agent or speaks another language.
+pub(super) fn refused(what: impl Into<String>) -> Error {
+    Error::new(Kind::ConfigError, what)
 }

@@ -9,34 +9,28 @@ use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::Incoming;
-use hyper::header::CONTENT_TYPE;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Request, Response};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::{Notify, watch};
+use tokio::io::{
+    AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite,
+    AsyncWriteExt as _, BufReader,
+};
+use tokio::sync::watch;
 use zeroize::Zeroizing;
 
 use super::address::AgentAddress;
 use super::admission::{AgentLimits, Places, Visit};
-use super::door::Door;
-#[cfg(unix)]
-use super::door::other_user;
 use super::listener::{Accepted, Bound, Listen, OwnSocket, Socket};
-use super::message::AgentState;
-use super::routes::{Answer, Lessor, Routes, refusal};
+use super::message::{AgentState, GREETING};
+use super::routes::{Lessor, Routes, refusal, refused};
 use crate::clock::Clock;
 use crate::error::{Error, Kind, Result};
+use crate::fork::Owned;
 use crate::system;
 
-/// Maximum length of a request head, in bytes.
-const LONGEST_HEAD: usize = 16 << 10;
+/// Maximum length of a greeting, in bytes.
+const LONGEST_GREETING: usize = 1 << 10;
 /// Maximum duration of a connection. No client waits longer.
 const LONGEST_CONNECTION: Duration = Duration::from_secs(120);
 /// How much of a refused request is read and dropped, so that a peer that is still sending can read
@@ -65,26 +59,25 @@ pub struct Agent {
     address: AgentAddress,
     secret: Option<Zeroizing<String>>,
     routes: Arc<Routes>,
+    /// Stays with the process that started the agent.
+    _running: Owned<RunningAgent>,
+}
+
+/// The thread of an agent and its socket.
+struct RunningAgent {
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
-    socket: Option<OwnSocket>,
-    /// The process that started the agent. A forked child has no thread to join and does not own
-    /// the socket.
-    process: u32,
+    _socket: Option<OwnSocket>,
 }
 
 impl Agent {
     /// Listens and starts the agent's thread.
-    pub fn start(lessor: Box<dyn Lessor>, options: AgentOptions) -> Result<Self> {
+    pub fn start(lessor: Lessor, options: AgentOptions) -> Result<Self> {
         Self::start_within(lessor, options, AgentLimits::default())
     }
 
     /// [`start`](Self::start) with other limits.
-    fn start_within(
-        lessor: Box<dyn Lessor>,
-        options: AgentOptions,
-        limits: AgentLimits,
-    ) -> Result<Self> {
+    fn start_within(lessor: Lessor, options: AgentOptions, limits: AgentLimits) -> Result<Self> {
         let AgentOptions { listen, allowed_users, secret, take_step } = options;
         let failed = |error: io::Error| {
             Error::system(Kind::TransportError, "The agent could not start", &error)
@@ -92,25 +85,26 @@ impl Agent {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(failed)?;
         let in_runtime = runtime.enter();
-        let Bound { socket, place, hosts, own } = listen.bind(!allowed_users.is_empty())?;
+        let Bound { socket, place, own } = listen.bind(!allowed_users.is_empty())?;
         let secret = match &listen {
             Listen::Tls(tls) if tls.client_authority.is_none() => {
                 Some(secret.map_or_else(new_secret, checked)?)
             }
             _ => None,
         };
-        let address = lessor.holder().address(place);
+        let address = lessor.holder.clone().address(place);
         let routes = Arc::new(Routes::new(lessor));
-        let door = Arc::new(Door {
-            hosts,
+        drop(in_runtime);
+        let (stop, stopped) = watch::channel(false);
+        let answering = Arc::new(Answering {
+            routes: Arc::clone(&routes),
             #[cfg(unix)]
             allowed_users,
             secret: secret.clone(),
+            take_step,
+            places: Arc::new(Places::new(limits)),
+            limits,
         });
-        drop(in_runtime);
-        let (stop, stopped) = watch::channel(false);
-        let places = Arc::new(Places::new(limits));
-        let answering = Answering { routes: Arc::clone(&routes), door, take_step, places, limits };
         let serve = move || {
             #[expect(
                 clippy::disallowed_methods,
@@ -118,9 +112,9 @@ impl Agent {
             )]
             runtime.block_on(answering.clone().in_steps(answering.accept(socket, stopped)));
         };
-        let thread = system::start("siteline-agent", serve);
-        let (thread, process) = (Some(thread.map_err(failed)?), std::process::id());
-        Ok(Self { address, secret, routes, stop, thread, socket: own, process })
+        let thread = Some(system::start("siteline-agent", serve).map_err(failed)?);
+        let running = Owned::new(RunningAgent { stop, thread, _socket: own });
+        Ok(Self { address, secret, routes, _running: running })
     }
 
     /// The value of `SITELINE_AGENT`.
@@ -140,27 +134,21 @@ impl Agent {
     }
 }
 
-impl Drop for Agent {
+impl Drop for RunningAgent {
     fn drop(&mut self) {
-        let thread = self.thread.take();
-        if self.process != std::process::id() {
-            // Dropping the channel would wake its receiver on the parent's runtime, and dropping
-            // the socket would remove the parent's.
-            let stop = std::mem::replace(&mut self.stop, watch::channel(false).0);
-            std::mem::forget((thread, stop, self.socket.take()));
-        } else if let Some(thread) = thread {
-            // Both fail only if the thread has already ended.
-            let _ = self.stop.send(true);
-            let _ = thread.join();
-        }
+        // Both fail only if the thread has already ended.
+        let _ = self.stop.send(true);
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
 /// The parts that the tasks of all connections share.
-#[derive(Clone)]
 struct Answering {
     routes: Arc<Routes>,
-    door: Arc<Door>,
+    /// Users other than the agent's own.
+    #[cfg(unix)]
+    allowed_users: Vec<u32>,
+    secret: Option<Zeroizing<String>>,
     take_step: TakeStep,
     places: Arc<Places>,
     limits: AgentLimits,
@@ -168,7 +156,7 @@ struct Answering {
 
 impl Answering {
     /// Wraps a future so that `take_step` runs each of its polls.
-    fn in_steps<T>(self, future: impl Future<Output = T>) -> impl Future<Output = T> {
+    fn in_steps<T>(self: Arc<Self>, future: impl Future<Output = T>) -> impl Future<Output = T> {
         let mut future = Box::pin(future);
         poll_fn(move |context| {
             let mut polled = Poll::Pending;
@@ -179,7 +167,7 @@ impl Answering {
 
     /// Accepts connections until the agent is stopped; dropping the runtime then closes all of
     /// them.
-    async fn accept(self, socket: Socket, mut stopped: watch::Receiver<bool>) {
+    async fn accept(self: Arc<Self>, socket: Socket, mut stopped: watch::Receiver<bool>) {
         let accepting = async {
             for number in 0.. {
                 self.places.room().await;
@@ -195,14 +183,14 @@ impl Answering {
         }
     }
 
-    fn begin(&self, number: u64, stream: Accepted) {
+    fn begin(self: &Arc<Self>, number: u64, stream: Accepted) {
         #[cfg(unix)]
         let stream = match stream {
-            Accepted::Unix(stream) if !self.door.lets_in(&stream) => return turn_away(stream),
+            Accepted::Unix(stream) if !self.lets_in(&stream) => return turn_away(stream),
             stream => stream,
         };
         let visit = self.places.enter(number, stream.rank());
-        let answering = self.clone();
+        let answering = Arc::clone(self);
         let served = async move {
             let whole = tokio::time::timeout(LONGEST_CONNECTION, answering.serve(stream, &visit));
             tokio::select! {
@@ -210,7 +198,7 @@ impl Answering {
                 () = visit.closed() => {}
             }
         };
-        tokio::spawn(self.clone().in_steps(served));
+        tokio::spawn(Arc::clone(self).in_steps(served));
     }
 
     /// Ignores a peer that has disconnected. After other failures, closes an idle connection to
@@ -224,7 +212,7 @@ impl Answering {
         Clock::system().sleep(ACCEPT_PAUSE).await;
     }
 
-    async fn serve(self, stream: Accepted, visit: &Visit) {
+    async fn serve(&self, stream: Accepted, visit: &Visit) {
         match stream {
             #[cfg(unix)]
             Accepted::Unix(stream) => self.answer_on(stream, visit).await,
@@ -233,7 +221,7 @@ impl Answering {
                 let shaken = tokio::time::timeout(self.limits.patience, shaken).await;
                 let Ok(Ok(stream)) = shaken else { return };
                 // Without a secret, the handshake has verified a client certificate.
-                if self.door.secret.is_none() {
+                if self.secret.is_none() {
                     visit.prove();
                 }
                 self.answer_on(stream, visit).await;
@@ -242,65 +230,80 @@ impl Answering {
     }
 
     async fn answer_on(&self, stream: impl AsyncRead + AsyncWrite + Unpin, visit: &Visit) {
-        let answered = Notify::new();
-        let service = service_fn(|request| {
-            let answered = &answered;
-            Box::pin(async move {
-                let (status, body) = self.answer(request, visit).await;
-                answered.notify_one();
-                Response::builder()
-                    .status(status)
-                    .header(CONTENT_TYPE, "application/json")
-                    .body(Full::new(Bytes::from(body)))
-            })
-        });
-        let mut builder = http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(self.limits.patience);
-        builder.max_buf_size(LONGEST_HEAD).keep_alive(false);
-        let connection = builder.serve_connection(TokioIo::new(stream), service).without_shutdown();
-        let unread = async {
-            answered.notified().await;
-            Clock::system().sleep(self.limits.patience).await;
-        };
-        tokio::select! {
-            // Fails if the client has disconnected.
-            ended = connection => if let Ok(parts) = ended {
-                visit.leave_answer();
-                self.close(parts.io.into_inner()).await;
-            },
-            () = unread => {}
+        let mut stream = BufReader::new(stream);
+        match self.request(&mut stream, visit).await {
+            Ok(request) => {
+                let _permit = visit.answer().await;
+                let answer = self.routes.answer(&request).await;
+                let answer = answer.unwrap_or_else(|error| refusal(&error));
+                self.write(&mut stream, &answer).await;
+                visit.prove();
+            }
+            Err(error) => self.write(&mut stream, &refusal(&error)).await,
         }
+        // Unread bytes would reset the connection before the client reads the answer.
+        let (mut rest, mut nowhere) = (stream.take(LONGEST_REST), tokio::io::sink());
+        let dropped = tokio::io::copy(&mut rest, &mut nowhere);
+        let _ = tokio::time::timeout(self.limits.patience, dropped).await;
     }
 
-    /// Closes a connection so that its peer can read the response. Unread bytes would reset it, so
-    /// a limited number of them is read and dropped.
-    async fn close(&self, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
-        let rest = async {
-            // Both fail if the client has disconnected.
-            let _ = stream.shutdown().await;
-            let _ = tokio::io::copy(&mut stream.take(LONGEST_REST), &mut tokio::io::sink()).await;
-        };
-        let _late = tokio::time::timeout(self.limits.patience, rest).await;
-    }
-
-    /// Reads the body only after the peer was checked.
-    async fn answer(&self, request: Request<Incoming>, visit: &Visit) -> Answer {
-        let (head, body) = request.into_parts();
-        if let Err(error) = self.door.check(&head.headers) {
-            return refusal(&error);
-        }
-        if self.door.secret.is_some() {
+    /// Reads the request only after the peer was checked.
+    async fn request(
+        &self,
+        stream: &mut (impl AsyncBufRead + Unpin),
+        visit: &Visit,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        self.check(&self.line(stream, LONGEST_GREETING).await?)?;
+        if self.secret.is_some() {
             visit.prove();
         }
-        let body = Limited::new(body, self.limits.body).collect();
-        let Ok(Ok(body)) = tokio::time::timeout(self.limits.patience, body).await else {
-            return refusal(&Error::new(
-                Kind::ConfigError,
-                "the request is too long or incomplete",
-            ));
+        self.line(stream, self.limits.request).await
+    }
+
+    /// Writes the whole answer. Fails if the client has disconnected or does not read.
+    async fn write(&self, stream: &mut (impl AsyncWrite + Unpin), answer: &[u8]) {
+        let written = async {
+            stream.write_all(answer).await?;
+            stream.shutdown().await
         };
-        visit.answer().await;
-        self.routes.answer(head.method.as_str(), head.uri.path(), &body.to_bytes()).await
+        let _ = tokio::time::timeout(self.limits.patience, written).await;
+    }
+
+    /// Reads a line of at most `longest` bytes.
+    async fn line(
+        &self,
+        stream: &mut (impl AsyncBufRead + Unpin),
+        longest: usize,
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        let mut line = Zeroizing::new(Vec::new());
+        let mut limited = stream.take(longest as u64);
+        let read = limited.read_until(b'\n', &mut line);
+        let read = tokio::time::timeout(self.limits.patience, read).await;
+        match (read, line.pop()) {
+            (Ok(Ok(_)), Some(b'\n')) => Ok(line),
+            _ => Err(refused("the request is too long or incomplete")),
+        }
+    }
+
+    /// Rejects a peer that is no client of this version, such as a browser, or lacks the secret.
+    fn check(&self, greeting: &[u8]) -> Result<()> {
+        let Some(given) = greeting.strip_prefix(GREETING) else {
+            return Err(refused("the agent does not understand the peer: it has another version"));
+        };
+        match &self.secret {
+            Some(secret) if verify_slices_are_equal(secret.as_bytes(), given).is_err() => Err(
+                refused("the agent requires a secret: set SITELINE_AGENT_SECRET as it printed it"),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the system user of the peer is allowed.
+    #[cfg(unix)]
+    fn lets_in(&self, stream: &tokio::net::UnixStream) -> bool {
+        let own_user = nix::unistd::Uid::effective().as_raw();
+        let is_allowed = |user| user == own_user || self.allowed_users.contains(&user);
+        stream.peer_cred().is_ok_and(|peer| is_allowed(peer.uid()))
     }
 }
 
@@ -308,7 +311,9 @@ impl Answering {
 /// disconnected, and never waits: the buffer of a new socket has room.
 #[cfg(unix)]
 fn turn_away(stream: tokio::net::UnixStream) {
-    let _ = stream.into_std().and_then(|mut stream| stream.write_all(&other_user()));
+    let why = "the agent belongs to another user and does not allow this one (--allow-uid)";
+    let answer = refusal(&refused(why));
+    let _ = stream.into_std().and_then(|mut stream| stream.write_all(&answer));
 }
 
 /// Returns a random secret of 256 bits.

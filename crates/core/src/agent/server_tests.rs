@@ -1,55 +1,32 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-use futures_util::future::BoxFuture;
 use rcgen::{CertificateParams, KeyPair};
 
 use super::super::connection::Connection;
 use super::super::listener::TlsListen;
-use super::super::message::{HEADER, Holder, LOCAL_HOST, VERSION};
+use super::super::message::{AgentRequest, Holder, greeting};
 use super::super::trust::ClientTls;
 use super::*;
-use crate::auth::{AccessToken, ScopeSet};
+use crate::auth::ScopeSet;
+use crate::http::LocalLedger;
 use crate::http::test_server::TestFolder;
-use crate::http::{Ledger, LocalLedger};
 
-struct Fake {
-    clock: Clock,
-    ledger: LocalLedger,
-}
-
-impl Lessor for Fake {
-    fn holder(&self) -> Holder {
-        let base_url = "https://customer.example.com".to_owned();
-        Holder { base_url, subject: "integration-7".to_owned() }
-    }
-
-    fn scopes(&self) -> ScopeSet {
-        ScopeSet::new(["customer.data.read"]).expect("a scope")
-    }
-
-    fn clock(&self) -> &Clock {
-        &self.clock
-    }
-
-    fn ledger(&self) -> &dyn Ledger {
-        &self.ledger
-    }
-
-    fn token<'a>(
-        &'a self,
-        _scopes: &'a ScopeSet,
-        _must_remain: Option<u64>,
-        _refused: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<AccessToken>> {
-        Box::pin(async { Err(Error::new(Kind::ConfigError, "no token")) })
+fn lessor() -> Lessor {
+    Lessor {
+        holder: Holder {
+            base_url: "https://customer.example.com".to_owned(),
+            subject: "integration-7".to_owned(),
+        },
+        scopes: ScopeSet::new(["customer.data.read"]).expect("a scope"),
+        clock: Clock::frozen_at("2026-11-20T12:00:00Z".parse().expect("a time")),
+        ledger: Arc::new(LocalLedger::in_memory(crate::http::Terms::default())),
+        lend: Box::new(|_, _, _| Box::pin(async { Err(refused("no token")) })),
     }
 }
 
 /// Starts an agent that accepts few connections and practically never times out silent peers.
 fn started(listen: Listen) -> Agent {
-    let clock = Clock::frozen_at("2026-11-20T12:00:00Z".parse().expect("a time"));
-    let lessor = Fake { clock, ledger: LocalLedger::in_memory(crate::http::Terms::default()) };
     let options = AgentOptions {
         listen,
         allowed_users: Vec::new(),
@@ -58,12 +35,12 @@ fn started(listen: Listen) -> Agent {
     };
     let patience = Duration::from_secs(3_600);
     let limits = AgentLimits { connections: 8, patience, ..AgentLimits::default() };
-    Agent::start_within(Box::new(lessor), options, limits).expect("an agent")
+    Agent::start_within(lessor(), options, limits).expect("an agent")
 }
 
 fn asked(agent: &Agent, tls: ClientTls) -> Result<AgentState> {
     let connection = Connection::new(agent.address().place.clone(), tls);
-    connection.call("/v1/state", None::<&()>, Duration::from_secs(60))
+    connection.call(&AgentRequest::State, Duration::from_secs(60))
 }
 
 /// Starts a TLS agent with a secret. Returns the agent, the TLS settings for a client, and the
@@ -77,9 +54,9 @@ fn tls_agent(folder: &TestFolder) -> (Agent, ClientTls, u16) {
         std::fs::write(file, text).expect("written");
     }
     let [certificate, key] = files;
-    let (host, names) = ("127.0.0.1".to_owned(), vec!["localhost".to_owned()]);
+    let (host, name) = ("127.0.0.1".to_owned(), Some("localhost".to_owned()));
     let authority = certificate.clone();
-    let listen = TlsListen { host, port: 0, certificate, key, client_authority: None, names };
+    let listen = TlsListen { host, port: 0, certificate, key, client_authority: None, name };
     let agent = started(Listen::Tls(listen));
     let secret = agent.secret().map(|secret| Zeroizing::new(secret.to_owned()));
     let tls = ClientTls { authority: Some(authority), identity: None, secret };
@@ -103,7 +80,7 @@ fn silent_strangers_keep_no_known_client_out() {
 }
 
 #[test]
-fn without_the_secret_no_body_is_waited_for() {
+fn without_the_secret_no_request_is_waited_for() {
     let folder = TestFolder::new();
     let (agent, tls, port) = tls_agent(&folder);
     let config = tls.config().expect("TLS");
@@ -111,14 +88,10 @@ fn without_the_secret_no_body_is_waited_for() {
     let tcp = TcpStream::connect(("127.0.0.1", port)).expect("connected");
     let session = rustls::ClientConnection::new(config, name).expect("a session");
     let mut stream = rustls::StreamOwned::new(session, tcp);
-    let head = format!(
-        "POST /v1/page HTTP/1.1\r\nhost: localhost:{port}\r\n{HEADER}: {VERSION}\r\n\
-         content-length: 60000\r\n\r\n"
-    );
-    stream.write_all(head.as_bytes()).expect("written");
-    let mut answer = [0; 12];
-    stream.read_exact(&mut answer).expect("an answer");
-    assert_eq!(&answer, b"HTTP/1.1 409");
+    stream.write_all(&greeting("guessed")).expect("written");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.contains("requires a secret"), "{answer}");
     assert_eq!(agent.state().expect("a state").leases, 0);
 }
 
@@ -143,15 +116,11 @@ mod local {
     }
 
     #[test]
-    fn a_long_body_is_refused_before_it_is_read() {
+    fn a_long_request_is_refused_before_it_is_read() {
         let folder = TestFolder::new();
         let (_agent, path) = local_agent(&folder);
         let mut stream = UnixStream::connect(&path).expect("connected");
-        let head = format!(
-            "POST /v1/page HTTP/1.1\r\nhost: {LOCAL_HOST}\r\n{HEADER}: {VERSION}\r\n\
-             content-length: 100000000\r\n\r\n"
-        );
-        stream.write_all(head.as_bytes()).expect("written");
+        stream.write_all(&greeting("")).expect("written");
         let chunk = vec![b' '; 1 << 16];
         let sent = (0..1_000).take_while(|_| stream.write_all(&chunk).is_ok()).count();
         // The limit is above zero because some chunks fit into the socket buffers.

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
 use zeroize::Zeroizing;
 
 use crate::auth::key_file;
@@ -45,14 +45,6 @@ impl ClientTls {
         };
         Ok(Arc::new(config))
     }
-}
-
-pub(super) fn authority(path: &Path) -> Result<RootCertStore> {
-    let mut store = RootCertStore::empty();
-    for certificate in chain(path)? {
-        store.add(certificate).map_err(|_| unreadable(path, "a CA certificate"))?;
-    }
-    Ok(store)
 }
 
 /// Reads a certificate and its intermediates.

@@ -28,7 +28,7 @@ static NEXT_GENERATION: AtomicU64 = AtomicU64::new(1);
 
 /// A bearer token. Its `Debug` output omits the secret.
 #[derive(Clone)]
-pub struct AccessToken {
+pub(crate) struct AccessToken {
     authorization: HeaderValue,
     generation: u64,
     obtained: Duration,
@@ -44,7 +44,7 @@ impl AccessToken {
     }
 
     /// The token without `Bearer`, to redact it in texts that echo it.
-    pub fn secret(&self) -> &str {
+    pub(crate) fn secret(&self) -> &str {
         self.authorization.to_str().unwrap_or_default().trim_start_matches("Bearer ")
     }
 
@@ -60,14 +60,14 @@ impl AccessToken {
 
     /// The time from its request to its end.
     #[must_use]
-    pub fn lifetime(&self) -> Duration {
+    pub(crate) fn lifetime(&self) -> Duration {
         self.lifetime
     }
 
     /// The remaining lifetime, the shorter by two clocks: the wall clock advances while the machine
     /// is suspended, and the monotonic clock cannot be set back.
     #[must_use]
-    pub fn expires_in(&self) -> Duration {
+    pub(crate) fn expires_in(&self) -> Duration {
         let wall = self.clock.wall().duration_since(self.obtained_wall);
         let wall = Duration::try_from(wall).unwrap_or_default();
         self.lifetime.saturating_sub(self.age().max(wall))

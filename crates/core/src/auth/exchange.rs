@@ -8,8 +8,8 @@ use zeroize::Zeroizing;
 
 use super::access_token::CachedToken;
 use super::grant::{self, Grant};
-use super::issuer::{Issuer, Tries};
 use super::retry_after_gate::LONGEST_PAUSE;
+use super::token::{Issuer, Tries};
 use super::{Credential, Proof, ScopeSet, TokenSource};
 use crate::clock::{ServiceTime, Skew};
 use crate::error::{Error, Kind, Result};

@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 use super::encoding::{Components, Secret};
 use super::refusal::{not_rsa, refused};
-use crate::{Error, Result};
+use crate::Result;
 
 /// Base64url as in RFC 7515. The padding that some tools add is accepted.
 const BASE64URL: GeneralPurpose = GeneralPurpose::new(
@@ -53,14 +53,6 @@ struct Enrolled<'a> {
     usage: &'static str,
 }
 
-/// The members that RFC 7638 hashes, in alphabetical order.
-#[derive(Serialize)]
-struct Required {
-    e: String,
-    kty: &'static str,
-    n: String,
-}
-
 impl PublicJwk {
     /// Reads a public JWK. Accepts padded base64url and leading zero octets. Ignores its `kid`:
     /// siteline's `kid` is the thumbprint.
@@ -80,10 +72,10 @@ impl PublicJwk {
         let (n, e) = (canonical(n).to_vec(), canonical(e).to_vec());
         check_size(bits_of(&n))?;
         check_numbers(&n, &e)?;
-        let required =
-            Required { e: URL_SAFE_NO_PAD.encode(&e), kty: "RSA", n: URL_SAFE_NO_PAD.encode(&n) };
-        let hash = digest(&SHA256, to_json(&required)?.as_bytes());
-        let thumbprint = URL_SAFE_NO_PAD.encode(hash);
+        let [encoded_n, encoded_e] = [&n, &e].map(|number| URL_SAFE_NO_PAD.encode(number));
+        // RFC 7638 hashes these members, in alphabetical order.
+        let hashed = format!(r#"{{"e":"{encoded_e}","kty":"RSA","n":"{encoded_n}"}}"#);
+        let thumbprint = URL_SAFE_NO_PAD.encode(digest(&SHA256, hashed.as_bytes()));
         Ok(Self(Arc::new(Numbers { n, e, thumbprint })))
     }
 
@@ -91,7 +83,7 @@ impl PublicJwk {
     #[must_use]
     pub fn to_json(&self) -> String {
         // Cannot fail, because all members are strings.
-        to_json(self).unwrap_or_default()
+        serde_json::to_string(self).unwrap_or_default()
     }
 
     /// `n` and `e` in base64url without padding.
@@ -227,11 +219,6 @@ fn number(name: &str, text: Option<Zeroizing<String>>) -> Result<Secret> {
     })?;
     bytes.truncate(length);
     Ok(bytes)
-}
-
-fn to_json(value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value)
-        .map_err(|_| Error::new(crate::Kind::InternalError, "A JWK could not be written as JSON."))
 }
 
 /// Removes leading zero octets.

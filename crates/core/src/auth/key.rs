@@ -20,7 +20,7 @@ use super::Checked;
 use super::encoding::{self, Components};
 use super::jwk::{PublicJwk, canonical};
 use super::key_file::{self, absolute_hint, display_path};
-use super::refusal::refused;
+use super::refusal::{parsed, refused};
 use crate::files;
 use crate::lock::Mutex;
 use crate::system;
@@ -117,7 +117,8 @@ impl PrivateKey {
     /// # Errors
     /// [`Kind::CredentialError`] that names the format found and how to convert it.
     pub fn parse(bytes: &[u8], passphrase: Option<&[u8]>) -> Result<Self> {
-        let Components { n, e, d, p, q, dp, dq, qi } = encoding::read(bytes, passphrase)?;
+        let Components { n, e, d, p, q, dp, dq, qi } =
+            parsed(|| encoding::read(bytes, passphrase))?;
         // The size and the public part are checked first, because these errors are more specific.
         let public = PublicJwk::from_numbers(&n, &e)?;
         // from_components requires the public numbers without leading zeros, and checks that all

@@ -1,9 +1,11 @@
 //! Limits the work that decrypting a key file may require. The file itself sets the rounds and the
 //! memory. With extreme values the process would run out of memory or never finish.
 
-use pkcs8::der::{Decode as _, Encode as _, SliceReader};
+use pkcs8::der::asn1::AnyRef;
+use pkcs8::der::{Decode as _, Encode as _, SliceReader, Tagged as _};
 use pkcs8::pkcs5::EncryptionScheme;
-use pkcs8::pkcs5::pbes2::{Kdf, SCRYPT_OID, ScryptParams};
+use pkcs8::pkcs5::pbes2::{Kdf, PBES2_OID, Parameters, ScryptParams};
+use zeroize::Zeroizing;
 
 use super::encoding::unknown_encryption;
 use super::refusal::refused;
@@ -28,15 +30,23 @@ pub(super) fn check(encryption: &EncryptionScheme) -> Result<()> {
     }
 }
 
-/// Rejects each use of scrypt in a PKCS#12 file that requires too much work. Its other parameters are
-/// limited by `p12_keystore`, also those that are encrypted themselves.
-pub(super) fn check_all_scrypt(der: &[u8]) -> Result<()> {
-    let name = SCRYPT_OID.to_der().unwrap_or_default();
+/// Rejects a PKCS#12 file that requires too much work. With the passphrase this also searches its
+/// encrypted parts, whose keys are encrypted again. `p12_keystore` limits PBES1 and the MAC.
+pub(super) fn check_all(der: &[u8], passphrase: Option<&[u8]>) -> Result<()> {
+    let name = PBES2_OID.to_der().unwrap_or_default();
     let ends = der.windows(name.len()).zip(name.len()..).filter(|(found, _)| *found == name);
     for (_, end) in ends {
-        let found =
-            SliceReader::new(&der[end..]).and_then(|mut rest| ScryptParams::decode(&mut rest));
-        found.map_or(Ok(()), |kdf| check_scrypt(&kdf))?;
+        let Ok(mut rest) = SliceReader::new(&der[end..]) else { continue };
+        let Ok(parameters) = Parameters::decode(&mut rest) else { continue };
+        check(&parameters.clone().into())?;
+        // An encrypted part has a tag of its context. An encrypted key is an OCTET STRING.
+        let part = AnyRef::decode(&mut rest).ok().filter(|part| part.tag().is_context_specific());
+        let plain = part.zip(passphrase).map(|(part, passphrase)| {
+            parameters.decrypt(passphrase, part.value()).map(Zeroizing::new)
+        });
+        if let Some(Ok(plain)) = plain {
+            check_all(&plain, None)?;
+        }
     }
     Ok(())
 }
@@ -69,7 +79,7 @@ fn too_much(what: &str) -> crate::Error {
 
 #[cfg(test)]
 mod tests {
-    use pkcs8::pkcs5::pbes2::{EncryptionScheme as Cipher, Parameters, Pbkdf2Params};
+    use pkcs8::pkcs5::pbes2::{EncryptionScheme as Cipher, Pbkdf2Params};
 
     use super::*;
 

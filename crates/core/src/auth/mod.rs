@@ -12,11 +12,9 @@
 
 mod access_token;
 mod assertion;
-mod authentication;
 mod encoding;
 mod exchange;
 mod grant;
-mod issuer;
 mod jwk;
 mod key;
 mod key_cost;
@@ -36,10 +34,8 @@ use std::sync::Arc;
 
 pub(crate) use access_token::{AccessToken, CachedToken};
 pub use assertion::AssertionSettings;
-pub use authentication::Authentication;
 pub use encoding::is_key_text;
 pub(crate) use exchange::Exchange;
-pub(crate) use issuer::{Issuer, Tries};
 pub use jwk::PublicJwk;
 pub use key::{AsyncSigner, PrivateKey, SignFuture, Signer};
 pub use mutual_tls::MutualTls;
@@ -47,9 +43,9 @@ pub use mutual_tls::{AskPassphrase, CertificateSource, Part};
 pub(crate) use proof::Proof;
 pub(crate) use retry_after_gate::RetryAfterGate;
 pub use scope::ScopeSet;
-pub(crate) use token::{TokenFacts, TokenKey, TokenSource};
+pub(crate) use token::{Issuer, TokenFacts, TokenKey, TokenSource, Tries};
 
-use crate::system::on_thread;
+use crate::error::on_thread;
 use crate::{Error, Kind, Result};
 
 /// A valid value, with warnings about it.
@@ -70,10 +66,46 @@ pub struct Credential {
     assertion: AssertionSettings,
 }
 
+/// A credential of either mode. Cheap to clone. Its `Debug` output contains no secret.
+#[derive(Debug, Clone)]
+pub enum Authentication {
+    /// Customer-managed: a signed assertion is exchanged for a token.
+    Assertion(Credential),
+    /// Platform-managed: mutual TLS.
+    MutualTls(MutualTls),
+    /// Customer-managed, by its subject. An agent in another process holds the key.
+    Leased(Arc<str>),
+}
+
+impl Authentication {
+    /// The subject of the credential or the certificate.
+    #[must_use]
+    pub fn subject(&self) -> &str {
+        match self {
+            Self::Assertion(credential) => credential.subject(),
+            Self::MutualTls(certificate) => certificate.subject(),
+            Self::Leased(subject) => subject,
+        }
+    }
+}
+
+impl From<Credential> for Authentication {
+    fn from(credential: Credential) -> Self {
+        Self::Assertion(credential)
+    }
+}
+
+impl From<MutualTls> for Authentication {
+    fn from(certificate: MutualTls) -> Self {
+        Self::MutualTls(certificate)
+    }
+}
+
 /// The signer of a credential.
 #[derive(Clone)]
 pub enum Signing {
-    /// Called on a separate thread, because it may block.
+    /// Called on a separate thread, because it may wait for a vault or a lock. A cancelled caller
+    /// does not wait for it.
     Blocking(Arc<dyn Signer>),
     /// Awaited on the caller's event loop.
     Awaited(Arc<dyn AsyncSigner>),
@@ -151,7 +183,10 @@ impl Credential {
     pub async fn sign(&self, signing_input: &[u8]) -> Result<Vec<u8>> {
         let input = signing_input.to_vec();
         let signature = match &self.signing {
-            Signing::Blocking(signer) => sign_on_a_thread(Arc::clone(signer), input).await?,
+            Signing::Blocking(signer) => {
+                let signer = Arc::clone(signer);
+                on_thread(move || signer.sign(&input)).await?
+            }
             Signing::Awaited(signer) => signer.sign(input).await?,
         };
         if self.public_jwk.verify(signing_input, &signature) {
@@ -181,13 +216,6 @@ impl fmt::Debug for Credential {
             .field("kid", &self.kid())
             .finish_non_exhaustive()
     }
-}
-
-/// Signs on a blocking thread, because a signer may wait for a vault or a lock. Cancelling the
-/// caller does not wait for it.
-async fn sign_on_a_thread(signer: Arc<dyn Signer>, input: Vec<u8>) -> Result<Vec<u8>> {
-    let signature = on_thread(move || signer.sign(&input)).await;
-    signature.map_err(|refused| Error::no_thread(&refused))?
 }
 
 /// Removes white space around a subject, which variables and files often contain, with a warning.

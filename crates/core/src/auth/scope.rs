@@ -5,7 +5,7 @@ use std::fmt;
 use crate::{Error, Kind, Result};
 
 /// Distinct scopes in the order of their first occurrence. The order does not affect equality.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct ScopeSet(Vec<String>);
 
 impl ScopeSet {
@@ -72,12 +72,6 @@ impl ScopeSet {
 impl fmt::Display for ScopeSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.join(" "))
-    }
-}
-
-impl fmt::Debug for ScopeSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ScopeSet({self})")
     }
 }
 

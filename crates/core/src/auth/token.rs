@@ -16,7 +16,6 @@ pub(crate) use self::once::TokenFacts;
 use super::ScopeSet;
 use super::access_token::{AccessToken, CachedToken};
 use super::exchange::is_invalid_client;
-use super::issuer::{Issuer, Tries};
 use super::retry_after_gate::{LONGEST_PAUSE, RetryAfterGate};
 use crate::clock::Clock;
 use crate::error::{Error, Kind, Result};
@@ -46,6 +45,34 @@ pub(crate) struct TokenKey {
     /// share one certificate.
     pub client_id: Option<String>,
     pub scopes: ScopeSet,
+}
+
+/// The source of the tokens of a [`TokenSource`], one for each call: an exchange with the service,
+/// or another process that holds the key.
+pub(crate) trait Issuer: Sync {
+    /// Returns an error if the current call cannot obtain a token.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Returns a new token for this source.
+    fn issue(
+        &self,
+        source: &TokenSource,
+        tries: Tries,
+    ) -> impl Future<Output = Result<CachedToken>> + Send;
+}
+
+/// The number of attempts to get a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tries {
+    /// All attempts of the policy. The caller cannot continue without a token.
+    All,
+    /// One attempt. The old token is still valid.
+    One,
+    /// One attempt that waits for no pause and is not repeated with a corrected clock. A diagnosis
+    /// needs the outcome of a single request.
+    Only,
 }
 
 /// Caches the token of one key.

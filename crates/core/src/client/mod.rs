@@ -30,7 +30,7 @@ pub mod table;
 pub use self::listed::ListedIds;
 pub use self::naming::{NamesFor, ReadNames, keep_names, names_are_due};
 pub use self::scan_input::ScanInput;
-pub use self::send::{Client, ClientLessor, DATA_PATH};
+pub use self::send::{Client, DATA_PATH};
 pub use self::settings::{ClientSettings, ReadSettings};
 pub(crate) use self::spending::SharedPause;
 pub use self::spending::Spending;

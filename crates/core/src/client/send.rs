@@ -14,7 +14,6 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-pub use self::lessor::ClientLessor;
 use super::density::QueryDensities;
 use super::identity::{self, Access, Identity};
 use super::listed::ListedIds;

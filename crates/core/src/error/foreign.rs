@@ -49,9 +49,9 @@ pub(crate) fn excerpt_of(text: &str, characters: usize) -> String {
         let word = piece.trim_end_matches(|c: char| !is_token_character(c));
         if looks_like_jwt(word) {
             safe.push_str("[token removed]");
-            push_escaped(&mut safe, &piece[word.len()..]);
+            safe.push_str(&escaped(&piece[word.len()..]));
         } else {
-            push_escaped(&mut safe, piece);
+            safe.push_str(&escaped(piece));
         }
     }
     match safe.char_indices().nth(characters) {
@@ -76,10 +76,6 @@ fn is_token_character(c: char) -> bool {
 /// Every JWT is long, contains a dot, and contains `eyJ`, which is `{"` in base64url.
 fn looks_like_jwt(word: &str) -> bool {
     word.len() > 40 && word.contains("eyJ") && word.contains('.')
-}
-
-fn push_escaped(safe: &mut String, text: &str) {
-    safe.push_str(&escaped(text));
 }
 
 /// Escapes each character that is not printable, as Python's `repr` does: `\x1b`, `\n`, `\u202e`. These are

@@ -11,7 +11,7 @@ use crate::error::{Error, Kind, Result};
 pub(crate) const TOKEN_PATH: &str = "/api/customer/oauth/token";
 
 /// The validated address of the service. All paths of the interface are relative to it.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BaseUrl {
     /// The address used in requests, without a trailing slash. Contains a default port (`:443`) if
     /// the user typed one, because the service compares `aud` with the address of the request as
@@ -144,12 +144,6 @@ fn normalized(text: &str, url: &Url) -> String {
 impl fmt::Display for BaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
-    }
-}
-
-impl fmt::Debug for BaseUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "BaseUrl({})", self.text)
     }
 }
 

@@ -66,11 +66,6 @@ impl Buffers {
         }
     }
 
-    #[cfg(test)]
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.lock().is_empty()
-    }
-
     fn take(&self, least: usize) -> Option<Vec<u8>> {
         if least < SMALLEST {
             return None;
@@ -110,6 +105,12 @@ impl Drop for Lent {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Buffers {
+        pub(in crate::http) fn is_empty(&self) -> bool {
+            self.0.lock().is_empty()
+        }
+    }
 
     fn kept(buffers: &Buffers) -> Vec<usize> {
         buffers.0.lock().iter().map(Vec::capacity).collect()

@@ -3,8 +3,7 @@
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use x509_cert::certificate::{CertificateInner, Raw};
-use x509_cert::der::{Decode as _, Tag};
+use x509_cert::der::Tag;
 
 use crate::error::{Error, Kind};
 use crate::files::{
@@ -94,7 +93,7 @@ fn in_pem(text: &str) -> Result<Vec<CertificateDer<'static>>, UnusableBundle> {
         if block.is_certificate() {
             let der = decode_base64(block.body).ok_or(DAMAGED)?;
             // `TRUSTED CERTIFICATE` contains OpenSSL's trust settings after the certificate.
-            found.push(certificate(leading_element(&der).ok_or(DAMAGED)?)?);
+            found.push(certificate(leading_element(&der).ok_or(DAMAGED)?));
         } else if matches!(block.label, "PKCS7" | "CMS") {
             found.extend(in_pkcs7(&decode_base64(block.body).ok_or(DAMAGED)?)?);
         }
@@ -133,7 +132,7 @@ fn in_der(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableBundle> 
         Some([Sequence, Sequence, BitString]) => {
             let one = first_element(bytes).map(|only| vec![only]);
             let all = one.or_else(|| elements(bytes)).ok_or(DAMAGED)?;
-            all.into_iter().map(certificate).collect()
+            Ok(all.into_iter().map(certificate).collect())
         }
         Some([Tag::ObjectIdentifier, ..]) => in_pkcs7(first),
         Some(
@@ -149,9 +148,8 @@ fn in_der(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableBundle> 
     }
 }
 
-fn certificate(der: &[u8]) -> Result<CertificateDer<'static>, UnusableBundle> {
-    CertificateInner::<Raw>::from_der(der).map_err(|_| DAMAGED)?;
-    Ok(der.to_vec().into())
+fn certificate(der: &[u8]) -> CertificateDer<'static> {
+    der.to_vec().into()
 }
 
 /// Returns the certificates of a `SignedData` (RFC 5652 §5.1). Its signatures are not verified.
@@ -159,7 +157,7 @@ fn in_pkcs7(der: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableBundle> 
     let set = certificate_set(der).ok_or(DAMAGED)?.into_iter();
     // The set may also contain other kinds of certificates, such as attribute certificates.
     let certificates = set.filter(|element| leading_element(element).is_some());
-    let found = certificates.map(certificate).collect::<Result<Vec<_>, _>>()?;
+    let found: Vec<_> = certificates.map(certificate).collect();
     if found.is_empty() { Err(NOTHING) } else { Ok(found) }
 }
 

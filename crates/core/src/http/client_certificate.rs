@@ -29,11 +29,6 @@ impl ClientCertificate {
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.key.cert == other.key.cert
     }
-
-    #[cfg(test)]
-    pub(crate) fn chain(&self) -> &[rustls::pki_types::CertificateDer<'static>] {
-        &self.key.cert
-    }
 }
 
 impl fmt::Debug for ClientCertificate {

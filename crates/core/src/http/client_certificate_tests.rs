@@ -4,6 +4,12 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use super::*;
 use crate::http::provider;
 
+impl ClientCertificate {
+    pub(crate) fn chain(&self) -> &[CertificateDer<'static>] {
+        &self.key.cert
+    }
+}
+
 /// A placeholder for a certificate, identified by its name. No handshake uses it.
 pub(in crate::http) fn certificate(name: &str) -> Arc<ClientCertificate> {
     let pem = include_bytes!("../../../../tests/keys/pkcs8.pem");

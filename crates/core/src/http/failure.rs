@@ -75,7 +75,7 @@ pub(super) fn from_request(
         let plain = (base.is_plain() && !error.is_timeout()).then_some(NOT_REACHED);
         match refused.or(plain) {
             Some(NEEDS_A_USER) => return proxy_refused(proxy, base.host(), 407),
-            Some(NOT_REACHED) => return unreached_proxy(proxy, base.host(), &causes),
+            Some(NOT_REACHED) => return unreached_proxy(proxy, base.host(), &error),
             Some(why) => return from_proxy(proxy, base.host(), why),
             None => {}
         }
@@ -157,12 +157,10 @@ fn from_connect(
     if error.is_timeout() {
         return connect_timeout(&address, proxy);
     }
-    match refused_by_system(causes) {
-        Some(refused) if error.is_dns() => not_looked_up(base.host(), refused),
-        _ if error.is_dns() => unresolved(base.host()),
-        Some(refused) => unreached(&address, refused),
-        None => unconnected(&address, how(causes)),
+    if error.is_dns() {
+        return unresolved(base.host(), refused_by_system(causes));
     }
+    unreached(&address, error)
 }
 
 /// Finds the cause that shows a temporary shortage of the system, such as threads or open files.
@@ -170,28 +168,29 @@ fn refused_by_system<'a>(causes: &[&'a (dyn StdError + 'static)]) -> Option<&'a 
     causes.iter().filter_map(|cause| cause.downcast_ref()).find(|error| system::is_passing(error))
 }
 
-/// The error of a failed lookup. It is not retried if the system refused a thread.
-pub(super) fn not_looked_up(host: &str, error: &io::Error) -> Error {
-    if !system::is_passing(error) {
-        return unresolved(host);
-    }
+/// The error of a failed lookup, or of a name without an address. It is not retried if the system
+/// refused a thread.
+pub(super) fn unresolved(host: &str, error: Option<&io::Error>) -> Error {
     let message = format!("the host name {host} could not be resolved");
-    Error::system(Kind::TransportError, message, error).with(|context| context.unsent = true)
-}
-
-/// The error of a name without an address.
-pub(super) fn unresolved(host: &str) -> Error {
-    let message = format!("the host name {host} could not be resolved");
-    Error::new(Kind::TransportError, message).with(|context| context.unsent = true)
+    let unresolved = match error.filter(|error| system::is_passing(error)) {
+        Some(error) => Error::system(Kind::TransportError, message, error),
+        None => Error::new(Kind::TransportError, message),
+    };
+    unresolved.with(|context| context.unsent = true)
 }
 
 /// The error of an address that accepts no connection.
-pub(super) fn unreached(address: &str, error: &io::Error) -> Error {
-    unconnected(address, &why_unreached(error)).advised_by(error)
+pub(super) fn unreached(address: &str, error: &(dyn StdError + 'static)) -> Error {
+    let causes = causes(error);
+    let message = format!("no connection to {address}: {}", why(&causes));
+    let unreached = Error::new(Kind::TransportError, message);
+    advised(unreached.with(|context| context.unsent = true), &causes)
 }
 
-pub(super) fn why_unreached(error: &io::Error) -> String {
-    why(&causes(error))
+/// The error of a proxy that accepts no connection.
+pub(super) fn unreached_proxy(proxy: &str, host: &str, error: &(dyn StdError + 'static)) -> Error {
+    let causes = causes(error);
+    advised(from_proxy(proxy, host, &why(&causes)), &causes)
 }
 
 /// How a connection failed, or which resource the system lacks.
@@ -199,9 +198,12 @@ fn why(causes: &[&(dyn StdError + 'static)]) -> String {
     refused_by_system(causes).map_or_else(|| how(causes).to_owned(), system::reason)
 }
 
-fn unconnected(address: &str, why: &str) -> Error {
-    let message = format!("no connection to {address}: {why}");
-    Error::new(Kind::TransportError, message).with(|context| context.unsent = true)
+/// Adds a hint if the system lacks a resource.
+fn advised(error: Error, causes: &[&(dyn StdError + 'static)]) -> Error {
+    match refused_by_system(causes) {
+        Some(refused) => error.advised_by(refused),
+        None => error,
+    }
 }
 
 /// Converts a failed handshake outside a request.
@@ -271,14 +273,6 @@ pub(super) fn from_proxy(proxy: &str, host: &str, why: &str) -> Error {
     Error::new(Kind::ProxyError, format!("the proxy {proxy} did not connect to {host}: {why}"))
         .with_hint("check proxy=, HTTPS_PROXY and NO_PROXY, and the proxy's user and password")
         .with(|context| context.unsent = true)
-}
-
-fn unreached_proxy(proxy: &str, host: &str, causes: &[&(dyn StdError + 'static)]) -> Error {
-    let error = from_proxy(proxy, host, &why(causes));
-    match refused_by_system(causes) {
-        Some(refused) => error.advised_by(refused),
-        None => error,
-    }
 }
 
 /// The error of a proxy's reply with this status. The request did not reach the service.

@@ -211,13 +211,22 @@ impl Walk<'_> {
                 .await
                 .map_err(|error| (ProbeStep::Name, error))?,
         };
-        path.addresses = found.iter().map(SocketAddr::ip).collect();
         let address = base.host_and_port();
-        let connecting = async {
-            let stream = TcpStream::connect(&found[..]).await;
-            stream.map_err(|error| failure::unreached(&address, &error))
-        };
-        let stream = self.in_time(connecting).await.map_err(|error| (ProbeStep::Tcp, error))?;
+        let lost = |error: io::Error| failure::unreached(&address, &error);
+        let connected = self.connected(path, &found, lost).await;
+        connected.map_err(|error| (ProbeStep::Tcp, error))
+    }
+
+    /// Connects to one of the addresses and records them.
+    async fn connected(
+        &self,
+        path: &mut ServicePath,
+        found: &[SocketAddr],
+        lost: impl FnOnce(io::Error) -> Error,
+    ) -> Result<Box<dyn ProbeStream>> {
+        path.addresses = found.iter().map(SocketAddr::ip).collect();
+        let connecting = async { TcpStream::connect(found).await.map_err(lost) };
+        let stream = self.in_time(connecting).await?;
         path.connected = stream.peer_addr().ok();
         Ok(Box::new(stream))
     }
@@ -235,14 +244,9 @@ impl Walk<'_> {
             let why = "its host name could not be resolved";
             if error.context().passing { error } else { lost(why) }
         })?;
-        path.addresses = found.iter().map(SocketAddr::ip).collect();
-        let connecting = async {
-            let stream = TcpStream::connect(&found[..]).await;
-            stream.map_err(|error| lost(&failure::why_unreached(&error)).advised_by(&error))
-        };
-        let stream = self.in_time(connecting).await?;
-        path.connected = stream.peer_addr().ok();
-        let mut stream: Box<dyn ProbeStream> = Box::new(stream);
+        let unreached =
+            |error: io::Error| failure::unreached_proxy(&tunnel.address, base.host(), &error);
+        let mut stream = self.connected(path, &found, unreached).await?;
         if tunnel.is_tls() {
             stream = self.in_time(self.handshake(stream, tunnel.host())).await?.0;
         }
@@ -307,8 +311,8 @@ fn server_name(host: &str) -> Option<ServerName<'static>> {
 
 async fn looked_up(host_and_port: String, host: &str) -> Result<Vec<SocketAddr>> {
     let found = names::addresses(host_and_port).await;
-    let found = found.map_err(|error| failure::not_looked_up(host, &error))?;
-    if found.is_empty() { Err(failure::unresolved(host)) } else { Ok(found) }
+    let found = found.map_err(|error| failure::unresolved(host, Some(&error)))?;
+    if found.is_empty() { Err(failure::unresolved(host, None)) } else { Ok(found) }
 }
 
 fn handshake_facts(connection: &ClientConnection) -> Handshake {

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use pkcs8::LineEnding;
+use pkcs8::der::Document;
 use rustls::pki_types::CertificateDer;
 
 use super::bundle::{self, UnusableBundle};
@@ -59,7 +59,7 @@ impl Trust {
     pub fn set_bundle(&mut self, bundle: &[u8], file: Option<&Path>) -> Result<()> {
         self.ca_bundle_file = file.map(Path::to_owned);
         let certificates = bundle::read(bundle).map_err(|why| self.unusable(why))?;
-        self.ca_bundle = Some(certificates.iter().flat_map(pem).collect());
+        self.ca_bundle = Some(certificates.iter().filter_map(pem).collect::<String>().into_bytes());
         Ok(())
     }
 
@@ -95,30 +95,27 @@ impl Trust {
         if self.file.is_none() && self.folders.is_empty() {
             return Ok(None);
         }
-        let file = self.file.as_deref().map(certificates_in);
-        let mut found = file.clone().and_then(std::result::Result::ok).unwrap_or_default();
-        found.extend(self.folders.iter().flat_map(|folder| certificates_of_folder(folder)));
+        let folders = self.folders.iter();
+        let mut found: Vec<_> = folders.flat_map(|folder| certificates_of_folder(folder)).collect();
+        let unread = self.file.as_deref().and_then(|path| match certificates_in(path) {
+            Ok(certificates) => {
+                found.extend(certificates);
+                None
+            }
+            Err(why) => Some(format!("SSL_CERT_FILE={:?} {why}", path.to_string_lossy())),
+        });
         if !found.is_empty() {
-            if let (Some(path), Some(Err(why))) = (&self.file, &file) {
-                let path = path.to_string_lossy();
-                log::warn!(
-                    target: "siteline::http",
-                    "SSL_CERT_FILE={path:?} {why}; using SSL_CERT_DIR"
-                );
+            if let Some(why) = unread {
+                log::warn!(target: "siteline::http", "{why}; using SSL_CERT_DIR");
             }
             return Ok(Some(found));
         }
         if let Some(error) = exhausted_files() {
             return Err(unread_trust("SSL_CERT_FILE or SSL_CERT_DIR cannot be read", &error));
         }
-        let why = match (&self.file, file) {
-            (Some(path), Some(Err(why))) if self.folders.is_empty() => {
-                format!("SSL_CERT_FILE={:?} {why}", path.to_string_lossy())
-            }
-            _ => {
-                "SSL_CERT_FILE or SSL_CERT_DIR is set, but names no readable certificate".to_owned()
-            }
-        };
+        let why = unread.filter(|_| self.folders.is_empty()).unwrap_or_else(|| {
+            "SSL_CERT_FILE or SSL_CERT_DIR is set, but names no readable certificate".to_owned()
+        });
         Err(Error::new(Kind::TlsError, format!("{why}, so the service cannot be verified."))
             .with_hint(TRUST_HINT)
             .with(|context| context.unsent = true))
@@ -144,14 +141,8 @@ fn certificates_of_folder(folder: &Path) -> Vec<CertificateDer<'static>> {
     files.flat_map(|path| certificates_in(&path).unwrap_or_default()).collect()
 }
 
-fn pem(certificate: &CertificateDer<'_>) -> Vec<u8> {
-    let mut text = b"-----BEGIN CERTIFICATE-----\n".to_vec();
-    for line in STANDARD.encode(certificate).as_bytes().chunks(64) {
-        text.extend_from_slice(line);
-        text.push(b'\n');
-    }
-    text.extend_from_slice(b"-----END CERTIFICATE-----\n");
-    text
+fn pem(certificate: &CertificateDer<'_>) -> Option<String> {
+    Document::try_from(certificate.as_ref()).ok()?.to_pem("CERTIFICATE", LineEnding::LF).ok()
 }
 
 #[cfg(test)]

@@ -120,8 +120,8 @@ impl Environment<'_> {
     }
 
     /// The error of an impossible value does not contain it.
-    pub(super) fn check(&self, names: &[&str]) -> Result<()> {
-        for name in names.iter().filter(|name| !AS_WRITTEN.contains(name)) {
+    pub(super) fn check(&self, names: impl Iterator<Item = &'static str>) -> Result<()> {
+        for name in names.filter(|name| !AS_WRITTEN.contains(name)) {
             if let Some(why) = self.get(name).and_then(|value| fault(&value)) {
                 let message = format!("{name} cannot be used: {why}.");
                 let hint = "Write the value on one line, without quotation marks.";

@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 
 use toml::Value as Toml;
 
-use super::credential::{CredentialSettings, Mode};
+use super::credential::{CredentialSettings, KeySource, Mode, PassphraseSource, PasswordCommand};
 use super::environment::Environment;
-use super::key::{KeySource, PassphraseSource, PasswordCommand};
 use super::options::{ASSERTION_OPTIONS, Form, OPTIONS, Options, Value};
 use super::profile::form_of;
 use super::variables::{
-    AUDIENCE, BASE_URL, CERTIFICATE_FILE, CLIENT_ID, DAILY_ALLOWANCE, LEDGER, PASSPHRASE,
-    PASSWORD_COMMAND, PRIVATE_KEY, PRIVATE_KEY_FILE, SCOPES, SUBJECT,
+    AUDIENCE, BASE_URL, CERTIFICATE_FILE, CLIENT_ID, CONFIG, DAILY_ALLOWANCE, LEDGER, PASSPHRASE,
+    PASSWORD_COMMAND, PRIVATE_KEY, PRIVATE_KEY_FILE, PROFILE, SCOPES, SUBJECT,
 };
 use crate::error::{Error, Kind, Result};
 
@@ -32,6 +31,12 @@ const BY_VARIABLES: [(&str, &[&str]); 10] = [
     ("daily_allowance", &[DAILY_ALLOWANCE]),
     ("ledger", &[LEDGER]),
 ];
+
+/// The names of all variables that are settings.
+pub(super) fn variables() -> impl Iterator<Item = &'static str> {
+    let names = BY_VARIABLES.into_iter().flat_map(|(_, names)| names);
+    names.copied().chain([CONFIG, PROFILE])
+}
 
 pub(super) const ONE_MODE: &str = "A subject and key sign assertions, and a client certificate is for \
                         platform-managed integrations. Set only one of them.";

@@ -6,7 +6,6 @@
 
 mod credential;
 mod environment;
-mod key;
 mod members;
 pub mod options;
 mod profile;
@@ -15,9 +14,8 @@ mod variables;
 use std::fmt;
 use std::path::PathBuf;
 
-pub use self::credential::{CredentialSettings, Mode};
+pub use self::credential::{CredentialSettings, KeySource, Mode, PassphraseSource};
 pub use self::environment::{Environment, read_certificates, read_profiles, variable_of_pickle};
-pub use self::key::{KeySource, PassphraseSource};
 use self::members::Members;
 pub use self::members::Source;
 pub use self::options::{ASSERTION_OPTIONS, OPTIONS, Options, Value};
@@ -84,7 +82,7 @@ impl Settings {
     /// unreadable file is then ignored if the other sources are sufficient. An empty variable
     /// counts as unset. The `ConfigError` for missing settings names all sources.
     pub fn from_variables(environment: &Environment<'_>, given: Given) -> Result<Self> {
-        environment.check(&variables::ALL)?;
+        environment.check(members::variables())?;
         let named = environment.get(PROFILE);
         let is_named = named.is_some() || environment.get(variables::CONFIG).is_some();
         let is_needed = is_named || !environment.suffices(given);
@@ -142,13 +140,11 @@ fn listed(words: &[&str]) -> String {
 
 /// Describes every variable and the profile file without values.
 fn looked_at(environment: &Environment<'_>, profile: &Profile) -> String {
-    let mut places: Vec<String> = variables::ALL
-        .iter()
-        .map(|name| {
-            format!("{name} ({})", if environment.get(name).is_some() { "set" } else { "not set" })
-        })
-        .collect();
-    places.push(profile.described());
+    let place = |name: &str| {
+        format!("{name} ({})", if environment.get(name).is_some() { "set" } else { "not set" })
+    };
+    let places: Vec<String> =
+        members::variables().map(place).chain([profile.described()]).collect();
     format!("Looked at: {}.", places.join(", "))
 }
 

@@ -1,7 +1,7 @@
 //! A table of the profile file, validated member by member. It contains no secret: the key is a
 //! path, and a command prints the passphrase.
 
-use std::io;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use toml::{Table, Value as Toml};
@@ -84,7 +84,9 @@ impl Profile {
         };
         let text = match (environment.read)(&file) {
             Ok(text) => text,
-            Err(error) if is_absent(&error) => {
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
                 let why = "SITELINE_CONFIG names a file that does not exist";
                 let hint = format!("Correct {CONFIG}, or unset it: other variables need no file.");
                 return match environment.get(CONFIG) {
@@ -93,7 +95,7 @@ impl Profile {
                     None => Ok(profile),
                 };
             }
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
                 return unread(profile.absent("the file is not UTF-8 text"));
             }
             Err(error) => {
@@ -168,10 +170,6 @@ impl Profile {
             }
         }
     }
-}
-
-fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// The parser's message may quote the file, so only the line number is used.

@@ -1,8 +1,8 @@
 use std::io;
 use std::path::Path;
 
+use super::credential::PasswordCommand;
 use super::environment::Platform;
-use super::key::PasswordCommand;
 use super::variables::{
     AUDIENCE, CERTIFICATE_FILE, CLIENT_ID, CONFIG, DAILY_ALLOWANCE, LEDGER, PASSWORD_COMMAND,
     SCOPES, SUBJECT,

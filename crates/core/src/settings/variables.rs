@@ -43,21 +43,3 @@ pub const AGENT_KEY_FILE: &str = "SITELINE_AGENT_KEY_FILE";
 
 /// Variables with values that may contain quotation marks or several lines.
 pub(super) const AS_WRITTEN: [&str; 3] = [PRIVATE_KEY, PASSPHRASE, PASSWORD_COMMAND];
-
-/// All variables that are settings.
-pub(super) const ALL: [&str; 14] = [
-    BASE_URL,
-    SUBJECT,
-    PRIVATE_KEY_FILE,
-    PRIVATE_KEY,
-    CERTIFICATE_FILE,
-    CLIENT_ID,
-    PASSPHRASE,
-    PASSWORD_COMMAND,
-    SCOPES,
-    AUDIENCE,
-    DAILY_ALLOWANCE,
-    LEDGER,
-    CONFIG,
-    PROFILE,
-];

@@ -19,12 +19,12 @@ use self::loaded::Loaded;
 use self::state::{CertificateState, Files};
 use super::Checked;
 use super::key_file::{self, display_path};
-use super::refusal::refused;
+use super::refusal::{parsed, refused};
+use crate::error::on_thread;
 use crate::files::Stamp;
 use crate::fork::Owned;
 use crate::http::ClientCertificate;
 use crate::lock::Mutex;
-use crate::system::on_thread;
 use crate::{Error, Kind, Result};
 
 /// The path of a file, or bytes.
@@ -65,13 +65,6 @@ struct Inner {
 }
 
 impl MutualTls {
-    /// [`MutualTls::open`] with the passphrase of the source.
-    #[cfg(test)]
-    pub fn load(source: CertificateSource) -> Result<Checked<Self>> {
-        let passphrase = source.ask()?;
-        Self::open(source, passphrase.as_ref().map(|text| text.as_slice()))
-    }
-
     /// Reads and checks the certificate and its key, with warnings about their files. The validity
     /// period is checked at each use, with the service's clock. `passphrase` is the result of
     /// [`CertificateSource::ask`].
@@ -124,8 +117,7 @@ impl MutualTls {
         } else {
             let this = self.clone();
             // Reading may run a command, and decrypts.
-            let read = on_thread(move || this.loaded(Some(now))).await;
-            read.map_err(|refused| Error::no_thread(&refused))??
+            on_thread(move || this.loaded(Some(now))).await?
         };
         // Log here: the caller does not see the records of that thread, or of a getter.
         let unlogged = std::mem::take(&mut self.0.state.lock().unlogged);
@@ -226,12 +218,15 @@ impl CertificateSource {
         part: &Part,
         passphrase: Option<&[u8]>,
     ) -> Result<(Bundle, Vec<String>)> {
+        let read = |bytes: &[u8]| {
+            parsed(|| Bundle::read(bytes, passphrase)).map_err(|error| placed(part, error))
+        };
         let path = match part {
-            Part::Bytes(bytes) => return Ok((Bundle::read(bytes, passphrase)?, Vec::new())),
+            Part::Bytes(bytes) => return Ok((read(bytes)?, Vec::new())),
             Part::File(path) => path,
         };
         let (bytes, open_mode) = key_file::read(what, path)?;
-        let bundle = Bundle::read(&bytes, passphrase).map_err(|error| placed(part, error))?;
+        let bundle = read(&bytes)?;
         let open_mode = open_mode.filter(|_| bundle.key.is_some());
         let warnings = key_file::check_mode(path, open_mode, self.strict)?;
         Ok((bundle, warnings))

@@ -1,5 +1,5 @@
-//! Reads PKCS#12 files. `key_cost` and `p12_keystore` limit the work of decrypting them, and the latter
-//! stops at a cycle of issuers.
+//! Reads PKCS#12 files. `key_cost` and `p12_keystore` limit the work of decrypting them, and the
+//! latter stops at a cycle of issuers.
 
 use p12_keystore::error::Error as Pkcs12Error;
 use p12_keystore::{KeyStore, KeyStoreEntry, Pkcs12ImportPolicy, PrivateKeyChain};
@@ -14,7 +14,7 @@ use crate::{Error, Result};
 pub(super) fn read(der: &[u8], passphrase: Option<&[u8]>) -> Result<Bundle> {
     let text =
         std::str::from_utf8(passphrase.unwrap_or_default()).map_err(|_| wrong_passphrase())?;
-    key_cost::check_all_scrypt(der)?;
+    key_cost::check_all(der, passphrase)?;
     let read = KeyStore::from_pkcs12(der, text, Pkcs12ImportPolicy::Strict);
     let store = read.map_err(|error| match (error, passphrase) {
         (Pkcs12Error::MacError(_), None) => {

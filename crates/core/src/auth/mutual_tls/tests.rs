@@ -55,6 +55,14 @@ fn source(text: &str) -> CertificateSource {
     }
 }
 
+impl MutualTls {
+    /// [`MutualTls::open`] with the passphrase of the source.
+    fn load(source: CertificateSource) -> Result<Checked<Self>> {
+        let passphrase = source.ask()?;
+        Self::open(source, passphrase.as_ref().map(|text| text.as_slice()))
+    }
+}
+
 /// A file with certificate and key, removed on drop.
 struct CertificateFile(TestFolder);
 

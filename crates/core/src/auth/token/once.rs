@@ -2,9 +2,8 @@
 
 use serde::Serialize;
 
-use super::TokenSource;
+use super::{Issuer, TokenSource, Tries};
 use crate::auth::access_token::{AccessToken, CachedToken};
-use crate::auth::issuer::{Issuer, Tries};
 use crate::error::Result;
 
 /// The cached token, without its text.

@@ -1,27 +1,39 @@
 //! Lends the key and the ledger of a [`Client`] through an agent.
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 
 use super::{Client, DATA_PATH, DISCOVERY, RequestParts, Spending};
 use crate::agent::{Holder, Lessor};
 use crate::auth::{AccessToken, Authentication, ScopeSet};
-use crate::clock::Clock;
 use crate::error::{Error, Kind, Result};
-use crate::http::{Call, Deadline, Ledger};
+use crate::http::{Call, Deadline};
 use crate::lock::Mutex;
 
-/// A token is only valid for its scopes, so each set of scopes has a client. All share one ledger.
-pub struct ClientLessor {
-    client: Client,
-    others: Mutex<Vec<Client>>,
-}
+impl Client {
+    /// Lends the tokens and the ledger of this client.
+    ///
+    /// # Errors
+    /// `ConfigError` if another process could not use the client's tokens.
+    pub fn lessor(self) -> Result<Lessor> {
+        self.check_lending()?;
+        let base_url = self.base_url().as_str().to_owned();
+        let holder = Holder { base_url, subject: self.subject() };
+        let (scopes, clock) = (self.settings().scopes.clone(), self.time().clock().clone());
+        let ledger = Arc::clone(&self.0.ledger);
+        let others = Mutex::default();
+        let lend = move |scopes, must_remain, refused: Option<String>| -> BoxFuture<'static, _> {
+            let client = self.with_scopes(&mut others.lock(), &scopes);
+            Box::pin(async move { client?.lend_token(must_remain, refused.as_deref()).await })
+        };
+        Ok(Lessor { holder, scopes, clock, ledger, lend: Box::new(lend) })
+    }
 
-impl ClientLessor {
-    /// Returns `ConfigError` if another process could not use the client's tokens.
-    pub fn new(client: Client) -> Result<Self> {
-        let why = match &client.settings().authentication {
+    fn check_lending(&self) -> Result<()> {
+        let why = match &self.settings().authentication {
             Authentication::Assertion(credential) if credential.check_signer().is_ok() => {
-                return Ok(Self { client, others: Mutex::default() });
+                return Ok(());
             }
             Authentication::Assertion(_) => {
                 "its signer is an async function, which an agent cannot call"
@@ -33,51 +45,20 @@ impl ClientLessor {
             .with_hint("Use a client with a subject and a private key (siteline.Credential)."))
     }
 
-    fn client(&self, scopes: &ScopeSet) -> Result<Client> {
-        if self.client.settings().scopes == *scopes {
-            return Ok(self.client.clone());
-        }
-        let mut others = self.others.lock();
-        if let Some(known) = others.iter().find(|client| client.settings().scopes == *scopes) {
+    /// A token is only valid for its scopes, so each set of scopes has a client. All share one
+    /// ledger.
+    fn with_scopes(&self, others: &mut Vec<Self>, scopes: &ScopeSet) -> Result<Self> {
+        let mut clients = std::iter::once(self).chain(&*others);
+        if let Some(known) = clients.find(|client| client.settings().scopes == *scopes) {
             return Ok(known.clone());
         }
-        let mut settings = self.client.settings().clone();
+        let mut settings = self.settings().clone();
         settings.scopes = scopes.clone();
-        let client = Client::new(settings)?;
+        let client = Self::new(settings)?;
         others.push(client.clone());
         Ok(client)
     }
-}
 
-impl Lessor for ClientLessor {
-    fn holder(&self) -> Holder {
-        let base_url = self.client.base_url().as_str().to_owned();
-        Holder { base_url, subject: self.client.subject() }
-    }
-
-    fn scopes(&self) -> ScopeSet {
-        self.client.settings().scopes.clone()
-    }
-
-    fn clock(&self) -> &Clock {
-        self.client.time().clock()
-    }
-
-    fn ledger(&self) -> &dyn Ledger {
-        &*self.client.0.ledger
-    }
-
-    fn token<'a>(
-        &'a self,
-        scopes: &'a ScopeSet,
-        must_remain: Option<u64>,
-        refused: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<AccessToken>> {
-        Box::pin(async move { self.client(scopes)?.lend_token(must_remain, refused).await })
-    }
-}
-
-impl Client {
     /// Returns a token without the digest `refused`, if a request is possible that leaves
     /// `must_remain` requests.
     async fn lend_token(

@@ -10,13 +10,12 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::ledger::{Outcome, Permit, Reservation};
 use super::loose::{Loose, UNDER_WAY};
-use super::outcome::{Outcome, Permit, Reservation};
 use super::service_clock::{ServiceClock, Verdict};
 use super::state::{AllowanceState, exhausted, unknown_day};
-use super::tally::{DAY, Pause, Tally};
+use super::tally::{DAY, Pause, Tally, TokenCounts};
 use super::time_of_day::TimeOfDay;
-use super::token_counts::TokenCounts;
 use crate::clock::{Moment, Reading};
 use crate::error::Result;
 use crate::http::retry_after::end_of_pause;

@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
 
 use super::count::Count;
 use super::locked::LockedFile;
-use super::text::{self, TextFault};
 use crate::error::{Error, Kind};
 use crate::files::{self, owner_text};
 use crate::system;
@@ -24,6 +24,25 @@ use crate::system;
 /// A process keeps the lock for microseconds, unless it was stopped. The wait has a limit because
 /// Ctrl-C cannot interrupt it.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
+
+const FORM: u32 = 1;
+/// The length of every file. It is less than a page, so one write replaces it.
+const LENGTH: usize = 2_560;
+/// The length of `{"check":"01234567",`.
+const CHECK: usize = 20;
+
+#[derive(Serialize, Deserialize)]
+struct Contents {
+    form: u32,
+    integration: String,
+    count: Count,
+}
+
+/// The member that every version has.
+#[derive(Deserialize)]
+struct FileForm {
+    form: u32,
+}
 
 /// Identifies an integration by a short hash of base URL and subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,8 +78,10 @@ pub(super) enum LedgerFailure {
     System { action: &'static str, error: io::Error },
     #[error("has been locked by another process for seconds")]
     Locked,
-    #[error(transparent)]
-    Text(#[from] TextFault),
+    #[error("is damaged")]
+    Damaged,
+    #[error("was written by a newer siteline (form {0})")]
+    Newer(u32),
     #[error("belongs to another base_url and subject")]
     Foreign,
 }
@@ -124,14 +145,17 @@ impl LedgerFile {
         Ok(outcome)
     }
 
+    /// Writes a count: one JSON object, padded to a fixed length.
     fn text(&self, count: &Count) -> Result<String, LedgerFailure> {
-        let written = text::write(count, &self.integration.0).map_err(io::Error::from);
-        written.map_err(LedgerFailure::system("written"))
+        let (integration, count) = (self.integration.0.clone(), count.clone());
+        let text = serde_json::to_string(&Contents { form: FORM, integration, count })
+            .map_err(|error| LedgerFailure::system("written")(error.into()))?;
+        Ok(sealed(&format!("{:width$}\n", &text[1..], width = LENGTH - CHECK - 1)))
     }
 
     /// Parses a count. An empty file is damaged, because a new ledger is created with its content.
     fn count_in(&self, bytes: &[u8]) -> Result<Count, LedgerFailure> {
-        let contents = text::read(bytes)?;
+        let contents = contents_of(bytes)?;
         if contents.integration != self.integration.0 {
             return Err(LedgerFailure::Foreign);
         }
@@ -182,17 +206,38 @@ fn advice(failure: &LedgerFailure) -> (Kind, &'static str) {
                  client only.",
             )
         }
-        LedgerFailure::Text(TextFault::Damaged) => (
+        LedgerFailure::Damaged => (
             Kind::StoreCorrupt,
             "No request is sent until this is fixed. If the file is a ledger, delete it and lower \
              daily_allowance= for today: the count restarts at zero. Otherwise name another path.",
         ),
-        LedgerFailure::Text(TextFault::Newer(_)) => {
-            (Kind::StoreError, "Update siteline, or name another path.")
-        }
+        LedgerFailure::Newer(_) => (Kind::StoreError, "Update siteline, or name another path."),
         LedgerFailure::Foreign => {
             (Kind::StoreError, "Each integration needs its own ledger. Name another path.")
         }
+    }
+}
+
+/// Adds the checksum to the members after it.
+fn sealed(members: &str) -> String {
+    check(members.as_bytes()) + members
+}
+
+fn check(members: &[u8]) -> String {
+    format!("{{\"check\":\"{:08x}\",", libdeflater::crc32(members))
+}
+
+fn contents_of(bytes: &[u8]) -> Result<Contents, LedgerFailure> {
+    let (head, members) = bytes.split_at_checked(CHECK).ok_or(LedgerFailure::Damaged)?;
+    if head != check(members).as_bytes() {
+        return Err(LedgerFailure::Damaged);
+    }
+    let form = serde_json::from_slice(bytes).map_err(|_| LedgerFailure::Damaged)?;
+    match form {
+        FileForm { form: FORM } => {
+            serde_json::from_slice(bytes).map_err(|_| LedgerFailure::Damaged)
+        }
+        FileForm { form } => Err(LedgerFailure::Newer(form)),
     }
 }
 

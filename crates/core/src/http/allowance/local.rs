@@ -12,8 +12,7 @@ use jiff::Timestamp;
 
 use super::count::{Count, Terms};
 use super::file::{Integration, LedgerFailure, LedgerFile};
-use super::ledger::Ledger;
-use super::outcome::{Outcome, Permit, Reservation};
+use super::ledger::{Ledger, Outcome, Permit, Reservation};
 use super::state::AllowanceState;
 use crate::clock::{Moment, Reading};
 use crate::error::{Error, Kind, Result};

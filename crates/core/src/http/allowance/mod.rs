@@ -16,7 +16,6 @@ mod ledger;
 mod local;
 mod locked;
 mod loose;
-mod outcome;
 mod service_clock;
 #[cfg(test)]
 mod simulation_tests;
@@ -24,15 +23,12 @@ mod state;
 mod tally;
 #[cfg(test)]
 mod test_moments;
-mod text;
 mod time_of_day;
-mod token_counts;
 
 pub use self::count::Terms;
 pub use self::file::Integration;
-pub use self::ledger::Ledger;
+pub use self::ledger::{Ledger, Outcome, Permit, Reservation};
 pub use self::local::LocalLedger;
-pub use self::outcome::{Outcome, Permit, Reservation};
 pub use self::state::AllowanceState;
 pub(crate) use self::state::exhausted;
 pub use self::time_of_day::TimeOfDay;

@@ -10,9 +10,8 @@ use fastrand::Rng;
 use jiff::Timestamp;
 
 use super::count::{Count, Terms};
-use super::outcome::{Outcome, Permit, Reservation};
+use super::ledger::{Outcome, Permit, Reservation};
 use super::tally::Tally;
-use super::text;
 use crate::campaign::trials;
 use crate::clock::{BootTime, Moment, Reading};
 
@@ -148,8 +147,8 @@ impl World {
 
     /// Reads and writes the file, as each operation does.
     fn update<T>(&mut self, change: impl FnOnce(&mut Count) -> T) -> T {
-        let text = text::write(&self.count, "plant").expect("a text");
-        let mut count = text::read(text.as_bytes()).expect("a ledger").count;
+        let text = serde_json::to_vec(&self.count).expect("a text");
+        let mut count = serde_json::from_slice::<Count>(&text).expect("a count");
         assert_eq!(count, self.count);
         let outcome = change(&mut count);
         self.count = count;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::outcome::Outcome;
+use super::ledger::Outcome;
 use crate::clock::{BootTime, Moment, Reading};
 
 pub(super) fn timestamp(text: &str) -> Timestamp {

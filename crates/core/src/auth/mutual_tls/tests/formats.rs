@@ -76,30 +76,41 @@ fn m6_pkcs12_of_another_method_is_told_from_a_wrong_passphrase() {
     assert!(text.contains("old or rare"), "{text}");
 }
 
+fn element(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let content = parts.concat();
+    let [high, low] = u16::try_from(content.len()).expect("a short element").to_be_bytes();
+    let head = match content.len() {
+        ..128 => vec![tag, low],
+        128..256 => vec![tag, 0x81, low],
+        _ => vec![tag, 0x82, high, low],
+    };
+    [head, content].concat()
+}
+
+fn pbes2(parameters: &[u8]) -> Vec<u8> {
+    element(0x30, &[b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x05\x0d", parameters])
+}
+
 /// A PKCS#12 file whose only part is encrypted with these parameters of PBES2.
-fn pkcs12_encrypted_with(parameters: &[u8]) -> Vec<u8> {
+fn pkcs12_encrypted_with(parameters: &[u8], encrypted: &[u8]) -> Vec<u8> {
     const DATA: &[u8] = b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x01";
     const ENCRYPTED: &[u8] = b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x06";
-    const PBES2: &[u8] = b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x05\x0d";
-    let element = |tag: u8, parts: &[&[u8]]| {
-        let content = parts.concat();
-        let length = u8::try_from(content.len()).expect("a short element");
-        let head = if length < 128 { vec![tag, length] } else { vec![tag, 0x81, length] };
-        [head, content].concat()
-    };
-    let algorithm = element(0x30, &[PBES2, parameters]);
-    let content = element(0x30, &[DATA, &algorithm, &element(0x80, &[&[0; 16]])]);
+    let content = element(0x30, &[DATA, &pbes2(parameters), &element(0x80, &[encrypted])]);
     let encrypted = element(0xa0, &[&element(0x30, &[b"\x02\x01\0", &content])]);
     let parts = element(0x30, &[&element(0x30, &[ENCRYPTED, &encrypted])]);
     let outer = element(0x30, &[DATA, &element(0xa0, &[&element(0x04, &[&parts])])]);
     element(0x30, &[b"\x02\x01\x03", &outer])
 }
 
-/// With the cost 0 the library panics.
+/// Parts that are encrypted with these parameters, among them a key within such a part. With the
+/// cost 0 the library panics.
 #[test]
 fn pkcs12_with_a_wrong_or_high_cost_of_scrypt_is_refused() {
     use pkcs8::der::Encode as _;
     use pkcs8::pkcs5::pbes2::{EncryptionScheme, Parameters, ScryptParams};
+    const SHROUDED_KEY: &[u8] = b"\x06\x0b\x2a\x86\x48\x86\xf7\x0d\x01\x0c\x0a\x01\x02";
+    let outer = Parameters::generate_pbkdf2_sha256_aes256cbc(100, b"salt", [0; 16]);
+    let outer = outer.expect("parameters");
     for (cost_parameter, text) in [
         (0, "old or rare"),
         (3, "old or rare"),
@@ -111,8 +122,16 @@ fn pkcs12_with_a_wrong_or_high_cost_of_scrypt_is_refused() {
         let kdf = ScryptParams { salt, cost_parameter, block_size, parallelization, key_length };
         let encryption = EncryptionScheme::Aes256Cbc { iv: [0; 16] };
         let parameters = Parameters { kdf: kdf.into(), encryption }.to_der().expect("parameters");
-        let refused = unreadable(&pkcs12_encrypted_with(&parameters), Some(PASSPHRASE));
-        assert!(refused.contains(text), "{cost_parameter}: {refused}");
+        let key = element(0x30, &[&pbes2(&parameters), &element(0x04, &[&[0; 16]])]);
+        let bag = element(0x30, &[SHROUDED_KEY, &element(0xa0, &[&key])]);
+        let inner = outer.encrypt(PASSPHRASE, &element(0x30, &[&bag])).expect("encrypted");
+        for file in [
+            pkcs12_encrypted_with(&parameters, &[0; 16]),
+            pkcs12_encrypted_with(&outer.to_der().expect("parameters"), &inner),
+        ] {
+            let refused = unreadable(&file, Some(PASSPHRASE));
+            assert!(refused.contains(text), "{cost_parameter}: {refused}");
+        }
     }
 }
 
