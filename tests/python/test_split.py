@@ -29,9 +29,6 @@ def test_parts_read_at_once_equal_the_complete_scan(end_inclusive, order):
         assert client.allowance.used == sandbox.stats.data_requests == 8 + 6
 
 
-# asyncio
-
-
 def test_a_client_plans_by_the_pages_it_has_read(sandbox):
     client = sandbox.client(daily_allowance=100)
     week = client.scan(**{**HOURLY, "end": "2026-11-08T00:00Z"}, page_size=100)

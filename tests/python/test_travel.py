@@ -24,12 +24,6 @@ def subject(sandbox, key):
 
 
 @pytest.fixture
-def key_file(key, tmp_path):
-    key.save(tmp_path / "key.pem")
-    return tmp_path / "key.pem"
-
-
-@pytest.fixture
 def locked_file(key, tmp_path):
     key.save(tmp_path / "locked.pem", passphrase=PASSPHRASE)
     return tmp_path / "locked.pem"
