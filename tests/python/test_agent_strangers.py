@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import tempfile
 import textwrap
 
@@ -11,6 +9,7 @@ import pytest
 import siteline
 from kit import systems
 from kit.agents import ask
+from kit.interpreter import run_script
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="agents of this machine have a socket")
 
@@ -42,12 +41,7 @@ def of_a_stranger(script, agent):
             s.connect({agent.address.split("#")[0].removeprefix("unix:")!r})
             return s
     """
-    text = textwrap.dedent(head) + textwrap.dedent(script)
-    done = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json.loads(run_script(textwrap.dedent(head) + textwrap.dedent(script)))
 
 
 @systems.ROOT

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 from kit import agents, systems
 from kit.agents import ONE_PAGE, READER, agent_process, ask, printed, user_of
-from kit.command import environment, run_command, start_command, variables
+from kit.command import environment, run_command, run_here, start_command
 from kit.secret_forms import found
 from kit.waiting import wait_until
-from siteline.cli import main
 
 pytestmark = [pytest.mark.once, systems.SIGNALS, pytest.mark.sandbox(now=None)]
 
@@ -175,14 +174,10 @@ def test_agent_run_hides_the_key(sandbox, env, tmp_path):
 
 
 @pytest.mark.parametrize("words", [["serve"], ["run"], ["run", "--"], ["run", "--json", "x"]])
-def test_a_wrong_agent_line_is_refused(env, capsys, words):
-    with variables(env):
-        try:
-            status = main(["agent", *words])
-        except SystemExit as end:
-            status = end.code
-    assert status == 2
-    assert "run" in capsys.readouterr().err
+def test_a_wrong_agent_line_is_refused(env, words):
+    done = run_here("agent", *words, env=env)
+    assert done.returncode == 2
+    assert "run" in done.stderr
 
 
 def test_sigterm_is_passed_to_the_command(env):

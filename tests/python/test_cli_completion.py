@@ -3,9 +3,9 @@
 import json
 import os
 import shutil
-import subprocess
 
 import pytest
+from kit.command import run_program
 from siteline.cli import completion, main
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the shells are those of POSIX")
@@ -31,12 +31,7 @@ def folder(tmp_path):
 def ask(folder, script, program):
     """Returns the sorted lines that a shell prints after it has read the script."""
     (folder / "script").write_text(script, encoding="utf-8")
-    done = subprocess.run(
-        program,
-        cwd=folder,
-        env={**os.environ, "HOME": str(folder)},
-        **{"text": True, "capture_output": True, "timeout": 120, "check": False},
-    )
+    done = run_program(*program, cwd=folder, env={"HOME": str(folder)})
     assert (done.returncode, done.stderr) == (0, "")
     return sorted(done.stdout.splitlines())
 

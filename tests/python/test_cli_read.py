@@ -18,13 +18,9 @@ QUERY += ["--interval", "1h", "--page-size", "100"]
 PAGES = 11
 
 
-def iso(at):
-    """A time as the files have it."""
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def with_texts(rows):
-    return [{**row, "timestamp": iso(row["timestamp"])} for row in rows]
+    """The rows with times as the files have them."""
+    return [{**row, "timestamp": f"{row['timestamp']:%Y-%m-%dT%H:%M:%SZ}"} for row in rows]
 
 
 def true_rows(sandbox, **options):

@@ -4,13 +4,13 @@ import base64
 import logging
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import siteline
 from kit import systems
+from kit.command import run_program
 from kit.tls_service import HOST, SELF, Proxy, Server, Socks, unused_port
 from siteline.types import Http
 
@@ -84,12 +84,7 @@ def storeless(tmp_path):
     """The prefix of a command that hides the machine's certificate stores."""
     hide = "; ".join(f"mount -t tmpfs none {store}" for store in STORES if Path(store).is_dir())
     before = ["unshare", "--map-root-user", "--mount", "sh", "-c", f'{hide}; exec "$@"', "sh"]
-    if (
-        not shutil.which("unshare")
-        or subprocess.run(
-            [*before, "true"], capture_output=True, timeout=60, check=False
-        ).returncode
-    ):
+    if not shutil.which("unshare") or run_program(*before, "true").returncode:
         pytest.skip("the certificate stores cannot be hidden: no mount namespace can be created")
     return before
 
@@ -123,7 +118,6 @@ def test_without_a_certificate_store_certifi_is_used(
     package.mkdir()
     (package / "__init__.py").write_text("raise RuntimeError('it must not be imported')")
     environment = {
-        **os.environ,
         "PYTHONPATH": str(tmp_path),
         "SUBJECT": service.subject,
         "KEY": str(key_file),
@@ -131,14 +125,8 @@ def test_without_a_certificate_store_certifi_is_used(
         "URL": f"https://127.0.0.1:{service.port}",
     }
     files = [str(package / "cacert.pem"), str(authority.file)]
-    done = subprocess.run(
-        [*storeless, sys.executable, "-c", STORELESS, *files],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    program = (*storeless, sys.executable, "-c", STORELESS, *files)
+    done = run_program(*program, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
     without, with_certifi, with_variable = done.stdout.splitlines()
     for words in ("TlsError", "no store of trusted certificates", "ca_bundle=", "SSL_CERT_FILE"):

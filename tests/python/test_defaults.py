@@ -5,6 +5,7 @@ import pickle
 import re
 import socket
 import traceback
+from itertools import product
 
 import pytest
 import siteline
@@ -30,40 +31,30 @@ def test_every_parameter_of_a_client_is_documented(client, key):
     assert client(**given).base_url == URL
 
 
-FROM_ONE = {
-    "Http": "tries connect_timeout response_timeout idle_timeout max_connections max_body_bytes",
-    "client": "daily_allowance",
-    "Feed": "interval page_size",
-}
-FROM_ZERO = {
-    "Http": "max_retry_after",
-    "client": "settle_lag",
-    "sync": "deadline wait",
-    "Feed": "lateness audit_pages",
+TIMES = "connect_timeout response_timeout idle_timeout"
+# The parameters of a function by their least value.
+LEAST = {
+    "Http": {1: f"tries {TIMES} max_connections max_body_bytes", 0: "max_retry_after"},
+    "client": {1: "daily_allowance", 0: "settle_lag"},
+    "sync": {0: "deadline wait"},
+    "Feed": {1: "interval page_size", 0: "lateness audit_pages"},
 }
 
 
-@pytest.mark.parametrize(
-    ("function", "name", "wrong"),
-    [
-        (function, name, wrong)
-        for options, values in ((FROM_ONE, (0, -1)), (FROM_ZERO, (-1,)))
-        for function, names in options.items()
-        for name in names.split()
-        for wrong in values
-    ],
-)
-def test_a_number_that_cannot_work_is_refused(shared_sandbox, tmp_path, function, name, wrong):
+def test_a_number_that_cannot_work_is_refused(shared_sandbox, store):
     client = shared_sandbox.client()
     feed = siteline.Feed("line-1", start="2026-11-01")
     functions = {
         "Http": siteline.types.Http,
         "client": shared_sandbox.client,
-        "sync": lambda **given: client.sync(feed, siteline.Store(tmp_path / "store"), **given),
+        "sync": lambda **given: client.sync(feed, store, **given),
         "Feed": lambda **given: siteline.Feed("line-1", start="2026-11-01", **given),
     }
-    with pytest.raises(siteline.errors.ConfigError, match=f"^{name}="):
-        functions[function](**{name: wrong})
+    for function, members in LEAST.items():
+        for least, names in members.items():
+            for name, wrong in product(names.split(), {least - 1, -1}):
+                with pytest.raises(siteline.errors.ConfigError, match=f"^{name}="):
+                    functions[function](**{name: wrong})
 
 
 @pytest.mark.parametrize("tries", [1, 2])

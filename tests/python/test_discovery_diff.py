@@ -3,12 +3,6 @@
 import pytest
 from siteline._records.differences import differences
 
-L1 = {"lineId": "L1", "name": "press"}
-
-
-def plant(*lines):
-    return {"sites": [{"siteId": "S1", "lines": [*lines]}]}
-
 
 @pytest.mark.parametrize(
     ("items", "path"),
@@ -44,7 +38,8 @@ def test_order_does_not_count():
     assert found.added == [{"path": "/list/id=1/of/-", "value": "x"}]
     assert repr(found) == "<DiscoveryDiff 1 added, 1 removed, 0 changed>"
     # A removed item is listed once, at its highest level.
-    removed = differences(plant(L1), {"sites": []}).removed
+    plant = {"sites": [{"siteId": "S1", "lines": [{"lineId": "L1", "name": "press"}]}]}
+    removed = differences(plant, {"sites": []}).removed
     assert [entry["path"] for entry in removed] == ["/sites/siteId=S1"]
 
 

@@ -7,7 +7,6 @@ import re
 from datetime import UTC, datetime
 
 import pytest
-from kit.ranges import SIX_HOURS
 from siteline import errors
 
 CLASSES = [
@@ -45,33 +44,6 @@ def test_every_error_survives_pickle_and_copy_with_its_fields(cls):
         assert str(again) == "what came\nwhat to do"
         assert vars(again) == vars(error)
         assert again.attempts[0].wait == 0.2
-
-
-def chained(sandbox, **fault):
-    """The error of a chain that fails after its first page."""
-    sandbox.fault(on="data", skip=1, **fault)
-    scan = sandbox.client().scan(**SIX_HOURS)
-    with pytest.raises(errors.ServiceError) as caught:
-        scan.collect()
-    return caught.value
-
-
-@pytest.mark.parametrize(
-    ("fault", "kind"),
-    [
-        ({"forget_cursors": True}, "CursorRejected"),
-        ({"status": 503, "times": 4}, "ServiceUnavailable"),
-    ],
-)
-def test_only_the_pickle_of_a_bookmark_contains_a_cursor(sandbox, fault, kind):
-    error = chained(sandbox, **fault)
-    assert type(error).__name__ == kind
-    cursor = re.search(rb"[!-~]{40,}", error.bookmark.to_bytes())[0]
-    assert cursor in pickle.dumps(error.bookmark)
-    assert cursor not in pickle.dumps(error)
-    again = pickle.loads(pickle.dumps(error))
-    assert (again.message, again.attempts) == (error.message, error.attempts)
-    assert (again.bookmark, again.partial, again.scan) == (None, None, None)
 
 
 def test_the_tree_in_the_docstring_is_complete():

@@ -59,20 +59,6 @@ def test_each_missing_bucket_is_a_row_of_nulls(table):
     assert (frame.dtypes == table.to_pandas().dtypes).all()
 
 
-def test_polars_arrow_and_pivots_have_the_same_rows(table):
-    frame = table.with_gaps().to_pandas(ids="category")
-    polars = table.with_gaps().to_polars(tz="Europe/Berlin")
-    arrow = table.with_gaps().to_arrow()
-    assert polars["timestamp"].dt.timestamp("us").to_list() == [
-        at.value // 1_000 for at in frame["timestamp"]
-    ]
-    assert polars["value"].null_count() == arrow["value"].null_count == frame["value"].isna().sum()
-    assert arrow["maximum"].to_pylist() == polars["maximum"].to_list()
-    wide = table.with_gaps().pivot("minimum")
-    assert len(wide) == 3 * 144
-    assert wide.to_pandas().notna().sum().sum() == frame["minimum"].notna().sum()
-
-
 def test_each_gap_is_one_row(table):
     frame = table.gaps().to_pandas()
     assert list(frame.columns) == [*IDS, "start", "end", "buckets"]

@@ -7,8 +7,8 @@ import warnings
 
 import pytest
 import siteline
+from kit.command import run_here
 from siteline._escape import escaped, escaped_json
-from siteline.cli import main
 
 pd = pytest.importorskip("pandas")
 
@@ -180,33 +180,21 @@ start = 2026-11-01T00:00:00Z
 
 
 @pytest.fixture
-def run(sandbox, tmp_path, monkeypatch, set_variables, capfdbinary):
+def run(sandbox, tmp_path):
     """Runs the command in this process and checks its output."""
-    monkeypatch.chdir(tmp_path)
-    set_variables(sandbox.env())
 
     def run(*arguments, is_right=False, **more):
-        capfdbinary.readouterr()
-        with monkeypatch.context() as patch:
-            for name, value in more.items():
-                patch.setenv(name, value)
-            try:
-                status = main([str(argument) for argument in arguments])
-            except SystemExit as ended:
-                status = ended.code
-        out, told = (text.decode("utf-8") for text in capfdbinary.readouterr())
-        assert not is_right or status != 2, told
-        if "--format" not in arguments:
-            check(out)
-        check(told)
-        return out
+        done = run_here(*arguments, env={**sandbox.env(), **more}, folder=tmp_path)
+        assert not is_right or done.returncode != 2, done.stderr
+        check(done.stdout)
+        check(done.stderr)
 
     return run
 
 
 def test_commands_of_hostile_names(evil, run, tmp_path):
-    def told(*words, **more):
-        return run(*words, is_right=True, **more)
+    def told(*words):
+        run(*words, is_right=True)
 
     (tmp_path / "feeds.toml").write_text(FEEDS, encoding="utf-8")
     [(name, feed)] = tomllib.loads(FEEDS)["feeds"].items()

@@ -1,7 +1,6 @@
 """Modules, files and threads that importing siteline and running pytest load or open."""
 
 import os
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 import siteline
 from kit import systems
+from kit.command import run_program
 from kit.interpreter import run_script
 from siteline import signers
 
@@ -64,9 +64,7 @@ def run_pytest(folder, test, *options):
     (folder / "test_theirs.py").write_text(textwrap.dedent(test))
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--strict-markers"]
     command += ["-p", "no:hypothesispytest"]  # loading it is slow
-    done = subprocess.run(
-        [*command, *options], cwd=folder, capture_output=True, text=True, timeout=300, check=False
-    )
+    done = run_program(*command, *options, cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -115,7 +113,7 @@ def test_a_missing_package_names_its_extra(monkeypatch, package, extra, use):
         one for one in sys.modules if one.startswith(("siteline.plots", "siteline._plots"))
     ]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delattr(siteline, "plots", raising=False)
+    monkeypatch.delitem(vars(siteline), "plots", raising=False)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=rf"'siteline\[{extra}\]'"):
         use()

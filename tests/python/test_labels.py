@@ -1,7 +1,6 @@
 """``labels=``: names of series in a column of their own, or as names of columns."""
 
 import pytest
-import siteline
 from siteline.errors import QueryError
 
 pd = pytest.importorskip("pandas")
@@ -25,14 +24,6 @@ def series(client):
 @pytest.fixture(scope="module")
 def table(client, series):
     return client.scan(site="S1", **RANGE).collect()
-
-
-@pytest.fixture(scope="module")
-def store(client, tmp_path_factory):
-    feed = siteline.Feed("s1", site="S1", interval="1h", start="2026-11-18")
-    with siteline.Store(tmp_path_factory.mktemp("plant") / "plant.siteline") as store:
-        client.sync(feed, store)
-        yield store
 
 
 def labels_of(frame):
@@ -105,26 +96,6 @@ def test_labels_of_the_read_are_in_every_derived_table(client, series, expected)
     assert pivot.columns == ["timestamp", *expected.values()]
     page = next(client.scan(site="S1", labels=series, **RANGE).pages())
     assert labels_of(page.to_pandas()).items() <= expected.items()
-
-
-def test_points_of_a_store_take_labels_batch_by_batch(store, series, expected):
-    points = store.read("s1", "2026-11-18", "2026-11-19", labels=series)
-    assert labels_of(points.to_pandas()) == expected
-    assert labels_of(points.to_polars().to_pandas()) == expected
-    assert labels_of(points.to_arrow().to_pandas()) == expected
-    assert points.pivot().columns == ["timestamp", *expected.values()]
-
-
-def test_changes_keep_their_column(store, series):
-    changes = store.changes("s1", 0)
-    frame = changes.to_pandas(labels=series)
-    assert frame.columns[-1] == "change"
-    plain = changes.to_pandas(labels=False)
-    pd.testing.assert_frame_equal(frame.drop(columns="label"), plain)
-    arrow = changes.to_arrow(labels=series)
-    assert arrow.column_names[-1] == "change"
-    assert arrow["change"].to_pylist() == frame["change"].tolist()
-    assert arrow["label"].to_pylist() == frame["label"].tolist()
 
 
 def test_unknown_labels_are_refused_before_anything_is_sent(shared_sandbox, client, table):

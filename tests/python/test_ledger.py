@@ -1,16 +1,15 @@
 """The ledger on disk: one exact count for all processes, never less than the requests sent."""
 
 import json
-import os
 import pickle
-import subprocess
-import sys
 from datetime import UTC, timedelta, timezone
 from datetime import time as time_of_day
 
 import pytest
 import siteline
 from kit import systems
+from kit.agents import start
+from kit.command import environment
 from kit.keys import private_key
 from kit.ranges import DAY
 from kit.waiting import wait_until
@@ -21,9 +20,7 @@ pytestmark = pytest.mark.sandbox(now=None)
 
 # Prints "begun", then reads this many pages (0: one chain), or until it is killed.
 READER = """
-import sys
 import siteline
-path, pages = sys.argv[1], int(sys.argv[2])
 client = siteline.Client(ledger=path)
 client.discover()
 print("begun", flush=True)
@@ -43,13 +40,8 @@ def path(tmp_path):
 
 
 def reader(sandbox, path, pages):
-    environment = {**os.environ, **sandbox.env()}
-    child = subprocess.Popen(
-        [sys.executable, "-c", READER, str(path), str(pages)],
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    script = f"path, pages = {str(path)!r}, {pages}\n{READER}"
+    child = start(script, environment(sandbox.env()), stderr=None)
     assert child.stdout.readline() == "begun\n"
     return child
 

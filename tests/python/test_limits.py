@@ -3,7 +3,6 @@
 import itertools
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 import siteline
 from kit import systems
+from kit.command import run_program
 from kit.interpreter import FORK_WITH_THREADS
 
 PROGRAM = Path(__file__).parent / "limited.py"
@@ -32,16 +32,9 @@ def limited():
                 variables = sandbox.env()
                 # Another user cannot read its file, and this sandbox has the time of the machine.
                 del variables["SITELINE_SANDBOX_CLOCK"]
-                done = subprocess.run(
-                    [sys.executable, *FORK_WITH_THREADS, PROGRAM, folder, *map(str, words)],
-                    input=json.dumps(variables),
-                    env=os.environ | {"HOME": folder},
-                    cwd="/",
-                    capture_output=True,
-                    text=True,
-                    timeout=600,
-                    check=False,
-                )
+                program = (sys.executable, *FORK_WITH_THREADS, PROGRAM, folder, *words)
+                given = json.dumps(variables)
+                done = run_program(*program, env={"HOME": folder}, cwd="/", input=given)
             assert (done.returncode, done.stderr) == (0, "")
             return json.loads(done.stdout)
 

@@ -14,7 +14,8 @@ import pytest
 import siteline
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
-from kit.certificates import Issued, Issuer
+from cryptography.hazmat.primitives.serialization import pkcs12
+from kit.certificates import Issuer
 from kit.command import run_program
 from kit.ranges import NOW
 from kit.tls_service import Relay, Server
@@ -42,7 +43,7 @@ def platform():
 
             def connect(certificate, *, make=siteline.Client, **options):
                 plant = certificate
-                if not isinstance(certificate, siteline.MutualTls):
+                if not isinstance(certificate, siteline.Credential | siteline.MutualTls):
                     client_id = "plant-7" if mode == "token" else None
                     plant = siteline.MutualTls(certificate, client_id=client_id)
                 options = {"clock": sandbox.clock, "labels": False, **options}
@@ -103,6 +104,13 @@ def test_m2_a_certificate_that_is_refused_is_told_and_not_tried_again(platform, 
         assert (caught.value.status, len(caught.value.attempts)) == (status, 1)
         assert client.allowance.used == (0 if mode == "token" else 1)
     assert len(sandbox.wire) == 3
+
+
+def test_m1_a_page_that_requires_a_certificate_is_told(platform, key):
+    _, _, connect = platform("data")
+    client = connect(siteline.Credential("plant-7", key))
+    with pytest.raises(REFUSED, match=r"requires a client certificate for .*, but there is none"):
+        client.discover()
 
 
 class Strict(Server):
@@ -302,7 +310,9 @@ def test_another_process_finds_the_certificate(platform, tmp_path):
     pem, url = sandbox.certificate("plant-7"), sandbox.base_url
     key = serialization.load_pem_private_key(pem, None)
     path, ran, authority = (tmp_path / name for name in ("plant.p12", "ran", "ca.pem"))
-    path.write_bytes(Issued(x509.load_pem_x509_certificate(pem), key, []).p12(SECRET))
+    certificate = x509.load_pem_x509_certificate(pem)
+    how = serialization.BestAvailableEncryption(SECRET)
+    path.write_bytes(pkcs12.serialize_key_and_certificates(None, key, certificate, None, how))
     path.chmod(0o600)
     authority.write_bytes(sandbox.ca)
     script = tmp_path / "show.py"

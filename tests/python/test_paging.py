@@ -109,18 +109,15 @@ def test_every_failure_in_the_middle_of_a_chain_carries_a_bookmark_and_a_partial
         with pytest.raises(expected) as caught:
             client.scan(**DAY, page_size=1_000).collect()
         sandbox.clear_faults()
-        check_that_it_resumes(sandbox, caught.value, complete)
-
-
-def check_that_it_resumes(sandbox, error, complete):
-    assert len(error.partial) == 2_000, error
-    bookmark = pickle.loads(pickle.dumps(error.bookmark))
-    assert bookmark == error.bookmark
-    assert bookmark.pages == 2
-    resumed = sandbox.client(labels=False).scan(**DAY, page_size=1_000)
-    resumed = resumed.resume(bookmark, onto=error.partial)
-    assert resumed.to_pandas().equals(complete)
-    assert resumed.collect().report.resumed_after_pages == 0
+        error = caught.value
+        assert len(error.partial) == 2_000, error
+        bookmark = pickle.loads(pickle.dumps(error.bookmark))
+        assert bookmark == error.bookmark
+        assert bookmark.pages == 2
+        resumed = sandbox.client(labels=False).scan(**DAY, page_size=1_000)
+        resumed = resumed.resume(bookmark, onto=error.partial)
+        assert resumed.to_pandas().equals(complete)
+        assert resumed.collect().report.resumed_after_pages == 0
 
 
 def test_a_record_iterator_shared_by_eight_threads_returns_each_point_once(sandbox):

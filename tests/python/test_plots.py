@@ -19,7 +19,7 @@ DAY = {"start": "2026-11-01T00:00Z", "end": "2026-11-01T10:00Z", "interval": "1m
 START = pd.Timestamp(DAY["start"])
 
 
-def series(values, tag="T1", step="1min", band=1.0, start=START):
+def series(values, tag="T1", step="1min", start=START):
     """Returns the points of a series; a missing value has no row."""
     times = start + pd.to_timedelta(step) * pd.RangeIndex(len(values))
     frame = pd.DataFrame({"timestamp": times, "value": values})
@@ -27,7 +27,7 @@ def series(values, tag="T1", step="1min", band=1.0, start=START):
         siteline.types.Record._fields, ["S1", "L1", "M1", "D1", tag], strict=False
     ):
         frame[name] = text
-    frame["minimum"], frame["maximum"] = frame["value"] - band, frame["value"] + band
+    frame["minimum"], frame["maximum"] = frame["value"] - 1, frame["value"] + 1
     frame = frame.assign(sample_count=1)[list(siteline.types.Record._fields)]
     return frame[frame["value"].notna()]
 

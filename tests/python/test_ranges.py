@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import siteline
 from kit.feeds import make_feed
-from kit.ranges import NOW, SIX_HOURS
+from kit.ranges import SIX_HOURS
 from siteline import SitelineWarning
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -21,16 +21,6 @@ BERLIN_DAYS = {
     "end": datetime(2026, 11, 5, tzinfo=BERLIN),
     "interval": "1d",
 }
-
-
-@pytest.fixture
-def sandbox():
-    with siteline.Sandbox(now=NOW, record_wire=True) as sandbox:
-        yield sandbox
-
-
-def data_requests(sandbox):
-    return [line for line in sandbox.wire if "/data" in line]
 
 
 @pytest.mark.parametrize("kind", ["client", "async_client"])
@@ -54,25 +44,6 @@ def caught_warnings(call):
     return value, [one for one in seen if one.category is siteline.SitelineWarning]
 
 
-def test_k17_midnights_of_another_zone_warn_once_with_the_buckets_that_are_given(sandbox):
-    client = sandbox.client(labels=False)
-    scan, seen = caught_warnings(lambda: client.scan(**BERLIN_DAYS))
-    assert [str(one.message) for one in seen] == [
-        "start=2026-11-01T23:00:00Z and end=2026-11-04T23:00:00Z are no multiples of "
-        'interval="1d" in UTC: the first bucket begins at 2026-11-02T00:00:00Z, 1h after start, '
-        "and the last bucket ends at 2026-11-05T00:00:00Z, 1h after end. Buckets of a day, and "
-        "dates without tz=, are in UTC. For whole "
-        'buckets use start="2026-11-01T00:00:00Z", end="2026-11-05T00:00:00Z", or keep the range '
-        'with interval="1h".'
-    ]
-    table, later = caught_warnings(scan.collect)
-    assert not later, "once per call"
-    days = sorted({row.timestamp for row in table.records(named=True)})
-    assert days == [datetime(2026, 11, day, tzinfo=UTC) for day in (2, 3, 4)], "as the text says"
-    assert scan.report.bounds_off_grid == ("start", "end")
-    assert table.report.bounds_off_grid == ("start", "end")
-
-
 def test_k17_the_warning_shows_the_line_of_the_user(sandbox):
     def ask(client):
         return client.scan(**BERLIN_DAYS)  # this line
@@ -83,7 +54,8 @@ def test_k17_the_warning_shows_the_line_of_the_user(sandbox):
 
     source = Path(__file__).read_text(encoding="utf-8").splitlines()
     for call in (lambda: ask(sandbox.client(labels=False)), lambda: asyncio.run(main())):
-        _, [warning] = caught_warnings(call)
+        scan, [warning] = caught_warnings(call)
+        assert scan.report.bounds_off_grid == ("start", "end")
         assert warning.filename == __file__
         assert source[warning.lineno - 1].endswith("# this line")
 

@@ -1,4 +1,4 @@
-"""A scan: its pages so far, its first points, its Arrow stream, and its names."""
+"""A scan: its pages so far, its first points, its Arrow stream, its names, and its records."""
 
 import asyncio
 import warnings
@@ -189,3 +189,47 @@ def test_a_refused_credential_is_no_refusal_of_names(client, sandbox):
             client.read(**SIX_HOURS, labels="machine")
     assert caught.value.scan.partial is None
     assert sandbox.stats.token_requests == 1
+
+
+def values(records):
+    return [tuple(record.values()) for record in records]
+
+
+def test_records_after_collect_cost_no_request(client, sandbox):
+    scan = client.scan(**PAGES)
+    table = scan.collect()
+    assert values(scan.records()) == values(table.records())
+    assert list(scan.records(named=True)) == list(table.records(named=True))
+    assert sandbox.stats.data_requests == client.allowance.used == 6
+
+
+@pytest.mark.sandbox(variant=Variant(order="time", page_counts="envelopes", envelope_points=1))
+def test_a_chain_gives_the_order_of_its_pages_and_memory_that_of_the_table(client):
+    scan = client.scan(**SIX_HOURS)
+    read = values(scan.records())
+    times = [row[5] for row in read]
+    assert times == sorted(times)
+    collected = values(scan.collect().records())
+    assert collected == sorted(read)
+    assert collected != read
+    assert values(scan.records()) == collected
+
+
+def test_points_from_memory_are_not_reported_as_progress(client):
+    reports = []
+    scan = client.scan(**SIX_HOURS, progress=reports.append)
+    scan.collect()
+    assert [report.pages for report in reports] == [1, 2, 3]
+    list(scan.records())
+    assert len(reports) == 3
+    list(scan.pages())
+    assert len(reports) == 6
+
+
+def test_a_closed_client_still_gives_what_was_collected(client):
+    scan = client.scan(**SIX_HOURS)
+    scan.collect()
+    client.close()
+    assert len(list(scan.records())) == 72
+    with pytest.raises(siteline.errors.ClosedError):
+        next(scan.pages())

@@ -1,5 +1,6 @@
-"""Invalid settings are rejected before any request. The message contains no secret."""
+"""Settings: invalid ones are rejected before any request, and no message contains a secret."""
 
+import re
 from datetime import time
 from zoneinfo import ZoneInfo
 
@@ -41,3 +42,13 @@ def test_addresses_on_loopback_with_a_prefix_or_allowed_are_accepted(key):
     )
     for url in ("http://127.0.0.1:8080", f"{URL}/prefix", "https://[::1]", f"{URL}:443/"):
         assert siteline.Client(url, credential=credential).base_url == url.rstrip("/")
+
+
+@pytest.mark.sandbox(record_wire=True)
+def test_the_user_agent_names_siteline_and_the_application(sandbox):
+    with pytest.raises(siteline.errors.ConfigError, match="application"):
+        siteline.types.Http(application="a\r\nX-Forged: b")
+    sandbox.client(http=siteline.types.Http(application="plant-report/2.1")).discover()
+    agents = re.findall(r"(?im)^user-agent: (.*?)\r?$", "\n".join(sandbox.wire))
+    assert len(agents) == 2
+    assert all(f"siteline/{siteline.__version__} plant-report/2.1" in one for one in agents)

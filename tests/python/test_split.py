@@ -8,11 +8,6 @@ from kit.ranges import HOURLY
 from siteline.testing import Variant
 
 
-def read_at_once(scans):
-    with ThreadPoolExecutor(len(scans)) as pool:
-        return list(pool.map(siteline.Scan.collect, scans))
-
-
 @pytest.mark.parametrize(("end_inclusive", "order"), [(False, "series"), (True, "time")])
 def test_parts_read_at_once_equal_the_complete_scan(end_inclusive, order):
     with siteline.Sandbox(
@@ -20,16 +15,14 @@ def test_parts_read_at_once_equal_the_complete_scan(end_inclusive, order):
     ) as sandbox:
         client = sandbox.client()
         scan = client.scan(**HOURLY, page_size=50)
-        tables = read_at_once(scan.split(8))
+        with ThreadPoolExecutor(8) as pool:
+            tables = list(pool.map(siteline.Scan.collect, scan.split(8)))
         assert [len(table) for table in tables] == [36 + 12 * end_inclusive] * 8
         rows = {record for table in tables for record in table.records(named=True)}
         assert sorted(rows) == list(scan.collect().records(named=True))
         assert sandbox.stats.token_requests == 1
         # A page of a part has 36 points, or 48.
         assert client.allowance.used == sandbox.stats.data_requests == 8 + 6
-
-
-# asyncio
 
 
 def test_a_client_plans_by_the_pages_it_has_read(sandbox):

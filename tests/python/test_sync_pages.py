@@ -24,33 +24,6 @@ from torture.server import Server
 CLOCK = siteline.testing.Clock("2026-11-20T00:00:00Z")
 
 
-class Pulled:
-    """What a caller keeps: points and states, both or neither."""
-
-    def __init__(self):
-        self.kept, self.sizes = MemoryStore(), []
-
-    @property
-    def states(self):
-        return self.kept.states
-
-    def pull(self, client, feeds, *, stop=None, counts=True, **options):
-        """Pull to the end, or until so many were stored; returns the iterator."""
-        with client.sync_pages(feeds, self.states, **options) as pages:
-            for number, (page, state) in enumerate(pages, 1):
-                if stop is not None and number > stop:
-                    break  # handed over, and not stored
-                ((feed, after),) = state.items()
-                done = self.kept.apply(feed, page, after)
-                self.sizes.append(None if page is None else len(page))
-                if counts:
-                    pages.applied(*done)
-        return pages
-
-    def points(self, feed="line-2", **options):
-        return self.kept.points(feed, **options)
-
-
 def counts_of(report):
     names = ("inserted", "revised", "unchanged", "withdrawn", "pages", "requests", "complete")
     return {name: getattr(report, name) for name in names}
@@ -59,22 +32,26 @@ def counts_of(report):
 def test_five_syncs_of_late_and_revised_data_are_those_of_a_store_at_every_step(sandbox, store):
     load_series(sandbox)
     feeds = [make_feed(f"line-{number}", line=f"L{number}", page_size=400) for number in (1, 2)]
-    pulled, client, other = Pulled(), sandbox.client(), sandbox.client()
+    kept, client, other = MemoryStore(), sandbox.client(), sandbox.client()
     for step in range(3):
         if step == 1:
             withdraw_point(sandbox)
         expected = client.sync(feeds, store)
-        report = pulled.pull(other, feeds).report
+        with other.sync_pages(feeds, kept.states) as pages:
+            for page, state in pages:
+                ((feed, after),) = state.items()
+                pages.applied(*kept.apply(feed, page, after))
+        report = pages.report
         assert counts_of(report) == counts_of(expected)
         assert [one.name for one in report.feeds] == [one.name for one in expected.feeds]
         for feed in feeds:
             name = feed.name
-            assert pulled.points(name) == stored_points(store, name, unread="keep")
+            assert kept.points(name) == stored_points(store, name, unread="keep")
             only = stored_points(store, name, unread="keep", withdrawn="only")
-            assert pulled.points(name, withdrawn=True) == only
-            assert without_skew(pulled.states[name]) == without_skew(store.state(name))
+            assert kept.points(name, withdrawn=True) == only
+            assert without_skew(kept.states[name]) == without_skew(store.state(name))
         sandbox.clock.advance("16h")
-    assert len(pulled.points("line-2", withdrawn=True)) > 0, "something was withdrawn"
+    assert len(kept.points("line-2", withdrawn=True)) > 0, "something was withdrawn"
 
 
 def test_the_states_that_are_given_are_not_changed(sandbox):

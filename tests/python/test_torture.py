@@ -94,7 +94,7 @@ def test_a_script_ends_with_its_own_status_and_without_output(torture, how):
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("what", ["iterator", "client", "records", "handler"])
+@pytest.mark.parametrize("what", ["iterator", "client", "records"])
 def test_64_threads_share_one(torture, what):
     torture(processes.share, what, runs=10)
 

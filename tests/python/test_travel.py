@@ -24,12 +24,6 @@ def subject(sandbox, key):
 
 
 @pytest.fixture
-def key_file(key, tmp_path):
-    key.save(tmp_path / "key.pem")
-    return tmp_path / "key.pem"
-
-
-@pytest.fixture
 def locked_file(key, tmp_path):
     key.save(tmp_path / "locked.pem", passphrase=PASSPHRASE)
     return tmp_path / "locked.pem"
@@ -162,21 +156,16 @@ def test_a_client_from_a_profile_is_pickled_as_its_settings(
     repickled(siteline.Client(profile="plant-a"), key_file).discover()
 
 
-def refusals(subject, key, key_file, locked_file):
-    pem = key_file.read_text()
-    new = siteline.Credential
-    return {
-        "text": new(subject, pem),
-        "bytes": new(subject, pem.encode()),
-        "object": new(subject, key),
-        "passphrase": new(subject, locked_file, passphrase=PASSPHRASE),
-        "signer": new(subject, signer=lambda data: data, public_jwk=key.public_jwk),
-    }
-
-
 @pytest.mark.parametrize("how", ["text", "bytes", "object", "passphrase", "signer"])
 def test_a_secret_value_is_not_pickled(sandbox, subject, key, key_file, locked_file, how):
-    credential = refusals(subject, key, key_file, locked_file)[how]
+    pem = key_file.read_text()
+    credential = {
+        "text": lambda new: new(subject, pem),
+        "bytes": lambda new: new(subject, pem.encode()),
+        "object": lambda new: new(subject, key),
+        "passphrase": lambda new: new(subject, locked_file, passphrase=PASSPHRASE),
+        "signer": lambda new: new(subject, signer=bytes, public_jwk=key.public_jwk),
+    }[how](siteline.Credential)
     client = siteline.Client(sandbox.base_url, credential=credential)
     other = siteline.AsyncClient(sandbox.base_url, credential=credential)
     for value in (credential, client, other, client.scan(**QUERY), other.scan(**QUERY)):

@@ -10,7 +10,6 @@ import pandas as pd
 import polars as pl
 import pyarrow
 import siteline
-from siteline._display import calendar, html, series_html, sync_html
 from siteline.types import Record, RecordIterator
 
 Kind = Literal["points", "changes", "resampled", "pivoted", "completeness", "gaps", "series"]
@@ -121,24 +120,3 @@ async def check_custom_stores(client: siteline.AsyncClient, feed: siteline.Feed)
 
 def check_keys(key: siteline.PrivateKey) -> None:
     siteline.Credential("s", public_jwk=key.public_jwk, signer=lambda text: text)
-
-
-def check_display(
-    client: siteline.Client, scan: siteline.Scan, page: siteline.Page, store: siteline.Store
-) -> None:
-    """The core calls these functions by name: its classes must implement their protocols."""
-    html.client(client)
-    html.allowance(client.allowance)
-    html.query(scan.query)
-    html.scan(scan)
-    html.table(scan.collect())
-    html.page(page)
-    sync_html.feed(store.feeds["line-2"])
-    sync_html.store(store)
-    html.table(store.read("line-2"))
-    sync_html.coverage(store.coverage("line-2"))
-    sync_html.lateness(store.lateness("line-2"))
-    sync_html.report(client.sync([], store))
-    sync_html.plan(client.plan([], store))
-    series_html.discovery(client.discover())
-    calendar.lines(store.coverage("line-2"))

@@ -1,4 +1,4 @@
-"""Issues client certificates, also from intermediate authorities, in several file formats."""
+"""Issues certificates for clients and servers."""
 
 from __future__ import annotations
 
@@ -6,19 +6,10 @@ import datetime
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519
-from cryptography.hazmat.primitives.serialization import pkcs12
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from .keys import PEM as PRIVATE_KEY
-
-PEM, DER = serialization.Encoding.PEM, serialization.Encoding.DER
-KEYS = {
-    "rsa": lambda: serialization.load_pem_private_key(PRIVATE_KEY.encode(), None),
-    "p256": lambda: ec.generate_private_key(ec.SECP256R1()),
-    "p384": lambda: ec.generate_private_key(ec.SECP384R1()),
-    "ed25519": ed25519.Ed25519PrivateKey.generate,
-}
+PEM = serialization.Encoding.PEM
 
 
 def now() -> datetime.datetime:
@@ -26,107 +17,57 @@ def now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
 
 
-def sign(
-    subject, public_key, issuer, key, *, begins, ends, usage=None, is_authority=False, names=()
-):
-    """Returns a signed certificate."""
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(public_key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(begins)
-        .not_valid_after(ends)
-        .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
-    )
-    if usage is not None:
-        builder = builder.add_extension(x509.ExtendedKeyUsage(usage), critical=False)
-    if names:
-        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    algorithm = None if isinstance(key, ed25519.Ed25519PrivateKey) else hashes.SHA256()
-    return builder.sign(key, algorithm)
-
-
 def named(text: str) -> x509.Name:
-    """Returns a distinguished name, which is empty for an empty text."""
-    attributes = [x509.NameAttribute(NameOID.COMMON_NAME, text)] if text else []
-    return x509.Name(attributes)
+    """Returns a distinguished name."""
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
 
 class Issuer:
-    """A certificate authority for clients."""
+    """A certificate authority."""
 
-    def __init__(self, name: str = "plant authority", *, above: Issuer | None = None) -> None:
-        self.key, self.name = KEYS["p256"](), named(name)
-        issuer, key = (above.name, above.key) if above else (self.name, self.key)
-        year = datetime.timedelta(days=365)
-        self.certificate = sign(
-            self.name,
-            self.key.public_key(),
-            issuer,
-            key,
-            begins=now() - year,
-            ends=now() + year,
-            is_authority=True,
-        )
-        self.pem = self.certificate.public_bytes(PEM)
-        self.chain = [self.certificate, *(above.chain if above else [])]
+    def __init__(self, name: str = "plant authority") -> None:
+        self.key, self.name = ec.generate_private_key(ec.SECP256R1()), named(name)
+        basic = x509.BasicConstraints(ca=True, path_length=None)
+        self.pem = self._signed(self.name, self.key, (-365, 365), basic)
 
-    def issue(
-        self,
-        name="plant-7",
-        *,
-        kind="p256",
-        begins=-1,
-        ends=30,
-        for_clients=True,
-        names=(),
-        key=None,
-    ) -> Issued:
-        """Issues a client certificate. `begins` and `ends` are days from now."""
-        key = key or KEYS[kind]()
+    def issue(self, name="plant-7", *, begins=-1, ends=30, for_clients=True, names=()) -> Issued:
+        """Issues a certificate. `begins` and `ends` are days from now."""
+        key = ec.generate_private_key(ec.SECP256R1())
         usage = ExtendedKeyUsageOID.CLIENT_AUTH if for_clients else ExtendedKeyUsageOID.SERVER_AUTH
-        certificate = sign(
-            named(name),
-            key.public_key(),
-            self.name,
-            self.key,
-            begins=now() + datetime.timedelta(days=begins),
-            ends=now() + datetime.timedelta(days=ends),
-            usage=[usage],
-            names=names,
+        extensions = [x509.ExtendedKeyUsage([usage])]
+        extensions += [x509.SubjectAlternativeName(names)] if names else []
+        return Issued(self._signed(named(name), key, (begins, ends), *extensions), key)
+
+    def _signed(self, subject, key, days, *extensions) -> bytes:
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self.name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now() + datetime.timedelta(days=days[0]))
+            .not_valid_after(now() + datetime.timedelta(days=days[1]))
         )
-        return Issued(certificate, key, self.chain)
+        for extension in extensions:
+            is_critical = isinstance(extension, x509.BasicConstraints)
+            builder = builder.add_extension(extension, critical=is_critical)
+        return builder.sign(self.key, hashes.SHA256()).public_bytes(PEM)
 
 
 class Issued:
-    """A certificate with its key. The methods return them in several formats."""
+    """A certificate with its key."""
 
-    def __init__(self, certificate, key, chain) -> None:
-        self.certificate, self.key, self.chain = certificate, key, chain
-        self.pem = certificate.public_bytes(PEM)
-        self.chain_pem = b"".join(one.public_bytes(PEM) for one in chain[:-1])
+    def __init__(self, pem: bytes, key: ec.EllipticCurvePrivateKey) -> None:
+        self.pem, self.key = pem, key
 
-    def key_pem(self, passphrase: bytes | None = None, form: str = "PKCS8") -> bytes:
-        """Returns the key as PEM. `form` is PKCS8 or TraditionalOpenSSL."""
-        encryption = (
-            serialization.BestAvailableEncryption(passphrase)
-            if passphrase
-            else serialization.NoEncryption()
-        )
-        return self.key.private_bytes(PEM, getattr(serialization.PrivateFormat, form), encryption)
+    def key_pem(self, passphrase: bytes | None = None) -> bytes:
+        """Returns the key as PKCS#8."""
+        encryption: serialization.KeySerializationEncryption = serialization.NoEncryption()
+        if passphrase:
+            encryption = serialization.BestAvailableEncryption(passphrase)
+        return self.key.private_bytes(PEM, serialization.PrivateFormat.PKCS8, encryption)
 
     @property
     def both(self) -> bytes:
-        """Certificate, chain and key in one PEM text."""
-        return self.pem + self.chain_pem + self.key_pem()
-
-    def p12(self, passphrase: bytes = b"", algorithm=None) -> bytes:
-        """Returns PKCS#12 as OpenSSL 3 writes it, or with an older `algorithm` and SHA-1."""
-        encryption = serialization.PrivateFormat.PKCS12.encryption_builder()
-        if algorithm is not None:
-            encryption = encryption.key_cert_algorithm(algorithm).hmac_hash(hashes.SHA1())
-        return pkcs12.serialize_key_and_certificates(
-            b"plant", self.key, self.certificate, self.chain, encryption.build(passphrase)
-        )
+        """Certificate and key in one PEM text."""
+        return self.pem + self.key_pem()

@@ -1,6 +1,5 @@
 """Runs the command ``siteline``, either by `main()` in this process or in its own process."""
 
-import contextlib
 import io
 import json
 import os
@@ -22,7 +21,7 @@ def run_command(*arguments, status=0, **options):
     # It restricts its process.
     if arguments[:1] == ("agent",):
         return run_process(*arguments, status=status, **options)
-    return _ended(_in_this_process(list(map(str, arguments)), **options), status)
+    return _ended(run_here(*arguments, **options), status)
 
 
 def run_process(*arguments, status=0, env=None, folder=None, stdin=None):
@@ -79,29 +78,23 @@ def environment(more=None):
     return {**kept, **(more or {})}
 
 
-@contextlib.contextmanager
-def variables(more=None):
-    """Sets the environment of this process as `environment()` does, until the block ends."""
+def run_here(*arguments, env=None, folder=None, stdin=None):
+    """Runs the command in this process, with the environment of `environment()`, to any status."""
+    out, err = _stream(), _stream()
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("SITELINE_")]:
             patch.delenv(name)
-        for name, value in (more or {}).items():
+        for name, value in (env or {}).items():
             patch.setenv(name, value)
         # Python caches the temporary folder, so a new TMPDIR has no effect without this.
         patch.setattr(tempfile, "tempdir", None)
-        yield patch
-
-
-def _in_this_process(arguments, env=None, folder=None, stdin=None):
-    out, err = _stream(), _stream()
-    with variables(env) as patch:
         if folder is not None:
             patch.chdir(folder)
         patch.setattr(sys, "stdin", _stream((stdin or "").encode()))
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)
         try:
-            status = main(arguments)
+            status = main([*map(str, arguments)])
         except SystemExit as end:  # argparse
             status = end.code
     return subprocess.CompletedProcess(arguments, status, _text(out), _text(err))

@@ -5,16 +5,10 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
 import siteline
 
 FEEDS = ("line-a", "line-b")
-
-
-class Outcome(NamedTuple):
-    syncs: int
-    looks: int
 
 
 def _start(*arguments: object) -> subprocess.Popen[str]:
@@ -22,8 +16,8 @@ def _start(*arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def run(folder: Path, syncs: int, looks: int) -> Outcome:
-    """Runs the processes to their end, and compares the store with the acknowledged points.
+def run(folder: Path, syncs: int, looks: int) -> tuple[int, int]:
+    """Runs the processes, compares the store with the acknowledged points, and counts both.
 
     Raises:
         AssertionError: The file is damaged, a sync is lost, or a process failed.
@@ -45,7 +39,7 @@ def run(folder: Path, syncs: int, looks: int) -> Outcome:
         assert last[1] == last[2], "the store differs from the service"
         done += len(lines)
     _check(path, [int(output.splitlines()[-2].split()[2]) for output, _ in printed])
-    return Outcome(done, int(looked.split()[1]))
+    return done, int(looked.split()[1])
 
 
 def _check(path: Path, points: list[int]) -> None:

@@ -61,7 +61,7 @@ def end(harness: Harness, how: str) -> float:
 
 
 def share(harness: Harness, how: str) -> None:
-    """Share a client, an iterator or a log handler between many threads."""
+    """Share a client or an iterator between many threads."""
     with Server() as server:
         url = server.url("endless" if how in ("iterator", "records") else "page")
         with harness.interpreter("share", url, how) as interpreter:

@@ -1,6 +1,5 @@
-"""Share a client, an iterator or a log handler between many threads: URL WHAT."""
+"""Share a client or an iterator between many threads: URL WHAT."""
 
-import logging
 import sys
 import threading
 from typing import Any
@@ -8,13 +7,12 @@ from typing import Any
 from reader import RANGE, Reader, report
 
 THREADS = 64
-HANDLING_THREADS = 100
 PAGES = 3_000
 
 
-def all_at_once(work: Any, threads: int = THREADS) -> None:
+def all_at_once(work: Any) -> None:
     """Runs `work` in many threads at once; raises the first exception."""
-    barrier = threading.Barrier(threads)
+    barrier = threading.Barrier(THREADS)
     faults: list[BaseException] = []
 
     def run() -> None:
@@ -24,7 +22,7 @@ def all_at_once(work: Any, threads: int = THREADS) -> None:
         except BaseException as error:
             faults.append(error)
 
-    running = [threading.Thread(target=run) for _ in range(threads)]
+    running = [threading.Thread(target=run) for _ in range(THREADS)]
     for thread in running:
         thread.start()
     for thread in running:
@@ -67,23 +65,6 @@ def records(reader: Reader) -> None:
             assert next(shared)["value"] == 1.5
 
     all_at_once(work)
-
-
-def handler(reader: Reader) -> None:
-    """Shares a log handler that uses the client while it holds its lock."""
-    handled = []
-
-    class Requesting(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            reader.ping()
-            handled.append(record)
-
-    logging.raiseExceptions = False
-    logger = logging.getLogger("siteline")
-    logger.addHandler(Requesting())
-    logger.setLevel(logging.DEBUG)
-    all_at_once(reader.read, HANDLING_THREADS)
-    assert handled
 
 
 def main() -> None:
