@@ -42,7 +42,12 @@ def nanoseconds(at: Any) -> int:
 def local_text(at: Any) -> str | None:
     """Return a date, or a naive datetime such as NumPy's, as text; ``None`` for other values."""
     if type(at).__name__ == "datetime64":
-        at = at.astype("datetime64[us]").item()
+        if at.dtype.str[-3:] in ("ns]", "ps]", "fs]", "as]"):
+            # A coarser unit would overflow without an error.
+            at = at.astype("datetime64[us]")
+        at = at.item()
+        if not isinstance(at, date):  # NaT, and years that Python does not have
+            raise ValueError("is not a time between the years 1 and 9999.")
     if isinstance(at, datetime):
         return at.isoformat() if at.tzinfo is None else None
     return at.isoformat() if isinstance(at, date) else None
