@@ -7,7 +7,8 @@
 //! | `POST /v1/return` | [`Return`] | the allowance |
 //! | `GET /v1/state` | | [`AgentState`] |
 //!
-//! A failure is an [`AgentFailure`]. Unknown members are ignored, so either side may be newer.
+//! A failure is an [`AgentFailure`]. Unknown members are ignored, so either side may be newer. Any other change
+//! needs another [`VERSION`].
 
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ use crate::http::{AllowanceState, Outcome};
 /// The header of every request, with the version of these messages. A browser cannot send it to
 /// another site without a preflight request.
 pub(super) const HEADER: &str = "siteline-agent";
-pub(super) const VERSION: &str = "1";
+pub(super) const VERSION: &str = "2";
 /// The header for the secret, used over TLS without client certificates.
 pub(super) const SECRET_HEADER: &str = "siteline-agent-secret";
 /// The `Host` of requests over a Unix socket.
@@ -178,3 +179,23 @@ impl From<AgentFailure> for Error {
 
 /// Maximum length of a reported text, in characters.
 const LONGEST_TEXT: usize = 4_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_belongs_to_the_form_of_a_failure() {
+        let error = Error::new(Kind::RateLimited, "slow down").with(|context| {
+            context.status = Some(429);
+            context.retry_after = Some(Duration::from_millis(1_500));
+        });
+        let text = serde_json::to_string(&AgentFailure::from(&error)).expect("JSON");
+        let form = concat!(
+            r#"{"error":{"kind":"RateLimited","message":"slow down","hint":null,"status":429,"#,
+            r#""code":null,"detail":null,"missing":[],"skew_seconds":null,"retry_at":null,"#,
+            r#""retry_after":{"secs":1,"nanos":500000000},"request_id":null,"unsent":false}}"#,
+        );
+        assert_eq!((VERSION, text.as_str()), ("2", form), "another form needs another version");
+    }
+}
