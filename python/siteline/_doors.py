@@ -149,8 +149,14 @@ def overview(store: Store) -> list[dict[str, Any]]:
     """Return how far each feed is settled and read, without reading its windows."""
     from siteline.feed import Feed
 
-    found = store._handle.overview()
+    found = [] if store._is_new() else store._handle.overview()
     return [{**members, "feed": Feed._restore(members["feed"])} for members in found]
+
+
+def nearest(table: Table) -> str:
+    """Return the nearest names of a search without a match, as a sentence."""
+    near = table._searched[1] if table._searched else ()
+    return f"Nearest: {', '.join(map(repr, near))}. " if near else ""
 
 
 def page_times(store: Store, feed: str) -> list[int]:
