@@ -10,6 +10,7 @@ from siteline._core import _paths as paths
 from siteline._core import _settled as settled
 from siteline._core import _sources as sources
 from siteline._core import _without_cursors as without_cursors
+from siteline._escape import escaped
 from siteline._files import whole_file
 from siteline._handles import OfThisProcess
 
@@ -107,8 +108,10 @@ def labels(table: Table) -> dict[Any, str] | None:
 
 
 def series_count(table: Table) -> str:
-    """Return the number of series, and of the series in which none was found."""
-    return table._series_count()
+    """Return the number of series, or of the series in which none was found, as HTML."""
+    from html import escape
+
+    return escape(escaped(table._series_count()))
 
 
 def zone(shown: Table | ScanBase) -> str:
