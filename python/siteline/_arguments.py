@@ -14,11 +14,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def nanoseconds(at: Any) -> int:
-    """Convert an aware datetime, a timestamp or a date in UTC to nanoseconds since 1970."""
+    """Convert an aware datetime or a timestamp to nanoseconds since 1970."""
     if not hasattr(at, "astimezone"):
-        if not isinstance(at, date):
-            raise ValueError(f"is {described(at)}, not a time with a zone.")
-        at = datetime(at.year, at.month, at.day, tzinfo=UTC)
+        raise ValueError(f"is {described(at)}, not a time with a zone.")
     try:
         is_naive = at.utcoffset() is None
         if not is_naive:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from siteline._core import _feed
 from siteline._escape import escaped
 from siteline._html import WithHtml
-from siteline._records.query import parameter_text
+from siteline._records.query import sent_text
 from siteline._records.record import FrozenRecord
 from siteline._selection import feed_query
 from siteline._times import from_microseconds, iso
@@ -138,13 +138,6 @@ class Feed(WithHtml, FrozenRecord, _Defined):
 
     def __repr__(self) -> str:
         """Return the parameters of its queries, and its start."""
-        width = self.interval and f"{self.interval.total_seconds():.0f}"
-        sent = {
-            "siteId": self.site and [self.site],
-            "lineId": self.line and [self.line],
-            "aggregationIntervalSeconds": width and [width],
-            "pageSize": self.page_size and [self.page_size],
-            **self.filters,
-        }
-        parameters = parameter_text(sent) or "everything"
+        site, line = (() if one is None else (one,) for one in (self.site, self.line))
+        parameters = sent_text(self, site, line) or "everything"
         return f"<Feed {escaped(self.name)}: {parameters}, start {iso(self.start)}>"

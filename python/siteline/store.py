@@ -98,7 +98,12 @@ class Store(Itself, WithHtml, Closing):
         if self._is_closed:
             raise ClosedError("this store was closed")
         path = self._asked[0]
-        return self._opened is None and isinstance(path, Path) and _could_be_made(path)
+        if self._opened is not None or not isinstance(path, Path):
+            return False
+        try:
+            return not path.exists() and path.parent.is_dir()
+        except (OSError, ValueError):  # opening the file raises the error with its reason
+            return False
 
     @property
     def _opened(self) -> StoreHandle | None:
@@ -484,13 +489,6 @@ def _absolute(path: Any) -> Any:
     if is_path and str(path).startswith((":", "file:")):  # the core refuses these
         return path
     return Path(path).expanduser().absolute() if is_path else path
-
-
-def _could_be_made(path: Path) -> bool:
-    try:
-        return not path.exists() and path.parent.is_dir()
-    except (OSError, ValueError):  # opening the file raises the error with its reason
-        return False
 
 
 def _missing(path: Path) -> StoreError:
