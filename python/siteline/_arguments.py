@@ -14,11 +14,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def nanoseconds(at: Any) -> int:
-    """Convert an aware datetime, a timestamp or a date in UTC to nanoseconds since 1970."""
+    """Convert an aware datetime or a timestamp to nanoseconds since 1970."""
     if not hasattr(at, "astimezone"):
-        if not isinstance(at, date):
-            raise ValueError(f"is {described(at)}, not a time with a zone.")
-        at = datetime(at.year, at.month, at.day, tzinfo=UTC)
+        raise ValueError(f"is {described(at)}, not a time with a zone.")
     try:
         is_naive = at.utcoffset() is None
         if not is_naive:
@@ -42,7 +40,12 @@ def nanoseconds(at: Any) -> int:
 def local_text(at: Any) -> str | None:
     """Return a date, or a naive datetime such as NumPy's, as text; ``None`` for other values."""
     if type(at).__name__ == "datetime64":
-        at = at.astype("datetime64[us]").item()
+        if at.dtype.str[-3:] in ("ns]", "ps]", "fs]", "as]"):
+            # A coarser unit would overflow without an error.
+            at = at.astype("datetime64[us]")
+        at = at.item()
+        if not isinstance(at, date):  # NaT, and years that Python does not have
+            raise ValueError("is not a time between the years 1 and 9999.")
     if isinstance(at, datetime):
         return at.isoformat() if at.tzinfo is None else None
     return at.isoformat() if isinstance(at, date) else None

@@ -10,6 +10,7 @@ from siteline._core import _paths as paths
 from siteline._core import _settled as settled
 from siteline._core import _sources as sources
 from siteline._core import _without_cursors as without_cursors
+from siteline._escape import escaped
 from siteline._files import whole_file
 from siteline._handles import OfThisProcess
 
@@ -106,8 +107,10 @@ def labels(table: Table) -> dict[Any, str] | None:
 
 
 def series_count(table: Table) -> str:
-    """Return the number of series, and of the series in which none was found."""
-    return table._series_count()
+    """Return the number of series, or of the series in which none was found, as HTML."""
+    from html import escape
+
+    return escape(escaped(table._series_count()))
 
 
 def zone(shown: Table | ScanBase) -> str:
@@ -148,8 +151,14 @@ def overview(store: Store) -> list[dict[str, Any]]:
     """Return how far each feed is settled and read, without reading its windows."""
     from siteline.feed import Feed
 
-    found = store._handle.overview()
+    found = [] if store._is_new() else store._handle.overview()
     return [{**members, "feed": Feed._restore(members["feed"])} for members in found]
+
+
+def nearest(table: Table) -> str:
+    """Return the nearest names of a search without a match, as a sentence."""
+    near = table._searched[1] if table._searched else ()
+    return f"Nearest: {', '.join(map(repr, near))}. " if near else ""
 
 
 def page_times(store: Store, feed: str) -> list[int]:

@@ -154,6 +154,12 @@ _EXACT = {
     *("str", "bytes", "bytearray", "memoryview", "datetime", "date", "time", "timedelta", "tzinfo"),
     *("NoneType", "MeterProvider", "TracerProvider"),
 }
+# Further types that fit.
+_KINDRED = {
+    "bytes": ("bytes", "bytearray", "memoryview"),
+    "datetime": ("datetime", "datetime64"),
+    "timedelta": ("timedelta", "timedelta64"),
+}
 # Modules of public classes.
 _MODULES = ("siteline", "siteline.shapes", "siteline.testing", "siteline.types")
 _START = (
@@ -400,7 +406,7 @@ def _fits_one(value: Any, kind: str) -> bool:
     if name == "None":
         return value is None
     if name in _EXACT or _module(name):
-        wanted = ("bytes", "bytearray", "memoryview") if name == "bytes" else (name,)
+        wanted = _KINDRED.get(name, (name,))
         return any(one.__name__ in wanted for one in cls.__mro__)
     return True
 

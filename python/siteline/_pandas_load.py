@@ -63,16 +63,12 @@ def _iso_text(name: str, value: Any) -> str:
         return value
     try:
         nanoseconds(value)
-        # A date has no time.
-        is_time = hasattr(value, "utcoffset")
     except ValueError:
-        is_time = False
-    if not is_time:
         kind = type(value).__name__
         raise ConfigError(
             f'The column "{name}" holds a {kind}, not a time with a zone. Use '
             'pd.to_datetime(..., utc=True), for epoch numbers with unit="s" or "ms".'
-        )
+        ) from None
     return str(value.astimezone(UTC).isoformat())
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from siteline._discovered import LEVELS, Ids
 from siteline._points import RecordIterator
+from siteline._selection import nearest
 from siteline._warn import warn
 from siteline.errors import QueryError
 
@@ -22,6 +24,8 @@ __all__: list[str] = []
 
 _UNNAMED = (None,) * len(LEVELS)
 _LEVEL_NAMES = tuple(f"{level}_name" for level in LEVELS[:-1])
+_MOST_COMPARED = 2_000
+"""Texts that are compared with those of a search without a match."""
 _OWN = 9
 """The columns of every table of series, without the label."""
 
@@ -213,10 +217,7 @@ def matching(
 ) -> list[Ids]:
     """Return the series that contain a text, and have these ids or names and units."""
     wanted = (text or "").casefold()
-    given = [
-        None if one is None else _texts(name, one)
-        for name, one in zip((*LEVELS, "unit"), (*levels, unit), strict=True)
-    ]
+    given = _given(levels, unit)
     return [
         row.ids
         for row in rows
@@ -226,6 +227,27 @@ def matching(
         )
         and (given[-1] is None or row.unit in given[-1])
         and (not wanted or wanted in _searched(row, labels))
+    ]
+
+
+def near(rows: list[Row], text: str | None, levels: Sequence[Any], unit: Any) -> list[str]:
+    """Return names, their words and ids that are similar to those of a search without a match."""
+    words = [word for row in rows for name in row.names if name for word in (name, *name.split())]
+    ids = ([id for row in rows for id in (row.ids[at], row.names[at])] for at in range(len(LEVELS)))
+    known: list[Iterable[str | None]] = [words, *ids, [row.unit for row in rows]]
+    similar: list[str] = []
+    given = [{text}, *(one or set() for one in _given(levels, unit))]
+    for asked, texts in zip(given, known, strict=True):
+        there = dict.fromkeys(one for one in texts if one)
+        for one in filter(None, asked - there.keys()):
+            similar += nearest(one, [*islice(there, _MOST_COMPARED)])
+    return similar[:3]
+
+
+def _given(levels: Sequence[Any], unit: Any) -> list[set[str | None] | None]:
+    return [
+        None if one is None else _texts(name, one)
+        for name, one in zip((*LEVELS, "unit"), (*levels, unit), strict=True)
     ]
 
 

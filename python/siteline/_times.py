@@ -42,6 +42,9 @@ def local_microseconds(at: Any, zone: str) -> int:
     """
     from datetime import date, datetime, time, timedelta
 
+    from siteline._arguments import local_text
+
+    at = local_text(at) or at
     if isinstance(at, str):
         written = at.strip()
         is_time = ":" in written[:3]
@@ -51,7 +54,7 @@ def local_microseconds(at: Any, zone: str) -> int:
         if at.tzinfo is not None:
             raise ValueError
     elif not isinstance(at, datetime):
-        at = datetime.combine(at, time())
+        raise TypeError
     local: datetime = at if at.tzinfo is None else at.astimezone(zone_of(zone)).replace(tzinfo=None)
     return (local - datetime(1970, 1, 1)) // timedelta(microseconds=1)
 

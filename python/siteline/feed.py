@@ -1,14 +1,14 @@
 """A query without an end: :class:`Feed`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 from siteline._core import _feed
 from siteline._escape import escaped
 from siteline._html import WithHtml
-from siteline._records.query import parameter_text
+from siteline._records.query import sent_text
 from siteline._records.record import FrozenRecord
 from siteline._selection import feed_query
 from siteline._times import from_microseconds, iso
@@ -19,8 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["Feed"]
 
 
+class _Defined:
+    # The struct of the core: no field, because this class is no dataclass.
+    _state: dict[str, Any]
+
+
 @dataclass(frozen=True, init=False, repr=False)
-class Feed(WithHtml, FrozenRecord):
+class Feed(WithHtml, FrozenRecord, _Defined):
     """A named query without an end, and the settings of its syncs.
 
     Feeds are immutable, hashable and picklable, and equal if all their parts are equal. A store
@@ -61,28 +66,29 @@ class Feed(WithHtml, FrozenRecord):
 
     name: str
     """The name of the feed in a store."""
+    _: KW_ONLY
     start: datetime
     """The start, in UTC."""
-    site: str | None
+    site: str | None = None
     """The filter ``siteId``."""
-    line: str | None
+    line: str | None = None
     """The filter ``lineId``."""
-    interval: timedelta | None
+    interval: timedelta | None = None
     """The bucket width, sent as ``aggregationIntervalSeconds``."""
-    lateness: timedelta
+    lateness: timedelta = timedelta(days=1)
     """How long after its end a window is read again for its final values."""
-    page_size: int | None
+    page_size: int | None = None
     """The number of items on a page, sent as ``pageSize``."""
-    settle_lag: timedelta
+    settle_lag: timedelta = timedelta(minutes=5)
     """How far behind the service's time the feed is read."""
-    overlap: timedelta
+    overlap: timedelta = timedelta(hours=1)
     """How much of the newest known data each sync reads again."""
-    window: timedelta
+    window: timedelta = timedelta(days=1)
     """The width of the windows."""
-    audit_pages: int
+    audit_pages: int = 0
     """Pages a day for audits."""
-    # The struct of the core.
-    _state: dict[str, Any] = field(hash=False)
+    filters: dict[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    """Further query parameters: the values of each name."""
 
     def __init__(
         self,
@@ -105,18 +111,17 @@ class Feed(WithHtml, FrozenRecord):
         times = (settle_lag, overlap, lateness, window)
         self._hold(_feed(name, start, query, times, audit_pages))
 
+    def __post_init__(self) -> None:
+        """Convert the arguments of a subclass that is a dataclass."""
+        Feed.__init__(self, **{one.name: getattr(self, one.name) for one in fields(Feed)})
+
     def _hold(self, state: Mapping[str, Any]) -> None:
         """Set the fields from the struct of the core."""
         members = dict(state)
         members["interval"] = members.pop("interval_seconds")
         start = from_microseconds(members.pop("since") * 1_000_000)
-        del members["filters"]
-        vars(self).update({**self._read(members), "start": start, "_state": state})
-
-    @property
-    def filters(self) -> dict[str, tuple[str, ...]]:
-        """Further query parameters: the values of each name."""
-        return {name: tuple(values) for name, values in self._state["filters"]}
+        members["filters"] = {name: tuple(values) for name, values in members["filters"]}
+        vars(self).update({**self._read(members), "start": start, "_state": dict(state)})
 
     @classmethod
     def _restore(cls, members: Mapping[str, Any]) -> Self:
@@ -128,30 +133,11 @@ class Feed(WithHtml, FrozenRecord):
         """Compare all parts. The class does not count: stores have no feeds of a user's class."""
         return self._state == other._state if isinstance(other, Feed) else NotImplemented
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the parts."""
-        return type(self)._restore, (self._state,)
-
-    def __copy__(self) -> Self:
-        """Return the feed itself, which cannot change."""
-        return self
-
-    def __deepcopy__(self, _memo: object) -> Self:
-        """Return the feed itself, which cannot change."""
-        return self
-
     def _member(self) -> str:
         return self.name
 
     def __repr__(self) -> str:
         """Return the parameters of its queries, and its start."""
-        width = self.interval and f"{self.interval.total_seconds():.0f}"
-        sent = {
-            "siteId": self.site and [self.site],
-            "lineId": self.line and [self.line],
-            "aggregationIntervalSeconds": width and [width],
-            "pageSize": self.page_size and [self.page_size],
-            **self.filters,
-        }
-        parameters = parameter_text(sent) or "everything"
+        site, line = (() if one is None else (one,) for one in (self.site, self.line))
+        parameters = sent_text(self, site, line) or "everything"
         return f"<Feed {escaped(self.name)}: {parameters}, start {iso(self.start)}>"

@@ -54,7 +54,7 @@ class Sandbox(OfThisProcess, Closing):
     Args:
         port: The port. ``None`` and 0 select a free one.
         seed: The seed of the generated plant.
-        now: The service's time. It does not change until :attr:`clock` is moved.
+        now: The service's time, in UTC without an offset. Only :attr:`clock` changes it.
         daily_allowance: Data requests of a UTC day. Further ones get status 429.
         token_rate: Token requests of a minute. Further ones get status 429.
         approved: If false, an enrolled key waits for :meth:`approve`.

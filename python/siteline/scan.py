@@ -71,7 +71,8 @@ class ScanBase(Itself, WithHtml):
     ) -> None:
         """Wrap a scan of the core."""
         if store is not None:
-            handle = handle.through(store, _reads_once(store))
+            opened = store._made() if hasattr(store, "_made") else store
+            handle = handle.through(opened, _reads_once(store))
         own = {"_handle": handle, "_tz": tz, "_labels": labels}
         # An assignment would be checked.
         vars(self).update(own, _progress=progress, _store=store)

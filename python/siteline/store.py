@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 from operator import index
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from siteline import _labels, _selection, _series
@@ -15,7 +16,7 @@ from siteline._html import WithHtml
 from siteline._records.coverage import Coverage
 from siteline._records.lateness import Lateness
 from siteline._records.store import Freed
-from siteline.errors import QueryError
+from siteline.errors import ClosedError, QueryError, StoreError
 from siteline.feed import Feed
 from siteline.progress import of_long_work
 from siteline.table import Table
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import date, datetime, tzinfo
     from os import PathLike
-    from pathlib import Path
 
     from siteline._core import _Instant, _StoreProgressArg
     from siteline._labels import Labels
@@ -49,7 +49,7 @@ class Store(Itself, WithHtml, Closing):
     a time; a second one gets ``StoreBusy`` at once. A store is pickled as its path.
 
     Args:
-        path: The file, on a local disk. It is made if there is none.
+        path: The file, on a local disk. The first sync makes it, or ``share``.
         tz: The zone of dates, of times without an offset, and of timestamps in its tables.
         labels: The names of series in its tables: see ``client.scan()``. A sync keeps the names of
             discovery in the file, with at most one request a day. ``False`` keeps none.
@@ -73,7 +73,7 @@ class Store(Itself, WithHtml, Closing):
 
     _html = "sync_html.store"
 
-    __slots__ = ("_handle", "_labels", "_named", "_reads_once", "_tz")
+    __slots__ = ("_asked", "_is_closed", "_labels", "_named", "_reads_once", "_tz")
 
     def __init__(
         self,
@@ -84,16 +84,48 @@ class Store(Itself, WithHtml, Closing):
         read_only: bool = False,
         share: _Share = None,
     ) -> None:
-        """Open the file, or make it."""
+        """Open the file, if there is one."""
         self._tz, self._labels = zone_name(tz), _labels.checked(labels)
-        self._handle = StoreHandle(path, read_only, share)
+        self._asked = (_absolute(path), read_only, share)
+        self._is_closed = False
+        if read_only or share or not self._is_new():
+            self._made()
         self._named: tuple[Any, _labels.Known] | None = None
         self._reads_once = False
+
+    def _is_new(self) -> bool:
+        """Whether the file is missing, and its folder exists."""
+        if self._is_closed:
+            raise ClosedError("this store was closed")
+        path = self._asked[0]
+        if self._opened is not None or not isinstance(path, Path):
+            return False
+        try:
+            return not path.exists() and path.parent.is_dir()
+        except (OSError, ValueError):  # opening the file raises the error with its reason
+            return False
+
+    @property
+    def _opened(self) -> StoreHandle | None:
+        return vars(self).get("_kept")
+
+    def _made(self) -> StoreHandle:
+        """Open the file, or make it. Threads get the same handle."""
+        opened = None if self._is_new() else self._opened
+        return opened or vars(self).setdefault("_kept", StoreHandle(*self._asked))
+
+    @property
+    def _handle(self) -> StoreHandle:
+        """The open file. A read of a missing file, perhaps of a typing error, does not make it."""
+        if self._is_new():
+            raise _missing(self.path)
+        return self._made()
 
     @property
     def path(self) -> Path:
         """The file."""
-        return self._handle.path
+        path: Path = self._asked[0] if self._opened is None else self._opened.path
+        return path
 
     @property
     def tz(self) -> str:
@@ -102,8 +134,9 @@ class Store(Itself, WithHtml, Closing):
 
     @property
     def feeds(self) -> dict[str, Feed]:
-        """The feeds by name, sorted."""
-        return {name: Feed._restore(feed) for name, feed in self._handle.feeds().items()}
+        """The feeds by name, sorted; none before the file exists."""
+        feeds = {} if self._is_new() else self._handle.feeds()
+        return {name: Feed._restore(feed) for name, feed in feeds.items()}
 
     def read(
         self,
@@ -397,7 +430,8 @@ class Store(Itself, WithHtml, Closing):
         Args:
             feed: The feed or its name.
         """
-        return self._handle.state(_name(feed))
+        name = _name(feed)
+        return None if self._is_new() else self._handle.state(name)
 
     def apply(self, feed: Feed | str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
         """Store a page of ``sync_pages()`` and its state in one transaction.
@@ -413,11 +447,13 @@ class Store(Itself, WithHtml, Closing):
         Raises:
             QueryError: for a page of a scan: the range of its chain is unknown.
         """
-        return self._handle.apply(_name(feed), page, state)
+        return self._made().apply(_name(feed), page, state)
 
     def close(self) -> None:
         """Close the file. Later calls raise :class:`ClosedError`; closing again does nothing."""
-        self._handle.close()
+        self._is_closed = self._opened is None
+        if self._opened is not None:
+            self._opened.close()
 
     def _place(self, given: Any, feed: str, argument: str) -> Any:
         """Return the page number of a report of this store; anything else as it is."""
@@ -438,13 +474,30 @@ class Store(Itself, WithHtml, Closing):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the path and the settings."""
-        read_only = self._handle.read_only
+        read_only = self._asked[1]
         made = partial(type(self), tz=self._tz, labels=self._labels, read_only=read_only)
         return made, (str(self.path),)
 
     def _text(self) -> str:
-        only = ", read only" if self._handle.read_only else ""
+        only = ", read only" if self._asked[1] else ""
         return f"<Store {escaped(str(self.path))}{only}>"
+
+
+def _absolute(path: Any) -> Any:
+    """Return the path as it is now; anything else as it is."""
+    is_path = isinstance(path, str) or hasattr(path, "__fspath__")
+    if is_path and str(path).startswith((":", "file:")):  # the core refuses these
+        return path
+    return Path(path).expanduser().absolute() if is_path else path
+
+
+def _missing(path: Path) -> StoreError:
+    near = _selection.nearest(path.name, [one.name for one in path.parent.iterdir()])
+    named = f"Nearest: {', '.join(map(repr, near))}. " if near else ""
+    return StoreError(
+        f"There is no store {str(path)!r}.",
+        hint=f"{named}client.sync(feed, store) makes the file.",
+    )
 
 
 def _name(feed: Any) -> str:

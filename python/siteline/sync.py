@@ -274,7 +274,8 @@ def _unlocking(held: list[Any]) -> _Steps:
 
 def planning(client: ClientHandle, what: Any, store: Any, options: dict[str, Any]) -> _Steps:
     scans, feeds = _planned(what, store, options)
-    handle = store._handle if isinstance(store, Store) else None
+    is_stored = isinstance(store, Store) and not store._is_new()
+    handle = store._handle if is_stored else None
     if scans:
         return Plan._restore({**client.plan_scans(scans, handle), "kind": "scan"})
     states = {}
@@ -340,7 +341,7 @@ class _Run:
 
     def begin(self, states: dict[str, Any]) -> Call[None]:
         """Return the call that loads the states of feeds, and locks the feeds of a store."""
-        handle = None if self._store is None else self._store._handle
+        handle = None if self._store is None else self._store._made()
         known = _known_states(states, self.feeds, "state() of the store returned")
         keeps_names = self._store is not None and self._store._labels is not False
         return self.handle.begin(handle, known, keeps_names)

@@ -87,8 +87,8 @@ class Table(Itself, WithHtml):
     _names: _naming.Known | None
     # Series of the read without a point; None if the query gives them.
     _silent: list[Ids] | None
-    # The number of series in which find() found none.
-    _searched: int | None
+    # The number of series in which find() found none, and similar texts.
+    _searched: tuple[int, list[str]] | None
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Table(Itself, WithHtml):
         found: _naming.Found | None = None,
         names: _naming.Known | None = None,
         silent: list[Ids] | None = None,
-        searched: int | None = None,
+        searched: tuple[int, list[str]] | None = None,
     ) -> None:
         """Wrap a frame of the core."""
         own = {"_handle": handle, "_tz": tz, "_labels": labels, "_found": found, "_names": names}
@@ -334,7 +334,7 @@ class Table(Itself, WithHtml):
         handle: Frame,
         tz: str | None = None,
         silent: list[Ids] | None = None,
-        searched: int | None = None,
+        searched: tuple[int, list[str]] | None = None,
     ) -> Table:
         # Labels of fewer series may lack one that is listed without points.
         found = None if silent else self._find_labels()
@@ -343,8 +343,11 @@ class Table(Itself, WithHtml):
         return Table(handle, tz or self._tz, self._labels, kept, self._names, silent, searched)
 
     def _series_count(self) -> str:
-        of = "" if self._searched is None else f" of {self._searched:,}"
-        return f"{len(self._handle.series()):,}{of} series"
+        if self._searched is None:
+            return f"{len(self._handle.series()):,} series"
+        searched, near = self._searched
+        named = f" (nearest: {', '.join(map(repr, near))})" if near else ""
+        return f"0 of {searched:,} series{named}"
 
     def _without_points(self) -> list[Ids]:
         """Return the series that the read asked for and that have no point."""
@@ -388,21 +391,20 @@ class Table(Itself, WithHtml):
             unit: A unit, or several of them.
 
         Returns:
-            A table of the same kind. It is empty if no series matches.
+            A table of the same kind. It is empty if no series matches; its text then has the
+            nearest names.
 
         >>> len(scan.collect().find(line="L1").series) <= len(scan.collect().series)
         True
         """
         names, labels = self._known_names()[0], self._find_labels().of_series or {}
-        levels = (site, line, machine, device, tag)
-
-        def matching(series: Iterable[Ids]) -> list[Ids]:
-            rows = _series.rows_of(names, series)
-            return _series.matching(rows, labels, text, levels, unit)
-
+        asked = (text, (site, line, machine, device, tag), unit)
         silent, every = self._without_points(), self._handle.series()
-        found, kept = matching(every), matching(silent)
-        searched = None if found or kept else self._searched or len({*every, *silent})
+        known, further = (_series.rows_of(names, series) for series in (every, silent))
+        found, kept = (_series.matching(rows, labels, *asked) for rows in (known, further))
+        searched = self._searched
+        if not (found or kept or searched):
+            searched = len({*every, *silent}), _series.near([*known, *further], *asked)
         return self._made(self._handle.keep(found), None, kept, searched)
 
     def pivot(self, values: str | None = None) -> Table:

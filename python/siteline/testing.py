@@ -29,7 +29,6 @@ from siteline._keywords import strict
 from siteline._times import iso
 
 if TYPE_CHECKING:
-    from datetime import timedelta
     from typing import Self
 
     from _siteline_pytest import siteline_client, siteline_sandbox
@@ -91,11 +90,11 @@ class Clock(OfThisProcess):
         """
         self._handle.advance(by)
 
-    def step(self, by: timedelta) -> None:
+    def step(self, by: _Duration) -> None:
         """Set the clock forward or back, as an administrator does. No time passes.
 
         Args:
-            by: The step, negative to set the clock back.
+            by: A duration, negative to set the clock back.
         """
         self._handle.step(by)
 

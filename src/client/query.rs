@@ -2,7 +2,7 @@
 
 use crate::client::PyClient;
 use crate::client::scan::{PyScan, cut};
-use crate::convert::asked_time::{asked_range, clock_of};
+use crate::convert::asked_time::{asked_range, zone};
 use crate::prelude::*;
 use siteline_core::auth::Checked;
 use siteline_core::client::{ReadSettings, ScanInput};
@@ -43,7 +43,7 @@ impl PyClient {
         slf: &Bound<'py, Self>,
         query: AskedQuery<'py>,
         selection: Option<(Levels, Vec<Ids>, [Option<String>; 3])>,
-        bounds: [Given<'py>; 3],
+        bounds: (Given<'py>, Given<'py>, Object<'py>),
         limits: [Given<'py>; 3],
         split: Option<&Object<'py>>,
         settle_lag: Option<&Object<'py>>,
@@ -53,13 +53,13 @@ impl PyClient {
         let pages = |most: &Object<'_>, name: &str| count(most, name, Kind::QueryError);
         guarded(|| {
             let (py, client) = (slf.py(), slf.get());
-            let [start, end, tz] = bounds.each_ref().map(Option::as_ref);
+            let (start, end, tz) = bounds;
             let [most, deadline, concurrency] = limits.each_ref().map(Option::as_ref);
             let (levels, series, parameters) = selection.unwrap_or_default();
             let selection = Selection { levels, series, parameters };
             let query = QueryInput { selection, ..query_input(query)? };
-            let zone = clock_of(tz)?;
-            let range = asked_range([start, end], zone.as_ref())?;
+            let (_, zone) = zone(&tz)?;
+            let range = asked_range([start.as_ref(), end.as_ref()], &zone)?;
             let lag = optional(settle_lag, "settle_lag", duration)?;
             let max_pages = optional(most, "max_pages", pages)?;
             let deadline = optional(deadline, "deadline", duration)?;
@@ -69,7 +69,7 @@ impl PyClient {
             let (split, shape) = (optional(split, "split", cut)?, client.shape.clone());
             let form = RangeForm::default();
             let input = ScanInput { query, shape, extra_columns, settings, split, form };
-            let made = input.scan_from_now(&client.client, range, lag, zone.as_ref());
+            let made = input.scan_from_now(&client.client, range, lag, Some(&zone));
             let Checked { value, warnings } = made.or_raise()?;
             warn(py, &warnings)?;
             Ok(PyScan::new(value, slf.clone().unbind()))

@@ -20,7 +20,7 @@ impl<'py> IntoPyObject<'py> for PyBookmark {
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         static BOOKMARK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let class = BOOKMARK.import(py, "siteline._records.bookmark", "Bookmark")?;
-        class.call1((self.0.to_bytes(), self.0.pages()))
+        class.call1((self.0.to_bytes(),))
     }
 }
 

@@ -1,10 +1,9 @@
-//! The bounds of a read. Without a zone naive times are refused, because a range in the wrong zone reads other
-//! hours without an error.
+//! Times of users. Dates and times without an offset are in a zone: that of the read, or UTC.
 
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
 
-use crate::convert::values::{converted, plain, prefixed, text};
+use crate::convert::values::{plain, prefixed, text};
 use crate::prelude::*;
 use siteline_core::data::{AskedRange, AskedTime, OUT_OF_RANGE};
 
@@ -13,21 +12,17 @@ const INSTANT_HINT: &str = "Give an aware datetime, a pandas Timestamp with a zo
 
 pub(crate) fn asked_range(
     [start, end]: [Option<&Object<'_>>; 2],
-    zone: Option<&TimeZone>,
+    zone: &TimeZone,
 ) -> PyResult<AskedRange> {
     let bound = |given: &Object<'_>, name: &str| asked_time(given, name, zone);
     Ok(AskedRange { start: optional(start, "start", bound)?, end: optional(end, "end", bound)? })
-}
-
-pub(crate) fn clock_of(tz: Option<&Object<'_>>) -> PyResult<Option<TimeZone>> {
-    Ok(tz.map(zone).transpose()?.map(|(_, zone)| zone))
 }
 
 /// Calls `now` only for a relative time.
 pub(crate) fn instant_before(
     value: &Object<'_>,
     name: &str,
-    zone: Option<&TimeZone>,
+    zone: &TimeZone,
     now: impl FnOnce() -> PyResult<Timestamp>,
 ) -> PyResult<Timestamp> {
     let asked = asked_time(value, name, zone)?;
@@ -35,28 +30,20 @@ pub(crate) fn instant_before(
     asked.resolve(name, now, None).or_raise()
 }
 
-/// Without a zone, dates are in UTC.
-pub(crate) fn asked_time(
-    value: &Object<'_>,
-    name: &str,
-    zone: Option<&TimeZone>,
-) -> PyResult<AskedTime> {
+pub(crate) fn asked_time(value: &Object<'_>, name: &str, zone: &TimeZone) -> PyResult<AskedTime> {
     let py = value.py();
-    let own_zone = value.getattr_opt(intern!(py, "tzinfo"))?;
-    let is_local = zone.is_some() && own_zone.is_none_or(|own| own.is_none());
-    let written = match value.cast::<PyString>() {
-        Ok(string) => Some(text(string, name, Kind::QueryError)?),
-        Err(_) if is_local => converted(value, "local_text")?.extract()?,
-        Err(_) => None,
-    };
-    if let Some(written) = written {
-        return AskedTime::parse(&written, zone)
-            .map_err(|error| prefixed(py, &format!("{name}="), error));
-    }
     let refused = |what: &str| {
         let error = Error::new(Kind::QueryError, format!("{name}= {what}"));
         error.with_hint(INSTANT_HINT).into_py_err()
     };
+    let written = match value.cast::<PyString>() {
+        Ok(string) => Some(text(string, name, Kind::QueryError)?),
+        Err(_) => plain(value, "local_text", refused)?,
+    };
+    if let Some(written) = written {
+        return AskedTime::parse(&written, Some(zone))
+            .map_err(|error| prefixed(py, &format!("{name}="), error));
+    }
     let nanoseconds = plain(value, "nanoseconds", refused)?;
     let at = Timestamp::from_nanosecond(nanoseconds).map_err(|_| refused(OUT_OF_RANGE))?;
     Ok(AskedTime::At(at))

@@ -1,6 +1,10 @@
+use std::ops::Neg as _;
+
 use jiff::SignedDuration;
+use jiff::tz::TimeZone;
 
 use crate::convert::asked_time::instant_before;
+use crate::convert::values::seconds;
 use crate::prelude::*;
 
 #[pyclass(frozen, name = "ClockHandle", module = "siteline._core")]
@@ -24,8 +28,13 @@ impl PyClock {
         Ok(())
     }
 
-    fn step(&self, by: SignedDuration) {
-        self.0.step(by);
+    /// A step back is negative.
+    fn step(&self, by: &Object<'_>) -> PyResult<()> {
+        let is_back = seconds(by)?.is_some_and(|seconds| seconds < 0.0);
+        let length = if is_back { duration(&by.neg()?, "by") } else { duration(by, "by") }?;
+        let length = SignedDuration::try_from(length).unwrap_or(SignedDuration::MAX);
+        self.0.step(if is_back { length.neg() } else { length });
+        Ok(())
     }
 
     fn machine(&self, wall: &Object<'_>) -> PyResult<Self> {
@@ -34,5 +43,5 @@ impl PyClock {
 }
 
 pub(crate) fn on_clock(clock: &Clock, given: &Object<'_>, name: &str) -> PyResult<Timestamp> {
-    instant_before(given, name, None, || Ok(clock.wall()))
+    instant_before(given, name, &TimeZone::UTC, || Ok(clock.wall()))
 }

@@ -145,7 +145,7 @@ pub(crate) fn duration_or(value: &Object<'_>, name: &str, kind: Kind) -> PyResul
 }
 
 /// `NaT` and NaN become NaN; `None` if it is no duration.
-fn seconds(value: &Object<'_>) -> PyResult<Option<f64>> {
+pub(crate) fn seconds(value: &Object<'_>) -> PyResult<Option<f64>> {
     if value.is_instance_of::<PyBool>() {
         return Ok(None);
     }

@@ -16,7 +16,7 @@ pub(crate) fn _feed<'py>(
     audit_pages: &Object<'py>,
 ) -> PyResult<Object<'py>> {
     let mut asked = query_input(query)?;
-    let start = asked_time(start, "start", Some(&TimeZone::UTC))?;
+    let start = asked_time(start, "start", &TimeZone::UTC)?;
     let (now, width) = (Clock::system().wall(), asked.interval_seconds);
     let start = start.resolve("start", now, width).or_raise()?;
     let mut input = FeedInput::new(name.0, start);

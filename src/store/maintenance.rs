@@ -3,7 +3,7 @@
 use std::path::absolute;
 
 use crate::bridge::long_work::long_work;
-use crate::convert::asked_time::{clock_of, instant_before};
+use crate::convert::asked_time::{instant_before, zone};
 use crate::prelude::*;
 use crate::store::StoreHandle;
 use siteline_core::store::{Share, Store, Watch, restore};
@@ -69,9 +69,9 @@ impl StoreHandle {
         tz: &Object<'py>,
         report: Report<'_, '_>,
     ) -> PyResult<Object<'py>> {
-        let zone = clock_of(Some(tz))?;
+        let (_, zone) = zone(tz)?;
         let newest = || self.newest(py, feed.0);
-        let before = instant_before(before, "before", zone.as_ref(), newest)?;
+        let before = instant_before(before, "before", &zone, newest)?;
         let name = feed.0.to_owned();
         let work = move |store: &Store, watch: &Watch| forget(store, &name, before, watch);
         dict(py, &self.long_work(py, report, work)?)

@@ -7,7 +7,7 @@ use std::path::absolute;
 
 use jiff::tz::TimeZone;
 
-use crate::convert::asked_time::{clock_of, instant_before};
+use crate::convert::asked_time::{instant_before, zone};
 use crate::frame::{Frame, PageSource, Synced};
 use crate::prelude::*;
 use siteline_core::store::{Applied, Delivery, Share, Store, StoreOptions, Target as _};
@@ -77,9 +77,9 @@ impl StoreHandle {
         now: Option<Object<'py>>,
         tz: &Object<'py>,
     ) -> PyResult<Object<'py>> {
-        let zone = clock_of(Some(tz))?;
+        let (_, zone) = zone(tz)?;
         let now = now
-            .map(|now| instant_before(&now, "now", zone.as_ref(), || self.service_time(py, feed.0)))
+            .map(|now| instant_before(&now, "now", &zone, || self.service_time(py, feed.0)))
             .transpose()?;
         dict(py, &self.work(py, |store| FeedCoverage::read(store, feed.0, now))?)
     }
@@ -181,7 +181,7 @@ pub(crate) fn _state_coverage<'py>(
 ) -> PyResult<Object<'py>> {
     let state = feed_state(state)?;
     let utc = |now: &Object<'_>, name: &str| {
-        instant_before(now, name, Some(&TimeZone::UTC), || Ok(Clock::system().wall()))
+        instant_before(now, name, &TimeZone::UTC, || Ok(Clock::system().wall()))
     };
     let now = optional(now.as_ref(), "now", utc)?;
     dict(py, &FeedCoverage::of_state(&state, now))

@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 use pyo3::types::{PyBool, PyInt};
 
-use crate::convert::asked_time::{asked_range, clock_of, instant_before};
+use crate::convert::asked_time::{asked_range, instant_before, zone};
 use crate::frame::Frame;
 use crate::frame::stored::Stored;
 use crate::prelude::*;
@@ -47,13 +47,7 @@ impl StoreHandle {
     }
 
     /// The page number of `as_of=` or `since=`.
-    fn place(
-        &self,
-        feed: &str,
-        given: &Object<'_>,
-        name: &str,
-        zone: Option<&TimeZone>,
-    ) -> PyResult<u64> {
+    fn place(&self, feed: &str, given: &Object<'_>, name: &str, zone: &TimeZone) -> PyResult<u64> {
         let py = given.py();
         let refused = |what: &str| refuse(py, Kind::QueryError, format!("{name}={what}"));
         if given.is_instance_of::<PyInt>() && !given.is_instance_of::<PyBool>() {
@@ -92,8 +86,7 @@ impl StoreHandle {
                            sync. Leave final= or as_of= out.";
             return Err(refuse(py, Kind::QueryError, message));
         }
-        let zone = clock_of(Some(&asked.tz))?;
-        let zone = zone.as_ref();
+        let zone = &zone(&asked.tz)?.1;
         let view = match (as_of, since) {
             (Some(as_of), _) => View::AsOf(self.place(&feed, &as_of, "as_of", zone)?),
             (None, Some(since)) => View::ChangedSince(self.place(&feed, &since, "since", zone)?),

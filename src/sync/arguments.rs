@@ -79,7 +79,7 @@ type Pair<'py> = (Object<'py>, Object<'py>);
 
 /// A relative time counts from the service's. Without an offset it is in UTC.
 fn service_instant(client: &Client) -> impl Fn(&Object<'_>, &str) -> PyResult<Timestamp> {
-    move |given, name| instant_before(given, name, Some(&TimeZone::UTC), || Ok(client.now()))
+    move |given, name| instant_before(given, name, &TimeZone::UTC, || Ok(client.now()))
 }
 
 fn reread(client: &Client, ranges: &Object<'_>) -> PyResult<Vec<(Timestamp, Timestamp)>> {

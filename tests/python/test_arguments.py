@@ -7,6 +7,7 @@ import traceback
 from dataclasses import is_dataclass
 from types import FunctionType
 
+import numpy as np
 import pytest
 import siteline
 from kit import keys
@@ -168,6 +169,8 @@ def test_a_damaged_key_is_in_no_traceback(wrong, caplog):
         (lambda: Http(connect_timeout="soon"), 'connect_timeout="soon" is not'),
         (lambda: Http(connect_timeout=[]), "connect_timeout= is a number, a timedelta or text"),
         (lambda: Clock("2026-11-01").advance(None), "by= is a NoneType, not a duration"),
+        (lambda: Clock("2026-11-01").step(None), "by= is a NoneType, not a duration"),
+        (lambda: Clock(np.datetime64(10**9, "Y")), "start= is not a time between the years"),
         (lambda: plots.coverage("line-2"), "coverages= is a siteline.types.Coverage or an itera"),
         (lambda: plots.allowance({}), "allowance= is a siteline.types.Allowance"),
         (siteline.Scan, "Scan() is for siteline only"),

@@ -104,3 +104,14 @@ def test_a_wrong_line_changes_no_file(path, arguments, said):
     before = {name: (folder / name).read_bytes() for name in os.listdir(folder)}
     assert said in run_command("changes", *arguments, folder=folder, status=2).stderr
     assert {name: (folder / name).read_bytes() for name in os.listdir(folder)} == before
+
+
+def test_the_only_feed_needs_no_name(shared_sandbox, path, tmp_path):
+    assert run_json("changes", path, "--since", "0", "-o", tmp_path / "out.csv")["feed"] == "line-2"
+    assert run_json("store", "export", path, "-o", tmp_path / "out.csv")["feed"] == "line-2"
+    several = tmp_path / "several.siteline"
+    feeds = [make_feed(name, start="2026-11-19") for name in ("line-1", "line-2")]
+    shared_sandbox.client().sync(feeds, siteline.Store(several))
+    for words in (("changes", several, "--since", "0"), ("store", "export", several)):
+        done = run_command(*words, status=2)
+        assert "its feeds are line-1, line-2." in done.stderr

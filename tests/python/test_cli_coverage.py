@@ -97,7 +97,7 @@ def test_it_neither_writes_nor_needs_credentials(path, tmp_path, more):
     run_command("coverage", path, *more, "--profile", "nobody")
     assert sorted(os.listdir(path.parent)) == before
     empty = tmp_path / "empty.siteline"
-    siteline.Store(empty).close()
+    siteline.Store(empty, share="group-read").close()
     assert run_json("coverage", empty, *more)["feeds"] == []
     assert "The store has no feeds" in run_command("coverage", empty, *more).stdout
 

@@ -156,6 +156,8 @@ def test_find_selects_series(shared_sandbox):
     before = shared_sandbox.stats.data_requests
     done = run_command("read", *QUERY, "--find", "nothing", env=env, status=2)
     assert "No series contains 'nothing'. No page was requested." in done.stderr
+    done = run_command("read", *QUERY, "--find", "temprature", env=env, status=2)
+    assert "Nearest: 'temperature'. siteline series lists all series." in done.stderr
     wrong = run_command("read", *QUERY, "--tag", "sped", env=env, status=2).stderr
     assert "Nearest: 'speed'." in wrong
     assert "siteline series lists all" in wrong

@@ -196,12 +196,12 @@ def test_an_unwritable_output_costs_no_page(sandbox):
 
 
 def test_other_files_are_no_spools(sandbox):
-    siteline.Store("plant.siteline").close()
+    siteline.Store("plant.siteline", share="group-read").close()
     Path("notes.txt").write_text("mine")
     Path("folder").mkdir()
     Path("folder/mine.txt").write_text("mine")
     Path("stores").mkdir()
-    siteline.Store("stores/points.siteline").close()
+    siteline.Store("stores/points.siteline", share="group-read").close()
     before = sorted([*os.listdir(), *os.listdir("stores")])
     for spool in ("plant.siteline", "notes.txt", "folder", "stores"):
         for more in ([], ["--restart"], ["--resume"]):

@@ -64,7 +64,9 @@ def test_series_are_listed_and_searched(sandbox, env):
     assert [line.split()[-1] for line in text[1:]] == [*wanted, "series"]
     missing = run_command("series", "nothing", env=env).stdout
     assert missing == f"No series matches: {len(rows)} are listed. siteline series lists all.\n"
-    assert (sandbox.stats.data_requests, sandbox.stats.discovery_requests) == (0, 6)
+    near = run_command("series", "temprature", env=env).stdout
+    assert "listed. Nearest: 'temperature'. siteline series" in near
+    assert (sandbox.stats.data_requests, sandbox.stats.discovery_requests) == (0, 7)
 
 
 def test_series_are_written_to_files(sandbox, env, tmp_path):

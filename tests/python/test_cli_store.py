@@ -110,7 +110,7 @@ def test_restore_replaces_a_killed_store(plant, killed, tmp_path):
 @systems.LINUX
 def test_a_store_in_use_is_not_replaced(plant, tmp_path):
     path = tmp_path / "used.siteline"
-    with siteline.Store(path):
+    with siteline.Store(path, share="group-read"):
         told = run_command("store", "restore", plant, path, status=75).stderr
         assert "a process has it open" in told
         assert "Nothing was changed" in told

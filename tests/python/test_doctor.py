@@ -86,7 +86,7 @@ def test_only_the_ledger_changes(sandbox, tmp_path, key, more):
 @systems.MODES
 def test_settings_and_file_modes_are_shown(sandbox, key, tmp_path):
     key.save(tmp_path / "key.pem")
-    siteline.Store(tmp_path / "plant.siteline").close()
+    siteline.Store(tmp_path / "plant.siteline", share="group-read").close()
     for name in ("key.pem", "plant.siteline"):
         (tmp_path / name).chmod(0o644)
     members = {"base_url": "https://other.example.com", "private_key_file": "key.pem"}

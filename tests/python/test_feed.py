@@ -1,6 +1,7 @@
 """`siteline.Feed`: its start, its equality and its pickles."""
 
 import copy
+import dataclasses
 import pickle
 import warnings
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -16,6 +17,13 @@ START = datetime(2026, 11, 15, tzinfo=UTC)
 
 class Plant(siteline.Feed):
     """A feed of a user's own class."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Built(siteline.Feed):
+    """A feed with a field of a user's own."""
+
+    owner: str = ""
 
 
 @pytest.mark.parametrize(
@@ -71,9 +79,37 @@ def test_a_feed_is_compared_and_copied_by_value():
     assert feed == same
     assert hash(feed) == hash(same)
     assert feed not in (other, "line-2")
-    assert copy.copy(feed) is feed is copy.deepcopy(feed)
-    feed.filters["c"] = ("4",)
+    assert copy.copy(feed) == feed == copy.deepcopy(feed)
     assert list(feed.filters) == ["a", "b"]
+
+
+def test_replace_changes_one_part_of_a_feed():
+    filters = {"b": ["2", "1"], "a": 3}
+    feed = make_feed(filters=filters, interval="1h", page_size=5, lateness="12h", audit_pages=1)
+    assert dataclasses.replace(feed) == feed
+    changed = dataclasses.replace(feed, overlap="2d")
+    assert changed.overlap == timedelta(days=2)
+    assert changed != feed
+    assert dataclasses.replace(changed, overlap=feed.overlap) == feed
+    members = dataclasses.asdict(feed)
+    assert not [name for name in members if name.startswith("_")]
+    assert siteline.Feed(**members) == feed
+
+
+def test_a_subclass_may_be_a_dataclass():
+    made = Built(name="plant", start="2026-11-15", lateness="12h", owner="Ada")
+    assert made == siteline.Feed("plant", start="2026-11-15", lateness="12h")
+    assert made.lateness == timedelta(hours=12)
+    again = pickle.loads(pickle.dumps(dataclasses.replace(made, site="S1")))
+    assert (again.owner, again.site) == ("Ada", "S1")
+
+
+def test_a_feed_matches_by_its_parts():
+    match make_feed(site="S1"):
+        case siteline.Feed(name, site="S1", interval=interval):
+            assert (name, interval) == ("line-2", make_feed().interval)
+        case _:
+            pytest.fail("no match")
 
 
 def test_the_class_of_a_user_does_not_count():

@@ -41,14 +41,15 @@ def test_missing_settings_list_the_places_searched(make, credential):
         make(7, credential=credential)
 
 
-def test_none_for_a_text_is_explained(sandbox, client, store, key):
+def test_none_for_a_text_is_explained(sandbox, client, store, key, tmp_path):
+    made = siteline.Store(tmp_path / "made.siteline", share="group")
     for wrong in (
         lambda: siteline.Credential(None, key),
         lambda: siteline.Feed(None, start="2026-11-18"),
         lambda: siteline.Store(None),
         lambda: siteline.PrivateKey.load(None),
         lambda: key.save(None),
-        lambda: store.backup(None),
+        lambda: made.backup(None),
         lambda: sandbox.revoke(None),
         lambda: sandbox.replace_key(None, key.public_jwk),
     ):

@@ -1,6 +1,7 @@
 """The lateness of points: the estimate of their delays, and its verdict."""
 
 import copy
+import dataclasses
 import pickle
 import re
 from datetime import timedelta
@@ -38,6 +39,8 @@ def test_quantiles_are_timedeltas():
 def test_equal_latenesses_are_equal_and_can_be_pickled():
     one = lateness_of(part(50, 0, 60, D), part(2, 0, H, D))
     assert pickle.loads(pickle.dumps(one)) == one == copy.deepcopy(one)
+    late = dataclasses.replace(one.points, late=9)
+    assert (late.late, late.median, "_" in repr(late)) == (9, one.points.median, False)
     assert len({one, lateness_of(part(50, 0, 60, D), part(2, 0, H, D)), lateness_of()}) == 2
 
 

@@ -1,5 +1,6 @@
 """Chains: read to an explicit null, or an error with a bookmark to resume from."""
 
+import dataclasses
 import itertools
 import pickle
 
@@ -44,6 +45,10 @@ def test_a_bookmark_is_accepted_only_unchanged_and_for_its_own_query_and_subject
     again = siteline.types.Bookmark.from_bytes(pickle.loads(pickle.dumps(bookmark)).to_bytes())
     assert again == bookmark
     assert hash(again) == hash(bookmark)
+    # dataclasses.asdict() would return the cursor.
+    assert not dataclasses.is_dataclass(bookmark)
+    with pytest.raises(AttributeError, match="read-only"):
+        bookmark.pages = 3
     assert len(scan.resume(again).to_pandas()) == len(sandbox.expected(**DAY)) - 100
     data = bytes(bookmark)
     with pytest.raises(siteline.errors.BookmarkError):

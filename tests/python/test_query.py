@@ -24,6 +24,9 @@ WRONG = {
     "start": [
         pd.NaT,
         np.datetime64("NaT", "s"),
+        np.datetime64(10**15, "Y"),
+        np.datetime64(2**62, "s"),
+        np.datetime64(-(2**63) + 1, "ns"),
         time(tzinfo=UTC),
         b"2026-11-01T00:00Z",
         "2026-11-01\ud800",

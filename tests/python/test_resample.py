@@ -80,6 +80,7 @@ def test_a_day_may_begin_at_six_and_a_week_begins_on_monday(table):
         datetime.time(6),
         "2026-10-25T06:00",
         datetime.datetime(2026, 10, 25, 6),
+        np.datetime64("2026-10-25T06"),
         "2026-10-25T06:00+01:00",
         pd.Timestamp("2026-10-25T05:00Z"),
     ):
@@ -107,6 +108,7 @@ def test_a_day_may_begin_at_six_and_a_week_begins_on_monday(table):
         ({"every": "1d", "tz": datetime.timezone(datetime.timedelta(minutes=90))}, "no time zone"),
         ({"every": "1d", "origin": "noon"}, "no local time"),
         ({"every": "1d", "origin": 6}, "no local time"),
+        ({"every": "1d", "origin": np.datetime64("NaT")}, "no local time"),
         ({"every": "1d", "origin": "06:00-05:00"}, "no local time"),
         ({"every": "1d", "origin": "2026-10-25T06:00[Asia/Tokyo]"}, "no local time"),
         ({"every": 0}, "every= is 0"),

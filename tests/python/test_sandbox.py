@@ -4,7 +4,9 @@ import json
 import math
 import urllib.error
 import urllib.request
+from datetime import UTC, datetime
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -173,7 +175,6 @@ WRONG_FAULT_TYPES = [
     ({"statu": 500}, "'statu': write status="),
 ]
 WRONG_SETTINGS = [
-    ({"now": "2026-11-20T00:00:00"}, ""),
     ({"daily_allowance": -1}, "daily_allowance=-1 is out of range"),
 ]
 WRONG_FORMATS = [
@@ -318,3 +319,15 @@ def test_a_child_forked_during_a_reply_has_the_truth():
     """
     printed = run_script(script, *FORK_WITH_THREADS, timeout=300)
     assert printed.split()[:4] == ["0"] * 4
+
+
+def test_times_may_be_of_numpy():
+    now = np.datetime64("2026-11-20T12:00")
+    with siteline.Sandbox(now=now) as sandbox:
+        sandbox.clock.step(np.timedelta64(-1, "h"))
+        assert sandbox.clock.now() == datetime(2026, 11, 20, 11, tzinfo=UTC)
+        sandbox.clock.advance(np.timedelta64(1, "h"))
+        assert sandbox.clock.now() == siteline.testing.Clock(now).now()
+        day = {"site": "S1", "line": "L1", "start": np.datetime64("2026-11-19"), "interval": "1h"}
+        points = sandbox.expected(**day, end=now, at=now)
+        assert len(points) == len(sandbox.expected(**day, end="2026-11-20T12:00Z"))

@@ -209,9 +209,16 @@ def test_text_ids_and_names_find_series(sandbox, of):
     assert repr(nothing) == repr(nothing.find("speed")) == "<Table 0 of 18 series>"
     assert repr(pickle.loads(pickle.dumps(nothing))) == repr(nothing)
     assert "0 of 18 series" in nothing._repr_html_()
+    near = series.find("temprature", unit="deg C")
+    assert repr(near) == "<Table 0 of 18 series (nearest: 'temperature', 'degC')>"
+    assert repr(pickle.loads(pickle.dumps(near.find("speed")))) == repr(near)
+    assert "temperature" in near._repr_html_()
     assert len(series.head(3)) == 3
     assert series.find("speed").report == series.report
     named = of(tree(SPEED))
+    hostile = of(tree({**SPEED, "name": "<b>speed"})).find("<b>sped")
+    assert "'<b>speed'" in repr(hostile)
+    assert "<b>speed" not in hostile._repr_html_()
     assert len(named.find(machine="Press")) == len(named.find(machine="M1")) == 1
     assert len(series.find(line=5)) == len(series.find(line=[5, 6])) == 0
     with pytest.raises(QueryError, match="line= is an id or a list of ids; this is a float"):

@@ -22,6 +22,7 @@ def test_a_long_retry_after_is_the_daily_allowance_and_raises_at_once(sandbox):
         with pytest.raises(siteline.errors.AllowanceExhausted) as caught:
             client.scan(**DAY).to_pandas()
         assert caught.value.retry_at == datetime(2026, 11, 20, 14, 52, 58, tzinfo=UTC)
+        assert str(caught.value).count("used up") == 1
     assert sandbox.stats.data_requests == 1
 
 

@@ -57,6 +57,32 @@ def test_a_store_is_a_context_manager_with_a_path(tmp_path, monkeypatch):
     assert siteline.Store(Path("plant.siteline")).feeds == {}
 
 
+def test_only_a_sync_makes_the_file(filled, tmp_path):
+    (_, client, store, _), feed = filled, make_feed()
+    typo = siteline.Store(tmp_path / "plant.sitelin")
+    (tmp_path / "plant.siteline").touch()
+    for call in (
+        lambda: typo.read(feed),
+        lambda: typo.changes(feed, since=0),
+        lambda: typo.coverage(feed),
+        lambda: typo.lateness(feed),
+        typo.series,
+        typo.check,
+    ):
+        with pytest.raises(siteline.errors.StoreError, match="There is no store") as caught:
+            call()
+        assert str(typo.path) in str(caught.value)
+        assert "'plant.siteline'" in caught.value.hint
+    assert typo.feeds == {}
+    assert typo.state(feed) is None
+    assert client.plan(feed, typo).tasks
+    assert not typo.path.exists()
+    again = pickle.loads(pickle.dumps(typo))
+    client.sync(feed, typo)
+    assert len(again.read(feed)) == len(store.read(feed))
+    assert len(typo.read(feed)) == len(store.read(feed))
+
+
 def test_the_error_for_a_missing_feed_names_the_existing_ones(store):
     for call in (
         lambda: store.read("line-9"),

@@ -53,10 +53,10 @@ def test_what_root_makes_beside_a_store_belongs_to_its_owner():
 
 
 @systems.MODES
-def test_a_store_is_made_for_its_owner_or_group(tmp_path):
+def test_a_store_is_made_for_its_owner_or_group(client, tmp_path):
     for share, expected in ((None, 0o600), ("group-read", 0o640), ("group", 0o660)):
         path = tmp_path / f"{share}.siteline"
-        siteline.Store(path, share=share).close()
+        client.sync(make_feed(start="2026-11-19"), siteline.Store(path, share=share))
         assert stat.S_IMODE(path.stat().st_mode) == expected
     with pytest.raises(
         siteline.errors.ConfigError, match=r'share="everybody" is not known'
@@ -74,7 +74,7 @@ def test_a_home_folder_is_expanded_and_names_of_sqlite_make_no_file(tmp_path, mo
         with pytest.raises(siteline.errors.StoreError, match="special meaning in SQLite") as caught:
             siteline.Store(name)
         assert "temporary folder" in caught.value.hint
-    assert [file.name for file in tmp_path.iterdir()] == ["plant.siteline"]
+    assert [*tmp_path.iterdir()] == []
 
 
 @pytest.fixture

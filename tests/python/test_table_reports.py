@@ -65,3 +65,10 @@ def test_attributes_are_in_frames_and_in_arrow(sandbox, tmp_path):
         client.sync(make_feed(start="2026-11-19T00:00Z"), store)
         stored = store.read("line-2").to_pandas().attrs["siteline"]
     assert set(stored) == {"store", "feed", "sequence", "coverage", "tz", "labels"}
+
+
+def test_a_report_shows_the_fields_with_a_value(shared_sandbox):
+    report = shared_sandbox.client().read(site="S1", start="-1h", interval="1m").report
+    assert repr(report).startswith(f"ReadReport(pages=1, points={report.points}, points_read=")
+    assert "=0" not in repr(report)
+    assert "None" not in repr(report)

@@ -119,3 +119,8 @@ def test_a_store_is_a_target_and_can_be_wrapped_by_another(sandbox, store, tmp_p
     for name, state in (("line-2", b"no state"), ("line-9", store.state("line-2"))):
         with pytest.raises(siteline.errors.QueryError, match="not a state of this feed"):
             store.apply(name, None, state)
+
+
+def test_a_target_shows_its_place(tmp_path):
+    path = tmp_path / "plant.duckdb"
+    assert repr(siteline.targets.DuckDB(path)) == f"<DuckDB (points) {path}>"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from siteline._core import _bookmark_pages
 from siteline._counts import counted
-from siteline._keywords import explain
+from siteline._handles import Itself
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,9 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Bookmark"]
 
 
-@dataclass(frozen=True, repr=False, slots=True, weakref_slot=True)
-@explain
-class Bookmark:
+class Bookmark(Itself):
     """The position from which a read continues. It contains the cursor: keep it like a password.
 
     It is valid only for its query, host and subject: ``scan.resume(bookmark)`` raises
@@ -31,9 +28,17 @@ class Bookmark:
     [30, 12]
     """
 
-    _data: bytes
-    pages: int = field(compare=False)
-    """The number of pages before it."""
+    # No dataclass: asdict() would return the cursor.
+    __slots__ = ("_data",)
+
+    def __init__(self, data: bytes) -> None:
+        """Wrap the bytes of a valid bookmark."""
+        self._data = data
+
+    @property
+    def pages(self) -> int:
+        """The number of pages before it."""
+        return _bookmark_pages(self._data)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Bookmark:
@@ -45,7 +50,8 @@ class Bookmark:
         Raises:
             BookmarkError: The bytes were changed.
         """
-        return cls(data, _bookmark_pages(data))
+        _bookmark_pages(data)
+        return cls(data)
 
     def to_bytes(self) -> bytes:
         """Return the bytes, with a checksum. Keep them as secret as a password."""
@@ -53,8 +59,15 @@ class Bookmark:
 
     __bytes__ = to_bytes
 
-    def __repr__(self) -> str:
-        """Return the number of pages."""
+    def __eq__(self, other: object) -> bool:
+        """Compare the bytes."""
+        return self._data == other._data if isinstance(other, Bookmark) else NotImplemented
+
+    def __hash__(self) -> int:
+        """Return the hash of the bytes."""
+        return hash(self._data)
+
+    def _text(self) -> str:
         return f"<Bookmark after {counted(self.pages, 'page')}>"
 
     def __reduce__(self) -> tuple[Callable[[bytes], Bookmark], tuple[bytes]]:

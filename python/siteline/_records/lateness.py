@@ -1,8 +1,9 @@
 """How late the points and revisions of a feed arrive."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from siteline._core import _state_lateness
 from siteline._counts import counted
@@ -39,43 +40,27 @@ class Delays(FrozenRecord):
     """The number of points in buckets that were read more than once."""
     late: int
     """The points that arrived after the lateness."""
-    # For 50, 90, 95, 99, 99.9 and 100 %.
-    _quantiles: tuple[timedelta, ...] | None
-    _looked: timedelta | None
+    median: timedelta | None
+    """The median delay; ``None`` without points."""
+    p90: timedelta | None
+    """The 90 % quantile of the delay."""
+    p95: timedelta | None
+    """The 95 % quantile of the delay."""
+    p99: timedelta | None
+    """The 99 % quantile of the delay."""
+    longest: timedelta | None
+    """The longest delay."""
+    _nearly_all: timedelta | None = field(repr=False)
+    _looked: timedelta | None = field(repr=False)
     # Seconds, and the share in millionths that has arrived by then.
-    _curve: tuple[tuple[int, int], ...]
+    _curve: tuple[tuple[int, int], ...] = field(repr=False)
 
-    @property
-    def median(self) -> timedelta | None:
-        """The median delay; ``None`` without points."""
-        return self._quantile(0)
-
-    @property
-    def p90(self) -> timedelta | None:
-        """The 90 % quantile of the delay."""
-        return self._quantile(1)
-
-    @property
-    def p95(self) -> timedelta | None:
-        """The 95 % quantile of the delay."""
-        return self._quantile(2)
-
-    @property
-    def p99(self) -> timedelta | None:
-        """The 99 % quantile of the delay."""
-        return self._quantile(3)
-
-    @property
-    def _nearly_all(self) -> timedelta | None:
-        return self._quantile(4)
-
-    @property
-    def longest(self) -> timedelta | None:
-        """The longest delay."""
-        return self._quantile(5)
-
-    def _quantile(self, place: int) -> timedelta | None:
-        return None if self._quantiles is None else self._quantiles[place]
+    @classmethod
+    def _restore(cls, members: Mapping[str, Any]) -> Self:
+        named = dict(members)
+        names = ("median", "p90", "p95", "p99", "nearly_all", "longest")
+        quantiles = named.pop("quantiles") or [None] * len(names)
+        return super()._restore({**named, **dict(zip(names, quantiles, strict=True))})
 
     def _texts(self) -> list[str | None]:
         delays = (self.median, self.p90, self.p95, self.p99, self.longest)

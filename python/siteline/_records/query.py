@@ -1,6 +1,6 @@
 """The parameters of a read."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Self
@@ -18,6 +18,20 @@ def parameter_text(parameters: Mapping[str, Any]) -> str:
     """Write the parameters that have values, in their order."""
     each = ((name, value) for name, values in parameters.items() for value in values or ())
     return " ".join(f"{escaped(name)}={escaped(value)}" for name, value in each)
+
+
+def sent_text(of: Any, site: Iterable[str], line: Iterable[str], **bounds: Any) -> str:
+    """Write the parameters that a query or a feed sends, in their order on the wire."""
+    width = of.interval and f"{of.interval.total_seconds():.0f}"
+    sent = {
+        "siteId": site,
+        "lineId": line,
+        **bounds,
+        "aggregationIntervalSeconds": width and (width,),
+        "pageSize": of.page_size and (of.page_size,),
+        **of.filters,
+    }
+    return parameter_text(sent)
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,23 +83,16 @@ class Query(WithHtml, FrozenRecord):
 
     def __str__(self) -> str:
         """Return the parameters in their order on the wire."""
-        width = self.interval and f"{self.interval.total_seconds():.0f}"
-        sent = {
-            "siteId": self.site,
-            "lineId": self.line,
-            "from": self.start and (iso(self.start),),
-            "to": self.end and (iso(self.end),),
-            "aggregationIntervalSeconds": width and (width,),
-            "pageSize": self.page_size and (self.page_size,),
-            **self.filters,
-        }
+        bounds = {"from": self.start, "to": self.end}
+        times = {name: at and (iso(at),) for name, at in bounds.items()}
+        sent = sent_text(self, self.site, self.line, **times)
         selected = {
             "machine": self.machine,
             "device": self.device,
             "tag": self.tag,
             "series": self.series and (len(self.series),),
         }
-        return " ".join(filter(None, [parameter_text(sent), parameter_text(selected)]))
+        return " ".join(filter(None, [sent, parameter_text(selected)]))
 
     def __repr__(self) -> str:
         """Return the parameters."""

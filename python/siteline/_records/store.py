@@ -45,7 +45,7 @@ class StoreProgress(FrozenRecord):
     it. An exception in the callable ends the work. Everything committed stays.
 
     >>> seen = []
-    >>> siteline.Store("plant.siteline").check(progress=seen.append)
+    >>> store.check(progress=seen.append)
     >>> seen[-1].finished, seen[-1].fraction
     (True, 1.0)
     """

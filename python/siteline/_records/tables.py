@@ -11,7 +11,7 @@ __all__: list[str] = []
 Range = tuple[datetime, datetime]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ReadReport(FrozenRecord):
     """The assumptions, findings and counts of a read.
 
@@ -78,6 +78,11 @@ class ReadReport(FrozenRecord):
     """Points without a member for one of the four values, which is null."""
     cursors_missing: int
     """Pages without ``nextCursor``, which end their chain."""
+
+    def __repr__(self) -> str:
+        """Show the fields with a value."""
+        shown = (f"{name}={value!r}" for name, value in vars(self).items() if value)
+        return f"ReadReport({', '.join(shown)})"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from siteline._counts import counted
 from siteline._doctor.machine import existing_store
 from siteline._escape import escaped
 from siteline.cli.arguments import ZONE, Commands, Options, add_command, add_options
-from siteline.cli.clients import STORE
+from siteline.cli.clients import STORE, feed_of
 from siteline.cli.output import Outcome
 from siteline.cli.output_file import OutputFile, add_output
 from siteline.errors import UnreadRange
@@ -25,12 +25,12 @@ def add(commands: Commands) -> None:
         example="siteline changes plant.siteline line-2 --since -1d -o changes.csv",
         options={
             **STORE,
-            "feed FEED": "the feed's name",
             "--start TIME": "only points from this time on",
             "--end TIME": "only points before this time",
             **ZONE,
         },
     )
+    add_options(made, {"feed FEED": "the feed's name; not needed if there is only one"}, nargs="?")
     since = "a time; or a page, as next_since of earlier changes; 0 for everything"
     add_options(made, {"--since PAGE|TIME": since}, required=True)
     unread = "error, warn or keep: the reaction to an unread part of the range (error)"
@@ -43,8 +43,9 @@ def _run(options: Options) -> Outcome:
     since = _since(options.since)
     with existing_store(options.store) as store:
         bounds = {"start": options.start, "end": options.end, "tz": options.tz}
+        feed = feed_of(store, options.feed)
         try:
-            points = store.changes(options.feed, since, **bounds, unread=options.unread)
+            points = store.changes(feed, since, **bounds, unread=options.unread)
             reached = points.report.sequence
             output.write(points)
             count = len(points)
@@ -54,7 +55,7 @@ def _run(options: Options) -> Outcome:
             raise
     members: dict[str, Any] = {
         "store": options.store,
-        "feed": options.feed,
+        "feed": feed,
         "since": since,
         "next_since": reached,
         "start": options.start,

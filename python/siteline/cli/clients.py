@@ -34,6 +34,17 @@ def feeds_of(store: Store, names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names)) or list(store.feeds)
 
 
+def feed_of(store: Store, name: str | None) -> str:
+    """Returns the given name of a feed; without one, the only feed of the store."""
+    names = [name] if name else list(store.feeds)
+    if len(names) == 1:
+        return names[0]
+    from siteline.errors import QueryError
+
+    found = f"its feeds are {', '.join(names)}" if names else "it has no feeds yet"
+    raise QueryError(f"FEED is missing for the store {store.path}: {found}.")
+
+
 def profiles_file() -> Path:
     """Returns the path of the file of profiles, which need not exist."""
     return _own_path("profiles", "SITELINE_CONFIG names the file of profiles.")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from siteline import _doors
 from siteline._counts import counted
 from siteline._doctor.machine import existing_store
 from siteline._escape import escaped
 from siteline.cli import table_options as tables
 from siteline.cli.arguments import Commands, Options, add_command, add_options
-from siteline.cli.clients import STORE
+from siteline.cli.clients import STORE, feed_of
 from siteline.cli.output import Outcome
 from siteline.cli.output_file import OutputFile, add_output
 from siteline.errors import QueryError
@@ -27,8 +28,9 @@ def add(actions: Commands) -> None:
         "Sends no request and needs no credential.",
         summary="write the points of a feed",
         example="siteline store export plant.siteline line-2 --final --start -7d -o week.csv",
-        options={**STORE, "feed FEED": "the feed's name", "--final": "only settled points"},
+        options={**STORE, "--final": "only settled points"},
     )
+    add_options(made, {"feed FEED": "the feed's name; not needed if there is only one"}, nargs="?")
     add_output(made)
     query = made.add_argument_group("query")
     bounds = tables.range_options("the newest instant that was read")
@@ -40,6 +42,7 @@ def _run(options: Options) -> Outcome:
     tables.check_shape(options)
     output = OutputFile(options)
     with existing_store(options.store) as store:
+        options.feed = feed_of(store, options.feed)
         table = _read(options, store)
         made = tables.shaped(table, options)
         output.write(made)
@@ -68,6 +71,6 @@ def _read(options: Options, store: Store) -> Table:
     if not len(found.series):
         raise QueryError(
             f"No series of {options.feed} is selected.",
-            hint=f"siteline series --store {options.store} lists its series.",
+            hint=f"{_doors.nearest(found)}siteline series --store {options.store} lists them.",
         )
     return found

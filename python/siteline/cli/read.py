@@ -9,6 +9,7 @@ import warnings
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from siteline import _doors
 from siteline._counts import counted
 from siteline._escape import escaped
 from siteline._times import iso, to_second
@@ -188,7 +189,7 @@ def _scan(options: Options, client: Client, **more: Any) -> Scan:
         if not len(found):
             raise QueryError(
                 f"No series contains {options.find!r}. No page was requested.",
-                hint="siteline series lists all series.",
+                hint=f"{_doors.nearest(found)}siteline series lists all series.",
             )
         keywords["series"] = found
     return client.scan(**keywords)

@@ -44,7 +44,8 @@ def add(commands: Commands) -> None:
             "--store STORE": "list the series of this store instead",
         },
     )
-    add_options(made, {"text TEXT": "only series with this text"}, nargs="?")
+    find = "only series with this text in ids or names, as --find of siteline read"
+    add_options(made, {"text TEXT": find}, nargs="?")
     either = {
         "--raw": "print the unchanged discovery body",
         "--diff": "show what changed since the last run",
@@ -101,14 +102,17 @@ def _listed(options: Options, series: Table, output: OutputFile | None) -> Outco
         members = {"rows": len(found), **output.members}
         return Outcome(members, text, has_written=output.is_stdout)
     rows = list(found.records())
-    return Outcome({"series": rows, "listed": len(series)}, _table(rows, len(series)))
+    members = {"series": rows, "listed": len(series)}
+    if rows:
+        return Outcome(members, _table(rows))
+    text = "Discovery lists no series. siteline series --raw prints its body."
+    if len(series):
+        near = _doors.nearest(found)
+        text = f"No series matches: {len(series):,} are listed. {near}siteline series lists all."
+    return Outcome(members, text)
 
 
-def _table(rows: list[_Row], all_rows: int) -> str:
-    if not rows:
-        if all_rows:
-            return f"No series matches: {all_rows:,} are listed. siteline series lists all."
-        return "Discovery lists no series. siteline series --raw prints its body."
+def _table(rows: list[_Row]) -> str:
     cells = [(row["label"], row["site_id"], row["line_id"], row["tag_guid"]) for row in rows]
     shown = [[("" if cell is None else cell) for cell in row] for row in cells]
     return f"{aligned([('series', 'site', 'line', 'tag'), *shown])}\n{len(rows):,} series"

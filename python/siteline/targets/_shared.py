@@ -31,6 +31,12 @@ class SharedTarget(ABC):
         super().__init_subclass__()
         explain(cls)
 
+    _place: str
+    _path = ""
+
+    def __repr__(self) -> str:
+        return f"<{self._place} {self._path}>".replace(" >", ">")
+
     @abstractmethod
     def state(self, feed: str) -> bytes | None: ...
 

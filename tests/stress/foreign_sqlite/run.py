@@ -23,7 +23,7 @@ def run(folder: Path, syncs: int, looks: int) -> tuple[int, int]:
         AssertionError: The file is damaged, a sync is lost, or a process failed.
     """
     path, stop = folder / "plant.siteline", folder / "stop"
-    siteline.Store(path).close()
+    siteline.Store(path, share="group-read").close()
     peeking = _start("peek", path, stop)
     writers = [_start("write", path, name, syncs, looks) for name in FEEDS]
     printed = [writer.communicate() for writer in writers]

@@ -10,7 +10,7 @@ use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 use super::discovery_body::DiscoveryBody;
 use super::request_length;
 use super::spending::Spending;
-use crate::error::{Error, Kind, Result, Secret, displayable};
+use crate::error::{Context, Error, Kind, Result, Secret, displayable};
 use crate::http::allowance::Outcome;
 use crate::http::problem::{is_certificate_page, media_type, without_mark};
 use crate::http::{Problem, Reply};
@@ -99,8 +99,11 @@ pub(super) fn check(
     .without(&secrets);
     let pause = error.context().retry_after.filter(|_| error.kind() == Kind::RateLimited);
     if request.spending.is_some() && pause.is_some_and(|pause| pause > LONGEST_THROTTLE) {
-        let message =
-            format!("The daily request allowance is used up: {}", error.context().message);
+        // The reply's own words would say the same again. They stay in `detail`.
+        let Context { message, detail, .. } = error.context();
+        let words = detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
+        let what = message.strip_suffix(&words).unwrap_or(message);
+        let message = format!("The daily request allowance is used up: {what}");
         let until = error.context().retry_at.map(|until| format!("Continue after {until:.0}."));
         return Err(error
             .into_kind(Kind::AllowanceExhausted)
