@@ -14,9 +14,8 @@ use crate::clock::{Moment, Reading};
 use crate::error::{Context, Error, Kind, excerpt_of};
 use crate::http::{AllowanceState, Outcome};
 
-/// The beginning of every connection, with the version of these messages: a change that is not a
-/// new member needs another one. The request of a browser
-/// does not begin so.
+/// The beginning of every connection, with the version of these messages. A change that is not a
+/// new member needs another version. The request of a browser does not begin so.
 pub(super) const GREETING: &[u8] = b"siteline-agent 1 ";
 
 /// The first line of a client, with its secret.
