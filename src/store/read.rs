@@ -42,7 +42,7 @@ impl StoreHandle {
     /// The newest read instant, from which ranges of points count.
     pub(crate) fn newest(&self, py: Python<'_>, feed: &str) -> PyResult<Timestamp> {
         let now = AskedRange { start: Some(AskedTime::Before(Duration::ZERO)), end: None };
-        let (newest, _) = self.work(py, |store| fixed_range(store, feed, now, View::Latest))?;
+        let (newest, _) = self.work(py, |store| fixed_range(store, feed, now, View::LATEST))?;
         newest.ok_or_else(|| refuse(py, Kind::InternalError, "a relative time is no instant"))
     }
 
@@ -95,9 +95,9 @@ impl StoreHandle {
         let zone = clock_of(Some(&asked.tz))?;
         let zone = zone.as_ref();
         let view = match (as_of, since) {
-            (Some(as_of), _) => View::AsOf(self.place(&feed, &as_of, "as_of", zone)?),
-            (None, Some(since)) => View::ChangedSince(self.place(&feed, &since, "since", zone)?),
-            (None, None) => View::Latest,
+            (Some(as_of), _) => View::as_of(self.place(&feed, &as_of, "as_of", zone)?),
+            (None, Some(since)) => View::changed_since(self.place(&feed, &since, "since", zone)?),
+            (None, None) => View::LATEST,
         };
         let flagged = Flagged::parse(&asked.withdrawn).or_raise()?;
         let unread = Unread::parse(&asked.unread).or_raise()?;

@@ -172,13 +172,11 @@ pub(super) fn show(
 
 #[inline]
 fn select(history: &[PointVersion], view: View) -> Option<(&PointVersion, Change)> {
-    let last = history.last()?;
     let as_of = |version| history[..history.partition_point(|row| row.version <= version)].last();
-    match view {
-        View::Latest => Some((last, Change::New)),
-        View::AsOf(version) => as_of(version).map(|row| (row, Change::New)),
-        View::ChangedSince(since) => changed(last, as_of(since)),
-        View::ChangedBetween(since, until) => changed(as_of(until)?, as_of(since)),
+    let last = view.until.map_or_else(|| history.last(), as_of)?;
+    match view.since {
+        Some(since) => changed(last, as_of(since)),
+        None => Some((last, Change::New)),
     }
 }
 

@@ -345,12 +345,10 @@ fn leave_out(ranges: &mut Vec<Range<i128>>, before: i64) {
 }
 
 fn may_show(view: View, entry: Option<BlockEntry>, recent: &[PointVersion]) -> bool {
-    let shows = |version: u64| match view {
-        View::Latest => true,
-        View::AsOf(sequence) => version <= sequence,
-        View::ChangedSince(since) => version > since,
-        View::ChangedBetween(since, until) => version > since && version <= until,
+    let shows = |row: &PointVersion| {
+        view.since.is_none_or(|since| row.version > since)
+            && view.until.is_none_or(|until| row.version <= until)
     };
     entry.is_some_and(|entry| entry.summary.count(view, Flagged::Keep) != Some(0))
-        || recent.iter().any(|row| shows(row.version))
+        || recent.iter().any(shows)
 }

@@ -59,14 +59,9 @@ impl Retention {
 
     /// Rejects a view of a past that is not kept, from `start` on.
     pub(super) fn check(&self, feed: &str, view: View, start: i128) -> StoreResult<()> {
-        let asked = match view {
-            // All kept points have changed since page request 0.
-            View::Latest | View::ChangedSince(0) => return Ok(()),
-            View::AsOf(sequence)
-            | View::ChangedSince(sequence)
-            | View::ChangedBetween(0, sequence)
-            | View::ChangedBetween(sequence, _) => sequence,
-        };
+        // All kept points have changed since page request 0.
+        let since = view.since.filter(|since| *since > 0);
+        let Some(asked) = since.or(view.until) else { return Ok(()) };
         if asked >= self.history_from || start >= i128::from(self.history_before) {
             return Ok(());
         }
@@ -76,15 +71,16 @@ impl Retention {
              request {}, but {asked} was requested",
             self.history_from
         );
-        let hint = match view {
-            View::ChangedSince(_) | View::ChangedBetween(..) => format!(
+        let hint = if view.is_log() {
+            format!(
                 "forget() or compact() removed it. Start again with changes(since=0), or request \
                  changes from start=\"{before}\" on."
-            ),
-            _ => format!(
+            )
+        } else {
+            format!(
                 "forget() or compact() removed it. The history of points from start=\"{before}\" \
                  on is complete."
-            ),
+            )
         };
         Err(StoreFailure::Core(Error::new(Kind::QueryError, message).with_hint(hint)))
     }

@@ -17,32 +17,38 @@ use super::series_filter::SeriesFilter;
 use crate::data::{Identity, PointColumns, TableBuilder, schema};
 use crate::error::{Error, Kind, Result, excerpt};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum View {
-    Latest,
-    /// The points as they were after this page request.
-    AsOf(u64),
-    /// The points that changed since this page request. A column `change` is `new`, `revised`,
+/// The versions of points that a read returns. The default is the latest version of every point.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct View {
+    /// Only the points that changed since this page request. A column `change` is `new`, `revised`,
     /// `withdrawn`, or `returned` if a point is no longer withdrawn.
-    ChangedSince(u64),
-    ChangedBetween(u64, u64),
+    pub since: Option<u64>,
+    /// The points as they were after this page request.
+    pub until: Option<u64>,
 }
 
 impl View {
+    pub const LATEST: Self = Self { since: None, until: None };
+
     #[must_use]
-    pub fn is_log(self) -> bool {
-        matches!(self, Self::ChangedSince(_) | Self::ChangedBetween(..))
+    pub fn as_of(sequence: u64) -> Self {
+        Self::LATEST.fixed(sequence)
     }
 
-    /// Fixes the view at a page request.
+    #[must_use]
+    pub fn changed_since(sequence: u64) -> Self {
+        Self { since: Some(sequence), until: None }
+    }
+
+    #[must_use]
+    pub fn is_log(self) -> bool {
+        self.since.is_some()
+    }
+
+    /// Fixes the view at a page request, unless it is fixed at an earlier one.
     #[must_use]
     pub fn fixed(self, sequence: u64) -> Self {
-        match self {
-            Self::Latest => Self::AsOf(sequence),
-            Self::ChangedSince(since) => Self::ChangedBetween(since, sequence),
-            fixed => fixed,
-        }
+        Self { until: self.until.or(Some(sequence)), ..self }
     }
 
     /// The columns of points, followed by [`View::mark`].

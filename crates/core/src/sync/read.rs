@@ -57,7 +57,7 @@ impl PinnedRead {
         let PinnedState { spec, sequence, ranges, kept_from } = state;
         let (state, coverage) = store.look_up(&spec.feed, |known| {
             let is_now = known.sequence() == sequence;
-            let view = if is_now { spec.view } else { View::AsOf(sequence) };
+            let view = if is_now { spec.view } else { View::as_of(sequence) };
             ReadSpec { view, ..spec.clone() }.coverage_in(known)
         })?;
         Ok(Self { spec, sequence, feed: state.feed().clone(), coverage, ranges, kept_from })
@@ -171,10 +171,7 @@ impl ReadSpec {
 
     fn coverage_in(&self, feed: &FeedSnapshot<'_>) -> Result<(FeedState, RangeCoverage)> {
         let state = FeedState::from_bytes(&feed.state()?)?;
-        let past = match self.view {
-            View::AsOf(sequence) => Some(feed.chains_until(sequence)?),
-            _ => None,
-        };
+        let past = self.view.until.map(|sequence| feed.chains_until(sequence)).transpose()?;
         let (range, is_log) = ((self.start, self.end), self.view.is_log());
         let coverage = RangeCoverage::new(range, &state, past.as_ref(), is_log);
         let coverage = if self.settled_only { coverage.settled_only() } else { coverage };
@@ -189,10 +186,7 @@ impl ReadSpec {
             known.check_history(self.view, self.start.map(Timestamp::as_microsecond))?;
             let (state, coverage) = self.coverage_in(known)?;
             let warning = coverage.check(&self.feed, self.unread)?;
-            let sequence = match self.view {
-                View::AsOf(sequence) => sequence,
-                _ => known.sequence(),
-            };
+            let sequence = self.view.until.unwrap_or(known.sequence());
             let ranges = self.ranges(&state, &coverage);
             let (spec, feed, kept_from) = (self.clone(), state.feed().clone(), known.kept_from());
             let read = PinnedRead { spec, sequence, feed, coverage, ranges, kept_from };
@@ -260,13 +254,11 @@ pub fn fixed_range(
 impl fmt::Display for ReadSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&escaped(&self.feed))?;
-        match self.view {
-            View::Latest => {}
-            View::AsOf(sequence) => write!(f, " as of {sequence}")?,
-            View::ChangedSince(since) => write!(f, " changed since {since}")?,
-            View::ChangedBetween(since, until) => {
-                write!(f, " changed since {since}, as of {until}")?;
-            }
+        if let Some(since) = self.view.since {
+            write!(f, " changed since {since}")?;
+        }
+        if let Some(until) = self.view.until {
+            write!(f, " as of {until}")?;
         }
         if let Some(start) = self.start {
             write!(f, ", from {start}")?;
@@ -300,7 +292,7 @@ mod tests {
 
     fn spec(start: Option<i64>, end: Option<i64>) -> ReadSpec {
         let range = (start.map(instant), end.map(instant));
-        ReadSpec::new("feed".to_owned(), range, View::Latest).expect("a spec")
+        ReadSpec::new("feed".to_owned(), range, View::LATEST).expect("a spec")
     }
 
     /// A feed with days 1 and 2 settled, and day 4 read.
@@ -338,7 +330,7 @@ mod tests {
 
     #[test]
     fn all_arrived_points_within_bounds_are_requested() {
-        for (unread, view) in [(Unread::Keep, View::Latest), (Unread::Error, View::ChangedSince(0))]
+        for (unread, view) in [(Unread::Keep, View::LATEST), (Unread::Error, View::changed_since(0))]
         {
             let asked = |start: Option<i64>, end: Option<i64>| {
                 let spec = spec(start.map(|day| day * DAY), end.map(|day| day * DAY));

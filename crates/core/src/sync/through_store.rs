@@ -416,7 +416,7 @@ impl ThroughStore {
 
     async fn points(&self, feed: &str, range: Range) -> Result<PointColumns> {
         let (start, end) = range.instants();
-        let spec = ReadSpec::new(feed.to_owned(), (Some(start), Some(end)), View::Latest)?;
+        let spec = ReadSpec::new(feed.to_owned(), (Some(start), Some(end)), View::LATEST)?;
         // The whole range was read, but the part within the settle lag does not count as read.
         let spec = ReadSpec { flagged: Flagged::Drop, unread: Unread::Keep, ..spec };
         let (mut reader, read, _) = spec.open(&self.store)?;

@@ -74,7 +74,7 @@ impl Stored {
         }
         let filter = PointFilter {
             ranges: None,
-            view: View::Latest,
+            view: View::LATEST,
             flagged: Flagged::Drop,
             series: SeriesFilter::default(),
         };

@@ -180,7 +180,7 @@ fn s19_a_read_only_store_follows_a_writer() {
     let (folder, store) = filled_store(1);
     let reader = read_only(&folder).unwrap();
     let before = folder.names();
-    let mut open = reader.read("line", all(View::Latest, Flagged::Drop)).unwrap();
+    let mut open = reader.read("line", all(View::LATEST, Flagged::Drop)).unwrap();
     for sequence in 2..20 {
         Request::filled(sequence).apply_to(&store, b"2").unwrap();
         let value = Some(value(sequence).to_bits());
@@ -200,7 +200,7 @@ fn s19_a_read_without_a_log_notices_a_writer() {
     let (folder, store) = filled_store(1);
     drop(store);
     let reader = read_only(&folder).unwrap();
-    let mut open = reader.read("line", all(View::Latest, Flagged::Drop)).unwrap();
+    let mut open = reader.read("line", all(View::LATEST, Flagged::Drop)).unwrap();
     let Ok(Some(first)) = open.next_batch(1) else { panic!("a first batch") };
     assert!(first.num_rows() > 0);
     let before = Stamp::read(&folder.file()).unwrap();
@@ -209,7 +209,7 @@ fn s19_a_read_without_a_log_notices_a_writer() {
     Request::filled(2).apply_to(&store, b"2").unwrap();
     // The write is noticed while the writer is open and after it was closed.
     for end in [false, true] {
-        let mut begun = reader.read("line", all(View::Latest, Flagged::Drop)).unwrap();
+        let mut begun = reader.read("line", all(View::LATEST, Flagged::Drop)).unwrap();
         assert_eq!(rows(&begun.next_batch(900).unwrap().unwrap())[0].2, Some(value(2).to_bits()));
         let failure = check_unchanged(&folder.file(), &before).unwrap_err();
         assert_eq!(failure.into_error(&folder.file()).kind(), Kind::StoreBusy);

@@ -45,9 +45,9 @@ fn compact_some(store: &Store, (start, end): (i64, i64), groups: usize) -> Freed
 /// Asserts that the store agrees with the model in the kept past, and rejects other views.
 fn assert_keeps(store: &Store, model: &Model, kept: Kept, newest: u64) {
     for sequence in 0..=newest {
-        for view in [View::Latest, View::AsOf(sequence), View::ChangedSince(sequence)] {
-            let lost = sequence < kept.history_from
-                && !matches!(view, View::Latest | View::ChangedSince(0));
+        for view in [View::LATEST, View::as_of(sequence), View::changed_since(sequence)] {
+            let is_of_now = [View::LATEST, View::changed_since(0)].contains(&view);
+            let lost = sequence < kept.history_from && !is_of_now;
             let shown = |from: i64| -> Vec<Shown> {
                 let all = model.read(view, Flagged::Keep).into_iter();
                 all.filter(|row| row.1 >= kept.from.max(from)).collect()
@@ -173,7 +173,7 @@ fn compacting_keeps_the_newest_versions_alone() {
     assert_eq!(latest(&store).len(), 2_000);
     let as_of = |from: i64| {
         let ranges = Some(vec![(from * MINUTE, 1_000 * MINUTE)]);
-        read(&store, PointFilter { ranges, ..all(View::AsOf(1), Flagged::Keep) })
+        read(&store, PointFilter { ranges, ..all(View::as_of(1), Flagged::Keep) })
     };
     assert_eq!(as_of(700).unwrap_err().kind(), Kind::QueryError);
     assert!(as_of(800).unwrap().iter().all(|row| row.2 == Some(value(1).to_bits())));

@@ -216,7 +216,7 @@ fn read_whole(store: &Store, filter: PointFilter) -> Result<Vec<Shown>> {
 }
 
 fn latest(store: &Store) -> Vec<Shown> {
-    read(store, all(View::Latest, Flagged::Drop)).unwrap()
+    read(store, all(View::LATEST, Flagged::Drop)).unwrap()
 }
 
 /// Also checks that the columns are consistent.

@@ -183,7 +183,7 @@ fn a_reader_keeps_the_log_that_it_found() {
 fn a_log_is_copied_into_the_file_when_nobody_reads() {
     let (_folder, store) = new_store();
     Request::filled(1).apply_to(&store, b"state").unwrap();
-    let reader = store.read("line", all(View::Latest, Flagged::Drop)).unwrap();
+    let reader = store.read("line", all(View::LATEST, Flagged::Drop)).unwrap();
     let copied =
         |store: &Store| store.write(|writer| writer.without_readers(|_| ())).unwrap().is_some();
     assert!(!copied(&store));

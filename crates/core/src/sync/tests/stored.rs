@@ -48,7 +48,7 @@ fn a_snapshot_matches_its_sequence_number() {
     let folder = Folder::new();
     let store = folder.store();
     apply(&store, 1);
-    let spec = ReadSpec::new("feed".to_owned(), (None, None), View::Latest).expect("a spec");
+    let spec = ReadSpec::new("feed".to_owned(), (None, None), View::LATEST).expect("a spec");
     let spec = ReadSpec { unread: Unread::Keep, flagged: Flagged::Keep, ..spec };
     let last = 120;
     std::thread::scope(|scope| {
