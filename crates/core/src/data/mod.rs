@@ -22,6 +22,7 @@ mod page;
 mod paged_columns;
 mod point_columns;
 pub mod query;
+pub mod ranges;
 pub mod report;
 pub mod reshape;
 mod schema;

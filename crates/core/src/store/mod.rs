@@ -78,6 +78,7 @@ pub use self::target::{Applied, Delivery, Target};
 pub use self::view::{CHANGES, Choice, Flagged, PointFilter, ShownPoints, View};
 pub use self::watch::Watch;
 use self::writer::{Writer, Writers};
+use crate::data::ranges::Range;
 use crate::error::{Error, Kind, Result};
 
 /// For tests/fuzz. Returns `None` for other bytes.
@@ -194,21 +195,20 @@ impl Store {
         })
     }
 
-    /// Returns whether the feed has a point in each of the ranges. Withdrawn points count.
-    pub fn holds(&self, feed: &str, ranges: &[(i64, i64)]) -> Result<Vec<bool>> {
+    /// Returns whether the feed has a point in each of the ranges, in microseconds. Withdrawn points
+    /// count.
+    pub fn holds(&self, feed: &str, ranges: &[Range]) -> Result<Vec<bool>> {
         self.snapshot(|connection| {
             let feeds = Feeds::load(connection)?;
             let Some(feed) = feeds.find(feed) else { return Ok(vec![false; ranges.len()]) };
             let known = FeedIndex::load(connection, feed)?;
             let mut directory = Directory::new(connection, feed.id)?;
-            let held = |range: &(i64, i64)| {
-                let range = i128::from(range.0)..i128::from(range.1);
-                let blocks = std::slice::from_ref(&range);
-                let found = FoundBlocks::load(connection, &known, feed, blocks)?;
+            let held = |range: &Range| {
+                let found = FoundBlocks::load(connection, &known, feed, &(*range).into())?;
                 for (key, entry) in found.blocks {
                     let rows = rows_of(&mut directory, key, entry.as_ref(), &found.recent)?;
                     let mut rows = rows.into_iter();
-                    if rows.any(|row| range.contains(&i128::from(row.timestamp))) {
+                    if rows.any(|row| range.has(row.timestamp)) {
                         return Ok(true);
                     }
                 }

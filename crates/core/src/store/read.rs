@@ -1,7 +1,6 @@
 //! Reads a feed from a snapshot on its own connection. Each block is verified when it is read.
 
 use std::collections::TryReserveError;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,15 +14,14 @@ use super::directory::{Directory, FeedIndex};
 use super::directory_page::{BlockEntry, BlockKey};
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::{FeedRow, Feeds};
-use super::found_blocks::{
-    ALL_TIME, FoundBlock, blocks_with, overlapping, recent_points, rows_of, times,
-};
+use super::found_blocks::{FoundBlock, blocks_with, recent_points, rows_of, times};
 use super::history::show;
 use super::pages::{self, PageChains};
 use super::recent::RecentPoints;
 use super::series_filter::SeriesFilter;
 use super::view::{Flagged, PointFilter, ShownPoints, View};
 use crate::data::Identity;
+use crate::data::ranges::{Range, Ranges};
 use crate::error::{Error, Kind, Result};
 
 const BATCH: usize = 65_536;
@@ -61,8 +59,7 @@ impl FeedSnapshot<'_> {
 
     /// Rejects a view of a past that is not kept completely. `start` is in microseconds.
     pub(crate) fn check_history(&self, view: View, start: Option<i64>) -> Result<()> {
-        let start = start.map_or(i128::MIN, i128::from);
-        let checked = self.feed.retention.check(&self.feed.name, view, start);
+        let checked = self.feed.retention.check(&self.feed.name, view, start.unwrap_or(i64::MIN));
         checked.map_err(|failure| failure.into_error(self.path))
     }
 }
@@ -75,7 +72,7 @@ pub struct Reader {
     schema: SchemaRef,
     feed: FeedRow,
     known: FeedIndex,
-    ranges: Vec<Range<i128>>,
+    ranges: Ranges,
     /// Ascending, or `None` for all.
     series: Option<Vec<i64>>,
     view: View,
@@ -101,15 +98,10 @@ impl Reader {
             link.read(path, |connection| {
                 let feed = Feeds::load(connection)?.known(name)?.clone();
                 let (filter, chosen) = choose(&FeedSnapshot { path, connection, feed: &feed })?;
-                let mut ranges = filter.ranges.as_ref().map_or_else(
-                    || ALL_TIME.to_vec(),
-                    |ranges| {
-                        ranges.iter().map(|(start, end)| (*start).into()..(*end).into()).collect()
-                    },
-                );
-                let first = ranges.first().map_or(i128::MAX, |range| range.start);
+                let first = filter.ranges.iter().next().map_or(i64::MAX, |range| range.start);
                 feed.retention.check(name, filter.view, first)?;
-                leave_out(&mut ranges, feed.retention.kept_from);
+                let kept = Range::new(feed.retention.kept_from, i64::MAX);
+                let ranges = filter.ranges.and(&kept.into());
                 let known = FeedIndex::load(connection, &feed)?;
                 let series = pick(&filter.series, &known, name)?;
                 let recent = recent_points(connection, &feed, &ranges, series.as_deref())?;
@@ -210,8 +202,8 @@ impl Reader {
                 continue;
             }
             let block = rows_of(&mut directory, key, entry.as_ref(), &self.recent)?;
-            for range in overlapping(&self.ranges, &times(key.1, self.feed.span)) {
-                show(&block, range, self.view, self.flagged, |_, _| count += 1);
+            for range in self.ranges.overlapping(times(key.1, self.feed.span)) {
+                show(&block, *range, self.view, self.flagged, |_, _| count += 1);
             }
         }
         Ok(count)
@@ -219,7 +211,7 @@ impl Reader {
 
     fn is_whole(&self, key: BlockKey) -> bool {
         let block = times(key.1, self.feed.span);
-        let mut ranges = overlapping(&self.ranges, &block).iter();
+        let mut ranges = self.ranges.overlapping(block).iter();
         ranges.any(|range| range.start <= block.start && block.end <= range.end)
     }
 
@@ -278,10 +270,10 @@ impl Reader {
     /// The share of a block's points in the ranges, if the points are evenly spaced.
     fn share(&self, stretch: i64, points: u64) -> usize {
         let block = times(stretch, self.feed.span);
-        let part = |range: &Range<i128>| range.end.min(block.end) - range.start.max(block.start);
-        let inside: i128 = overlapping(&self.ranges, &block).iter().map(part).sum();
-        let share = (i128::from(points) * inside + block.end - block.start - 1)
-            / (block.end - block.start).max(1);
+        let length = |range: Range| i128::from(range.end - range.start);
+        let inside: i128 =
+            self.ranges.overlapping(block).iter().map(|r| length(r.and(block))).sum();
+        let share = (i128::from(points) * inside + length(block) - 1) / length(block).max(1);
         usize::try_from(share).unwrap_or_default()
     }
 
@@ -314,8 +306,10 @@ impl Reader {
         {
             self.at += 1;
             let block = rows_of(&mut directory, key, entry.as_ref(), &self.recent)?;
-            for range in overlapping(&self.ranges, &times(key.1, self.feed.span)) {
-                show(&block, range, self.view, self.flagged, |row, change| shown.push(row, change));
+            for range in self.ranges.overlapping(times(key.1, self.feed.span)) {
+                show(&block, *range, self.view, self.flagged, |row, change| {
+                    shown.push(row, change)
+                });
             }
             shown.series(&self.identities[self.place(key.0)]);
         }
@@ -335,13 +329,6 @@ fn pick(filter: &SeriesFilter, known: &FeedIndex, name: &str) -> StoreResult<Opt
         let hint = "The id may be misspelt, or none of its points was read yet.";
         StoreFailure::Core(Error::new(Kind::QueryError, message).with_hint(hint))
     })
-}
-
-fn leave_out(ranges: &mut Vec<Range<i128>>, before: i64) {
-    for range in &mut *ranges {
-        range.start = range.start.max(i128::from(before));
-    }
-    ranges.retain(|range| !range.is_empty());
 }
 
 fn may_show(view: View, entry: Option<BlockEntry>, recent: &[PointVersion]) -> bool {

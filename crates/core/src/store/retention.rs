@@ -58,11 +58,11 @@ impl Retention {
     }
 
     /// Rejects a view of a past that is not kept, from `start` on.
-    pub(super) fn check(&self, feed: &str, view: View, start: i128) -> StoreResult<()> {
+    pub(super) fn check(&self, feed: &str, view: View, start: i64) -> StoreResult<()> {
         // All kept points have changed since page request 0.
         let since = view.since.filter(|since| *since > 0);
         let Some(asked) = since.or(view.until) else { return Ok(()) };
-        if asked >= self.history_from || start >= i128::from(self.history_before) {
+        if asked >= self.history_from || start >= self.history_before {
             return Ok(());
         }
         let before = Timestamp::from_microsecond(self.history_before).unwrap_or(Timestamp::MAX);

@@ -14,6 +14,7 @@ use super::block::PointVersion;
 use super::failure::StoreResult;
 use super::history::Change;
 use super::series_filter::SeriesFilter;
+use crate::data::ranges::Ranges;
 use crate::data::{Identity, PointColumns, TableBuilder, schema};
 use crate::error::{Error, Kind, Result, excerpt};
 
@@ -103,8 +104,8 @@ impl Choice for Flagged {
 
 #[derive(Debug, Clone)]
 pub struct PointFilter {
-    /// Half-open, in microseconds, ascending and disjoint. `None` for all.
-    pub ranges: Option<Vec<(i64, i64)>>,
+    /// In microseconds.
+    pub ranges: Ranges,
     pub view: View,
     pub flagged: Flagged,
     pub series: SeriesFilter,

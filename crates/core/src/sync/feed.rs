@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::ranges::{Range, ceil, floor, instant};
+use crate::data::ranges::{Range, ceil, floor, instant};
 use crate::data::{Query, QueryInput, spelled};
 use crate::error::{Error, Kind, Result, excerpt};
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::coverage::Window;
-use super::ranges::{Range, Ranges, instant};
+use crate::data::ranges::{Range, Ranges, instant};
 use crate::error::Kind;
 
 /// In seconds.

@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use super::coverage::Coverage;
 use super::feed::{Feed, check_distinct};
-use super::ranges::{Range, Ranges, floor};
 use super::run_state::{FeedRun, RunState};
 use super::settings::{Only, SyncSettings};
 use super::state::FeedState;
@@ -14,6 +13,7 @@ use super::task::{Task, Why};
 use super::unfinished::UnfinishedChain;
 use crate::client::Client;
 use crate::client::density::Density;
+use crate::data::ranges::{Range, Ranges, floor};
 use crate::error::Result;
 use crate::http::AllowanceState;
 use crate::store::Target;

@@ -16,10 +16,10 @@ use super::audits::AuditLog;
 use super::coverage::{Coverage, Window, WindowState, windows};
 use super::feed::{Feed, FeedDifference, START};
 use super::given_up::{GivenUp, SkippedRange};
-use super::ranges::{Range, Ranges, floor, instant};
 use super::task::Why;
 use super::unfinished::{LARGEST, UnfinishedChain};
 use crate::client::density::Density;
+use crate::data::ranges::{Range, Ranges, floor, instant};
 use crate::error::{Error, Kind, Result, excerpt};
 use crate::store::Target;
 
@@ -229,7 +229,7 @@ impl FeedState {
     /// Pairs of start and end, ascending and disjoint.
     #[must_use]
     pub fn settled_ranges(&self) -> Vec<(Timestamp, Timestamp)> {
-        self.settled().iter().map(Range::instants).collect()
+        self.settled().instants()
     }
 
     /// The expected pages of a read of this range; `None` before the first page.

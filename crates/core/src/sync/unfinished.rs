@@ -2,8 +2,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::ranges::Range;
 use super::task::Why;
+use crate::data::ranges::Range;
 
 /// The limit of pages and points in a plausible state.
 pub(super) const LARGEST: u64 = 1 << 48;

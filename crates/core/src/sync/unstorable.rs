@@ -4,11 +4,11 @@
 use jiff::Timestamp;
 
 use super::pending_write::{PendingWrite, set_aside_hint};
-use super::ranges::Range;
 use super::run::Run;
 use super::run_state::RunState;
 use super::task::Why;
 use super::unfinished::UnfinishedChain;
+use crate::data::ranges::Range;
 use crate::error::{Error, Result};
 
 impl Run {

@@ -264,7 +264,7 @@ async fn s17_only_changes_include_unfinished_chains() {
         while let Some(batch) = reader.next_batch(1_000)? {
             rows += batch.num_rows();
         }
-        Ok::<_, Error>((rows, read.sequence, warning))
+        Ok::<_, Error>((rows, read.state.sequence, warning))
     };
     assert_eq!(read(View::LATEST).expect_err("nothing was read").kind(), Kind::UnreadRange);
     let (rows, sequence, warning) = read(View::changed_since(0)).expect("the page");

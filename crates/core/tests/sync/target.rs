@@ -10,6 +10,7 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array as _, RecordBatch, StringArray};
 use siteline_core::data::Identity;
+use siteline_core::data::ranges::Ranges;
 use siteline_core::store::{
     Applied, Delivery, Flagged, PointFilter, SeriesFilter, Store, Target, View,
 };
@@ -73,7 +74,7 @@ impl Stored {
             return BTreeMap::new();
         }
         let filter = PointFilter {
-            ranges: None,
+            ranges: Ranges::all(),
             view: View::LATEST,
             flagged: Flagged::Drop,
             series: SeriesFilter::default(),

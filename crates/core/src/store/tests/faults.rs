@@ -57,7 +57,8 @@ fn read_all(path: &Path, truth: Option<&Contents>) -> Result<Contents> {
         sequences: vec![store.sequence("line")?, store.sequence_at("line", time_of(10_007))?],
         views: views.into_iter().collect::<Result<_>>()?,
         delays: store.delays("line", MINUTE)?,
-        held: store.holds("line", &[(0, MINUTE), (1_200 * MINUTE, 1_300 * MINUTE)])?,
+        held: store
+            .holds("line", &[Range::new(0, MINUTE), Range::new(1_200 * MINUTE, 1_300 * MINUTE)])?,
     })
 }
 

@@ -21,6 +21,7 @@ use arrow_array::RecordBatch;
 use jiff::Timestamp;
 
 use super::*;
+use crate::data::ranges::Ranges;
 use crate::data::report::PageReport;
 use crate::data::{Identity, Page, TableBuilder};
 
@@ -193,7 +194,7 @@ impl Request {
 type Shown = (u8, i64, Option<u64>, Option<String>);
 
 fn all(view: View, flagged: Flagged) -> PointFilter {
-    PointFilter { ranges: None, view, flagged, series: SeriesFilter::default() }
+    PointFilter { ranges: Ranges::all(), view, flagged, series: SeriesFilter::default() }
 }
 
 fn read(store: &Store, filter: PointFilter) -> Result<Vec<Shown>> {

@@ -115,9 +115,9 @@ fn assert_parts_agree(
         (vec![], Some((-128, 128))),
     ] {
         let picked: Vec<u8> = series.iter().flatten().copied().collect();
-        let ranges = minutes.map(|(from, to)| vec![(from * MINUTE, to * MINUTE)]);
+        let ranges = minutes.map(|(from, to)| Range::new(from * MINUTE, to * MINUTE).into());
         let filter = PointFilter {
-            ranges,
+            ranges: ranges.unwrap_or_else(Ranges::all),
             series: SeriesFilter {
                 series: (!picked.is_empty())
                     .then(|| picked.iter().map(|series| ids_of(*series)).collect()),

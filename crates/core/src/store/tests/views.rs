@@ -16,16 +16,17 @@ fn filled(folder: &Folder) -> Store {
 fn a_range_returns_exactly_its_points() {
     let folder = Folder::new();
     let store = filled(&folder);
-    let ranges = [(-5, 1), (510, 514), (1_499, 9_999)].map(|(a, b)| (a * MINUTE, b * MINUTE));
-    let filter = PointFilter { ranges: Some(ranges.to_vec()), ..all(View::LATEST, Flagged::Keep) };
+    let range = |(a, b): (i64, i64)| Range::new(a * MINUTE, b * MINUTE);
+    let ranges = [(-5, 1), (510, 514), (1_499, 9_999)].into_iter().map(range).collect();
+    let filter = PointFilter { ranges, ..all(View::LATEST, Flagged::Keep) };
     let minutes: Vec<i64> = read(&store, filter).unwrap().iter().map(|row| row.1).collect();
     assert_eq!(minutes, [0, 510, 511, 512, 513, 1_499].repeat(3));
-    let none = PointFilter { ranges: Some(Vec::new()), ..all(View::LATEST, Flagged::Keep) };
+    let none = PointFilter { ranges: Ranges::none(), ..all(View::LATEST, Flagged::Keep) };
     assert_eq!(read(&store, none).unwrap(), []);
     let ranges = [(-5, 0), (0, 1), (1_499, 1_500), (1_500, 9_999), (i64::MIN / MINUTE, 9_999)];
-    let held = store.holds("line", &ranges.map(|(a, b)| (a * MINUTE, b * MINUTE))).unwrap();
+    let held = store.holds("line", &ranges.map(range)).unwrap();
     assert_eq!(held, [false, true, true, false, true]);
-    assert_eq!(store.holds("other", &[(0, 1)]).unwrap(), [false]);
+    assert_eq!(store.holds("other", &[Range::new(0, 1)]).unwrap(), [false]);
 }
 
 #[test]

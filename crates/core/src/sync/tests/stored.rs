@@ -59,8 +59,8 @@ fn a_snapshot_matches_its_sequence_number() {
             while let Some(batch) = reader.next_batch(1_000).expect("points") {
                 rows += batch.num_rows() as u64;
             }
-            assert_eq!(rows, read.sequence, "a point for each page");
-            if read.sequence == last {
+            assert_eq!(rows, read.state.sequence, "a point for each page");
+            if read.state.sequence == last {
                 break;
             }
         }
