@@ -22,7 +22,7 @@ use siteline_core::data::reshape::{
     Completing, Coverage, Every, LocalGrid, Measure, Partial, Rebucket, Rebucketed, Rebucketing,
     Reduction, Wide, gap_list,
 };
-use siteline_core::data::{COLUMN_NAMES, Identity, Ids, PointColumns, TableBuilder};
+use siteline_core::data::{COLUMN_NAMES, Choice as _, Identity, Ids, PointColumns, TableBuilder};
 use siteline_core::store::SeriesFilter;
 use siteline_core::sync::ReadSpec;
 

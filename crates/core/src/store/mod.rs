@@ -75,7 +75,7 @@ use self::schema::APPLICATION;
 pub use self::series_filter::{SeriesFilter, SeriesIds};
 pub use self::target::ChainRange;
 pub use self::target::{Applied, Delivery, Target};
-pub use self::view::{CHANGES, Choice, Flagged, PointFilter, ShownPoints, View};
+pub use self::view::{CHANGES, Flagged, PointFilter, ShownPoints, View};
 pub use self::watch::Watch;
 use self::writer::{Writer, Writers};
 use crate::data::ranges::Range;

@@ -6,8 +6,6 @@ use std::sync::Arc;
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, Int32Array, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use serde::de::value::Error as NoSuchName;
-use serde::de::{DeserializeOwned, IntoDeserializer as _};
 use serde::{Deserialize, Serialize};
 
 use super::block::PointVersion;
@@ -15,8 +13,8 @@ use super::failure::StoreResult;
 use super::history::Change;
 use super::series_filter::SeriesFilter;
 use crate::data::ranges::Ranges;
-use crate::data::{Identity, PointColumns, TableBuilder, schema};
-use crate::error::{Error, Kind, Result, excerpt};
+use crate::data::{Choice, Identity, PointColumns, TableBuilder, schema};
+use crate::error::{Error, Kind, Result};
 
 /// The versions of points that a read returns. The default is the latest version of every point.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,21 +78,6 @@ pub enum Flagged {
     Keep,
     Drop,
     Only,
-}
-
-/// A read option with a few named values.
-pub trait Choice: DeserializeOwned {
-    const OPTION: &'static str;
-    /// A list for an error message.
-    const CHOICES: &'static str;
-
-    fn parse(name: &str) -> Result<Self> {
-        Self::deserialize(name.into_deserializer()).map_err(|_: NoSuchName| {
-            let (option, name) = (Self::OPTION, excerpt(name));
-            let message = format!("{option}={name:?} is not one of {}.", Self::CHOICES);
-            Error::new(Kind::QueryError, message)
-        })
-    }
 }
 
 impl Choice for Flagged {

@@ -6,9 +6,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::state::FeedState;
+use crate::data::Choice;
 use crate::data::ranges::{Range, Ranges, instant};
 use crate::error::{Error, Kind, Result};
-use crate::store::{Choice, PageChains};
+use crate::store::PageChains;
 
 /// The number of ranges that a text lists.
 const LISTED: usize = 3;

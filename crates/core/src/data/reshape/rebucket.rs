@@ -1,17 +1,20 @@
 //! Combines points into larger buckets, and counts the buckets in each.
 
 use arrow_array::{BooleanArray, Int64Array};
+use serde::Deserialize;
 
+use super::super::choice::Choice;
 use super::super::point_columns::{Identity, PointColumns, Values};
 use super::super::ranges::Range;
 use super::super::table::TableBuilder;
 use super::expected::Coverage;
 use super::local_grid::{LocalGrid, timestamp};
 use super::series::by_series;
-use crate::error::{Error, Kind, Result, excerpt};
+use crate::error::{Error, Kind, Result};
 
 /// The source of a bucket's value, whose meaning the interface does not document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Reduction {
     /// Weighted by counts; unweighted if a value has no count.
     Mean,
@@ -23,7 +26,8 @@ pub enum Reduction {
 }
 
 /// The treatment of a bucket that was not read completely.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Partial {
     Null,
     Keep,
@@ -43,35 +47,14 @@ pub struct Rebucketed {
     pub unweighted: usize,
 }
 
-impl Reduction {
-    pub fn parse(name: &str) -> Result<Self> {
-        let known = [
-            ("mean", Self::Mean),
-            ("sum", Self::Sum),
-            ("first", Self::First),
-            ("last", Self::Last),
-            ("increase", Self::Increase),
-        ];
-        named("agg", name, &known)
-    }
+impl Choice for Reduction {
+    const OPTION: &'static str = "agg";
+    const CHOICES: &'static str = "\"mean\", \"sum\", \"first\", \"last\" and \"increase\"";
 }
 
-impl Partial {
-    pub fn parse(name: &str) -> Result<Self> {
-        let known = [("null", Self::Null), ("keep", Self::Keep), ("drop", Self::Drop)];
-        named("partial", name, &known)
-    }
-}
-
-fn named<T: Copy>(argument: &str, given: &str, known: &[(&str, T)]) -> Result<T> {
-    if let Some((_, value)) = known.iter().find(|(name, _)| *name == given) {
-        return Ok(*value);
-    }
-    let mut names: Vec<_> = known.iter().map(|(name, _)| format!("{name:?}")).collect();
-    let last = names.pop().unwrap_or_default();
-    let (given, names) = (excerpt(given), names.join(", "));
-    let message = format!("{argument}={given:?} is unknown. Use {names} or {last}.");
-    Err(Error::new(Kind::QueryError, message))
+impl Choice for Partial {
+    const OPTION: &'static str = "partial";
+    const CHOICES: &'static str = "\"null\", \"keep\" and \"drop\"";
 }
 
 /// Neumaier's sum, which keeps the digits that a double loses.
