@@ -252,7 +252,7 @@ mod restoring {
     fn a_restored_store_keeps_its_mode() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = Folder::new();
-        let options = StoreOptions { share: Some(Share::Group), read_only: false };
+        let options = StoreOptions { share: Some(Share::GROUP), read_only: false };
         drop(Store::open_with(&folder.file(), options).unwrap());
         restored(&backup_of(&folder, 2), &folder).unwrap();
         assert_eq!(folder.file().metadata().unwrap().permissions().mode() & 0o777, 0o660);
