@@ -77,7 +77,6 @@ pub(super) struct StoreHold {
 struct HoldState {
     writing: bool,
     readers: usize,
-    copying: bool,
     log: Option<LogFiles>,
     /// The shared memory, if it was in use when this process opened the store.
     found: Option<File>,
