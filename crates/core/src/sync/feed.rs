@@ -148,18 +148,8 @@ impl Feed {
     /// A warning if the feed begins within a bucket.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
-        let input = &self.0;
-        let (since, width) = (self.since(), self.width());
-        let [before, after] = [floor, ceil].map(|round| instant(round(since, width)));
-        (before != input.since).then(|| {
-            format!(
-                "feed {:?}: start={} is not a multiple of interval=\"{}\" in UTC: its first bucket \
-                 begins at {after}. For a whole first bucket write start=\"{before}\".",
-                input.name,
-                input.since,
-                spelled(Duration::from_secs(width.unsigned_abs())),
-            )
-        })
+        let query = self.0.query(Some(self.0.since), None).ok()?;
+        Some(format!("feed {:?}: {}", self.name(), query.grid_warning(None)?))
     }
 
     #[must_use]

@@ -227,14 +227,7 @@ impl Run {
         let work = self.work();
         let applied =
             work.reports().iter().map(|feed| feed.applied).fold(Applied::default(), Applied::plus);
-        MergeReport {
-            quality: work.quality.clone(),
-            pages: work.pages,
-            points_read: work.points,
-            repeated: applied.unchanged,
-            revised: applied.revised,
-            ..MergeReport::default()
-        }
+        MergeReport { repeated: applied.unchanged, revised: applied.revised, ..work.read.clone() }
     }
 
     /// The number of points of each feed that received other values.
@@ -251,14 +244,14 @@ impl Run {
         let work = self.work();
         let (expected, done) = work.expected_pages();
         Progress {
-            pages: work.pages,
-            points: work.points,
+            pages: work.read.pages,
+            points: work.read.points_read,
             requests: work.requests(),
             allowance_left: self.client.allowance_left(),
             newest: work.newest.and_then(|newest| Timestamp::from_microsecond(newest).ok()),
             fraction: done.then_some(1.0),
             done,
-            pages_expected: expected.map(|expected| work.pages.saturating_add(expected)),
+            pages_expected: expected.map(|expected| work.read.pages.saturating_add(expected)),
         }
     }
 

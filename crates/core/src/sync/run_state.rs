@@ -18,7 +18,7 @@ use super::unfinished::UnfinishedChain;
 use crate::client::SharedPause;
 use crate::client::page_request::PageReply;
 use crate::data::ranges::{Range, Ranges};
-use crate::data::{PageReport, spelled};
+use crate::data::{MergeReport, spelled};
 use crate::error::{Error, Kind, Result};
 use crate::http::AllowanceState;
 use crate::store::Applied;
@@ -100,10 +100,9 @@ pub(super) struct RunState {
     pub(super) ended: Option<Error>,
     /// Requests of the chains that have ended.
     pub(super) requests: u64,
-    pub(super) pages: u64,
-    pub(super) points: u64,
+    /// The counts of the applied pages.
+    pub(super) read: MergeReport,
     pub(super) newest: Option<i64>,
-    pub(super) quality: PageReport,
     /// The beginning of the oldest chain that ended without settling its range.
     pub(super) oldest: Option<i64>,
     /// Feeds whose current chain brought values that the target cannot store. It is not continued.
@@ -315,7 +314,7 @@ impl RunState {
         let part = &mut self.parts[pending.feed()];
         let PendingWrite::Page { page, chain, begun_here, .. } = pending else { return };
         part.pages += 1;
-        self.pages += 1;
+        self.read.pages += 1;
         let rows = page.rows() as u64;
         let counted = applied.unwrap_or(Applied { inserted: rows, ..Applied::default() });
         part.applied = part.applied.plus(counted);
@@ -335,8 +334,8 @@ impl RunState {
         }
         let times = &page.points.timestamps;
         self.newest = self.newest.max(times.values().iter().max().copied());
-        self.points += rows;
-        self.quality.merge(&page.report);
+        self.read.points_read += rows;
+        self.read.quality.merge(&page.report);
         if chain.why == Why::Audit {
             part.found.counts = part.found.counts.plus(counted);
             part.found.is_guess |= applied.is_none();
@@ -426,7 +425,7 @@ impl RunState {
         let set_aside = self.parts.iter().enumerate().flat_map(|(feed, part)| {
             part.state.set_aside(self.clock).into_iter().map(move |one| (feed, one))
         });
-        set_aside.filter(|(_, one)| !self.reread.contains(Range::between(one.start, one.end)))
+        set_aside.filter(|(_, one)| !self.reread.contains(one.range()))
     }
 
     pub(super) fn log_warnings(&mut self) {

@@ -198,7 +198,7 @@ impl FeedState {
     /// The ranges that a sync at this time skips, because the service did not end their chain.
     #[must_use]
     pub fn set_aside(&self, now: Timestamp) -> Vec<SkippedRange> {
-        self.given_up.set_aside(now.as_second())
+        self.given_up.set_aside(now.as_second()).collect()
     }
 
     /// The beginning of the newest chain that was read to its end, by the service's time.
@@ -318,10 +318,8 @@ impl FeedState {
     /// The skipped range among these with the earliest retry.
     pub(super) fn set_aside_of(&self, ranges: &Ranges, now: Timestamp) -> Option<SkippedRange> {
         let is_endless = self.given_up.is_endless(now.as_second());
-        let set_aside = self.set_aside(now).into_iter();
-        let is_in =
-            |one: &SkippedRange| !ranges.and(&Range::between(one.start, one.end).into()).is_empty();
-        set_aside.filter(|one| is_endless || is_in(one)).min_by_key(|one| one.until)
+        let is_in = |one: &SkippedRange| is_endless || !ranges.overlapping(one.range()).is_empty();
+        self.given_up.set_aside(now.as_second()).filter(is_in).min_by_key(|one| one.until)
     }
 
     /// Replaces a chain with the same range.
