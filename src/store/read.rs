@@ -8,8 +8,8 @@ use crate::frame::Frame;
 use crate::frame::stored::Stored;
 use crate::prelude::*;
 use crate::store::StoreHandle;
-use siteline_core::data::{AskedRange, AskedTime};
-use siteline_core::store::{Choice as _, Flagged, SeriesFilter, SeriesIds, View};
+use siteline_core::data::{AskedRange, AskedTime, Choice as _};
+use siteline_core::store::{Flagged, SeriesFilter, SeriesIds, View};
 use siteline_core::sync::{ReadSpec, Unread, fixed_range, read_state, service_time};
 
 /// The ids of the five levels, and of whole series.
@@ -65,7 +65,7 @@ impl StoreHandle {
             })?;
             if sequence > reached {
                 return Err(refused(&format!(
-                    "{sequence} lies ahead: the feed {feed:?} of this store has reached {reached}."
+                    "{sequence} does not exist yet: the newest page of feed {feed:?} is {reached}."
                 )));
             }
             return Ok(sequence);

@@ -89,8 +89,9 @@ fn reread(client: &Client, ranges: &Object<'_>) -> PyResult<Vec<(Timestamp, Time
     let range = |(start, end): Pair<'_>| {
         let (start, end) = (at(&start, "reread")?, at(&end, "reread")?);
         if start >= end {
-            let what = format!("has a range whose start, {start}, is not before {end}.");
-            return Err(refused(&what));
+            return Err(refused(&format!(
+                "contains a range from {start}, which is not before {end}."
+            )));
         }
         Ok((start, end))
     };
