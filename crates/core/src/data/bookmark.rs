@@ -62,7 +62,7 @@ pub(crate) struct Mark {
 /// The bounds that a resumed scan with the same form copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fixed {
-    /// The fingerprint of the `RangeForm`.
+    /// Of the query and the form of its bounds.
     pub(crate) form: [u8; 32],
     pub(crate) start: Option<Timestamp>,
     pub(crate) end: Option<Timestamp>,

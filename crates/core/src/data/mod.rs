@@ -32,7 +32,8 @@ mod sent_size;
 mod shape;
 mod table;
 
-pub use asked_time::{AskedRange, AskedTime, RangeForm};
+pub(crate) use asked_time::form_fingerprint;
+pub use asked_time::{AskedRange, AskedTime};
 pub use bookmark::Bookmark;
 pub(crate) use bookmark::{Fixed, Log, Owner, WholeChain};
 pub use chain::{Chain, Decoding};
