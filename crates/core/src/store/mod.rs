@@ -59,7 +59,8 @@ pub use self::access::{Share, StoreOptions};
 use self::connection::{BUSY_TIMEOUT, StoreConnection};
 pub(crate) use self::delays::{Age, Delays, Sighting, Sightings};
 use self::directory::{Directory, FeedIndex};
-use self::failure::{StoreFailure, StoreResult, store_error};
+pub(crate) use self::failure::StoreResult;
+use self::failure::{StoreFailure, store_error};
 pub use self::feed_queue::Turn;
 pub(crate) use self::feed_queue::Turns;
 use self::feeds::{FeedRow, Feeds};
@@ -180,7 +181,7 @@ impl Store {
     pub(crate) fn read_with<T>(
         &self,
         feed: &str,
-        choose: impl FnOnce(&FeedSnapshot<'_>) -> Result<(PointFilter, T)>,
+        choose: impl FnOnce(&FeedSnapshot<'_>) -> StoreResult<(PointFilter, T)>,
     ) -> Result<(Reader, T)> {
         self.with_path(self.connect().and_then(|link| Reader::new(&self.path, link, feed, choose)))
     }
@@ -188,11 +189,9 @@ impl Store {
     pub(crate) fn look_up<T>(
         &self,
         feed: &str,
-        look: impl FnOnce(&FeedSnapshot<'_>) -> Result<T>,
+        look: impl FnOnce(&FeedSnapshot<'_>) -> StoreResult<T>,
     ) -> Result<T> {
-        self.snapshot_of(feed, |connection, feed| {
-            Ok(look(&FeedSnapshot { path: &self.path, connection, feed })?)
-        })
+        self.snapshot_of(feed, |connection, feed| look(&FeedSnapshot { connection, feed }))
     }
 
     /// Returns whether the feed has a point in each of the ranges, in microseconds. Withdrawn points

@@ -31,7 +31,6 @@ const BLOCK: usize = 128;
 /// A feed in one transaction.
 #[derive(Debug)]
 pub(crate) struct FeedSnapshot<'c> {
-    pub(super) path: &'c Path,
     pub(super) connection: &'c Connection,
     pub(super) feed: &'c FeedRow,
 }
@@ -46,21 +45,18 @@ impl FeedSnapshot<'_> {
         self.feed.retention.kept_from
     }
 
-    pub(crate) fn state(&self) -> Result<Vec<u8>> {
-        self.feed.state(self.connection).map_err(|failure| failure.into_error(self.path))
+    pub(crate) fn state(&self) -> StoreResult<Vec<u8>> {
+        self.feed.state(self.connection)
     }
 
     /// The ranges of the chains up to a sequence number.
-    pub(crate) fn chains_until(&self, sequence: u64) -> Result<PageChains> {
-        let pages = pages::all(self.connection, self.feed);
-        let pages = pages.map_err(|failure| failure.into_error(self.path))?;
-        Ok(PageChains::until(sequence, &pages))
+    pub(crate) fn chains_until(&self, sequence: u64) -> StoreResult<PageChains> {
+        Ok(PageChains::until(sequence, &pages::all(self.connection, self.feed)?))
     }
 
     /// Rejects a view of a past that is not kept completely. `start` is in microseconds.
-    pub(crate) fn check_history(&self, view: View, start: Option<i64>) -> Result<()> {
-        let checked = self.feed.retention.check(&self.feed.name, view, start.unwrap_or(i64::MIN));
-        checked.map_err(|failure| failure.into_error(self.path))
+    pub(crate) fn check_history(&self, view: View, start: Option<i64>) -> StoreResult<()> {
+        self.feed.retention.check(&self.feed.name, view, start.unwrap_or(i64::MIN))
     }
 }
 
@@ -92,12 +88,12 @@ impl Reader {
         path: &Path,
         link: StoreConnection,
         name: &str,
-        choose: impl FnOnce(&FeedSnapshot<'_>) -> Result<(PointFilter, T)>,
+        choose: impl FnOnce(&FeedSnapshot<'_>) -> StoreResult<(PointFilter, T)>,
     ) -> StoreResult<(Self, T)> {
         let (feed, known, ranges, series, recent, filter, chosen) =
             link.read(path, |connection| {
                 let feed = Feeds::load(connection)?.known(name)?.clone();
-                let (filter, chosen) = choose(&FeedSnapshot { path, connection, feed: &feed })?;
+                let (filter, chosen) = choose(&FeedSnapshot { connection, feed: &feed })?;
                 let first = filter.ranges.iter().next().map_or(i64::MAX, |range| range.start);
                 feed.retention.check(name, filter.view, first)?;
                 let kept = Range::new(feed.retention.kept_from, i64::MAX);

@@ -12,7 +12,9 @@ use crate::data::AskedRange;
 use crate::data::ranges::{Range, Ranges};
 use crate::data::reshape::{Coverage, Expected};
 use crate::error::{Error, Kind, Result, escaped};
-use crate::store::{FeedSnapshot, Flagged, PointFilter, Reader, SeriesFilter, Store, View};
+use crate::store::{
+    FeedSnapshot, Flagged, PointFilter, Reader, SeriesFilter, Store, StoreResult, View,
+};
 
 /// A selection of the points of a feed. Each [`ReadSpec::open`] reads the store again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -151,7 +153,7 @@ impl ReadSpec {
         Ok(Self { feed, start, end, settled_only: false, flagged, unread, view, series })
     }
 
-    fn coverage_in(&self, feed: &FeedSnapshot<'_>) -> Result<(FeedState, RangeCoverage)> {
+    fn coverage_in(&self, feed: &FeedSnapshot<'_>) -> StoreResult<(FeedState, RangeCoverage)> {
         let state = FeedState::from_bytes(&feed.state()?)?;
         let past = self.view.until.map(|sequence| feed.chains_until(sequence)).transpose()?;
         let (range, is_log) = ((self.start, self.end), self.view.is_log());

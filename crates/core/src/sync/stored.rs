@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::store::{Delays, Freed, Store, Target as _, Watch};
 
 pub fn read_state(store: &Store, feed: &str) -> Result<FeedState> {
-    store.look_up(feed, |feed| FeedState::from_bytes(&feed.state()?))
+    store.look_up(feed, |feed| Ok(FeedState::from_bytes(&feed.state()?)?))
 }
 
 /// With their names, sorted by name.
