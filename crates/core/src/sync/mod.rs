@@ -39,7 +39,7 @@ mod unstorable;
 #[cfg(test)]
 mod tests;
 
-pub use self::batched::{Batch, Batches};
+pub use self::batched::Batches;
 pub use self::coverage::{Window, WindowState};
 pub use self::feed::{Feed, FeedInput};
 pub use self::given_up::SkippedRange;

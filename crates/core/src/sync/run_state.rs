@@ -33,29 +33,16 @@ pub(super) struct FeedRun {
     /// The only ranges that this run reads; `None` reads what is due.
     pub(super) only: Option<Only>,
     pub(super) failures: usize,
-    chains: u64,
-    pages: u64,
-    applied: Applied,
-    late: u64,
+    /// With the counts of this run only.
+    counts: FeedReport,
     found: AuditCounts,
 }
 
 impl FeedRun {
     pub(super) fn new(state: FeedState, only: Option<Only>) -> Self {
         let (done, put_off) = (Ranges::none(), Ranges::none());
-        let (applied, found) = (Applied::default(), AuditCounts::default());
-        Self {
-            state,
-            done,
-            put_off,
-            only,
-            failures: 0,
-            chains: 0,
-            pages: 0,
-            applied,
-            late: 0,
-            found,
-        }
+        let (counts, found) = (FeedReport::default(), AuditCounts::default());
+        Self { state, done, put_off, only, failures: 0, counts, found }
     }
 
     /// Ranges of unfinished chains that are not planned.
@@ -306,20 +293,20 @@ impl RunState {
     pub(super) fn add_counts(&mut self, feed: &str, applied: Applied) {
         let part = self.parts.iter_mut().find(|part| part.state.feed().name() == feed);
         if let Some(part) = part {
-            part.applied = part.applied.plus(applied);
+            part.counts.applied = part.counts.applied.plus(applied);
         }
     }
 
     fn count(&mut self, pending: &PendingWrite, before: &FeedState, applied: Option<Applied>) {
         let part = &mut self.parts[pending.feed()];
         let PendingWrite::Page { page, chain, begun_here, .. } = pending else { return };
-        part.pages += 1;
+        part.counts.pages += 1;
         self.read.pages += 1;
         let rows = page.rows() as u64;
         let counted = applied.unwrap_or(Applied { inserted: rows, ..Applied::default() });
-        part.applied = part.applied.plus(counted);
+        part.counts.applied = part.counts.applied.plus(counted);
         if page.is_last {
-            part.chains += 1;
+            part.counts.chains += 1;
             // The next plan decides whether a range that an earlier run began must be read again. A
             // range that was requested explicitly was read again, unless that chain is as good.
             if (*begun_here || part.only.is_some()) && chain.why != Why::Audit {
@@ -340,7 +327,7 @@ impl RunState {
             part.found.counts = part.found.counts.plus(counted);
             part.found.is_guess |= applied.is_none();
             if before.audits_settled(chain) {
-                part.late = part.late.saturating_add(counted.changed());
+                part.counts.late = part.counts.late.saturating_add(counted.changed());
             }
             if page.is_last {
                 self.audited(pending.feed(), chain, before, *begun_here);
@@ -438,15 +425,12 @@ impl RunState {
     pub(super) fn reports(&self) -> Vec<FeedReport> {
         let report = |part: &FeedRun| FeedReport {
             name: part.state.feed().name().to_owned(),
-            chains: part.chains,
-            pages: part.pages,
-            applied: part.applied,
-            late: part.late,
             sequence: part.state.sequence(),
             settled_through: part.state.settled_through(),
             read_through: part.state.read_through(),
             newest: part.state.newest(),
             skipped: part.state.set_aside(self.clock),
+            ..part.counts.clone()
         };
         self.parts.iter().map(report).collect()
     }
