@@ -107,7 +107,7 @@ impl StoreHandle {
         let range = self.work(py, |store| fixed_range(store, &feed, asked, view))?;
         let spec = ReadSpec::new(feed, range, view).or_raise()?;
         let spec = ReadSpec { settled_only, flagged, unread, series, ..spec };
-        let (read, warning) = self.work(py, |store| spec.pin(store))?;
+        let (_, read, warning) = self.work(py, |store| spec.open(store))?;
         guarded(|| warn(py, warning.as_slice()))?;
         Ok(Frame::of_store(Stored { store: Arc::clone(&self.0), read }))
     }

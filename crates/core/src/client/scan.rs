@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::collect::Partial;
 use super::page_request::Prefetch;
 use super::page_stream::PageStream;
 use super::send::Client;
@@ -289,10 +288,6 @@ impl Scan {
         let together = Arc::clone(&self.together);
         let client = (self.client.clone(), together);
         Ok(PageStream::new(client, prefetch, &self.settings, chain, provenance))
-    }
-
-    pub(super) fn beginning(&self) -> Partial {
-        Partial { bookmark: self.begin.clone(), table: self.onto.clone(), ..Partial::default() }
     }
 
     pub fn empty(&self) -> Result<Table> {

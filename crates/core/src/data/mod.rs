@@ -54,6 +54,7 @@ pub use query::{Query, QueryInput, bucket_width};
 pub(crate) use query::{chains_fingerprint, origin_fingerprint};
 pub use report::PageReport;
 pub use schema::{COLUMN_NAMES, schema};
+pub(crate) use schema::{batch, broken};
 pub use selection::{Ids, Levels, MOST_CHAINS, NamedSeries, Selection};
 pub use sent_size::SentSize;
 pub use shape::{DiscoveryShape, MissingCursor, Shape, TimestampForm};

@@ -2,7 +2,6 @@
 
 use std::collections::TryReserveError;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -65,7 +64,6 @@ impl FeedSnapshot<'_> {
 pub struct Reader {
     path: PathBuf,
     link: StoreConnection,
-    schema: SchemaRef,
     feed: FeedRow,
     known: FeedIndex,
     ranges: Ranges,
@@ -111,7 +109,6 @@ impl Reader {
         }
         let reader = Self {
             path: path.to_owned(),
-            schema: filter.view.schema(),
             feed,
             known,
             ranges,
@@ -130,7 +127,7 @@ impl Reader {
 
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
+        self.view.schema()
     }
 
     /// Points before this time, in microseconds, were forgotten. `i64::MIN` if none were.

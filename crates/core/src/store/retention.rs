@@ -71,17 +71,14 @@ impl Retention {
              request {}, but {asked} was requested",
             self.history_from
         );
-        let hint = if view.is_log() {
+        let advice = if view.is_log() {
             format!(
-                "forget() or compact() removed it. Start again with changes(since=0), or request \
-                 changes from start=\"{before}\" on."
+                "Start again with changes(since=0), or request changes from start=\"{before}\" on."
             )
         } else {
-            format!(
-                "forget() or compact() removed it. The history of points from start=\"{before}\" \
-                 on is complete."
-            )
+            format!("The history of points from start=\"{before}\" on is complete.")
         };
+        let hint = format!("forget() or compact() removed it. {advice}");
         Err(StoreFailure::Core(Error::new(Kind::QueryError, message).with_hint(hint)))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, Int32Array, RecordBatch, StringArray};
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 
 use super::block::PointVersion;
@@ -13,8 +13,8 @@ use super::failure::StoreResult;
 use super::history::Change;
 use super::series_filter::SeriesFilter;
 use crate::data::ranges::Ranges;
-use crate::data::{Choice, Identity, PointColumns, TableBuilder, schema};
-use crate::error::{Error, Kind, Result};
+use crate::data::{Choice, Identity, PointColumns, TableBuilder, batch, broken, schema};
+use crate::error::Result;
 
 /// The versions of points that a read returns. The default is the latest version of every point.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,10 +137,9 @@ impl ShownPoints {
 
     /// `schema` is [`View::schema`].
     pub(super) fn batch(self, schema: SchemaRef) -> StoreResult<RecordBatch> {
-        let batch = self.table.finish()?.batch()?;
-        let mut arrays = batch.columns().to_vec();
+        let mut arrays = self.table.finish()?.batch()?.columns().to_vec();
         arrays.push(mark_column(self.view, self.marks)?);
-        Ok(RecordBatch::try_new(schema, arrays).map_err(broken)?)
+        Ok(batch(schema, arrays)?)
     }
 }
 
@@ -153,9 +152,4 @@ fn mark_column(view: View, marks: Vec<u8>) -> Result<ArrayRef> {
     let codes = Int32Array::from_iter_values(marks.into_iter().map(i32::from));
     let column = DictionaryArray::<Int32Type>::try_new(codes, Arc::new(names)).map_err(broken)?;
     Ok(Arc::new(column))
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "fits map_err")]
-fn broken(error: ArrowError) -> Error {
-    Error::new(Kind::InternalError, format!("a column of changes: {error}"))
 }

@@ -180,9 +180,9 @@ impl Feed {
         self.query(start, end)
     }
 
-    /// A feed may begin earlier.
-    pub(super) fn differences(&self, new: &Self) -> Vec<FeedDifference> {
-        let begins_earlier = new.since() < self.since();
+    /// A feed may begin earlier, unless its beginning was forgotten.
+    pub(super) fn differences(&self, new: &Self, is_complete: bool) -> Vec<FeedDifference> {
+        let begins_earlier = is_complete && new.since() < self.since();
         let (known, new) = (members(&self.0), members(&new.0));
         let pairs = known.into_iter().zip(new).filter(|(known, new)| known.1 != new.1);
         pairs

@@ -129,12 +129,6 @@ impl PinnedRead {
 }
 
 impl ReadSpec {
-    /// Fixes the read to the current points. Also returns a warning if parts are missing.
-    pub fn pin(&self, store: &Store) -> Result<(PinnedRead, Option<String>)> {
-        let (_, read, warning) = self.open(store)?;
-        Ok((read, warning))
-    }
-
     /// Selects all points of a range, including flagged points. Fails for an empty range.
     pub fn new(
         feed: String,

@@ -181,7 +181,7 @@ impl RunState {
     /// The unfinished chain that a step resumes, or a new one.
     pub(super) fn chain(&self, step: &PlanStep) -> UnfinishedChain {
         let state = self.state(step.feed);
-        let known = state.chains.iter().find(|chain| chain.range() == step.range);
+        let known = state.chains.iter().find(|chain| chain.range == step.range);
         match known {
             Some(known) if step.why == Why::Resume => known.clone(),
             _ => UnfinishedChain::new(step.range, step.why, 0),
@@ -204,7 +204,7 @@ impl RunState {
             self.replan_all();
         } else {
             // A retry would have spent the reserve. Other chains may need no retry.
-            self.parts[feed].put_off.add(chain.range());
+            self.parts[feed].put_off.add(chain.range);
         }
     }
 
@@ -227,7 +227,7 @@ impl RunState {
                 if audits_settled {
                     // The changes that it finds are only known after the write.
                     let feed = state.feed().clone();
-                    state.coverage.unsettle(chain.range(), &feed);
+                    state.coverage.unsettle(chain.range, &feed);
                 }
             }
             PendingWrite::Restart { chain, .. } => state.keep_chain(chain.clone()),
@@ -237,7 +237,7 @@ impl RunState {
             }
             // The range of an audit was read before.
             PendingWrite::Abandoned { chain, error, .. } if chain.why == Why::Audit => {
-                state.drop_chain(chain.range());
+                state.drop_chain(chain.range);
                 if error.context().unstorable {
                     // Without this count, every run would pay for it again.
                     state.audits.count(self.now.as_second(), true);
@@ -275,7 +275,7 @@ impl RunState {
         self.pending.pop_front();
         let before = std::mem::replace(&mut self.parts[pending.feed()].state, state);
         if let PendingWrite::Abandoned { feed, chain, error, .. } = pending {
-            self.skip(*feed, chain.range(), error.clone());
+            self.skip(*feed, chain.range, error.clone());
         }
         if let PendingWrite::Abandoned { feed, .. } | PendingWrite::TooLong { feed, .. } = pending {
             // The earlier findings of the audit do not apply to the next one.
@@ -310,11 +310,11 @@ impl RunState {
             // The next plan decides whether a range that an earlier run began must be read again. A
             // range that was requested explicitly was read again, unless that chain is as good.
             if (*begun_here || part.only.is_some()) && chain.why != Why::Audit {
-                part.done.add(chain.range());
+                part.done.add(chain.range);
             }
             let settles = chain
                 .began
-                .is_some_and(|began| chain.end <= part.state.feed().settled_before(began));
+                .is_some_and(|began| chain.range.end <= part.state.feed().settled_before(began));
             if !settles {
                 self.oldest = self.oldest.into_iter().chain(chain.began).min();
             }
@@ -351,10 +351,10 @@ impl RunState {
         if let Some(began) = began {
             let counts = (found.counts.inserted, found.counts.revised);
             let findings = &mut part.state.audits.findings;
-            findings.add((chain.range(), began), &before.coverage, chain.points, counts);
+            findings.add((chain.range, began), &before.coverage, chain.points, counts);
         }
         if audits_settled && changed > 0 {
-            let (start, end) = chain.range().instants();
+            let (start, end) = chain.range.instants();
             let lateness = spelled(part.state.feed().input().lateness);
             let text = format!(
                 "{changed} points from {start} to {end} arrived or changed after the lateness of \

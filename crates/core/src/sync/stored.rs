@@ -78,9 +78,7 @@ impl FeedCoverage {
     /// By default at the service's time.
     pub fn read(store: &Store, feed: &str, now: Option<Timestamp>) -> Result<Self> {
         let mut coverage = Self::of_state(&read_state(store, feed)?, now);
-        let range = |window: &Window| {
-            Range::new(window.start.as_microsecond(), window.end.as_microsecond())
-        };
+        let range = |window: &Window| Range::between(window.start, window.end).microseconds();
         let ranges: Vec<_> = coverage.windows.iter().map(range).collect();
         for (window, has_points) in coverage.windows.iter_mut().zip(store.holds(feed, &ranges)?) {
             window.empty = window.read_at.map(|_| !has_points);

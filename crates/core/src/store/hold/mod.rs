@@ -99,14 +99,14 @@ impl StoreHold {
             hold.check_names()?;
             return Ok((hold, open()?));
         }
-        let mut hold = Arc::new(Self::new(path)?);
-        let mut turn = hold.turn(timeout)?;
-        // A restore may have replaced the file during the wait.
-        while !is_named(&hold.file, path)? {
-            drop(turn);
-            hold = Arc::new(Self::new(path)?);
-            turn = hold.turn(timeout)?;
-        }
+        let (hold, turn) = loop {
+            let hold = Arc::new(Self::new(path)?);
+            let turn = hold.turn(timeout)?;
+            // A restore may have replaced the file during the wait.
+            if is_named(&hold.file, path)? {
+                break (hold, turn);
+            }
+        };
         let has_log = hold.has_log()?;
         if has_log {
             // To start a log, `SQLite` must be the only one to lock these bytes. Then `keep_log`
