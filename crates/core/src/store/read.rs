@@ -300,9 +300,8 @@ impl Reader {
             self.at += 1;
             let block = rows_of(&mut directory, key, entry.as_ref(), &self.recent)?;
             for range in self.ranges.overlapping(times(key.1, self.feed.span)) {
-                show(&block, *range, self.view, self.flagged, |row, change| {
-                    shown.push(row, change)
-                });
+                let (view, flagged) = (self.view, self.flagged);
+                show(&block, *range, view, flagged, |row, change| shown.push(row, change));
             }
             shown.series(&self.identities[self.place(key.0)]);
         }
