@@ -6,7 +6,7 @@ use crate::convert::asked_time::{asked_range, zone};
 use crate::prelude::*;
 use siteline_core::auth::Checked;
 use siteline_core::client::{ReadSettings, ScanInput};
-use siteline_core::data::{Ids, Levels, QueryInput, RangeForm, Selection, bucket_width};
+use siteline_core::data::{Ids, Levels, QueryInput, Selection, bucket_width};
 
 /// Site, line, interval, page size and filters.
 pub(crate) type AskedQuery<'py> = (
@@ -67,7 +67,7 @@ impl PyClient {
             let concurrency = concurrency.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
             let settings = ReadSettings { max_pages, deadline, keep_raw, concurrency };
             let (split, shape) = (optional(split, "split", cut)?, client.shape.clone());
-            let form = RangeForm::default();
+            let form = None;
             let input = ScanInput { query, shape, extra_columns, settings, split, form };
             let made = input.scan_from_now(&client.client, range, lag, Some(&zone));
             let Checked { value, warnings } = made.or_raise()?;

@@ -124,7 +124,7 @@ impl Frame {
     }
 
     pub(crate) fn of_store(stored: Stored) -> Self {
-        let kind = if stored.read.spec.view.is_log() { "changes" } else { "points" };
+        let kind = if stored.read.state.spec.view.is_log() { "changes" } else { "points" };
         let stored = Arc::new(stored);
         Self::new(kind, Data::Stream(Arc::clone(&stored)), Origin::Stored(stored))
     }
@@ -163,7 +163,7 @@ impl Frame {
     fn bounds(&self) -> Option<(i64, i64)> {
         match &self.origin {
             Origin::Derived(facts) => facts.bounds,
-            Origin::Stored(stored) => stored.read.spec.bounds(),
+            Origin::Stored(stored) => stored.read.state.spec.bounds(),
             Origin::Page(_) => None,
             _ => self.source().and_then(Provenance::bounds),
         }
@@ -187,7 +187,7 @@ impl Frame {
                 let names = wide.names(|series| shown.label(series))?;
                 Ok(Arc::new(shown.with_metadata(wide.schema(names, shown.zone()))))
             }
-            Data::Stream(stored) => Ok(shown.schema(&stored.read.spec.view.schema())),
+            Data::Stream(stored) => Ok(shown.schema(&stored.read.state.spec.view.schema())),
         }
     }
 
@@ -206,8 +206,8 @@ impl Frame {
                 let Stored { store, read } = &**stored;
                 json!({
                     "store": store.path().to_string_lossy(),
-                    "feed": read.spec.feed,
-                    "sequence": read.sequence,
+                    "feed": read.state.spec.feed,
+                    "sequence": read.state.sequence,
                     "coverage": read.coverage,
                 })
             }
@@ -366,7 +366,7 @@ impl Frame {
     /// The selection and coverage of a stored read as text, and whether it is complete.
     fn selection(&self) -> Option<(String, String, bool)> {
         let read = &self.stored()?.read;
-        Some((read.spec.to_string(), read.coverage.to_string(), read.coverage.complete))
+        Some((read.state.spec.to_string(), read.coverage.to_string(), read.coverage.complete))
     }
 
     /// For the notebook view.
@@ -398,12 +398,12 @@ impl Frame {
 }
 
 fn stored_report(py: Python<'_>, stored: &Stored) -> PyResult<Value> {
-    let (spec, coverage) = (&stored.read.spec, &stored.read.coverage);
+    let (spec, coverage) = (&stored.read.state.spec, &stored.read.coverage);
     let state = step(py, || siteline_core::sync::read_state(&stored.store, &spec.feed))?;
     let mut report = json!(coverage);
     report["store"] = stored.store.path().to_string_lossy().into();
     report["feed"] = json!(spec.feed);
-    report["sequence"] = stored.read.sequence.into();
+    report["sequence"] = stored.read.state.sequence.into();
     report["start"] = json!(spec.start);
     report["end"] = json!(spec.end);
     report["final"] = spec.settled_only.into();

@@ -84,7 +84,10 @@ impl Frame {
             Data::Stream(stored) => {
                 let Stored { store, read } = &**stored;
                 let (path, read_only) = (store.path().to_path_buf(), store.options().read_only);
-                return Ok((Form::Stored { path, read_only, read: Box::new(read.state()) }, None));
+                return Ok((
+                    Form::Stored { path, read_only, read: Box::new(read.state.clone()) },
+                    None,
+                ));
             }
         };
         Ok((form, Some(batch)))

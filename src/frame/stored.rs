@@ -33,23 +33,23 @@ impl Stored {
     }
 
     pub(crate) fn batches(&self, py: Python<'_>, shown: Shown) -> PyResult<BatchStream> {
-        let reader = step(py, || self.open(self.read.spec.flagged))?.or_raise()?;
+        let reader = step(py, || self.open(self.read.state.spec.flagged))?.or_raise()?;
         Ok(BatchStream::new(reader, shown))
     }
 
     pub(crate) fn series(&self, py: Python<'_>) -> PyResult<Vec<Identity>> {
         let read = || -> Result<Vec<Identity>> {
-            Ok(self.open(self.read.spec.flagged)?.picked().cloned().collect())
+            Ok(self.open(self.read.state.spec.flagged)?.picked().cloned().collect())
         };
         step(py, read)?.or_raise()
     }
 
     pub(crate) fn count(&self, py: Python<'_>) -> PyResult<u64> {
-        step(py, || self.open(self.read.spec.flagged)?.count_points())?.or_raise()
+        step(py, || self.open(self.read.state.spec.flagged)?.count_points())?.or_raise()
     }
 
     pub(crate) fn count_withdrawn(&self, py: Python<'_>) -> PyResult<u64> {
-        if self.read.spec.flagged == Flagged::Drop {
+        if self.read.state.spec.flagged == Flagged::Drop {
             return Ok(0);
         }
         step(py, || self.open(Flagged::Only)?.count_points())?.or_raise()
@@ -70,7 +70,7 @@ impl Stored {
             }
             return step(py, || -> Result<Rows> {
                 let (points, marks) = points.finish()?;
-                let mark = self.read.spec.view.mark();
+                let mark = self.read.state.spec.view.mark();
                 Ok(Rows::of_points(Arc::new(points)).with(mark.name(), false, marks))
             })?
             .or_raise();

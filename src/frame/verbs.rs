@@ -22,7 +22,7 @@ use siteline_core::data::reshape::{
     Completing, Coverage, Every, LocalGrid, Measure, Partial, Rebucket, Rebucketed, Rebucketing,
     Reduction, Wide, gap_list,
 };
-use siteline_core::data::{COLUMN_NAMES, Identity, Ids, PointColumns, TableBuilder};
+use siteline_core::data::{COLUMN_NAMES, Choice as _, Identity, Ids, PointColumns, TableBuilder};
 use siteline_core::store::SeriesFilter;
 use siteline_core::sync::ReadSpec;
 
@@ -179,7 +179,7 @@ impl Frame {
         if let Data::Stream(stored) = &self.data {
             let mut read = stored.read.clone();
             let picked = SeriesFilter { series: Some(series), ..SeriesFilter::default() };
-            read.spec = ReadSpec { series: picked, ..read.spec };
+            read.state.spec = ReadSpec { series: picked, ..read.state.spec };
             return Ok(Self::of_store(Stored { store: Arc::clone(&stored.store), read }));
         }
         let series: HashSet<Identity> = identities(series).collect();
@@ -199,7 +199,7 @@ impl Frame {
             Data::Stream(stored) => {
                 let mut batches = stored.batches(py, super::Shown::default())?;
                 let batch = step(py, || batches.next_batch(count.max(1)))?.or_raise()?;
-                let empty = || RecordBatch::new_empty(stored.read.spec.view.schema());
+                let empty = || RecordBatch::new_empty(stored.read.state.spec.view.schema());
                 let batch = batch.unwrap_or_else(empty);
                 let first = batch.slice(0, count.min(batch.num_rows()));
                 let rows = Rows::of_batch(&first, true, "timestamp", COLUMN_NAMES.len());

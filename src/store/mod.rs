@@ -195,7 +195,7 @@ pub(crate) fn _state_lateness<'py>(py: Python<'py>, state: &[u8]) -> PyResult<Ob
 /// Returns the settled ranges of a feed's state, joined.
 #[pyfunction]
 pub(crate) fn _settled(state: &[u8]) -> PyResult<Vec<(Timestamp, Timestamp)>> {
-    Ok(feed_state(state)?.settled_ranges())
+    Ok(feed_state(state)?.settled().instants())
 }
 
 /// Returns a state without its cursors, because others can read the states of dlt.

@@ -8,8 +8,8 @@ use crate::frame::Frame;
 use crate::frame::stored::Stored;
 use crate::prelude::*;
 use crate::store::StoreHandle;
-use siteline_core::data::{AskedRange, AskedTime};
-use siteline_core::store::{Choice as _, Flagged, SeriesFilter, SeriesIds, View};
+use siteline_core::data::{AskedRange, AskedTime, Choice as _};
+use siteline_core::store::{Flagged, SeriesFilter, SeriesIds, View};
 use siteline_core::sync::{ReadSpec, Unread, fixed_range, read_state, service_time};
 
 /// The ids of the five levels, and of whole series.
@@ -42,7 +42,7 @@ impl StoreHandle {
     /// The newest read instant, from which ranges of points count.
     pub(crate) fn newest(&self, py: Python<'_>, feed: &str) -> PyResult<Timestamp> {
         let now = AskedRange { start: Some(AskedTime::Before(Duration::ZERO)), end: None };
-        let (newest, _) = self.work(py, |store| fixed_range(store, feed, now, View::Latest))?;
+        let (newest, _) = self.work(py, |store| fixed_range(store, feed, now, View::LATEST))?;
         newest.ok_or_else(|| refuse(py, Kind::InternalError, "a relative time is no instant"))
     }
 
@@ -59,7 +59,7 @@ impl StoreHandle {
             })?;
             if sequence > reached {
                 return Err(refused(&format!(
-                    "{sequence} lies ahead: the feed {feed:?} of this store has reached {reached}."
+                    "{sequence} does not exist yet: the newest page of feed {feed:?} is {reached}."
                 )));
             }
             return Ok(sequence);
@@ -88,9 +88,9 @@ impl StoreHandle {
         }
         let zone = &zone(&asked.tz)?.1;
         let view = match (as_of, since) {
-            (Some(as_of), _) => View::AsOf(self.place(&feed, &as_of, "as_of", zone)?),
-            (None, Some(since)) => View::ChangedSince(self.place(&feed, &since, "since", zone)?),
-            (None, None) => View::Latest,
+            (Some(as_of), _) => View::as_of(self.place(&feed, &as_of, "as_of", zone)?),
+            (None, Some(since)) => View::changed_since(self.place(&feed, &since, "since", zone)?),
+            (None, None) => View::LATEST,
         };
         let flagged = Flagged::parse(&asked.withdrawn).or_raise()?;
         let unread = Unread::parse(&asked.unread).or_raise()?;
@@ -100,7 +100,7 @@ impl StoreHandle {
         let range = self.work(py, |store| fixed_range(store, &feed, asked, view))?;
         let spec = ReadSpec::new(feed, range, view).or_raise()?;
         let spec = ReadSpec { settled_only, flagged, unread, series, ..spec };
-        let (read, warning) = self.work(py, |store| spec.pin(store))?;
+        let (_, read, warning) = self.work(py, |store| spec.open(store))?;
         guarded(|| warn(py, warning.as_slice()))?;
         Ok(Frame::of_store(Stored { store: Arc::clone(&self.0), read }))
     }

@@ -4,7 +4,7 @@ use crate::convert::asked_time::instant_before;
 use crate::prelude::*;
 use siteline_core::client::Client;
 use siteline_core::data::Shape;
-use siteline_core::sync::{Batch, Feed, SyncSettings};
+use siteline_core::sync::{Feed, SyncSettings};
 
 /// Default of `concurrency`.
 const CONCURRENCY: u64 = 4;
@@ -15,7 +15,8 @@ pub(crate) struct RunArgs {
     pub(crate) settings: SyncSettings,
     /// For feeds that another run locks.
     pub(crate) wait: Option<Duration>,
-    pub(crate) batch: Option<Batch>,
+    /// As in [`siteline_core::sync::Batches`].
+    pub(crate) batch: Option<usize>,
 }
 
 impl RunArgs {
@@ -51,15 +52,15 @@ fn option<'py>(options: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<Obje
 }
 
 /// The number of pages that are stored as one.
-fn batch(given: &Object<'_>) -> PyResult<Batch> {
+fn batch(given: &Object<'_>) -> PyResult<usize> {
     if given.extract::<&str>().is_ok_and(|word| word == "chain") {
-        return Ok(Batch::Chain);
+        return Ok(usize::MAX);
     }
     if given.is_instance_of::<PyString>() {
         let message = "batch= is a number of pages, or \"chain\".";
         return Err(refuse(given.py(), Kind::QueryError, message));
     }
-    Ok(Batch::Pages(count(given, "batch", Kind::QueryError)?.try_into().unwrap_or(usize::MAX)))
+    Ok(count(given, "batch", Kind::QueryError)?.try_into().unwrap_or(usize::MAX))
 }
 
 /// `until` and `reread`.
@@ -86,14 +87,8 @@ fn reread(client: &Client, ranges: &Object<'_>) -> PyResult<Vec<(Timestamp, Time
     let refused = |what: &str| refuse(ranges.py(), Kind::QueryError, format!("reread= {what}"));
     let no_ranges = |_| refused("is a range (start, end), or a list of such ranges.");
     let at = service_instant(client);
-    let range = |(start, end): Pair<'_>| {
-        let (start, end) = (at(&start, "reread")?, at(&end, "reread")?);
-        if start >= end {
-            let what = format!("has a range whose start, {start}, is not before {end}.");
-            return Err(refused(&what));
-        }
-        Ok((start, end))
-    };
+    let range =
+        |(start, end): Pair<'_>| Ok::<_, PyErr>((at(&start, "reread")?, at(&end, "reread")?));
     match ranges.extract::<Pair<'_>>() {
         Ok(pair) if !pair.0.is_instance_of::<PyTuple>() => Ok(vec![range(pair)?]),
         Err(error) if ranges.is_instance_of::<PyString>() => Err(no_ranges(error)),

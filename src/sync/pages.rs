@@ -8,7 +8,7 @@ use siteline_core::client::table::Provenance;
 use siteline_core::client::{Client, ListedIds};
 use siteline_core::data::Page;
 use siteline_core::store::{Applied, Delivery};
-use siteline_core::sync::{Batch, Batches, Feed, Run, TargetWrite};
+use siteline_core::sync::{Batches, Feed, Run, TargetWrite};
 
 pub(crate) struct SyncedPages {
     feeds: HashMap<String, Feed>,
@@ -60,7 +60,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(crate) fn new(batch: Option<Batch>) -> Self {
+    pub(crate) fn new(batch: Option<usize>) -> Self {
         Self { batches: batch.map(Batches::new), ..Self::default() }
     }
 

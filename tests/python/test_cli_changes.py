@@ -91,7 +91,7 @@ PLANT = ["plant.siteline", "line-2", "--since", "0"]
     [
         (["none.siteline", *PLANT[1:]], "there is no store"),
         (["plant.siteline", "line-3", *PLANT[2:]], "no feed"),
-        ([*PLANT[:3], "999"], "lies ahead"),
+        ([*PLANT[:3], "999"], "does not exist yet"),
         ([*PLANT[:3], "9" * 5_000], "is not"),
         ([*PLANT[:3], "soon"], "is not"),
         (PLANT[:2], "--since"),

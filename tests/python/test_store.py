@@ -169,7 +169,7 @@ def test_a_report_of_another_feed_and_a_future_number_are_refused(filled):
     _sandbox, client, store, report = filled
     other = client.sync(make_feed("line-1", line="L1", start="2026-11-19T00:00Z"), store)
     for call in (store.changes, lambda feed, at: store.read(feed, as_of=at)):
-        for given, match in ((other, "not of the feed 'line-2'"), (10**6, "lies ahead"),
+        for given, match in ((other, "not of the feed 'line-2'"), (10**6, "does not exist yet"),
                              (-1, "sequence number"), (True, "SyncReport"),
                              (1.5, "SyncReport"), (type(other), "SyncReport")):  # fmt: skip
             with pytest.raises(siteline.errors.QueryError, match=match):

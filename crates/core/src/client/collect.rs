@@ -218,8 +218,11 @@ impl CollectOnce {
         if let Some(reader) = &self.reader {
             return reader.partial();
         }
-        let kept = self.reading().kept.lock().clone();
-        kept.map_or_else(|| Ok(self.scan.beginning()), Kept::partial)
+        if let Some(kept) = self.reading().kept.lock().clone() {
+            return kept.partial();
+        }
+        let (bookmark, table) = (self.scan.bookmark().cloned(), self.scan.onto.clone());
+        Ok(Partial { bookmark, table, ..Partial::default() })
     }
 
     /// Pages, and their points with repeats.

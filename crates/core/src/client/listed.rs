@@ -29,7 +29,6 @@ struct ListedState {
     refusal: Option<String>,
     /// By the client's monotonic clock.
     ended: Option<Duration>,
-    has_failed: bool,
     /// Whether a read has warned that names are missing.
     has_warned: bool,
     body: Option<DiscoveryBody>,
@@ -43,7 +42,7 @@ impl ListedIds {
     /// `now` is the time of its receipt.
     pub(crate) fn learn(&self, body: &Bytes, now: Duration) {
         let mut state = self.0.lock();
-        (state.ended, state.has_failed) = (Some(now), false);
+        state.ended = Some(now);
         let Ok(found) = DiscoveryBody::read(body) else { return };
         state.raw = Some(body.clone());
         (state.refusal, state.has_warned) = (None, false);
@@ -55,7 +54,6 @@ impl ListedIds {
     pub(crate) fn give_up(&self, reason: String, now: Duration) {
         let mut state = self.0.lock();
         (state.refusal, state.ended, state.has_warned) = (Some(reason), Some(now), false);
-        state.has_failed = true;
     }
 
     /// Whether a read should request discovery: for the first time, or after a pause if the client
@@ -66,7 +64,7 @@ impl ListedIds {
         let is_unlisted = |body: &DiscoveryBody| {
             seen.has_fresh(|series| series.0[TAG].as_ref().is_none_or(|tag| !body.has(tag)))
         };
-        let pause = if state.has_failed { AFTER_FAILURE } else { BETWEEN_REQUESTS };
+        let pause = if state.refusal.is_some() { AFTER_FAILURE } else { BETWEEN_REQUESTS };
         now >= ended.saturating_add(pause) && state.body.as_ref().is_none_or(is_unlisted)
     }
 

@@ -1,10 +1,11 @@
 //! The discovery request for the names of series in a read. It is sent together with the first
 //! page. If it fails or is slow, the read continues without names.
 
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use futures_util::FutureExt as _;
+use futures_util::future::{Shared, WeakShared};
+use tokio::time::timeout;
 
 use super::background::BackgroundTask;
 use super::send::Client;
@@ -18,13 +19,10 @@ pub(crate) const DAY: Duration = Duration::from_secs(86_400);
 /// How long a read waits for the discovery response after its last page.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A discovery request shared by several reads. Dropping the last reference aborts it.
-pub(super) struct NameRequest {
-    _task: Option<BackgroundTask<()>>,
-    is_done: watch::Receiver<bool>,
-}
+/// A discovery request of several reads. Dropping the last reference aborts it.
+type NameRequest = Shared<BackgroundTask<()>>;
 
-pub(super) type NamesInFlight = Mutex<Weak<NameRequest>>;
+pub(super) type NamesInFlight = Mutex<Option<WeakShared<BackgroundTask<()>>>>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamesFor {
@@ -37,7 +35,7 @@ pub enum NamesFor {
 pub struct ReadNames {
     client: Client,
     wanted: NamesFor,
-    request: Mutex<Option<Arc<NameRequest>>>,
+    request: Mutex<Option<NameRequest>>,
 }
 
 impl ReadNames {
@@ -76,7 +74,8 @@ impl ReadNames {
         let request = self.request.lock().clone();
         let Some(request) = request else { return false };
         let limit = deadline.remaining(self.client.time().clock());
-        if !request.ends_within(limit.map_or(PATIENCE, |left| left.min(PATIENCE))).await {
+        let patience = limit.map_or(PATIENCE, |left| left.min(PATIENCE));
+        if timeout(patience, request).await.is_err() {
             self.client.give_up_names("no reply arrived before the read ended".to_owned());
         }
         self.abort();
@@ -89,32 +88,18 @@ impl ReadNames {
     }
 }
 
-impl NameRequest {
-    async fn ends_within(&self, limit: Duration) -> bool {
-        let mut is_done = self.is_done.clone();
-        // The task may have been aborted with its runtime.
-        let end = is_done.wait_for(|is_done| *is_done);
-        tokio::time::timeout(limit, end).await.is_ok()
-    }
-}
-
 impl Client {
     /// The discovery request in flight, or a new one; `None` if the process is exiting.
-    fn request_names(&self) -> Option<Arc<NameRequest>> {
+    fn request_names(&self) -> Option<NameRequest> {
         let mut in_flight = self.names_in_flight().lock();
-        if let Some(request) = in_flight.upgrade() {
+        if let Some(request) = in_flight.as_ref().and_then(WeakShared::upgrade) {
             return Some(request);
         }
-        let (sender, is_done) = watch::channel(false);
         let client = self.clone();
-        let ask = async move {
-            // The client stores the response or the error.
-            drop(client.discover(None).await);
-            sender.send_replace(true);
-        };
-        let task = BackgroundTask::start(&*self.settings().spawner, ask)?;
-        let request = Arc::new(NameRequest { _task: Some(task), is_done });
-        *in_flight = Arc::downgrade(&request);
+        // The client stores the response or the error.
+        let ask = async move { drop(client.discover(None).await) };
+        let request = BackgroundTask::start(&*self.settings().spawner, ask)?.shared();
+        *in_flight = request.downgrade();
         Some(request)
     }
 }
@@ -135,19 +120,4 @@ pub fn keep_names(client: &Client, store: &Store) -> Result<()> {
         (_, refusal) => Err(refusal.unwrap_or_else(|| "discovery was not read".to_owned())),
     };
     store.keep_names(&client.origin(), client.now(), found)
-}
-
-#[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "a test on its own thread")]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_read_waits_no_longer_than_its_limit() {
-        let (sender, is_done) = watch::channel(false);
-        let request = NameRequest { _task: None, is_done };
-        assert!(!request.ends_within(Duration::ZERO).await);
-        sender.send_replace(true);
-        assert!(request.ends_within(Duration::ZERO).await);
-    }
 }

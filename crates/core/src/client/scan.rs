@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::collect::Partial;
 use super::page_request::Prefetch;
 use super::page_stream::PageStream;
 use super::send::Client;
@@ -15,9 +14,9 @@ use super::spending::Together;
 use super::split::Cut;
 use super::table::{Provenance, Table};
 use crate::data::{
-    Bookmark, Chain, DecodeSettings, Fixed, Ids, Levels, Link, Log, MOST_CHAINS, Merger,
-    NamedSeries, Owner, Query, QueryInput, RangeForm, SentSize, WholeChain, chains_fingerprint,
-    origin_fingerprint,
+    AskedRange, Bookmark, Chain, DecodeSettings, Fixed, Ids, Levels, Link, Log, MOST_CHAINS,
+    Merger, NamedSeries, Owner, Query, QueryInput, SentSize, WholeChain, chains_fingerprint,
+    form_fingerprint, origin_fingerprint,
 };
 use crate::error::{Error, Kind, Result};
 use crate::http::Deadline;
@@ -29,8 +28,8 @@ pub const ONTO_HINT: &str = "Pass the .partial of the error that had the bookmar
 pub struct Scan {
     client: Client,
     query: Query,
-    /// The form of the bounds, if they depend on the time.
-    form: RangeForm,
+    /// The bounds as the user wrote them.
+    form: Option<AskedRange>,
     cut: Option<Cut>,
     /// The ids to send, once discovery has resolved the names of the selection.
     sent: Option<Arc<Levels>>,
@@ -59,10 +58,10 @@ impl Scan {
         let chains: Arc<[Query]> = query.chains().into();
         let size = SentSize::from(query.input().page_size);
         Self {
-            owner: owner(&client, &query, &chains, &RangeForm::default()),
+            owner: owner(&client, &query, &chains, None),
             client,
             query,
-            form: RangeForm::default(),
+            form: None,
             cut: None,
             sent: None,
             not_listed: Arc::default(),
@@ -77,7 +76,7 @@ impl Scan {
     }
 
     /// Sets the original form of the bounds, and splits the range into parts.
-    pub fn with_parts(self, form: RangeForm, cut: Option<Cut>) -> Result<Self> {
+    pub fn with_parts(self, form: Option<AskedRange>, cut: Option<Cut>) -> Result<Self> {
         let ranges = cut.map_or_else(|| Ok(vec![self.query.clone()]), |cut| self.ranges(cut))?;
         let queries = match &self.sent {
             Some(sent) => self.query.chains_of(sent),
@@ -98,7 +97,7 @@ impl Scan {
             ranges.iter().map(over).collect::<Result<Vec<_>>>()
         };
         let chains = queries.iter().map(over).collect::<Result<Vec<_>>>()?.concat();
-        let owner = owner(&self.client, &self.query, &chains, &form);
+        let owner = owner(&self.client, &self.query, &chains, form);
         Ok(Self { owner, form, cut, chains: chains.into(), ..self })
     }
 
@@ -114,9 +113,8 @@ impl Scan {
                 whole_count: 0,
             });
             let (chains, query) = ([link.query.clone()].into(), link.query);
-            let (form, pages_left) = (RangeForm::default(), pages_left.cloned());
-            let scan = Self { form, begin, pages_left, ..self.clone() };
-            Self { query, cut: None, chains, owner, onto: None, ..scan }
+            let scan = Self { begin, pages_left: pages_left.cloned(), ..self.clone() };
+            Self { query, form: None, cut: None, chains, owner, onto: None, ..scan }
         };
         self.links().into_iter().map(scan).collect()
     }
@@ -141,8 +139,8 @@ impl Scan {
         &self.chains
     }
 
-    pub fn form(&self) -> &RangeForm {
-        &self.form
+    pub fn form(&self) -> Option<AskedRange> {
+        self.form
     }
 
     pub fn cut(&self) -> Option<Cut> {
@@ -187,7 +185,7 @@ impl Scan {
         let (sent, begin, onto) = (Some(Arc::new(sent)), self.begin.clone(), self.onto.clone());
         let not_listed = not_listed.into();
         let scan = Self { decode, sent, not_listed, begin: None, onto: None, ..self.clone() };
-        let scan = scan.with_parts(self.form.clone(), self.cut)?;
+        let scan = scan.with_parts(self.form, self.cut)?;
         match begin {
             Some(bookmark) => scan.resume(bookmark, onto),
             None => Ok(scan),
@@ -256,7 +254,7 @@ impl Scan {
         }
         let Fixed { start, end, .. } = fixed;
         let query = Query::new(QueryInput { start, end, ..self.query.input().clone() })?;
-        self.over(query)?.with_parts(self.form.clone(), self.cut)
+        self.over(query)?.with_parts(self.form, self.cut)
     }
 
     fn check_onto(&self, onto: &Table, bookmark: &Bookmark) -> Result<()> {
@@ -290,10 +288,6 @@ impl Scan {
         let together = Arc::clone(&self.together);
         let client = (self.client.clone(), together);
         Ok(PageStream::new(client, prefetch, &self.settings, chain, provenance))
-    }
-
-    pub(super) fn beginning(&self) -> Partial {
-        Partial { bookmark: self.begin.clone(), table: self.onto.clone(), ..Partial::default() }
     }
 
     pub fn empty(&self) -> Result<Table> {
@@ -332,8 +326,9 @@ impl Scan {
     }
 }
 
-fn owner(client: &Client, query: &Query, chains: &[Query], form: &RangeForm) -> Owner {
-    let fixed = Fixed { form: form.fingerprint(query), start: query.start(), end: query.end() };
+fn owner(client: &Client, query: &Query, chains: &[Query], form: Option<AskedRange>) -> Owner {
+    let fixed =
+        Fixed { form: form_fingerprint(form, query), start: query.start(), end: query.end() };
     let (origin, query) = (origin_fingerprint(&client.origin()), chains_fingerprint(chains));
     Owner { origin, query, fixed: Some(fixed) }
 }

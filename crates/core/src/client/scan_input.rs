@@ -11,7 +11,7 @@ use super::send::Client;
 use super::settings::ReadSettings;
 use super::split::Cut;
 use crate::auth::Checked;
-use crate::data::{AskedRange, AskedTime, DecodeSettings, Query, QueryInput, RangeForm, Shape};
+use crate::data::{AskedRange, AskedTime, DecodeSettings, Query, QueryInput, Shape};
 use crate::error::Result;
 
 const END_HINT: &str = "Without end the range ends at now minus settle_lag, rounded down to a bucket. \
@@ -32,9 +32,9 @@ pub struct ScanInput {
     pub settings: ReadSettings,
     #[serde(default)]
     pub split: Option<Cut>,
-    /// The original form of the bounds.
+    /// The bounds as the user wrote them.
     #[serde(default)]
-    pub form: RangeForm,
+    pub form: Option<AskedRange>,
 }
 
 impl ScanInput {
@@ -55,7 +55,7 @@ impl ScanInput {
         let settled = lag.map(|lag| AskedTime::Before(lag).resolve("end", now, width));
         let end = given.into_iter().chain(settled.transpose()?).min();
         (self.query.start, self.query.end) = (start, end);
-        self.form = range.into();
+        self.form = Some(range);
         let value = self.scan(client).map_err(|error| match (given, start) {
             (None, Some(_)) if start >= end => error.with_hint(END_HINT),
             (Some(given), Some(start)) if range.is_relative() && start >= given => {
@@ -86,7 +86,7 @@ impl From<&Scan> for ScanInput {
     fn from(scan: &Scan) -> Self {
         let DecodeSettings { shape, extra_columns, .. } = scan.decode_settings().clone();
         let (query, settings) = (scan.query().input().clone(), scan.read_settings().clone());
-        let (split, form) = (scan.cut(), scan.form().clone());
+        let (split, form) = (scan.cut(), scan.form());
         Self { query, shape, extra_columns, settings, split, form }
     }
 }

@@ -52,9 +52,9 @@ pub struct StoreShare {
     pub store: String,
     pub feed: String,
     /// Settled ranges, each with start and end.
-    pub from_store: Vec<Vec<Timestamp>>,
+    pub from_store: Vec<(Timestamp, Timestamp)>,
     /// Ranges that were added to the store.
-    pub from_service: Vec<Vec<Timestamp>>,
+    pub from_service: Vec<(Timestamp, Timestamp)>,
 }
 
 #[derive(Debug)]
@@ -204,8 +204,8 @@ impl Table {
         let (range, interval) = (self.range(), query.interval_seconds());
         let width = interval.map_or(1, |seconds| i64::from(seconds) * 1_000_000);
         let over = read_at.as_microsecond() - width + 1;
-        let read = range.iter().map(|range| range.start..range.end.min(over)).collect();
-        Coverage::Known(Expected::new(interval, range.into_iter().collect(), read))
+        let read = range.clone().map(|range| range.start..range.end.min(over));
+        Coverage::Known(Expected::new(interval, range, read))
     }
 
     /// Without a start it begins with the first point.

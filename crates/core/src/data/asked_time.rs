@@ -12,53 +12,33 @@ use super::query::{Query, sha256};
 use crate::duration::parse_duration;
 use crate::error::{Error, Kind, Result, excerpt};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AskedTime {
     At(Timestamp),
     /// The distance before now.
     Before(Duration),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AskedRange {
     pub start: Option<AskedTime>,
     pub end: Option<AskedTime>,
 }
 
-/// Bounds that depend on the time: `now`, `-7d`, or left out.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RangeForm {
-    /// The distance before now, if relative.
-    pub start: Option<Duration>,
-    /// The distance before now, if relative.
-    pub end: Option<Duration>,
-    /// Whether the end was left out.
-    pub has_default_end: bool,
-}
-
-impl From<AskedRange> for RangeForm {
-    fn from(AskedRange { start, end }: AskedRange) -> Self {
-        let before = |bound| match bound {
-            Some(AskedTime::Before(length)) => Some(length),
-            _ => None,
-        };
-        Self { start: before(start), end: before(end), has_default_end: end.is_none() }
+/// A hash of the query, with the form of each bound that depends on the time (`now`, `-7d`, or an
+/// end that was left out) instead of its value. So it does not depend on when the query was written.
+/// Without a form, the bounds do not depend on the time.
+pub(crate) fn form_fingerprint(form: Option<AskedRange>, query: &Query) -> [u8; 32] {
+    let mut input = query.input().clone();
+    if let Some(AskedRange { start, end }) = form {
+        let is_fixed = |bound: Option<AskedTime>| !matches!(bound, Some(AskedTime::Before(_)));
+        input.start = input.start.filter(|_| is_fixed(start));
+        input.end = input.end.filter(|_| is_fixed(end) && end.is_some());
     }
-}
-
-impl RangeForm {
-    /// A hash of the query, with the form of each bound that depends on the time instead of its
-    /// value. So it does not depend on when the query was written.
-    pub(crate) fn fingerprint(&self, query: &Query) -> [u8; 32] {
-        let keep = |bound, form: Option<Duration>| if form.is_some() { None } else { bound };
-        let mut input = query.input().clone();
-        input.start = keep(input.start, self.start);
-        input.end = keep(input.end, self.end).filter(|_| !self.has_default_end);
-        // A Python set may have another order in another process.
-        input.site.sort_unstable();
-        input.line.sort_unstable();
-        sha256("siteline form", format!("{input:?} {self:?}").as_bytes())
-    }
+    // A Python set may have another order in another process.
+    input.site.sort_unstable();
+    input.line.sort_unstable();
+    sha256("siteline form", format!("{input:?} {form:?}").as_bytes())
 }
 
 impl AskedTime {

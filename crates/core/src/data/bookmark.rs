@@ -2,18 +2,11 @@
 //! edited, or belongs to another query, host or subject. It contains cursors, so it is a secret.
 //! The seal is a checksum against damage and mistakes, not forgery.
 //!
-//! Layout, with little-endian integers. Every version keeps the magic, the version byte and the
-//! SHA-256 at the end, so that an older siteline can tell a newer bookmark from a damaged one.
-//! Version 1 is a chain of a feed. Version 2 contains the chains of a scan, and its bounds that
-//! depended on the time. `-` is the smallest integer.
+//! Layout: every version keeps the magic, the version byte and the SHA-256 at the end, so that
+//! another siteline can tell a version from damage. The JSON in between is a [`Sealed`].
 //!
 //! ```text
-//! "SLBM" 1 origin:[u8;32] query:[u8;32] sequence:u64 pages:u64 place sha256:[u8;32]
-//! "SLBM" 2 origin:[u8;32] query:[u8;32] form:[u8;32] start:i64|- end:i64|-
-//!     count:u32 (query:[u8;32] pages:u64)                     complete chains
-//!     count:u32 (query:[u8;32] sequence:u64 pages:u64 place)  chains in progress
-//!     sha256:[u8;32]
-//! place: page_size:u32|0 cursor_length:u32 cursor seen_count:u32 seen:[[u8;16]]
+//! "SLBM" version:u8 json sha256:[u8;32]
 //! ```
 
 use std::fmt;
@@ -24,6 +17,7 @@ use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::cursor::{Cursor, CursorHash};
 use super::query::Query;
@@ -31,10 +25,7 @@ use crate::error::{Error, Kind, Result};
 use crate::lock::Mutex;
 
 const MAGIC: &[u8; 4] = b"SLBM";
-/// A chain of a feed.
-const CHAIN: u8 = 1;
-/// The chains of a scan.
-const SCAN: u8 = 2;
+const VERSION: u8 = 3;
 const SEAL_LENGTH: usize = 32;
 /// The latest cursor hashes of a chain are kept.
 const SEEN_KEPT: usize = 1_024;
@@ -48,7 +39,7 @@ pub(crate) type Log<T> = Arc<Mutex<Vec<T>>>;
 
 pub(super) type CursorLog = Log<CursorHash>;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct WholeChain {
     pub(crate) query: [u8; 32],
     pub(crate) pages: u64,
@@ -69,16 +60,16 @@ pub(crate) struct Mark {
 }
 
 /// The bounds that a resumed scan with the same form copies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fixed {
-    /// The fingerprint of the `RangeForm`.
+    /// Of the query and the form of its bounds.
     pub(crate) form: [u8; 32],
     pub(crate) start: Option<Timestamp>,
     pub(crate) end: Option<Timestamp>,
 }
 
 /// The read that a bookmark belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Owner {
     /// Hash of base URL and subject.
     pub(crate) origin: [u8; 32],
@@ -86,6 +77,25 @@ pub(crate) struct Owner {
     pub(crate) query: [u8; 32],
     /// `None` for a chain of a feed.
     pub(crate) fixed: Option<Fixed>,
+}
+
+/// The contents of a bookmark.
+#[derive(Serialize, Deserialize)]
+struct Sealed {
+    owner: Owner,
+    whole: Vec<WholeChain>,
+    marks: Vec<SealedMark>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SealedMark {
+    query: [u8; 32],
+    sequence: u64,
+    pages: u64,
+    page_size: Option<u32>,
+    cursor: String,
+    /// The latest hashes, in base64.
+    seen: String,
 }
 
 /// Chains that are not in it have not begun.
@@ -106,25 +116,23 @@ impl Mark {
         seen[count.saturating_sub(SEEN_KEPT)..count].to_vec()
     }
 
-    fn write(&self, bytes: &mut Vec<u8>) {
-        let seen = self.seen_hashes();
-        bytes.extend(self.sequence.to_le_bytes());
-        bytes.extend(self.pages.to_le_bytes());
-        bytes.extend(self.page_size.unwrap_or(0).to_le_bytes());
-        bytes.extend(length_bytes(self.cursor.len()));
-        bytes.extend(self.cursor.secret().as_bytes());
-        bytes.extend(length_bytes(seen.len()));
-        bytes.extend(seen.as_flattened());
+    fn sealed(&self) -> SealedMark {
+        SealedMark {
+            query: self.query,
+            sequence: self.sequence,
+            pages: self.pages,
+            page_size: self.page_size,
+            cursor: self.cursor.secret().to_owned(),
+            seen: URL_SAFE_NO_PAD.encode(self.seen_hashes().as_flattened()),
+        }
     }
 
-    fn read(fields: &mut Fields<'_>, query: [u8; 32]) -> Option<Self> {
-        let (sequence, pages) = (fields.count()?, fields.count()?);
-        let page_size = Some(u32::from_le_bytes(fields.array()?)).filter(|size| *size > 0);
-        let length = fields.length()?;
-        let cursor = Cursor::new(std::str::from_utf8(fields.take(length)?).ok()?);
-        let seen_count = fields.length()?;
-        let (hashes, _) = fields.take(seen_count.checked_mul(16)?)?.as_chunks::<16>();
-        let seen = Arc::new(Mutex::new(hashes.to_vec()));
+    fn unsealed(sealed: SealedMark) -> Option<Self> {
+        let SealedMark { query, sequence, pages, page_size, cursor, seen } = sealed;
+        let hashes = URL_SAFE_NO_PAD.decode(seen).ok()?;
+        let seen = hashes.as_chunks::<16>().0.to_vec();
+        let (cursor, seen_count) = (Cursor::new(&cursor), seen.len());
+        let seen = Arc::new(Mutex::new(seen));
         Some(Self { query, sequence, pages, page_size, cursor, seen, seen_count })
     }
 }
@@ -151,34 +159,16 @@ impl Bookmark {
     }
 
     pub fn to_bytes(&self) -> Vec<u8> {
-        let Owner { origin, query, fixed } = &self.owner;
-        let mut bytes =
-            [MAGIC, &[if fixed.is_some() { SCAN } else { CHAIN }][..], origin, query].concat();
-        if let Some(fixed) = fixed {
-            bytes.extend(fixed.form);
-            let bound = |at: Option<Timestamp>| at.map_or(i64::MIN, Timestamp::as_second);
-            for number in [bound(fixed.start), bound(fixed.end)] {
-                bytes.extend(number.to_le_bytes());
-            }
-            let whole = self.whole();
-            bytes.extend(length_bytes(whole.len()));
-            for WholeChain { query, pages } in whole {
-                bytes.extend(query);
-                bytes.extend(pages.to_le_bytes());
-            }
-            bytes.extend(length_bytes(self.marks.len()));
-        }
-        for mark in &self.marks {
-            if fixed.is_some() {
-                bytes.extend(mark.query);
-            }
-            mark.write(&mut bytes);
-        }
+        let marks = self.marks.iter().map(Mark::sealed).collect();
+        let sealed = Sealed { owner: self.owner, whole: self.whole(), marks };
+        // Text and integers always serialise.
+        let json = serde_json::to_vec(&sealed).unwrap_or_default();
+        let mut bytes = [MAGIC, &[VERSION][..], &json].concat();
         bytes.extend_from_slice(digest::digest(&digest::SHA256, &bytes).as_ref());
         bytes
     }
 
-    /// Returns `BookmarkError` for damaged bytes, and for those of a newer siteline.
+    /// Returns `BookmarkError` for damaged bytes, and for those of another version.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         if bytes.get(..4) != Some(MAGIC) || bytes.len() < 5 + SEAL_LENGTH {
             return Err(Error::new(Kind::BookmarkError, "This is not a siteline bookmark."));
@@ -187,51 +177,28 @@ impl Bookmark {
         if digest::digest(&digest::SHA256, sealed).as_ref() != seal {
             return Err(damaged());
         }
-        let fields = Fields(&sealed[5..]);
         match sealed[4] {
-            CHAIN => Self::read_chain(fields).ok_or_else(damaged),
-            SCAN => Self::read_scan(fields).ok_or_else(damaged),
-            ..CHAIN => Err(damaged()),
-            newer => Err(Error::new(
+            VERSION => Self::unsealed(&sealed[5..]).ok_or_else(damaged),
+            0 => Err(damaged()),
+            other => Err(Error::new(
                 Kind::BookmarkError,
-                format!("A newer siteline made this bookmark (version {newer}, not {SCAN})."),
+                format!("Another siteline made this bookmark (version {other}, not {VERSION})."),
             )
-            .with_hint("Upgrade siteline, or read the range again from its start.")),
+            .with_hint("Use that siteline, or read the range again from its start.")),
         }
     }
 
-    fn read_chain(mut fields: Fields<'_>) -> Option<Self> {
-        let owner = Owner { origin: fields.array()?, query: fields.array()?, fixed: None };
-        let marks = vec![Mark::read(&mut fields, owner.query)?];
-        fields.0.is_empty().then(|| Self { owner, marks, whole: Log::default(), whole_count: 0 })
-    }
-
-    fn read_scan(mut fields: Fields<'_>) -> Option<Self> {
-        let (origin, query, form) = (fields.array()?, fields.array()?, fields.array()?);
-        let mut bound = || {
-            let second = i64::from_le_bytes(fields.array()?);
-            let at = Timestamp::from_second(second).ok();
-            (second == i64::MIN || at.is_some()).then_some(at)
-        };
-        let (start, end) = (bound()?, bound()?);
-        let count = fields.length()?;
-        let whole: Option<Vec<WholeChain>> = (0..count)
-            .map(|_| Some(WholeChain { query: fields.array()?, pages: fields.count()? }))
-            .collect();
-        let count = fields.length()?;
-        let marks: Option<Vec<Mark>> = (0..count)
-            .map(|_| fields.array().and_then(|query| Mark::read(&mut fields, query)))
-            .collect();
-        let (marks, whole) = (marks?, whole?);
-        let fixed = Some(Fixed { form, start, end });
-        let bookmark = Self {
-            owner: Owner { origin, query, fixed },
-            marks,
-            whole_count: whole.len(),
-            whole: Arc::new(Mutex::new(whole)),
-        };
+    fn unsealed(json: &[u8]) -> Option<Self> {
+        let Sealed { owner, whole, marks } = serde_json::from_slice(json).ok()?;
+        let marks: Vec<Mark> = marks.into_iter().map(Mark::unsealed).collect::<Option<_>>()?;
+        let numbers = marks.iter().flat_map(|mark| [mark.sequence, mark.pages]);
+        let mut numbers = numbers.chain(whole.iter().map(|chain| chain.pages));
         // For this many chains and pages the sum fits into 64 bits.
-        (fields.0.is_empty() && count + bookmark.whole_count < 1 << 15).then_some(bookmark)
+        let is_plausible =
+            numbers.all(|number| number <= MOST_PAGES) && marks.len() + whole.len() < 1 << 15;
+        let whole_count = whole.len();
+        let whole = Arc::new(Mutex::new(whole));
+        is_plausible.then_some(Self { owner, marks, whole, whole_count })
     }
 
     pub(crate) fn to_text(&self) -> String {
@@ -290,33 +257,6 @@ impl Hash for Bookmark {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.to_bytes().hash(state);
     }
-}
-
-struct Fields<'a>(&'a [u8]);
-
-impl<'a> Fields<'a> {
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        self.take(N)?.try_into().ok()
-    }
-
-    fn length(&mut self) -> Option<usize> {
-        usize::try_from(u32::from_le_bytes(self.array()?)).ok()
-    }
-
-    fn count(&mut self) -> Option<u64> {
-        Some(u64::from_le_bytes(self.array()?)).filter(|count| *count <= MOST_PAGES)
-    }
-}
-
-/// A body with a cursor is far below 4 GiB.
-fn length_bytes(length: usize) -> [u8; 4] {
-    u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes()
 }
 
 fn damaged() -> Error {
@@ -401,16 +341,17 @@ mod tests {
     }
 
     #[test]
-    fn p12_a_newer_version_is_reported_as_such() {
+    fn p12_another_version_is_reported_as_such() {
         let bytes = bookmark(0).to_bytes();
         let fields = &bytes[5..bytes.len() - SEAL_LENGTH];
-        // Only magic, version and seal of a newer version are known.
+        // Only magic, version and seal of another version are known.
         for (version, fields, expected) in [
-            (SCAN + 1, fields, "newer siteline"),
-            (u8::MAX, &[], "newer siteline"),
+            (VERSION + 1, fields, "Another siteline"),
+            (u8::MAX, &[], "Another siteline"),
+            (VERSION - 1, fields, "Another siteline"),
             (0, fields, "edited or damaged"),
-            (CHAIN, &[], "edited or damaged"),
-            (SCAN, fields, "edited or damaged"),
+            (VERSION, &[], "edited or damaged"),
+            (VERSION, b"{}", "edited or damaged"),
         ] {
             let bytes = sealed(&[MAGIC, &[version][..], fields].concat());
             let error = Bookmark::from_bytes(&bytes).unwrap_err();

@@ -46,11 +46,11 @@ pub(super) fn timestamp_array(microseconds: Vec<i64>) -> TimestampMicrosecondArr
     TimestampMicrosecondArray::new(microseconds.into(), None).with_timezone(ZONE)
 }
 
-pub(super) fn batch(schema: SchemaRef, arrays: Vec<ArrayRef>) -> Result<RecordBatch> {
+pub(crate) fn batch(schema: SchemaRef, arrays: Vec<ArrayRef>) -> Result<RecordBatch> {
     RecordBatch::try_new(schema, arrays).map_err(broken)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "fits map_err")]
-pub(super) fn broken(error: ArrowError) -> Error {
+pub(crate) fn broken(error: ArrowError) -> Error {
     Error::new(Kind::InternalError, format!("Columns do not fit their schema: {error}."))
 }

@@ -27,38 +27,24 @@ const GROUP: u32 = 0o070;
 const LOOKS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// The mode of a store that others may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Share {
-    /// Mode 0640, for readers with [`StoreOptions::read_only`].
-    GroupRead,
-    /// Mode 0660.
-    Group,
-}
+pub struct Share(u32);
 
 impl Share {
+    /// For readers with [`StoreOptions::read_only`].
+    pub const GROUP_READ: Self = Self(0o640);
+    pub const GROUP: Self = Self(0o660);
+
     pub fn parse(name: &str) -> Result<Self> {
         match name {
-            "group-read" => Ok(Self::GroupRead),
-            "group" => Ok(Self::Group),
+            "group-read" => Ok(Self::GROUP_READ),
+            "group" => Ok(Self::GROUP),
             _ => Err(Error::new(
                 Kind::ConfigError,
                 format!("share={:?} is not known", excerpt(name)),
             )
             .with_hint("Write share=\"group-read\" or share=\"group\".")),
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::GroupRead => "group-read",
-            Self::Group => "group",
-        }
-    }
-
-    fn mode(self) -> u32 {
-        match self {
-            Self::GroupRead => 0o640,
-            Self::Group => 0o660,
         }
     }
 }
@@ -89,7 +75,7 @@ fn create(path: &Path, mode: u32) -> Result<()> {
 pub(super) fn create_copy(path: &Path, store: &Path, share: Option<Share>) -> Result<()> {
     let own = || Owner::read(store).map_or(PRIVATE, |owner| owner.mode);
     refuse_share_on_windows(share)?;
-    create(path, share.map_or_else(own, Share::mode))
+    create(path, share.map_or_else(own, |share| share.0))
 }
 
 /// Only its owner may use the file so far. Fails if it would not get the owner of the store.
@@ -129,7 +115,7 @@ pub(super) fn share_as(part: &Path, store: &Path, backup: &Path) -> io::Result<(
 pub(super) fn prepare_for_writing(path: &Path, share: Option<Share>) -> Result<()> {
     refuse_share_on_windows(share)?;
     if !may_use(path, path, Use::Write, "this process may not write to it")? {
-        create(path, share.map_or(PRIVATE, Share::mode))?;
+        create(path, share.map_or(PRIVATE, |share| share.0))?;
     }
     for ending in [LOG, MEMORY] {
         let file = beside(path, ending);
@@ -140,7 +126,7 @@ pub(super) fn prepare_for_writing(path: &Path, share: Option<Share>) -> Result<(
         }
     }
     #[cfg(unix)]
-    share.map_or(Ok(()), |share| share_existing(path, share.mode()))?;
+    share.map_or(Ok(()), |share| share_existing(path, share.0))?;
     Ok(())
 }
 
@@ -154,9 +140,10 @@ fn may_use(store: &Path, file: &Path, wanted: Use, what: &str) -> Result<bool> {
 }
 
 fn refuse_share_on_windows(share: Option<Share>) -> Result<()> {
-    let Some(share) = share.filter(|_| cfg!(windows)) else { return Ok(()) };
-    let message =
-        format!("share={:?} is not supported on Windows: files have no group there", share.name());
+    if share.is_none() || !cfg!(windows) {
+        return Ok(());
+    }
+    let message = "share= is not supported on Windows: files have no group there";
     Err(Error::new(Kind::ConfigError, message).with_hint(
         "Set an access control list on the folder of the store instead. icacls FOLDER /grant \
          \"NAME:(OI)(CI)M\" allows writing, \"NAME:(OI)(CI)R\" reading. A new store inherits it.",

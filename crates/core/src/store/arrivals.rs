@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::block::PointVersion;
 use super::bytes::{Sink, Source};
+use crate::data::mixed;
 
 /// Timestamps on a grid take no bytes, so forged bytes could fill the memory. A real page with more
 /// would have hundreds of megabytes.
@@ -300,10 +301,7 @@ impl ArrivalSums {
     }
 }
 
-/// Hashes with `SplitMix64`, so that different timestamps give different sums.
+/// A hash, so that different timestamps give different sums.
 fn spread(timestamp: i64) -> u64 {
-    let mut bits = timestamp.cast_unsigned().wrapping_add(0x9E37_79B9_7F4A_7C15);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    bits ^ (bits >> 31)
+    mixed(timestamp.cast_unsigned().wrapping_add(0x9E37_79B9_7F4A_7C15))
 }

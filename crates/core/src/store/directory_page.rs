@@ -56,15 +56,10 @@ impl BlockSummary {
 
     /// Returns how many points of the block a view shows, or `None` if that needs the block.
     pub(super) fn count(&self, view: View, flagged: Flagged) -> Option<u64> {
-        let (shows_none, shows_all) = match view {
-            View::Latest => (false, true),
-            View::AsOf(sequence) => (sequence < self.first, self.changed <= sequence),
-            View::ChangedSince(since) => (self.changed <= since, since < self.first),
-            View::ChangedBetween(since, until) => {
-                let is_outside = self.changed <= since || until < self.first;
-                (is_outside, since < self.first && self.changed <= until)
-            }
-        };
+        let View { since, until } = view;
+        let until = until.unwrap_or(u64::MAX);
+        let shows_none = until < self.first || since.is_some_and(|since| self.changed <= since);
+        let shows_all = self.changed <= until && since.is_none_or(|since| since < self.first);
         let all = match flagged {
             Flagged::Keep => self.points,
             Flagged::Drop => self.points.saturating_sub(self.flagged),

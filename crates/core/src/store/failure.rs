@@ -13,7 +13,7 @@ use crate::files::{owner_text, unused};
 use crate::system::{exhausted_files, reason};
 
 #[derive(Debug, thiserror::Error)]
-pub(super) enum StoreFailure {
+pub(crate) enum StoreFailure {
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
     /// The file is damaged.
@@ -31,7 +31,7 @@ pub(super) enum StoreFailure {
     Core(#[from] Error),
 }
 
-pub(super) type StoreResult<T> = Result<T, StoreFailure>;
+pub(crate) type StoreResult<T> = Result<T, StoreFailure>;
 
 impl StoreFailure {
     pub(super) fn is_no_database(&self) -> bool {

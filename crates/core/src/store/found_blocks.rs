@@ -1,7 +1,6 @@
 //! Finds the blocks that a read needs, with their recent points.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 use rusqlite::Connection;
 
@@ -12,18 +11,12 @@ use super::failure::StoreResult;
 use super::feeds::FeedRow;
 use super::history::combine;
 use super::recent::RecentPoints;
+use crate::data::ranges::{Range, Ranges};
 
-pub(super) const ALL_TIME: &[Range<i128>] = std::slice::from_ref(&(i128::MIN..i128::MAX));
-
-pub(super) fn times(stretch: i64, span: i64) -> Range<i128> {
-    let start = i128::from(stretch) * i128::from(span);
-    start..start + i128::from(span)
-}
-
-pub(super) fn overlapping<'r>(ranges: &'r [Range<i128>], times: &Range<i128>) -> &'r [Range<i128>] {
-    let first = ranges.partition_point(|range| range.end <= times.start);
-    let end = ranges.partition_point(|range| range.start < times.end);
-    &ranges[first..end.max(first)]
+/// The range of a stretch, in microseconds.
+pub(super) fn times(stretch: i64, span: i64) -> Range {
+    let start = stretch.saturating_mul(span);
+    Range::new(start, start.saturating_add(span))
 }
 
 /// A block without an entry has only recent points.
@@ -40,7 +33,7 @@ impl FoundBlocks {
         connection: &Connection,
         known: &FeedIndex,
         feed: &FeedRow,
-        ranges: &[Range<i128>],
+        ranges: &Ranges,
     ) -> StoreResult<Self> {
         let recent = recent_points(connection, feed, ranges, None)?;
         let blocks = blocks_with(connection, known, feed, ranges, None, &recent)?;
@@ -52,10 +45,10 @@ impl FoundBlocks {
 pub(super) fn recent_points(
     connection: &Connection,
     feed: &FeedRow,
-    ranges: &[Range<i128>],
+    ranges: &Ranges,
     series: Option<&[i64]>,
 ) -> StoreResult<RecentPoints> {
-    let overlaps = |key: BlockKey| !overlapping(ranges, &times(key.1, feed.span)).is_empty();
+    let overlaps = |key: BlockKey| !ranges.overlapping(times(key.1, feed.span)).is_empty();
     RecentPoints::load(connection, feed, |key| is_picked(series, key) && overlaps(key))
 }
 
@@ -68,24 +61,23 @@ pub(super) fn blocks_with(
     connection: &Connection,
     known: &FeedIndex,
     feed: &FeedRow,
-    ranges: &[Range<i128>],
+    ranges: &Ranges,
     series: Option<&[i64]>,
     recent: &RecentPoints,
 ) -> StoreResult<Vec<FoundBlock>> {
-    let (Some(first), Some(last)) = (ranges.first(), ranges.last()) else { return Ok(Vec::new()) };
+    let (Some(first), Some(last)) = (ranges.iter().next(), ranges.iter().next_back()) else {
+        return Ok(Vec::new());
+    };
     if feed.span == 0 {
         return Ok(Vec::new());
     }
-    let stretch = |time: i128| {
-        let near = time.clamp(i128::from(i64::MIN), i128::from(i64::MAX));
-        i64::try_from(near.div_euclid(i128::from(feed.span))).unwrap_or_default()
-    };
-    let stretches = stretch(first.start)..stretch(last.end).saturating_add(1);
+    let end = last.end.div_euclid(feed.span).saturating_add(1);
+    let stretches = first.start.div_euclid(feed.span)..end;
     let mut only_recent: BTreeSet<BlockKey> =
         recent.keys().filter(|key| is_picked(series, *key)).collect();
     let mut blocks = Vec::new();
     Directory::new(connection, feed.id)?.each_block(known, &stretches, series, |key, entry| {
-        if !overlapping(ranges, &times(key.1, feed.span)).is_empty() {
+        if !ranges.overlapping(times(key.1, feed.span)).is_empty() {
             only_recent.remove(&key);
             blocks.push((key, Some(entry)));
         }

@@ -1,12 +1,11 @@
 //! Merges a page into a block, and reads a block as of a sequence number. The result depends on the
 //! sequence numbers, not on the order in which pages are applied.
 
-use std::ops::Range;
-
 use super::arrivals::ArrivalChanges;
 use super::block::PointVersion;
 use super::target::Applied;
 use super::view::{Flagged, View};
+use crate::data::ranges::Range;
 
 /// The sequence number of a newer page request, and whether the point is absent: the request ended
 /// a chain, and no page brought the point since the chain began.
@@ -144,13 +143,13 @@ impl Change {
 /// Calls `give` for each point of a block that a view shows, ascending.
 pub(super) fn show(
     rows: &[PointVersion],
-    times: &Range<i128>,
+    times: Range,
     view: View,
     flagged: Flagged,
     mut give: impl FnMut(&PointVersion, Change),
 ) {
-    let first = rows.partition_point(|row| i128::from(row.timestamp) < times.start);
-    let end = rows.partition_point(|row| i128::from(row.timestamp) < times.end);
+    let first = rows.partition_point(|row| row.timestamp < times.start);
+    let end = rows.partition_point(|row| row.timestamp < times.end);
     let mut at = first;
     while at < end {
         let mut next = at;
@@ -172,13 +171,11 @@ pub(super) fn show(
 
 #[inline]
 fn select(history: &[PointVersion], view: View) -> Option<(&PointVersion, Change)> {
-    let last = history.last()?;
     let as_of = |version| history[..history.partition_point(|row| row.version <= version)].last();
-    match view {
-        View::Latest => Some((last, Change::New)),
-        View::AsOf(version) => as_of(version).map(|row| (row, Change::New)),
-        View::ChangedSince(since) => changed(last, as_of(since)),
-        View::ChangedBetween(since, until) => changed(as_of(until)?, as_of(since)),
+    let last = view.until.map_or_else(|| history.last(), as_of)?;
+    match view.since {
+        Some(since) => changed(last, as_of(since)),
+        None => Some((last, Change::New)),
     }
 }
 

@@ -10,7 +10,7 @@ use super::arrivals::ArrivalSums;
 use super::directory::{Directory, FeedIndex};
 use super::failure::{StoreFailure, StoreResult, system};
 use super::feeds::{FeedRow, Feeds};
-use super::found_blocks::{ALL_TIME, FoundBlocks};
+use super::found_blocks::FoundBlocks;
 use super::history::combine;
 use super::names::KeptNames;
 use super::removal::Removal;
@@ -18,6 +18,7 @@ use super::retention::{Freed, Retention};
 use super::schema::Root;
 use super::watch::Watch;
 use super::{Store, access, pages, path, removal, seen_log};
+use crate::data::ranges::Ranges;
 use crate::error::{Error, Kind, Result};
 use crate::files::{self, unused};
 
@@ -34,11 +35,9 @@ impl Store {
         self.remove(feed, &Removal::Points { before, state }, watch)
     }
 
-    /// Removes the older versions of points in these ranges, in microseconds, ascending and
-    /// disjoint.
-    pub fn compact(&self, feed: &str, ranges: &[(i64, i64)], watch: &Watch) -> Result<Freed> {
-        let ranges = ranges.iter().map(|range| i128::from(range.0)..i128::from(range.1));
-        self.remove(feed, &Removal::Versions(ranges.collect()), watch)
+    /// Removes the older versions of points in these ranges, in microseconds.
+    pub fn compact(&self, feed: &str, ranges: Ranges, watch: &Watch) -> Result<Freed> {
+        self.remove(feed, &Removal::Versions(ranges), watch)
     }
 
     fn remove(&self, feed: &str, removal: &Removal<'_>, watch: &Watch) -> Result<Freed> {
@@ -105,7 +104,7 @@ fn check_feed(connection: &Connection, feed: &FeedRow, watch: &Watch) -> StoreRe
     feed.state(connection)?;
     let known = FeedIndex::load(connection, feed)?;
     let mut directory = Directory::new(connection, feed.id)?;
-    let found = FoundBlocks::load(connection, &known, feed, ALL_TIME)?;
+    let found = FoundBlocks::load(connection, &known, feed, &Ranges::all())?;
     let mut arrivals = ArrivalSums::default();
     watch.expect(found.blocks.len() as u64);
     for blocks in found.blocks.chunks(VERIFIED) {

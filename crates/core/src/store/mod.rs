@@ -59,7 +59,8 @@ pub use self::access::{Share, StoreOptions};
 use self::connection::{BUSY_TIMEOUT, StoreConnection};
 pub(crate) use self::delays::{Age, Delays, Sighting, Sightings};
 use self::directory::{Directory, FeedIndex};
-use self::failure::{StoreFailure, StoreResult, store_error};
+pub(crate) use self::failure::StoreResult;
+use self::failure::{StoreFailure, store_error};
 pub use self::feed_queue::Turn;
 pub(crate) use self::feed_queue::Turns;
 use self::feeds::{FeedRow, Feeds};
@@ -75,9 +76,10 @@ use self::schema::APPLICATION;
 pub use self::series_filter::{SeriesFilter, SeriesIds};
 pub use self::target::ChainRange;
 pub use self::target::{Applied, Delivery, Target};
-pub use self::view::{CHANGES, Choice, Flagged, PointFilter, ShownPoints, View};
+pub use self::view::{CHANGES, Flagged, PointFilter, ShownPoints, View};
 pub use self::watch::Watch;
 use self::writer::{Writer, Writers};
+use crate::data::ranges::Range;
 use crate::error::{Error, Kind, Result};
 
 /// For tests/fuzz. Returns `None` for other bytes.
@@ -179,7 +181,7 @@ impl Store {
     pub(crate) fn read_with<T>(
         &self,
         feed: &str,
-        choose: impl FnOnce(&FeedSnapshot<'_>) -> Result<(PointFilter, T)>,
+        choose: impl FnOnce(&FeedSnapshot<'_>) -> StoreResult<(PointFilter, T)>,
     ) -> Result<(Reader, T)> {
         self.with_path(self.connect().and_then(|link| Reader::new(&self.path, link, feed, choose)))
     }
@@ -187,28 +189,25 @@ impl Store {
     pub(crate) fn look_up<T>(
         &self,
         feed: &str,
-        look: impl FnOnce(&FeedSnapshot<'_>) -> Result<T>,
+        look: impl FnOnce(&FeedSnapshot<'_>) -> StoreResult<T>,
     ) -> Result<T> {
-        self.snapshot_of(feed, |connection, feed| {
-            Ok(look(&FeedSnapshot { path: &self.path, connection, feed })?)
-        })
+        self.snapshot_of(feed, |connection, feed| look(&FeedSnapshot { connection, feed }))
     }
 
-    /// Returns whether the feed has a point in each of the ranges. Withdrawn points count.
-    pub fn holds(&self, feed: &str, ranges: &[(i64, i64)]) -> Result<Vec<bool>> {
+    /// Returns whether the feed has a point in each of the ranges, in microseconds. Withdrawn points
+    /// count.
+    pub fn holds(&self, feed: &str, ranges: &[Range]) -> Result<Vec<bool>> {
         self.snapshot(|connection| {
             let feeds = Feeds::load(connection)?;
             let Some(feed) = feeds.find(feed) else { return Ok(vec![false; ranges.len()]) };
             let known = FeedIndex::load(connection, feed)?;
             let mut directory = Directory::new(connection, feed.id)?;
-            let held = |range: &(i64, i64)| {
-                let range = i128::from(range.0)..i128::from(range.1);
-                let blocks = std::slice::from_ref(&range);
-                let found = FoundBlocks::load(connection, &known, feed, blocks)?;
+            let held = |range: &Range| {
+                let found = FoundBlocks::load(connection, &known, feed, &(*range).into())?;
                 for (key, entry) in found.blocks {
                     let rows = rows_of(&mut directory, key, entry.as_ref(), &found.recent)?;
                     let mut rows = rows.into_iter();
-                    if rows.any(|row| range.contains(&i128::from(row.timestamp))) {
+                    if rows.any(|row| range.has(row.timestamp)) {
                         return Ok(true);
                     }
                 }

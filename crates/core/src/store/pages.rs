@@ -11,6 +11,7 @@ use super::failure::{StoreFailure, StoreResult};
 use super::feeds::FeedRow;
 use super::schema::{check_digest, sum_rows};
 use super::target::Applied;
+use crate::data::ranges::Range;
 
 const OTHER_ARRIVALS: &str = "the arrivals of a page do not match its points";
 
@@ -137,8 +138,8 @@ fn add_arrivals(
 /// Ranges of chains, in microseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PageChains {
-    pub ended: Vec<(i64, i64)>,
-    pub begun: Vec<(i64, i64)>,
+    pub ended: Vec<Range>,
+    pub begun: Vec<Range>,
 }
 
 impl PageChains {
@@ -147,11 +148,12 @@ impl PageChains {
         let mut begun = BTreeMap::new();
         let mut ended = Vec::new();
         for page in pages.iter().take_while(|page| page.sequence <= sequence) {
+            let range = Range::new(page.start, page.end);
             if page.is_last {
                 begun.remove(&page.chain);
-                ended.push((page.start, page.end));
+                ended.push(range);
             } else {
-                begun.insert(page.chain, (page.start, page.end));
+                begun.insert(page.chain, range);
             }
         }
         Self { ended, begun: begun.into_values().collect() }

@@ -1,9 +1,7 @@
 //! Reads a feed from a snapshot on its own connection. Each block is verified when it is read.
 
 use std::collections::TryReserveError;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -15,15 +13,14 @@ use super::directory::{Directory, FeedIndex};
 use super::directory_page::{BlockEntry, BlockKey};
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::{FeedRow, Feeds};
-use super::found_blocks::{
-    ALL_TIME, FoundBlock, blocks_with, overlapping, recent_points, rows_of, times,
-};
+use super::found_blocks::{FoundBlock, blocks_with, recent_points, rows_of, times};
 use super::history::show;
 use super::pages::{self, PageChains};
 use super::recent::RecentPoints;
 use super::series_filter::SeriesFilter;
 use super::view::{Flagged, PointFilter, ShownPoints, View};
 use crate::data::Identity;
+use crate::data::ranges::{Range, Ranges};
 use crate::error::{Error, Kind, Result};
 
 const BATCH: usize = 65_536;
@@ -33,7 +30,6 @@ const BLOCK: usize = 128;
 /// A feed in one transaction.
 #[derive(Debug)]
 pub(crate) struct FeedSnapshot<'c> {
-    pub(super) path: &'c Path,
     pub(super) connection: &'c Connection,
     pub(super) feed: &'c FeedRow,
 }
@@ -48,22 +44,18 @@ impl FeedSnapshot<'_> {
         self.feed.retention.kept_from
     }
 
-    pub(crate) fn state(&self) -> Result<Vec<u8>> {
-        self.feed.state(self.connection).map_err(|failure| failure.into_error(self.path))
+    pub(crate) fn state(&self) -> StoreResult<Vec<u8>> {
+        self.feed.state(self.connection)
     }
 
     /// The ranges of the chains up to a sequence number.
-    pub(crate) fn chains_until(&self, sequence: u64) -> Result<PageChains> {
-        let pages = pages::all(self.connection, self.feed);
-        let pages = pages.map_err(|failure| failure.into_error(self.path))?;
-        Ok(PageChains::until(sequence, &pages))
+    pub(crate) fn chains_until(&self, sequence: u64) -> StoreResult<PageChains> {
+        Ok(PageChains::until(sequence, &pages::all(self.connection, self.feed)?))
     }
 
     /// Rejects a view of a past that is not kept completely. `start` is in microseconds.
-    pub(crate) fn check_history(&self, view: View, start: Option<i64>) -> Result<()> {
-        let start = start.map_or(i128::MIN, i128::from);
-        let checked = self.feed.retention.check(&self.feed.name, view, start);
-        checked.map_err(|failure| failure.into_error(self.path))
+    pub(crate) fn check_history(&self, view: View, start: Option<i64>) -> StoreResult<()> {
+        self.feed.retention.check(&self.feed.name, view, start.unwrap_or(i64::MIN))
     }
 }
 
@@ -72,10 +64,9 @@ impl FeedSnapshot<'_> {
 pub struct Reader {
     path: PathBuf,
     link: StoreConnection,
-    schema: SchemaRef,
     feed: FeedRow,
     known: FeedIndex,
-    ranges: Vec<Range<i128>>,
+    ranges: Ranges,
     /// Ascending, or `None` for all.
     series: Option<Vec<i64>>,
     view: View,
@@ -95,21 +86,16 @@ impl Reader {
         path: &Path,
         link: StoreConnection,
         name: &str,
-        choose: impl FnOnce(&FeedSnapshot<'_>) -> Result<(PointFilter, T)>,
+        choose: impl FnOnce(&FeedSnapshot<'_>) -> StoreResult<(PointFilter, T)>,
     ) -> StoreResult<(Self, T)> {
         let (feed, known, ranges, series, recent, filter, chosen) =
             link.read(path, |connection| {
                 let feed = Feeds::load(connection)?.known(name)?.clone();
-                let (filter, chosen) = choose(&FeedSnapshot { path, connection, feed: &feed })?;
-                let mut ranges = filter.ranges.as_ref().map_or_else(
-                    || ALL_TIME.to_vec(),
-                    |ranges| {
-                        ranges.iter().map(|(start, end)| (*start).into()..(*end).into()).collect()
-                    },
-                );
-                let first = ranges.first().map_or(i128::MAX, |range| range.start);
+                let (filter, chosen) = choose(&FeedSnapshot { connection, feed: &feed })?;
+                let first = filter.ranges.iter().next().map_or(i64::MAX, |range| range.start);
                 feed.retention.check(name, filter.view, first)?;
-                leave_out(&mut ranges, feed.retention.kept_from);
+                let kept = Range::new(feed.retention.kept_from, i64::MAX);
+                let ranges = filter.ranges.and(&kept.into());
                 let known = FeedIndex::load(connection, &feed)?;
                 let series = pick(&filter.series, &known, name)?;
                 let recent = recent_points(connection, &feed, &ranges, series.as_deref())?;
@@ -123,7 +109,6 @@ impl Reader {
         }
         let reader = Self {
             path: path.to_owned(),
-            schema: filter.view.schema(),
             feed,
             known,
             ranges,
@@ -142,7 +127,7 @@ impl Reader {
 
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
+        self.view.schema()
     }
 
     /// Points before this time, in microseconds, were forgotten. `i64::MIN` if none were.
@@ -210,8 +195,8 @@ impl Reader {
                 continue;
             }
             let block = rows_of(&mut directory, key, entry.as_ref(), &self.recent)?;
-            for range in overlapping(&self.ranges, &times(key.1, self.feed.span)) {
-                show(&block, range, self.view, self.flagged, |_, _| count += 1);
+            for range in self.ranges.overlapping(times(key.1, self.feed.span)) {
+                show(&block, *range, self.view, self.flagged, |_, _| count += 1);
             }
         }
         Ok(count)
@@ -219,7 +204,7 @@ impl Reader {
 
     fn is_whole(&self, key: BlockKey) -> bool {
         let block = times(key.1, self.feed.span);
-        let mut ranges = overlapping(&self.ranges, &block).iter();
+        let mut ranges = self.ranges.overlapping(block).iter();
         ranges.any(|range| range.start <= block.start && block.end <= range.end)
     }
 
@@ -278,10 +263,10 @@ impl Reader {
     /// The share of a block's points in the ranges, if the points are evenly spaced.
     fn share(&self, stretch: i64, points: u64) -> usize {
         let block = times(stretch, self.feed.span);
-        let part = |range: &Range<i128>| range.end.min(block.end) - range.start.max(block.start);
-        let inside: i128 = overlapping(&self.ranges, &block).iter().map(part).sum();
-        let share = (i128::from(points) * inside + block.end - block.start - 1)
-            / (block.end - block.start).max(1);
+        let length = |range: Range| i128::from(range.end - range.start);
+        let inside: i128 =
+            self.ranges.overlapping(block).iter().map(|r| length(r.and(block))).sum();
+        let share = (i128::from(points) * inside + length(block) - 1) / length(block).max(1);
         usize::try_from(share).unwrap_or_default()
     }
 
@@ -314,8 +299,9 @@ impl Reader {
         {
             self.at += 1;
             let block = rows_of(&mut directory, key, entry.as_ref(), &self.recent)?;
-            for range in overlapping(&self.ranges, &times(key.1, self.feed.span)) {
-                show(&block, range, self.view, self.flagged, |row, change| shown.push(row, change));
+            for range in self.ranges.overlapping(times(key.1, self.feed.span)) {
+                let (view, flagged) = (self.view, self.flagged);
+                show(&block, *range, view, flagged, |row, change| shown.push(row, change));
             }
             shown.series(&self.identities[self.place(key.0)]);
         }
@@ -337,20 +323,11 @@ fn pick(filter: &SeriesFilter, known: &FeedIndex, name: &str) -> StoreResult<Opt
     })
 }
 
-fn leave_out(ranges: &mut Vec<Range<i128>>, before: i64) {
-    for range in &mut *ranges {
-        range.start = range.start.max(i128::from(before));
-    }
-    ranges.retain(|range| !range.is_empty());
-}
-
 fn may_show(view: View, entry: Option<BlockEntry>, recent: &[PointVersion]) -> bool {
-    let shows = |version: u64| match view {
-        View::Latest => true,
-        View::AsOf(sequence) => version <= sequence,
-        View::ChangedSince(since) => version > since,
-        View::ChangedBetween(since, until) => version > since && version <= until,
+    let shows = |row: &PointVersion| {
+        view.since.is_none_or(|since| row.version > since)
+            && view.until.is_none_or(|until| row.version <= until)
     };
     entry.is_some_and(|entry| entry.summary.count(view, Flagged::Keep) != Some(0))
-        || recent.iter().any(|row| shows(row.version))
+        || recent.iter().any(shows)
 }

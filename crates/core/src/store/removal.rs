@@ -4,8 +4,6 @@
 //! data and no page adds it. Further transactions remove it, a few directory pages at a time. After
 //! a kill, another call removes the rest.
 
-use std::ops::Range;
-
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::block::PointVersion;
@@ -13,13 +11,14 @@ use super::directory::{Directory, FeedIndex};
 use super::directory_page::{BlockSummary, PageKey};
 use super::failure::StoreResult;
 use super::feeds::FeedRow;
-use super::found_blocks::{overlapping, times};
+use super::found_blocks::times;
 use super::page_merge::move_recent;
 use super::pages;
 use super::retention::Freed;
 use super::schema::Root;
 use super::watch::Watch;
 use super::writer::Writer;
+use crate::data::ranges::{Range, Ranges};
 
 /// File pages.
 const AT_ONCE: i64 = 1_024;
@@ -29,8 +28,8 @@ const AT_ONCE: i64 = 1_024;
 pub(super) enum Removal<'s> {
     /// The points before a time, in microseconds. The feed gets this state.
     Points { before: i64, state: &'s [u8] },
-    /// The older versions of the points in these ranges, ascending and disjoint.
-    Versions(Vec<Range<i128>>),
+    /// The older versions of the points in these ranges, in microseconds.
+    Versions(Ranges),
 }
 
 impl Removal<'_> {
@@ -39,8 +38,8 @@ impl Removal<'_> {
         let (end, state) = match self {
             Self::Points { before, state } => (*before, Some(*state)),
             Self::Versions(ranges) => {
-                let Some(last) = ranges.last() else { return Ok(Vec::new()) };
-                (i64::try_from(last.end).unwrap_or(i64::MAX), None)
+                let Some(last) = ranges.iter().next_back() else { return Ok(Vec::new()) };
+                (last.end, None)
             }
         };
         writer.change(feed, state, |connection, known, feed| {
@@ -68,19 +67,19 @@ impl Removal<'_> {
             let mut kept = Vec::new();
             match self {
                 Self::Points { .. } => {
-                    let before = i128::from(feed.retention.kept_from);
+                    let before = feed.retention.kept_from;
                     if within.start >= before {
                         continue;
                     }
                     if within.end > before {
                         kept = directory.rows(key, &entry)?;
-                        kept.retain(|row| i128::from(row.timestamp) >= before);
+                        kept.retain(|row| row.timestamp >= before);
                     }
                     let left = BlockSummary::new(&kept).points;
                     removed.points += entry.summary.points.saturating_sub(left);
                 }
                 Self::Versions(ranges) => {
-                    let ranges = overlapping(ranges, &within);
+                    let ranges = ranges.overlapping(within);
                     // If one page wrote the whole block, each point has one version.
                     if ranges.is_empty() || entry.summary.first == entry.summary.changed {
                         continue;
@@ -102,12 +101,11 @@ impl Removal<'_> {
 }
 
 /// Returns the number of removed versions.
-fn keep_newest(rows: &mut Vec<PointVersion>, ranges: &[Range<i128>]) -> u64 {
+fn keep_newest(rows: &mut Vec<PointVersion>, ranges: &[Range]) -> u64 {
     let before = rows.len();
     let mut kept = Vec::with_capacity(before);
     for history in rows.chunk_by(|one, next| one.timestamp == next.timestamp) {
-        let timestamp = i128::from(history[0].timestamp);
-        let in_range = ranges.iter().any(|range| range.contains(&timestamp));
+        let in_range = ranges.iter().any(|range| range.has(history[0].timestamp));
         let newest = history.len().saturating_sub(1);
         kept.extend_from_slice(&history[if in_range { newest } else { 0 }..]);
     }

@@ -58,16 +58,11 @@ impl Retention {
     }
 
     /// Rejects a view of a past that is not kept, from `start` on.
-    pub(super) fn check(&self, feed: &str, view: View, start: i128) -> StoreResult<()> {
-        let asked = match view {
-            // All kept points have changed since page request 0.
-            View::Latest | View::ChangedSince(0) => return Ok(()),
-            View::AsOf(sequence)
-            | View::ChangedSince(sequence)
-            | View::ChangedBetween(0, sequence)
-            | View::ChangedBetween(sequence, _) => sequence,
-        };
-        if asked >= self.history_from || start >= i128::from(self.history_before) {
+    pub(super) fn check(&self, feed: &str, view: View, start: i64) -> StoreResult<()> {
+        // All kept points have changed since page request 0.
+        let since = view.since.filter(|since| *since > 0);
+        let Some(asked) = since.or(view.until) else { return Ok(()) };
+        if asked >= self.history_from || start >= self.history_before {
             return Ok(());
         }
         let before = Timestamp::from_microsecond(self.history_before).unwrap_or(Timestamp::MAX);
@@ -76,16 +71,14 @@ impl Retention {
              request {}, but {asked} was requested",
             self.history_from
         );
-        let hint = match view {
-            View::ChangedSince(_) | View::ChangedBetween(..) => format!(
-                "forget() or compact() removed it. Start again with changes(since=0), or request \
-                 changes from start=\"{before}\" on."
-            ),
-            _ => format!(
-                "forget() or compact() removed it. The history of points from start=\"{before}\" \
-                 on is complete."
-            ),
+        let advice = if view.is_log() {
+            format!(
+                "Start again with changes(since=0), or request changes from start=\"{before}\" on."
+            )
+        } else {
+            format!("The history of points from start=\"{before}\" on is complete.")
         };
+        let hint = format!("forget() or compact() removed it. {advice}");
         Err(StoreFailure::Core(Error::new(Kind::QueryError, message).with_hint(hint)))
     }
 }

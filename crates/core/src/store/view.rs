@@ -5,44 +5,49 @@ use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, Int32Array, RecordBatch, StringArray};
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use serde::de::value::Error as NoSuchName;
-use serde::de::{DeserializeOwned, IntoDeserializer as _};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 
 use super::block::PointVersion;
 use super::failure::StoreResult;
 use super::history::Change;
 use super::series_filter::SeriesFilter;
-use crate::data::{Identity, PointColumns, TableBuilder, schema};
-use crate::error::{Error, Kind, Result, excerpt};
+use crate::data::ranges::Ranges;
+use crate::data::{Choice, Identity, PointColumns, TableBuilder, batch, broken, schema};
+use crate::error::Result;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum View {
-    Latest,
-    /// The points as they were after this page request.
-    AsOf(u64),
-    /// The points that changed since this page request. A column `change` is `new`, `revised`,
+/// The versions of points that a read returns. The default is the latest version of every point.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct View {
+    /// Only the points that changed since this page request. A column `change` is `new`, `revised`,
     /// `withdrawn`, or `returned` if a point is no longer withdrawn.
-    ChangedSince(u64),
-    ChangedBetween(u64, u64),
+    pub since: Option<u64>,
+    /// The points as they were after this page request.
+    pub until: Option<u64>,
 }
 
 impl View {
+    pub const LATEST: Self = Self { since: None, until: None };
+
     #[must_use]
-    pub fn is_log(self) -> bool {
-        matches!(self, Self::ChangedSince(_) | Self::ChangedBetween(..))
+    pub fn as_of(sequence: u64) -> Self {
+        Self::LATEST.fixed(sequence)
     }
 
-    /// Fixes the view at a page request.
+    #[must_use]
+    pub fn changed_since(sequence: u64) -> Self {
+        Self { since: Some(sequence), until: None }
+    }
+
+    #[must_use]
+    pub fn is_log(self) -> bool {
+        self.since.is_some()
+    }
+
+    /// Fixes the view at a page request, unless it is fixed at an earlier one.
     #[must_use]
     pub fn fixed(self, sequence: u64) -> Self {
-        match self {
-            Self::Latest => Self::AsOf(sequence),
-            Self::ChangedSince(since) => Self::ChangedBetween(since, sequence),
-            fixed => fixed,
-        }
+        Self { until: self.until.or(Some(sequence)), ..self }
     }
 
     /// The columns of points, followed by [`View::mark`].
@@ -75,21 +80,6 @@ pub enum Flagged {
     Only,
 }
 
-/// A read option with a few named values.
-pub trait Choice: DeserializeOwned {
-    const OPTION: &'static str;
-    /// A list for an error message.
-    const CHOICES: &'static str;
-
-    fn parse(name: &str) -> Result<Self> {
-        Self::deserialize(name.into_deserializer()).map_err(|_: NoSuchName| {
-            let (option, name) = (Self::OPTION, excerpt(name));
-            let message = format!("{option}={name:?} is not one of {}.", Self::CHOICES);
-            Error::new(Kind::QueryError, message)
-        })
-    }
-}
-
 impl Choice for Flagged {
     const OPTION: &'static str = "withdrawn";
     const CHOICES: &'static str = "\"keep\", \"drop\" and \"only\"";
@@ -97,8 +87,8 @@ impl Choice for Flagged {
 
 #[derive(Debug, Clone)]
 pub struct PointFilter {
-    /// Half-open, in microseconds, ascending and disjoint. `None` for all.
-    pub ranges: Option<Vec<(i64, i64)>>,
+    /// In microseconds.
+    pub ranges: Ranges,
     pub view: View,
     pub flagged: Flagged,
     pub series: SeriesFilter,
@@ -147,10 +137,9 @@ impl ShownPoints {
 
     /// `schema` is [`View::schema`].
     pub(super) fn batch(self, schema: SchemaRef) -> StoreResult<RecordBatch> {
-        let batch = self.table.finish()?.batch()?;
-        let mut arrays = batch.columns().to_vec();
+        let mut arrays = self.table.finish()?.batch()?.columns().to_vec();
         arrays.push(mark_column(self.view, self.marks)?);
-        Ok(RecordBatch::try_new(schema, arrays).map_err(broken)?)
+        Ok(batch(schema, arrays)?)
     }
 }
 
@@ -163,9 +152,4 @@ fn mark_column(view: View, marks: Vec<u8>) -> Result<ArrayRef> {
     let codes = Int32Array::from_iter_values(marks.into_iter().map(i32::from));
     let column = DictionaryArray::<Int32Type>::try_new(codes, Arc::new(names)).map_err(broken)?;
     Ok(Arc::new(column))
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "fits map_err")]
-fn broken(error: ArrowError) -> Error {
-    Error::new(Kind::InternalError, format!("a column of changes: {error}"))
 }

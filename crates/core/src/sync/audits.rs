@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::coverage::Coverage;
 use super::feed::Feed;
 use super::findings::AuditFindings;
-use super::ranges::{Range, Ranges, floor};
 use crate::client::density::Density;
+use crate::data::ranges::{Range, Ranges, floor};
 
 const DAY: i64 = 86_400;
 /// The ages range from `YOUNGEST` to the larger of `OLDEST` and this many latenesses.

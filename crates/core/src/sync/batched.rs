@@ -9,27 +9,20 @@ use crate::data::Page;
 use crate::error::Result;
 use crate::store::Delivery;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Batch {
-    /// 0 counts as 1.
-    Pages(usize),
-    /// All pages of a chain that a run reads.
-    Chain,
-}
-
 /// Pages that wait for further pages of their chain. They are lost if the process ends, because a
 /// state is stored together with its points or not at all.
 #[derive(Debug)]
 pub struct Batches {
-    batch: Batch,
+    /// The pages of a full batch; `usize::MAX` for all pages of a chain.
+    most: usize,
     /// By feed: at least one page, and the state after the last page.
     waiting: BTreeMap<String, (Vec<Delivery>, Vec<u8>)>,
 }
 
 impl Batches {
     #[must_use]
-    pub fn new(batch: Batch) -> Self {
-        Self { batch, waiting: BTreeMap::new() }
+    pub fn new(most: usize) -> Self {
+        Self { most, waiting: BTreeMap::new() }
     }
 
     pub fn take(&mut self, feed: &str) -> Result<Option<TargetWrite>> {
@@ -53,8 +46,7 @@ impl Batches {
         let (pages, latest) = self.waiting.entry(feed.to_owned()).or_default();
         pages.push(next);
         *latest = state;
-        let is_full = matches!(self.batch, Batch::Pages(most) if pages.len() >= most);
-        if is_last || is_full { self.take(feed) } else { Ok(None) }
+        if is_last || pages.len() >= self.most { self.take(feed) } else { Ok(None) }
     }
 
     pub fn take_all(&mut self) -> Result<Vec<TargetWrite>> {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::feed::Feed;
-use super::ranges::{Range, Ranges, ceil, floor, instant};
+use crate::data::ranges::{Range, Ranges, ceil, floor, instant};
 
 /// A range, and the beginning of the newest chain that read all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::ranges::{Range, ceil, floor, instant};
+use crate::data::ranges::{Range, ceil, floor, instant};
 use crate::data::{Query, QueryInput, spelled};
 use crate::error::{Error, Kind, Result, excerpt};
 
@@ -148,18 +148,8 @@ impl Feed {
     /// A warning if the feed begins within a bucket.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
-        let input = &self.0;
-        let (since, width) = (self.since(), self.width());
-        let [before, after] = [floor, ceil].map(|round| instant(round(since, width)));
-        (before != input.since).then(|| {
-            format!(
-                "feed {:?}: start={} is not a multiple of interval=\"{}\" in UTC: its first bucket \
-                 begins at {after}. For a whole first bucket write start=\"{before}\".",
-                input.name,
-                input.since,
-                spelled(Duration::from_secs(width.unsigned_abs())),
-            )
-        })
+        let query = self.0.query(Some(self.0.since), None).ok()?;
+        Some(format!("feed {:?}: {}", self.name(), query.grid_warning(None)?))
     }
 
     #[must_use]
@@ -190,9 +180,9 @@ impl Feed {
         self.query(start, end)
     }
 
-    /// A feed may begin earlier.
-    pub(super) fn differences(&self, new: &Self) -> Vec<FeedDifference> {
-        let begins_earlier = new.since() < self.since();
+    /// A feed may begin earlier, unless its beginning was forgotten.
+    pub(super) fn differences(&self, new: &Self, is_complete: bool) -> Vec<FeedDifference> {
+        let begins_earlier = is_complete && new.since() < self.since();
         let (known, new) = (members(&self.0), members(&new.0));
         let pairs = known.into_iter().zip(new).filter(|(known, new)| known.1 != new.1);
         pairs

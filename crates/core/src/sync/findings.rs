@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::coverage::Coverage;
-use super::ranges::Range;
 use super::unfinished::LARGEST;
+use crate::data::ranges::Range;
 use crate::store::{Age, Delays, Sighting, Sightings};
 
 const MOST: usize = 200;

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::coverage::Window;
-use super::ranges::{Range, Ranges, instant};
+use crate::data::ranges::{Range, Ranges, instant};
 use crate::error::Kind;
 
 /// In seconds.
@@ -30,6 +30,12 @@ pub struct SkippedRange {
     pub error: String,
     /// Pages of its last chain.
     pub pages: u64,
+}
+
+impl SkippedRange {
+    pub(super) fn range(&self) -> Range {
+        Range::between(self.start, self.end)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,18 +84,19 @@ impl GivenUp {
         self.0.iter().map(|one| one.range)
     }
 
-    /// The ranges that are set aside at this time, each with its retry and the error of its chain.
-    fn skipped(&self, now: i64) -> impl Iterator<Item = (&GivenUpRange, i64, &str)> {
+    /// The ranges that are set aside at this time.
+    pub(super) fn set_aside(&self, now: i64) -> impl Iterator<Item = SkippedRange> {
         self.0.iter().filter_map(move |one| {
-            let (at, error) = one.set_aside.as_ref()?;
+            let (at, error) = one.set_aside.clone()?;
+            let ((start, end), until) = (one.range.instants(), instant(at.saturating_add(PAUSE)));
             // A wrong clock cannot extend the pause.
-            let is_skipped = now.abs_diff(*at) < PAUSE.unsigned_abs();
-            is_skipped.then(|| (one, at.saturating_add(PAUSE), error.as_str()))
+            let is_skipped = now.abs_diff(at) < PAUSE.unsigned_abs();
+            is_skipped.then_some(SkippedRange { start, end, until, error, pages: one.pages })
         })
     }
 
     pub(super) fn ranges(&self, now: i64) -> Ranges {
-        self.skipped(now).map(|(one, ..)| one.range).collect()
+        self.set_aside(now).map(|one| one.range()).collect()
     }
 
     /// Whether enough ranges are set aside for the same reason that the other ranges probably fail
@@ -97,16 +104,8 @@ impl GivenUp {
     pub(super) fn is_endless(&self, now: i64) -> bool {
         [Kind::EndlessChain, Kind::StoreError].iter().any(|kind| {
             let kind = kind.to_string();
-            self.skipped(now).filter(|(.., error)| *error == kind).count() >= MOST_ALIKE
+            self.set_aside(now).filter(|one| one.error == kind).count() >= MOST_ALIKE
         })
-    }
-
-    pub(super) fn set_aside(&self, now: i64) -> Vec<SkippedRange> {
-        let skipped = |(one, until, error): (&GivenUpRange, i64, &str)| {
-            let ((start, end), until) = (one.range.instants(), instant(until));
-            SkippedRange { start, end, until, error: error.to_owned(), pages: one.pages }
-        };
-        self.skipped(now).map(skipped).collect()
     }
 
     /// The last retry of these ranges.
@@ -122,11 +121,11 @@ impl GivenUp {
             let range = Range::between(window.start, window.end);
             let mut parts = Vec::new();
             let mut reached = range.start;
-            for (one, until, _) in self.skipped(now) {
-                let part = one.range.and(range);
+            for one in self.set_aside(now) {
+                let part = one.range().and(range);
                 if !part.is_empty() {
                     parts.push((Range::new(reached, part.start), None));
-                    parts.push((part, Some(until)));
+                    parts.push((part, Some(one.until)));
                     reached = part.end;
                 }
             }
@@ -134,7 +133,7 @@ impl GivenUp {
             parts.retain(|(part, _)| !part.is_empty());
             parts.into_iter().map(move |(part, until)| {
                 let (start, end) = part.instants();
-                Window { start, end, skipped_until: until.map(instant), ..window.clone() }
+                Window { start, end, skipped_until: until, ..window.clone() }
             })
         };
         windows.into_iter().flat_map(marked).collect()
@@ -164,9 +163,9 @@ mod tests {
             (i64::MIN, false),
         ] {
             assert_eq!(!given_up.ranges(now).is_empty(), is_set_aside, "{now}");
-            assert_eq!(given_up.set_aside(now).len(), usize::from(is_set_aside), "{now}");
+            assert_eq!(given_up.set_aside(now).count(), usize::from(is_set_aside), "{now}");
         }
-        let skipped = given_up.set_aside(1_000).remove(0);
+        let skipped = given_up.set_aside(1_000).next().expect("a range");
         assert_eq!((skipped.error.as_str(), skipped.pages), ("EndlessChain", 3));
         assert_eq!(skipped.until, instant(1_000 + PAUSE));
     }

@@ -20,7 +20,6 @@ mod pending_write;
 mod plan;
 mod plan_scans;
 mod range_coverage;
-mod ranges;
 mod read;
 mod report;
 mod requests;
@@ -40,7 +39,7 @@ mod unstorable;
 #[cfg(test)]
 mod tests;
 
-pub use self::batched::{Batch, Batches};
+pub use self::batched::Batches;
 pub use self::coverage::{Window, WindowState};
 pub use self::feed::{Feed, FeedInput};
 pub use self::given_up::SkippedRange;
@@ -48,7 +47,6 @@ pub use self::pending_write::TargetWrite;
 pub use self::plan::{Plan, plan};
 pub use self::plan_scans::plan_scans;
 pub use self::range_coverage::{RangeCoverage, Unread};
-pub use self::ranges::{Range, Ranges};
 pub use self::read::{PinnedRead, PinnedState, ReadSpec, fixed_range};
 pub use self::report::{EndedBy, SyncReport};
 pub use self::run::Run;

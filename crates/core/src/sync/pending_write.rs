@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use super::coverage::Coverage;
 use super::feed::Feed;
 use super::given_up::set_aside_until;
-use super::ranges::Range;
 use super::state::FeedState;
 use super::unfinished::UnfinishedChain;
+use crate::data::ranges::Range;
 use crate::data::{Page, Query};
 use crate::error::{Error, Kind};
 use crate::store::{ChainRange, Delivery};
@@ -84,7 +84,7 @@ impl PendingWrite {
 
     fn delivery(&self, state: &FeedState) -> Option<Delivery> {
         let Self::Page { page, read_at, chain, .. } = self else { return None };
-        let (start, end) = chain.range().instants();
+        let (start, end) = chain.range.instants();
         Some(Delivery {
             page: Arc::clone(page),
             batch_first: page.sequence,
@@ -101,7 +101,7 @@ impl PendingWrite {
     /// If this page ended a chain: its query, pages and points, and the points on the last page.
     pub(super) fn ended(&self, feed: &Feed) -> Option<(Query, u64, u64, u64)> {
         let Self::Page { page, chain, .. } = self else { return None };
-        let query = feed.query_of(chain.range()).ok().filter(|_| page.is_last)?;
+        let query = feed.query_of(chain.range).ok().filter(|_| page.is_last)?;
         Some((query, chain.pages, chain.points, page.rows() as u64))
     }
 }
@@ -141,7 +141,7 @@ pub(super) fn after_dead_cursor(
         (Kind::RequestRejected, Some(hint)) => format!("{hint} "),
         _ => String::new(),
     };
-    let hint = format!("{cause}{}{more}", set_aside_hint(chain.range(), now));
+    let hint = format!("{cause}{}{more}", set_aside_hint(chain.range, now));
     PendingWrite::Abandoned { feed, chain, error: error.with_hint(hint), at: now }
 }
 

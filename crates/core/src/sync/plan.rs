@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use super::coverage::Coverage;
 use super::feed::{Feed, check_distinct};
-use super::ranges::{Range, Ranges, floor};
 use super::run_state::{FeedRun, RunState};
 use super::settings::{Only, SyncSettings};
 use super::state::FeedState;
@@ -14,6 +13,7 @@ use super::task::{Task, Why};
 use super::unfinished::UnfinishedChain;
 use crate::client::Client;
 use crate::client::density::Density;
+use crate::data::ranges::{Range, Ranges, floor};
 use crate::error::Result;
 use crate::http::AllowanceState;
 use crate::store::Target;
@@ -146,11 +146,11 @@ fn steps_within(
     let recent = only.resumed_since.map_or(recent, |since| recent.min(since.as_second()));
     let is_new = |chain: &&UnfinishedChain| {
         let began = chain.began.unwrap_or(terms.now);
-        let as_good = began >= recent || chain.end <= feed.settled_before(began);
-        as_good && chain.end <= feed.horizon(began) && chain.why != Why::Audit
+        let as_good = began >= recent || chain.range.end <= feed.settled_before(began);
+        as_good && chain.range.end <= feed.horizon(began) && chain.why != Why::Audit
     };
     for chain in resumable(known, terms).filter(is_new) {
-        let range = chain.range();
+        let range = chain.range;
         if wanted.contains(range) {
             steps.push(resumed(number, chain, density, false));
             wanted = wanted.without(&range.into());
@@ -168,7 +168,7 @@ fn steps_within(
 }
 
 fn resumed(feed: usize, chain: &UnfinishedChain, density: &Density, fills: bool) -> PlanStep {
-    let range = chain.range();
+    let range = chain.range;
     let pages = density.pages(range.seconds());
     let pages = pages.map(|pages| pages.saturating_sub(chain.pages).max(1));
     PlanStep { feed, why: Why::Resume, range, pages, fills }
@@ -181,8 +181,8 @@ fn resumable<'a>(
     let put_off = known.put_off(terms);
     known.state.chains.iter().filter(move |chain| {
         !known.state.is_superseded(chain, terms.now)
-            && terms.until.is_none_or(|until| chain.end <= until)
-            && !put_off.contains(chain.range())
+            && terms.until.is_none_or(|until| chain.range.end <= until)
+            && !put_off.contains(chain.range)
     })
 }
 

@@ -10,6 +10,7 @@ use super::through_store::ThroughStore;
 use crate::client::Client;
 use crate::client::collect::CollectOnce;
 use crate::data::Query;
+use crate::data::ranges::Range;
 use crate::error::Result;
 use crate::store::Store;
 
@@ -68,7 +69,7 @@ fn pages_by_feed(states: &[(String, FeedState)], query: &Query) -> Option<(Strin
     let (start, end) = (query.start()?, query.end()?);
     states.iter().find_map(|(name, state)| {
         state.feed().query(start, end).ok().filter(|same| same == query)?;
-        Some((name.clone(), state.expected_pages(start, end)?))
+        Some((name.clone(), state.density.pages(Range::between(start, end).seconds())?))
     })
 }
 

@@ -3,12 +3,13 @@
 use std::fmt;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
-use super::ranges::{Range, Ranges, instant};
 use super::state::FeedState;
+use crate::data::Choice;
+use crate::data::ranges::{Range, Ranges, instant};
 use crate::error::{Error, Kind, Result};
-use crate::store::{Choice, PageChains};
+use crate::store::PageChains;
 
 /// The number of ranges that a text lists.
 const LISTED: usize = 3;
@@ -37,13 +38,17 @@ impl Choice for Unread {
 pub struct RangeCoverage {
     /// The end of the newest range that was read. `None` for an unread feed.
     pub newest: Option<Timestamp>,
+    #[serde(serialize_with = "instants")]
     pub read: Ranges,
     /// The other parts: before `newest`, the rest of a named range after it, and, without a named
     /// range, the ranges of unfinished chains.
+    #[serde(serialize_with = "instants")]
     pub unread: Ranges,
     /// The unread parts with points that `forget` removed.
+    #[serde(serialize_with = "instants")]
     pub forgotten: Ranges,
     /// `None` for a view of the past.
+    #[serde(serialize_with = "known_instants")]
     pub settled: Option<Ranges>,
     /// Whether nothing is unread, nor unsettled in a read of settled points.
     pub complete: bool,
@@ -84,9 +89,7 @@ impl RangeCoverage {
         past: Option<&PageChains>,
         counts_begun: bool,
     ) -> Self {
-        let ranges = |times: &[(i64, i64)]| -> Ranges {
-            times.iter().map(|(start, end)| Range::of_microseconds(*start, *end)).collect()
-        };
+        let ranges = |times: &[Range]| times.iter().copied().map(whole_seconds).collect::<Ranges>();
         let (mut covered, mut begun) = (state.coverage().covered(), state.begun());
         if let Some(past) = past {
             // Only the state contains the settle lag at the beginning of each chain.
@@ -200,7 +203,7 @@ impl RangeCoverage {
         }
         let hint = hint.join(" ");
         let error = Error::new(Kind::UnreadRange, format!("feed {feed:?}: {self}")).with_hint(hint);
-        error.with(|context| context.spans = self.unread.iter().map(Range::instants).collect())
+        error.with(|context| context.spans = self.unread.instants())
     }
 }
 
@@ -250,6 +253,20 @@ fn list(ranges: &Ranges) -> String {
         0 => first.join(", "),
         more => format!("{} and {more} more", first.join(", ")),
     }
+}
+
+fn instants<S: Serializer>(ranges: &Ranges, to: S) -> Result<S::Ok, S::Error> {
+    ranges.instants().serialize(to)
+}
+
+#[expect(clippy::ref_option, reason = "serde passes the field")]
+fn known_instants<S: Serializer>(ranges: &Option<Ranges>, to: S) -> Result<S::Ok, S::Error> {
+    ranges.as_ref().map(Ranges::instants).serialize(to)
+}
+
+/// Widens a range of microseconds to seconds.
+fn whole_seconds(range: Range) -> Range {
+    Range::new(range.start.div_euclid(1_000_000), -(-range.end).div_euclid(1_000_000))
 }
 
 fn rounded_up(at: Timestamp) -> i64 {
@@ -407,7 +424,7 @@ mod tests {
     #[test]
     fn s17_a_past_view_knows_earlier_chains() {
         let state = state(5, &Range::new(10, 40).into());
-        let times = |start: i64, end: i64| (start * 1_000_000, end * 1_000_000);
+        let times = |start: i64, end: i64| Range::new(start * 1_000_000, end * 1_000_000);
         // The chain reads further than it covers. The past does not include later chains.
         let chains = PageChains { ended: vec![times(30, 50)], begun: vec![times(60, 70)] };
         let found = RangeCoverage::new((None, None), &state, Some(&chains), false);

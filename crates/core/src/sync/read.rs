@@ -7,12 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::feed::Feed;
 use super::range_coverage::{RangeCoverage, Unread};
-use super::ranges::{Range, Ranges};
 use super::state::FeedState;
 use crate::data::AskedRange;
+use crate::data::ranges::{Range, Ranges};
 use crate::data::reshape::{Coverage, Expected};
 use crate::error::{Error, Kind, Result, escaped};
-use crate::store::{FeedSnapshot, Flagged, PointFilter, Reader, SeriesFilter, Store, View};
+use crate::store::{
+    FeedSnapshot, Flagged, PointFilter, Reader, SeriesFilter, Store, StoreResult, View,
+};
 
 /// A selection of the points of a feed. Each [`ReadSpec::open`] reads the store again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,64 +34,51 @@ pub struct ReadSpec {
 /// A read with a fixed result. It ignores the newer versions that a later sync adds.
 #[derive(Debug, Clone)]
 pub struct PinnedRead {
-    pub spec: ReadSpec,
-    /// The sequence number of the newest page in the result.
-    pub sequence: u64,
+    pub state: PinnedState,
     pub feed: Feed,
     pub coverage: RangeCoverage,
-    /// The bucket timestamps to read, in microseconds; `None` for all.
-    ranges: Option<Vec<(i64, i64)>>,
-    kept_from: i64,
 }
 
 /// A [`PinnedRead`] for another process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PinnedState {
-    spec: ReadSpec,
-    sequence: u64,
-    ranges: Option<Vec<(i64, i64)>>,
+    pub spec: ReadSpec,
+    /// The sequence number of the newest page in the result.
+    pub sequence: u64,
+    /// The bucket timestamps to read, in microseconds.
+    ranges: Ranges,
     kept_from: i64,
 }
 
 impl PinnedRead {
     /// Restores a read from its state, in the same store.
     pub fn restore(store: &Store, state: PinnedState) -> Result<Self> {
-        let PinnedState { spec, sequence, ranges, kept_from } = state;
-        let (state, coverage) = store.look_up(&spec.feed, |known| {
-            let is_now = known.sequence() == sequence;
-            let view = if is_now { spec.view } else { View::AsOf(sequence) };
+        let PinnedState { spec, sequence, .. } = &state;
+        let (known, coverage) = store.look_up(&spec.feed, |known| {
+            let is_now = known.sequence() == *sequence;
+            let view = if is_now { spec.view } else { View::as_of(*sequence) };
             ReadSpec { view, ..spec.clone() }.coverage_in(known)
         })?;
-        Ok(Self { spec, sequence, feed: state.feed().clone(), coverage, ranges, kept_from })
-    }
-
-    #[must_use]
-    pub fn state(&self) -> PinnedState {
-        let Self { spec, sequence, ranges, kept_from, .. } = self.clone();
-        PinnedState { spec, sequence, ranges, kept_from }
+        Ok(Self { feed: known.feed().clone(), coverage, state })
     }
 
     /// Opens a reader of the points, or of the points with other flags. Fails if points were
     /// removed in the meantime.
     pub fn open(&self, store: &Store, flagged: Flagged) -> Result<Reader> {
-        let (feed, view) = (&self.spec.feed, self.spec.view);
-        let (found, ()) = store.read_with(feed, |known| {
-            let is_now = known.sequence() == self.sequence;
-            let view = if is_now { view } else { view.fixed(self.sequence) };
-            Ok((self.filter(view, flagged), ()))
+        let PinnedState { spec, sequence, ranges, kept_from } = &self.state;
+        let (found, ()) = store.read_with(&spec.feed, |known| {
+            let is_now = known.sequence() == *sequence;
+            let view = if is_now { spec.view } else { spec.view.fixed(*sequence) };
+            Ok((PointFilter { view, flagged, ..spec.filter(ranges) }, ()))
         })?;
-        let kept_from = found.kept_from();
-        if kept_from > self.kept_from && self.first().is_none_or(|first| first < kept_from) {
+        let first = ranges.iter().next().map_or(i64::MAX, |range| range.start);
+        if found.kept_from() > first.max(*kept_from) {
+            let feed = &spec.feed;
             let message = format!("points of feed {feed:?} were removed after this table was read");
             let hint = "Read the remaining points with store.read(...).";
             return Err(Error::new(Kind::StoreError, message).with_hint(hint));
         }
         Ok(found)
-    }
-
-    fn filter(&self, view: View, flagged: Flagged) -> PointFilter {
-        let (ranges, series) = (self.ranges.clone(), self.spec.series.clone());
-        PointFilter { ranges, view, flagged, series }
     }
 
     /// The part of the read between two bucket timestamps, and a warning if parts of it are
@@ -100,34 +89,31 @@ impl PinnedRead {
         start: Option<i64>,
         end: Option<i64>,
     ) -> Result<(Self, Option<String>)> {
+        let PinnedState { spec, ranges, .. } = &self.state;
         let instant = |at: Option<i64>| at.and_then(|at| Timestamp::from_microsecond(at).ok());
-        let spec = ReadSpec {
-            start: self.spec.start.max(instant(start)),
-            end: [self.spec.end, instant(end)].into_iter().flatten().min(),
-            ..self.spec.clone()
+        let bounds = Range::new(start.unwrap_or(i64::MIN), end.unwrap_or(i64::MAX));
+        let part = PinnedState {
+            spec: ReadSpec {
+                start: spec.start.max(instant(start)),
+                end: [spec.end, instant(end)].into_iter().flatten().min(),
+                ..spec.clone()
+            },
+            ranges: ranges.and(&bounds.into()),
+            ..self.state
         };
-        let (start, end) = (start.unwrap_or(i64::MIN), end.unwrap_or(i64::MAX));
-        let all = self.ranges.clone().unwrap_or_else(|| vec![(i64::MIN, i64::MAX)]);
-        let parts = all.into_iter().map(|(from, to)| (from.max(start), to.min(end)));
-        let ranges = Some(parts.filter(|(from, to)| from < to).collect());
-        let state = PinnedState { spec, ranges, ..self.state() };
-        let part = Self::restore(store, state)?;
-        let warning = part.coverage.check(&part.spec.feed, part.spec.unread)?;
+        let part = Self::restore(store, part)?;
+        let warning = part.coverage.check(&spec.feed, spec.unread)?;
         // The read itself has warned, or ends with its settled points.
-        let is_named = self.spec.start.is_some() || self.spec.end.is_some();
-        let is_known = self.spec.settled_only && (self.coverage.complete || is_named);
+        let is_named = spec.start.is_some() || spec.end.is_some();
+        let is_known = spec.settled_only && (self.coverage.complete || is_named);
         Ok((part, warning.filter(|_| !is_known)))
-    }
-
-    /// The first bucket timestamp to read, in microseconds; `None` without a bound.
-    fn first(&self) -> Option<i64> {
-        self.ranges.as_ref().map(|ranges| ranges.first().map_or(i64::MAX, |range| range.0))
     }
 
     /// How much of its time was read. Unsettled time counts as unread for settled points.
     #[must_use]
     pub fn read_coverage(&self) -> Coverage {
-        let Self { spec, coverage: RangeCoverage { read, unread, settled, .. }, feed, .. } = self;
+        let RangeCoverage { read, unread, settled, .. } = &self.coverage;
+        let spec = &self.state.spec;
         let is_selection = spec.view.is_log() || spec.flagged == Flagged::Only;
         let given = if spec.settled_only { settled.as_ref() } else { Some(read) };
         let Some(given) = given.filter(|_| !is_selection) else {
@@ -136,21 +122,13 @@ impl PinnedRead {
                 "Use store.read(...) of their range, with withdrawn=\"keep\" or \"drop\".",
             );
         };
-        let ranges = |ranges: &Ranges| -> Vec<_> {
-            ranges.iter().map(Range::microseconds).map(|(start, end)| start..end).collect()
-        };
-        let asked = [ranges(read), ranges(unread)].concat();
-        Coverage::Known(Expected::new(feed.input().interval_seconds, asked, ranges(given)))
+        let interval = self.feed.input().interval_seconds;
+        let asked = read.with(unread).microseconds();
+        Coverage::Known(Expected::new(interval, asked.iter(), given.microseconds().iter()))
     }
 }
 
 impl ReadSpec {
-    /// Fixes the read to the current points. Also returns a warning if parts are missing.
-    pub fn pin(&self, store: &Store) -> Result<(PinnedRead, Option<String>)> {
-        let (_, read, warning) = self.open(store)?;
-        Ok((read, warning))
-    }
-
     /// Selects all points of a range, including flagged points. Fails for an empty range.
     pub fn new(
         feed: String,
@@ -169,12 +147,9 @@ impl ReadSpec {
         Ok(Self { feed, start, end, settled_only: false, flagged, unread, view, series })
     }
 
-    fn coverage_in(&self, feed: &FeedSnapshot<'_>) -> Result<(FeedState, RangeCoverage)> {
+    fn coverage_in(&self, feed: &FeedSnapshot<'_>) -> StoreResult<(FeedState, RangeCoverage)> {
         let state = FeedState::from_bytes(&feed.state()?)?;
-        let past = match self.view {
-            View::AsOf(sequence) => Some(feed.chains_until(sequence)?),
-            _ => None,
-        };
+        let past = self.view.until.map(|sequence| feed.chains_until(sequence)).transpose()?;
         let (range, is_log) = ((self.start, self.end), self.view.is_log());
         let coverage = RangeCoverage::new(range, &state, past.as_ref(), is_log);
         let coverage = if self.settled_only { coverage.settled_only() } else { coverage };
@@ -189,14 +164,12 @@ impl ReadSpec {
             known.check_history(self.view, self.start.map(Timestamp::as_microsecond))?;
             let (state, coverage) = self.coverage_in(known)?;
             let warning = coverage.check(&self.feed, self.unread)?;
-            let sequence = match self.view {
-                View::AsOf(sequence) => sequence,
-                _ => known.sequence(),
-            };
+            let sequence = self.view.until.unwrap_or(known.sequence());
             let ranges = self.ranges(&state, &coverage);
-            let (spec, feed, kept_from) = (self.clone(), state.feed().clone(), known.kept_from());
-            let read = PinnedRead { spec, sequence, feed, coverage, ranges, kept_from };
-            Ok((read.filter(self.view, self.flagged), (read, warning)))
+            let (filter, feed) = (self.filter(&ranges), state.feed().clone());
+            let kept_from = known.kept_from();
+            let state = PinnedState { spec: self.clone(), sequence, ranges, kept_from };
+            Ok((filter, (PinnedRead { state, feed, coverage }, warning)))
         })?;
         Ok((reader, read, warning))
     }
@@ -207,35 +180,28 @@ impl ReadSpec {
         Some((self.start?.as_microsecond(), self.end?.as_microsecond()))
     }
 
+    fn filter(&self, ranges: &Ranges) -> PointFilter {
+        let (view, flagged) = (self.view, self.flagged);
+        PointFilter { ranges: ranges.clone(), view, flagged, series: self.series.clone() }
+    }
+
     /// The bucket timestamps to read, in microseconds.
-    fn ranges(&self, state: &FeedState, coverage: &RangeCoverage) -> Option<Vec<(i64, i64)>> {
+    fn ranges(&self, state: &FeedState, coverage: &RangeCoverage) -> Ranges {
         let start = self.start.map_or(i64::MIN, Timestamp::as_microsecond);
         let end = self.end.map_or(i64::MAX, Timestamp::as_microsecond);
-        let within = |ranges: &Ranges| -> Vec<(i64, i64)> {
-            let parts = ranges.iter().map(Range::microseconds);
-            parts.map(|(from, to)| (from.max(start), to.min(end))).filter(|(f, t)| f < t).collect()
-        };
+        let asked = Ranges::from(Range::new(start, end));
         if self.settled_only {
-            return Some(within(&state.settled()));
+            return state.settled().microseconds().and(&asked);
         }
         if self.unread == Unread::Keep || self.view.is_log() {
-            let is_bounded = self.start.is_some() || self.end.is_some();
-            return is_bounded.then(|| vec![(start, end)]);
+            return asked;
         }
         // Points may be later than the newest instant that was read. With a wrong clock, a chain
         // reaches into the service's future and covers less than it reads.
         let end = coverage.newest.map_or(end, |newest| end.min(newest.as_microsecond()));
         // The service may return a bucket that begins before its range. So this excludes the unread
         // ranges instead of including the read ones.
-        let mut given = Vec::new();
-        let mut reached = start;
-        for (from, to) in within(&coverage.unread) {
-            given.push((reached, from));
-            reached = to;
-        }
-        given.push((reached, end));
-        given.retain(|(from, to)| from < to);
-        Some(given)
+        Ranges::from(Range::new(start, end)).without(&coverage.unread.microseconds())
     }
 }
 
@@ -260,13 +226,11 @@ pub fn fixed_range(
 impl fmt::Display for ReadSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&escaped(&self.feed))?;
-        match self.view {
-            View::Latest => {}
-            View::AsOf(sequence) => write!(f, " as of {sequence}")?,
-            View::ChangedSince(since) => write!(f, " changed since {since}")?,
-            View::ChangedBetween(since, until) => {
-                write!(f, " changed since {since}, as of {until}")?;
-            }
+        if let Some(since) = self.view.since {
+            write!(f, " changed since {since}")?;
+        }
+        if let Some(until) = self.view.until {
+            write!(f, " as of {until}")?;
         }
         if let Some(start) = self.start {
             write!(f, ", from {start}")?;
@@ -293,14 +257,14 @@ impl fmt::Display for ReadSpec {
 #[cfg(test)]
 mod tests {
     use super::super::feed::FeedInput;
-    use super::super::ranges::instant;
     use super::*;
+    use crate::data::ranges::instant;
 
     const DAY: i64 = 86_400;
 
     fn spec(start: Option<i64>, end: Option<i64>) -> ReadSpec {
         let range = (start.map(instant), end.map(instant));
-        ReadSpec::new("feed".to_owned(), range, View::Latest).expect("a spec")
+        ReadSpec::new("feed".to_owned(), range, View::LATEST).expect("a spec")
     }
 
     /// A feed with days 1 and 2 settled, and day 4 read.
@@ -313,41 +277,42 @@ mod tests {
     }
 
     /// The ranges requested from the store, in days. The minimum and maximum times are unchanged.
-    fn asked(spec: &ReadSpec) -> Option<Vec<(i64, i64)>> {
+    fn asked(spec: &ReadSpec) -> Vec<(i64, i64)> {
         let state = state();
         let coverage = RangeCoverage::new((spec.start, spec.end), &state, None, spec.view.is_log());
         let in_days =
             |at: i64| if [i64::MIN, i64::MAX].contains(&at) { at } else { at / DAY / 1_000_000 };
-        let ranges = spec.ranges(&state, &coverage)?.into_iter();
-        Some(ranges.map(|(from, to)| (in_days(from), in_days(to))).collect())
+        let ranges = spec.ranges(&state, &coverage);
+        ranges.iter().map(|range| (in_days(range.start), in_days(range.end))).collect()
     }
 
     #[test]
     fn unread_and_empty_ranges_are_not_requested() {
         let within = |start, end| spec(Some(start * DAY), Some(end * DAY));
         // A feed may return a bucket that begins before its range, so nothing is cut off there.
-        assert_eq!(asked(&spec(None, None)), Some(vec![(i64::MIN, 3), (4, 5)]));
-        assert_eq!(asked(&within(2, 9)), Some(vec![(2, 3), (4, 5)]));
-        assert_eq!(asked(&within(3, 5)), Some(vec![(4, 5)]), "begins in an unread range");
-        assert_eq!(asked(&within(1, 4)), Some(vec![(1, 3)]), "ends in an unread range");
+        assert_eq!(asked(&spec(None, None)), vec![(i64::MIN, 3), (4, 5)]);
+        assert_eq!(asked(&within(2, 9)), vec![(2, 3), (4, 5)]);
+        assert_eq!(asked(&within(3, 5)), vec![(4, 5)], "begins in an unread range");
+        assert_eq!(asked(&within(1, 4)), vec![(1, 3)], "ends in an unread range");
         let settled = |spec| asked(&ReadSpec { settled_only: true, ..spec });
-        assert_eq!(settled(spec(None, None)), Some(vec![(1, 3)]));
-        assert_eq!(settled(within(2, 9)), Some(vec![(2, 3)]));
-        assert_eq!(settled(within(3, 9)), Some(vec![]), "begins at the end of the settled range");
+        assert_eq!(settled(spec(None, None)), vec![(1, 3)]);
+        assert_eq!(settled(within(2, 9)), vec![(2, 3)]);
+        assert_eq!(settled(within(3, 9)), vec![], "begins at the end of the settled range");
     }
 
     #[test]
     fn all_arrived_points_within_bounds_are_requested() {
-        for (unread, view) in [(Unread::Keep, View::Latest), (Unread::Error, View::ChangedSince(0))]
+        for (unread, view) in
+            [(Unread::Keep, View::LATEST), (Unread::Error, View::changed_since(0))]
         {
             let asked = |start: Option<i64>, end: Option<i64>| {
                 let spec = spec(start.map(|day| day * DAY), end.map(|day| day * DAY));
                 asked(&ReadSpec { unread, view, ..spec })
             };
-            assert_eq!(asked(None, None), None, "everything");
-            assert_eq!(asked(Some(2), None), Some(vec![(2, i64::MAX)]));
-            assert_eq!(asked(None, Some(9)), Some(vec![(i64::MIN, 9)]));
-            assert_eq!(asked(Some(2), Some(9)), Some(vec![(2, 9)]));
+            assert_eq!(asked(None, None), vec![(i64::MIN, i64::MAX)], "everything");
+            assert_eq!(asked(Some(2), None), vec![(2, i64::MAX)]);
+            assert_eq!(asked(None, Some(9)), vec![(i64::MIN, 9)]);
+            assert_eq!(asked(Some(2), Some(9)), vec![(2, 9)]);
         }
     }
 }

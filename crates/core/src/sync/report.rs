@@ -35,7 +35,7 @@ pub enum EndedBy {
     Skipped,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FeedReport {
     pub name: String,
     /// Chains that were read to their end.

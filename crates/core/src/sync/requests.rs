@@ -234,7 +234,7 @@ impl Run {
             self.work().write(after_dead_cursor(feed, &record, error, now));
             return Ok(());
         }
-        let range = record.range();
+        let range = record.range;
         match error.kind() {
             Kind::RequestRejected if self.may_be_too_long(feed, &record, &error) => {
                 self.work().write(PendingWrite::TooLong { feed, range });
@@ -257,7 +257,7 @@ impl Run {
     fn may_be_too_long(&self, feed: usize, record: &UnfinishedChain, error: &Error) -> bool {
         let window = self.work().state(feed).feed().window();
         let refused = matches!(error.context().status, Some(400 | 413 | 422));
-        refused && record.pages == 0 && record.range().seconds() > window
+        refused && record.pages == 0 && record.range.seconds() > window
     }
 
     /// The service's time when a request was sent, as known after its reply, rounded down.

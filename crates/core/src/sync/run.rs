@@ -9,7 +9,6 @@ use jiff::Timestamp;
 use super::begin::Locks;
 use super::feed::Feed;
 use super::pending_write::TargetWrite;
-use super::ranges::{Ranges, instant};
 use super::report::SyncReport;
 use super::run_state::RunState;
 use super::settings::SyncSettings;
@@ -18,6 +17,7 @@ use crate::client::Client;
 use crate::client::progress::Progress;
 use crate::clock::Clock;
 use crate::data::MergeReport;
+use crate::data::ranges::{Ranges, instant};
 use crate::error::{Error, Kind, Result};
 use crate::fork::Owned;
 use crate::http::Deadline;
@@ -227,14 +227,7 @@ impl Run {
         let work = self.work();
         let applied =
             work.reports().iter().map(|feed| feed.applied).fold(Applied::default(), Applied::plus);
-        MergeReport {
-            quality: work.quality.clone(),
-            pages: work.pages,
-            points_read: work.points,
-            repeated: applied.unchanged,
-            revised: applied.revised,
-            ..MergeReport::default()
-        }
+        MergeReport { repeated: applied.unchanged, revised: applied.revised, ..work.read.clone() }
     }
 
     /// The number of points of each feed that received other values.
@@ -251,14 +244,14 @@ impl Run {
         let work = self.work();
         let (expected, done) = work.expected_pages();
         Progress {
-            pages: work.pages,
-            points: work.points,
+            pages: work.read.pages,
+            points: work.read.points_read,
             requests: work.requests(),
             allowance_left: self.client.allowance_left(),
             newest: work.newest.and_then(|newest| Timestamp::from_microsecond(newest).ok()),
             fraction: done.then_some(1.0),
             done,
-            pages_expected: expected.map(|expected| work.pages.saturating_add(expected)),
+            pages_expected: expected.map(|expected| work.read.pages.saturating_add(expected)),
         }
     }
 

@@ -8,7 +8,6 @@ use jiff::Timestamp;
 use super::given_up::SkippedRange;
 use super::pending_write::PendingWrite;
 use super::plan::{PlanStep, PlanTerms};
-use super::ranges::{Range, Ranges};
 use super::report::{EndedBy, FeedReport};
 use super::schedule::FeedPlan;
 use super::settings::{Only, SyncSettings};
@@ -18,7 +17,8 @@ use super::under_way::UnderWay;
 use super::unfinished::UnfinishedChain;
 use crate::client::SharedPause;
 use crate::client::page_request::PageReply;
-use crate::data::{PageReport, spelled};
+use crate::data::ranges::{Range, Ranges};
+use crate::data::{MergeReport, spelled};
 use crate::error::{Error, Kind, Result};
 use crate::http::AllowanceState;
 use crate::store::Applied;
@@ -33,29 +33,16 @@ pub(super) struct FeedRun {
     /// The only ranges that this run reads; `None` reads what is due.
     pub(super) only: Option<Only>,
     pub(super) failures: usize,
-    chains: u64,
-    pages: u64,
-    applied: Applied,
-    late: u64,
+    /// With the counts of this run only.
+    counts: FeedReport,
     found: AuditCounts,
 }
 
 impl FeedRun {
     pub(super) fn new(state: FeedState, only: Option<Only>) -> Self {
         let (done, put_off) = (Ranges::none(), Ranges::none());
-        let (applied, found) = (Applied::default(), AuditCounts::default());
-        Self {
-            state,
-            done,
-            put_off,
-            only,
-            failures: 0,
-            chains: 0,
-            pages: 0,
-            applied,
-            late: 0,
-            found,
-        }
+        let (counts, found) = (FeedReport::default(), AuditCounts::default());
+        Self { state, done, put_off, only, failures: 0, counts, found }
     }
 
     /// Ranges of unfinished chains that are not planned.
@@ -100,10 +87,9 @@ pub(super) struct RunState {
     pub(super) ended: Option<Error>,
     /// Requests of the chains that have ended.
     pub(super) requests: u64,
-    pub(super) pages: u64,
-    pub(super) points: u64,
+    /// The counts of the applied pages.
+    pub(super) read: MergeReport,
     pub(super) newest: Option<i64>,
-    pub(super) quality: PageReport,
     /// The beginning of the oldest chain that ended without settling its range.
     pub(super) oldest: Option<i64>,
     /// Feeds whose current chain brought values that the target cannot store. It is not continued.
@@ -195,7 +181,7 @@ impl RunState {
     /// The unfinished chain that a step resumes, or a new one.
     pub(super) fn chain(&self, step: &PlanStep) -> UnfinishedChain {
         let state = self.state(step.feed);
-        let known = state.chains.iter().find(|chain| chain.range() == step.range);
+        let known = state.chains.iter().find(|chain| chain.range == step.range);
         match known {
             Some(known) if step.why == Why::Resume => known.clone(),
             _ => UnfinishedChain::new(step.range, step.why, 0),
@@ -218,7 +204,7 @@ impl RunState {
             self.replan_all();
         } else {
             // A retry would have spent the reserve. Other chains may need no retry.
-            self.parts[feed].put_off.add(chain.range());
+            self.parts[feed].put_off.add(chain.range);
         }
     }
 
@@ -241,7 +227,7 @@ impl RunState {
                 if audits_settled {
                     // The changes that it finds are only known after the write.
                     let feed = state.feed().clone();
-                    state.coverage.unsettle(chain.range(), &feed);
+                    state.coverage.unsettle(chain.range, &feed);
                 }
             }
             PendingWrite::Restart { chain, .. } => state.keep_chain(chain.clone()),
@@ -251,7 +237,7 @@ impl RunState {
             }
             // The range of an audit was read before.
             PendingWrite::Abandoned { chain, error, .. } if chain.why == Why::Audit => {
-                state.drop_chain(chain.range());
+                state.drop_chain(chain.range);
                 if error.context().unstorable {
                     // Without this count, every run would pay for it again.
                     state.audits.count(self.now.as_second(), true);
@@ -289,7 +275,7 @@ impl RunState {
         self.pending.pop_front();
         let before = std::mem::replace(&mut self.parts[pending.feed()].state, state);
         if let PendingWrite::Abandoned { feed, chain, error, .. } = pending {
-            self.skip(*feed, chain.range(), error.clone());
+            self.skip(*feed, chain.range, error.clone());
         }
         if let PendingWrite::Abandoned { feed, .. } | PendingWrite::TooLong { feed, .. } = pending {
             // The earlier findings of the audit do not apply to the next one.
@@ -307,41 +293,41 @@ impl RunState {
     pub(super) fn add_counts(&mut self, feed: &str, applied: Applied) {
         let part = self.parts.iter_mut().find(|part| part.state.feed().name() == feed);
         if let Some(part) = part {
-            part.applied = part.applied.plus(applied);
+            part.counts.applied = part.counts.applied.plus(applied);
         }
     }
 
     fn count(&mut self, pending: &PendingWrite, before: &FeedState, applied: Option<Applied>) {
         let part = &mut self.parts[pending.feed()];
         let PendingWrite::Page { page, chain, begun_here, .. } = pending else { return };
-        part.pages += 1;
-        self.pages += 1;
+        part.counts.pages += 1;
+        self.read.pages += 1;
         let rows = page.rows() as u64;
         let counted = applied.unwrap_or(Applied { inserted: rows, ..Applied::default() });
-        part.applied = part.applied.plus(counted);
+        part.counts.applied = part.counts.applied.plus(counted);
         if page.is_last {
-            part.chains += 1;
+            part.counts.chains += 1;
             // The next plan decides whether a range that an earlier run began must be read again. A
             // range that was requested explicitly was read again, unless that chain is as good.
             if (*begun_here || part.only.is_some()) && chain.why != Why::Audit {
-                part.done.add(chain.range());
+                part.done.add(chain.range);
             }
             let settles = chain
                 .began
-                .is_some_and(|began| chain.end <= part.state.feed().settled_before(began));
+                .is_some_and(|began| chain.range.end <= part.state.feed().settled_before(began));
             if !settles {
                 self.oldest = self.oldest.into_iter().chain(chain.began).min();
             }
         }
         let times = &page.points.timestamps;
         self.newest = self.newest.max(times.values().iter().max().copied());
-        self.points += rows;
-        self.quality.merge(&page.report);
+        self.read.points_read += rows;
+        self.read.quality.merge(&page.report);
         if chain.why == Why::Audit {
             part.found.counts = part.found.counts.plus(counted);
             part.found.is_guess |= applied.is_none();
             if before.audits_settled(chain) {
-                part.late = part.late.saturating_add(counted.changed());
+                part.counts.late = part.counts.late.saturating_add(counted.changed());
             }
             if page.is_last {
                 self.audited(pending.feed(), chain, before, *begun_here);
@@ -365,10 +351,10 @@ impl RunState {
         if let Some(began) = began {
             let counts = (found.counts.inserted, found.counts.revised);
             let findings = &mut part.state.audits.findings;
-            findings.add((chain.range(), began), &before.coverage, chain.points, counts);
+            findings.add((chain.range, began), &before.coverage, chain.points, counts);
         }
         if audits_settled && changed > 0 {
-            let (start, end) = chain.range().instants();
+            let (start, end) = chain.range.instants();
             let lateness = spelled(part.state.feed().input().lateness);
             let text = format!(
                 "{changed} points from {start} to {end} arrived or changed after the lateness of \
@@ -426,7 +412,7 @@ impl RunState {
         let set_aside = self.parts.iter().enumerate().flat_map(|(feed, part)| {
             part.state.set_aside(self.clock).into_iter().map(move |one| (feed, one))
         });
-        set_aside.filter(|(_, one)| !self.reread.contains(Range::between(one.start, one.end)))
+        set_aside.filter(|(_, one)| !self.reread.contains(one.range()))
     }
 
     pub(super) fn log_warnings(&mut self) {
@@ -439,15 +425,12 @@ impl RunState {
     pub(super) fn reports(&self) -> Vec<FeedReport> {
         let report = |part: &FeedRun| FeedReport {
             name: part.state.feed().name().to_owned(),
-            chains: part.chains,
-            pages: part.pages,
-            applied: part.applied,
-            late: part.late,
             sequence: part.state.sequence(),
             settled_through: part.state.settled_through(),
             read_through: part.state.read_through(),
             newest: part.state.newest(),
             skipped: part.state.set_aside(self.clock),
+            ..part.counts.clone()
         };
         self.parts.iter().map(report).collect()
     }

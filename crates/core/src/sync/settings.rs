@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::ranges::{Range, Ranges, instant};
 use crate::data::Shape;
+use crate::data::ranges::{Range, Ranges, instant};
 use crate::error::{Error, Kind, Result};
 
 /// The requested ranges of a feed. Only their unsettled parts are read.

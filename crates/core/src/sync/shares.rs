@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use super::feed::{Feed, FeedInput, check_name};
-use super::ranges::{Range, Ranges, ceil, floor, instant};
 use super::state::FeedState;
+use crate::data::ranges::{Range, Ranges, ceil, floor, instant};
 use crate::data::{Query, Selection, spelled};
 use crate::error::{Error, Kind, Result};
 

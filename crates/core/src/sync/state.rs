@@ -16,10 +16,10 @@ use super::audits::AuditLog;
 use super::coverage::{Coverage, Window, WindowState, windows};
 use super::feed::{Feed, FeedDifference, START};
 use super::given_up::{GivenUp, SkippedRange};
-use super::ranges::{Range, Ranges, floor, instant};
 use super::task::Why;
 use super::unfinished::{LARGEST, UnfinishedChain};
 use crate::client::density::Density;
+use crate::data::ranges::{Range, Ranges, floor, instant};
 use crate::error::{Error, Kind, Result, excerpt};
 use crate::store::Target;
 
@@ -192,13 +192,13 @@ impl FeedState {
     /// The ranges of unfinished and abandoned chains.
     #[must_use]
     pub(super) fn begun(&self) -> Ranges {
-        self.chains.iter().map(UnfinishedChain::range).chain(self.given_up.begun()).collect()
+        self.chains.iter().map(|chain| chain.range).chain(self.given_up.begun()).collect()
     }
 
     /// The ranges that a sync at this time skips, because the service did not end their chain.
     #[must_use]
     pub fn set_aside(&self, now: Timestamp) -> Vec<SkippedRange> {
-        self.given_up.set_aside(now.as_second())
+        self.given_up.set_aside(now.as_second()).collect()
     }
 
     /// The beginning of the newest chain that was read to its end, by the service's time.
@@ -226,21 +226,9 @@ impl FeedState {
         self.coverage.settled(&self.feed).and(&to_horizon.into())
     }
 
-    /// Pairs of start and end, ascending and disjoint.
-    #[must_use]
-    pub fn settled_ranges(&self) -> Vec<(Timestamp, Timestamp)> {
-        self.settled().iter().map(Range::instants).collect()
-    }
-
-    /// The expected pages of a read of this range; `None` before the first page.
-    #[must_use]
-    pub(crate) fn expected_pages(&self, start: Timestamp, end: Timestamp) -> Option<u64> {
-        self.density.pages(Range::between(start, end).seconds())
-    }
-
     /// Rejects a changed definition of the feed, and another service.
     pub fn check(&self, feed: &Feed, service: &str) -> Result<()> {
-        let mut differences = self.differences(feed);
+        let mut differences = self.feed.differences(feed, self.forgotten().is_empty());
         if self.service != service {
             let (known, new) = (self.service.clone(), service.to_owned());
             let may_change = false;
@@ -249,21 +237,12 @@ impl FeedState {
         if differences.is_empty() { Ok(()) } else { Err(changed(&self.feed, &differences)) }
     }
 
-    /// A feed with a forgotten range may not begin earlier.
-    fn differences(&self, feed: &Feed) -> Vec<FeedDifference> {
-        let mut differences = self.feed.differences(feed);
-        for one in &mut differences {
-            one.may_change &= one.member != START || self.forgotten().is_empty();
-        }
-        differences
-    }
-
     /// The same state with another definition of the feed. Durations, page size and window may
     /// change, but not the queried points. The feed may begin earlier unless its beginning was
     /// forgotten. A change other than an earlier beginning abandons unfinished chains and releases
     /// ranges that are set aside.
     pub fn redefine(&self, feed: &Feed) -> Result<Self> {
-        let differences = self.differences(feed);
+        let differences = self.feed.differences(feed, self.forgotten().is_empty());
         let fixed: Vec<FeedDifference> =
             differences.iter().filter(|one| !one.may_change).cloned().collect();
         if !fixed.is_empty() {
@@ -299,7 +278,7 @@ impl FeedState {
         }
         let mut state = self.clone();
         state.kept_from = Some(from);
-        state.abandon(|_, chain| chain.start < from);
+        state.abandon(|_, chain| chain.range.start < from);
         state.given_up.remove(Range::new(i64::MIN, from));
         state.coverage.forget(from);
         Ok(state)
@@ -308,7 +287,7 @@ impl FeedState {
     /// Whether the chain is an audit of a partly settled range.
     pub(super) fn audits_settled(&self, chain: &UnfinishedChain) -> bool {
         let settled = self.coverage.settled(&self.feed);
-        chain.why == Why::Audit && !settled.and(&chain.range().into()).is_empty()
+        chain.why == Why::Audit && !settled.and(&chain.range.into()).is_empty()
     }
 
     pub(super) fn has_unfinished(&self) -> bool {
@@ -318,28 +297,26 @@ impl FeedState {
     /// The skipped range among these with the earliest retry.
     pub(super) fn set_aside_of(&self, ranges: &Ranges, now: Timestamp) -> Option<SkippedRange> {
         let is_endless = self.given_up.is_endless(now.as_second());
-        let set_aside = self.set_aside(now).into_iter();
-        let is_in =
-            |one: &SkippedRange| !ranges.and(&Range::between(one.start, one.end).into()).is_empty();
-        set_aside.filter(|one| is_endless || is_in(one)).min_by_key(|one| one.until)
+        let is_in = |one: &SkippedRange| is_endless || !ranges.overlapping(one.range()).is_empty();
+        self.given_up.set_aside(now.as_second()).filter(is_in).min_by_key(|one| one.until)
     }
 
     /// Replaces a chain with the same range.
     pub(super) fn keep_chain(&mut self, chain: UnfinishedChain) {
-        self.drop_chain(chain.range());
+        self.drop_chain(chain.range);
         self.chains.push(chain);
     }
 
     pub(super) fn drop_chain(&mut self, range: Range) {
-        self.chains.retain(|known| known.range() != range);
+        self.chains.retain(|known| known.range != range);
     }
 
     /// Whether the chain is obsolete: its range is due again, or a later chain has read all of it.
     pub(super) fn is_superseded(&self, chain: &UnfinishedChain, now: i64) -> bool {
         let Some(began) = chain.began else { return false };
-        let is_due = chain.end <= self.feed.settled_before(now);
-        (is_due && self.feed.settled_before(began) <= chain.start)
-            || self.coverage.since(began).contains(chain.range())
+        let is_due = chain.range.end <= self.feed.settled_before(now);
+        (is_due && self.feed.settled_before(began) <= chain.range.start)
+            || self.coverage.since(began).contains(chain.range)
     }
 
     pub(super) fn drop_superseded(&mut self, now: i64) {
@@ -360,7 +337,7 @@ impl FeedState {
         self.chains = kept;
         let covered = self.coverage.covered();
         for chain in dropped {
-            for range in Ranges::from(chain.range()).without(&covered).iter() {
+            for range in Ranges::from(chain.range).without(&covered).iter() {
                 self.given_up.add(range, chain.pages.max(1), None);
             }
         }
@@ -368,16 +345,16 @@ impl FeedState {
 
     /// With a time and an error, the range is set aside.
     pub(super) fn give_up(&mut self, chain: &UnfinishedChain, set_aside: Option<(i64, Kind)>) {
-        self.drop_chain(chain.range());
-        self.given_up.add(chain.range(), chain.pages.max(1), set_aside);
+        self.drop_chain(chain.range);
+        self.given_up.add(chain.range, chain.pages.max(1), set_aside);
     }
 
     /// Adds a chain that was read to its end to the coverage. It covers its range only up to the
     /// settle lag at its beginning, even if its query extended further.
     pub(super) fn cover(&mut self, chain: &UnfinishedChain, on_last: u64) {
-        self.drop_chain(chain.range());
+        self.drop_chain(chain.range);
         let Some(began) = chain.began else { return };
-        let covered = chain.range().and(Range::new(i64::MIN, self.feed.horizon(began)));
+        let covered = chain.range.and(Range::new(i64::MIN, self.feed.horizon(began)));
         if !covered.is_empty() {
             self.coverage.cover(covered, began);
             self.given_up.remove(covered);

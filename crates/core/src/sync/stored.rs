@@ -6,14 +6,14 @@ use serde::Serialize;
 use super::arrival::DelaySummary;
 use super::coverage::Window;
 use super::feed::Feed;
-use super::ranges::Range;
 use super::state::FeedState;
 use crate::clock::Clock;
+use crate::data::ranges::Range;
 use crate::error::Result;
 use crate::store::{Delays, Freed, Store, Target as _, Watch};
 
 pub fn read_state(store: &Store, feed: &str) -> Result<FeedState> {
-    store.look_up(feed, |feed| FeedState::from_bytes(&feed.state()?))
+    store.look_up(feed, |feed| Ok(FeedState::from_bytes(&feed.state()?)?))
 }
 
 /// With their names, sorted by name.
@@ -47,7 +47,7 @@ pub fn forget(store: &Store, feed: &str, before: Timestamp, watch: &Watch) -> Re
         return Ok(Freed::default());
     }
     // Continue even if nothing is new, because an earlier call may have been killed.
-    let (_, kept_from) = state.forgotten().microseconds();
+    let kept_from = state.forgotten().microseconds().end;
     store.forget(feed, kept_from, &state.to_bytes(), watch)
 }
 
@@ -59,8 +59,7 @@ pub fn compact(store: &Store, feeds: &[String], watch: &Watch) -> Result<Freed> 
         read_state(store, feed)?;
         let _lock = store.lock(feed)?;
         let settled = read_state(store, feed)?.settled();
-        let ranges: Vec<_> = settled.iter().map(Range::microseconds).collect();
-        removed += store.compact(feed, &ranges, watch)?;
+        removed += store.compact(feed, settled.microseconds(), watch)?;
     }
     removed.returned = store.give_back(watch)?;
     Ok(removed)
@@ -79,7 +78,7 @@ impl FeedCoverage {
     /// By default at the service's time.
     pub fn read(store: &Store, feed: &str, now: Option<Timestamp>) -> Result<Self> {
         let mut coverage = Self::of_state(&read_state(store, feed)?, now);
-        let range = |window: &Window| (window.start.as_microsecond(), window.end.as_microsecond());
+        let range = |window: &Window| Range::between(window.start, window.end).microseconds();
         let ranges: Vec<_> = coverage.windows.iter().map(range).collect();
         for (window, has_points) in coverage.windows.iter_mut().zip(store.holds(feed, &ranges)?) {
             window.empty = window.read_at.map(|_| !has_points);

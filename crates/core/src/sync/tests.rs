@@ -19,11 +19,11 @@ use jiff::Timestamp;
 
 use super::feed::{Feed, FeedInput};
 use super::plan::{PlanStep, PlanTerms, steps};
-use super::ranges::{Range, Ranges, instant};
 use super::run_state::FeedRun;
 use super::state::FeedState;
 use super::task::Why;
 use super::unfinished::UnfinishedChain;
+use crate::data::ranges::{Range, Ranges, instant};
 use crate::data::report::PageReport;
 use crate::data::{Identity, Page, TableBuilder};
 use crate::http::AllowanceState;

@@ -17,7 +17,6 @@ use super::feed::Feed;
 use super::given_up::SkippedRange;
 use super::plan::{PlanTerms, steps_of};
 use super::range_coverage::Unread;
-use super::ranges::{Range, Ranges};
 use super::read::ReadSpec;
 use super::report::EndedBy;
 use super::run::Run;
@@ -30,6 +29,7 @@ use crate::client::chains::ReadChains;
 use crate::client::collect::{Pace, Step, WholeRead};
 use crate::client::scan::Scan;
 use crate::client::table::{Provenance, ReadFailure, StoreShare, Table};
+use crate::data::ranges::{Range, Ranges};
 use crate::data::{MergeReport, Merged, Merger, PointColumns};
 use crate::error::{Error, Kind, Result};
 use crate::fork::Process;
@@ -393,10 +393,6 @@ impl ThroughStore {
         report.points = points.rows() as u64;
         report.series = points.series.len() as u64;
         let path = self.store.path().to_string_lossy().into_owned();
-        let bounds = |ranges: &Ranges| {
-            let instants = ranges.iter().map(Range::instants);
-            instants.map(|(start, end)| vec![start, end]).collect()
-        };
         let through = |share: &FeedShare| {
             let all = share.ranges();
             let from_service =
@@ -404,8 +400,8 @@ impl ThroughStore {
             StoreShare {
                 store: path.clone(),
                 feed: share.name().to_owned(),
-                from_store: bounds(&all.without(&from_service)),
-                from_service: bounds(&from_service),
+                from_store: all.without(&from_service).instants(),
+                from_service: from_service.instants(),
             }
         };
         let (pages, through) = (report.pages, shares.iter().map(through).collect());
@@ -416,7 +412,7 @@ impl ThroughStore {
 
     async fn points(&self, feed: &str, range: Range) -> Result<PointColumns> {
         let (start, end) = range.instants();
-        let spec = ReadSpec::new(feed.to_owned(), (Some(start), Some(end)), View::Latest)?;
+        let spec = ReadSpec::new(feed.to_owned(), (Some(start), Some(end)), View::LATEST)?;
         // The whole range was read, but the part within the settle lag does not count as read.
         let spec = ReadSpec { flagged: Flagged::Drop, unread: Unread::Keep, ..spec };
         let (mut reader, read, _) = spec.open(&self.store)?;

@@ -2,8 +2,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::ranges::Range;
 use super::task::Why;
+use crate::data::ranges::Range;
 
 /// The limit of pages and points in a plausible state.
 pub(super) const LARGEST: u64 = 1 << 48;
@@ -12,8 +12,8 @@ pub(super) const LARGEST: u64 = 1 << 48;
 /// together with its pages.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct UnfinishedChain {
-    pub(super) start: i64,
-    pub(super) end: i64,
+    #[serde(flatten)]
+    pub(super) range: Range,
     pub(super) why: Why,
     /// The service's time of its first request; `None` if it must start (again).
     pub(super) began: Option<i64>,
@@ -30,9 +30,8 @@ pub(super) struct UnfinishedChain {
 
 impl UnfinishedChain {
     pub(super) fn new(range: Range, why: Why, restarts: u32) -> Self {
-        let Range { start, end } = range;
         let (began, bookmark) = (None, None);
-        Self { start, end, why, began, first: 0, restarts, pages: 0, points: 0, idle: 0, bookmark }
+        Self { range, why, began, first: 0, restarts, pages: 0, points: 0, idle: 0, bookmark }
     }
 
     /// Whether no number is large enough for an overflow, as in a forged state.
@@ -41,19 +40,15 @@ impl UnfinishedChain {
         numbers.iter().all(|number| *number <= LARGEST) && self.restarts < u32::MAX
     }
 
-    pub(super) fn range(&self) -> Range {
-        Range::new(self.start, self.end)
-    }
-
     pub(super) fn restarted(&self, most: u32) -> Option<Self> {
         let more = self.restarts < most;
-        more.then(|| Self::new(self.range(), self.why, self.restarts + 1))
+        more.then(|| Self::new(self.range, self.why, self.restarts + 1))
     }
 }
 
 impl fmt::Debug for UnfinishedChain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (start, end) = self.range().instants();
+        let (start, end) = self.range.instants();
         write!(f, "UnfinishedChain({:?} {start} to {end} after {} pages)", self.why, self.pages)
     }
 }

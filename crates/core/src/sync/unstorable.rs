@@ -4,11 +4,11 @@
 use jiff::Timestamp;
 
 use super::pending_write::{PendingWrite, set_aside_hint};
-use super::ranges::Range;
 use super::run::Run;
 use super::run_state::RunState;
 use super::task::Why;
 use super::unfinished::UnfinishedChain;
+use crate::data::ranges::Range;
 use crate::error::{Error, Result};
 
 impl Run {
@@ -35,9 +35,9 @@ impl RunState {
         let Some((feed, chain)) = chain.filter(|_| error.context().unstorable) else {
             return Err(error);
         };
-        let range = chain.range();
+        let range = chain.range;
         self.pending.retain(|write| {
-            write.feed() != feed || write.chain().is_none_or(|chain| chain.range() != range)
+            write.feed() != feed || write.chain().is_none_or(|chain| chain.range != range)
         });
         if self.under_way.get(&feed).is_some_and(|other| other.step.range == range) {
             self.unstorable.insert(feed);
@@ -57,9 +57,9 @@ impl RunState {
         let pending = self.pending.front().filter(|write| write.feed() == feed);
         let pending = pending.and_then(|write| write.chain());
         let named = error.context().spans.first().map(|(start, end)| Range::between(*start, *end));
-        let range = named.or_else(|| pending.map(UnfinishedChain::range))?;
+        let range = named.or_else(|| pending.map(|chain| chain.range))?;
         let mut known = pending.into_iter().chain(&self.state(feed).chains);
-        let known = known.find(|chain| chain.range() == range).cloned();
+        let known = known.find(|chain| chain.range == range).cloned();
         Some(known.unwrap_or_else(|| UnfinishedChain::new(range, Why::Backfill, 0)))
     }
 }

@@ -62,7 +62,7 @@ async fn coverage_is_never_before_the_newest_read() {
 #[test]
 fn a_read_spec_displays_and_serialises() {
     let (start, end) = (at("2026-11-01T00:00:00Z"), at("2026-11-02T00:00:00Z"));
-    let new = |start, end| ReadSpec::new("feed".to_owned(), (start, end), View::AsOf(7));
+    let new = |start, end| ReadSpec::new("feed".to_owned(), (start, end), View::as_of(7));
     let error = new(Some(end), Some(start)).expect_err("reversed");
     assert_eq!(error.kind(), Kind::QueryError);
     assert!(new(Some(start), Some(start)).is_err());
@@ -76,7 +76,7 @@ fn a_read_spec_displays_and_serialises() {
     let text = serde_json::to_string(&spec).expect("JSON");
     assert_eq!(serde_json::from_str::<ReadSpec>(&text).expect("a spec"), spec);
     assert_eq!(spec.bounds(), Some((start.as_microsecond(), end.as_microsecond())));
-    assert_eq!(all(View::ChangedSince(3)).to_string(), "feed changed since 3");
+    assert_eq!(all(View::changed_since(3)).to_string(), "feed changed since 3");
 }
 
 #[tokio::test]
@@ -90,13 +90,13 @@ async fn s17_points_after_the_newest_instant_are_omitted() {
     let points = harness.stored(harness.now());
     assert!(points.keys().any(|(_, at)| *at >= newest.as_microsecond()), "some points are later");
     let open = |start| {
-        let spec = ReadSpec::new("feed".to_owned(), (start, None), View::Latest).expect("a spec");
+        let spec = ReadSpec::new("feed".to_owned(), (start, None), View::LATEST).expect("a spec");
         timestamps(&spec, stored.store())
     };
     for start in [None, Some(at("2026-11-01T06:00:00Z"))] {
         let read = open(start);
         assert!(read.last().is_some_and(|last| *last < newest), "{read:?}");
     }
-    let keep = ReadSpec { unread: Unread::Keep, ..all(View::Latest) };
+    let keep = ReadSpec { unread: Unread::Keep, ..all(View::LATEST) };
     assert!(timestamps(&keep, stored.store()).last() >= Some(&newest));
 }

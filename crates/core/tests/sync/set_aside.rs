@@ -168,7 +168,7 @@ async fn p13_s16_paused_ranges_are_unread() {
     }
     harness.sync().await.expect_err("one window cannot be read");
     let newest = at("2026-11-02T18:00:00Z");
-    let read = |range| ReadSpec::new("feed".to_owned(), range, View::Latest).expect("a range");
+    let read = |range| ReadSpec::new("feed".to_owned(), range, View::LATEST).expect("a range");
     let spec = read((Some(at("2026-11-02T12:00:00Z")), Some(at("2026-11-02T22:00:00Z"))));
     assert!(spec.open(stored.store()).expect("until now").2.is_some());
     let spec = read((Some(newest), Some(at("2026-11-02T22:00:00Z"))));

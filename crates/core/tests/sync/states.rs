@@ -264,10 +264,10 @@ async fn s17_only_changes_include_unfinished_chains() {
         while let Some(batch) = reader.next_batch(1_000)? {
             rows += batch.num_rows();
         }
-        Ok::<_, Error>((rows, read.sequence, warning))
+        Ok::<_, Error>((rows, read.state.sequence, warning))
     };
-    assert_eq!(read(View::Latest).expect_err("nothing was read").kind(), Kind::UnreadRange);
-    let (rows, sequence, warning) = read(View::ChangedSince(0)).expect("the page");
+    assert_eq!(read(View::LATEST).expect_err("nothing was read").kind(), Kind::UnreadRange);
+    let (rows, sequence, warning) = read(View::changed_since(0)).expect("the page");
     assert_eq!((rows, sequence), (25, 1));
     assert!(
         warning
@@ -275,7 +275,7 @@ async fn s17_only_changes_include_unfinished_chains() {
     );
     // The next changes begin after it.
     harness.sync().await.expect("a sync");
-    let (rest, _, warning) = read(View::ChangedSince(sequence)).expect("the rest");
+    let (rest, _, warning) = read(View::changed_since(sequence)).expect("the rest");
     let all = harness.stored(harness.now()).len();
     assert_eq!((rows + rest, warning), (all, None));
 }

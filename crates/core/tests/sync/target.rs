@@ -10,6 +10,7 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array as _, RecordBatch, StringArray};
 use siteline_core::data::Identity;
+use siteline_core::data::ranges::Ranges;
 use siteline_core::store::{
     Applied, Delivery, Flagged, PointFilter, SeriesFilter, Store, Target, View,
 };
@@ -73,8 +74,8 @@ impl Stored {
             return BTreeMap::new();
         }
         let filter = PointFilter {
-            ranges: None,
-            view: View::Latest,
+            ranges: Ranges::all(),
+            view: View::LATEST,
             flagged: Flagged::Drop,
             series: SeriesFilter::default(),
         };

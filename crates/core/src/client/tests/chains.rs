@@ -10,7 +10,7 @@ use crate::client::split::Cut;
 use crate::client::table::{ReadFailure, Table};
 use crate::client::{ReadSettings, ScanInput};
 use crate::data::query::QueryInput;
-use crate::data::{AskedRange, AskedTime, Bookmark, DecodeSettings, Query, RangeForm, Shape};
+use crate::data::{AskedRange, AskedTime, Bookmark, DecodeSettings, Query, Shape};
 use crate::http::test_server::{Recorded, token_body};
 
 /// Number of chains. Each has two pages, because the service includes the hour at the end.
@@ -147,11 +147,11 @@ async fn each_site_line_and_part_is_a_chain() {
     let lists = scan_with(&bench.client, |input| {
         (input.site, input.line) = (ids(&["A", "B", "A"]), ids(&["1", "2"]));
     });
-    let scan = lists.with_parts(RangeForm::default(), Some(Cut::Parts(2))).expect("a scan");
+    let scan = lists.with_parts(None, Some(Cut::Parts(2))).expect("a scan");
     assert_eq!(scan.chains().len(), 8);
     let many = (0..5_001).map(|id| format!("l{id}")).collect();
     let many = scan_with(&bench.client, |input| input.line = many);
-    let error = many.with_parts(RangeForm::default(), Some(Cut::Parts(2))).expect_err("too many");
+    let error = many.with_parts(None, Some(Cut::Parts(2))).expect_err("too many");
     assert_eq!(error.kind(), Kind::QueryError);
 }
 
@@ -209,7 +209,7 @@ async fn a_failed_resumption_has_the_pages_of_both() {
     let scan = wide_with(&bench.client, one);
     let failure = CollectOnce::new(scan.clone()).table().await.expect_err("part 1");
     let (first, onto) = carried(failure);
-    let halves = self::scan(&bench.client).with_parts(RangeForm::default(), Some(Cut::Parts(2)));
+    let halves = self::scan(&bench.client).with_parts(None, Some(Cut::Parts(2)));
     for other in [self::scan(&bench.client), halves.expect("parts")] {
         let error = other.resume(first.clone(), None).expect_err("other chains");
         assert_eq!(error.kind(), Kind::BookmarkError);

@@ -1,11 +1,11 @@
 //! Counts the buckets of each series and period.
 
 use std::collections::HashSet;
-use std::ops::Range;
 
 use arrow_array::{Float64Array, Int64Array};
 
 use super::super::point_columns::{Identity, PointColumns};
+use super::super::ranges::Range;
 use super::super::table::TableBuilder;
 use super::expected::Expected;
 use super::local_grid::LocalGrid;
@@ -32,7 +32,7 @@ pub struct Completeness {
 }
 
 struct Period {
-    range: Range<i64>,
+    range: Range,
     expected: i64,
     read: i64,
 }
@@ -112,7 +112,7 @@ fn too_many(periods: usize, series: usize) -> Error {
 /// The periods with requested time.
 fn periods(expected: &Expected, grid: &mut LocalGrid) -> Result<Vec<Period>> {
     let mut found: Vec<Period> = Vec::new();
-    for asked in &expected.asked {
+    for asked in expected.asked.iter() {
         let known = found.last().map_or(asked.start, |last| last.range.end);
         let mut at = asked.start.max(known);
         while at < asked.end {
@@ -121,8 +121,8 @@ fn periods(expected: &Expected, grid: &mut LocalGrid) -> Result<Vec<Period>> {
             if let Some(cut) = [range.start, range.end].into_iter().find(|cut| cut % width != 0) {
                 return Err(crossing(cut - cut.rem_euclid(width), width, cut));
             }
-            let read = expected.read_in(&range).map(|read| expected.count(&read)).sum();
-            let fit = expected.count(&range);
+            let read = expected.read_in(range).map(|read| expected.count(read)).sum();
+            let fit = expected.count(range);
             at = range.end;
             found.push(Period { range, expected: fit, read });
             if found.len() > MOST_ROWS {
@@ -142,7 +142,7 @@ fn count(times: &[i64], periods: &[Period], expected: &Expected, there: &mut [i6
         if period.range.start > *last {
             break;
         }
-        let read = expected.read_in(&period.range);
+        let read = expected.read_in(period.range);
         let count: usize = read.map(|read| before(read.end) - before(read.start)).sum();
         *there += i64::try_from(count).unwrap_or(i64::MAX);
     }
@@ -186,7 +186,7 @@ mod tests {
 
     fn expected(asked: (i64, i64), read: &[(i64, i64)]) -> Expected {
         let hours = |(start, end): &(i64, i64)| start * HOUR..end * HOUR;
-        Expected::new(3_600, vec![hours(&asked)], read.iter().map(hours).collect())
+        Expected::new(3_600, [hours(&asked)], read.iter().map(hours))
     }
 
     fn days(zone: &str) -> LocalGrid {

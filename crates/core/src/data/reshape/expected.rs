@@ -1,11 +1,11 @@
 //! The requested and the read buckets. Their timestamps are multiples of the interval in UTC.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 use super::super::point_columns::PointColumns;
+use super::super::ranges::{Range, Ranges};
 use super::local_grid::timestamp;
 use crate::error::{Error, Kind, Result};
 
@@ -41,19 +41,19 @@ impl Coverage {
         Err(Error::new(Kind::QueryError, message).with_hint(hint))
     }
 
-    pub(super) fn has(&self, range: &Range<i64>) -> bool {
+    pub(super) fn has(&self, range: Range) -> bool {
         match self {
             Self::All => true,
             Self::Part(..) => false,
             Self::Known(expected) => {
-                let read = expected.read_in(range).map(|read| expected.count(&read));
+                let read = expected.read_in(range).map(|read| expected.count(read));
                 read.sum::<i64>() == expected.count(range)
             }
         }
     }
 
     /// Whether a bucket that begins in a range is known to be unread.
-    pub(super) fn lacks(&self, range: &Range<i64>) -> bool {
+    pub(super) fn lacks(&self, range: Range) -> bool {
         matches!(self, Self::Known(_)) && !self.has(range)
     }
 }
@@ -65,10 +65,8 @@ const UNKNOWN: i64 = 1;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Expected {
     pub(super) width: i64,
-    /// Ascending.
-    pub(super) asked: Vec<Range<i64>>,
-    /// Ascending.
-    read: Vec<Range<i64>>,
+    pub(super) asked: Ranges,
+    pub(super) read: Ranges,
 }
 
 impl Expected {
@@ -76,23 +74,20 @@ impl Expected {
     #[must_use]
     pub fn new(
         interval_seconds: impl Into<Option<u32>>,
-        asked: Vec<Range<i64>>,
-        read: Vec<Range<i64>>,
+        asked: impl IntoIterator<Item: Into<Range>>,
+        read: impl IntoIterator<Item: Into<Range>>,
     ) -> Self {
         let seconds = interval_seconds.into();
         let width = seconds.map_or(UNKNOWN, |seconds| i64::from(seconds) * 1_000_000);
-        Self { width, asked: joined(asked), read: joined(read) }
+        Self { width, asked: asked.into_iter().collect(), read: read.into_iter().collect() }
     }
 
-    pub(super) fn read_in(&self, range: &Range<i64>) -> impl Iterator<Item = Range<i64>> {
-        let first = self.read.partition_point(|read| read.end <= range.start);
-        let (start, end) = (range.start, range.end);
-        let parts = self.read[first..].iter().take_while(move |read| read.start < end);
-        parts.map(move |read| read.start.max(start)..read.end.min(end))
+    pub(super) fn read_in(&self, range: Range) -> impl Iterator<Item = Range> {
+        self.read.overlapping(range).iter().map(move |read| read.and(range))
     }
 
     /// The buckets that begin in a range.
-    pub(super) fn count(&self, range: &Range<i64>) -> i64 {
+    pub(super) fn count(&self, range: Range) -> i64 {
         let before = |at: i64| (at - 1).div_euclid(self.width);
         (before(range.end) - before(range.start)).max(0)
     }
@@ -107,7 +102,7 @@ impl Expected {
             let first = range.start + (-range.start).rem_euclid(self.width);
             let width = self.width;
             std::iter::successors(Some(first), move |time| time.checked_add(width))
-                .take_while(|time| *time < range.end)
+                .take_while(move |time| *time < range.end)
         })
     }
 
@@ -123,18 +118,4 @@ impl Expected {
             "off_grid in the report counts such points. The interface does not document the grid.",
         ))
     }
-}
-
-/// Merges adjacent and overlapping ranges, and removes empty ones.
-fn joined(mut ranges: Vec<Range<i64>>) -> Vec<Range<i64>> {
-    ranges.retain(|range| !range.is_empty());
-    ranges.sort_unstable_by_key(|range| range.start);
-    let mut joined: Vec<Range<i64>> = Vec::with_capacity(ranges.len());
-    for range in ranges {
-        match joined.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => joined.push(range),
-        }
-    }
-    joined
 }

@@ -31,7 +31,7 @@ pub fn gap_list(
     let aligned = |at: i64| at.saturating_add((-at).rem_euclid(width));
     let (mut table, mut ends, mut buckets) = (TableBuilder::new(0), Vec::new(), Vec::new());
     for series in with_silent(points, silent) {
-        for range in expected.read_in(&(i64::MIN..i64::MAX)) {
+        for range in expected.read.iter() {
             let (mut open, end) = (aligned(range.start), aligned(range.end));
             let first = series.times.partition_point(|time| *time < open);
             let there = series.times[first..].iter().copied().take_while(|time| *time < end);
@@ -67,7 +67,7 @@ mod tests {
         table.series(&Identity::from([None, None, None, None, Some(Arc::from("a"))]));
         let points = table.finish().unwrap();
         let read = vec![0..6 * SECOND, 7 * SECOND..9 * SECOND];
-        let expected = Expected::new(1, std::iter::once(0..9 * SECOND).collect(), read);
+        let expected = Expected::new(1, std::iter::once(0..9 * SECOND), read);
         let found = |longer_than: i64, silent: &[Identity]| {
             let list = gap_list(&points, &expected, longer_than * SECOND, silent).unwrap();
             let starts = list.rows.timestamps.values().iter();

@@ -1,11 +1,10 @@
 //! Buckets of local time. When clocks change, a local day has 23 or 25 hours.
 
-use std::ops::Range;
-
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
 use serde::{Deserialize, Serialize};
 
+use super::super::ranges::Range;
 use crate::error::{Error, Kind, Result};
 
 const DAY: i64 = 86_400_000_000;
@@ -43,7 +42,7 @@ pub struct LocalGrid {
 /// A range of time with one offset from UTC, in microseconds.
 #[derive(Clone)]
 struct Stretch {
-    range: Range<i64>,
+    range: Range,
     offset: i64,
 }
 
@@ -64,12 +63,12 @@ impl LocalGrid {
             let message = "origin= is after the 28th, so some months do not contain it.";
             return Err(Error::new(Kind::QueryError, message));
         }
-        Ok(Self { zone, every, phase, stretch: Stretch { range: 0..0, offset: 0 } })
+        Ok(Self { zone, every, phase, stretch: Stretch { range: Range::default(), offset: 0 } })
     }
 
     /// `instant` is in microseconds since the epoch.
-    pub fn bucket(&mut self, instant: i64) -> Range<i64> {
-        self.start(instant)..self.end(instant)
+    pub fn bucket(&mut self, instant: i64) -> Range {
+        Range::new(self.start(instant), self.end(instant))
     }
 
     fn start(&mut self, instant: i64) -> i64 {
@@ -118,7 +117,7 @@ impl LocalGrid {
     }
 
     fn stretch(&mut self, instant: i64) -> Stretch {
-        if !self.stretch.range.contains(&instant) {
+        if !self.stretch.range.has(instant) {
             let at = timestamp(instant);
             let offset = i64::from(self.zone.to_offset(at).seconds()) * 1_000_000;
             // `preceding` is exclusive, so the next microsecond includes a transition at this
@@ -129,7 +128,8 @@ impl LocalGrid {
             let second = |transition: jiff::tz::TimeZoneTransition<'_>| {
                 transition.timestamp().as_microsecond()
             };
-            let range = earlier.map_or(i64::MIN, second)..later.map_or(i64::MAX, second);
+            let range =
+                Range::new(earlier.map_or(i64::MIN, second), later.map_or(i64::MAX, second));
             self.stretch = Stretch { range, offset };
         }
         self.stretch.clone()
@@ -237,11 +237,11 @@ mod tests {
             let mut grid = grid(zone, every, origin.map(|origin| origin * MINUTE));
             let instant = minutes * MINUTE;
             let bucket = grid.bucket(instant);
-            prop_assert!(bucket.contains(&instant));
+            prop_assert!(bucket.has(instant));
             #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "a test's instant")]
             let other = bucket.start + ((bucket.end - bucket.start) as f64 * part) as i64;
             for other in [other.min(bucket.end - 1), bucket.start, bucket.end - 1] {
-                prop_assert_eq!(grid.bucket(other), bucket.clone());
+                prop_assert_eq!(grid.bucket(other), bucket);
             }
             prop_assert_eq!(grid.bucket(bucket.end).start, bucket.end);
             prop_assert_eq!(grid.bucket(bucket.start - 1).end, bucket.start);

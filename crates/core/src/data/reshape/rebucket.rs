@@ -1,18 +1,20 @@
 //! Combines points into larger buckets, and counts the buckets in each.
 
-use std::ops::Range;
-
 use arrow_array::{BooleanArray, Int64Array};
+use serde::Deserialize;
 
+use super::super::choice::Choice;
 use super::super::point_columns::{Identity, PointColumns, Values};
+use super::super::ranges::Range;
 use super::super::table::TableBuilder;
 use super::expected::Coverage;
 use super::local_grid::{LocalGrid, timestamp};
 use super::series::by_series;
-use crate::error::{Error, Kind, Result, excerpt};
+use crate::error::{Error, Kind, Result};
 
 /// The source of a bucket's value, whose meaning the interface does not document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Reduction {
     /// Weighted by counts; unweighted if a value has no count.
     Mean,
@@ -24,7 +26,8 @@ pub enum Reduction {
 }
 
 /// The treatment of a bucket that was not read completely.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Partial {
     Null,
     Keep,
@@ -44,35 +47,14 @@ pub struct Rebucketed {
     pub unweighted: usize,
 }
 
-impl Reduction {
-    pub fn parse(name: &str) -> Result<Self> {
-        let known = [
-            ("mean", Self::Mean),
-            ("sum", Self::Sum),
-            ("first", Self::First),
-            ("last", Self::Last),
-            ("increase", Self::Increase),
-        ];
-        named("agg", name, &known)
-    }
+impl Choice for Reduction {
+    const OPTION: &'static str = "agg";
+    const CHOICES: &'static str = "\"mean\", \"sum\", \"first\", \"last\" and \"increase\"";
 }
 
-impl Partial {
-    pub fn parse(name: &str) -> Result<Self> {
-        let known = [("null", Self::Null), ("keep", Self::Keep), ("drop", Self::Drop)];
-        named("partial", name, &known)
-    }
-}
-
-fn named<T: Copy>(argument: &str, given: &str, known: &[(&str, T)]) -> Result<T> {
-    if let Some((_, value)) = known.iter().find(|(name, _)| *name == given) {
-        return Ok(*value);
-    }
-    let mut names: Vec<_> = known.iter().map(|(name, _)| format!("{name:?}")).collect();
-    let last = names.pop().unwrap_or_default();
-    let (given, names) = (excerpt(given), names.join(", "));
-    let message = format!("{argument}={given:?} is unknown. Use {names} or {last}.");
-    Err(Error::new(Kind::QueryError, message))
+impl Choice for Partial {
+    const OPTION: &'static str = "partial";
+    const CHOICES: &'static str = "\"null\", \"keep\" and \"drop\"";
 }
 
 /// Neumaier's sum, which keeps the digits that a double loses.
@@ -99,7 +81,7 @@ impl Sum {
 
 #[derive(Default)]
 struct Bucket {
-    range: Range<i64>,
+    range: Range,
     buckets: i64,
     minimum: Option<f64>,
     maximum: Option<f64>,
@@ -172,7 +154,7 @@ impl Counter {
     fn rise(&mut self, time: i64, values: &Values, coverage: &Coverage) -> Option<f64> {
         let [_, minimum, maximum] = values.0;
         let maximum = maximum?;
-        let before = self.0.filter(|(seen, _)| !coverage.lacks(&(*seen..time)));
+        let before = self.0.filter(|(seen, _)| !coverage.lacks(Range::new(*seen, time)));
         self.0 = Some((time, maximum));
         Some(match before {
             Some((_, before)) if before <= maximum => maximum - before,
@@ -236,7 +218,7 @@ impl<'a> Rebucketing<'a> {
                         ended.insert(Bucket { range, ..Bucket::default() })
                     }
                 };
-                self.check(*time, &bucket.range)?;
+                self.check(*time, bucket.range)?;
                 let values = points.values(series.rows.row(place));
                 let number = match self.how.reduction {
                     Reduction::Increase => counter.rise(*time, &values, self.how.coverage),
@@ -269,7 +251,7 @@ impl<'a> Rebucketing<'a> {
     }
 
     fn push(&mut self, bucket: &Bucket) {
-        let is_partial = !self.how.coverage.has(&bucket.range);
+        let is_partial = !self.how.coverage.has(bucket.range);
         if is_partial && self.how.partial == Partial::Drop {
             return;
         }
@@ -288,7 +270,7 @@ impl<'a> Rebucketing<'a> {
         self.expected.push(last.zip(first).map(|(last, first)| last - first));
     }
 
-    fn check(&self, time: i64, range: &Range<i64>) -> Result<()> {
+    fn check(&self, time: i64, range: Range) -> Result<()> {
         let crossed = self.how.width.filter(|width| time.saturating_add(*width) > range.end);
         let Some(width) = crossed else { return Ok(()) };
         Err(crossing(time, width, range.end))
@@ -425,8 +407,7 @@ mod tests {
         // The second bucket of the first hour was not read. The second hour lacks a point, but is
         // complete.
         let read = vec![0..30 * MINUTE, HOUR..3 * HOUR];
-        let read =
-            Coverage::Known(Expected::new(1_800, std::iter::once(0..3 * HOUR).collect(), read));
+        let read = Coverage::Known(Expected::new(1_800, std::iter::once(0..3 * HOUR), read));
         let rows = |coverage: &Coverage, partial| {
             let made = made(&of, (Some(30 * MINUTE), 0), Reduction::Sum, (coverage, partial));
             let made = made.expect("buckets");
@@ -445,8 +426,8 @@ mod tests {
     #[test]
     fn a_rise_over_unread_time_is_not_counted() {
         let of = [point("a", 0, 10.0, 1), point("a", 120, 50.0, 1), point("a", 150, 52.0, 1)];
-        let rise = |read: Vec<Range<i64>>| {
-            let coverage = Coverage::Known(Expected::new(1_800, Vec::new(), read));
+        let rise = |read: Vec<std::ops::Range<i64>>| {
+            let coverage = Coverage::Known(Expected::new(1_800, Vec::<Range>::new(), read));
             let whole = (&coverage, Partial::Keep);
             let made = made(&of, (None, 0), Reduction::Increase, whole).expect("buckets");
             [0, 1].map(|row| made.points.values(row).0[0])

@@ -77,7 +77,6 @@ pub(super) struct StoreHold {
 struct HoldState {
     writing: bool,
     readers: usize,
-    copying: bool,
     log: Option<LogFiles>,
     /// The shared memory, if it was in use when this process opened the store.
     found: Option<File>,
@@ -100,14 +99,14 @@ impl StoreHold {
             hold.check_names()?;
             return Ok((hold, open()?));
         }
-        let mut hold = Arc::new(Self::new(path)?);
-        let mut turn = hold.turn(timeout)?;
-        // A restore may have replaced the file during the wait.
-        while !is_named(&hold.file, path)? {
-            drop(turn);
-            hold = Arc::new(Self::new(path)?);
-            turn = hold.turn(timeout)?;
-        }
+        let (hold, turn) = loop {
+            let hold = Arc::new(Self::new(path)?);
+            let turn = hold.turn(timeout)?;
+            // A restore may have replaced the file during the wait.
+            if is_named(&hold.file, path)? {
+                break (hold, turn);
+            }
+        };
         let has_log = hold.has_log()?;
         if has_log {
             // To start a log, `SQLite` must be the only one to lock these bytes. Then `keep_log`

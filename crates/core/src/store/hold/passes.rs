@@ -33,8 +33,7 @@ impl StoreHold {
     pub(in crate::store) fn pass(self: &Arc<Self>, timeout: Duration) -> StoreResult<ReadPass> {
         self.wait(timeout, || {
             let mut state = self.state.lock();
-            let is_free = !state.copying
-                && (state.readers > 0 || set(&self.file, ByteLock::Shared, &READERS)?);
+            let is_free = state.readers > 0 || set(&self.file, ByteLock::Shared, &READERS)?;
             state.readers += usize::from(is_free);
             Ok(is_free)
         })?;
@@ -45,33 +44,17 @@ impl StoreHold {
 impl WriteTurn {
     /// Returns `None` without running `work` if somebody reads.
     pub(in crate::store) fn without_readers<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
-        let copying = Copying::begin(&self.0)?;
-        let outcome = work();
-        drop(copying);
-        Some(outcome)
-    }
-}
-
-#[derive(Debug)]
-struct Copying<'a>(&'a StoreHold);
-
-impl<'a> Copying<'a> {
-    fn begin(hold: &'a StoreHold) -> Option<Self> {
-        let mut state = hold.state.lock();
-        let is_free = state.readers == 0
-            && !state.copying
-            && set(&hold.file, ByteLock::Alone, &READERS).unwrap_or(false);
-        state.copying |= is_free;
+        let hold = &self.0;
+        // Locked during the work, so that no reader of this process gets a pass.
+        let state = hold.state.lock();
+        let is_free =
+            state.readers == 0 && set(&hold.file, ByteLock::Alone, &READERS).unwrap_or(false);
+        let outcome = is_free.then(work);
+        if is_free {
+            let _freed = set(&hold.file, ByteLock::Free, &READERS);
+        }
         drop(state);
-        is_free.then(|| Self(hold))
-    }
-}
-
-impl Drop for Copying<'_> {
-    fn drop(&mut self) {
-        let mut state = self.0.state.lock();
-        let _freed = set(&self.0.file, ByteLock::Free, &READERS);
-        state.copying = false;
+        outcome
     }
 }
 

@@ -25,8 +25,8 @@ fn mode(path: &Path) -> u32 {
 fn s18_a_new_store_is_private_unless_shared() {
     for (options, expected) in [
         (StoreOptions::default(), 0o600),
-        (shared(Share::GroupRead), 0o640),
-        (shared(Share::Group), 0o660),
+        (shared(Share::GROUP_READ), 0o640),
+        (shared(Share::GROUP), 0o660),
     ] {
         let folder = Folder::new();
         let store = Store::open_with(&folder.file(), options).unwrap();
@@ -53,7 +53,7 @@ fn s18_an_existing_store_keeps_its_mode() {
     assert_eq!(mode(&folder.file()), 0o644);
     let store = folder.store();
     let _lock = store.lock("line").unwrap();
-    drop(Store::open_with(&folder.file(), shared(Share::Group)).unwrap());
+    drop(Store::open_with(&folder.file(), shared(Share::GROUP)).unwrap());
     for ending in ["", "-lock", "-shm", "-wal"] {
         assert_eq!(mode(&beside(&folder.file(), ending)), 0o660, "{ending}");
     }
@@ -64,7 +64,7 @@ fn s18_an_existing_store_keeps_its_mode() {
 fn s18_files_that_are_shared_already_are_left_alone() {
     let folder = Folder::new();
     let (lock, probe) = (beside(&folder.file(), "-lock"), folder.0.join("probe"));
-    let store = Store::open_with(&folder.file(), shared(Share::Group)).unwrap();
+    let store = Store::open_with(&folder.file(), shared(Share::GROUP)).unwrap();
     drop(store.lock("line").unwrap());
     let changed = |path: &Path| {
         let metadata = path.metadata().unwrap();
@@ -73,10 +73,10 @@ fn s18_files_that_are_shared_already_are_left_alone() {
     let before = changed(&lock);
     // The clock of the filesystem moves in steps.
     while std::fs::write(&probe, "x").map(|()| changed(&probe)).unwrap() == before {}
-    drop(Store::open_with(&folder.file(), shared(Share::Group)).unwrap());
+    drop(Store::open_with(&folder.file(), shared(Share::GROUP)).unwrap());
     // Only the owner may change it: another member of the group would get an error.
     assert_eq!(changed(&lock), before);
-    drop(Store::open_with(&folder.file(), shared(Share::GroupRead)).unwrap());
+    drop(Store::open_with(&folder.file(), shared(Share::GROUP_READ)).unwrap());
     assert_eq!(mode(&lock), 0o640);
     assert_ne!(changed(&lock), before);
 }
@@ -96,7 +96,7 @@ fn another_group(file: &Path) -> Option<u32> {
 #[test]
 fn s18_the_files_beside_a_shared_store_get_its_group() {
     let folder = Folder::new();
-    let _store = Store::open_with(&folder.file(), shared(Share::Group)).unwrap();
+    let _store = Store::open_with(&folder.file(), shared(Share::GROUP)).unwrap();
     let Some(group) = another_group(&folder.file()) else { return };
     std::os::unix::fs::chown(folder.file(), None, Some(group)).unwrap();
     let group_of = |ending| beside(&folder.file(), ending).metadata().unwrap().gid();
@@ -115,7 +115,7 @@ fn s18_a_link_beside_a_store_is_not_followed() {
     std::fs::set_permissions(&victim, PermissionsExt::from_mode(0o600)).unwrap();
     std::os::unix::fs::symlink(&victim, beside(&folder.file(), "-lock")).unwrap();
     assert_error(store.lock("line"), Kind::StoreError, "plant.siteline-lock");
-    drop(Store::open_with(&folder.file(), shared(Share::Group)).unwrap());
+    drop(Store::open_with(&folder.file(), shared(Share::GROUP)).unwrap());
     assert_eq!((mode(&victim), std::fs::read(&victim).unwrap()), (0o600, b"mine".to_vec()));
 }
 
@@ -124,7 +124,7 @@ fn s18_a_link_beside_a_store_is_not_followed() {
 #[test]
 fn a_store_is_not_shared_with_a_group() {
     let folder = Folder::new();
-    for (share, name) in [(Share::GroupRead, "group-read"), (Share::Group, "group")] {
+    for (share, name) in [(Share::GROUP_READ, "group-read"), (Share::GROUP, "group")] {
         let opened = Store::open_with(&folder.file(), shared(share));
         assert_error(opened, Kind::ConfigError, &format!("share={name:?} is not supported"));
     }
@@ -180,7 +180,7 @@ fn s19_a_read_only_store_follows_a_writer() {
     let (folder, store) = filled_store(1);
     let reader = read_only(&folder).unwrap();
     let before = folder.names();
-    let mut open = reader.read("line", all(View::Latest, Flagged::Drop)).unwrap();
+    let mut open = reader.read("line", all(View::LATEST, Flagged::Drop)).unwrap();
     for sequence in 2..20 {
         Request::filled(sequence).apply_to(&store, b"2").unwrap();
         let value = Some(value(sequence).to_bits());
@@ -200,7 +200,7 @@ fn s19_a_read_without_a_log_notices_a_writer() {
     let (folder, store) = filled_store(1);
     drop(store);
     let reader = read_only(&folder).unwrap();
-    let mut open = reader.read("line", all(View::Latest, Flagged::Drop)).unwrap();
+    let mut open = reader.read("line", all(View::LATEST, Flagged::Drop)).unwrap();
     let Ok(Some(first)) = open.next_batch(1) else { panic!("a first batch") };
     assert!(first.num_rows() > 0);
     let before = Stamp::read(&folder.file()).unwrap();
@@ -209,7 +209,7 @@ fn s19_a_read_without_a_log_notices_a_writer() {
     Request::filled(2).apply_to(&store, b"2").unwrap();
     // The write is noticed while the writer is open and after it was closed.
     for end in [false, true] {
-        let mut begun = reader.read("line", all(View::Latest, Flagged::Drop)).unwrap();
+        let mut begun = reader.read("line", all(View::LATEST, Flagged::Drop)).unwrap();
         assert_eq!(rows(&begun.next_batch(900).unwrap().unwrap())[0].2, Some(value(2).to_bits()));
         let failure = check_unchanged(&folder.file(), &before).unwrap_err();
         assert_eq!(failure.into_error(&folder.file()).kind(), Kind::StoreBusy);
@@ -266,7 +266,7 @@ fn s19_an_empty_log_without_its_shared_memory_lacks_nothing() {
 #[test]
 fn s19_the_log_of_a_shared_store_stays() {
     let folder = Folder::new();
-    let store = Store::open_with(&folder.file(), shared(Share::GroupRead)).unwrap();
+    let store = Store::open_with(&folder.file(), shared(Share::GROUP_READ)).unwrap();
     Request::filled(1).apply_to(&store, b"1").unwrap();
     drop(store);
     assert_eq!(folder.names(), ["", "-shm", "-wal"]);

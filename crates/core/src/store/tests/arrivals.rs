@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::super::block::PointVersion;
-use super::super::found_blocks::{ALL_TIME, rows_of};
+use super::super::found_blocks::rows_of;
 use super::super::pages::PageRow;
 use super::model::{limits, requests};
 use super::*;
@@ -19,7 +19,7 @@ fn counted(store: &Store, width: i64) -> Delays {
         let known = FeedIndex::load(connection, feed)?;
         let mut directory = Directory::new(connection, feed.id)?;
         let mut delays = Delays::default();
-        let found = FoundBlocks::load(connection, &known, feed, ALL_TIME)?;
+        let found = FoundBlocks::load(connection, &known, feed, &Ranges::all())?;
         for (key, entry) in found.blocks {
             let rows = rows_of(&mut directory, key, entry.as_ref(), &found.recent)?;
             for history in rows.chunk_by(|one, next| one.timestamp == next.timestamp) {
@@ -139,7 +139,7 @@ fn s22_lateness_covers_exactly_the_kept_points() {
     fill(&store, 0..700);
     fill(&same, 350..700);
     let before = store.delays("line", MINUTE).unwrap();
-    store.compact("line", &[(0, 600 * MINUTE)], &Watch::default()).unwrap();
+    store.compact("line", Range::new(0, 600 * MINUTE).into(), &Watch::default()).unwrap();
     assert_eq!(store.delays("line", MINUTE).unwrap(), before, "versions are not needed");
     store.forget("line", 350 * MINUTE, b"", &Watch::default()).unwrap();
     assert_eq!(store.delays("line", MINUTE).unwrap(), same.delays("line", MINUTE).unwrap());

@@ -44,7 +44,7 @@ fn made() -> (Folder, Vec<u8>, Contents) {
 /// Reads everything from the store at a path. Each view agrees with `truth`, even after an error.
 fn read_all(path: &Path, truth: Option<&Contents>) -> Result<Contents> {
     let store = Store::open(path)?;
-    let views = [View::Latest, View::AsOf(5), View::ChangedSince(5)];
+    let views = [View::LATEST, View::as_of(5), View::changed_since(5)];
     let views = views.map(|view| read(&store, all(view, Flagged::Keep)));
     if let Some(truth) = truth {
         for (view, truth) in views.iter().zip(&truth.views) {
@@ -57,7 +57,8 @@ fn read_all(path: &Path, truth: Option<&Contents>) -> Result<Contents> {
         sequences: vec![store.sequence("line")?, store.sequence_at("line", time_of(10_007))?],
         views: views.into_iter().collect::<Result<_>>()?,
         delays: store.delays("line", MINUTE)?,
-        held: store.holds("line", &[(0, MINUTE), (1_200 * MINUTE, 1_300 * MINUTE)])?,
+        held: store
+            .holds("line", &[Range::new(0, MINUTE), Range::new(1_200 * MINUTE, 1_300 * MINUTE)])?,
     })
 }
 
@@ -158,8 +159,8 @@ fn s7_a_truncated_file_is_detected() {
 type FeedState = (Option<Vec<u8>>, u64, [Vec<Shown>; 2]);
 
 fn feed_state(store: &Store) -> Result<FeedState> {
-    let kept = read(store, all(View::Latest, Flagged::Keep))?;
-    let only = read(store, all(View::Latest, Flagged::Only))?;
+    let kept = read(store, all(View::LATEST, Flagged::Keep))?;
+    let only = read(store, all(View::LATEST, Flagged::Only))?;
     Ok((store.state("line")?, store.sequence("line")?, [kept, only]))
 }
 

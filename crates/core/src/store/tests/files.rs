@@ -23,10 +23,10 @@ fn a_store_is_created_once_and_opened_again() {
     assert_eq!(store.state("line").unwrap().as_deref(), Some(&b"first"[..]));
     assert_eq!(store.path().canonicalize().unwrap(), folder.file().canonicalize().unwrap());
     assert!(store.path().is_absolute() && !store.path().to_string_lossy().starts_with(r"\\?"));
-    let none = store.read("line", all(View::Latest, Flagged::Keep)).unwrap().next_batch(9);
+    let none = store.read("line", all(View::LATEST, Flagged::Keep)).unwrap().next_batch(9);
     assert!(none.unwrap().is_none());
     assert_error(
-        store.read("other", all(View::Latest, Flagged::Keep)),
+        store.read("other", all(View::LATEST, Flagged::Keep)),
         Kind::StoreError,
         "\"other\"",
     );

@@ -67,7 +67,7 @@ fn eight_threads_may_create_one_store_at_once() {
 fn after_close_calls_are_refused_and_readers_continue() {
     let (_folder, store) = new_store();
     Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"").unwrap();
-    let mut reader = store.read("line", all(View::Latest, Flagged::Keep)).unwrap();
+    let mut reader = store.read("line", all(View::LATEST, Flagged::Keep)).unwrap();
     store.close();
     store.close();
     assert_eq!(reader.next_batch(9).unwrap().unwrap().num_rows(), 1);
@@ -76,7 +76,7 @@ fn after_close_calls_are_refused_and_readers_continue() {
         store.state("line").unwrap_err(),
         store.lock("line").unwrap_err(),
         store.apply("line", None, b"").unwrap_err(),
-        store.read("line", all(View::Latest, Flagged::Keep)).unwrap_err(),
+        store.read("line", all(View::LATEST, Flagged::Keep)).unwrap_err(),
         store.check(&Watch::default()).unwrap_err(),
     ];
     assert!(closed.iter().all(|error| error.kind() == Kind::ClosedError), "{closed:?}");
@@ -86,7 +86,7 @@ fn after_close_calls_are_refused_and_readers_continue() {
 fn r12_a_forked_child_writes_with_its_own_connection() {
     let (_folder, store) = new_store();
     Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"parent").unwrap();
-    let mut reader = store.read("line", all(View::Latest, Flagged::Keep)).unwrap();
+    let mut reader = store.read("line", all(View::LATEST, Flagged::Keep)).unwrap();
     let lock = store.lock("line").unwrap();
     let child = pretend(1);
     assert_eq!(reader.next_batch(9).unwrap_err().kind(), Kind::ForkError);

@@ -38,16 +38,16 @@ fn forget_some(store: &Store, before: i64, groups: usize) -> Freed {
 }
 
 fn compact_some(store: &Store, (start, end): (i64, i64), groups: usize) -> Freed {
-    let range = i128::from(start * MINUTE)..i128::from(end * MINUTE);
-    remove_some(store, groups, &Removal::Versions(vec![range]))
+    let range = Range::new(start * MINUTE, end * MINUTE);
+    remove_some(store, groups, &Removal::Versions(range.into()))
 }
 
 /// Asserts that the store agrees with the model in the kept past, and rejects other views.
 fn assert_keeps(store: &Store, model: &Model, kept: Kept, newest: u64) {
     for sequence in 0..=newest {
-        for view in [View::Latest, View::AsOf(sequence), View::ChangedSince(sequence)] {
-            let lost = sequence < kept.history_from
-                && !matches!(view, View::Latest | View::ChangedSince(0));
+        for view in [View::LATEST, View::as_of(sequence), View::changed_since(sequence)] {
+            let is_of_now = [View::LATEST, View::changed_since(0)].contains(&view);
+            let lost = sequence < kept.history_from && !is_of_now;
             let shown = |from: i64| -> Vec<Shown> {
                 let all = model.read(view, Flagged::Keep).into_iter();
                 all.filter(|row| row.1 >= kept.from.max(from)).collect()
@@ -60,7 +60,7 @@ fn assert_keeps(store: &Store, model: &Model, kept: Kept, newest: u64) {
                 }
             }
             let late = kept.history_before.max(-1_000);
-            let ranges = Some(vec![(late * MINUTE, 1_000_000 * MINUTE)]);
+            let ranges = Range::new(late * MINUTE, 1_000_000 * MINUTE).into();
             let filter = PointFilter { ranges, ..all(view, Flagged::Keep) };
             assert_eq!(read(store, filter).unwrap(), shown(late), "{view:?} from {late}");
         }
@@ -118,7 +118,7 @@ proptest! {
             let connection = Connection::open(folder.file()).unwrap();
             let feed = Feeds::load(&connection).unwrap().find("line").cloned().unwrap();
             let index = FeedIndex::load(&connection, &feed).unwrap();
-            let found = FoundBlocks::load(&connection, &index, &feed, found_blocks::ALL_TIME).unwrap();
+            let found = FoundBlocks::load(&connection, &index, &feed, &Ranges::all()).unwrap();
             let mut directory = Directory::new(&connection, feed.id).unwrap();
             for (key, entry) in &found.blocks {
                 let rows = rows_of(&mut directory, *key, entry.as_ref(), &found.recent).unwrap();
@@ -167,17 +167,17 @@ fn forgetting_counts_the_points_and_frees_their_room() {
 fn compacting_keeps_the_newest_versions_alone() {
     let folder = Folder::new();
     let store = long_store(&folder, 3, 1_000);
-    let ranges = [(0, 600 * MINUTE), (700 * MINUTE, 800 * MINUTE)];
-    let freed = store.compact("line", &ranges, &Watch::default()).unwrap();
+    let ranges: Ranges = [0..600 * MINUTE, 700 * MINUTE..800 * MINUTE].into_iter().collect();
+    let freed = store.compact("line", ranges.clone(), &Watch::default()).unwrap();
     assert_eq!((freed.points, freed.versions), (0, 2 * 2 * 700));
     assert_eq!(latest(&store).len(), 2_000);
     let as_of = |from: i64| {
-        let ranges = Some(vec![(from * MINUTE, 1_000 * MINUTE)]);
-        read(&store, PointFilter { ranges, ..all(View::AsOf(1), Flagged::Keep) })
+        let ranges = Range::new(from * MINUTE, 1_000 * MINUTE).into();
+        read(&store, PointFilter { ranges, ..all(View::as_of(1), Flagged::Keep) })
     };
     assert_eq!(as_of(700).unwrap_err().kind(), Kind::QueryError);
     assert!(as_of(800).unwrap().iter().all(|row| row.2 == Some(value(1).to_bits())));
-    let again = store.compact("line", &ranges, &Watch::default()).unwrap();
+    let again = store.compact("line", ranges, &Watch::default()).unwrap();
     assert_eq!(again, Freed::default());
 }
 
@@ -222,7 +222,7 @@ fn a_stopped_operation_keeps_committed_changes() {
     is_stopped(store.check(&stopped()));
     is_stopped(store.backup(&folder.0.join("copy"), None, &stopped()));
     assert!(!folder.names().iter().any(|name| name.contains("copy")));
-    is_stopped(store.compact("line", &[(0, 99 * MINUTE)], &stopped()).map(drop));
+    is_stopped(store.compact("line", Range::new(0, 99 * MINUTE).into(), &stopped()).map(drop));
     is_stopped(store.forget("line", 4_000 * MINUTE, b"", &stopped()).map(drop));
     is_stopped(store.give_back(&stopped()).map(drop));
     // Earlier points are in the file, but no read returns them.

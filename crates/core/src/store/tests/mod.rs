@@ -21,6 +21,7 @@ use arrow_array::RecordBatch;
 use jiff::Timestamp;
 
 use super::*;
+use crate::data::ranges::Ranges;
 use crate::data::report::PageReport;
 use crate::data::{Identity, Page, TableBuilder};
 
@@ -193,7 +194,7 @@ impl Request {
 type Shown = (u8, i64, Option<u64>, Option<String>);
 
 fn all(view: View, flagged: Flagged) -> PointFilter {
-    PointFilter { ranges: None, view, flagged, series: SeriesFilter::default() }
+    PointFilter { ranges: Ranges::all(), view, flagged, series: SeriesFilter::default() }
 }
 
 fn read(store: &Store, filter: PointFilter) -> Result<Vec<Shown>> {
@@ -216,7 +217,7 @@ fn read_whole(store: &Store, filter: PointFilter) -> Result<Vec<Shown>> {
 }
 
 fn latest(store: &Store) -> Vec<Shown> {
-    read(store, all(View::Latest, Flagged::Drop)).unwrap()
+    read(store, all(View::LATEST, Flagged::Drop)).unwrap()
 }
 
 /// Also checks that the columns are consistent.

@@ -61,10 +61,10 @@ impl Model {
     pub(super) fn assert_agrees(&self, store: &Store) {
         let histories = self.histories();
         let past = self.requests.keys().copied().chain([0, 1_000_000]);
-        let mut views = vec![View::Latest];
+        let mut views = vec![View::LATEST];
         views.extend(past.flat_map(|sequence| {
-            let between = View::ChangedBetween(sequence, sequence + 2);
-            [View::AsOf(sequence), View::ChangedSince(sequence), between]
+            let between = View::changed_since(sequence).fixed(sequence + 2);
+            [View::as_of(sequence), View::changed_since(sequence), between]
         }));
         for view in views {
             for flagged in [Flagged::Keep, Flagged::Drop, Flagged::Only] {
@@ -82,16 +82,9 @@ fn select(histories: &Histories, view: View, flagged: Flagged) -> Vec<Shown> {
     let mut shown = Vec::new();
     for ((series, minute), history) in histories {
         let as_of = |sequence| history.iter().rfind(|(version, _)| *version <= sequence);
-        let (last, since) = match view {
-            View::Latest => (history.last(), None),
-            View::AsOf(sequence) => (as_of(sequence), None),
-            View::ChangedSince(sequence) => {
-                (history.last().filter(|last| last.0 > sequence), Some(as_of(sequence)))
-            }
-            View::ChangedBetween(since, until) => {
-                (as_of(until).filter(|last| last.0 > since), Some(as_of(since)))
-            }
-        };
+        let last = view.until.map_or_else(|| history.last(), as_of);
+        let last = last.filter(|last| view.since.is_none_or(|since| last.0 > since));
+        let since = view.since.map(as_of);
         let Some((_, Some((value, absent)))) = last else { continue };
         let change = since.map(|before| match before {
             _ if *absent => "withdrawn",
@@ -122,9 +115,9 @@ fn assert_parts_agree(
         (vec![], Some((-128, 128))),
     ] {
         let picked: Vec<u8> = series.iter().flatten().copied().collect();
-        let ranges = minutes.map(|(from, to)| vec![(from * MINUTE, to * MINUTE)]);
+        let ranges = minutes.map(|(from, to)| Range::new(from * MINUTE, to * MINUTE).into());
         let filter = PointFilter {
-            ranges,
+            ranges: ranges.unwrap_or_else(Ranges::all),
             series: SeriesFilter {
                 series: (!picked.is_empty())
                     .then(|| picked.iter().map(|series| ids_of(*series)).collect()),
@@ -199,7 +192,7 @@ proptest! {
             let applied =
                 request.apply_to(&stores[turn], &request.sequence.to_le_bytes()).unwrap();
             model.add(request);
-            let now = model.read(View::Latest, Flagged::Keep).len();
+            let now = model.read(View::LATEST, Flagged::Keep).len();
             prop_assert_eq!(applied.inserted, (now - known) as u64);
             known = now;
             let mut points: Vec<(u8, i64)> = request.points.iter().map(|p| (p.0, p.1)).collect();
@@ -235,8 +228,8 @@ proptest! {
         for index in order {
             requests[index].apply_to(&store, b"state").unwrap();
             model.add(&requests[index]);
-            let read = read(&store, all(View::Latest, Flagged::Keep)).unwrap();
-            prop_assert_eq!(read, model.read(View::Latest, Flagged::Keep), "{:#?}", model);
+            let read = read(&store, all(View::LATEST, Flagged::Keep)).unwrap();
+            prop_assert_eq!(read, model.read(View::LATEST, Flagged::Keep), "{:#?}", model);
         }
         model.assert_agrees(&store);
     }

@@ -106,11 +106,11 @@ fn an_open_read_keeps_only_chosen_series() {
     assert_eq!(rows_and_blocks(&folder), (1, 3));
     let tags = ["t1", "t2"].map(str::to_owned).to_vec();
     let two = SeriesFilter { tag: Some(tags), ..SeriesFilter::default() };
-    let filter = PointFilter { series: two, ..all(View::Latest, Flagged::Keep) };
+    let filter = PointFilter { series: two, ..all(View::LATEST, Flagged::Keep) };
     for (filter, kept, expected) in [
-        (all(View::Latest, Flagged::Keep), vec![1], vec![1]),
-        (all(View::Latest, Flagged::Keep), vec![2, 0, 9], vec![0, 2]),
-        (all(View::Latest, Flagged::Keep), vec![], vec![]),
+        (all(View::LATEST, Flagged::Keep), vec![1], vec![1]),
+        (all(View::LATEST, Flagged::Keep), vec![2, 0, 9], vec![0, 2]),
+        (all(View::LATEST, Flagged::Keep), vec![], vec![]),
         // Series outside the filter are not kept.
         (filter, vec![0, 1], vec![1]),
     ] {

@@ -63,7 +63,7 @@ fn the_interval_or_the_first_points_size_blocks() {
         request.apply_page(&store, page, b"", 9, interval).unwrap();
         let made = folder.number("SELECT COUNT(*) FROM contents");
         assert_eq!(made, blocks, "{interval:?}, {count} in steps of {step}");
-        let mut reader = store.read("line", all(View::Latest, Flagged::Keep)).unwrap();
+        let mut reader = store.read("line", all(View::LATEST, Flagged::Keep)).unwrap();
         let read = reader.next_batch(usize::MAX).unwrap().unwrap();
         assert_eq!(i64::try_from(read.num_rows()).unwrap(), count);
     }

@@ -183,7 +183,7 @@ fn a_reader_keeps_the_log_that_it_found() {
 fn a_log_is_copied_into_the_file_when_nobody_reads() {
     let (_folder, store) = new_store();
     Request::filled(1).apply_to(&store, b"state").unwrap();
-    let reader = store.read("line", all(View::Latest, Flagged::Drop)).unwrap();
+    let reader = store.read("line", all(View::LATEST, Flagged::Drop)).unwrap();
     let copied =
         |store: &Store| store.write(|writer| writer.without_readers(|_| ())).unwrap().is_some();
     assert!(!copied(&store));
@@ -252,7 +252,7 @@ mod restoring {
     fn a_restored_store_keeps_its_mode() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = Folder::new();
-        let options = StoreOptions { share: Some(Share::Group), read_only: false };
+        let options = StoreOptions { share: Some(Share::GROUP), read_only: false };
         drop(Store::open_with(&folder.file(), options).unwrap());
         restored(&backup_of(&folder, 2), &folder).unwrap();
         assert_eq!(folder.file().metadata().unwrap().permissions().mode() & 0o777, 0o660);

@@ -16,26 +16,27 @@ fn filled(folder: &Folder) -> Store {
 fn a_range_returns_exactly_its_points() {
     let folder = Folder::new();
     let store = filled(&folder);
-    let ranges = [(-5, 1), (510, 514), (1_499, 9_999)].map(|(a, b)| (a * MINUTE, b * MINUTE));
-    let filter = PointFilter { ranges: Some(ranges.to_vec()), ..all(View::Latest, Flagged::Keep) };
+    let range = |(a, b): (i64, i64)| Range::new(a * MINUTE, b * MINUTE);
+    let ranges = [(-5, 1), (510, 514), (1_499, 9_999)].into_iter().map(range).collect();
+    let filter = PointFilter { ranges, ..all(View::LATEST, Flagged::Keep) };
     let minutes: Vec<i64> = read(&store, filter).unwrap().iter().map(|row| row.1).collect();
     assert_eq!(minutes, [0, 510, 511, 512, 513, 1_499].repeat(3));
-    let none = PointFilter { ranges: Some(Vec::new()), ..all(View::Latest, Flagged::Keep) };
+    let none = PointFilter { ranges: Ranges::none(), ..all(View::LATEST, Flagged::Keep) };
     assert_eq!(read(&store, none).unwrap(), []);
     let ranges = [(-5, 0), (0, 1), (1_499, 1_500), (1_500, 9_999), (i64::MIN / MINUTE, 9_999)];
-    let held = store.holds("line", &ranges.map(|(a, b)| (a * MINUTE, b * MINUTE))).unwrap();
+    let held = store.holds("line", &ranges.map(range)).unwrap();
     assert_eq!(held, [false, true, true, false, true]);
-    assert_eq!(store.holds("other", &[(0, 1)]).unwrap(), [false]);
+    assert_eq!(store.holds("other", &[Range::new(0, 1)]).unwrap(), [false]);
 }
 
 #[test]
 fn a_reader_can_return_one_batch() {
     let folder = Folder::new();
     let store = filled(&folder);
-    let mut reader = store.read("line", all(View::Latest, Flagged::Keep)).unwrap();
+    let mut reader = store.read("line", all(View::LATEST, Flagged::Keep)).unwrap();
     assert_eq!(reader.next_batch(usize::MAX).unwrap().unwrap().num_rows(), 4_500);
     assert!(reader.next_batch(usize::MAX).unwrap().is_none());
-    let mut reader = store.read("line", all(View::ChangedSince(0), Flagged::Keep)).unwrap();
+    let mut reader = store.read("line", all(View::changed_since(0), Flagged::Keep)).unwrap();
     let schema = reader.schema();
     assert_eq!(schema.fields().last().unwrap().name(), "change");
     let batches: Vec<RecordBatch> =
@@ -80,11 +81,11 @@ fn a_series_reads_only_its_blocks() {
         SELECT id FROM contents ORDER BY id LIMIT 5)";
     connection.execute_batch(spoil).unwrap();
     let one = SeriesFilter { series: Some(vec![ids_of(0)]), ..SeriesFilter::default() };
-    let filter = PointFilter { series: one, ..all(View::Latest, Flagged::Keep) };
+    let filter = PointFilter { series: one, ..all(View::LATEST, Flagged::Keep) };
     assert_eq!(read(&store, filter).unwrap().len(), 40);
-    let mut reader = store.read("line", all(View::Latest, Flagged::Drop)).unwrap();
+    let mut reader = store.read("line", all(View::LATEST, Flagged::Drop)).unwrap();
     assert_eq!(reader.count_points().unwrap(), 1_600 - 80, "without their bytes");
-    let none = read(&store, all(View::AsOf(0), Flagged::Keep)).unwrap();
+    let none = read(&store, all(View::as_of(0), Flagged::Keep)).unwrap();
     assert_eq!(none, [], "later blocks are not read");
-    assert!(read(&store, all(View::Latest, Flagged::Keep)).is_err());
+    assert!(read(&store, all(View::LATEST, Flagged::Keep)).is_err());
 }

@@ -159,8 +159,7 @@ fn s21_findings_do_not_carry_over() {
     let (feed, at, range) = (0, instant(SINCE + 9 * DAY), day(0));
     let error = Error::new(Kind::CursorRejected, "refused");
     let abandoned = PendingWrite::Abandoned { feed, chain: begun(Why::Audit), error, at };
-    let Range { start, end } = day(1);
-    let next = UnfinishedChain { pages: 1, start, end, ..begun(Why::Audit) };
+    let next = UnfinishedChain { pages: 1, range: day(1), ..begun(Why::Audit) };
     for end in [Some(PendingWrite::TooLong { feed, range }), Some(abandoned), None] {
         let mut audit = Audit::new();
         audit.page([0, 2, 0], end.is_none(), true);

@@ -146,7 +146,7 @@ proptest! {
         }
         // The end of the reads advances in steps of at least this length.
         let (overlap, width) = (state.feed().overlap(), state.feed().width());
-        let advance = super::super::ranges::floor(period, width).max(width);
+        let advance = crate::data::ranges::floor(period, width).max(width);
         let bound = 1 + (overlap + advance - 1) / advance + 1;
         let hours = (DAY + runs * period) / HOUR;
         // This counts instants instead of hours, because two chains may meet within an hour.
@@ -196,11 +196,11 @@ proptest! {
         let feed = state.feed().clone();
         let lateness = i64::try_from(feed.input().lateness.as_secs()).expect("seconds");
         for at in (SINCE..SINCE + 7 * DAY).step_by(1_801) {
-            let window_end = super::super::ranges::floor(at, feed.window()) + feed.window();
+            let window_end = crate::data::ranges::floor(at, feed.window()) + feed.window();
             let settles = reads.iter().any(|(start, length, began)| {
                 let in_range = (SINCE + start..SINCE + start + length).contains(&at);
                 let was_there = at < feed.horizon(SINCE + began);
-                let end = super::super::ranges::ceil(window_end, feed.width());
+                let end = crate::data::ranges::ceil(window_end, feed.width());
                 in_range && was_there && end + lateness <= SINCE + began
             });
             let instant = Range::new(at, at + 1);

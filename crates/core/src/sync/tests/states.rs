@@ -45,15 +45,15 @@ fn s17_an_abandoned_chain_stays_begun_until_read() {
     // Another window, and a restarted chain.
     let feed = Feed::new(FeedInput { window: seconds(6 * HOUR), ..state.feed().input().clone() });
     let mut redefined = state.redefine(&feed.expect("a feed")).expect("a window may change");
-    assert_eq!((redefined.unfinished_chains(), redefined.begun()), (0, chain.range().into()));
+    assert_eq!((redefined.unfinished_chains(), redefined.begun()), (0, chain.range.into()));
     state.keep_chain(chain.restarted(1).expect("once"));
-    assert_eq!(state.begun(), chain.range().into());
+    assert_eq!(state.begun(), chain.range.into());
     // A chain is dropped because its range is due.
     let mut due = UnfinishedChain { began: Some(SINCE + 4 * DAY), ..chain.clone() };
     due.bookmark = Some("old bookmark".to_owned());
     state.keep_chain(due);
     state.drop_superseded(SINCE + 9 * DAY);
-    assert_eq!((state.unfinished_chains(), state.begun()), (0, chain.range().into()));
+    assert_eq!((state.unfinished_chains(), state.begun()), (0, chain.range.into()));
     for state in [&mut state, &mut redefined] {
         state.cover(&UnfinishedChain { began: Some(SINCE + 9 * DAY), ..abandoned() }, 0);
         assert_eq!(state.begun(), Ranges::none());

@@ -48,7 +48,7 @@ fn a_snapshot_matches_its_sequence_number() {
     let folder = Folder::new();
     let store = folder.store();
     apply(&store, 1);
-    let spec = ReadSpec::new("feed".to_owned(), (None, None), View::Latest).expect("a spec");
+    let spec = ReadSpec::new("feed".to_owned(), (None, None), View::LATEST).expect("a spec");
     let spec = ReadSpec { unread: Unread::Keep, flagged: Flagged::Keep, ..spec };
     let last = 120;
     std::thread::scope(|scope| {
@@ -59,8 +59,8 @@ fn a_snapshot_matches_its_sequence_number() {
             while let Some(batch) = reader.next_batch(1_000).expect("points") {
                 rows += batch.num_rows() as u64;
             }
-            assert_eq!(rows, read.sequence, "a point for each page");
-            if read.sequence == last {
+            assert_eq!(rows, read.state.sequence, "a point for each page");
+            if read.state.sequence == last {
                 break;
             }
         }

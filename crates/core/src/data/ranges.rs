@@ -1,9 +1,9 @@
-//! Sets of seconds since the Unix epoch, as half-open ranges.
+//! Sets of seconds or microseconds since the Unix epoch, as half-open ranges.
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-/// `[start, end)` in seconds; never empty in a [`Ranges`].
+/// `[start, end)`, in seconds unless stated otherwise; never empty in a [`Ranges`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Range {
     pub start: i64,
@@ -11,7 +11,8 @@ pub struct Range {
 }
 
 /// Ascending and disjoint; ranges that touch are joined.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Ranges(Vec<Range>);
 
 impl Range {
@@ -27,16 +28,16 @@ impl Range {
         Self::new(start.as_second(), end.as_second())
     }
 
-    /// Widens the range to seconds.
+    /// The range in microseconds.
     #[must_use]
-    pub(crate) fn of_microseconds(start: i64, end: i64) -> Self {
-        Self::new(start.div_euclid(1_000_000), -(-end).div_euclid(1_000_000))
+    pub fn microseconds(self) -> Self {
+        let (start, end) = self.instants();
+        Self::new(start.as_microsecond(), end.as_microsecond())
     }
 
     #[must_use]
-    pub fn microseconds(self) -> (i64, i64) {
-        let (start, end) = self.instants();
-        (start.as_microsecond(), end.as_microsecond())
+    pub fn has(self, at: i64) -> bool {
+        (self.start..self.end).contains(&at)
     }
 
     #[must_use]
@@ -83,6 +84,11 @@ impl Ranges {
     }
 
     #[must_use]
+    pub fn all() -> Self {
+        Range::new(i64::MIN, i64::MAX).into()
+    }
+
+    #[must_use]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Range> + '_ {
         self.0.iter().copied()
     }
@@ -97,6 +103,26 @@ impl Ranges {
         range.is_empty() || self.iter().any(|one| one.start <= range.start && range.end <= one.end)
     }
 
+    /// The ranges with a part in this one.
+    #[must_use]
+    pub fn overlapping(&self, range: Range) -> &[Range] {
+        let first = self.0.partition_point(|one| one.end <= range.start);
+        let end = self.0.partition_point(|one| one.start < range.end);
+        &self.0[first..end.max(first)]
+    }
+
+    /// The ranges in microseconds.
+    #[must_use]
+    pub fn microseconds(&self) -> Self {
+        Self(self.iter().map(Range::microseconds).collect())
+    }
+
+    /// Pairs of start and end.
+    #[must_use]
+    pub fn instants(&self) -> Vec<(Timestamp, Timestamp)> {
+        self.iter().map(Range::instants).collect()
+    }
+
     #[must_use]
     pub fn with(&self, others: &Self) -> Self {
         self.iter().chain(others.iter()).collect()
@@ -108,27 +134,15 @@ impl Ranges {
 
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
-        let mut found = Vec::new();
-        let mut rest = other.0.as_slice();
-        for one in self.iter() {
-            while rest.first().is_some_and(|other| other.end <= one.start) {
-                rest = &rest[1..];
-            }
-            found
-                .extend(rest.iter().take_while(|other| other.start < one.end).map(|o| one.and(*o)));
-        }
-        Self(found)
+        let parts = |one: Range| other.overlapping(one).iter().map(move |other| one.and(*other));
+        Self(self.iter().flat_map(parts).collect())
     }
 
     #[must_use]
     pub fn without(&self, others: &Self) -> Self {
         let mut left = Vec::new();
-        let mut rest = others.0.as_slice();
         for mut one in self.iter() {
-            while rest.first().is_some_and(|other| other.end <= one.start) {
-                rest = &rest[1..];
-            }
-            for other in rest.iter().take_while(|other| other.start < one.end) {
+            for other in others.overlapping(one) {
                 left.push(Range::new(one.start, other.start));
                 one.start = other.end;
             }
@@ -145,21 +159,22 @@ impl Ranges {
     }
 }
 
-impl Serialize for Ranges {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(self.iter().map(Range::instants).map(|(start, end)| vec![start, end]))
-    }
-}
-
 impl From<Range> for Ranges {
     fn from(range: Range) -> Self {
         [range].into_iter().collect()
     }
 }
 
-impl FromIterator<Range> for Ranges {
-    fn from_iter<I: IntoIterator<Item = Range>>(ranges: I) -> Self {
-        let mut ranges: Vec<Range> = ranges.into_iter().filter(|range| !range.is_empty()).collect();
+impl From<std::ops::Range<i64>> for Range {
+    fn from(range: std::ops::Range<i64>) -> Self {
+        Self::new(range.start, range.end)
+    }
+}
+
+impl<R: Into<Range>> FromIterator<R> for Ranges {
+    fn from_iter<I: IntoIterator<Item = R>>(ranges: I) -> Self {
+        let mut ranges: Vec<Range> = ranges.into_iter().map(Into::into).collect();
+        ranges.retain(|range| !range.is_empty());
         ranges.sort_unstable();
         ranges.dedup_by(|next, one| {
             let touch = next.start <= one.end;
@@ -186,7 +201,7 @@ pub(crate) fn ceil(at: i64, step: i64) -> i64 {
 
 /// Clamps the second to the range of [`Timestamp`].
 #[must_use]
-pub(super) fn instant(second: i64) -> Timestamp {
+pub(crate) fn instant(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap_or(if second.is_negative() {
         Timestamp::MIN
     } else {
