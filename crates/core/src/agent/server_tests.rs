@@ -9,6 +9,7 @@ use super::super::listener::TlsListen;
 use super::super::message::{HEADER, Holder, LOCAL_HOST, VERSION};
 use super::super::trust::ClientTls;
 use super::*;
+use crate::auth::test_harness::noon;
 use crate::auth::{AccessToken, ScopeSet};
 use crate::http::test_server::TestFolder;
 use crate::http::{Ledger, LocalLedger};
@@ -48,8 +49,8 @@ impl Lessor for Fake {
 
 /// Starts an agent that accepts few connections and practically never times out silent peers.
 fn started(listen: Listen) -> Agent {
-    let clock = Clock::frozen_at("2026-11-20T12:00:00Z".parse().expect("a time"));
-    let lessor = Fake { clock, ledger: LocalLedger::in_memory(crate::http::Terms::default()) };
+    let lessor =
+        Fake { clock: noon(), ledger: LocalLedger::in_memory(crate::http::Terms::default()) };
     let options = AgentOptions {
         listen,
         allowed_users: Vec::new(),

@@ -29,6 +29,8 @@ mod selection;
 mod sent_size;
 mod shape;
 mod table;
+#[cfg(test)]
+pub(crate) mod test_points;
 
 pub use asked_time::{AskedRange, AskedTime, RangeForm};
 pub use bookmark::Bookmark;

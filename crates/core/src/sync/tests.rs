@@ -27,6 +27,7 @@ use super::unfinished::UnfinishedChain;
 use crate::data::report::PageReport;
 use crate::data::{Identity, Page, TableBuilder};
 use crate::http::AllowanceState;
+use crate::http::test_server::assert_error;
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;

@@ -13,8 +13,8 @@ use super::count::{Count, Terms};
 use super::outcome::{Outcome, Permit, Reservation};
 use super::tally::Tally;
 use super::text;
-use crate::campaign::trials;
 use crate::clock::{BootTime, Moment, Reading};
+use crate::test_kit::trials;
 
 const LIMIT: u64 = 12;
 const TERMS: Terms = Terms { limit: Some(LIMIT), resets: None };
