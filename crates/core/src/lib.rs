@@ -62,8 +62,6 @@
 
 pub mod agent;
 pub mod auth;
-#[cfg(test)]
-mod campaign;
 pub mod client;
 pub mod data;
 pub mod duration;
@@ -76,6 +74,8 @@ pub mod settings;
 pub mod store;
 pub mod sync;
 pub mod system;
+#[cfg(test)]
+mod test_kit;
 mod written;
 
 use siteline_base::{arrow, clock, lock};

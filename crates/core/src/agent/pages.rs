@@ -108,6 +108,7 @@ impl Pages {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::auth::test_harness::noon;
     use crate::http::AllowanceState;
 
     fn page() -> LeasedPage {
@@ -122,14 +123,10 @@ mod tests {
         LeasedPage { page: "page".to_owned(), allowance, service_time: Timestamp::UNIX_EPOCH }
     }
 
-    fn clock() -> Clock {
-        Clock::frozen_at("2026-11-20T12:00:00Z".parse().expect("a time"))
-    }
-
     #[test]
     fn a8_a_page_is_used_for_five_minutes_by_the_clock_that_is_ahead() {
         for step in [false, true] {
-            let (clock, mut pages) = (clock(), Pages::default());
+            let (clock, mut pages) = (noon(), Pages::default());
             pages.add(page(), 0, &clock);
             pages.add(page(), 0, &clock);
             clock.advance(VALID.saturating_sub(Duration::from_secs(1)));
@@ -147,7 +144,7 @@ mod tests {
 
     #[test]
     fn a8_an_unsent_page_is_used_again_and_a_sent_one_reported_once() {
-        let (clock, mut pages) = (clock(), Pages::default());
+        let (clock, mut pages) = (noon(), Pages::default());
         pages.add(page(), 0, &clock);
         for outcome in [Outcome::Unsent, Outcome::Unsent, Outcome::Lost] {
             let page = pages.take(&clock, 0).expect("a page");
@@ -162,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_page_that_leaves_too_few_requests_is_not_taken() {
-        let (clock, mut pages) = (clock(), Pages::default());
+        let (clock, mut pages) = (noon(), Pages::default());
         pages.add(page(), 50, &clock);
         assert!(!pages.has_page(&clock, 51) && pages.take(&clock, 51).is_none());
         assert!(pages.take(&clock, 50).is_some());
@@ -170,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_report_of_a_page_has_the_time_of_its_reply() {
-        let (clock, mut pages) = (clock(), Pages::default());
+        let (clock, mut pages) = (noon(), Pages::default());
         pages.add(page(), 0, &clock);
         let page = pages.take(&clock, 0).expect("a page");
         pages.give_back();

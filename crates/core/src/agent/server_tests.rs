@@ -9,6 +9,7 @@ use super::super::message::{AgentRequest, Holder, greeting};
 use super::super::trust::ClientTls;
 use super::*;
 use crate::auth::ScopeSet;
+use crate::auth::test_harness::noon;
 use crate::http::LocalLedger;
 use crate::http::test_server::TestFolder;
 
@@ -19,7 +20,7 @@ fn lessor() -> Lessor {
             subject: "integration-7".to_owned(),
         },
         scopes: ScopeSet::new(["customer.data.read"]).expect("a scope"),
-        clock: Clock::frozen_at("2026-11-20T12:00:00Z".parse().expect("a time")),
+        clock: noon(),
         ledger: Arc::new(LocalLedger::in_memory(crate::http::Terms::default())),
         lend: Box::new(|_, _, _| Box::pin(async { Err(refused("no token")) })),
     }

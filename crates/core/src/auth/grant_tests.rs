@@ -1,11 +1,12 @@
 #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
 
 use super::*;
-use crate::auth::test_harness::{DATA_SCOPE, Harness, warnings};
-use crate::http::test_server::{Act, reply, token_body};
+use crate::auth::test_harness::{DATA_SCOPE, Harness, noon, warnings};
+use crate::http::test_server::{Act, TestServer, reply, token_body};
 
+/// The error if every attempt gets this reply.
 async fn error_of(act: Act) -> Error {
-    Harness::new(vec![act]).await.token().await.expect_err("refused")
+    Harness::new(vec![act; 8]).await.token().await.expect_err("refused")
 }
 
 fn grant(body: &str) -> Result<Grant> {
@@ -109,7 +110,7 @@ async fn t17_a_refresh_token_is_ignored_and_not_stored() {
 
 #[tokio::test]
 async fn t18_the_description_is_truncated_escaped_and_stripped_of_the_assertion() {
-    let server = crate::http::test_server::TestServer::start(|request| {
+    let server = TestServer::start(|request| {
         let echo = request.field("client_assertion");
         let body = serde_json::json!({
             "error": "invalid_request",
@@ -118,12 +119,10 @@ async fn t18_the_description_is_truncated_escaped_and_stripped_of_the_assertion(
         Act::json(400, &body.to_string())
     })
     .await;
-    let mut harness = Harness::new(vec![]).await;
-    let settings = crate::http::TransportSettings::default();
-    harness.transport = crate::http::Transport::new(server.base_url(), settings).expect("settings");
+    let harness = Harness::of(server, noon());
     let error = harness.token().await.expect_err("refused");
     let text = format!("{error:?} {:?}", error.context());
-    let assertion = server.requests()[0].field("client_assertion");
+    let assertion = harness.server.requests()[0].field("client_assertion");
     assert!(error.context().detail.as_ref().is_some_and(|d| d.chars().count() <= 501));
     assert!(!text.contains('\u{1b}') && text.contains("[token removed]"));
     for part in assertion.split('.') {
@@ -186,8 +185,7 @@ async fn a_token_in_an_unexpected_form_is_in_no_text() {
     for body in unexpected_forms() {
         for status in [200, 201, 302, 400, 401, 403, 407, 429, 500, 503] {
             let headers = ["X-Request-Id: r-1", "Retry-After: 0"];
-            let acts = vec![Act::with_headers(status, &headers, &body); 8];
-            let error = Harness::new(acts).await.token().await.expect_err("no grant");
+            let error = error_of(Act::with_headers(status, &headers, &body)).await;
             let text = format!("{error} {error:?} {:?}", error.context());
             for piece in SECRET.as_bytes().windows(8) {
                 let piece = std::str::from_utf8(piece).expect("ASCII");
@@ -210,8 +208,7 @@ async fn a_token_in_a_header_is_in_no_text() {
     ] {
         let header = format!("{header}: {SECRET}");
         for status in [200, 400, 500] {
-            let acts = vec![Act::with_headers(status, &[&header], &body); 8];
-            let error = Harness::new(acts).await.token().await.expect_err("no grant");
+            let error = error_of(Act::with_headers(status, &[&header], &body)).await;
             let text = format!("{error} {error:?} {:?}", error.context());
             assert!(!text.contains(&SECRET[..8]), "{header}: {text}");
         }
@@ -225,7 +222,6 @@ async fn the_error_that_oauth_defines_is_still_shown() {
     assert!(text.contains("invalid_request"), "{text}");
     assert!(text.contains("aud is not https://plant7.customer.example.com/v1/token"), "{text}");
     let act = Act::with_headers(502, &["Content-Type: text/html"], "<html>bad gateway</html>");
-    let error = Harness::new(vec![act; 8]).await.token().await.expect_err("refused");
-    let text = error.to_string();
+    let text = error_of(act).await.to_string();
     assert!(text.contains("(text/html, 24 bytes) is not shown"), "{text}");
 }

@@ -101,10 +101,12 @@ fn is_hidden(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::test_server::TestFolder;
 
     #[test]
     fn k1_the_size_of_a_key_file_is_limited() {
-        let path = std::env::temp_dir().join(format!("siteline-{}", uuid::Uuid::new_v4()));
+        let folder = TestFolder::new();
+        let path = folder.join("key");
         for (size, is_read) in [(5, true), (LARGEST_FILE, true), (LARGEST_FILE + 1, false)] {
             fs::File::create(&path).and_then(|file| file.set_len(size)).expect("a file");
             let read = read("private key", &path);
@@ -113,7 +115,6 @@ mod tests {
             // A growing buffer would have left a copy.
             assert_eq!((bytes.len() as u64, bytes.capacity() as u64), (size, size + 1));
         }
-        fs::remove_file(path).expect("removed");
     }
 
     #[test]

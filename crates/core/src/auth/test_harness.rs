@@ -12,6 +12,7 @@ use crate::clock::{Clock, ServiceTime};
 use crate::error::Result;
 use crate::http::test_server::{Act, TestServer, token_body};
 use crate::http::{Deadline, Ledger, LocalLedger, Policy, Terms, Transport, TransportSettings};
+use crate::test_kit::at;
 
 pub(crate) const DATA_SCOPE: &str = "customer.data.read";
 pub(crate) const BOTH_SCOPES: &str = "customer.discovery.read customer.data.read";
@@ -42,7 +43,7 @@ pub(crate) fn credential_of(subject: &str, pem: &[u8]) -> Credential {
 
 /// A frozen clock at noon.
 pub(crate) fn noon() -> Clock {
-    Clock::frozen_at("2026-11-01T12:00:00Z".parse().expect("a timestamp"))
+    Clock::frozen_at(at("2026-11-01T12:00:00Z"))
 }
 
 /// A valid token reply.
@@ -83,8 +84,11 @@ pub(crate) fn warnings() -> Vec<String> {
 impl Harness {
     /// The server sends these replies to token requests, and then valid tokens.
     pub(crate) async fn new(tokens: Vec<Act>) -> Self {
-        let server = TestServer::scripted(tokens, Vec::new()).await;
-        let (clock, credential, base) = (noon(), credential(), server.base_url());
+        Self::of(TestServer::scripted(tokens, Vec::new()).await, noon())
+    }
+
+    pub(crate) fn of(server: TestServer, clock: Clock) -> Self {
+        let (credential, base) = (credential(), server.base_url());
         let transport = Transport::new(base.clone(), TransportSettings::default());
         let token_url = base.token_url();
         let source = TokenSource::shared(key(&token_url, &credential, BOTH_SCOPES), &clock);

@@ -8,8 +8,8 @@ use super::*;
 use crate::auth::Exchange;
 use crate::auth::test_harness::{Harness, good, noon, warnings};
 use crate::clock::ServiceTime;
-use crate::http::test_server::{Act, TestServer};
-use crate::http::{Deadline, Integration, LocalLedger, Terms, Transport, TransportSettings};
+use crate::http::test_server::{Act, TestFolder, TestServer, assert_error};
+use crate::http::{Deadline, Integration, LocalLedger, Terms};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -122,15 +122,13 @@ async fn t24_t25_a_token_ends_after_its_lifetime_by_either_clock() {
 
 #[tokio::test]
 async fn t24_the_lifetime_of_a_token_begins_with_its_request() {
-    let mut harness = Harness::new(vec![]).await;
-    let clock = harness.clock.clone();
+    let clock = noon();
+    let servers = clock.clone();
     let slow = TestServer::start(move |_| {
-        clock.advance(100 * SECOND);
+        servers.advance(100 * SECOND);
         good("slow")
     });
-    harness.server = slow.await;
-    let base = harness.server.base_url();
-    harness.transport = Transport::new(base, TransportSettings::default()).expect("settings");
+    let harness = Harness::of(slow.await, clock);
     let token = harness.token().await.expect("a token");
     assert_eq!(token.age(), 100 * SECOND);
     let state = harness.source.state.lock();
@@ -186,9 +184,11 @@ async fn t9_nothing_is_renewed_while_a_refusal_is_remembered() {
     assert_eq!(harness.server.requests().len(), 2);
     uses_it_up(&harness, &old).await;
     harness.clock.advance(SECOND);
-    let error = harness.token().await.expect_err("the token is over, the refusal remembered");
-    assert_eq!(error.kind(), Kind::AuthenticationError);
-    assert!(error.to_string().contains("no token is requested in the next 11 s"), "{error}");
+    assert_error(
+        harness.token().await,
+        Kind::AuthenticationError,
+        "no token is requested in the next 11 s",
+    );
     assert_eq!(harness.server.requests().len(), 2);
     harness.clock.advance(60 * SECOND);
     harness.token().await.expect("a new one");
@@ -242,10 +242,10 @@ async fn t22_with_fifteen_seconds_left_a_caller_waits_for_the_one_that_renews() 
 #[tokio::test]
 async fn t31_the_starts_of_many_processes_are_spread_and_those_of_a_few_are_not() {
     fastrand::seed(31);
-    let path = std::env::temp_dir().join(format!("siteline-t31-{}.txt", uuid::Uuid::new_v4()));
-    let terms = Terms::default();
+    let folder = TestFolder::new();
     let integration = Integration::new("https://customer.example.com", "plant");
-    let ledger = LocalLedger::in_file(&path, integration, terms).opened().expect("a ledger");
+    let ledger = LocalLedger::in_file(&folder.join("ledger.txt"), integration, Terms::default());
+    let ledger = ledger.opened().expect("a ledger");
     let mut harness = Harness::new(vec![]).await;
     harness.ledger = Arc::new(ledger);
     // Each has its own clock with the same time, so they start together.
@@ -276,5 +276,4 @@ async fn t31_the_starts_of_many_processes_are_spread_and_those_of_a_few_are_not(
     assert!(clock.monotonic() <= SECOND / 4);
     let state = harness.ledger.state(harness.clock.moment()).expect("a state");
     assert_eq!((state.token_requests, state.token_requests_this_hour), (33, 33));
-    std::fs::remove_file(path).expect("removed");
 }

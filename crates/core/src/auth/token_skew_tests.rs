@@ -6,9 +6,8 @@
 use jiff::SignedDuration;
 
 use super::*;
-use crate::auth::test_harness::Harness;
+use crate::auth::test_harness::{Harness, noon};
 use crate::http::test_server::{Act, TestServer, token_body};
-use crate::http::{Transport, TransportSettings};
 
 #[derive(Clone, Copy)]
 struct Service {
@@ -37,11 +36,11 @@ const HONEST: Service = Service {
 
 impl Service {
     async fn harness(self) -> Harness {
-        let mut harness = Harness::new(Vec::new()).await;
-        let clock = harness.clock.clone();
+        let clock = noon();
+        let harness_clock = clock.clone();
         // A wall clock at a whole second would hide the effect of truncation.
         clock.advance(Duration::from_millis(700));
-        harness.server = TestServer::start(move |request| {
+        let server = TestServer::start(move |request| {
             clock.advance(self.ways.0);
             let now = clock.wall() - SignedDuration::from_millis(self.ahead);
             let claims = request.assertion_part(1);
@@ -64,10 +63,7 @@ impl Service {
             Act::with_headers(status, &date.iter().map(String::as_str).collect::<Vec<_>>(), &body)
         })
         .await;
-        let settings = TransportSettings::default();
-        harness.transport =
-            Transport::new(harness.server.base_url(), settings).expect("a transport");
-        harness
+        Harness::of(server, harness_clock)
     }
 }
 

@@ -11,10 +11,6 @@ use crate::http::test_server::{Act, http, token_body};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-fn refusal(code: &str) -> Act {
-    Act::json(400, &format!(r#"{{"error":"{code}"}}"#))
-}
-
 fn dated(date: &str, body: &str) -> Act {
     Act::with_headers(401, &[&format!("Date: {date}")], body)
 }
@@ -213,7 +209,8 @@ async fn t20_if_the_caller_that_requests_the_token_is_cancelled_another_takes_ov
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t21_when_the_exchange_fails_all_waiting_callers_get_its_error() {
-    let harness = Harness::new(vec![refusal("invalid_request"); 100]).await;
+    let refusal = Act::json(400, r#"{"error":"invalid_request"}"#);
+    let harness = Harness::new(vec![refusal; 100]).await;
     let errors = harness.at_once(100).await;
     assert!(errors.iter().all(|e| e.as_ref().is_err_and(|e| e.kind() == Kind::RequestRejected)));
     assert_eq!(harness.server.requests().len(), 1);

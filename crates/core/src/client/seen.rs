@@ -56,13 +56,8 @@ impl SeenSeries {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-
-    fn series(tag: &str) -> Identity {
-        Identity::from([None, None, None, None, Some(Arc::from(tag))])
-    }
+    use crate::data::test_points::series;
 
     #[test]
     fn each_series_is_listed_once() {

@@ -220,7 +220,8 @@ pub struct ReadSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::test_harness::credential;
+    use crate::auth::test_harness::{credential, noon};
+    use crate::http::test_server::TestFolder;
 
     fn settings(address: &str) -> ClientSettings {
         ClientSettings::new(BaseUrl::parse(address, false).expect("an address"), credential())
@@ -258,7 +259,7 @@ mod tests {
         assert_eq!(empty.kind(), Kind::ConfigError);
 
         let mut manual = settings("https://customer.example.com");
-        manual.clock = Clock::frozen_at("2026-11-20T12:00:00Z".parse().expect("a time"));
+        manual.clock = noon();
         manual.choose_ledger(None, no_file).expect("memory");
         assert!(manual.ledger.is_none());
 
@@ -271,7 +272,8 @@ mod tests {
     fn b20_an_allowance_to_be_kept_needs_a_file_unless_memory_is_named() {
         let mut limited = settings("https://customer.example.com");
         limited.daily_allowance = Some(25);
-        let file = std::env::temp_dir().join(format!("siteline-{}", uuid::Uuid::new_v4()));
+        let folder = TestFolder::new();
+        let file = folder.join("file");
         std::fs::write(&file, "in the way").expect("written");
         for path in [None, Some(file.join("ledger.txt"))] {
             let error = limited.choose_ledger(None, |_| path.clone()).expect_err("no file");
@@ -281,7 +283,6 @@ mod tests {
             let named = path.map_or("home".to_owned(), |path| path.display().to_string());
             assert!(error.context().message.contains(&named), "{error}");
         }
-        std::fs::remove_file(&file).expect("removed");
         assert!(limited.ledger.is_none());
         let named = limited.choose_ledger(Some(Path::new("memory")), |_| unreachable!());
         assert_eq!(named.expect("memory"), Some("memory".into()));
@@ -290,7 +291,7 @@ mod tests {
 
     #[test]
     fn r20_a_sandbox_clock_is_taken_only_where_its_address_is_the_base_url_and_loopback() {
-        let sandbox = Clock::frozen_at("2026-11-20T12:00:00Z".parse().expect("a time"));
+        let sandbox = noon();
         let file = sandbox.share().expect("a file");
         let takes = |base_url: &str, address: &str| {
             let mut settings = settings(base_url);
@@ -342,8 +343,7 @@ mod tests {
             assert!(settings.clock.is_same(&Clock::system()) && !settings.has_sandbox_clock);
             taken
         };
-        let frozen = Clock::frozen_at("2026-11-20T12:00:00Z".parse().expect("a time"));
-        assert_eq!(take(&frozen).expect_err("a fixed time").kind(), Kind::ConfigError);
+        assert_eq!(take(&noon()).expect_err("a fixed time").kind(), Kind::ConfigError);
         let running = Clock::running();
         take(&running).expect("it shows the machine's time");
         running.advance(Duration::from_secs(1));

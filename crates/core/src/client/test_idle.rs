@@ -11,8 +11,3 @@ pub(crate) fn idle_client() -> Client {
     settings.clock = test_harness::noon();
     Client::new(settings).expect("settings")
 }
-
-/// The warnings logged on this thread since the previous call.
-pub(crate) fn warnings() -> Vec<String> {
-    test_harness::warnings()
-}

@@ -268,6 +268,7 @@ fn damaged() -> Error {
 mod tests {
     use super::*;
     use crate::data::query::{QueryInput, origin_fingerprint};
+    use crate::http::test_server::assert_error;
 
     fn query(site: &str) -> Query {
         Query::new(QueryInput { site: vec![site.to_owned()], ..QueryInput::default() }).unwrap()
@@ -354,12 +355,13 @@ mod tests {
             (VERSION, b"{}", "edited or damaged"),
         ] {
             let bytes = sealed(&[MAGIC, &[version][..], fields].concat());
-            let error = Bookmark::from_bytes(&bytes).unwrap_err();
-            assert_eq!(error.kind(), Kind::BookmarkError);
-            assert!(error.to_string().contains(expected), "{version}: {error}");
+            assert_error(Bookmark::from_bytes(&bytes), Kind::BookmarkError, expected);
         }
-        let error = Bookmark::from_bytes(&sealed(MAGIC)).unwrap_err();
-        assert!(error.to_string().contains("not a siteline bookmark"), "{error}");
+        assert_error(
+            Bookmark::from_bytes(&sealed(MAGIC)),
+            Kind::BookmarkError,
+            "not a siteline bookmark",
+        );
     }
 
     #[test]

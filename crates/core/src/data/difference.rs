@@ -188,25 +188,13 @@ fn refused(message: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::test_points::{self, Row, rows};
 
     type Point = (&'static str, i64, Option<f64>);
 
     fn points(of: &[Point]) -> PointColumns {
-        let mut table = TableBuilder::new(0);
-        for (tag, timestamp, value) in of {
-            table.push(*timestamp, [*value, None, None], Some(1));
-            table.series(&Identity::from([None, None, None, None, Some(Arc::from(*tag))]));
-        }
-        table.finish().expect("points")
-    }
-
-    fn shown(points: &PointColumns) -> Vec<(String, i64, Option<f64>)> {
-        let point = |identity: &Identity, row| {
-            let tag = identity.0[4].as_deref().unwrap_or_default().to_owned();
-            (tag, points.timestamps.value(row), points.values(row).0[0])
-        };
-        let series = points.identified();
-        series.flat_map(|(identity, rows)| rows.map(move |row| point(identity, row))).collect()
+        let point = |&(tag, at, value): &Point| (tag, at, ([value, None, None], Some(1)));
+        test_points::points(of.iter().map(point))
     }
 
     fn difference(page: &[Point], stored: &[&[Point]]) -> [Vec<(String, i64, Option<f64>)>; 4] {
@@ -216,7 +204,9 @@ mod tests {
         }
         let Difference { inserted, changed, unchanged, missing } =
             comparison.finish().expect("parts");
-        [inserted, changed, unchanged, missing].map(|part| shown(&part))
+        let shown = |(tag, at, (numbers, _)): Row| (tag, at, numbers[0]);
+        [inserted, changed, unchanged, missing]
+            .map(|part| rows(&part).into_iter().map(shown).collect())
     }
 
     #[test]

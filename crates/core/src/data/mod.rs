@@ -31,6 +31,8 @@ mod selection;
 mod sent_size;
 mod shape;
 mod table;
+#[cfg(test)]
+pub(crate) mod test_points;
 
 pub(crate) use asked_time::form_fingerprint;
 pub use asked_time::{AskedRange, AskedTime};

@@ -327,10 +327,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    fn at(text: &str) -> Timestamp {
-        text.parse().unwrap()
-    }
+    use crate::test_kit::at;
 
     fn full() -> QueryInput {
         QueryInput {

@@ -82,24 +82,15 @@ pub(crate) fn put(from: &Path, to: &Path, replaces: bool) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A path for a file, and a function that writes another file next to it.
-    fn paths() -> (PathBuf, impl Fn(&str) -> PathBuf) {
-        let path = std::env::temp_dir().join(format!("siteline-put-{}", uuid::Uuid::new_v4()));
-        let beside = path.clone();
-        let written = move |text: &str| {
-            let part = unused(&beside, "new");
-            std::fs::write(&part, text).unwrap();
-            part
-        };
-        (path, written)
-    }
+    use crate::http::test_server::TestFolder;
 
     #[test]
     fn an_open_file_is_replaced_or_unchanged() {
-        let (path, written) = paths();
+        let folder = TestFolder::new();
+        let path = folder.join("file");
         std::fs::write(&path, "first").unwrap();
-        let (reader, part) = (std::fs::File::open(&path).unwrap(), written("second"));
+        let (reader, part) = (std::fs::File::open(&path).unwrap(), unused(&path, "new"));
+        std::fs::write(&part, "second").unwrap();
         let replaced = put(&part, &path, true);
         // NTFS can replace an open file. Other filesystems of Windows may not.
         assert!(replaced.is_ok() || cfg!(windows), "{replaced:?}");
@@ -107,6 +98,5 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
         assert_eq!(io::read_to_string(reader).unwrap(), "first");
         assert!(!part.exists());
-        std::fs::remove_file(path).unwrap();
     }
 }

@@ -170,22 +170,19 @@ impl Stamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn path(name: &str) -> std::path::PathBuf {
-        std::env::temp_dir().join(format!("siteline-{name}-{}", uuid::Uuid::new_v4().simple()))
-    }
+    use crate::http::test_server::TestFolder;
 
     #[test]
     fn a_file_is_created_with_its_mode_and_no_link() {
-        let folder = Owner::read(&std::env::temp_dir()).unwrap();
         for mode in [0o600, 0o640, 0o660] {
-            let made = path("made");
+            let place = TestFolder::new();
+            let (made, link) = (place.join("made"), place.join("link"));
+            let folder = Owner::read(&place).unwrap();
             drop(create(&made, mode, folder).unwrap());
             let owner = Owner::read(&made).unwrap();
             assert_eq!(owner.mode, mode);
             let error = create(&made, mode, folder).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
-            let link = path("link");
             std::os::unix::fs::symlink(&made, &link).unwrap();
             assert_eq!(
                 create(&link, mode, folder).unwrap_err().kind(),
@@ -193,9 +190,6 @@ mod tests {
             );
             assert!(open(&link).is_err());
             drop(open(&made).unwrap());
-            for made in [link, made] {
-                std::fs::remove_file(made).unwrap();
-            }
         }
     }
 

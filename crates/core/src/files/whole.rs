@@ -43,16 +43,17 @@ pub(crate) fn read_with_metadata(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::test_server::TestFolder;
 
     #[test]
     fn a_file_is_read_up_to_a_limit() {
-        let path = std::env::temp_dir().join(format!("siteline-whole-{}", uuid::Uuid::new_v4()));
+        let folder = TestFolder::new();
+        let path = folder.join("file");
         std::fs::write(&path, "12345").unwrap();
         assert_eq!(**read_whole(&path, 5).unwrap(), *b"12345");
         let kind = |path: &Path| read_whole(path, 4).unwrap_err().kind();
         assert_eq!(kind(&path), io::ErrorKind::FileTooLarge);
-        std::fs::remove_file(&path).unwrap();
-        assert_eq!(kind(&std::env::temp_dir()), io::ErrorKind::IsADirectory);
+        assert_eq!(kind(&folder), io::ErrorKind::IsADirectory);
         #[cfg(unix)]
         assert_eq!(kind(Path::new("/dev/zero")), io::ErrorKind::FileTooLarge);
     }

@@ -1,12 +1,9 @@
 #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
 
 use super::*;
+use crate::auth::test_harness::noon;
 
 const PAGE_TIMEOUT: (Kind, Option<Phase>) = (Kind::TransportTimeout, Some(Phase::Page));
-
-fn clock() -> Clock {
-    Clock::frozen_at("2026-11-01T00:00:00Z".parse().expect("a timestamp"))
-}
 
 fn unavailable() -> Error {
     Error::new(Kind::ServiceUnavailable, "down").with(|context| context.status = Some(503))
@@ -34,7 +31,7 @@ async fn waits(policy: &Policy, error: &Error) -> Vec<Vec<Duration>> {
     fastrand::seed(14);
     let mut all = vec![Vec::new(); policy.tries as usize - 1];
     for _ in 0..300 {
-        let last = all_fail(&clock(), policy, Deadline::NEVER, error).await;
+        let last = all_fail(&noon(), policy, Deadline::NEVER, error).await;
         let waited: Vec<_> = last.context().attempts.iter().filter_map(|a| a.wait).collect();
         assert_eq!(waited.len(), all.len());
         for (wait, before) in waited.into_iter().zip(&mut all) {
@@ -79,7 +76,7 @@ async fn b1_the_part_on_top_of_retry_after_is_random() {
     fastrand::seed(14);
     let (policy, quota, mut gate) = (Policy::data(), RetryQuota::new(), Vec::new());
     for _ in 0..300 {
-        let clock = clock();
+        let clock = noon();
         let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
         call.wait_out(Duration::from_secs(30), throttled(None)).await.expect("a short pause");
         gate.push(clock.monotonic());
@@ -89,7 +86,7 @@ async fn b1_the_part_on_top_of_retry_after_is_random() {
 
 #[tokio::test]
 async fn b1_the_limit_of_a_call_counts_attempts_and_backoff_and_nothing_else() {
-    let (clock, quota, policy) = (clock(), RetryQuota::new(), Policy::data());
+    let (clock, quota, policy) = (noon(), RetryQuota::new(), Policy::data());
     let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
     call.pause_after(throttled(Some(60))).await.expect("a retry");
     call.wait_out(Duration::from_secs(60), throttled(None)).await.expect("a pause");
@@ -113,7 +110,7 @@ async fn b1_the_limit_of_a_call_counts_attempts_and_backoff_and_nothing_else() {
 
 #[tokio::test]
 async fn h4_an_attempt_has_what_is_left_of_the_limit_of_its_call() {
-    let (clock, quota, policy) = (clock(), RetryQuota::new(), Policy::data());
+    let (clock, quota, policy) = (noon(), RetryQuota::new(), Policy::data());
     let call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
     clock.advance(policy.call_limit);
     let attempt = call.attempt(std::future::pending::<Result<()>>());
@@ -126,7 +123,7 @@ async fn h4_an_attempt_has_what_is_left_of_the_limit_of_its_call() {
 #[tokio::test]
 async fn b12_throttling_takes_five_from_the_quota_and_a_transient_failure_ten() {
     for (error, retries) in [(throttled(None), 20), (unavailable(), 10)] {
-        let (clock, quota) = (clock(), RetryQuota::new());
+        let (clock, quota) = (noon(), RetryQuota::new());
         // Without waits the quota is not refilled meanwhile.
         let policy = Policy { tries: 50, cap: Duration::ZERO, ..Policy::data() };
         let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
@@ -155,7 +152,7 @@ async fn b2_h9_h19_the_error_decides_how_often_it_is_retried() {
         (broken, 2),
         (throttled(Some(60)), 4),
     ] {
-        let clock = clock();
+        let clock = noon();
         let last = all_fail(&clock, &Policy::data(), Deadline::NEVER, &error).await;
         assert_eq!(last.context().attempts.len(), attempts, "{error}");
         assert!(attempts > 1 || clock.monotonic() == Duration::ZERO, "{error}");
@@ -166,7 +163,7 @@ async fn b2_h9_h19_the_error_decides_how_often_it_is_retried() {
 async fn h4_a_page_has_90_seconds_and_a_token_60_with_all_attempts() {
     // The first wait is shorter than the three seconds that are left, and longer than none.
     for (policy, limit) in [(Policy::data(), 90), (Policy::token(), 60)] {
-        let (clock, quota) = (clock(), RetryQuota::new());
+        let (clock, quota) = (noon(), RetryQuota::new());
         let mut call = Call::begin(&clock, &policy, &quota, Deadline::NEVER);
         clock.advance(Duration::from_secs(limit - 3));
         call.pause_after(unavailable()).await.expect("a retry");
@@ -184,7 +181,7 @@ async fn h4_a_page_has_90_seconds_and_a_token_60_with_all_attempts() {
 #[tokio::test]
 async fn an_attempt_that_never_ends_is_cancelled_at_its_limit() {
     let moment = Duration::from_millis(1);
-    let (clock, quota) = (clock(), RetryQuota::new());
+    let (clock, quota) = (noon(), RetryQuota::new());
     let short = Policy { attempt_limit: Some(moment), ..Policy::data() };
     let as_long = Policy { call_limit: moment, ..short.clone() };
     for (policy, phase) in [(short, Phase::Response), (as_long, Phase::Page)] {
@@ -202,7 +199,7 @@ async fn an_attempt_that_never_ends_is_cancelled_at_its_limit() {
 async fn b12_a_retry_that_succeeds_gives_back_what_it_took_and_a_first_attempt_one_more() {
     // Without waits the quota is not refilled meanwhile.
     let policy = Policy { cap: Duration::ZERO, ..Policy::data() };
-    let (clock, quota) = (clock(), RetryQuota::new());
+    let (clock, quota) = (noon(), RetryQuota::new());
     let left =
         || (0..20).take_while(|_| quota.take(&clock, Transience::Transient).is_some()).count();
     assert_eq!(left(), 10);
@@ -231,7 +228,7 @@ async fn the_attempts_of_an_error_say_how_each_of_them_ended() {
         (slow, "timeout in body"),
         (Error::new(Kind::TruncatedBody, "cut").with(|c| c.status = Some(200)), "body truncated"),
     ] {
-        let clock = clock();
+        let clock = noon();
         let error = all_fail(&clock, &Policy::data(), Deadline::NEVER, &error).await;
         let outcomes: Vec<_> =
             error.context().attempts.iter().map(|a| a.outcome.as_str()).collect();

@@ -18,6 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::{BaseUrl, PointCount, Reply};
+use crate::error::{Kind, Result};
 use crate::lock::Mutex;
 
 /// A request as it was received.
@@ -122,24 +123,41 @@ type Handler = dyn Fn(&Recorded) -> Act + Send + Sync;
 pub(crate) struct TestServer {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<Recorded>>>,
+    hellos: Arc<AtomicUsize>,
     listening: tokio::task::JoinHandle<()>,
 }
 
 impl TestServer {
     pub(crate) async fn start(handler: impl Fn(&Recorded) -> Act + Send + Sync + 'static) -> Self {
+        Self::with_tls(Act::ReplyAndClose(http(400, &[], b"bad request")), handler).await
+    }
+
+    /// A TLS `ClientHello` is answered with this act, and not recorded.
+    pub(crate) async fn with_tls(
+        hello: Act,
+        handler: impl Fn(&Recorded) -> Act + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let requests = Arc::new(Mutex::new(Vec::new()));
         let recorded = Arc::clone(&requests);
-        let handler: Arc<Handler> = Arc::new(handler);
+        let hellos = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&hellos);
+        let handler: Arc<Handler> = Arc::new(move |request| {
+            if request.raw.starts_with('\x16') {
+                counted.fetch_add(1, Ordering::SeqCst);
+                return hello.clone();
+            }
+            recorded.lock().push(request.clone());
+            handler(request)
+        });
         let listening = tokio::spawn(async move {
             for connection in 0.. {
                 let Ok((stream, _)) = listener.accept().await else { return };
-                let (handler, recorded) = (Arc::clone(&handler), Arc::clone(&recorded));
-                tokio::spawn(serve(stream, connection, handler, recorded));
+                tokio::spawn(serve(stream, connection, Arc::clone(&handler)));
             }
         });
-        Self { address, requests, listening }
+        Self { address, requests, hellos, listening }
     }
 
     /// Answers token requests and other requests from two scripts, in order; after the end of a
@@ -176,6 +194,11 @@ impl TestServer {
 
     pub(crate) fn port(&self) -> u16 {
         self.address.port()
+    }
+
+    /// The number of TLS handshakes.
+    pub(crate) fn hellos(&self) -> usize {
+        self.hellos.load(Ordering::SeqCst)
     }
 
     pub(crate) fn requests(&self) -> Vec<Recorded> {
@@ -220,17 +243,9 @@ impl Unanswering {
 
 /// A service that answers every TLS handshake with this alert.
 pub(crate) async fn alerting(alert: u8) -> BaseUrl {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let base = format!("https://{}", listener.local_addr().expect("an address"));
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let mut bytes = [0; 16_384];
-            let _hello = stream.read(&mut bytes).await;
-            let _sent = stream.write_all(&[0x15, 3, 3, 0, 2, 2, alert]).await;
-            // Until the client has read it.
-            while !matches!(stream.read(&mut bytes).await, Ok(0) | Err(_)) {}
-        }
-    });
+    let alert = Act::ReplyAndHang(vec![0x15, 3, 3, 0, 2, 2, alert]);
+    let server = TestServer::with_tls(alert, |_| Act::close()).await;
+    let base = format!("https://{}", server.address);
     BaseUrl::parse(&base, false).expect("a base URL")
 }
 
@@ -259,6 +274,12 @@ impl Drop for TestFolder {
     }
 }
 
+#[track_caller]
+pub(crate) fn assert_error<T>(outcome: Result<T>, kind: Kind, text: &str) {
+    let error = outcome.err().expect(text);
+    assert!(error.kind() == kind && error.to_string().contains(text), "{text}: {error:?}");
+}
+
 /// A reply without headers.
 pub(crate) fn reply(status: u16, body: &str) -> Reply {
     Reply {
@@ -275,6 +296,16 @@ pub(crate) fn reply(status: u16, body: &str) -> Reply {
 
 pub(crate) const EMPTY_PAGE: &str = r#"{"nextCursor":null,"series":[]}"#;
 
+/// A page of one point in this minute.
+pub(crate) fn page_body(minute: u32, cursor: Option<&str>) -> String {
+    let cursor = serde_json::to_string(&cursor).expect("JSON");
+    format!(
+        r#"{{"series":[{{"siteId":"S","lineId":"L","machineId":"M","deviceId":"D","tagGuid":"T",
+            "points":[{{"timestamp":"2026-11-01T00:{minute:02}:00Z","value":1}}]}}],
+            "nextCursor":{cursor}}}"#
+    )
+}
+
 /// A valid token reply with both scopes.
 pub(crate) fn token_body(token: &str) -> String {
     format!(
@@ -282,21 +313,9 @@ pub(crate) fn token_body(token: &str) -> String {
     )
 }
 
-async fn serve(
-    mut stream: TcpStream,
-    connection: usize,
-    handler: Arc<Handler>,
-    recorded: Arc<Mutex<Vec<Recorded>>>,
-) {
+async fn serve(mut stream: TcpStream, connection: usize, handler: Arc<Handler>) {
     while let Some(raw) = read_request(&mut stream).await {
-        if raw.starts_with('\x16') {
-            // A plain HTTP server's answer to a TLS `ClientHello`.
-            let _ = stream.write_all(&http(400, &[], b"bad request")).await;
-            return;
-        }
-        let request = Recorded { raw, connection };
-        recorded.lock().push(request.clone());
-        let act = handler(&request);
+        let act = handler(&Recorded { raw, connection });
         let (Act::Reply(bytes)
         | Act::ReplyAndClose(bytes)
         | Act::ReplyAndReset(bytes)

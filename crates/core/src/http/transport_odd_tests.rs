@@ -1,13 +1,8 @@
 //! Unusual headers, proxies without TLS, and forks.
 
-use std::sync::atomic::AtomicUsize;
-
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
-
 use super::*;
 use crate::fork::pretend;
-use crate::http::test_server::{alerting, reply};
+use crate::http::test_server::{Recorded, alerting, reply};
 
 #[tokio::test]
 async fn t27_the_date_of_a_plain_http_reply_from_another_host_is_ignored() {
@@ -69,37 +64,20 @@ async fn k9_a_name_that_is_taken_for_loopback_leads_there_without_a_resolver() {
     assert_eq!(server.requests().len(), 3);
 }
 
-/// A port that sends one of these answers to each connection and then resets it. A TLS handshake
-/// gets an alert instead. Returns the address and the number of connections.
-async fn port(answers: Vec<&'static [u8]>) -> (BaseUrl, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let base = format!("http://{}", listener.local_addr().expect("an address"));
-    let connections = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&connections);
-    tokio::spawn(async move {
-        let mut answers = answers.into_iter();
-        while let Ok((mut stream, _)) = listener.accept().await {
-            counted.fetch_add(1, Ordering::Relaxed);
-            let mut first = [0; 4096];
-            let _length = stream.read(&mut first).await;
-            let is_hello = first.starts_with(&[0x16, 3]);
-            let answer = if is_hello { ALERT } else { answers.next().unwrap_or_default() };
-            let _ = stream.write_all(answer).await;
-            stream.set_zero_linger().expect("a reset");
-        }
-    });
-    (BaseUrl::parse(&base, false).expect("a base URL"), connections)
-}
-
 const ALERT: &[u8] = b"\x15\x03\x03\0\x02\x02\x46";
+
+fn alert() -> Act {
+    Act::ReplyAndReset(ALERT.to_vec())
+}
 
 /// Windows discards data that it received before a reset, so TLS cannot be detected.
 #[cfg(unix)]
 #[tokio::test]
 async fn h21_plain_http_to_a_tls_port_that_resets_or_sends_an_alert_is_a_tls_error() {
     for answer in [b"", ALERT] {
-        let (base, connections) = port(vec![answer]).await;
-        let error = refused(base.as_str(), patient()).await;
+        let answer = Act::ReplyAndReset(answer.to_vec());
+        let server = TestServer::with_tls(alert(), move |_| answer.clone()).await;
+        let error = again(&transport(&server)).await.expect_err("it speaks TLS");
         assert_eq!(
             (error.kind(), error.transience()),
             (Kind::TlsError, Transience::Never),
@@ -107,7 +85,7 @@ async fn h21_plain_http_to_a_tls_port_that_resets_or_sends_an_alert_is_a_tls_err
         );
         let text = error.to_string();
         assert!(text.contains("speaks TLS") && text.contains("https://"), "{text}");
-        assert_eq!(connections.load(Ordering::Relaxed), 2, "the request, and one that asks");
+        assert_eq!((server.requests().len(), server.hellos()), (1, 1));
     }
 }
 
@@ -115,14 +93,17 @@ async fn h21_plain_http_to_a_tls_port_that_resets_or_sends_an_alert_is_a_tls_err
 #[cfg(unix)]
 #[tokio::test]
 async fn h21_a_service_that_replied_is_not_asked_whether_it_speaks_tls() {
-    let (base, connections) = port(vec![b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"]).await;
-    let transport = Transport::new(base, patient()).expect("settings");
+    let reply = Act::ReplyAndReset(http(200, &[], b""));
+    let first =
+        move |sent: &Recorded| if sent.connection == 0 { reply.clone() } else { Act::reset() };
+    let server = TestServer::with_tls(alert(), first).await;
+    let transport = transport(&server);
     // The body is complete. The reset affects only the next request.
     again(&transport).await.expect("a reply");
     transport.forget_connections();
     let error = again(&transport).await.expect_err("a reset");
     assert_eq!(error.kind(), Kind::TransportError);
-    assert_eq!(connections.load(Ordering::Relaxed), 2);
+    assert_eq!((server.requests().len(), server.hellos()), (2, 0));
 }
 
 #[tokio::test]

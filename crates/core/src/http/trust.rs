@@ -148,7 +148,7 @@ fn pem(certificate: &CertificateDer<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::test_server::TestFolder;
+    use crate::http::test_server::{TestFolder, assert_error};
 
     const CERTIFICATE: &[u8] = include_bytes!("../../../../tests/keys/certificate.pem");
 
@@ -176,9 +176,7 @@ mod tests {
     fn a_bundle_without_a_certificate_is_refused() {
         let broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         for (bundle, why) in [(&b"nothing"[..], "no certificate"), (broken, "cannot be read")] {
-            let error = Trust::default().set_bundle(bundle, None).unwrap_err();
-            assert_eq!(error.kind(), Kind::ConfigError);
-            assert!(error.to_string().contains(why), "{error}");
+            assert_error(Trust::default().set_bundle(bundle, None), Kind::ConfigError, why);
         }
     }
 

@@ -371,10 +371,7 @@ fn whole_seconds(time: Duration) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(text: &str) -> Timestamp {
-        text.parse().expect("a timestamp")
-    }
+    use crate::test_kit::at;
 
     fn input() -> FeedInput {
         FeedInput {

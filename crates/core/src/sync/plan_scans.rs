@@ -77,10 +77,7 @@ fn pages_by_feed(states: &[(String, FeedState)], query: &Query) -> Option<(Strin
 mod tests {
     use super::super::feed::{Feed, FeedInput};
     use super::*;
-
-    fn at(text: &str) -> Timestamp {
-        text.parse().expect("a timestamp")
-    }
+    use crate::test_kit::at;
 
     /// The state of a feed of this site, which has read one day with this number of pages.
     fn state(site: &str, pages: Option<u64>) -> FeedState {

@@ -56,10 +56,10 @@ impl SyncSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_kit::at;
 
     #[test]
     fn reread_ranges_are_rounded_outwards() {
-        let at = |text: &str| -> Timestamp { text.parse().expect("a timestamp") };
         for (start, end, seconds) in [
             ("2026-01-01T00:00:00Z", "2026-01-01T00:00:05Z", 5),
             ("2026-01-01T00:00:00.9Z", "2026-01-01T00:00:05Z", 5),

@@ -27,6 +27,7 @@ use crate::data::ranges::{Range, Ranges, instant};
 use crate::data::report::PageReport;
 use crate::data::{Identity, Page, TableBuilder};
 use crate::http::AllowanceState;
+use crate::http::test_server::assert_error;
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;

@@ -4,7 +4,7 @@
 use siteline_base::clock::Clock;
 use siteline_core::Kind;
 use siteline_core::sync::{Feed, FeedInput, SyncReport, Why};
-use siteline_sandbox::{AsOf, Effect, Endpoint, Options, When};
+use siteline_sandbox::{Effect, Endpoint, Options, When};
 
 use crate::harness::{
     DAY, HOUR, Harness, MINUTE, at, finish, input, on_data, pages_of, reply, seconds,
@@ -31,12 +31,7 @@ pub(crate) fn plant(
 }
 
 fn equals_truth(harness: &Harness) -> bool {
-    harness.feeds().iter().all(|feed| {
-        let mut stored = harness.target.points(feed.name());
-        let end = at("2026-11-01T17:50:00Z");
-        stored.retain(|(_, time), _| *time < end.as_microsecond());
-        stored == harness.truth(end, AsOf::Now)
-    })
+    harness.equals_truth_to(at("2026-11-01T17:50:00Z"))
 }
 
 /// Waits during a fetch until every allowed request has been sent.
@@ -213,8 +208,11 @@ async fn a_dropped_fetch_does_not_change_chains() {
 #[tokio::test]
 async fn a_deadline_and_an_end_bound_all_chains() {
     let mut harness = plant(8, 8, Options::default(), None);
-    harness.settings.until = Some(at("2026-11-01T06:00:00Z"));
-    assert!(harness.sync().await.expect("a sync").complete);
+    // The bucket at 05:50 begins before the end.
+    harness.settings.until = Some(at("2026-11-01T05:54:59Z"));
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete && harness.equals_truth_to(at("2026-11-01T06:00:00Z")));
+    assert!(report.feeds.iter().all(|feed| feed.read_through == harness.settings.until));
     assert!(starts(&harness, 0).iter().all(|start| start.as_str() < "2026-11-01T06"));
     harness.settings.until = None;
     harness.settings.deadline = Some(seconds(MINUTE));
@@ -227,7 +225,6 @@ async fn a_deadline_and_an_end_bound_all_chains() {
     assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
 }
 
-/// A plant with one feed and this allowance.
 #[tokio::test]
 async fn the_reserve_includes_concurrent_chains() {
     // At 05:00 of the third day all feeds are new. Windows of the first day, with five pages each,
@@ -246,6 +243,7 @@ async fn the_reserve_includes_concurrent_chains() {
     }
 }
 
+/// A plant with one feed and this allowance.
 fn one_feed(limit: u64) -> Harness {
     plant(1, 1, Options::default(), Some(limit))
 }

@@ -9,8 +9,8 @@ use siteline_sandbox::{
     Effect, ErrorBody, Fault, Options, PageCounts, PointOrder, TimestampForm, When,
 };
 
-use crate::campaign::trials;
 use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, on_data, reply, seconds};
+use crate::test_kit::trials;
 
 fn pick<T: Copy>(random: &mut Rng, all: &[T]) -> T {
     all[random.usize(..all.len())]

@@ -20,6 +20,7 @@ use siteline_sandbox::{
 };
 
 use crate::target::{Key, Stored, Values};
+pub(crate) use crate::test_kit::at;
 
 pub(crate) const MINUTE: u64 = 60;
 pub(crate) const HOUR: u64 = 60 * MINUTE;
@@ -34,10 +35,6 @@ pub(crate) async fn finish(run: &Run) -> Result<SyncReport> {
 
 pub(crate) fn pages_of(report: &SyncReport) -> u64 {
     report.feeds.iter().map(|feed| feed.pages).sum()
-}
-
-pub(crate) fn at(text: &str) -> Timestamp {
-    text.parse().expect("a timestamp")
 }
 
 pub(crate) fn seconds(seconds: u64) -> Duration {
@@ -133,7 +130,13 @@ impl Harness {
 
     /// Whether the target contains exactly the current points of the service.
     pub(crate) fn equals_truth(&self) -> bool {
-        self.stored(self.now()) == self.truth(self.now(), AsOf::Now)
+        self.equals_truth_to(self.now())
+    }
+
+    /// Whether each feed has exactly the current points of the first one before `end`.
+    pub(crate) fn equals_truth_to(&self, end: Timestamp) -> bool {
+        let truth = self.truth(end, AsOf::Now);
+        self.feeds().iter().all(|feed| self.stored_of(feed, end) == truth)
     }
 
     pub(crate) fn feeds(&self) -> Vec<Feed> {
@@ -216,7 +219,11 @@ impl Harness {
 
     /// The target's points before `end`.
     pub(crate) fn stored(&self, end: Timestamp) -> BTreeMap<Key, Values> {
-        let mut points = self.target.points(self.feed.name());
+        self.stored_of(&self.feed, end)
+    }
+
+    fn stored_of(&self, feed: &Feed, end: Timestamp) -> BTreeMap<Key, Values> {
+        let mut points = self.target.points(feed.name());
         points.retain(|(_, time), _| *time < end.as_microsecond());
         points
     }

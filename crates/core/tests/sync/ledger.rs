@@ -39,12 +39,7 @@ impl SharedLedger {
         self.sandbox.clock().of_machine(at(wall))
     }
 
-    /// A client with this clock, and with its own ledger object for the same file.
-    fn client(&self, clock: Clock) -> Client {
-        self.limited(clock, None)
-    }
-
-    /// A client of another process with this daily allowance.
+    /// A client of another process: it has its own ledger object for the same file.
     fn limited(&self, clock: Clock, limit: Option<u64>) -> Client {
         client_with(&self.sandbox, self.credential.clone(), clock, |settings| {
             let (base, subject) = (settings.base_url.as_str(), self.credential.subject());
@@ -96,7 +91,7 @@ async fn b6_after_a_hundred_pages_with_faults_the_file_has_the_services_count() 
     harness.fault(29, Effect::Cut { after: 9 });
     harness.fault(37, Effect::Reset);
     harness.fault(71, Effect::ForgetTokens);
-    let client = harness.client(harness.sandbox.clock().clone());
+    let client = harness.limited(harness.sandbox.clock().clone(), None);
     for _ in 0..100 {
         page(&client).await.expect("a page");
         harness.sandbox.clock().advance(seconds(60));
@@ -104,7 +99,8 @@ async fn b6_after_a_hundred_pages_with_faults_the_file_has_the_services_count() 
     let seen = harness.sandbox.stats();
     assert!(seen.data_requests >= 110, "{}", seen.data_requests);
     assert_eq!(used(&client), seen.data_requests);
-    let state = harness.client(harness.sandbox.clock().clone()).allowance().expect("a ledger");
+    let state =
+        harness.limited(harness.sandbox.clock().clone(), None).allowance().expect("a ledger");
     assert_eq!((state.used, state.token_requests), (seen.data_requests, seen.token_requests));
 }
 
@@ -113,7 +109,7 @@ async fn b8_the_day_of_a_request_is_the_services_day() {
     let harness = SharedLedger::new("b8", "2026-11-19T23:59:50Z");
     // This machine's clock is two minutes slow: by it the day does not end in this test.
     let slow = Clock::frozen_at(at("2026-11-19T23:57:50Z"));
-    let client = harness.client(slow.clone());
+    let client = harness.limited(slow.clone(), None);
     for _ in 0..6 {
         page(&client).await.expect("a page");
         for clock in [&slow, harness.sandbox.clock()] {
@@ -179,7 +175,7 @@ fn end_of_a_read(client: &Client) -> Timestamp {
 #[tokio::test]
 async fn b23_a_range_never_ends_in_the_services_future() {
     let harness = SharedLedger::new("b23", "2026-11-20T12:00:00Z");
-    let client = harness.client(harness.machine("2026-11-20T12:00:00Z"));
+    let client = harness.limited(harness.machine("2026-11-20T12:00:00Z"), None);
     page(&client).await.expect("a page");
     harness.date(Endpoint::Data, 1, Some("Sat, 21 Nov 2026 01:00:00 GMT"));
     page(&client).await.expect("a page that lies");

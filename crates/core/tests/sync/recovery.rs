@@ -5,9 +5,7 @@ use siteline_core::store::Target as _;
 use siteline_core::sync::FeedInput;
 use siteline_sandbox::{Effect, When};
 
-use crate::harness::{
-    DAY, Harness, at, client_of, finish, input, on_data, pages_of, reply, seconds,
-};
+use crate::harness::{DAY, Harness, client_of, finish, input, on_data, pages_of, reply, seconds};
 
 /// Eighteen hours in one window. The chain has more than a dozen pages.
 fn one_chain() -> Harness {
@@ -136,22 +134,6 @@ async fn s15_an_interrupted_run_continues_from_its_bookmark() {
         assert_eq!(harness.requests(), pages, "no page was read twice");
         assert_eq!(report.feeds[0].sequence, pages);
     }
-}
-
-#[tokio::test]
-async fn a_resumed_chain_gets_new_sequence_numbers() {
-    let mut harness = one_chain();
-    drop(harness.sync_pages(4).await.expect("four pages"));
-    // The chain ends after this time, so it is not resumed.
-    harness.settings.until = Some(at("2026-11-01T06:00:00Z"));
-    let between = harness.sync().await.expect("a sync");
-    assert!(between.complete && pages_of(&between) > 1);
-    assert_eq!(harness.state_chains(), 1);
-    harness.settings.until = None;
-    let report = harness.sync().await.expect("a sync");
-    assert!(report.complete && harness.equals_truth());
-    assert_eq!(report.feeds[0].applied.flagged, 0);
-    assert_eq!(harness.state().sequence(), pages().await + pages_of(&between));
 }
 
 #[tokio::test]

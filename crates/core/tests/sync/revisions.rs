@@ -3,8 +3,8 @@
 use siteline_core::sync::{Feed, FeedInput, WindowState};
 use siteline_sandbox::{AsOf, Identity, Options, Point};
 
-use crate::campaign::trials;
 use crate::harness::{HOUR, Harness, MINUTE, at, input, seconds};
+use crate::test_kit::trials;
 
 fn point(timestamp: &str, value: f64) -> Point {
     let value = Some(value);

@@ -2,6 +2,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::tests::{KEY, credential, finished, verified_claims};
 use super::*;
+use crate::http::test_server::assert_error;
 
 const AUDIENCE: &str = "https://customer.example.com/api/customer/oauth/token";
 
@@ -79,9 +80,7 @@ fn a_lifetime_over_five_minutes_or_under_a_second_is_refused() {
     }
     for milliseconds in [0, 999, 1_500, 300_001, 301_000] {
         let made = make(&credential(), with(Duration::from_millis(milliseconds)), now());
-        let error = made.err().expect("refused");
-        assert_eq!(error.kind(), Kind::ConfigError);
-        assert!(error.to_string().contains("1 to 300"), "{error}");
+        assert_error(made, Kind::ConfigError, "1 to 300");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::reads::next;
+use super::reads::{next, points};
 use super::*;
 use crate::client::collect::{CollectOnce, Pace, Step};
 use crate::client::scan::Scan;
@@ -83,10 +83,6 @@ async fn broken(
     let answer =
         move |request: &Recorded| is_set.load(Ordering::SeqCst).then(|| answer(request)).flatten();
     (bench(answer).await, flag)
-}
-
-fn points(table: &Table) -> usize {
-    table.merged.points.rows()
 }
 
 fn wide_with(client: &Client, settings: ReadSettings) -> Scan {

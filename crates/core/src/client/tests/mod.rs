@@ -153,21 +153,6 @@ async fn p7_a_retry_has_the_same_bytes() {
 }
 
 #[tokio::test]
-async fn a_client_can_be_recreated_from_its_settings() {
-    let bench = Bench::with(vec![], vec![], |s| s.daily_allowance = Some(10)).await;
-    let client = bench.client.clone();
-    tokio::spawn(async move { client.get_object(None).await })
-        .await
-        .expect("no panic")
-        .expect("a page");
-    let again = Client::new(bench.client.settings().clone()).expect("settings");
-    again.get_object(None).await.expect("a page");
-    assert_eq!(again.allowance().expect("memory").used, 2, "one ledger");
-    assert_eq!(bench.server.token_requests().len(), 1, "one token");
-    assert_eq!((bench.client.data_requests(), again.data_requests()), (1, 1));
-}
-
-#[tokio::test]
 async fn r14_calls_of_a_closed_client_get_closed_error() {
     let bench = Bench::new(vec![Act::hang()]).await;
     let client = bench.client.clone();

@@ -3,6 +3,7 @@
 use jiff::SignedDuration;
 
 use super::*;
+use crate::http::test_server::TestFolder;
 
 const REFUSED: &str = r#"{"error":"invalid_client"}"#;
 
@@ -71,7 +72,8 @@ async fn pauses_are_not_waited_for() {
 
 #[tokio::test]
 async fn the_first_count_creates_the_ledger() {
-    let file = std::env::temp_dir().join(format!("siteline-{}.txt", uuid::Uuid::new_v4()));
+    let folder = TestFolder::new();
+    let file = folder.join("ledger.txt");
     let bench = Bench::with(vec![], vec![], |settings| {
         settings.send_once();
         settings.choose_ledger(Some(&file), |_| unreachable!()).expect("named");
@@ -85,7 +87,6 @@ async fn the_first_count_creates_the_ledger() {
     std::fs::write(&file, "damaged").expect("written");
     let error = bench.client.look_at_ledger().expect_err("damaged");
     assert_eq!(error.kind(), Kind::StoreCorrupt);
-    std::fs::remove_file(&file).expect("removed");
     let memory = Bench::new(vec![]).await;
     assert_eq!(memory.client.look_at_ledger().expect("memory"), None);
 }

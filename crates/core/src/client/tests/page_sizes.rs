@@ -2,25 +2,18 @@
 
 use std::path::PathBuf;
 
+use super::reads::page;
 use super::*;
 use crate::client::ScanInput;
 use crate::client::collect::CollectOnce;
 use crate::data::QueryInput;
+use crate::http::test_server::TestFolder;
 
 const SIZED: &str = "siteId=S1&pageSize=10000";
 const BARE: &str = "siteId=S1";
 
-fn page(cursor: Option<&str>) -> Act {
-    let cursor = cursor.map_or("null".to_owned(), |cursor| format!("\"{cursor}\""));
-    Act::json(200, &format!("{{\"series\":[],\"nextCursor\":{cursor}}}"))
-}
-
 fn refusal() -> Act {
     Act::json(400, "{\"error\":\"pageSize\"}")
-}
-
-fn ledger() -> PathBuf {
-    std::env::temp_dir().join(format!("siteline-sizes-{}", uuid::Uuid::new_v4()))
 }
 
 async fn bench(data: Vec<Act>, ledger: Option<PathBuf>) -> Bench {
@@ -52,14 +45,14 @@ impl Bench {
 
 #[tokio::test]
 async fn a_chain_keeps_the_automatic_size() {
-    let bench = bench(vec![page(Some("a")), page(None)], None).await;
+    let bench = bench(vec![page(0, Some("a")), page(0, None)], None).await;
     assert_eq!(bench.read().await, (Some(10_000), Some("automatic")));
     assert_eq!(bench.queries(), [SIZED, &format!("{SIZED}&cursor=a")]);
 }
 
 #[tokio::test]
 async fn a_refused_size_is_not_sent_again() {
-    let bench = bench(vec![refusal(), page(Some("a")), page(None)], None).await;
+    let bench = bench(vec![refusal(), page(0, Some("a")), page(0, None)], None).await;
     assert_eq!(bench.read().await, (None, Some("refused")));
     assert_eq!(bench.queries(), [SIZED, BARE, &format!("{BARE}&cursor=a")]);
     assert_eq!(bench.client.data_requests(), 3, "both requests count");
@@ -69,7 +62,7 @@ async fn a_refused_size_is_not_sent_again() {
 
 #[tokio::test]
 async fn another_refusal_is_not_blamed_on_the_size() {
-    let bench = bench(vec![refusal(), Act::json(422, "{}"), page(None), refusal()], None).await;
+    let bench = bench(vec![refusal(), Act::json(422, "{}"), page(0, None), refusal()], None).await;
     let error = bench.scan(&["S1"], None).table().await.expect_err("refused").error;
     let context = error.context();
     assert_eq!(context.status, Some(400), "the first one");
@@ -118,7 +111,7 @@ async fn one_of_several_chains_is_refused() {
 
 #[tokio::test]
 async fn a_bookmark_keeps_the_size_of_its_chain() {
-    let data = vec![refusal(), page(Some("a")), Act::json(403, "{}")];
+    let data = vec![refusal(), page(0, Some("a")), Act::json(403, "{}")];
     let first = bench(data, None).await;
     let failure = first.scan(&["S1"], None).table().await.expect_err("no second page");
     let bookmark = failure.bookmark.expect("a bookmark");
@@ -131,8 +124,8 @@ async fn a_bookmark_keeps_the_size_of_its_chain() {
 
 #[tokio::test]
 async fn a_file_remembers_a_refusal_for_thirty_days() {
-    let ledger = ledger();
-    let file = crate::files::beside(&ledger, ".page-size");
+    let folder = TestFolder::new();
+    let [ledger, file] = ["ledger", "ledger.page-size"].map(|name| folder.join(name));
     let first = bench(vec![refusal()], Some(ledger.clone())).await;
     first.read().await;
     #[cfg(unix)]
@@ -156,22 +149,19 @@ async fn a_file_remembers_a_refusal_for_thirty_days() {
         std::fs::write(&file, &text).expect("written");
         assert_eq!(size_after(0).await, Some(10_000), "{text}");
     }
-    std::fs::remove_file(file).expect("removed");
 }
 
 #[tokio::test]
 async fn a_file_that_cannot_be_written_is_no_error() {
-    let (file, folder) = (ledger(), ledger());
-    std::fs::write(&file, "").expect("written");
-    let taken = crate::files::beside(&folder, ".page-size");
-    std::fs::create_dir(&taken).expect("a folder");
-    for ledger in [file.join("ledger"), folder] {
+    let folder = TestFolder::new();
+    std::fs::write(folder.join("file"), "").expect("written");
+    std::fs::create_dir(folder.join("ledger.page-size")).expect("a folder");
+    for ledger in ["file/ledger", "ledger"].map(|name| folder.join(name)) {
         let bench = bench(vec![refusal()], Some(ledger)).await;
         assert_eq!(bench.read().await, (None, Some("refused")));
         assert_eq!(bench.read().await, (None, Some("refused")));
         assert_eq!(bench.queries(), [SIZED, BARE, BARE]);
     }
-    std::fs::remove_dir(taken).expect("removed");
 }
 
 #[tokio::test]

@@ -5,12 +5,12 @@ use std::task::{Context, Poll, Waker};
 
 use futures_util::future::BoxFuture;
 
-use super::reads::{body, next, page, scan};
+use super::reads::{next, page, points, scan};
 use super::*;
 use crate::client::collect::{CollectOnce, Step};
 use crate::client::page_request::Prefetch;
 use crate::client::page_stream::PageStream;
-use crate::client::table::Table;
+use crate::http::test_server::page_body;
 
 /// A large page. The next one is requested before this one is decoded.
 pub(super) fn large(body: &str) -> Act {
@@ -20,7 +20,7 @@ pub(super) fn large(body: &str) -> Act {
 /// Four large pages.
 fn large_pages() -> Vec<Act> {
     let cursors = [Some("a"), Some("b"), Some("c"), None];
-    (0..).zip(cursors).map(|(minute, cursor)| large(&body(minute, cursor))).collect()
+    (0..).zip(cursors).map(|(minute, cursor)| large(&page_body(minute, cursor))).collect()
 }
 
 /// The cursors of the requests.
@@ -71,10 +71,6 @@ async fn counted(script: Vec<Act>) -> (Bench, Arc<AtomicUsize>) {
 
 async fn step(collect: &CollectOnce) -> Step {
     collect.step(Deadline::NEVER).await.expect("a step")
-}
-
-fn points(table: &Table) -> usize {
-    table.merged.points.rows()
 }
 
 #[tokio::test]
@@ -172,7 +168,7 @@ async fn without_tasks_pages_are_read_in_place() {
     stream.prefetch();
     assert!(!stream.has_prefetched());
     assert_eq!(next(&stream).await.expect("read").expect("a page").sequence, 3);
-    let script = vec![large(&body(0, Some("a"))), large(&body(1, None))];
+    let script = vec![large(&page_body(0, Some("a"))), large(&page_body(1, None))];
     let bench = Bench::with(vec![], script, set).await;
     let table = CollectOnce::new(scan(&bench)).table().await.expect("a complete table");
     assert_eq!((points(&table), bench.sent()), (2, 2));
@@ -207,8 +203,8 @@ async fn the_page_after_a_small_one_is_not_prefetched() {
 
 #[tokio::test]
 async fn a_rejected_large_page_loses_no_page() {
-    let wrong = body(1, Some("b")).replace("\"value\":1", "\"value\":[]");
-    let script = vec![large(&body(0, Some("a"))), large(&wrong), page(2, None)];
+    let wrong = page_body(1, Some("b")).replace("\"value\":1", "\"value\":[]");
+    let script = vec![large(&page_body(0, Some("a"))), large(&wrong), page(2, None)];
     let bench = Bench::new(script).await;
     let collect = CollectOnce::new(scan(&bench));
     step(&collect).await;
@@ -222,7 +218,7 @@ async fn a_rejected_large_page_loses_no_page() {
 #[tokio::test]
 async fn stopping_or_dropping_a_collect_ends_its_request() {
     for is_stopped in [true, false] {
-        let script = vec![large(&body(0, Some("a"))), Act::hang(), page(1, None)];
+        let script = vec![large(&page_body(0, Some("a"))), Act::hang(), page(1, None)];
         let (bench, running) = counted(script).await;
         let collect = CollectOnce::new(scan(&bench));
         step(&collect).await;
@@ -239,7 +235,7 @@ async fn stopping_or_dropping_a_collect_ends_its_request() {
 
 #[tokio::test]
 async fn a_prefetched_page_has_the_deadline_of_its_caller() {
-    let bench = Bench::new(vec![large(&body(0, Some("a"))), Act::hang()]).await;
+    let bench = Bench::new(vec![large(&page_body(0, Some("a"))), Act::hang()]).await;
     let collect = CollectOnce::new(scan(&bench));
     step(&collect).await;
     let failure =
@@ -248,7 +244,7 @@ async fn a_prefetched_page_has_the_deadline_of_its_caller() {
     assert_eq!(failure.bookmark.expect("a bookmark").pages(), 1);
 
     let later = Act::with_headers(429, &["Retry-After: 30"], "");
-    let bench = Bench::new(vec![large(&body(0, Some("a"))), later, page(1, None)]).await;
+    let bench = Bench::new(vec![large(&page_body(0, Some("a"))), later, page(1, None)]).await;
     let collect = CollectOnce::new(scan(&bench));
     collect.step(within(&bench, Duration::from_secs(10))).await.expect("a page");
     // The deadline of the first caller was too short for the pause.
@@ -258,7 +254,9 @@ async fn a_prefetched_page_has_the_deadline_of_its_caller() {
 
 #[tokio::test]
 async fn pages_without_retries_refill_the_retry_quota() {
-    for make in [page as fn(u32, Option<&str>) -> Act, |minute, next| large(&body(minute, next))] {
+    for make in
+        [page as fn(u32, Option<&str>) -> Act, |minute, next| large(&page_body(minute, next))]
+    {
         // Ten retries use up the quota, unless it is refilled.
         let pages = (0..150_u32).flat_map(|number| {
             let refused = (number % 12 == 5).then(|| Act::with_headers(503, &[], ""));
@@ -286,7 +284,8 @@ async fn a_prefetch_with_a_stale_cursor_is_dropped() {
 #[tokio::test]
 async fn the_last_caller_ends_the_retry_of_a_prefetch() {
     let cut = Act::json(200, "{\"value\": [");
-    let bench = Bench::new(vec![large(&body(0, Some("a"))), cut, Act::hang(), page(1, None)]).await;
+    let bench =
+        Bench::new(vec![large(&page_body(0, Some("a"))), cut, Act::hang(), page(1, None)]).await;
     let stream = scan(&bench).stream(Prefetch::AtCursor).expect("a chain");
     next(&stream).await.expect("read");
     until(|| stream.has_arrived()).await;
@@ -302,7 +301,7 @@ async fn the_last_caller_ends_the_retry_of_a_prefetch() {
 
 #[tokio::test]
 async fn a_prefetched_body_is_kept_for_its_caller() {
-    let bench = Bench::new(vec![large(&body(0, Some("a"))), page(1, None)]).await;
+    let bench = Bench::new(vec![large(&page_body(0, Some("a"))), page(1, None)]).await;
     let stream = scan(&bench).stream(Prefetch::AtCursor).expect("a chain");
     next(&stream).await.expect("read");
     until(|| stream.has_arrived()).await;

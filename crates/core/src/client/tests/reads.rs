@@ -7,23 +7,19 @@ use crate::client::ReadSettings;
 use crate::client::collect::CollectOnce;
 use crate::client::page_stream::PageStream;
 use crate::client::scan::Scan;
-use crate::client::table::ReadFailure;
+use crate::client::table::{ReadFailure, Table};
 use crate::data::query::QueryInput;
 use crate::data::{DecodeSettings, Page, Query, Shape};
 use crate::fork::pretend;
+use crate::http::test_server::page_body;
 
 /// A page of one point in this minute.
 pub(super) fn page(minute: u32, cursor: Option<&str>) -> Act {
-    Act::json(200, &body(minute, cursor))
+    Act::json(200, &page_body(minute, cursor))
 }
 
-pub(super) fn body(minute: u32, cursor: Option<&str>) -> String {
-    let cursor = serde_json::to_string(&cursor).expect("JSON");
-    format!(
-        r#"{{"series":[{{"siteId":"S","lineId":"L","machineId":"M","deviceId":"D","tagGuid":"T",
-            "points":[{{"timestamp":"2026-11-01T00:{minute:02}:00Z","value":1}}]}}],
-            "nextCursor":{cursor}}}"#
-    )
+pub(super) fn points(table: &Table) -> usize {
+    table.merged.points.rows()
 }
 
 fn three_pages() -> Vec<Act> {

@@ -1,10 +1,8 @@
 //! D rows: refused tokens, missing scopes.
 
-use std::collections::HashSet;
-use std::sync::Mutex;
-
 use super::*;
 use crate::http::test_server::{EMPTY_PAGE, token_body};
+use crate::lock::Mutex;
 
 #[tokio::test]
 async fn d1_a_refused_token_costs_one_retry() {
@@ -48,31 +46,30 @@ async fn t5_an_unconfirmed_scope_is_a_scope_error_of_the_data_request() {
     assert_eq!(bench.error().await.kind(), Kind::ScopeError);
 }
 
+/// A service whose tokens each serve a number of requests, depending on the number of the token.
+async fn forgetting(uses: fn(u32) -> u32) -> TestServer {
+    let issued = Mutex::new((0, 0));
+    TestServer::start(move |request| {
+        let (number, left) = &mut *issued.lock();
+        if request.is_token_request() {
+            (*number, *left) = (*number + 1, uses(*number + 1));
+            return Act::json(200, &token_body(&format!("good-token-{number}")));
+        }
+        let is_current =
+            request.header("authorization") == Some(&format!("Bearer good-token-{number}"));
+        if !is_current || *left == 0 {
+            return refused();
+        }
+        *left -= 1;
+        Act::json(200, EMPTY_PAGE)
+    })
+    .await
+}
+
 #[tokio::test]
 async fn d4_fifty_concurrent_refusals_cost_one_token_request() {
-    // The service refuses its first token for data requests.
-    let bench = Bench::of(
-        TestServer::start({
-            let issued = Mutex::new(0);
-            move |request| {
-                if request.is_token_request() {
-                    let mut issued = issued.lock().expect("no panic");
-                    *issued += 1;
-                    return Act::json(200, &token_body(&format!("good-token-{issued}")));
-                }
-                let stale = request.header("authorization") == Some("Bearer good-token-1");
-                if stale && request.raw.contains("/data") {
-                    refused()
-                } else {
-                    Act::json(200, EMPTY_PAGE)
-                }
-            }
-        })
-        .await,
-        |_| {},
-    )
-    .with_settled_token()
-    .await;
+    let server = forgetting(|number| if number == 1 { 1 } else { 50 }).await;
+    let bench = Bench::of(server, |_| {}).with_settled_token().await;
     assert!(bench.at_once(50).await.iter().all(Result::is_ok));
     let (tokens, others) = bench.counts();
     assert_eq!(tokens, 1);
@@ -96,27 +93,7 @@ async fn d5_the_form_of_the_challenge_has_no_effect() {
 
 #[tokio::test]
 async fn d6_revoked_tokens_lose_no_page() {
-    let issued = Mutex::new((HashSet::new(), 0_u32));
-    let server = TestServer::start(move |request| {
-        let mut issued = issued.lock().expect("no panic");
-        if request.is_token_request() {
-            issued.1 += 1;
-            let token = format!("good-token-{}", issued.1);
-            issued.0 = HashSet::from([(token.clone(), 3)]);
-            return Act::json(200, &token_body(&token));
-        }
-        let bearer = request.header("authorization").unwrap_or_default();
-        let known = issued.0.iter().find(|(token, _)| bearer.ends_with(token.as_str())).cloned();
-        match known {
-            Some((token, left)) if left > 0 => {
-                issued.0 = HashSet::from([(token, left - 1)]);
-                Act::json(200, EMPTY_PAGE)
-            }
-            _ => refused(),
-        }
-    })
-    .await;
-    let bench = Bench::of(server, |_| {});
+    let bench = Bench::of(forgetting(|_| 3).await, |_| {});
     for _ in 0..12 {
         bench.get().await.expect("a page");
         bench.clock().advance(Duration::from_secs(6));

@@ -56,18 +56,6 @@ async fn h19_rejections_are_raised_with_their_text() {
 }
 
 #[tokio::test]
-async fn d8_a_redirected_data_request_is_refused_without_a_retry() {
-    for status in [301, 302, 303, 307, 308] {
-        let act = Act::with_headers(status, &["Location: https://login.example.com/?s=x"], "");
-        let bench = Bench::new(vec![act]).await;
-        let error = bench.error().await;
-        assert_eq!((error.kind(), bench.sent()), (Kind::RedirectRefused, 1));
-        let text = error.to_string();
-        assert!(text.contains("https://login.example.com") && !text.contains("s=x"), "{text}");
-    }
-}
-
-#[tokio::test]
 async fn e4_json_is_accepted_with_any_content_type() {
     for headers in [&["Content-Type: text/html"][..], &[]] {
         let bench = Bench::new(vec![Act::with_headers(200, headers, "{\"a\":1}")]).await;

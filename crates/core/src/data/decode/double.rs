@@ -141,7 +141,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::campaign::trials;
+    use crate::test_kit::trials;
 
     const RANDOM_NUMBERS: u32 = 300_000;
 

@@ -216,7 +216,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::campaign::trials;
+    use crate::test_kit::trials;
 
     /// The number of doubles for J7. The Python tests compare a million more with `json.loads`.
     const RANDOM_DOUBLES: u32 = 200_000;

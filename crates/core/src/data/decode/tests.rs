@@ -4,8 +4,8 @@ use arrow_array::{Array, Float64Array};
 
 use super::settings::MOST_EXTRA_COLUMNS;
 use super::*;
-use crate::campaign::trials;
 use crate::data::{Cursor, MissingCursor, Shape};
+use crate::test_kit::trials;
 
 const LAYOUT_A: &str = include_str!("../../../../../tests/pages/layout_a.json");
 const LAYOUT_B: &str = include_str!("../../../../../tests/pages/layout_b.json");

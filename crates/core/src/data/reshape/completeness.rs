@@ -150,25 +150,18 @@ fn count(times: &[i64], periods: &[Period], expected: &Expected, there: &mut [i6
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use jiff::tz::TimeZone;
     use proptest::prelude::*;
 
     use super::super::local_grid::Every;
     use super::*;
+    use crate::data::test_points;
 
     const HOUR: i64 = 3_600_000_000;
 
     fn points(hours: &[i64]) -> PointColumns {
-        let mut table = TableBuilder::new(0);
-        for hour in hours {
-            table.push(hour * HOUR, [Some(1.0), None, None], None);
-        }
-        if !hours.is_empty() {
-            table.series(&Identity::from([None, None, None, None, Some(Arc::from("a"))]));
-        }
-        table.finish().expect("points")
+        let point = |hour| ("a", hour * HOUR, ([Some(1.0), None, None], None));
+        test_points::points(hours.iter().map(point))
     }
 
     /// Adds the hours in parts of seven.

@@ -52,20 +52,14 @@ pub fn gap_list(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
+    use crate::data::test_points::{points, series};
 
     const SECOND: i64 = 1_000_000;
 
     #[test]
     fn gaps_end_at_points_and_unread_time() {
-        let mut table = TableBuilder::new(0);
-        for second in [1, 2, 5, 8] {
-            table.push(second * SECOND, [None; 3], None);
-        }
-        table.series(&Identity::from([None, None, None, None, Some(Arc::from("a"))]));
-        let points = table.finish().unwrap();
+        let points = points([1, 2, 5, 8].map(|second| ("a", second * SECOND, ([None; 3], None))));
         let read = vec![0..6 * SECOND, 7 * SECOND..9 * SECOND];
         let expected = Expected::new(1, std::iter::once(0..9 * SECOND), read);
         let found = |longer_than: i64, silent: &[Identity]| {
@@ -77,8 +71,7 @@ mod tests {
         };
         assert_eq!(found(0, &[]), [(0, 1, 1), (3, 5, 2), (7, 8, 1)]);
         assert_eq!(found(1, &[]), [(3, 5, 2)]);
-        let silent =
-            ["a", "b"].map(|tag| Identity::from([None, None, None, None, Some(Arc::from(tag))]));
+        let silent = ["a", "b"].map(series);
         // Series with points are not silent.
         assert_eq!(found(1, &silent), [(3, 5, 2), (0, 6, 6), (7, 9, 2)]);
     }

@@ -44,25 +44,17 @@ pub fn with_gaps(points: &PointColumns, expected: &Expected) -> Result<PointColu
 mod tests {
     use std::collections::BTreeMap;
 
-    use arrow_array::Array as _;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::data::{Identity, TableBuilder};
+    use crate::data::test_points::{self, Row};
+    use crate::http::test_server::assert_error;
 
     const SECOND: i64 = 1_000_000;
 
-    fn identity(tag: &str) -> Identity {
-        Identity::from([None, None, None, None, Some(Arc::from(tag))])
-    }
-
     fn points(of: &[(&str, i64)]) -> PointColumns {
-        let mut table = TableBuilder::new(0);
-        for (tag, second) in of {
-            table.push(second * SECOND, [Some(1.5), None, None], Some(*second));
-            table.series(&identity(tag));
-        }
-        table.finish().expect("points")
+        let values = |second| ([Some(1.5), None, None], Some(second));
+        test_points::points(of.iter().map(|&(tag, at)| (tag, at * SECOND, values(at))))
     }
 
     fn expected(interval: u32, ranges: &[(i64, i64)]) -> Expected {
@@ -73,24 +65,22 @@ mod tests {
 
     /// Series, second and count of each row.
     fn rows(points: &PointColumns) -> Vec<(String, i64, Option<i64>)> {
-        let row = |identity: &Identity, row: usize| {
-            let tag = identity.0[4].as_deref().unwrap_or_default().to_owned();
-            let count = points.sample_counts.is_valid(row).then(|| points.sample_counts.value(row));
-            assert_eq!(points.numbers[0].is_valid(row), count.is_some());
-            assert_eq!(points.numbers[0].value(row).is_nan(), count.is_none());
-            (tag, points.timestamps.value(row) / SECOND, count)
+        let row = |(tag, at, (numbers, count)): Row| {
+            assert_eq!(numbers[0].is_some(), count.is_some());
+            (tag, at / SECOND, count)
         };
-        let all = points.identified();
-        all.flat_map(|(identity, rows)| rows.map(move |place| row(identity, place))).collect()
+        test_points::rows(points).into_iter().map(row).collect()
     }
 
     #[test]
     fn points_off_the_grid_and_too_many_rows_are_refused() {
-        let error = with_gaps(&points(&[("a", 15)]), &expected(10, &[(0, 50)])).expect_err("off");
-        assert!(error.to_string().contains("at no multiple of the interval of 10 s"), "{error}");
+        assert_error(
+            with_gaps(&points(&[("a", 15)]), &expected(10, &[(0, 50)])),
+            Kind::QueryError,
+            "at no multiple of the interval of 10 s",
+        );
         let all = expected(1, &[(0, 1 << 40)]);
-        let error = with_gaps(&points(&[("a", 15)]), &all).expect_err("too many");
-        assert!(error.to_string().contains("too many rows"), "{error}");
+        assert_error(with_gaps(&points(&[("a", 15)]), &all), Kind::QueryError, "too many rows");
     }
 
     proptest! {

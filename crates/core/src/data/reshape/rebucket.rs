@@ -291,7 +291,6 @@ pub(super) fn crossing(time: i64, width: i64, end: i64) -> Error {
 mod tests {
     use std::collections::BTreeMap;
     use std::ops::Add as _;
-    use std::sync::Arc;
 
     use jiff::tz::TimeZone;
     use proptest::prelude::*;
@@ -299,6 +298,7 @@ mod tests {
     use super::super::expected::Expected;
     use super::super::local_grid::Every;
     use super::*;
+    use crate::data::test_points;
 
     const MINUTE: i64 = 60_000_000;
     const HOUR: i64 = 60 * MINUTE;
@@ -307,12 +307,8 @@ mod tests {
     type Shown = (String, i64, [Option<f64>; 3], Option<i64>, i64, Option<i64>);
 
     fn points(of: &[Point]) -> PointColumns {
-        let mut table = TableBuilder::new(0);
-        for (tag, time, numbers, count) in of {
-            table.push(time * MINUTE, *numbers, *count);
-            table.series(&Identity::from([None, None, None, None, Some(Arc::from(*tag))]));
-        }
-        table.finish().expect("points")
+        let point = |&(tag, time, numbers, count): &Point| (tag, time * MINUTE, (numbers, count));
+        test_points::points(of.iter().map(point))
     }
 
     fn hours(origin: i64) -> LocalGrid {
@@ -339,16 +335,11 @@ mod tests {
     fn rebucketed(of: &[Point], width: Option<i64>, reduction: Reduction) -> Vec<Shown> {
         let made = made(of, (width, 0), reduction, (&Coverage::All, Partial::Null));
         let Rebucketed { points, buckets, expected, .. } = made.expect("buckets");
-        let expected: Vec<_> = expected.iter().collect();
-        let mut shown = Vec::new();
-        for (identity, rows) in points.identified() {
-            let tag = identity.0[4].as_deref().unwrap_or_default();
-            shown.extend(rows.map(|row| {
-                let ((numbers, count), time) = (points.values(row), points.timestamps.value(row));
-                (tag.to_owned(), time / MINUTE, numbers, count, buckets.value(row), expected[row])
-            }));
-        }
-        shown
+        let rows = test_points::rows(&points).into_iter().zip(buckets.values()).zip(&expected);
+        rows.map(|(((tag, time, (numbers, count)), buckets), expected)| {
+            (tag, time / MINUTE, numbers, count, *buckets, expected)
+        })
+        .collect()
     }
 
     fn point(tag: &'static str, time: i64, value: f64, count: i64) -> Point {

@@ -202,17 +202,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::data::TableBuilder;
+    use crate::data::{TableBuilder, test_points};
+    use crate::http::test_server::assert_error;
 
     type Point = (&'static str, i64, Option<f64>);
 
     fn points(of: &[Point]) -> PointColumns {
-        let mut table = TableBuilder::new(0);
-        for (tag, timestamp, value) in of {
-            table.push(*timestamp, [*value, None, Some(1.0)], value.map(|_| *timestamp + 3));
-            table.series(&Identity::from([None, None, None, None, Some(Arc::from(*tag))]));
-        }
-        table.finish().expect("points")
+        let values = |at, value: Option<f64>| ([value, None, Some(1.0)], value.map(|_| at + 3));
+        test_points::points(of.iter().map(|&(tag, at, value)| (tag, at, values(at, value))))
     }
 
     fn joined(series: &Identity) -> String {
@@ -251,8 +248,7 @@ mod tests {
         }
         let wide = Wide::new(&table.finish().expect("points"), Measure::Number(0)).expect("wide");
         assert_eq!(wide.columns.len(), 2, "both are there");
-        let error = wide.names(joined).expect_err("equal names").to_string();
-        assert!(error.contains("Two series would have the column"), "{error}");
+        assert_error(wide.names(joined), Kind::QueryError, "Two series would have the column");
     }
 
     #[test]
@@ -260,8 +256,11 @@ mod tests {
         for name in ["value", "minimum", "maximum", "sample_count"] {
             assert_eq!(Measure::parse(name).expect("known").name(), name);
         }
-        let error = Measure::parse("timestamp").expect_err("none").to_string();
-        assert!(error.contains("value, minimum, maximum, sample_count"), "{error}");
+        assert_error(
+            Measure::parse("timestamp"),
+            Kind::QueryError,
+            "value, minimum, maximum, sample_count",
+        );
     }
 
     proptest! {

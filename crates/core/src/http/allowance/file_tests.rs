@@ -5,7 +5,7 @@ use crate::http::allowance::count::Terms;
 use crate::http::allowance::ledger::{Ledger, Outcome};
 use crate::http::allowance::local::LocalLedger;
 use crate::http::allowance::test_moments::{SILENT, moment, now, reading, timestamp};
-use crate::http::test_server::TestFolder;
+use crate::http::test_server::{TestFolder, assert_error};
 
 const NOON: &str = "2026-11-01T12:00:00Z";
 
@@ -36,6 +36,15 @@ fn is_damaged(bytes: &[u8]) -> bool {
     matches!(contents_of(bytes), Err(LedgerFailure::Damaged))
 }
 
+fn named(path: &Path, integration: Integration) -> crate::error::Result<LocalLedger> {
+    LocalLedger::in_file(path, integration, Terms::default()).opened()
+}
+
+fn in_default_file(path: Option<&Path>) -> LocalLedger {
+    let ledger = LocalLedger::in_default_file(path, plant(), Terms::default());
+    ledger.opened().expect("no limit")
+}
+
 fn spend(ledger: &dyn Ledger, when: &str, requests: u64) {
     for _ in 0..requests {
         let request = ledger.reserve(now(when), 0).expect("something is left");
@@ -45,17 +54,6 @@ fn spend(ledger: &dyn Ledger, when: &str, requests: u64) {
 
 fn used(ledger: &dyn Ledger, when: &str) -> u64 {
     ledger.state(now(when)).expect("a state").used
-}
-
-#[test]
-fn b9_threads_with_separate_ledgers_count_every_request_once() {
-    let folder = Folder::new();
-    std::thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| spend(&folder.open(None), NOON, 50));
-        }
-    });
-    assert_eq!(used(&folder.open(None), NOON), 400);
 }
 
 #[test]
@@ -97,7 +95,7 @@ fn b10_s7_any_flipped_bit_is_detected() {
             ledger.state(now(NOON)).err(),
             ledger.count_token_request(now(NOON)).err(),
             ledger.token_pause(now(NOON)).err(),
-            LocalLedger::in_file(&folder.file(), plant(), Terms::default()).opened().err(),
+            named(&folder.file(), plant()).err(),
         ];
         for error in outcomes {
             let error = error.expect("damaged");
@@ -122,17 +120,17 @@ fn b10_a_missing_file_is_created() {
 }
 
 #[test]
-fn b22_a_new_ledger_is_whole_when_it_has_its_name() {
+fn b9_b22_a_new_ledger_is_whole_and_threads_count_every_request_once() {
     let folder = Folder::new();
     let path = folder.file();
     std::thread::scope(|scope| {
         for _ in 0..8 {
-            scope.spawn(|| spend(&folder.open(None), NOON, 5));
+            scope.spawn(|| spend(&folder.open(None), NOON, 50));
         }
         // Readers see no file or a complete ledger.
         scope.spawn(|| while !fs::read(&path).is_ok_and(|bytes| contents_of(&bytes).is_ok()) {});
     });
-    assert_eq!(used(&folder.open(None), NOON), 40);
+    assert_eq!(used(&folder.open(None), NOON), 400);
     let names: Vec<_> = fs::read_dir(&*folder.0).expect("a folder").collect();
     assert_eq!(names.len(), 1, "{names:?}");
 }
@@ -148,8 +146,7 @@ fn a_new_ledger_is_of_its_owner_alone_and_made_where_a_link_says() {
     // A link to a file that does not exist yet.
     let link = folder.0.join("link");
     symlink("target.txt", &link).expect("a link");
-    let linked = LocalLedger::in_file(&link, plant(), Terms::default()).opened().expect("a ledger");
-    spend(&linked, NOON, 1);
+    spend(&named(&link, plant()).expect("a ledger"), NOON, 1);
     assert!(folder.0.join("target.txt").is_file() && link.is_symlink());
 }
 
@@ -158,11 +155,7 @@ fn b21_s8_a_ledger_of_another_form_is_refused_and_kept() {
     let folder = Folder::new();
     let text = sealed("\"form\":7,\"anything\":\"else\"}\n");
     fs::write(folder.file(), &text).expect("written");
-    let error = LocalLedger::in_file(&folder.file(), plant(), Terms::default())
-        .opened()
-        .expect_err("newer");
-    assert_eq!(error.kind(), Kind::StoreError);
-    assert!(error.context().message.contains("newer siteline (form 7)"), "{error}");
+    assert_error(named(&folder.file(), plant()), Kind::StoreError, "newer siteline (form 7)");
     assert_eq!(fs::read_to_string(folder.file()).expect("a file"), text);
 }
 
@@ -171,11 +164,7 @@ fn a_ledger_of_another_integration_is_refused() {
     let folder = Folder::new();
     folder.open(None);
     let other = Integration::new("https://customer.example.com", "subject-2");
-    let error = LocalLedger::in_file(&folder.file(), other, Terms::default())
-        .opened()
-        .expect_err("another's");
-    assert_eq!(error.kind(), Kind::StoreError);
-    assert!(error.context().message.contains("another base_url and subject"), "{error}");
+    assert_error(named(&folder.file(), other), Kind::StoreError, "another base_url and subject");
 }
 
 #[test]
@@ -185,8 +174,7 @@ fn s5_if_no_ledger_can_be_created_the_error_names_the_path() {
     wrong.push(if cfg!(windows) { r"\\.\NUL" } else { "/dev/null" }.into());
     let absent = folder.0.join("absent");
     for path in wrong {
-        let error =
-            LocalLedger::in_file(&path, plant(), Terms::default()).opened().expect_err("no file");
+        let error = named(&path, plant()).expect_err("no file");
         let missing = format!("its folder {} does not exist", absent.display());
         let is_absent = path.starts_with(&absent);
         assert_eq!(error.context().message.contains(&missing), is_absent, "{error}");
@@ -213,20 +201,13 @@ fn a_lock_that_is_not_released_is_an_error_and_nothing_is_counted() {
 fn the_first_request_creates_the_default_ledger() {
     let folder = Folder::new();
     let state = folder.0.join("state").join("siteline").join(plant().file_name());
-    let ledger = LocalLedger::in_default_file(Some(&state), plant(), Terms::default())
-        .opened()
-        .expect("no limit");
+    let ledger = in_default_file(Some(&state));
     assert_eq!(used(&ledger, NOON), 0);
     assert!(!folder.0.join("state").exists());
     spend(&ledger, NOON, 2);
-    let other = LocalLedger::in_default_file(Some(&state), plant(), Terms::default())
-        .opened()
-        .expect("no limit");
-    assert_eq!(used(&other, NOON), 2);
+    assert_eq!(used(&in_default_file(Some(&state)), NOON), 2);
     fs::write(&state, "x").expect("written");
-    let third = LocalLedger::in_default_file(Some(&state), plant(), Terms::default())
-        .opened()
-        .expect("no limit");
+    let third = in_default_file(Some(&state));
     for error in [ledger.state(now(NOON)).err(), third.state(now(NOON)).err()] {
         assert_eq!(error.expect("damaged").kind(), Kind::StoreCorrupt);
     }
@@ -238,9 +219,7 @@ fn if_the_default_file_cannot_be_created_requests_are_counted_in_memory() {
     let folder = Folder::new();
     fs::write(folder.file(), "in the way").expect("written");
     for path in [Some(folder.file().join("ledger.txt")), None] {
-        let ledger =
-            LocalLedger::in_default_file(path.as_deref(), plant(), Terms::default()).opened();
-        let ledger = ledger.expect("no limit");
+        let ledger = in_default_file(path.as_deref());
         assert_eq!(used(&ledger, NOON), 0);
         for _ in 0..2 {
             assert_eq!(ledger.begin_token_request(now(NOON)).expect("memory"), 0, "it is alone");
@@ -280,10 +259,8 @@ fn the_ledger_of_an_integration_is_found_again_under_its_name() {
 #[test]
 fn another_process_finds_all_that_the_default_ledger_was_told() {
     let folder = Folder::new();
-    let open =
-        || LocalLedger::in_default_file(Some(&folder.file()), plant(), Terms::default()).opened();
-    let ledger = open().expect("no limit");
-    let other = || open().expect("no limit");
+    let other = || in_default_file(Some(&folder.file()));
+    let ledger = other();
     // The wall clock is wrong by a day. Two replies show the service's time.
     let off = moment(1, NOON, "2026-11-02T12:00:00Z");
     for _ in 0..2 {

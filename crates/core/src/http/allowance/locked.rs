@@ -87,6 +87,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
+    use crate::http::test_server::TestFolder;
 
     thread_local! {
         static TRIES: Cell<u32> = const { Cell::new(0) };
@@ -125,7 +126,8 @@ mod tests {
 
     #[test]
     fn the_lock_is_released_despite_a_forked_child() {
-        let path = std::env::temp_dir().join(format!("siteline-locked-{}", std::process::id()));
+        let folder = TestFolder::new();
+        let path = folder.join("ledger.txt");
         std::fs::write(&path, "text").expect("written");
         let mut options = OpenOptions::new();
         let locked = LockedFile::open(&path, options.read(true), File::try_lock, Duration::ZERO);
@@ -137,6 +139,5 @@ mod tests {
         drop(locked);
         other.try_lock().expect("released");
         drop(inherited);
-        std::fs::remove_file(path).expect("removed");
     }
 }

@@ -12,8 +12,8 @@ use jiff::Timestamp;
 use super::count::{Count, Terms};
 use super::ledger::{Outcome, Permit, Reservation};
 use super::tally::Tally;
-use crate::campaign::trials;
 use crate::clock::{BootTime, Moment, Reading};
+use crate::test_kit::trials;
 
 const LIMIT: u64 = 12;
 const TERMS: Terms = Terms { limit: Some(LIMIT), resets: None };

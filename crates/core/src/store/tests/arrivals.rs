@@ -61,7 +61,7 @@ pub(super) fn assert_agree(store: &Store) {
 }
 
 proptest! {
-    #![proptest_config(crate::campaign::cases(60))]
+    #![proptest_config(crate::test_kit::cases(60))]
 
     #[test]
     fn arrivals_agree_with_the_blocks_in_any_order(

@@ -50,7 +50,7 @@ proptest! {
 
 proptest! {
     // Each case decodes up to 200 prefixes of its bytes.
-    #![proptest_config(crate::campaign::cases(256))]
+    #![proptest_config(crate::test_kit::cases(256))]
 
     #[test]
     fn recent_points_are_decoded_bit_for_bit(

@@ -1,7 +1,7 @@
 //! Damage: with one bit flipped in a closed store, a read returns the right points or fails.
 
 use super::*;
-use crate::campaign;
+use crate::test_kit;
 
 #[derive(Debug, PartialEq)]
 struct Contents {
@@ -89,7 +89,7 @@ fn s7_one_flipped_bit_is_detected_or_changes_nothing() {
     let others: Vec<usize> = (0..1_500).map(|_| random.usize(0..bytes.len() * 8)).collect();
     let used: Vec<usize> =
         (0..bytes.len() * 8).filter(|bit| bytes[bit / 8] != 0 && random.u8(..) < 4).collect();
-    for bit in header.chain(others).chain(used).step_by(campaign::step()) {
+    for bit in header.chain(others).chain(used).step_by(test_kit::step()) {
         flip(&bytes, &folder.file(), bit, &truth);
     }
 }
@@ -127,9 +127,7 @@ fn s7_a_missing_or_an_outdated_row_is_detected() {
     ]) {
         std::fs::write(folder.file(), &bytes).unwrap();
         folder.execute(change);
-        let error = read_all(&folder.file(), Some(&truth)).expect_err(change);
-        assert_eq!(error.kind(), Kind::StoreCorrupt, "{change}");
-        assert!(error.to_string().contains("plant.siteline"), "{error}");
+        assert_error(read_all(&folder.file(), Some(&truth)), Kind::StoreCorrupt, "plant.siteline");
     }
     for change in ["DELETE FROM seen WHERE sequence = 4", "UPDATE seen SET runs = x'00'"] {
         std::fs::write(folder.file(), &bytes).unwrap();
@@ -185,7 +183,7 @@ fn s7_a_flipped_bit_in_the_log_loses_only_newest_pages() {
     let header = 0..32 * 8;
     let others: Vec<usize> = (0..400).map(|_| random.usize(0..log.len() * 8)).collect();
     let (mut newest, mut older, mut refused) = (0, 0, 0);
-    for bit in header.chain(others).step_by(campaign::step()).map(Some).chain([None]) {
+    for bit in header.chain(others).step_by(test_kit::step()).map(Some).chain([None]) {
         let mut flipped = log.clone();
         if let Some(bit) = bit {
             flipped[bit / 8] ^= 1 << (bit % 8);
@@ -209,7 +207,7 @@ fn s7_a_flipped_bit_in_the_log_loses_only_newest_pages() {
         }
     }
     assert!(
-        newest > 0 && older > campaign::trials(50) && refused > 0,
+        newest > 0 && older > test_kit::trials(50) && refused > 0,
         "{newest} {older} {refused}"
     );
 }

@@ -77,7 +77,7 @@ fn work() -> impl Strategy<Value = Work> {
 }
 
 proptest! {
-    #![proptest_config(crate::campaign::cases(60))]
+    #![proptest_config(crate::test_kit::cases(60))]
 
     #[test]
     fn s22_kept_points_survive_an_interrupted_removal(

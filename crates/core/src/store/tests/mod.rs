@@ -24,6 +24,7 @@ use super::*;
 use crate::data::ranges::Ranges;
 use crate::data::report::PageReport;
 use crate::data::{Identity, Page, TableBuilder};
+use crate::http::test_server::{TestFolder, assert_error};
 
 /// Width of a bucket in microseconds.
 const MINUTE: i64 = 60_000_000;
@@ -31,15 +32,11 @@ const MINUTE: i64 = 60_000_000;
 const READ_ONLY: StoreOptions = StoreOptions { read_only: true, share: None };
 
 /// A folder that is removed when its test ends.
-pub(crate) struct Folder(PathBuf);
+pub(crate) struct Folder(TestFolder);
 
 impl Folder {
     pub(crate) fn new() -> Self {
-        // Windows soon reuses a process id.
-        let name = format!("siteline-store-{}", uuid::Uuid::new_v4().simple());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
+        Self(TestFolder::new())
     }
 
     fn file(&self) -> PathBuf {
@@ -68,7 +65,7 @@ impl Folder {
     /// The names of its files, with the store's name removed.
     fn names(&self) -> Vec<String> {
         let name = |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
-        let entries = std::fs::read_dir(&self.0).unwrap().flatten().map(name);
+        let entries = std::fs::read_dir(&*self.0).unwrap().flatten().map(name);
         let mut names: Vec<String> =
             entries.map(|name| name.trim_start_matches("plant.siteline").to_owned()).collect();
         names.sort();
@@ -90,18 +87,6 @@ fn filled_store(pages: u64) -> (Folder, Store) {
         Request::filled(sequence).apply_to(&store, b"state").unwrap();
     }
     (folder, store)
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _gone = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-#[track_caller]
-fn assert_error<T: std::fmt::Debug>(outcome: Result<T>, kind: Kind, text: &str) {
-    let error = outcome.unwrap_err();
-    assert!(error.kind() == kind && error.to_string().contains(text), "{text}: {error:?}");
 }
 
 /// A point of a test: series, minute, value.

@@ -176,7 +176,7 @@ pub(super) fn requests(series: u8) -> impl Strategy<Value = Vec<Request>> {
 }
 
 proptest! {
-    #![proptest_config(crate::campaign::cases(40))]
+    #![proptest_config(crate::test_kit::cases(40))]
 
     #[test]
     fn a_store_agrees_with_the_model(

@@ -12,7 +12,7 @@ use crate::files::beside;
 #[test]
 fn s18_an_access_error_names_owner_and_remedy() {
     let (folder, store) = new_store();
-    let (path, above, log) = (store.path(), folder.0.as_path(), beside(store.path(), "-wal"));
+    let (path, above, log) = (store.path(), &*folder.0, beside(store.path(), "-wal"));
     let log = log.as_path();
     let advice =
         ["which makes no file", "Choose a folder", "Its owner can share it", "chown --reference"];
@@ -40,7 +40,7 @@ fn s18_an_access_error_names_owner_and_remedy() {
 fn an_access_error_names_the_remedy() {
     let (folder, store) = new_store();
     let log = beside(store.path(), "-wal");
-    for file in [store.path(), log.as_path(), folder.0.as_path()] {
+    for file in [store.path(), log.as_path(), &*folder.0] {
         let error = denied(store.path(), "it may not", file, ErrorKind::PermissionDenied.into());
         assert_eq!(error.kind(), Kind::StoreError);
         let text = error.to_string();
@@ -129,7 +129,7 @@ fn each_code_of_sqlite_has_its_error() {
         assert_eq!(error.kind(), kind, "{code}: {error}");
         assert!(error.to_string().contains(expected), "{code}: {error}");
     }
-    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 0, "nothing is left behind");
+    assert_eq!(std::fs::read_dir(&*folder.0).unwrap().count(), 0, "nothing is left behind");
     // The free space cannot be determined.
     let gone = folder.0.join("gone/plant.siteline");
     assert_eq!(error(&gone, ffi::SQLITE_IOERR_WRITE).kind(), Kind::StoreError);

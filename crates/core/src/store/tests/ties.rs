@@ -29,7 +29,7 @@ fn last_page(folder: &Folder) -> u64 {
 }
 
 fn set_aside(folder: &Folder) -> Vec<PathBuf> {
-    let files = std::fs::read_dir(&folder.0).unwrap().flatten().map(|entry| entry.path());
+    let files = std::fs::read_dir(&*folder.0).unwrap().flatten().map(|entry| entry.path());
     files.filter(|path| path.to_string_lossy().contains("-other-wal-")).collect()
 }
 
@@ -243,7 +243,7 @@ mod restoring {
             let error = restored(&backup, &folder).unwrap_err();
             assert!(error.to_string().contains("backup-2"), "{error}");
         }
-        assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 4, "no copy is left");
+        assert_eq!(std::fs::read_dir(&*folder.0).unwrap().count(), 4, "no copy is left");
         assert_eq!(last_page(&folder), 4);
     }
 

@@ -52,8 +52,6 @@ fn feed_names_are_limited() {
         (a[1].as_str(), "longer than 200 characters"),
         (e[2].as_str(), "longer than 200 characters"),
     ] {
-        let error = outcome(name).expect_err(name);
-        assert_eq!(error.kind(), Kind::QueryError);
-        assert!(error.to_string().contains(why), "{name:?}: {error}");
+        assert_error(outcome(name), Kind::QueryError, why);
     }
 }

@@ -104,7 +104,7 @@ fn s21_the_estimate_does_not_depend_on_settings() {
     ];
     // The simulation of hourly syncs takes most of the time.
     let runs = [(DAY, 6 * HOUR), (3 * DAY, 24 * HOUR), (6 * HOUR, HOUR)];
-    let runs = if crate::campaign::is_long() { &runs[..] } else { &runs[..2] };
+    let runs = if crate::test_kit::is_long() { &runs[..] } else { &runs[..2] };
     for (name, service) in &distributions {
         for &(lateness, period) in runs {
             let state = state(|input| {

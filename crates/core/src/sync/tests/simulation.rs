@@ -87,7 +87,7 @@ fn to_horizon(state: &FeedState, now: i64) -> Range {
 }
 
 proptest! {
-    #![proptest_config(crate::campaign::cases(200))]
+    #![proptest_config(crate::test_kit::cases(200))]
 
     #[test]
     fn a_run_leaves_no_gap(

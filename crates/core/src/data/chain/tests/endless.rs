@@ -39,9 +39,7 @@ fn pages_of_runs(
     for pages in 0..most {
         if pages > 0 && pages % run == 0 {
             let bookmark = chain.bookmark().unwrap();
-            let resumed =
-                Chain::new(query(), settings(), "origin", None).resumed(&bookmark).unwrap();
-            *chain = resumed.expecting(Some(1), chain.idle());
+            *chain = resume(&bookmark).expecting(Some(1), chain.idle());
         }
         match next(chain, &script) {
             Ok(page) => assert!(page.is_some()),

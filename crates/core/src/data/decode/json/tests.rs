@@ -21,54 +21,34 @@ fn string_of(body: &str) -> String {
 }
 
 #[test]
-fn e3_bad_utf8_and_utf16_are_refused() {
+fn e3_e5_j6_what_is_not_one_json_document_is_refused() {
     let utf16: Vec<u8> = "{\"a\":1}".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let big: Vec<u8> = "{\"a\":1}".encode_utf16().flat_map(u16::to_be_bytes).collect();
     let marked = [b"\xFF\xFE".as_slice(), &utf16].concat();
-    for body in [
-        b"{\"a\":\"\xFF\"}".as_slice(),
-        b"\"\xED\xA0\x80\"",
-        b"\"\xC0\x80\"",
-        &utf16,
-        &big,
-        &marked,
-    ] {
-        assert_eq!(kind_of(body), Some(Kind::ProtocolError), "{body:?}");
-    }
-}
-
-#[test]
-fn e3_a_lone_surrogate_is_refused_in_ignored_text_too() {
-    for text in [r#""\ud800""#, r#""\udc00""#, r#""\ud800\ud800""#, r#""\ud800x""#, r#""\uD800\n""#]
+    let lone = [r#""\ud800""#, r#""\udc00""#, r#""\ud800\ud800""#, r#""\ud800x""#, r#""\uD800\n""#];
+    let names = lone.map(|text| format!("{{{text}:1}}"));
+    let bytes = [b"{\"a\":\"\xFF\"}".as_slice(), b"\"\xED\xA0\x80\"", b"\"\xC0\x80\""];
+    for body in
+        ["", " \n", "{}{}", "{} }", "{},", "[1,]", "{\"a\":1,}", "{\"a\" 1}", "{a:1}", "[1 2]"]
+            .into_iter()
+            .chain(["nul!", "nil", "tru1", "'a'", "[01]", "[+1]", "[.5]"])
+            .chain(["\"\t\"", "\"\\x\"", "\"\\u12g4\"", &"1".repeat(1_000_000)])
+            .chain(lone)
+            .chain(names.iter().map(String::as_str))
+            .map(str::as_bytes)
+            .chain(bytes)
+            .chain([&utf16, &big, &marked].map(Vec::as_slice))
     {
-        assert_eq!(kind_of(text.as_bytes()), Some(Kind::ProtocolError), "{text}");
-        assert_eq!(
-            kind_of(format!("{{{text}:1}}").as_bytes()),
-            Some(Kind::ProtocolError),
-            "{text}"
-        );
+        let shown = String::from_utf8_lossy(&body[..body.len().min(20)]);
+        assert_eq!(kind_of(body), Some(Kind::ProtocolError), "{shown}");
     }
-    assert_eq!(string_of(r#""\ud83d\ude00""#), "😀");
 }
 
 #[test]
 fn e3_u0000_and_all_other_escapes_are_kept() {
+    assert_eq!(string_of(r#""\ud83d\ude00""#), "😀");
     assert_eq!(string_of(r#""a\u0000b""#), "a\0b");
     assert_eq!(string_of(r#""\"\\\/\b\f\n\r\t\u00e9\uFFFF""#), "\"\\/\u{8}\u{c}\n\r\té\u{FFFF}");
-}
-
-#[test]
-fn e5_a_body_that_is_not_one_document_is_refused() {
-    for body in
-        ["", " \n", "{}{}", "{} }", "{},", "[1,]", "{\"a\":1,}", "{\"a\" 1}", "{a:1}", "[1 2]"]
-    {
-        assert_eq!(kind_of(body.as_bytes()), Some(Kind::ProtocolError), "{body}");
-    }
-    for body in
-        ["nul!", "nil", "tru1", "'a'", "[01]", "[+1]", "[.5]", "\"\t\"", "\"\\x\"", "\"\\u12g4\""]
-    {
-        assert_eq!(kind_of(body.as_bytes()), Some(Kind::ProtocolError), "{body}");
-    }
 }
 
 #[test]
@@ -90,11 +70,6 @@ fn j5_nan_and_infinity_are_named() {
         assert_eq!(error.kind(), Kind::ProtocolError);
     }
     assert!(check(b"[NaN]").unwrap_err().to_string().contains("not JSON"));
-}
-
-#[test]
-fn j6_a_very_long_number_is_refused_in_ignored_members_too() {
-    assert_eq!(kind_of("1".repeat(1_000_000).as_bytes()), Some(Kind::ProtocolError));
 }
 
 proptest! {

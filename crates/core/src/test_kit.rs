@@ -1,8 +1,13 @@
-//! The sizes of the campaigns: tests that try random seeds, cases or bits.
+//! Times, and the sizes of the campaigns: tests that try random seeds, cases or bits.
 //!
 //! By default a campaign runs a tenth of its trials. If the variable `SITELINE_LONG` is set, it runs all.
 
+use jiff::Timestamp;
 use proptest::prelude::ProptestConfig;
+
+pub(crate) fn at(text: &str) -> Timestamp {
+    text.parse().expect("a timestamp")
+}
 
 /// Returns whether the campaigns run all their trials.
 pub(crate) fn is_long() -> bool {
