@@ -183,10 +183,10 @@ def test_a_diagnosis_prints_draws_and_pickles(sandbox):
     text = str(diagnosis)
     assert text.startswith("sends at most one token, one discovery and one data request\n")
     assert max(map(len, text.splitlines())) <= 80
-    assert text.endswith("the first fail is discovery")
+    assert text.endswith("the first failure is discovery")
     assert repr(diagnosis).startswith("<Diagnosis 15 checks: ")
     drawn = read_html(diagnosis)
-    assert "the first fail is discovery" in drawn.text
+    assert "the first failure is discovery" in drawn.text
     assert all(one in drawn.text for one in IDS)
     assert pickle.loads(pickle.dumps(diagnosis)) == diagnosis
     assert diagnosis.to_dict()["checks"][0]["id"] == "settings"

@@ -206,7 +206,7 @@ def _range(task: types.Task) -> str:
 def diagnosis(shown: types.Diagnosis) -> str:
     """Show the status, the finding and the advice of each check."""
     first = shown.first_fail
-    state = "nothing failed" if first is None else f"the first fail is {el.text(first.id)}"
+    state = "nothing failed" if first is None else f"the first failure is {el.text(first.id)}"
     facts = [counted(len(shown.checks), "check"), state]
     top, wrapped = (style.replace("middle", "top") for style in (el.LEFT, el.WRAPPED))
     styles = {"": top, "check": top, "seen": wrapped}

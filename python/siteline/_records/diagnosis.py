@@ -113,7 +113,7 @@ class Diagnosis(WithHtml, FrozenRecord):
         parts = [f"{counts[status]} {noun}" for status, noun in _NOUNS.items() if counts[status]]
         text = f"{counted(len(self.checks), 'check')}: {', '.join(parts)}"
         first = self.first_fail
-        return f"{text}; the first fail is {first.id}" if first else text
+        return f"{text}; the first failure is {first.id}" if first else text
 
 
 def _hanging(status: str, lines: Iterable[str], id: str = "") -> str:
