@@ -78,6 +78,10 @@ impl Scan {
 
     /// Sets the original form of the bounds, and splits the range into parts.
     pub fn with_parts(self, form: RangeForm, cut: Option<Cut>) -> Result<Self> {
+        let has_new_chains = cut.is_some() || self.sent.is_some() || self.chains.len() > 1;
+        if !has_new_chains && form == self.form {
+            return Ok(self);
+        }
         let ranges = cut.map_or_else(|| Ok(vec![self.query.clone()]), |cut| self.ranges(cut))?;
         let queries = match &self.sent {
             Some(sent) => self.query.chains_of(sent),
