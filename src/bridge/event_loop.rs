@@ -21,8 +21,10 @@ use siteline_core::system;
 
 pub(super) type Job = Box<dyn FnOnce(Python<'_>) -> PyResult<()> + Send>;
 
+type Posted = (Arc<EventLoop>, Job);
+
 /// To the thread that hands jobs over.
-static JOBS: Owned<Sender<(Arc<EventLoop>, Job)>> = Owned::empty();
+static JOBS: Owned<Sender<Posted>> = Owned::empty();
 
 pub(crate) struct EventLoop {
     /// Weak, because threads of the core drop it without the interpreter, which delays the release.
@@ -37,14 +39,13 @@ pub(super) fn start_handing_over() -> io::Result<()> {
     if JOBS.get().is_some() {
         return Ok(());
     }
-    let (sender, jobs) = channel::<(Arc<EventLoop>, Job)>();
+    let (sender, jobs) = channel::<Posted>();
     system::start("siteline-wake", move || {
         while let Ok(first) = jobs.recv() {
             let event_loop = Arc::clone(&first.0);
             // One job at a time would wait for a busy loop each time.
-            let ready = iter::once(first).chain(jobs.try_iter());
-            let handed = attached(|py| ready.for_each(|(its, job)| its.schedule(py, job)));
-            if handed.is_none() {
+            let ready = iter::once(first).chain(jobs.try_iter()).collect();
+            if attached(|py| schedule_all(py, ready)).is_none() {
                 event_loop.is_closed.store(true, Ordering::Relaxed);
             }
         }
@@ -75,27 +76,41 @@ impl EventLoop {
         }
     }
 
-    fn schedule(&self, py: Python<'_>, job: Job) {
-        let (event_loop, job) = (self.object(py), Scheduled(Mutex::new(Some(job))));
-        let scheduled = event_loop.call_method1(intern!(py, "call_soon_threadsafe"), (job,));
+    /// Schedules the jobs of these handles of the loop.
+    fn schedule(&self, py: Python<'_>, loops: Vec<Arc<Self>>, jobs: Vec<Job>) {
+        let (event_loop, jobs) = (self.object(py), Scheduled(Mutex::new(jobs)));
+        let scheduled = event_loop.call_method1(intern!(py, "call_soon_threadsafe"), (jobs,));
         let Err(raised) = scheduled else { return };
         let is_closed = event_loop.call_method0(intern!(py, "is_closed"));
         if is_closed.and_then(|is_closed| is_closed.is_truthy()).unwrap_or(true) {
-            self.is_closed.store(true, Ordering::Relaxed);
+            for its in loops {
+                its.is_closed.store(true, Ordering::Relaxed);
+            }
         } else {
             raised.write_unraisable(py, None);
         }
     }
 }
 
+/// Wakes each loop once, because that costs it a system call and an iteration.
+fn schedule_all(py: Python<'_>, mut ready: Vec<Posted>) {
+    while let Some((event_loop, _)) = ready.first() {
+        let event_loop = Arc::clone(event_loop);
+        let of_loop = |(its, _): &mut Posted| its.object.is(&event_loop.object);
+        let (loops, jobs) = ready.extract_if(.., of_loop).unzip();
+        event_loop.schedule(py, loops, jobs);
+    }
+}
+
 #[pyclass(frozen)]
-struct Scheduled(Mutex<Option<Job>>);
+struct Scheduled(Mutex<Vec<Job>>);
 
 #[pymethods]
 impl Scheduled {
+    /// Runs all jobs, even if one raises.
     fn __call__(&self, py: Python<'_>) -> PyResult<()> {
-        let job = self.0.lock().take();
-        job.map_or(Ok(()), |job| guarded(|| job(py)))
+        let jobs = std::mem::take(&mut *self.0.lock());
+        jobs.into_iter().map(|job| guarded(|| job(py))).fold(Ok(()), Result::and)
     }
 }
 

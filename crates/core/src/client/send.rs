@@ -458,7 +458,7 @@ impl Client {
         if parts.spending.is_some() {
             note.allowance_left(|| inner.ledger.remaining(now));
         }
-        let checked = reply::check(outcome?.readable()?, parts, access.secret(), self.now());
+        let checked = reply::check(outcome?.readable()?, parts, access.secret(), || self.now());
         if let Err(error) = &checked
             && error.kind() == Kind::AllowanceExhausted
             && let Some(pause) = error.context().retry_after
