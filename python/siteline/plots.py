@@ -131,8 +131,8 @@ def lateness(
     Raises:
         QueryError: There is no feed, or a value is wrong.
 
-    >>> siteline.plots.lateness(store.lateness("line-2")).description
-    'Lateness of line-2. line-2: too little data: hardly anything was read twice'
+    >>> siteline.plots.lateness(store.lateness("line-2")).title.text
+    'Lateness of line-2'
     """
     head, shown, more = _feeds("Lateness", latenesses, "verdict", panels, "panels")
     curves = [

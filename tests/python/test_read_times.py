@@ -75,6 +75,7 @@ def test_a_time_without_an_offset_is_local_and_any_other_an_instant(client):
     ids=["skipped", "twice"],
 )
 def test_a_skipped_or_repeated_local_time_is_refused(client, store, given, problem, readings):
+    siteline.Store(store.path, share="group").close()
     for call in (
         lambda: client.scan(**LINE, start=given, tz=BERLIN),
         lambda: client.scan(**LINE, start="2026-01-01", end=given, tz=BERLIN),

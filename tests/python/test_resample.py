@@ -103,8 +103,8 @@ def test_a_day_may_begin_at_six_and_a_week_begins_on_monday(table):
     [
         ({"every": "1d", "tz": "Europe/Berlinn"}, "no time zone"),
         ({"every": "1d", "tz": 7}, "no time zone"),
-        ({"every": "1d", "agg": "average"}, '"last" or "increase"'),
-        ({"every": "1d", "partial": "hide"}, '"null", "keep" or "drop"'),
+        ({"every": "1d", "agg": "average"}, '"last" and "increase"'),
+        ({"every": "1d", "partial": "hide"}, '"null", "keep" and "drop"'),
         ({"every": "1d", "tz": datetime.timezone(datetime.timedelta(minutes=90))}, "no time zone"),
         ({"every": "1d", "origin": "noon"}, "no local time"),
         ({"every": "1d", "origin": 6}, "no local time"),
