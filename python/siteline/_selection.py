@@ -123,14 +123,22 @@ def of_names(picked: tuple[Any, ...], names: Names, series: Iterable[Ids]) -> tu
     levels, chosen = picked
     rows = [row for ids in series if (row := names.row(ids)) is not None]
     found = list(levels)
-    for at in LEVELS.values():
+    for level, at in LEVELS.items():
         known = {row.ids[at] for row in rows}
         ids: dict[Any, None] = {}
         for text in levels[at] or ():
             named = [row.ids[at] for row in rows if row.names[at] == text and row.ids[at]]
+            if text not in known and not named:
+                _refuse_similar(text, level, {row.names[at] for row in rows if row.names[at]})
             ids.update(dict.fromkeys([text] if text in known or not named else named))
         found[at] = [*ids] or None
     return tuple(found), chosen
+
+
+def _refuse_similar(text: str, level: str, names: set[Any]) -> None:
+    if near := nearest(text, sorted(names)):
+        hint = f"Nearest: {', '.join(map(repr, near))}. store.series() lists all ids and names."
+        raise QueryError(f'No series of the feed has {level} "{text}".', hint=hint)
 
 
 def _series(given: Any) -> list[Ids]:
