@@ -185,11 +185,11 @@ class Lateness(WithHtml, FrozenRecord):
 
     def __repr__(self) -> str:
         """Summarize in one line."""
-        suggested = "nothing" if self.suggested is None else duration(self.suggested)
+        suggested = "unknown" if self.suggested is None else duration(self.suggested)
         points, revisions = self.points.count, self.revisions.count
         return (
             f"<Lateness of {escaped(self.feed.name)}: {counted(points, 'point')}, "
-            f"{counted(revisions, 'revision')}, suggested {suggested}>"
+            f"{counted(revisions, 'revision')}, suggested lateness {suggested}>"
         )
 
     def __str__(self) -> str:
