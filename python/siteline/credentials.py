@@ -324,7 +324,7 @@ class Credential(Itself):
         """Pickle the settings and the place of the key."""
         place = _pickled(
             self._place,
-            "This credential is not pickled: {}. Pass private_key= the path of a key file",
+            "This credential is not pickled: {}. Pass the path of a key file as private_key=",
         )
         subject, kid, public_jwk, assertions = self._handle.facts()
         return type(self)._at, (subject, place, kid, *assertions, public_jwk)

@@ -55,7 +55,8 @@ class _Parser(argparse.ArgumentParser):
         """Refuses unknown arguments itself, so that the usage is the one of the command."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            given = " ".join(unknown)
+            self.error(f"unrecognized arguments: {given}. {self.prog} --help lists the options.")
         return found, unknown
 
     def format_help(self) -> str:
