@@ -30,6 +30,7 @@ __all__: list[str] = []
 
 # The levels by which a read filters its pages, and their places among the five ids.
 LEVELS = {"machine": 2, "device": 3, "tag": 4}
+_ALL_LEVELS = ("site", "line", *LEVELS)
 _COLUMNS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
 _MOST_UNLISTED = 10
 _RESERVED = (
@@ -371,11 +372,6 @@ def nearest(text: str, known: Collection[str]) -> list[str]:
     return [folded[one] for one in near[:3]]
 
 
-def _levels_of(text: str, names: Names) -> list[str]:
-    levels = ("site", "line", *LEVELS)
-    return [level for at, level in enumerate(levels) if text in _known(names, at)]
-
-
 def unlisted(texts: Sequence[str], names: Names | None) -> str:
     """Return the warning about unlisted ids of a query, such as ``line "l1"``."""
     found: dict[str, None] = {}
@@ -383,7 +379,7 @@ def unlisted(texts: Sequence[str], names: Names | None) -> str:
         level, _, id = text.partition(" ")
         if level == "series":
             continue
-        at = ("site", "line", *LEVELS).index(level)
+        at = _ALL_LEVELS.index(level)
         known = () if names is None else _known(names, at)
         found.update(dict.fromkeys(nearest(id.strip('"'), known)))
     similar = f" Did you mean {' or '.join(map(repr, found))}?" if found else ""
@@ -398,9 +394,9 @@ def _nothing(wanted: list[tuple[int, set[str]]], names: Names, unlisted: list[st
         known = sorted(_known(names, at))
         for text in sorted(texts.difference(known)):
             near.update(dict.fromkeys(nearest(text, known)))
-            elsewhere += [f'"{text}" is a {level}. ' for level in _levels_of(text, names)]
-    levels = ["site", "line", *LEVELS]
-    given = ", ".join(f"{levels[at]} {' or '.join(sorted(texts))}" for at, texts in wanted)
+            levels = [one for level, one in enumerate(_ALL_LEVELS) if text in _known(names, level)]
+            elsewhere += [f'"{text}" is a {level}. ' for level in levels]
+    given = ", ".join(f"{_ALL_LEVELS[at]} {' or '.join(sorted(texts))}" for at, texts in wanted)
     what = ", ".join(unlisted) or f"{given}, all of them together"
     similar = f"Nearest: {', '.join(map(repr, near))}. " if near else "".join(elsewhere)
     hint = f"{similar}No page was requested; client.series() lists all ids and names."

@@ -37,8 +37,7 @@ def service(look: Look) -> Seen:
         return fail(error, do=getattr(error, "hint", None) or _ANOTHER)
     if isinstance(error, errors.ServiceError):
         return ok(f"it answers with an error: {error.code or error.status or error.message}")
-    is_unsigned = isinstance(error, errors.ConfigError)
-    if is_unsigned and not isinstance(error, errors.CredentialError):
+    if isinstance(error, errors.ConfigError) and not isinstance(error, errors.CredentialError):
         return skipped(_UNSIGNED, blocks=_UNSIGNED)  # An async signer is no fault.
     return skipped("no request could be sent")
 

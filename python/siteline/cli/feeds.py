@@ -142,8 +142,7 @@ def _feed(path: str, name: str, table: Any, defaults: Mapping[str, Any]) -> Feed
 def _refuse_unknown(path: str, place: str, said: Iterable[str], known: Sequence[str]) -> None:
     for name in said:
         if name not in known:
-            hint = _meant(name, known)
-            raise _error(path, f"{place}unknown member {_shown(name)}", hint)
+            raise _error(path, f"{place}unknown member {_shown(name)}", _meant(name, known))
 
 
 def _meant(name: str, known: Sequence[str]) -> str:

@@ -55,8 +55,7 @@ class _Parser(argparse.ArgumentParser):
         """Refuses unknown arguments itself, so that the usage is the one of the command."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            given = " ".join(unknown)
-            self.error(f"unrecognized arguments: {given}. {self.prog} --help lists the options.")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}. See {self.prog} --help.")
         return found, unknown
 
     def format_help(self) -> str:

@@ -154,9 +154,9 @@ pub(super) struct AgentFailure {
 impl From<AgentFailure> for Error {
     /// The server may not be an agent at all, so its texts are truncated and escaped.
     fn from(AgentFailure { kind, mut context }: AgentFailure) -> Self {
-        // A hint may be a list of causes, each on a line.
+        // A hint may be a list of causes, each on a line. None has 20.
         let hint = context.hint.take().map(|hint| {
-            let lines = hint.lines().take(MOST_LINES).map(|line| excerpt_of(line, LONGEST_TEXT));
+            let lines = hint.lines().take(20).map(|line| excerpt_of(line, LONGEST_TEXT));
             lines.collect::<Vec<_>>().join("\n")
         });
         for text in context.texts() {
@@ -170,4 +170,3 @@ impl From<AgentFailure> for Error {
 
 /// Maximum length of a reported text, in characters.
 const LONGEST_TEXT: usize = 4_000;
-const MOST_LINES: usize = 20;
