@@ -30,6 +30,7 @@ __all__: list[str] = []
 
 # The levels by which a read filters its pages, and their places among the five ids.
 LEVELS = {"machine": 2, "device": 3, "tag": 4}
+_ALL_LEVELS = ("site", "line", *LEVELS)
 _COLUMNS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
 _MOST_UNLISTED = 10
 _RESERVED = (
@@ -123,14 +124,22 @@ def of_names(picked: tuple[Any, ...], names: Names, series: Iterable[Ids]) -> tu
     levels, chosen = picked
     rows = [row for ids in series if (row := names.row(ids)) is not None]
     found = list(levels)
-    for at in LEVELS.values():
+    for level, at in LEVELS.items():
         known = {row.ids[at] for row in rows}
         ids: dict[Any, None] = {}
         for text in levels[at] or ():
             named = [row.ids[at] for row in rows if row.names[at] == text and row.ids[at]]
+            if text not in known and not named:
+                _refuse_similar(text, level, {row.names[at] for row in rows if row.names[at]})
             ids.update(dict.fromkeys([text] if text in known or not named else named))
         found[at] = [*ids] or None
     return tuple(found), chosen
+
+
+def _refuse_similar(text: str, level: str, names: set[Any]) -> None:
+    if near := nearest(text, sorted(names)):
+        hint = f"Nearest: {', '.join(map(repr, near))}. store.series() lists all ids and names."
+        raise QueryError(f'No series of the feed has {level} "{text}".', hint=hint)
 
 
 def _series(given: Any) -> list[Ids]:
@@ -363,11 +372,6 @@ def nearest(text: str, known: Collection[str]) -> list[str]:
     return [folded[one] for one in near[:3]]
 
 
-def _levels_of(text: str, names: Names) -> list[str]:
-    levels = ("site", "line", *LEVELS)
-    return [level for at, level in enumerate(levels) if text in _known(names, at)]
-
-
 def unlisted(texts: Sequence[str], names: Names | None) -> str:
     """Return the warning about unlisted ids of a query, such as ``line "l1"``."""
     found: dict[str, None] = {}
@@ -375,7 +379,7 @@ def unlisted(texts: Sequence[str], names: Names | None) -> str:
         level, _, id = text.partition(" ")
         if level == "series":
             continue
-        at = ("site", "line", *LEVELS).index(level)
+        at = _ALL_LEVELS.index(level)
         known = () if names is None else _known(names, at)
         found.update(dict.fromkeys(nearest(id.strip('"'), known)))
     similar = f" Did you mean {' or '.join(map(repr, found))}?" if found else ""
@@ -390,9 +394,9 @@ def _nothing(wanted: list[tuple[int, set[str]]], names: Names, unlisted: list[st
         known = sorted(_known(names, at))
         for text in sorted(texts.difference(known)):
             near.update(dict.fromkeys(nearest(text, known)))
-            elsewhere += [f'"{text}" is a {level}. ' for level in _levels_of(text, names)]
-    levels = ["site", "line", *LEVELS]
-    given = ", ".join(f"{levels[at]} {' or '.join(sorted(texts))}" for at, texts in wanted)
+            levels = [one for level, one in enumerate(_ALL_LEVELS) if text in _known(names, level)]
+            elsewhere += [f'"{text}" is a {level}. ' for level in levels]
+    given = ", ".join(f"{_ALL_LEVELS[at]} {' or '.join(sorted(texts))}" for at, texts in wanted)
     what = ", ".join(unlisted) or f"{given}, all of them together"
     similar = f"Nearest: {', '.join(map(repr, near))}. " if near else "".join(elsewhere)
     hint = f"{similar}No page was requested; client.series() lists all ids and names."

@@ -265,9 +265,9 @@ class Credential(Itself):
             if password_command is not None:
                 place["password_command"] = _words(password_command)
             if not isinstance(found, _File):
-                self._place = "its key was given itself, not as a path"
+                self._place = "its key was given as bytes or text, not as a path"
             elif passphrase is not None:
-                self._place = "its passphrase was given itself"
+                self._place = "its passphrase was given as text"
             else:
                 self._place = {**place, "key": _absolute(found)}
             key = KeyHandle.read(found, _passphrase(place) or passphrase, strict)
@@ -324,7 +324,7 @@ class Credential(Itself):
         """Pickle the settings and the place of the key."""
         place = _pickled(
             self._place,
-            "This credential is not pickled: {}. Pass private_key= the path of a key file",
+            "This credential is not pickled: {}. Pass the path of a key file as private_key=",
         )
         subject, kid, public_jwk, assertions = self._handle.facts()
         return type(self)._at, (subject, place, kid, *assertions, public_jwk)
@@ -395,11 +395,11 @@ class MutualTls(Itself):
             if password_command is not None:
                 place["password_command"] = _words(password_command)
             if passphrase is not None:
-                self._place = "its passphrase was given itself"
+                self._place = "its passphrase was given as text"
             elif not isinstance(certificate, _File):
-                self._place = "its certificate was given itself, not as a path"
+                self._place = "its certificate was given as bytes, not as a path"
             elif not isinstance(key, _File | None):
-                self._place = "its key was given itself, not as a path"
+                self._place = "its key was given as bytes or text, not as a path"
             else:
                 files = {"certificate": certificate, "key": key}
                 place |= {name: str(file) for name, file in files.items() if file is not None}

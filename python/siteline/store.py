@@ -492,7 +492,9 @@ def _absolute(path: Any) -> Any:
 
 
 def _missing(path: Path) -> StoreError:
-    near = _selection.nearest(path.name, [one.name for one in path.parent.iterdir()])
+    files = [one.name for one in path.parent.iterdir()]
+    files = [name for name in files if not name.endswith(("-wal", "-shm", "-lock"))]
+    near = _selection.nearest(path.name, files)
     named = f"Nearest: {', '.join(map(repr, near))}. " if near else ""
     return StoreError(
         f"There is no store {str(path)!r}.",

@@ -192,6 +192,7 @@ def test_a_failed_exchange_is_told_to_the_client_as_what_it_is(sandbox, user, fa
         user().discover()
     assert type(caught.value) is kind
     assert "agent" in str(caught.value)
+    assert "\\n" not in str(caught.value), "each line of the hint is a line"
     assert sandbox.stats.token_requests == 1
     assert pickle.loads(pickle.dumps(caught.value)).message == caught.value.message
 

@@ -128,6 +128,7 @@ def test_an_unknown_option_shows_the_usage_of_its_command():
         usage, message = run_command(*words, status=2).stderr.splitlines()
         assert usage.startswith(f"usage: siteline {command} [options]")
         assert message.startswith(f"siteline {command}: error: unrecognized arguments: --")
+        assert message.endswith(f". See siteline {command} --help.")
 
 
 @systems.MODES

@@ -96,6 +96,9 @@ def test_unreadable_bytes_are_refused(tmp_path):
     path.write_bytes(b"[feeds.a]\nsite = '\xff'\n")
     with pytest.raises(siteline.errors.ConfigError, match="line 2 is not UTF-8"):
         read_feeds(str(path))
+    path.write_bytes(b"SQLite format 3\0")
+    with pytest.raises(siteline.errors.ConfigError, match="a store, not a file of feeds"):
+        read_feeds(str(path))
     with pytest.raises(siteline.errors.ConfigError, match="larger than 1 MB"):
         read(tmp_path, "#" * 1_000_001)
     assert read(tmp_path, FEEDS + "#" * (1_000_000 - len(FEEDS))).feeds

@@ -161,6 +161,7 @@ def test_find_selects_series(shared_sandbox):
     wrong = run_command("read", *QUERY, "--tag", "sped", env=env, status=2).stderr
     assert "Nearest: 'speed'." in wrong
     assert "siteline series lists all" in wrong
+    assert "No page was read" not in wrong, "it says that none was requested"
     assert shared_sandbox.stats.data_requests == before
 
 

@@ -174,6 +174,9 @@ def test_an_id_in_another_case_is_named(client, store):
     client.sync(siteline.Feed("line-2", site="S1", interval="1h", start="2026-11-18"), store)
     with pytest.raises(siteline.errors.QueryError, match='no machine "m1", only "M1", "M2"'):
         store.read("line-2", machine="m1").to_pandas()
+    with pytest.raises(siteline.errors.QueryError, match='has tag "temprature"') as caught:
+        store.read("line-2", tag="temprature")
+    assert "Nearest: 'temperature'. " in caught.value.hint
 
 
 def test_only_loaded_points_can_be_changed(sandbox):

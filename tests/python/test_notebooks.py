@@ -233,6 +233,8 @@ def test_what_is_wider_than_a_notebook_scrolls_in_its_own_box(sandbox, store):
     page = next(scan.pages())
     feed = make_feed()
     plan = client.plan(feed, store)
+    for text in (str(plan), read_html(plan).text):
+        assert "never read" in text
     report = client.sync(feed, store)
     shown = [client, client.allowance, scan_of(client, filters=long), scan.query, page,
              scan.collect(), scan, feed, store, plan, report,

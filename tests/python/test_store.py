@@ -61,6 +61,7 @@ def test_only_a_sync_makes_the_file(filled, tmp_path):
     (_, client, store, _), feed = filled, make_feed()
     typo = siteline.Store(tmp_path / "plant.sitelin")
     (tmp_path / "plant.siteline").touch()
+    (tmp_path / "plant.siteline-wal").touch()
     for call in (
         lambda: typo.read(feed),
         lambda: typo.changes(feed, since=0),
@@ -72,7 +73,7 @@ def test_only_a_sync_makes_the_file(filled, tmp_path):
         with pytest.raises(siteline.errors.StoreError, match="There is no store") as caught:
             call()
         assert str(typo.path) in str(caught.value)
-        assert "'plant.siteline'" in caught.value.hint
+        assert "Nearest: 'plant.siteline'. " in caught.value.hint
     assert typo.feeds == {}
     assert typo.state(feed) is None
     assert client.plan(feed, typo).tasks

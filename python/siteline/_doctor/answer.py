@@ -36,9 +36,8 @@ def service(look: Look) -> Seen:
     if is_rejected or isinstance(error, errors.ProtocolError):
         return fail(error, do=getattr(error, "hint", None) or _ANOTHER)
     if isinstance(error, errors.ServiceError):
-        return ok(f"it answers: {error.code or error.status or error.message}")
-    is_unsigned = isinstance(error, errors.ConfigError)
-    if is_unsigned and not isinstance(error, errors.CredentialError):
+        return ok(f"it answers with an error: {error.code or error.status or error.message}")
+    if isinstance(error, errors.ConfigError) and not isinstance(error, errors.CredentialError):
         return skipped(_UNSIGNED, blocks=_UNSIGNED)  # An async signer is no fault.
     return skipped("no request could be sent")
 

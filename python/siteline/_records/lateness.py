@@ -185,12 +185,10 @@ class Lateness(WithHtml, FrozenRecord):
 
     def __repr__(self) -> str:
         """Summarize in one line."""
-        suggested = "nothing" if self.suggested is None else duration(self.suggested)
-        points, revisions = self.points.count, self.revisions.count
-        return (
-            f"<Lateness of {escaped(self.feed.name)}: {counted(points, 'point')}, "
-            f"{counted(revisions, 'revision')}, suggested {suggested}>"
-        )
+        suggested = "unknown" if self.suggested is None else duration(self.suggested)
+        points = counted(self.points.count, "point")
+        seen = f"{points}, {counted(self.revisions.count, 'revision')}"
+        return f"<Lateness of {escaped(self.feed.name)}: {seen}, suggested lateness {suggested}>"
 
     def __str__(self) -> str:
         """Print the conclusion, and the quantiles as a table."""

@@ -14,7 +14,7 @@ from siteline.errors import AllowanceExhausted, PageLimitReached, QueryError, Un
 
 __all__ = ["FeedReport", "SkippedRange", "SyncReport", "Task"]
 
-_WHY = {
+WHY = {
     "resume": "resumed",
     "reread": "requested",
     "recent": "recent",
@@ -56,7 +56,7 @@ class Task(FrozenRecord):
         """Print one line."""
         pages = "" if self.pages is None else f", {counted(self.pages, 'page')}"
         span = range_text(self.start, self.end)
-        return f"{escaped(self.feed)}: {span}, {_WHY[self.why]}{pages}"
+        return f"{escaped(self.feed)}: {span}, {WHY[self.why]}{pages}"
 
 
 @dataclass(frozen=True)
@@ -313,7 +313,7 @@ def _points(counts: SyncReport | FeedReport) -> str:
 
 def _reach(one: FeedReport) -> str:
     if one.newest is None:
-        return "no chain completed yet"
+        return "nothing was read completely yet"
     return reached(one.settled_through, one.read_through, one.newest, to_second)
 
 

@@ -86,6 +86,9 @@ def _text(path: str) -> str:
     except FileNotFoundError as error:
         vars(error).update(hint=f"Write {EXAMPLE}")
         raise
+    if read.startswith(b"SQLite format 3"):
+        hint = "The file of feeds comes first: siteline sync FEEDS.toml STORE."
+        raise _error(path, "it is a store, not a file of feeds", hint)
     if len(read) > _LARGEST:
         raise _error(path, f"it is larger than {_LARGEST // 1_000_000} MB")
     try:
@@ -139,8 +142,7 @@ def _feed(path: str, name: str, table: Any, defaults: Mapping[str, Any]) -> Feed
 def _refuse_unknown(path: str, place: str, said: Iterable[str], known: Sequence[str]) -> None:
     for name in said:
         if name not in known:
-            hint = _meant(name, known)
-            raise _error(path, f"{place}unknown member {_shown(name)}", hint)
+            raise _error(path, f"{place}unknown member {_shown(name)}", _meant(name, known))
 
 
 def _meant(name: str, known: Sequence[str]) -> str:

@@ -55,7 +55,7 @@ class _Parser(argparse.ArgumentParser):
         """Refuses unknown arguments itself, so that the usage is the one of the command."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}. See {self.prog} --help.")
         return found, unknown
 
     def format_help(self) -> str:

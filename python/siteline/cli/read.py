@@ -233,7 +233,8 @@ def _by_spool(run: _Run, spool: Spool) -> Outcome:
         is_kept = pages != 0
         spool.close() if is_kept else spool.remove()
         members = {"spool": spool.path if is_kept else None, "pages": pages}
-        _explain(error, _way_on(error, spool, pages) if is_kept else "No page was read.", members)
+        nothing = "" if isinstance(error, ConfigError) else "No page was read."
+        _explain(error, _way_on(error, spool, pages) if is_kept else nothing, members)
         raise
     spool.remove()
     return outcome

@@ -154,9 +154,15 @@ pub(super) struct AgentFailure {
 impl From<AgentFailure> for Error {
     /// The server may not be an agent at all, so its texts are truncated and escaped.
     fn from(AgentFailure { kind, mut context }: AgentFailure) -> Self {
+        // A hint may be a list of causes, each on a line. None has 20.
+        let hint = context.hint.take().map(|hint| {
+            let lines = hint.lines().take(20).map(|line| excerpt_of(line, LONGEST_TEXT));
+            lines.collect::<Vec<_>>().join("\n")
+        });
         for text in context.texts() {
             *text = excerpt_of(text, LONGEST_TEXT);
         }
+        context.hint = hint;
         context.message.push_str(" (reported by the agent)");
         Self::new(kind, String::new()).with(|own| *own = context)
     }

@@ -130,7 +130,7 @@ fn algorithm_name(oid: ObjectIdentifier) -> Option<&'static str> {
 pub(super) fn decrypt(der: &[u8], passphrase: Option<&[u8]>) -> Result<SecretDocument> {
     let Some(passphrase) = passphrase else {
         return Err(refused("The private key is encrypted, and there is no passphrase.")
-            .with_hint("Pass it as passphrase=, from a vault or an environment variable."));
+            .with_hint("Pass it as passphrase= or password_command=."));
     };
     let encrypted = EncryptedPrivateKeyInfoRef::try_from(der).map_err(|_| unknown_encryption())?;
     key_cost::check(&encrypted.encryption_algorithm)?;

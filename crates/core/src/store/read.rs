@@ -318,7 +318,7 @@ fn number(series: i64, count: usize) -> usize {
 fn pick(filter: &SeriesFilter, known: &FeedIndex, name: &str) -> StoreResult<Option<Vec<i64>>> {
     filter.pick(&known.series).map_err(|unknown| {
         let message = format!("feed {name:?} has no {unknown}");
-        let hint = "The id may be misspelt, or none of its points was read yet.";
+        let hint = "The id or name may be misspelled, or none of its points was read yet.";
         StoreFailure::Core(Error::new(Kind::QueryError, message).with_hint(hint))
     })
 }

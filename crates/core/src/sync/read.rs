@@ -227,10 +227,10 @@ impl fmt::Display for ReadSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&escaped(&self.feed))?;
         if let Some(since) = self.view.since {
-            write!(f, " changed since {since}")?;
+            write!(f, " since page {since}")?;
         }
         if let Some(until) = self.view.until {
-            write!(f, " as of {until}")?;
+            write!(f, " as of page {until}")?;
         }
         if let Some(start) = self.start {
             write!(f, ", from {start}")?;

@@ -70,13 +70,13 @@ fn a_read_spec_displays_and_serialises() {
     let spec = ReadSpec { settled_only: true, flagged: Flagged::Drop, ..spec };
     assert_eq!(
         spec.to_string(),
-        "feed as of 7, from 2026-11-01T00:00:00Z, to 2026-11-02T00:00:00Z, final, \
+        "feed as of page 7, from 2026-11-01T00:00:00Z, to 2026-11-02T00:00:00Z, final, \
          without withdrawn"
     );
     let text = serde_json::to_string(&spec).expect("JSON");
     assert_eq!(serde_json::from_str::<ReadSpec>(&text).expect("a spec"), spec);
     assert_eq!(spec.bounds(), Some((start.as_microsecond(), end.as_microsecond())));
-    assert_eq!(all(View::changed_since(3)).to_string(), "feed changed since 3");
+    assert_eq!(all(View::changed_since(3)).to_string(), "feed since page 3");
 }
 
 #[tokio::test]
