@@ -43,8 +43,6 @@ def next_page(source: _Points, callback: Any) -> Steps:
 class Points(OfThisProcess, Generic[_Row_co]):
     """The points of a scan, a table or a store. Each is returned once."""
 
-    __slots__ = ("_callback", "_count", "_named", "_ready", "_scan", "_source")
-
     _instead = BOOKMARK
 
     def __init__(
@@ -88,7 +86,6 @@ class RecordIterator(Points[_Row_co]):
     (True, '2026-11-01T00:00:00+00:00')
     """
 
-    __slots__ = ()
     __module__ = "siteline.types"
 
     def __iter__(self) -> Iterator[_Row_co]:

@@ -53,7 +53,6 @@ class Agent(OfThisProcess, Closing):
     1
     """
 
-    __slots__ = ("_handle",)
     _instead = "another process uses it by its address"
 
     @strict

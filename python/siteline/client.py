@@ -53,8 +53,6 @@ class _Settings(Itself, WithHtml):
 
     _html = "html.client"
 
-    __slots__ = ("_handle",)
-
     _scan_class: ClassVar[Any] = Scan
 
     def __init__(
@@ -226,8 +224,6 @@ class Client(_Settings, Closing):
     >>> for name in sandbox.env():
     ...     del os.environ[name]
     """
-
-    __slots__ = ()
 
     def discover(self) -> Discovery:
         """Request the list of readable resources, with one request that is not counted.

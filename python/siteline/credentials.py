@@ -66,7 +66,6 @@ class PrivateKey(Itself):
     'alg e kid kty n use'
     """
 
-    __slots__ = ("_handle",)
     _handle: KeyHandle
 
     @explained(password="passphrase=", path="siteline.PrivateKey.load(path)")
@@ -211,7 +210,6 @@ class Credential(Itself):
     siteline.errors.CredentialError: kid="my-key" is not the thumbprint of this key...
     """
 
-    __slots__ = ("_handle", "_place")
     _handle: CredentialHandle
     _place: _Place
 
@@ -364,7 +362,6 @@ class MutualTls(Itself):
     ('CN=plant-7,O=siteline sandbox', 2)
     """
 
-    __slots__ = ("_handle", "_place")
     _handle: CertificateHandle
     _place: _Place
 

@@ -75,7 +75,6 @@ class Sandbox(OfThisProcess, Closing):
     True
     """
 
-    __slots__ = ("_clock", "_credential", "_handle", "_mutual_tls", "_uses_tls")
     _instead = "another process needs its base_url and an enrolled key to make a client"
 
     @explained(is_strict=True, **_MOVED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 from siteline import _labels as _names
@@ -50,14 +51,6 @@ class ScanBase(Itself, WithHtml):
 
     _html = "html.scan"
 
-    __slots__ = ()
-
-    _handle: _core.Scan
-    _tz: str
-    _labels: Labels
-    _progress: Callable[[Progress], object] | bool | None
-    _store: Store | None
-
     _waits: ClassVar[str] = ""
     """The prefix of an awaitable call in texts."""
 
@@ -73,9 +66,8 @@ class ScanBase(Itself, WithHtml):
         if store is not None:
             opened = store._made() if hasattr(store, "_made") else store
             handle = handle.through(opened, _reads_once(store))
-        own = {"_handle": handle, "_tz": tz, "_labels": labels}
-        # An assignment would be checked.
-        vars(self).update(own, _progress=progress, _store=store)
+        self._handle, self._tz, self._labels = handle, tz, labels
+        self._progress, self._store = progress, store
 
     def _like(self, handle: _core.Scan) -> Self:
         return type(self)(handle, self._tz, self._labels, self._progress, None)
@@ -296,8 +288,6 @@ class Scan(ScanBase):
     11
     """
 
-    __slots__ = ()
-
     def collect(self) -> Table:
         """Read the complete range once and merge it; the table is kept.
 
@@ -384,8 +374,6 @@ class Scan(ScanBase):
 class Pages(OfThisProcess):
     """The pages of one chain. Each is returned once."""
 
-    __slots__ = ("_counts", "_scan")
-
     _instead = BOOKMARK
 
     def __init__(self, scan: ScanBase) -> None:
@@ -428,7 +416,7 @@ class Pages(OfThisProcess):
             yield from scan._settling_names(source._settle())
 
 
-class PageIterator(Pages):
+class PageIterator(Pages, Iterator[Page]):
     """The pages of one chain, read and prefetched as :meth:`Scan.pages` says.
 
     Threads may share it: each page is returned once. An error has ``bookmark``, the position after
@@ -437,12 +425,6 @@ class PageIterator(Pages):
     >>> [len(page) for page in scan.pages()]
     [30, 30, 12]
     """
-
-    __slots__ = ()
-
-    def __iter__(self) -> Self:
-        """Return the iterator itself."""
-        return self
 
     def __next__(self) -> Page:
         """Return the next page."""

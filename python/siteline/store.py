@@ -73,8 +73,6 @@ class Store(Itself, WithHtml, Closing):
 
     _html = "sync_html.store"
 
-    __slots__ = ("_asked", "_is_closed", "_labels", "_named", "_reads_once", "_tz")
-
     def __init__(
         self,
         path: str | PathLike[str],

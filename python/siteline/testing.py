@@ -65,7 +65,6 @@ class Clock(OfThisProcess):
     '2026-11-09T00:00:00+00:00'
     """
 
-    __slots__ = ("_handle",)
     _instead = "the clock belongs to this process"
 
     def __init__(self, start: _Instant | None = None) -> None:

@@ -1,6 +1,6 @@
 """The coverage of a feed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import takewhile
@@ -112,10 +112,6 @@ class Coverage(WithHtml, FrozenRecord, Sequence[CoverageWindow]):
     def __len__(self) -> int:
         """Count the windows; their parts in different states count separately."""
         return len(self.windows)
-
-    def __iter__(self) -> Iterator[CoverageWindow]:
-        """Iterate over the windows."""
-        return iter(self.windows)
 
     @property
     def _kept(self) -> list[CoverageWindow]:
