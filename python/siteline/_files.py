@@ -32,7 +32,7 @@ def whole_file(
     from siteline._core import NewFile
 
     made = NewFile(path, part, mode, keeps)
-    written = made.part
+    written = made.part()
     try:
         yield written
         made.finish()

@@ -100,7 +100,7 @@ class Agent(OfThisProcess, Closing):
         self._handle.close()
 
     def _text(self) -> str:
-        return f"<Agent {escaped(self.address)}{', closed' if self._handle.is_closed else ''}>"
+        return f"<Agent {escaped(self.address)}{', closed' if self._handle.is_closed() else ''}>"
 
 
 def _own_socket() -> str:

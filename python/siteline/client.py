@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from datetime import time, tzinfo
     from os import PathLike
 
-    from siteline._core import _Duration, _Filter, _Instant, _ProgressArg, _Range, _Selection, _Zone
+    from siteline._core import _Duration, _Filter, _Instant, _ProgressArg, _Range, _Selection
     from siteline._labels import Labels
     from siteline._selection import Series as _Series
     from siteline.aio import AsyncScan
@@ -159,7 +159,7 @@ class _Settings(Itself, WithHtml):
     @property
     def clock_skew(self) -> float | None:
         """The service's clock minus this machine's, in seconds; ``None`` before the first reply."""
-        return self._handle.clock_skew
+        return self._handle.clock_skew()
 
     def replace_credential(self, credential: Credential | MutualTls) -> None:
         """Sign with another credential of the same subject, from the next token request on.
@@ -194,7 +194,7 @@ class _Settings(Itself, WithHtml):
         return (type(self)._over, (self._handle,))
 
     def _text(self) -> str:
-        closed = ", closed" if self._handle.is_closed else ""
+        closed = ", closed" if self._handle.is_closed() else ""
         return f'<{type(self).__name__} {self.base_url} subject="{escaped(self.subject)}"{closed}>'
 
 
@@ -259,7 +259,7 @@ class Client(_Settings, Closing):
         tag: _Selection | None = None,
         series: _Series | None = None,
         filters: Mapping[str, _Filter] | None = None,
-        tz: _Zone = None,
+        tz: str | tzinfo | None = None,
         labels: Labels | None = None,
         page_size: int | None = None,
         split: int | _Duration | None = None,

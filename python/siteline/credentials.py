@@ -78,7 +78,7 @@ class PrivateKey(Itself):
     ) -> None:
         """Read a key."""
         try:
-            self._handle = KeyHandle.read(_located(source), passphrase, strict)
+            self._handle = KeyHandle(_located(source), passphrase, strict)
         finally:
             del source, passphrase
 
@@ -97,7 +97,7 @@ class PrivateKey(Itself):
             CredentialError: The file is missing or unreadable, or its key cannot be used.
         """
         try:
-            return cls._over(KeyHandle.read(_path(path), passphrase, strict))
+            return cls._over(KeyHandle(_path(path), passphrase, strict))
         finally:
             del path, passphrase
 
@@ -268,7 +268,7 @@ class Credential(Itself):
                 self._place = "its passphrase was given itself"
             else:
                 self._place = {**place, "key": _absolute(found)}
-            key = KeyHandle.read(found, _passphrase(place) or passphrase, strict)
+            key = KeyHandle(found, _passphrase(place) or passphrase, strict)
             self._handle = CredentialHandle(subject, key, kid, assertions)
         finally:
             del private_key, passphrase, public_jwk
@@ -479,7 +479,7 @@ def _key_at(place: dict[str, Any]) -> KeyHandle:
     path = place.get("key")
     source = _variable(place["key_variable"]) if path is None else _File(path)
     try:
-        return KeyHandle.read(source, _passphrase(place), place["strict"])
+        return KeyHandle(source, _passphrase(place), place["strict"])
     finally:
         del source
 

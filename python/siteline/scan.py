@@ -68,6 +68,7 @@ class ScanBase(Itself, WithHtml):
             handle = handle.through(opened, _reads_once(store))
         self._handle, self._tz, self._labels = handle, tz, labels
         self._progress, self._store = progress, store
+        self._is_selected = False
 
     def _like(self, handle: _core.Scan) -> Self:
         return type(self)(handle, self._tz, self._labels, self._progress, None)
@@ -78,7 +79,7 @@ class ScanBase(Itself, WithHtml):
     @property
     def query(self) -> Query:
         """The query: immutable, printable, hashable."""
-        return Query._restore(self._handle.query)
+        return Query._restore(self._handle.query())
 
     @property
     def report(self) -> ReadReport:
@@ -102,21 +103,22 @@ class ScanBase(Itself, WithHtml):
     @property
     def _by_name(self) -> bool:
         """Whether names of discovery are needed before the first page."""
-        return self._labels is not False and self._handle.selection is not None
+        return self._labels is not False and self._handle.selection() is not None
 
     def _beginning(self, reading: _core._Reading) -> Steps:
         """Find the selected series in the names of discovery, before the first page."""
-        if self._by_name and not self._handle.is_selected:
+        if self._by_name and not self._is_selected:
             yield from self._settling_names(reading.settle())
-            levels, series, _ = self._handle.selection
+            levels, series, _ = self._handle.selection()
             frame = self._handle.empty()
             names, _ = self._table(frame)._known_names()
             if any(levels) and (names is None or not names.rows):
-                reason = _names.names_of(frame.discovery(), frame.refusal())[1]
+                reason = _names.names_of(*frame.discovery())[1]
                 warn([_selection.unnamed(levels, reason)])
             query = self.query
             places = (query.site, query.line)
             self._handle.select(*_selection.found(levels, series, names, places))
+            self._is_selected = True
 
     def _unlisted(self, already: Collection[str] = ()) -> list[str]:
         """Warn about ids of the query that discovery does not list, and return them."""
@@ -128,7 +130,7 @@ class ScanBase(Itself, WithHtml):
         return new
 
     def _warn_of_unselected(self, frame: Frame) -> None:
-        selection = self._handle.selection
+        selection = self._handle.selection()
         if selection is None or not (self._store is None or _reads_once(self._store)):
             return
         report = frame.report()
@@ -171,7 +173,6 @@ class ScanBase(Itself, WithHtml):
             yield from self._settling_names(reading.settle())
         except BaseException as error:
             self._handle.end(reading)
-            reading.abort()
             self._complete(error)
             raise
         finally:
@@ -195,8 +196,7 @@ class ScanBase(Itself, WithHtml):
         """Wait for the names of series, and warn once if there are none."""
         if call is None or not (yield call):
             return
-        frame = self._handle.empty()
-        reason = _names.names_of(frame.discovery(), frame.refusal())[1]
+        reason = _names.names_of(*self._handle.empty().discovery())[1]
         if reason is not None:
             warn([f"Labels are ids, because {reason}."])
 

@@ -122,7 +122,7 @@ class Store(Itself, WithHtml, Closing):
     @property
     def path(self) -> Path:
         """The file."""
-        path: Path = self._asked[0] if self._opened is None else self._opened.path
+        path: Path = self._asked[0]
         return path
 
     @property

@@ -93,7 +93,7 @@ class _Pages(OfThisProcess):
 
     def _taking(self) -> _Steps:
         """Return the next page; ``None`` after the last one."""
-        if self._handle.is_over:
+        if self._handle.is_over():
             return None
         self._confirm()
         try:
@@ -139,7 +139,7 @@ class SyncPages(_Pages, Closing, Iterator[_Handed]):
                 page: _Handed = handed
                 return page
         except ClosedError:
-            if not self._handle.is_over:
+            if not self._handle.is_over():
                 raise
         except BaseException:
             # Ctrl-C may arrive after a page was taken: nobody has it.

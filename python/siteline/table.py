@@ -132,7 +132,7 @@ class Table(Itself, WithHtml):
             if isinstance(self._labels, Table):
                 return self._labels._known_names()
             if self.kind != "series":
-                return _naming.names_of(self._handle.discovery(), self._handle.refusal())
+                return _naming.names_of(*self._handle.discovery())
             names = _series.Names.of_frame(self._handle)
             self._names = names, None
             return names, None

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
-from siteline._core import _state_coverage
+from siteline._core import _of_state
 from siteline._html import WithHtml
 from siteline._records.record import FrozenRecord
 from siteline.feed import Feed
@@ -99,7 +99,7 @@ class Coverage(WithHtml, FrozenRecord, Sequence[CoverageWindow]):
         >>> siteline.types.Coverage.from_state(states["line-2"]).settled_through.isoformat()
         '2026-11-19T00:00:00+00:00'
         """
-        return cls._restore(_state_coverage(state, now))
+        return cls._restore(_of_state("coverage", state, now))
 
     @overload
     def __getitem__(self, index: int) -> CoverageWindow: ...

@@ -130,7 +130,7 @@ def _publish(spark: SparkSession, source: type[SitelineDataSource], known: Regis
 
 
 def _agent(client: Client) -> Agent | None:
-    if _doors.settings(client)["agent"]:
+    if _doors.handle(client).settings()["agent"]:
         return None
     key = (client.base_url, client.subject)
     with _guard:

@@ -173,7 +173,7 @@ class DuckDB(_shared.SharedTarget):
             raise _refusals.failed(self._place, feed, str(error)) from error
 
     def _apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
-        values = dict[str, Any](feed=feed, state=state, settled=_doors.settled(state))
+        values = dict[str, Any](feed=feed, state=state, settled=_doors.of_state("settled", state))
         if page is None:
             self._run(sql.STATE, **values)
             return 0, 0, 0, 0

@@ -96,7 +96,7 @@ class Postgres(_shared.SharedTarget):
             raise _refusals.unstorable(self._place, feed, text) from error
 
     def _apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
-        settled = ",".join(f"[{start},{end})" for start, end in _doors.settled(state))
+        settled = ",".join(f"[{start},{end})" for start, end in _doors.of_state("settled", state))
         with self._transaction() as cursor:
             counts = (0, 0, 0) if page is None else self._write(cursor, feed, page)
             self._run(cursor, sql.SET_STATE, feed, state, f"{{{settled}}}", True)
