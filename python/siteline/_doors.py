@@ -136,8 +136,9 @@ def overview(store: Store) -> list[dict[str, Any]]:
 
 def nearest(table: Table) -> str:
     """Return the nearest names of a search without a match, as a sentence."""
-    near = table._searched[1] if table._searched else ()
-    return f"Nearest: {', '.join(map(repr, near))}. " if near else ""
+    from siteline._selection import as_hint
+
+    return as_hint(table._searched[1] if table._searched else ())
 
 
 def curve(delays: Delays) -> list[tuple[int, float]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from siteline._awaiting import wait_for
 from siteline._counts import counted
 from siteline._handles import OfThisProcess
-from siteline._kept import KeptOnError
+from siteline._kept import noted
 from siteline._records.progress import Progress
 from siteline.progress import finish
 
@@ -63,7 +63,7 @@ class Points(OfThisProcess, Generic[_Row_co]):
 
     def _more(self, source: _Points) -> Steps:
         """Fetch more records. Return false after the last ones."""
-        with KeptOnError(self._scan, "records", self._returned_points):
+        with noted(self._scan, "records", self._returned_points):
             while (count := source._take(self._ready, self._named)) is None:
                 yield from next_page(source, self._callback)
         self._count += count

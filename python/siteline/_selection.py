@@ -363,6 +363,11 @@ def nearest(text: str, known: Collection[str]) -> list[str]:
     return [folded[one] for one in near[:3]]
 
 
+def as_hint(near: Collection[str]) -> str:
+    """Return the most similar texts as a sentence; nothing if there are none."""
+    return f"Nearest: {', '.join(map(repr, near))}. " if near else ""
+
+
 def _levels_of(text: str, names: Names) -> list[str]:
     levels = ("site", "line", *LEVELS)
     return [level for at, level in enumerate(levels) if text in _known(names, at)]
@@ -394,6 +399,6 @@ def _nothing(wanted: list[tuple[int, set[str]]], names: Names, unlisted: list[st
     levels = ["site", "line", *LEVELS]
     given = ", ".join(f"{levels[at]} {' or '.join(sorted(texts))}" for at, texts in wanted)
     what = ", ".join(unlisted) or f"{given}, all of them together"
-    similar = f"Nearest: {', '.join(map(repr, near))}. " if near else "".join(elsewhere)
+    similar = as_hint(near) or "".join(elsewhere)
     hint = f"{similar}No page was requested; client.series() lists all ids and names."
     return QueryError(f"Discovery lists no series of {what}.", hint=hint)

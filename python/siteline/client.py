@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from siteline import _core, _labels, _logs, _selection, _series, frames, types
@@ -118,7 +119,7 @@ class _Settings(Itself, WithHtml):
             AgentUnavailable: The agent does not answer.
         """
         given = _without(locals(), ("self", "base_url", "http"))
-        given["shape"] = None if shape is None else shape._members()
+        given["shape"] = None if shape is None else asdict(shape)
         given |= http._given() if http is not None else {}
         options = {name: value for name, value in given.items() if value is not None}
         if on_request is not None:

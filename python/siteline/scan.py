@@ -13,7 +13,7 @@ from siteline._counts import counted
 from siteline._escape import escaped
 from siteline._handles import Itself, OfThisProcess
 from siteline._html import WithHtml
-from siteline._kept import KeptOnError, note_read, pages_and_points
+from siteline._kept import note_read, noted, pages_and_points
 from siteline._keywords import like, strict
 from siteline._points import BOOKMARK, RecordIterator, next_page
 from siteline._records.progress import Progress
@@ -387,7 +387,7 @@ class Pages(OfThisProcess):
 
     def _taking(self) -> Steps:
         """Return the next page, or ``None`` after the last one."""
-        with KeptOnError(self._scan, "pages", self._returned):
+        with noted(self._scan, "pages", self._returned):
             return (yield from self._next())
 
     def _returned(self) -> str:

@@ -67,7 +67,4 @@ class Shape:
         identity: Any = self.identity
         if isinstance(identity, list):
             object.__setattr__(self, "identity", tuple(identity))
-        _check(self._members(), False)
-
-    def _members(self) -> dict[str, Any]:
-        return asdict(self)
+        _check(asdict(self), False)

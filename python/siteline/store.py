@@ -491,7 +491,7 @@ def _absolute(path: Any) -> Any:
 
 def _missing(path: Path) -> StoreError:
     near = _selection.nearest(path.name, [one.name for one in path.parent.iterdir()])
-    named = f"Nearest: {', '.join(map(repr, near))}. " if near else ""
+    named = _selection.as_hint(near)
     return StoreError(
         f"There is no store {str(path)!r}.",
         hint=f"{named}client.sync(feed, store) makes the file.",

@@ -147,7 +147,7 @@ impl PyClient {
         let on_request = taken("on_request")?.map(Bound::unbind);
         let sends_once =
             taken("sends_once")?.is_some_and(|given| given.is_truthy().unwrap_or(false));
-        let profile = profile.as_ref().map(|name| name.extract::<Text<'_>>()).transpose()?;
+        let profile = profile.as_ref().map(PyAnyMethods::extract::<Text<'_>>).transpose()?;
         let (base_url, profile) = (base_url.map(|text| text.0), profile.map(|text| text.0));
         let found = Found::find(base_url, profile, credential, options)?;
         let made = Self::made(py, &found, clock.as_ref(), on_request, sends_once);

@@ -144,12 +144,10 @@ class Coverage(WithHtml, FrozenRecord, Sequence[CoverageWindow]):
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return a row for each window; ``state`` is a category, ``empty`` is ``boolean``."""
-        try:
-            import pandas as pd
-        except ModuleNotFoundError as error:
-            from siteline.frames import missing
+        from siteline.frames import needing
 
-            raise missing(error, "pandas", "to_pandas()") from error.__cause__
+        with needing("pandas", "to_pandas()"):
+            import pandas as pd
         names = list(CoverageWindow.__dataclass_fields__)
         frame = pd.DataFrame({name: [getattr(one, name) for one in self.windows] for name in names})
         for name in ("start", "end", "read_at", "settled_at"):
