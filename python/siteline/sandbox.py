@@ -338,7 +338,7 @@ class Sandbox(OfThisProcess, Closing):
         >>> sandbox.stats.data_requests
         0
         """
-        return SandboxStats._of(self._handle.stats())
+        return SandboxStats._restore(self._handle.stats())
 
     @property
     def wire(self) -> list[str]:
