@@ -26,6 +26,13 @@ class Itself:
         super().__init_subclass__()
         explain(cls)
 
+    @classmethod
+    def _over(cls, handle: object) -> Self:
+        """Wrap a handle of the core, without the constructor."""
+        made = cls.__new__(cls)
+        vars(made)["_handle"] = handle
+        return made
+
     # A type checker that sees these methods accepts every attribute.
     if not TYPE_CHECKING:
 

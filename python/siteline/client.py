@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from siteline import _core, _labels, _logs, _selection, _series, frames, types
 from siteline import sync as _sync
@@ -125,12 +125,6 @@ class _Settings(Itself, WithHtml):
         if on_request is not None:
             check_callback("on_request", on_request, "RequestEvent", ConfigError)
         self._handle = _core.Client(base_url, **options)
-
-    @classmethod
-    def _over(cls, handle: _core.Client) -> Self:
-        made = cls.__new__(cls)
-        made._handle = handle
-        return made
 
     @property
     def base_url(self) -> str:

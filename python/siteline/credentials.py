@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from siteline._awaiting import is_async
 from siteline._core import CertificateHandle, CredentialHandle, KeyHandle, _is_key_text, _variable
 from siteline._escape import described, escaped
-from siteline._handles import Itself
+from siteline._handles import Itself, OfThisProcess
 from siteline._keywords import explained
 from siteline.errors import CredentialError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from datetime import datetime, timedelta
-    from typing import NoReturn, Self, TypeAlias
+    from typing import Self, TypeAlias
 
     _PathLike: TypeAlias = str | os.PathLike[str]
     _Bytes: TypeAlias = bytes | bytearray | memoryview
@@ -41,7 +41,7 @@ class _File(str):
         return str(self)
 
 
-class PrivateKey(Itself):
+class PrivateKey(OfThisProcess):
     """An RSA private key, which signs the assertions of a credential.
 
     The key is PKCS#8, encrypted PKCS#8, PKCS#1 or a JWK, of 2048 to 8192 bits. PEM text may be
@@ -67,6 +67,7 @@ class PrivateKey(Itself):
     """
 
     _handle: KeyHandle
+    _instead = "the pickle would contain the key, so save() it once and pass the path"
 
     @explained(password="passphrase=", path="siteline.PrivateKey.load(path)")
     def __init__(
@@ -146,21 +147,8 @@ class PrivateKey(Itself):
         """The size of the key in bits."""
         return self._handle.facts()[2]
 
-    @classmethod
-    def _over(cls, handle: KeyHandle) -> Self:
-        made = cls.__new__(cls)
-        made._handle = handle
-        return made
-
     def _text(self) -> str:
         return f"<PrivateKey RSA {self.bits} bits, thumbprint={self.thumbprint}>"
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled."""
-        raise TypeError(
-            "A PrivateKey is not pickled, because the pickle would contain the key: save() it once "
-            "and pass the path."
-        )
 
 
 class Credential(Itself):

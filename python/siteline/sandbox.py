@@ -98,7 +98,7 @@ class Sandbox(OfThisProcess, Closing):
         for name in ("self", "now", "variant"):
             del options[name]
         self._handle = SandboxHandle(now, options)
-        self._clock = Clock._of(self._handle.clock)
+        self._clock = Clock._over(self._handle.clock)
         self._mutual_tls = mutual_tls
         self._uses_tls = tls is not False or mutual_tls is not None
         self._credential: Credential | MutualTls | None = None

@@ -19,7 +19,7 @@ own sandbox. A run without these fixtures does not load siteline.
 
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 from siteline._core import ClockHandle
 from siteline._handles import OfThisProcess
@@ -68,12 +68,6 @@ class Clock(OfThisProcess):
         """Create a clock."""
         self._handle = ClockHandle(start)
 
-    @classmethod
-    def _of(cls, handle: ClockHandle) -> Self:
-        clock = cls.__new__(cls)
-        clock._handle = handle
-        return clock
-
     def now(self) -> datetime:
         """Return the time in UTC."""
         return self._handle.now()
@@ -109,7 +103,7 @@ class Clock(OfThisProcess):
         >>> wrong.now().isoformat()
         '2000-01-02T00:00:00+00:00'
         """
-        return Clock._of(self._handle.machine(wall))
+        return Clock._over(self._handle.machine(wall))
 
     def _text(self) -> str:
         return f"<Clock {iso(self.now())}>"
