@@ -18,12 +18,12 @@ ROOT = Path(__file__).resolve().parents[1]
 SATELLITES = re.compile(r"cli|display|doctor|plots|targets|spark|dlt|otel|mcp|signers|pyinstaller")
 # Part -> goal, ceiling (0: the goal is reached).
 BUDGETS = {
-    "src": (6_000, 8_140),
+    "src": (6_000, 8_090),
     "crates/core": (35_000, 39_070),
     "crates/base": (1_200, 0),
     "crates/sandbox": (5_000, 0),
-    "python/siteline": (9_000, 11_550),
-    "python/siteline, stub": (350, 395),
+    "python/siteline": (9_000, 11_420),
+    "python/siteline, stub": (350, 0),
     "python/siteline, satellites": (11_000, 0),
     "tests": (55_000, 0),
     "benches": (2_000, 0),

@@ -24,7 +24,6 @@ impl NewFile {
         Ok(Self { file: Some(begun.map_err(|error| failed(&error, path.clone()))?), path })
     }
 
-    #[getter]
     fn part(&self) -> Option<&Path> {
         self.file.as_ref().map(files::NewFile::part)
     }

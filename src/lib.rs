@@ -45,13 +45,13 @@ mod _core {
     use super::{
         agent::{_forbid_core_dumps, PyAgent},
         auth::{_excerpt, _is_key_text, _variable, CertificateHandle, CredentialHandle, KeyHandle},
-        bridge::{call::Call, errors::_refusal, observers::_instrument},
-        client::settings::{check_http, check_shape},
-        client::{PyClient, once::_sources, records::_bookmark_pages, scan::PyScan},
+        bridge::{call::Call, errors::_refusal},
+        client::settings::_check,
+        client::{_instrument, PyClient, once::_sources, records::_bookmark_pages, scan::PyScan},
         convert::clock::PyClock,
         files::{_create_folder, _paths, NewFile},
         frame::{Frame, zone_name},
-        store::{_settled, _state_coverage, _state_lateness, _without_cursors, StoreHandle},
+        store::{_of_state, StoreHandle},
         store::{feed::_feed, maintenance::_restore},
         sync::SyncHandle,
     };

@@ -57,8 +57,6 @@ async def await_for(steps: Steps) -> Any:
 class Asked:
     """A call of a function, which may return an awaitable in asyncio, or a call of the core."""
 
-    __slots__ = ("_arguments", "_function")
-
     def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
         self._function, self._arguments = function, arguments
 
@@ -82,8 +80,6 @@ class Whole(Asked):
 
     So a sync has unlocked its feeds and stopped writing when it ends.
     """
-
-    __slots__ = ()
 
     async def _awaited(self, result: Awaitable[Any]) -> Any:
         import asyncio

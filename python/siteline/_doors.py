@@ -6,19 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from siteline._core import _create_folder as create_folder
 from siteline._core import _forbid_core_dumps as forbid_core_dumps
+from siteline._core import _of_state as of_state
 from siteline._core import _paths as paths
-from siteline._core import _settled as settled
 from siteline._core import _sources as sources
-from siteline._core import _without_cursors as without_cursors
 from siteline._escape import escaped
 from siteline._files import whole_file
 from siteline._handles import OfThisProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Protocol, TypeVar
 
     from siteline import _core
-    from siteline.agent import Agent
     from siteline.aio import AsyncClient
     from siteline.client import Client
     from siteline.scan import ScanBase
@@ -26,16 +25,27 @@ if TYPE_CHECKING:
     from siteline.table import Table
     from siteline.types import Delays, Discovery
 
+    _Handle_co = TypeVar("_Handle_co", covariant=True)
+
+    class _Has(Protocol[_Handle_co]):
+        @property
+        def _handle(self) -> _Handle_co: ...
+
+
 __all__ = [
     "OfThisProcess",
     "create_folder",
     "forbid_core_dumps",
+    "of_state",
     "paths",
-    "settled",
     "sources",
     "whole_file",
-    "without_cursors",
 ]
+
+
+def handle(of: _Has[_Handle_co]) -> _Handle_co:
+    """Return the handle of the core: of a client, a table, a store or an agent."""
+    return of._handle
 
 
 def instrument(client: Client | AsyncClient | None, observer: _core._Instrument | None) -> None:
@@ -43,25 +53,9 @@ def instrument(client: Client | AsyncClient | None, observer: _core._Instrument 
 
     It is independent of ``on_request``, which belongs to the user.
     """
-    from siteline import _core
+    from siteline._core import _instrument
 
-    if client is None:
-        _core._instrument(observer)
-    else:
-        client._handle.instrument(observer)
-
-
-def settings(client: Client) -> dict[str, Any]:
-    """Return the settings in effect, and in ``given`` the names of those that were given."""
-    return client._handle.settings()
-
-
-def pickled(client: Client) -> dict[str, Any]:
-    """Return the keywords of a pickle, which Spark changes for clients in tasks.
-
-    Raises TypeError for a setting, such as a key, that cannot be pickled.
-    """
-    return client._handle.__getnewargs_ex__()[1]
+    _instrument(None if client is None else client._handle, observer)
 
 
 def with_settings(base_url: str | None = None, **keywords: Any) -> Client:
@@ -77,21 +71,6 @@ def sending_once(client: Client | AsyncClient) -> Client:
     from siteline.client import Client
 
     return Client._over(client._handle.sending_once())
-
-
-def probe(client: Client) -> _core.Client:
-    """Return the core's client: the doctor examines its connection, token and ledger."""
-    return client._handle
-
-
-def wait(agent: Agent, seconds: float) -> None:
-    """Wait, and emit the log records of the agent meanwhile."""
-    agent._handle.wait(seconds)
-
-
-def frame(table: Table) -> _core.Frame:
-    """Return the frame of a table: its preview is drawn without all points."""
-    return table._handle
 
 
 def series_of(discovery: Discovery) -> Table:
@@ -157,13 +136,9 @@ def overview(store: Store) -> list[dict[str, Any]]:
 
 def nearest(table: Table) -> str:
     """Return the nearest names of a search without a match, as a sentence."""
-    near = table._searched[1] if table._searched else ()
-    return f"Nearest: {', '.join(map(repr, near))}. " if near else ""
+    from siteline._selection import as_hint
 
-
-def page_times(store: Store, feed: str) -> list[int]:
-    """Return when each page of a feed was stored, in microseconds since 1970."""
-    return store._handle.page_times(feed)
+    return as_hint(table._searched[1] if table._searched else ())
 
 
 def curve(delays: Delays) -> list[tuple[int, float]]:

@@ -32,7 +32,7 @@ def whole_file(
     from siteline._core import NewFile
 
     made = NewFile(path, part, mode, keeps)
-    written = made.part
+    written = made.part()
     try:
         yield written
         made.finish()
@@ -46,13 +46,11 @@ def whole_file(
 
 
 def write_parquet(target: str | os.PathLike[str], stream: _Stream) -> None:
-    try:
+    from siteline.frames import needing
+
+    with needing("pyarrow", "to_parquet()"):
         import pyarrow as pa
         import pyarrow.parquet as parquet
-    except ModuleNotFoundError as error:
-        from siteline.frames import missing
-
-        raise missing(error, "pyarrow", "to_parquet()") from error.__cause__
     with whole_file(target) as part:
         try:
             reader = pa.RecordBatchReader.from_stream(stream)
@@ -79,6 +77,7 @@ def write_excel(
     target: str | os.PathLike[str], columns: list[str], count: int, rows: Iterable[dict[str, Any]]
 ) -> None:
     from siteline.errors import QueryError
+    from siteline.frames import needing
 
     if count >= _MOST_ROWS or len(columns) > _MOST_COLUMNS:
         raise QueryError(
@@ -86,14 +85,10 @@ def write_excel(
             f"{_MOST_ROWS:,} rows with the header, and {_MOST_COLUMNS:,} columns.",
             hint="Use to_csv() or to_parquet(), a shorter range, or resample().",
         )
-    try:
+    with needing("openpyxl", "to_excel()", "excel"):
         import openpyxl
         from openpyxl.cell import WriteOnlyCell
         from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
-    except ModuleNotFoundError as error:
-        from siteline.frames import missing
-
-        raise missing(error, "openpyxl", "to_excel()", "excel") from error.__cause__
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet("siteline")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MemberDescriptorType
 from typing import TYPE_CHECKING, ClassVar
 
 from siteline._keywords import explain, renamed
@@ -23,11 +22,16 @@ class Itself:
     Tests may replace its methods, for example with ``mock.patch.object``.
     """
 
-    __slots__ = ("__dict__", "__weakref__")
-
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         explain(cls)
+
+    @classmethod
+    def _over(cls, handle: object) -> Self:
+        """Wrap a handle of the core, without the constructor."""
+        made = cls.__new__(cls)
+        vars(made)["_handle"] = handle
+        return made
 
     # A type checker that sees these methods accepts every attribute.
     if not TYPE_CHECKING:
@@ -36,14 +40,15 @@ class Itself:
             raise renamed(self, name)
 
         def __setattr__(self, name: str, value: object) -> None:
-            member = getattr(type(self), name, None)
-            if member is None:
-                raise renamed(self, name)
-            is_slot = isinstance(member, MemberDescriptorType)
-            # Python looks up names such as __enter__ only in the class.
-            if not is_slot and (not callable(member) or name.startswith("__")):
-                kind = type(self).__name__
-                raise AttributeError(f"attribute {name!r} of {kind!r} objects is read-only")
+            is_special = name.startswith("__")
+            if is_special or not name.startswith("_"):
+                member = getattr(type(self), name, None)
+                if member is None:
+                    raise renamed(self, name)
+                # Python looks up names such as __enter__ only in the class.
+                if is_special or not callable(member):
+                    kind = type(self).__name__
+                    raise AttributeError(f"attribute {name!r} of {kind!r} objects is read-only")
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
@@ -66,8 +71,6 @@ class Itself:
 class Closing:
     """An object that the end of a ``with`` block closes."""
 
-    __slots__ = ()
-
     def __enter__(self) -> Self:
         return self
 
@@ -78,8 +81,6 @@ class Closing:
 class AsyncClosing:
     """An object that the end of an ``async with`` block closes."""
 
-    __slots__ = ()
-
     async def __aenter__(self) -> Self:
         return self
 
@@ -89,8 +90,6 @@ class AsyncClosing:
 
 class OfThisProcess(Itself):
     """An object with a handle of this process. It cannot be pickled."""
-
-    __slots__ = ()
 
     _instead: ClassVar[str]
     """The alternative, as the end of the error text."""

@@ -11,8 +11,6 @@ __all__: list[str] = []
 class WithHtml:
     """An object that notebooks show as HTML."""
 
-    __slots__ = ()
-
     _html: ClassVar[str]
     """The module and the function that make it."""
 

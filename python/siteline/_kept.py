@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from siteline._counts import counted
@@ -15,7 +16,7 @@ from siteline.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from siteline.scan import ScanBase
 
@@ -63,25 +64,19 @@ def note_read(error: BaseException, scan: ScanBase, read: tuple[int, int]) -> No
     note(error, kept, step)
 
 
-class KeptOnError:
-    """Adds the returned points to an error of an iterator, and sets its attribute ``scan``."""
-
-    __slots__ = ("_name", "_returned", "_scan")
-
-    def __init__(self, scan: ScanBase | None, name: str, returned: Callable[[], str]) -> None:
-        self._scan, self._name, self._returned = scan, name, returned
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, _type: Any, error: Any, _traceback: Any) -> None:
-        if error is None or self._scan is None:
-            return
-        error.scan = self._scan
-        if isinstance(error, CursorRejected | CursorLoop | EndlessChain):
-            step = f": a new scan.{self._name}() starts again and pays for all pages again"
-        else:
+@contextmanager
+def noted(scan: ScanBase | None, name: str, returned: Callable[[], str]) -> Iterator[None]:
+    """Add the returned points to an error of an iterator, and set its attribute ``scan``."""
+    try:
+        yield
+    except BaseException as error:
+        if scan is not None:
+            error.scan = scan  # type: ignore[attr-defined]
             step = ": the same iterator continues after that"
-        note(error, f"{self._returned()} returned before the error", step)
+            if isinstance(error, CursorRejected | CursorLoop | EndlessChain):
+                step = f": a new scan.{name}() starts again and pays for all pages again"
+            note(error, f"{returned()} returned before the error", step)
+        raise
 
 
 def note_sync(error: BaseException, progress: Any, *, is_handed: bool = False) -> None:

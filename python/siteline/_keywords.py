@@ -122,7 +122,6 @@ _ALIASES = {
     "_Agg": 'Literal["mean", "sum", "first", "last", "increase"]',
     "_Unread": 'Literal["error", "warn", "keep"]',
     "_Partial": 'Literal["null", "keep", "drop"]',
-    "_Zone": "str | tzinfo | None",
     "os.PathLike[str]": "PathLike",
 }
 # Methods for which a parameter requires a value.

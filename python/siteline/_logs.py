@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _PARTS = ("token", "http", "data", "sync", "ledger")
-_LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
+_LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING)
 # Looked up once: getLogger acquires logging's global lock, and Ctrl-C can leave it locked forever
 # (CPython up to 3.12). Not at import: dictConfig() disables the loggers that exist before it.
 _found: dict[str, logging.Logger] = {}
@@ -28,17 +28,9 @@ def _loggers() -> dict[str, logging.Logger]:
 
 def lowest_level() -> int:
     """Return the lowest level for which a logger of the core is enabled, at most ``ERROR``."""
-    lowest = logging.ERROR
-    # A logger that is enabled for a level is enabled for those above it.
     loggers = _loggers().values()
-    for level in _LEVELS:
-        for logger in loggers:
-            if logger.isEnabledFor(level):
-                lowest = level
-                break
-        else:
-            break
-    return lowest
+    enabled = (level for level in _LEVELS if any(one.isEnabledFor(level) for one in loggers))
+    return next(enabled, logging.ERROR)
 
 
 def emit(

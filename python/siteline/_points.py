@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from siteline._awaiting import wait_for
 from siteline._counts import counted
 from siteline._handles import OfThisProcess
-from siteline._kept import KeptOnError
+from siteline._kept import noted
 from siteline._records.progress import Progress
 from siteline.progress import finish
 
@@ -43,8 +43,6 @@ def next_page(source: _Points, callback: Any) -> Steps:
 class Points(OfThisProcess, Generic[_Row_co]):
     """The points of a scan, a table or a store. Each is returned once."""
 
-    __slots__ = ("_callback", "_count", "_named", "_ready", "_scan", "_source")
-
     _instead = BOOKMARK
 
     def __init__(
@@ -65,7 +63,7 @@ class Points(OfThisProcess, Generic[_Row_co]):
 
     def _more(self, source: _Points) -> Steps:
         """Fetch more records. Return false after the last ones."""
-        with KeptOnError(self._scan, "records", self._returned_points):
+        with noted(self._scan, "records", self._returned_points):
             while (count := source._take(self._ready, self._named)) is None:
                 yield from next_page(source, self._callback)
         self._count += count
@@ -88,7 +86,6 @@ class RecordIterator(Points[_Row_co]):
     (True, '2026-11-01T00:00:00+00:00')
     """
 
-    __slots__ = ()
     __module__ = "siteline.types"
 
     def __iter__(self) -> Iterator[_Row_co]:

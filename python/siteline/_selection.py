@@ -372,6 +372,11 @@ def nearest(text: str, known: Collection[str]) -> list[str]:
     return [folded[one] for one in near[:3]]
 
 
+def as_hint(near: Collection[str]) -> str:
+    """Return the most similar texts as a sentence; nothing if there are none."""
+    return f"Nearest: {', '.join(map(repr, near))}. " if near else ""
+
+
 def unlisted(texts: Sequence[str], names: Names | None) -> str:
     """Return the warning about unlisted ids of a query, such as ``line "l1"``."""
     found: dict[str, None] = {}
@@ -398,6 +403,6 @@ def _nothing(wanted: list[tuple[int, set[str]]], names: Names, unlisted: list[st
             elsewhere += [f'"{text}" is a {level}. ' for level in levels]
     given = ", ".join(f"{_ALL_LEVELS[at]} {' or '.join(sorted(texts))}" for at, texts in wanted)
     what = ", ".join(unlisted) or f"{given}, all of them together"
-    similar = f"Nearest: {', '.join(map(repr, near))}. " if near else "".join(elsewhere)
+    similar = as_hint(near) or "".join(elsewhere)
     hint = f"{similar}No page was requested; client.series() lists all ids and names."
     return QueryError(f"Discovery lists no series of {what}.", hint=hint)

@@ -47,11 +47,8 @@ class Row(NamedTuple):
 class Names:
     """The names and units of series."""
 
-    __slots__ = ("_by_ids", "_by_tag", "report", "rows")
-
     def __init__(self, rows: list[Row], report: dict[str, Any]) -> None:
-        self.rows: list[Row] = rows
-        self.report: dict[str, Any] = report
+        self.rows, self.report = rows, report
         self._by_ids = {row.ids: row for row in rows}
         self._by_tag: dict[str | None, list[Row]] = defaultdict(list)
         for row in rows:

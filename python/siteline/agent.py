@@ -53,7 +53,6 @@ class Agent(OfThisProcess, Closing):
     1
     """
 
-    __slots__ = ("_handle",)
     _instead = "another process uses it by its address"
 
     @strict
@@ -101,7 +100,7 @@ class Agent(OfThisProcess, Closing):
         self._handle.close()
 
     def _text(self) -> str:
-        return f"<Agent {escaped(self.address)}{', closed' if self._handle.is_closed else ''}>"
+        return f"<Agent {escaped(self.address)}{', closed' if self._handle.is_closed() else ''}>"
 
 
 def _own_socket() -> str:

@@ -13,8 +13,9 @@ import asyncio
 import contextvars
 import functools
 import inspect
+from collections.abc import AsyncIterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from siteline import _series
 from siteline._awaiting import await_for
@@ -24,6 +25,7 @@ from siteline._points import Points
 from siteline._records.discovery import Discovery
 from siteline.client import Client, _Settings
 from siteline.frames import check_options
+from siteline.page import Page
 from siteline.scan import Pages, Scan, ScanBase
 from siteline.sync import AsyncSyncPages, planning, syncing
 
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from siteline._records.plan import Plan
     from siteline._records.series import Record
     from siteline._records.sync import SyncReport
-    from siteline.page import Page
     from siteline.table import Table
 
 __all__ = ["AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan"]
@@ -66,8 +67,6 @@ class AsyncClient(_Settings, AsyncClosing):
     >>> asyncio.run(main())
     True
     """
-
-    __slots__ = ()
 
     @like(Client.discover)
     async def discover(self) -> Discovery:
@@ -170,8 +169,6 @@ class AsyncScan(ScanBase):
     11
     """
 
-    __slots__ = ()
-
     _waits = "await "
 
     @like(Scan.collect)
@@ -219,7 +216,7 @@ class AsyncScan(ScanBase):
         return await _converted((await self.collect()).to_arrow, **options)
 
 
-class AsyncPages(Pages):
+class AsyncPages(Pages, AsyncIterator[Page]):
     """The pages of one chain, read when they are needed. Each page is returned once.
 
     Made by :meth:`AsyncScan.pages`; tasks may share it. After a call was cancelled or has failed,
@@ -238,12 +235,6 @@ class AsyncPages(Pages):
 
     # An async generator that was cancelled or has failed would end as if it had returned all pages.
 
-    __slots__ = ()
-
-    def __aiter__(self) -> Self:
-        """Return the iterator itself."""
-        return self
-
     async def __anext__(self) -> Page:
         """Return the next page, also after a call that was cancelled."""
         page: Page | None = await await_for(self._taking())
@@ -252,7 +243,7 @@ class AsyncPages(Pages):
         return page
 
 
-class AsyncRecords(Points[_Item_co]):
+class AsyncRecords(Points[_Item_co], AsyncIterator[_Item_co]):
     """The points of one chain, read when they are needed. Each point is returned once.
 
     Made by :meth:`AsyncScan.records`; tasks may share it. After a call was cancelled or has failed,
@@ -268,16 +259,10 @@ class AsyncRecords(Points[_Item_co]):
     'S1'
     """
 
-    __slots__ = ("_returned",)
-
     def __init__(self, scan: AsyncScan, named: bool) -> None:
         """Wrap the points of a scan."""
         super().__init__(None, named, scan)
         self._returned = 0
-
-    def __aiter__(self) -> Self:
-        """Return the iterator itself."""
-        return self
 
     async def __anext__(self) -> _Item_co:
         """Return the next point, also after a call that was cancelled."""

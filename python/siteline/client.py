@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from siteline import _core, _labels, _logs, _selection, _series, frames, types
 from siteline import sync as _sync
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from datetime import time, tzinfo
     from os import PathLike
 
-    from siteline._core import _Duration, _Filter, _Instant, _ProgressArg, _Range, _Selection, _Zone
+    from siteline._core import _Duration, _Filter, _Instant, _ProgressArg, _Range, _Selection
     from siteline._labels import Labels
     from siteline._selection import Series as _Series
     from siteline.aio import AsyncScan
@@ -52,8 +53,6 @@ class _Settings(Itself, WithHtml):
     """The settings of a client, and the methods that do not wait."""
 
     _html = "html.client"
-
-    __slots__ = ("_handle",)
 
     _scan_class: ClassVar[Any] = Scan
 
@@ -120,18 +119,12 @@ class _Settings(Itself, WithHtml):
             AgentUnavailable: The agent does not answer.
         """
         given = _without(locals(), ("self", "base_url", "http"))
-        given["shape"] = None if shape is None else shape._members()
+        given["shape"] = None if shape is None else asdict(shape)
         given |= http._given() if http is not None else {}
         options = {name: value for name, value in given.items() if value is not None}
         if on_request is not None:
             check_callback("on_request", on_request, "RequestEvent", ConfigError)
         self._handle = _core.Client(base_url, **options)
-
-    @classmethod
-    def _over(cls, handle: _core.Client) -> Self:
-        made = cls.__new__(cls)
-        made._handle = handle
-        return made
 
     @property
     def base_url(self) -> str:
@@ -161,7 +154,7 @@ class _Settings(Itself, WithHtml):
     @property
     def clock_skew(self) -> float | None:
         """The service's clock minus this machine's, in seconds; ``None`` before the first reply."""
-        return self._handle.clock_skew
+        return self._handle.clock_skew()
 
     def replace_credential(self, credential: Credential | MutualTls) -> None:
         """Sign with another credential of the same subject, from the next token request on.
@@ -196,7 +189,7 @@ class _Settings(Itself, WithHtml):
         return (type(self)._over, (self._handle,))
 
     def _text(self) -> str:
-        closed = ", closed" if self._handle.is_closed else ""
+        closed = ", closed" if self._handle.is_closed() else ""
         return f'<{type(self).__name__} {self.base_url} subject="{escaped(self.subject)}"{closed}>'
 
 
@@ -226,8 +219,6 @@ class Client(_Settings, Closing):
     >>> for name in sandbox.env():
     ...     del os.environ[name]
     """
-
-    __slots__ = ()
 
     def discover(self) -> Discovery:
         """Request the list of readable resources, with one request that is not counted.
@@ -263,7 +254,7 @@ class Client(_Settings, Closing):
         tag: _Selection | None = None,
         series: _Series | None = None,
         filters: Mapping[str, _Filter] | None = None,
-        tz: _Zone = None,
+        tz: str | tzinfo | None = None,
         labels: Labels | None = None,
         page_size: int | None = None,
         split: int | _Duration | None = None,

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from siteline._awaiting import is_async
 from siteline._core import CertificateHandle, CredentialHandle, KeyHandle, _is_key_text, _variable
 from siteline._escape import described, escaped
-from siteline._handles import Itself
+from siteline._handles import Itself, OfThisProcess
 from siteline._keywords import explained
 from siteline.errors import CredentialError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from datetime import datetime, timedelta
-    from typing import NoReturn, Self, TypeAlias
+    from typing import Self, TypeAlias
 
     _PathLike: TypeAlias = str | os.PathLike[str]
     _Bytes: TypeAlias = bytes | bytearray | memoryview
@@ -41,7 +41,7 @@ class _File(str):
         return str(self)
 
 
-class PrivateKey(Itself):
+class PrivateKey(OfThisProcess):
     """An RSA private key, which signs the assertions of a credential.
 
     The key is PKCS#8, encrypted PKCS#8, PKCS#1 or a JWK, of 2048 to 8192 bits. PEM text may be
@@ -66,8 +66,8 @@ class PrivateKey(Itself):
     'alg e kid kty n use'
     """
 
-    __slots__ = ("_handle",)
     _handle: KeyHandle
+    _instead = "the pickle would contain the key, so save() it once and pass the path"
 
     @explained(password="passphrase=", path="siteline.PrivateKey.load(path)")
     def __init__(
@@ -79,7 +79,7 @@ class PrivateKey(Itself):
     ) -> None:
         """Read a key."""
         try:
-            self._handle = KeyHandle.read(_located(source), passphrase, strict)
+            self._handle = KeyHandle(_located(source), passphrase, strict)
         finally:
             del source, passphrase
 
@@ -98,7 +98,7 @@ class PrivateKey(Itself):
             CredentialError: The file is missing or unreadable, or its key cannot be used.
         """
         try:
-            return cls._over(KeyHandle.read(_path(path), passphrase, strict))
+            return cls._over(KeyHandle(_path(path), passphrase, strict))
         finally:
             del path, passphrase
 
@@ -147,21 +147,8 @@ class PrivateKey(Itself):
         """The size of the key in bits."""
         return self._handle.facts()[2]
 
-    @classmethod
-    def _over(cls, handle: KeyHandle) -> Self:
-        made = cls.__new__(cls)
-        made._handle = handle
-        return made
-
     def _text(self) -> str:
         return f"<PrivateKey RSA {self.bits} bits, thumbprint={self.thumbprint}>"
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled."""
-        raise TypeError(
-            "A PrivateKey is not pickled, because the pickle would contain the key: save() it once "
-            "and pass the path."
-        )
 
 
 class Credential(Itself):
@@ -211,7 +198,6 @@ class Credential(Itself):
     siteline.errors.CredentialError: kid="my-key" is not the thumbprint of this key...
     """
 
-    __slots__ = ("_handle", "_place")
     _handle: CredentialHandle
     _place: _Place
 
@@ -270,7 +256,7 @@ class Credential(Itself):
                 self._place = "its passphrase was given as text"
             else:
                 self._place = {**place, "key": _absolute(found)}
-            key = KeyHandle.read(found, _passphrase(place) or passphrase, strict)
+            key = KeyHandle(found, _passphrase(place) or passphrase, strict)
             self._handle = CredentialHandle(subject, key, kid, assertions)
         finally:
             del private_key, passphrase, public_jwk
@@ -364,7 +350,6 @@ class MutualTls(Itself):
     ('CN=plant-7,O=siteline sandbox', 2)
     """
 
-    __slots__ = ("_handle", "_place")
     _handle: CertificateHandle
     _place: _Place
 
@@ -482,7 +467,7 @@ def _key_at(place: dict[str, Any]) -> KeyHandle:
     path = place.get("key")
     source = _variable(place["key_variable"]) if path is None else _File(path)
     try:
-        return KeyHandle.read(source, _passphrase(place), place["strict"])
+        return KeyHandle(source, _passphrase(place), place["strict"])
     finally:
         del source
 

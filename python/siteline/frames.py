@@ -6,6 +6,7 @@ pandas 2 each column is copied once.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +17,7 @@ from siteline._zero_copy import can_share, share, timestamps
 from siteline.errors import ConfigError, QueryError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import ModuleType
 
     import pandas as pd
@@ -38,10 +40,8 @@ def to_pandas(
     The ids are ``str`` or categories, timestamps ``datetime64[us, tz]``, numbers ``float64`` with
     NaN for null, counts ``Int64`` with ``<NA>``.
     """
-    try:
+    with needing("pandas", "to_pandas()"):
         import pandas as pd
-    except ModuleNotFoundError as error:
-        raise missing(error, "pandas", "to_pandas()") from error.__cause__
     given, provenance = frame.columns((tz, labels, None))
     shared = can_share(pd)
     made: pd.DataFrame = (
@@ -169,10 +169,8 @@ def _consumed(stream: _Stream, consume: Any) -> Any:
 
 def import_polars(what: str) -> ModuleType:
     """Import polars. Reject versions that lose all batches of a stream but one."""
-    try:
+    with needing("polars", what):
         import polars as pl
-    except ModuleNotFoundError as error:
-        raise missing(error, "polars", what) from error.__cause__
     major, minor = pl.__version__.split(".")[:2]
     if (int(major), int(minor)) < (1, 32):
         raise ConfigError(
@@ -184,11 +182,8 @@ def import_polars(what: str) -> ModuleType:
 
 def to_arrow(stream: _Stream) -> pa.Table:
     """Build a ``pyarrow.Table``; the ids are dictionary-encoded."""
-    try:
+    with needing("pyarrow", "to_arrow()"):
         import pyarrow as pa
-    except ModuleNotFoundError as error:
-        raise missing(error, "pyarrow", "to_arrow()") from error.__cause__
-
     # pa.table() would import pandas, to check for a frame.
     table: pa.Table = _consumed(
         stream, lambda one: pa.RecordBatchReader.from_stream(one).read_all()
@@ -214,17 +209,19 @@ def check_ids(ids: str) -> None:
         raise QueryError(f'ids={ids!r} is unknown: give ids="str" or ids="category".')
 
 
-def missing(
-    error: ModuleNotFoundError, package: str, what: str, extra: str | None = None
-) -> ImportError:
-    """Return the error for a missing package, or ``error`` if it misses another one.
+@contextmanager
+def needing(packages: str, what: str, extra: str | None = None) -> Iterator[None]:
+    """Explain the failed import of a package, or of one of several.
 
     ``extra`` is the extra that installs it, if it has another name.
     """
-    if error.name != package:
-        return error
-    return ImportError(
-        f"{what} needs {package}, which is not installed: "
-        f"pip install 'siteline[{extra or package}]'",
-        name=package,
-    )
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in packages.split():
+            raise
+        raise ImportError(
+            f"{what} needs {error.name}, which is not installed: "
+            f"pip install 'siteline[{extra or error.name}]'",
+            name=error.name,
+        ) from error.__cause__

@@ -26,8 +26,6 @@ class Page(Table):
 
     _html = "html.page"
 
-    __slots__ = ()
-
     @property
     def report(self) -> ReadReport:
         """The findings and counts of this page."""

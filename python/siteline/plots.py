@@ -297,7 +297,7 @@ def _pages(stores: list[Store], starts: list[datetime]) -> dict[str, Counter[dat
     counts: dict[str, Counter[datetime]] = defaultdict(Counter)
     for store in stores:
         for name in store.feeds:
-            for at in _doors.page_times(store, name):
+            for at in _doors.handle(store).page_times(name):
                 place = (from_microseconds(at) - starts[0]) // _DAY
                 if 0 <= place < len(starts):
                     counts[name][starts[place]] += 1

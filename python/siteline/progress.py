@@ -71,8 +71,6 @@ def of_long_work(title: str, progress: Any) -> Iterator[Any]:
 class _Bar:
     """A tqdm bar. Its total is estimated from the fraction or the expected pages."""
 
-    __slots__ = ("_bar",)
-
     def __init__(self, bar: Any) -> None:
         self._bar = bar
 
@@ -91,8 +89,6 @@ class _Bar:
 
 class _Line:
     """One line that is rewritten, for long work or a read without tqdm."""
-
-    __slots__ = ("_shown", "_title")
 
     def __init__(self, title: str) -> None:
         self._title = escaped(title)

@@ -75,7 +75,6 @@ class Sandbox(OfThisProcess, Closing):
     True
     """
 
-    __slots__ = ("_clock", "_credential", "_handle", "_mutual_tls", "_uses_tls")
     _instead = "another process needs its base_url and an enrolled key to make a client"
 
     @explained(is_strict=True, **_MOVED)
@@ -99,7 +98,7 @@ class Sandbox(OfThisProcess, Closing):
         for name in ("self", "now", "variant"):
             del options[name]
         self._handle = SandboxHandle(now, options)
-        self._clock = Clock._of(self._handle.clock)
+        self._clock = Clock._over(self._handle.clock)
         self._mutual_tls = mutual_tls
         self._uses_tls = tls is not False or mutual_tls is not None
         self._credential: Credential | MutualTls | None = None
@@ -121,7 +120,7 @@ class Sandbox(OfThisProcess, Closing):
         Raises:
             ConfigError: The sandbox uses no TLS.
         """
-        return self._handle.ca().encode()
+        return self._handle.control("ca").encode()
 
     def client(self, **options: Any) -> Client:
         """Return an enrolled client of this service, on its clock.
@@ -170,7 +169,7 @@ class Sandbox(OfThisProcess, Closing):
             else:
                 from siteline import MutualTls
 
-                certificate = self._handle.own_certificate(_CLIENT).encode()
+                certificate = self._handle.control("own_certificate", _CLIENT).encode()
                 client_id = _CLIENT if self._mutual_tls == "token" else None
                 self._credential = MutualTls(certificate, client_id=client_id)
         return self._credential
@@ -192,14 +191,14 @@ class Sandbox(OfThisProcess, Closing):
         handle = self._handle
         variables = {
             "SITELINE_BASE_URL": self.base_url,
-            "SITELINE_SANDBOX_CLOCK": handle.shared_clock(),
+            "SITELINE_SANDBOX_CLOCK": handle.control("shared_clock"),
         }
         if self._uses_tls:
-            variables["SSL_CERT_FILE"] = handle.shared_file("ca.pem", handle.ca())
+            variables["SSL_CERT_FILE"] = handle.shared_file("ca.pem", handle.control("ca"))
         if self._mutual_tls is None:
             key, subject = handle.key()
             return {**variables, "SITELINE_SUBJECT": subject, "SITELINE_PRIVATE_KEY": key}
-        certificate = handle.own_certificate(_CLIENT)
+        certificate = handle.control("own_certificate", _CLIENT)
         file = handle.shared_file("client.pem", certificate)
         variables["SITELINE_CERTIFICATE_FILE"] = file
         if self._mutual_tls == "token":
@@ -339,7 +338,7 @@ class Sandbox(OfThisProcess, Closing):
         >>> sandbox.stats.data_requests
         0
         """
-        return SandboxStats._of(self._handle.stats())
+        return SandboxStats._restore(self._handle.stats())
 
     @property
     def wire(self) -> list[str]:
@@ -439,15 +438,15 @@ class Sandbox(OfThisProcess, Closing):
 
     def clear_faults(self) -> None:
         """End all faults."""
-        self._handle.control("clear_faults", "", "")
+        self._handle.control("clear_faults")
 
     def forget_tokens(self) -> None:
         """Make every access token invalid: the next request with one gets status 401."""
-        self._handle.control("forget_tokens", "", "")
+        self._handle.control("forget_tokens")
 
     def forget_cursors(self) -> None:
         """Make every cursor invalid."""
-        self._handle.control("forget_cursors", "", "")
+        self._handle.control("forget_cursors")
 
     def certificate(
         self,
@@ -487,7 +486,7 @@ class Sandbox(OfThisProcess, Closing):
         Args:
             name: As of :meth:`certificate`.
         """
-        self._handle.control("unregister", name, "")
+        self._handle.control("unregister", name)
 
     def enroll(
         self, public_jwk: Mapping[str, Any] | str, scopes: Iterable[str] | None = None
@@ -513,7 +512,7 @@ class Sandbox(OfThisProcess, Closing):
         Args:
             subject: The subject of :meth:`enroll`.
         """
-        self._handle.control("approve", subject, "")
+        self._handle.control("approve", subject)
 
     def revoke(self, subject: str) -> None:
         """Revoke the approval: there are no new tokens, and earlier ones are invalid.
@@ -521,7 +520,7 @@ class Sandbox(OfThisProcess, Closing):
         Args:
             subject: The subject of :meth:`enroll`.
         """
-        self._handle.control("revoke", subject, "")
+        self._handle.control("revoke", subject)
 
     def replace_key(self, subject: str, public_jwk: Mapping[str, Any] | str) -> None:
         """Replace the enrolled public key. Earlier tokens stay valid.
@@ -537,7 +536,7 @@ class Sandbox(OfThisProcess, Closing):
         self._handle.close()
 
     def _text(self) -> str:
-        state = "closed" if self._handle.is_closed else self.base_url
+        state = "closed" if self._handle.is_closed() else self.base_url
         return f"<Sandbox {state}, {iso(self._clock.now())}>"
 
 

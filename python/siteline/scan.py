@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 from siteline import _labels as _names
@@ -12,7 +13,7 @@ from siteline._counts import counted
 from siteline._escape import escaped
 from siteline._handles import Itself, OfThisProcess
 from siteline._html import WithHtml
-from siteline._kept import KeptOnError, note_read, pages_and_points
+from siteline._kept import note_read, noted, pages_and_points
 from siteline._keywords import like, strict
 from siteline._points import BOOKMARK, RecordIterator, next_page
 from siteline._records.progress import Progress
@@ -50,14 +51,6 @@ class ScanBase(Itself, WithHtml):
 
     _html = "html.scan"
 
-    __slots__ = ()
-
-    _handle: _core.Scan
-    _tz: str
-    _labels: Labels
-    _progress: Callable[[Progress], object] | bool | None
-    _store: Store | None
-
     _waits: ClassVar[str] = ""
     """The prefix of an awaitable call in texts."""
 
@@ -73,9 +66,9 @@ class ScanBase(Itself, WithHtml):
         if store is not None:
             opened = store._made() if hasattr(store, "_made") else store
             handle = handle.through(opened, _reads_once(store))
-        own = {"_handle": handle, "_tz": tz, "_labels": labels}
-        # An assignment would be checked.
-        vars(self).update(own, _progress=progress, _store=store)
+        self._handle, self._tz, self._labels = handle, tz, labels
+        self._progress, self._store = progress, store
+        self._is_selected = False
 
     def _like(self, handle: _core.Scan) -> Self:
         return type(self)(handle, self._tz, self._labels, self._progress, None)
@@ -86,7 +79,7 @@ class ScanBase(Itself, WithHtml):
     @property
     def query(self) -> Query:
         """The query: immutable, printable, hashable."""
-        return Query._restore(self._handle.query)
+        return Query._restore(self._handle.query())
 
     @property
     def report(self) -> ReadReport:
@@ -110,21 +103,22 @@ class ScanBase(Itself, WithHtml):
     @property
     def _by_name(self) -> bool:
         """Whether names of discovery are needed before the first page."""
-        return self._labels is not False and self._handle.selection is not None
+        return self._labels is not False and self._handle.selection() is not None
 
     def _beginning(self, reading: _core._Reading) -> Steps:
         """Find the selected series in the names of discovery, before the first page."""
-        if self._by_name and not self._handle.is_selected:
+        if self._by_name and not self._is_selected:
             yield from self._settling_names(reading.settle())
-            levels, series, _ = self._handle.selection
+            levels, series, _ = self._handle.selection()
             frame = self._handle.empty()
             names, _ = self._table(frame)._known_names()
             if any(levels) and (names is None or not names.rows):
-                reason = _names.names_of(frame.discovery(), frame.refusal())[1]
+                reason = _names.names_of(*frame.discovery())[1]
                 warn([_selection.unnamed(levels, reason)])
             query = self.query
             places = (query.site, query.line)
             self._handle.select(*_selection.found(levels, series, names, places))
+            self._is_selected = True
 
     def _unlisted(self, already: Collection[str] = ()) -> list[str]:
         """Warn about ids of the query that discovery does not list, and return them."""
@@ -136,7 +130,7 @@ class ScanBase(Itself, WithHtml):
         return new
 
     def _warn_of_unselected(self, frame: Frame) -> None:
-        selection = self._handle.selection
+        selection = self._handle.selection()
         if selection is None or not (self._store is None or _reads_once(self._store)):
             return
         report = frame.report()
@@ -179,7 +173,6 @@ class ScanBase(Itself, WithHtml):
             yield from self._settling_names(reading.settle())
         except BaseException as error:
             self._handle.end(reading)
-            reading.abort()
             self._complete(error)
             raise
         finally:
@@ -203,8 +196,7 @@ class ScanBase(Itself, WithHtml):
         """Wait for the names of series, and warn once if there are none."""
         if call is None or not (yield call):
             return
-        frame = self._handle.empty()
-        reason = _names.names_of(frame.discovery(), frame.refusal())[1]
+        reason = _names.names_of(*self._handle.empty().discovery())[1]
         if reason is not None:
             warn([f"Labels are ids, because {reason}."])
 
@@ -296,8 +288,6 @@ class Scan(ScanBase):
     11
     """
 
-    __slots__ = ()
-
     def collect(self) -> Table:
         """Read the complete range once and merge it; the table is kept.
 
@@ -384,8 +374,6 @@ class Scan(ScanBase):
 class Pages(OfThisProcess):
     """The pages of one chain. Each is returned once."""
 
-    __slots__ = ("_counts", "_scan")
-
     _instead = BOOKMARK
 
     def __init__(self, scan: ScanBase) -> None:
@@ -399,7 +387,7 @@ class Pages(OfThisProcess):
 
     def _taking(self) -> Steps:
         """Return the next page, or ``None`` after the last one."""
-        with KeptOnError(self._scan, "pages", self._returned):
+        with noted(self._scan, "pages", self._returned):
             return (yield from self._next())
 
     def _returned(self) -> str:
@@ -428,7 +416,7 @@ class Pages(OfThisProcess):
             yield from scan._settling_names(source._settle())
 
 
-class PageIterator(Pages):
+class PageIterator(Pages, Iterator[Page]):
     """The pages of one chain, read and prefetched as :meth:`Scan.pages` says.
 
     Threads may share it: each page is returned once. An error has ``bookmark``, the position after
@@ -437,12 +425,6 @@ class PageIterator(Pages):
     >>> [len(page) for page in scan.pages()]
     [30, 30, 12]
     """
-
-    __slots__ = ()
-
-    def __iter__(self) -> Self:
-        """Return the iterator itself."""
-        return self
 
     def __next__(self) -> Page:
         """Return the next page."""

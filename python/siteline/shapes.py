@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from siteline._core import check_shape
+from siteline._core import _check
 from siteline._discovery_shape import DiscoveryShape
 from siteline._keywords import strict
 
@@ -67,7 +67,4 @@ class Shape:
         identity: Any = self.identity
         if isinstance(identity, list):
             object.__setattr__(self, "identity", tuple(identity))
-        check_shape(self._members())
-
-    def _members(self) -> dict[str, Any]:
-        return asdict(self)
+        _check(asdict(self), False)

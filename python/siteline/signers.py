@@ -35,7 +35,6 @@ _SECONDS = 10
 class _Asynchronous(OfThisProcess):
     """Signs in a thread, so that the event loop can run meanwhile."""
 
-    __slots__ = ("_signer",)
     _instead = _INSTEAD
 
     def __init__(self, signer: _Signer) -> None:
@@ -54,7 +53,6 @@ class _Asynchronous(OfThisProcess):
 class _Signer(OfThisProcess):
     """A key in a vault. A call with the bytes to sign returns the RS256 signature."""
 
-    __slots__ = ("_numbers", "_sign")
     _instead = _INSTEAD
 
     def _use(self, modulus: bytes, exponent: bytes, sign: Callable[[bytes], Any]) -> None:
@@ -106,8 +104,6 @@ class AzureKeyVault(_Signer):
         CredentialError: The key cannot be read, or cannot sign with RS256.
     """
 
-    __slots__ = ()
-
     @explained(client="credential=", key="key_id=")
     def __init__(self, key_id: str, *, credential: Any = None) -> None:
         """Request the public key."""
@@ -146,8 +142,6 @@ class AwsKms(_Signer):
         CredentialError: The key cannot be read, or cannot sign with RS256.
     """
 
-    __slots__ = ()
-
     @explained(credential="client=", region="client=", key="key_id=")
     def __init__(self, key_id: str, *, client: Any = None) -> None:
         """Request the public key."""
@@ -183,8 +177,6 @@ class GoogleKms(_Signer):
     Raises:
         CredentialError: The key cannot be read, or cannot sign with RS256.
     """
-
-    __slots__ = ()
 
     @explained(credential="client=", key_id="key_version=", key="key_version=")
     def __init__(self, key_version: str, *, client: Any = None) -> None:
@@ -224,8 +216,6 @@ class Pkcs11(_Signer):
     Raises:
         CredentialError: The key cannot be used, or cannot sign with RS256.
     """
-
-    __slots__ = ()
 
     @explained(pin="pin_command=", library="module=", label="key=", token_label="token=")
     def __init__(

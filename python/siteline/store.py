@@ -73,8 +73,6 @@ class Store(Itself, WithHtml, Closing):
 
     _html = "sync_html.store"
 
-    __slots__ = ("_asked", "_is_closed", "_labels", "_named", "_reads_once", "_tz")
-
     def __init__(
         self,
         path: str | PathLike[str],
@@ -124,7 +122,7 @@ class Store(Itself, WithHtml, Closing):
     @property
     def path(self) -> Path:
         """The file."""
-        path: Path = self._asked[0] if self._opened is None else self._opened.path
+        path: Path = self._asked[0]
         return path
 
     @property
@@ -494,8 +492,7 @@ def _absolute(path: Any) -> Any:
 def _missing(path: Path) -> StoreError:
     files = [one.name for one in path.parent.iterdir()]
     files = [name for name in files if not name.endswith(("-wal", "-shm", "-lock"))]
-    near = _selection.nearest(path.name, files)
-    named = f"Nearest: {', '.join(map(repr, near))}. " if near else ""
+    named = _selection.as_hint(_selection.nearest(path.name, files))
     return StoreError(
         f"There is no store {str(path)!r}.",
         hint=f"{named}client.sync(feed, store) makes the file.",

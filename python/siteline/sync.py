@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import suppress
 from operator import index
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from siteline import progress as _progress
 from siteline._awaiting import Asked, Whole, await_for, wait_for
@@ -21,6 +21,7 @@ from siteline._records.progress import Progress
 from siteline._records.sync import SyncReport
 from siteline.errors import ClosedError, ConfigError, QueryError, SitelineError
 from siteline.feed import Feed
+from siteline.page import Page
 from siteline.scan import ScanBase
 from siteline.store import Store
 
@@ -28,17 +29,16 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from siteline._core import Call, SyncHandle
-    from siteline.page import Page
 
     _Counts = tuple[int, int, int, int]
-    _Handed = tuple[Page | None, dict[str, bytes]]
     _Steps = Generator[Any, Any, Any]
 
 __all__ = ["AsyncSyncPages", "SyncPages"]
 
+_Handed: TypeAlias = tuple[Page | None, dict[str, bytes]]
+
 
 class _Pages(OfThisProcess):
-    __slots__ = ("_callback", "_counts", "_handle")
     _instead = "pickle the states: a sync that begins with them continues"
 
     def __init__(
@@ -93,7 +93,7 @@ class _Pages(OfThisProcess):
 
     def _taking(self) -> _Steps:
         """Return the next page; ``None`` after the last one."""
-        if self._handle.is_over:
+        if self._handle.is_over():
             return None
         self._confirm()
         try:
@@ -110,7 +110,7 @@ class _Pages(OfThisProcess):
         return None
 
 
-class SyncPages(_Pages, Closing):
+class SyncPages(_Pages, Closing, Iterator[_Handed]):
     """The pages of a sync, one after the other, each with the state to store with it.
 
     Made by :meth:`Client.sync_pages`. A request for the next page means that the one before is
@@ -122,15 +122,9 @@ class SyncPages(_Pages, Closing):
     (True, True)
     """
 
-    __slots__ = ("_turn",)
-
     def _prepare(self) -> None:
         # Taking the one item is atomic.
         self._turn = [True]
-
-    def __iter__(self) -> Self:
-        """Return the iterator itself."""
-        return self
 
     def __next__(self) -> _Handed:
         """Return the next page, or ``None`` if only the state changes, and the state."""
@@ -145,7 +139,7 @@ class SyncPages(_Pages, Closing):
                 page: _Handed = handed
                 return page
         except ClosedError:
-            if not self._handle.is_over:
+            if not self._handle.is_over():
                 raise
         except BaseException:
             # Ctrl-C may arrive after a page was taken: nobody has it.
@@ -157,7 +151,7 @@ class SyncPages(_Pages, Closing):
         raise StopIteration
 
 
-class AsyncSyncPages(_Pages, AsyncClosing):
+class AsyncSyncPages(_Pages, AsyncClosing, AsyncIterator[_Handed]):
     """The pages of a sync with the states to store with them: :class:`siteline.types.SyncPages`.
 
     Made by :meth:`AsyncClient.sync_pages`. It is for one task. A cancelled wait loses no page.
@@ -172,16 +166,10 @@ class AsyncSyncPages(_Pages, AsyncClosing):
     (True, True)
     """
 
-    __slots__ = ("_one_at_a_time",)
-
     def _prepare(self) -> None:
         import asyncio
 
         self._one_at_a_time = asyncio.Lock()
-
-    def __aiter__(self) -> Self:
-        """Return the iterator itself."""
-        return self
 
     async def __anext__(self) -> _Handed:
         """Return the next page, or ``None`` if only the state changes, and the state."""
@@ -315,8 +303,6 @@ def is_async(target: Any) -> bool:
 
 class _Run:
     """A sync to a store or a target, as steps for a driver."""
-
-    __slots__ = ("_callback", "_store", "_target", "_write", "feeds", "handle", "to_lock")
 
     def __init__(self, client: ClientHandle, feeds: Any, store: Any, options: dict[str, Any]):
         """Check the arguments. Nothing is locked yet."""

@@ -78,18 +78,6 @@ class Table(Itself, WithHtml):
 
     _html = "html.table"
 
-    __slots__ = ()
-
-    _handle: Frame
-    _tz: str
-    _labels: Labels
-    _found: _naming.Found | None
-    _names: _naming.Known | None
-    # Series of the read without a point; None if the query gives them.
-    _silent: list[Ids] | None
-    # The number of series in which find() found none, and similar texts.
-    _searched: tuple[int, list[str]] | None
-
     def __init__(
         self,
         handle: Frame,
@@ -101,9 +89,12 @@ class Table(Itself, WithHtml):
         searched: tuple[int, list[str]] | None = None,
     ) -> None:
         """Wrap a frame of the core."""
-        own = {"_handle": handle, "_tz": tz, "_labels": labels, "_found": found, "_names": names}
-        # An assignment would be checked.
-        vars(self).update(own, _silent=silent, _searched=searched)
+        self._handle, self._tz, self._labels = handle, tz, labels
+        self._found, self._names = found, names
+        # Series of the read without a point; None if the query gives them.
+        self._silent = silent
+        # The number of series in which find() found none, and similar texts.
+        self._searched = searched
 
     @property
     def kind(self) -> _Kind:
@@ -141,9 +132,9 @@ class Table(Itself, WithHtml):
             if isinstance(self._labels, Table):
                 return self._labels._known_names()
             if self.kind != "series":
-                return _naming.names_of(self._handle.discovery(), self._handle.refusal())
+                return _naming.names_of(*self._handle.discovery())
             names = _series.Names.of_frame(self._handle)
-            vars(self)["_names"] = names, None
+            self._names = names, None
             return names, None
         return self._names
 
@@ -172,7 +163,7 @@ class Table(Itself, WithHtml):
             return self._found
         found = self._with_labels(self._labels)
         if found.reason is None or self._names is not None:
-            vars(self)["_found"] = found
+            self._found = found
         return found
 
     def _shown(self, labels: Labels | None) -> dict[Ids, str] | None:

@@ -17,20 +17,17 @@ The mark ``siteline_sandbox`` accepts the keywords of :class:`siteline.Sandbox`.
 own sandbox. A run without these fixtures does not load siteline.
 """
 
-from __future__ import annotations
-
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from siteline._core import ClockHandle
 from siteline._handles import OfThisProcess
 from siteline._keywords import strict
+from siteline._records.record import FrozenRecord
 from siteline._times import iso
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from _siteline_pytest import siteline_client, siteline_sandbox
 
     from siteline._core import _Duration, _Instant
@@ -65,24 +62,17 @@ class Clock(OfThisProcess):
     '2026-11-09T00:00:00+00:00'
     """
 
-    __slots__ = ("_handle",)
     _instead = "the clock belongs to this process"
 
-    def __init__(self, start: _Instant | None = None) -> None:
+    def __init__(self, start: "_Instant | None" = None) -> None:
         """Create a clock."""
         self._handle = ClockHandle(start)
-
-    @classmethod
-    def _of(cls, handle: ClockHandle) -> Self:
-        clock = cls.__new__(cls)
-        clock._handle = handle
-        return clock
 
     def now(self) -> datetime:
         """Return the time in UTC."""
         return self._handle.now()
 
-    def advance(self, by: _Duration) -> None:
+    def advance(self, by: "_Duration") -> None:
         """Move the clock forward. Time passes: timers that wait for this time end.
 
         Args:
@@ -90,7 +80,7 @@ class Clock(OfThisProcess):
         """
         self._handle.advance(by)
 
-    def step(self, by: _Duration) -> None:
+    def step(self, by: "_Duration") -> None:
         """Set the clock forward or back, as an administrator does. No time passes.
 
         Args:
@@ -98,7 +88,7 @@ class Clock(OfThisProcess):
         """
         self._handle.step(by)
 
-    def machine(self, wall: _Instant) -> Clock:
+    def machine(self, wall: "_Instant") -> "Clock":
         """Return the clock of a machine with a wrong time.
 
         Time passes equally on both clocks; each has its own :meth:`step`.
@@ -113,7 +103,7 @@ class Clock(OfThisProcess):
         >>> wrong.now().isoformat()
         '2000-01-02T00:00:00+00:00'
         """
-        return Clock._of(self._handle.machine(wall))
+        return Clock._over(self._handle.machine(wall))
 
     def _text(self) -> str:
         return f"<Clock {iso(self.now())}>"
@@ -138,11 +128,11 @@ class Variant:
     """Items of a page if a request has no ``pageSize``; at most ``max_page_size``."""
     max_page_size: int = 10_000
     """Largest ``pageSize``."""
-    interval: _Duration = "1m"
+    interval: "_Duration" = "1m"
     """Bucket width if a request has none. Loaded data has its own."""
-    max_interval: _Duration = "1d"
+    max_interval: "_Duration" = "1d"
     """Largest bucket width."""
-    max_range: _Duration = "366d"
+    max_range: "_Duration" = "366d"
     """Longest time range of a request."""
     array: str = "series"
     """Name of the top-level array."""
@@ -183,7 +173,7 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class SandboxRequest:
+class SandboxRequest(FrozenRecord):
     """One request to a :class:`siteline.Sandbox`, in :attr:`SandboxStats.log`.
 
     >>> _ = client.discover()
@@ -203,13 +193,9 @@ class SandboxRequest:
     status: int
     """The HTTP status; 0 without a complete reply."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return {**asdict(self), "at": iso(self.at)}
-
 
 @dataclass(frozen=True)
-class SandboxStats:
+class SandboxStats(FrozenRecord):
     """Counts and logs of a sandbox since its start, in :attr:`siteline.Sandbox.stats`.
 
     >>> _ = scan.collect()
@@ -242,19 +228,6 @@ class SandboxStats:
     """The ``User-Agent`` headers, sorted."""
     log: tuple[SandboxRequest, ...]
     """The last 10,000 requests, in order."""
-
-    @classmethod
-    def _of(cls, record: dict[str, Any]) -> Self:
-        names = ("jtis", "refusals", "user_agents")
-        log = (
-            SandboxRequest(**{**line, "at": datetime.fromisoformat(line["at"])})
-            for line in record["log"]
-        )
-        return cls(**{**record, **{name: tuple(record[name]) for name in names}, "log": tuple(log)})
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return {**asdict(self), "log": [request.to_dict() for request in self.log]}
 
 
 def pytest_configure(config: Any) -> None:

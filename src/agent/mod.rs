@@ -49,7 +49,6 @@ impl PyAgent {
         Ok(Self { agent: Mutex::new(Some(Arc::new(agent))), address, secret, logs })
     }
 
-    #[getter]
     fn is_closed(&self) -> bool {
         self.agent.lock().is_none()
     }

@@ -14,8 +14,8 @@ pub(crate) struct KeyHandle(pub(crate) PrivateKey);
 
 #[pymethods]
 impl KeyHandle {
-    #[staticmethod]
-    fn read(source: &Object<'_>, passphrase: Option<Passphrase>, strict: bool) -> PyResult<Self> {
+    #[new]
+    fn new(source: &Object<'_>, passphrase: Option<Passphrase>, strict: bool) -> PyResult<Self> {
         if let Ok(key) = source.cast::<Self>() {
             return Ok(Self(key.get().0.clone()));
         }

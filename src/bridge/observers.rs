@@ -58,8 +58,9 @@ impl Observers {
         self.on_request.is_some() || self.instrument().is_some()
     }
 
-    pub(crate) fn set_instrument(&self, instrument: Option<Py<PyAny>>) {
-        set(&self.instrument, instrument);
+    /// Sets the instrument of a client, or of all clients.
+    pub(crate) fn set_instrument(of: Option<&Self>, instrument: Option<Py<PyAny>>) {
+        set(of.map_or(&OF_ALL, |own| &own.instrument), instrument);
     }
 
     pub(crate) fn instrument(&self) -> Option<Arc<Py<PyAny>>> {
@@ -122,13 +123,6 @@ impl Observer for Observers {
         };
         Some(Recipient { headers, give: Box::new(give) })
     }
-}
-
-/// Sets the instrument of all clients.
-#[pyfunction]
-#[pyo3(signature = (instrument))]
-pub(crate) fn _instrument(instrument: Option<Py<PyAny>>) {
-    set(&OF_ALL, instrument);
 }
 
 pub(super) fn trace_headers(py: Python<'_>) -> PyResult<Option<Arc<HeaderMap>>> {

@@ -128,25 +128,29 @@ impl PyClient {
 impl PyClient {
     /// Without `base_url`, or with `profile`, missing settings are read from variables and a profile.
     #[new]
-    #[pyo3(signature = (base_url=None, *, profile=None, credential=None, clock=None, on_request=None,
-        sends_once=false, **options))]
-    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python class")]
+    #[pyo3(signature = (base_url=None, **options))]
     fn new<'py>(
         py: Python<'py>,
         base_url: Option<Text<'_>>,
-        profile: Option<Text<'_>>,
-        credential: Option<Object<'py>>,
-        clock: Option<&Object<'_>>,
-        on_request: Option<Py<PyAny>>,
-        sends_once: bool,
         options: Option<Bound<'py, PyDict>>,
     ) -> PyResult<Self> {
         // Finding certifi runs Python code, so the end of the process waits.
         let _inside = Inside::enter(py);
-        let (base_url, profile) = (base_url.map(|text| text.0), profile.map(|text| text.0));
         let options = options.unwrap_or_else(|| PyDict::new(py));
+        let taken = |name| -> PyResult<Option<Object<'py>>> {
+            let Some(given) = options.get_item(name)? else { return Ok(None) };
+            options.del_item(name)?;
+            Ok((!given.is_none()).then_some(given))
+        };
+        let (profile, credential, clock) =
+            (taken("profile")?, taken("credential")?, taken("clock")?);
+        let on_request = taken("on_request")?.map(Bound::unbind);
+        let sends_once =
+            taken("sends_once")?.is_some_and(|given| given.is_truthy().unwrap_or(false));
+        let profile = profile.as_ref().map(PyAnyMethods::extract::<Text<'_>>).transpose()?;
+        let (base_url, profile) = (base_url.map(|text| text.0), profile.map(|text| text.0));
         let found = Found::find(base_url, profile, credential, options)?;
-        let made = Self::made(py, &found, clock, on_request, sends_once);
+        let made = Self::made(py, &found, clock.as_ref(), on_request, sends_once);
         made.inspect_err(|error| found.explain(error))
     }
 
@@ -164,18 +168,15 @@ impl PyClient {
         self.keywords.bind(py).get_item(name)
     }
 
-    #[getter]
     fn credential(&self, py: Python<'_>) -> Py<PyAny> {
         self.credential.lock().clone_ref(py)
     }
 
-    #[getter]
     fn is_closed(&self) -> bool {
         self.client.is_closed()
     }
 
     /// The service's clock minus this machine's, in seconds.
-    #[getter]
     fn clock_skew(&self) -> Option<f64> {
         self.client.time().skew().map(|skew| skew.as_secs_f64())
     }
@@ -209,10 +210,6 @@ impl PyClient {
         guarded(|| self.notes.notify_of_left(py))
     }
 
-    fn instrument(&self, instrument: Option<Py<PyAny>>) {
-        self.notes.set_instrument(instrument);
-    }
-
     /// The credential refers to the place of its key.
     fn __getnewargs_ex__<'py>(
         &self,
@@ -232,4 +229,11 @@ impl PyClient {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(self.notes.on_request())
     }
+}
+
+/// Sets the instrument of a client, or of all clients.
+#[pyfunction]
+#[pyo3(signature = (client, instrument))]
+pub(crate) fn _instrument(client: Option<&Bound<'_, PyClient>>, instrument: Option<Py<PyAny>>) {
+    Observers::set_instrument(client.map(|one| &*one.get().notes), instrument);
 }

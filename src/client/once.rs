@@ -52,10 +52,19 @@ impl PyClient {
         Ok(told)
     }
 
-    fn agent_state<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
-        let agent = self.client.settings().agent.clone();
-        let state = detached(py, || agent.map(|agent| agent.state()).transpose())?.or_raise()?;
-        dict(py, &state)
+    /// The state of the agent; whether the ledger file exists, `None` if there is no file; or the proxy and
+    /// the certificates. Opens no connection to the service.
+    fn look_at<'py>(&self, py: Python<'py>, part: &str) -> PyResult<Object<'py>> {
+        let client = &self.client;
+        match part {
+            "agent" => {
+                let agent = client.settings().agent.clone();
+                let state = detached(py, || agent.map(|agent| agent.state()).transpose())?;
+                dict(py, &state.or_raise()?)
+            }
+            "ledger" => dict(py, &detached(py, || client.look_at_ledger())?.or_raise()?),
+            _ => dict(py, &guarded(|| client.planned_path().or_raise())?),
+        }
     }
 
     /// The cached token, without its text.
@@ -66,11 +75,6 @@ impl PyClient {
         })
     }
 
-    /// The proxy and the certificates. Opens nothing.
-    fn planned_path<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
-        dict(py, &guarded(|| self.client.planned_path().or_raise())?)
-    }
-
     /// The steps of a connection to the service, and the exception of the one that failed.
     fn walk_path(&self) -> Call {
         let client = self.client.clone();
@@ -78,11 +82,6 @@ impl PyClient {
             let raised = |error: Error| raise(py, &error).into_value(py).into_bound(py).into_any();
             Ok((dict(py, &path)?, error.map(raised)).into_pyobject(py)?.into_any().unbind())
         })
-    }
-
-    /// Whether the ledger file exists; `None` if there is no file.
-    fn look_at_ledger(&self, py: Python<'_>) -> PyResult<Option<bool>> {
-        detached(py, || self.client.look_at_ledger())?.or_raise()
     }
 }
 

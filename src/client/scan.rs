@@ -85,11 +85,6 @@ impl PyReading {
     fn settle(&self) -> Option<Call> {
         settle(&self.names, &self.buffer, self.deadline)
     }
-
-    /// Aborts the request for names after a failure.
-    fn abort(&self) {
-        self.names.abort();
-    }
 }
 
 impl PyScan {
@@ -162,7 +157,6 @@ fn read_table(onto: &Object<'_>) -> PyResult<Arc<Table>> {
 
 #[pymethods]
 impl PyScan {
-    #[getter]
     fn query<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
         dict(py, self.scan().query().input())
     }
@@ -239,8 +233,9 @@ impl PyScan {
         Ok(Call::new(Arc::clone(&reading.buffer), read, stepped))
     }
 
-    /// Drops the request of a prefetched page.
+    /// Drops the requests of a prefetched page and for names.
     fn end(&self, py: Python<'_>, reading: &PyReading) -> PyResult<()> {
+        reading.names.abort();
         reading.buffer.end();
         step_in_runtime(py, &reading.buffer, || self.collecting().stop_prefetch())
     }
@@ -312,7 +307,6 @@ impl PyScan {
     }
 
     /// Ids or names, series, and filter parameters.
-    #[getter]
     fn selection(&self) -> Option<Selected<'_>> {
         let selection = &self.scan().query().input().selection;
         let Selection { levels, series, parameters } = selection;
@@ -331,11 +325,6 @@ impl PyScan {
             self.selected.set(read).ok();
             Ok(())
         })
-    }
-
-    #[getter]
-    fn is_selected(&self) -> bool {
-        self.selected.get().is_some()
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -237,8 +237,12 @@ fn set_http(
     Ok(())
 }
 
+/// Checks an `Http`, or otherwise a `Shape`.
 #[pyfunction]
-pub(crate) fn check_http(fields: &Bound<'_, PyDict>) -> PyResult<()> {
+pub(crate) fn _check(fields: &Bound<'_, PyDict>, is_http: bool) -> PyResult<()> {
+    if !is_http {
+        return shape_of(fields).map(drop);
+    }
     let (mut transport, mut retry) = (TransportSettings::default(), Policy::data());
     fields.iter().try_for_each(|(name, given)| {
         set_http((&mut transport, &mut retry), name.extract()?, &given)
@@ -279,9 +283,4 @@ pub(crate) fn shape_of(members: &Bound<'_, PyDict>) -> PyResult<Shape> {
     let shape: Shape = keywords(members)?;
     guarded(|| shape.check().or_raise())?;
     Ok(shape)
-}
-
-#[pyfunction]
-pub(crate) fn check_shape(members: &Bound<'_, PyDict>) -> PyResult<()> {
-    shape_of(members).map(drop)
 }

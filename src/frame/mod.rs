@@ -342,18 +342,13 @@ impl Frame {
         dict(py, &self.counts(py)?)
     }
 
-    /// The newest discovery response, and its shape.
-    fn discovery<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<Option<(Bound<'py, PyBytes>, Object<'py>)>> {
-        let known = self.listed().and_then(|listed| listed.raw());
-        known.map(|(body, shape)| Ok((PyBytes::new(py, &body), dict(py, &shape)?))).transpose()
-    }
-
-    /// The reason why the newest discovery request failed.
-    fn refusal(&self) -> Option<String> {
-        self.listed()?.refusal()
+    /// The newest discovery response with its shape, and the reason why the newest request failed.
+    fn discovery<'py>(&self, py: Python<'py>) -> PyResult<(Option<Listed<'py>>, Option<String>)> {
+        let Some(listed) = self.listed() else { return Ok((None, None)) };
+        let known = listed
+            .raw()
+            .map(|(body, shape)| Ok::<_, PyErr>((PyBytes::new(py, &body), dict(py, &shape)?)));
+        Ok((known.transpose()?, listed.refusal()))
     }
 
     /// The range and the bucket width, in microseconds.
@@ -396,6 +391,8 @@ impl Frame {
         Ok(Batches(Mutex::new(self.batch_stream(py, shown)?)))
     }
 }
+
+type Listed<'py> = (Bound<'py, PyBytes>, Object<'py>);
 
 fn stored_report(py: Python<'_>, stored: &Stored) -> PyResult<Value> {
     let (spec, coverage) = (&stored.read.state.spec, &stored.read.coverage);

@@ -22,6 +22,17 @@ pub(crate) struct PySandbox {
     certificate: PyOnceLock<String>,
 }
 
+impl PySandbox {
+    fn own_certificate(&self, py: Python<'_>, name: &str) -> PyResult<&String> {
+        self.certificate.get_or_try_init(py, || {
+            let begins = "1971-01-01T00:00:00Z".parse().ok();
+            let usual = CertificateRequest::default();
+            let request = CertificateRequest { begins, lifetime_seconds: u32::MAX, ..usual };
+            self.sandbox.certificate(name, &request).or_raise()
+        })
+    }
+}
+
 #[pymethods]
 impl PySandbox {
     #[new]
@@ -44,13 +55,8 @@ impl PySandbox {
         PyClock(self.sandbox.clock().clone())
     }
 
-    #[getter]
     fn is_closed(&self) -> bool {
         self.sandbox.is_closed()
-    }
-
-    fn ca(&self) -> PyResult<&str> {
-        self.sandbox.ca().or_raise()
     }
 
     /// The key as PEM, and the subject. The first call enrolls it.
@@ -62,23 +68,9 @@ impl PySandbox {
         })
     }
 
-    /// A certificate with its key, as PEM.
-    fn own_certificate(&self, py: Python<'_>, name: &str) -> PyResult<&String> {
-        self.certificate.get_or_try_init(py, || {
-            let begins = "1971-01-01T00:00:00Z".parse().ok();
-            let usual = CertificateRequest::default();
-            let request = CertificateRequest { begins, lifetime_seconds: u32::MAX, ..usual };
-            self.sandbox.certificate(name, &request).or_raise()
-        })
-    }
-
     /// The service runs as long as this client exists.
     fn serve_while_exists(slf: Py<Self>, py: Python<'_>, client: &Bound<'_, PyClient>) {
         client.get().sandbox.get_or_init(py, || slf.into_any());
-    }
-
-    fn shared_clock(&self) -> PyResult<String> {
-        self.sandbox.shared_clock().or_raise()
     }
 
     fn shared_file(&self, name: &str, text: &str) -> PyResult<String> {
@@ -107,8 +99,19 @@ impl PySandbox {
         self.sandbox.enroll(public_jwk.0, &scopes).or_raise()
     }
 
-    fn control(&self, action: &str, name: Text<'_>, public_jwk: Text<'_>) -> PyResult<()> {
+    /// `own_certificate` returns a certificate with its key, as PEM.
+    #[pyo3(signature = (action, name=Text(""), public_jwk=Text("")))]
+    fn control(
+        &self,
+        py: Python<'_>,
+        action: &str,
+        name: Text<'_>,
+        public_jwk: Text<'_>,
+    ) -> PyResult<String> {
         match action {
+            "ca" => return Ok(self.sandbox.ca().or_raise()?.to_owned()),
+            "own_certificate" => return self.own_certificate(py, name.0).cloned(),
+            "shared_clock" => return self.sandbox.shared_clock().or_raise(),
             "unregister" => self.sandbox.unregister(name.0).or_raise()?,
             "approve" => self.sandbox.approve(name.0).or_raise()?,
             "revoke" => self.sandbox.revoke(name.0).or_raise()?,
@@ -117,7 +120,7 @@ impl PySandbox {
             "forget_cursors" => self.sandbox.forget_cursors(),
             _ => self.sandbox.clear_faults(),
         }
-        Ok(())
+        Ok(String::new())
     }
 
     fn load(

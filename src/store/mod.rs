@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::absolute;
 
 use jiff::tz::TimeZone;
+use pyo3::IntoPyObjectExt as _;
 
 use crate::convert::asked_time::{instant_before, zone};
 use crate::frame::{Frame, PageSource, Synced};
@@ -52,16 +53,6 @@ impl StoreHandle {
         let options = StoreOptions { read_only, share };
         let open = || Store::open_with(&absolute(&path).unwrap_or(path), options);
         guarded(|| Ok(Self(Arc::new(step(py, open)?.or_raise()?))))
-    }
-
-    #[getter]
-    fn path(&self) -> PathBuf {
-        self.0.path().to_path_buf()
-    }
-
-    #[getter]
-    fn read_only(&self) -> bool {
-        self.0.options().read_only
     }
 
     fn feeds<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
@@ -168,40 +159,29 @@ impl StoreHandle {
 
 type NamesRow = (i64, Option<Vec<u8>>, Option<String>, Option<String>);
 
-/// The state of a feed from a target.
-fn feed_state(state: &[u8]) -> PyResult<FeedState> {
-    guarded(|| FeedState::from_bytes(state).or_raise())
-}
-
+/// Returns a part of the state of a feed from a target: its coverage, its lateness, its settled ranges, joined,
+/// or the state without its cursors, because others can read the states of dlt.
 #[pyfunction]
-pub(crate) fn _state_coverage<'py>(
+#[pyo3(signature = (part, state, now=None))]
+pub(crate) fn _of_state<'py>(
     py: Python<'py>,
+    part: &str,
     state: &[u8],
     now: Given<'py>,
 ) -> PyResult<Object<'py>> {
-    let state = feed_state(state)?;
+    let state = guarded(|| FeedState::from_bytes(state).or_raise())?;
     let utc = |now: &Object<'_>, name: &str| {
         instant_before(now, name, &TimeZone::UTC, || Ok(Clock::system().wall()))
     };
-    let now = optional(now.as_ref(), "now", utc)?;
-    dict(py, &FeedCoverage::of_state(&state, now))
-}
-
-#[pyfunction]
-pub(crate) fn _state_lateness<'py>(py: Python<'py>, state: &[u8]) -> PyResult<Object<'py>> {
-    dict(py, &FeedLateness::of_state(&feed_state(state)?))
-}
-
-/// Returns the settled ranges of a feed's state, joined.
-#[pyfunction]
-pub(crate) fn _settled(state: &[u8]) -> PyResult<Vec<(Timestamp, Timestamp)>> {
-    Ok(feed_state(state)?.settled().instants())
-}
-
-/// Returns a state without its cursors, because others can read the states of dlt.
-#[pyfunction]
-pub(crate) fn _without_cursors(state: &[u8]) -> PyResult<Vec<u8>> {
-    Ok(feed_state(state)?.without_cursors().to_bytes())
+    match part {
+        "coverage" => {
+            let now = optional(now.as_ref(), "now", utc)?;
+            dict(py, &FeedCoverage::of_state(&state, now))
+        }
+        "lateness" => dict(py, &FeedLateness::of_state(&state)),
+        "settled" => state.settled().instants().into_bound_py_any(py),
+        _ => Ok(PyBytes::new(py, &state.without_cursors().to_bytes()).into_any()),
+    }
 }
 
 fn delivery(py: Python<'_>, frame: &Frame) -> PyResult<Delivery> {

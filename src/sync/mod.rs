@@ -248,7 +248,6 @@ impl SyncHandle {
         Ok(Call::step(move || run.report(), finish))
     }
 
-    #[getter]
     fn is_over(&self) -> bool {
         self.run.lock().is_none()
     }

@@ -77,7 +77,7 @@ def table(shown: Table) -> str:
     """Show the origin of a table, its first series as drawings, and its first rows."""
     if shown.kind == "series":
         return series_html.series(shown)
-    frame = _doors.frame(shown)
+    frame = _doors.handle(shown)
     kind = [] if shown.kind == "points" else [shown.kind]
     if frame.is_in_memory:
         notes = "" if frame.selection() else _notes(shown)
@@ -158,11 +158,11 @@ def parameters(shown: Query | Feed, tz: str = "UTC") -> list[tuple[str, str]]:
 
 
 def _size(shown: Table) -> list[str]:
-    source = _doors.frame(shown).provenance()
+    source = _doors.handle(shown).provenance()
     facts = [counted(len(shown), "point" if shown.kind in ("points", "changes") else "row")]
     if not source:
         return facts
-    every = _doors.frame(shown).every
+    every = _doors.handle(shown).every
     facts += [_doors.series_count(shown), *([f"{el.text(every)} each"] if every else [])]
     facts += [counted(source["pages"], "page")] if "pages" in source else []
     before = source.get("resumed_after_pages", 0)
@@ -171,12 +171,12 @@ def _size(shown: Table) -> list[str]:
 
 def _provenance(shown: Table) -> str:
     """Write the origin of points in one line, and the shares of stores in another."""
-    source, zone = _doors.frame(shown).provenance(), _doors.zone(shown)
+    source, zone = _doors.handle(shown).provenance(), _doors.zone(shown)
     if not source:  # the expected points of a sandbox
         return ""
     parts = [source.get("store"), source.get("feed"), zone]
     if "host" in source:
-        start, end, width = _doors.frame(shown).grid()
+        start, end, width = _doors.handle(shown).grid()
         if start is None and end is None:  # a page has only the range of its query
             parts = [source["host"], _local(source["query"], zone), zone]
         else:
@@ -184,7 +184,7 @@ def _provenance(shown: Table) -> str:
             times = (at if at is None else from_microseconds(at) for at in (start, end))
             bounds = (el.when(at, zone, "…") for at in times)
             parts = [source["host"], asked, " → ".join(bounds), zone]
-            if width is not None and _doors.frame(shown).every is None:
+            if width is not None and _doors.handle(shown).every is None:
                 parts.append(f"every {duration(timedelta(microseconds=width))}")
         parts.append(f"read {_local(source['read_at'], zone)}")
     line = " · ".join(el.text(part, 300) for part in parts if part)

@@ -68,7 +68,7 @@ def _group(name: str, rows: list[dict[str, Any]], *, is_open: bool) -> str:
 
 def sparklines(shown: Table) -> str:
     """Draw the first series of a table of points as lines."""
-    preview = _doors.frame(shown).preview()
+    preview = _doors.handle(shown).preview()
     axis = _axis(shown, *map(from_microseconds, preview["range"]))
     rows = []
     for line in preview["series"]:
@@ -121,7 +121,7 @@ def _named(shown: Table, ids: Sequence[tuple[Any, ...]], rows: Iterable[dict[str
         head = "label"
     named = zip(ids, rows, strict=True)
     body = [{head: el.text(labels.get(one), 120), **row} for one, row in named]
-    rest = len(_doors.frame(shown).series()) - len(ids)
+    rest = len(_doors.handle(shown).series()) - len(ids)
     more = el.muted(f"… and {rest:,} more series", "div") if rest > 0 else ""
     return el.html_table(body, {"share": el.RIGHT, "buckets": el.RIGHT}) + more
 

@@ -61,7 +61,7 @@ def clock(look: Look) -> Seen:
 
 def token(look: Look) -> Seen:
     facts, error = look.exchange
-    has_certificate = isinstance(look.handle.credential, MutualTls)
+    has_certificate = isinstance(look.handle.credential(), MutualTls)
     if isinstance(error, errors.AuthenticationError) and not has_certificate:
         causes = "\n".join(f"- {cause}" for cause in _causes(look))
         return fail(error, do=f"The service does not say what is wrong. Compare:\n{causes}")
@@ -80,7 +80,7 @@ def _causes(look: Look) -> Iterator[str]:
     if audience not in (None, look.client.base_url + _TOKEN_PATH):
         yield f"audience= sets aud to {audience}: the service must expect this address"
     if look.enrolled_jwk is None:
-        kid = getattr(look.handle.credential, "kid", "")
+        kid = getattr(look.handle.credential(), "kid", "")
         yield f"the key {kid} must be the enrolled one: --enrolled-jwk FILE compares them"
     yield f"the subject {look.client.subject} must be the one that the enrollment returned"
     yield "an administrator must have approved the integration, and must not have revoked it"

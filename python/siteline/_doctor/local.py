@@ -63,7 +63,7 @@ def agent(look: Look) -> Seen:
     place = look.settings["agent"].partition("#")[0]
     if look.offline and place.startswith("https:"):
         return skipped("offline")
-    state = look.handle.agent_state()
+    state = look.handle.look_at("agent")
     own = f"{look.client.subject} of {look.client.base_url}"
     its = f"{state['subject']} of {state['base_url']}"
     if own != its:
@@ -78,7 +78,7 @@ def key(look: Look) -> Seen:
         return fail(look.failure)
     if look.has_agent:
         return skipped("the agent has it")
-    credential = look.handle.credential
+    credential = look.handle.credential()
     if isinstance(credential, MutualTls):
         return _certificate(look, credential)
     seen = f"thumbprint {credential.kid}"
@@ -139,7 +139,7 @@ def ledger(look: Look) -> Seen:
         return ok("in memory: only this process counts its requests")
     do = "Name a writable file with ledger= or SITELINE_LEDGER."
     try:
-        if look.handle.look_at_ledger():
+        if look.handle.look_at("ledger"):
             return ok(f"{file} can be locked and written")
     except errors.StoreCorrupt:
         raise

@@ -49,11 +49,12 @@ class Look:
 
     @property
     def handle(self) -> Any:
-        return _doors.probe(self.client)
+        return _doors.handle(self.client)
 
     @property
     def settings(self) -> dict[str, Any]:
-        return _doors.settings(self.client)
+        settings: dict[str, Any] = self.handle.settings()
+        return settings
 
     @property
     def has_agent(self) -> bool:

@@ -17,7 +17,7 @@ _BY_REQUESTS = "checked by the requests, which use a SOCKS proxy"
 
 
 def proxy(look: Look) -> Seen:
-    used = look.handle.planned_path()["proxy"]
+    used = look.handle.look_at("path")["proxy"]
     if look.offline:
         return ok(f"{used}, not tried: offline" if used else "none", blocks="offline")
     way, error = look.way

@@ -16,13 +16,11 @@ from zlib import crc32
 from siteline._escape import escaped
 from siteline._times import in_zone
 from siteline.errors import QueryError
-from siteline.frames import missing
+from siteline.frames import needing
 
-try:
+with needing("altair numpy", "a chart", "plot"):
     import altair as alt
     import numpy  # noqa: F401 - for the points
-except ModuleNotFoundError as _error:
-    raise missing(_error, str(_error.name), "a chart", "plot") from None
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

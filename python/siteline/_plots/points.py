@@ -70,7 +70,7 @@ def points(
     width: int, panels: int, overlay: bool,
 ) -> Any:  # fmt: skip
     """Draw the first series of a table."""
-    inner, frame, zone = _plots.size(width), _doors.frame(table), zone_of(tz)
+    inner, frame, zone = _plots.size(width), _doors.handle(table), zone_of(tz)
     found = frame.series()
     shown, more = _plots.first(found, panels, "panels")
     columns = [_columns(frame.keep([ids])) for ids in shown]

@@ -1,12 +1,12 @@
 """The coverage of a feed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
-from siteline._core import _state_coverage
+from siteline._core import _of_state
 from siteline._html import WithHtml
 from siteline._records.record import FrozenRecord
 from siteline.feed import Feed
@@ -99,7 +99,7 @@ class Coverage(WithHtml, FrozenRecord, Sequence[CoverageWindow]):
         >>> siteline.types.Coverage.from_state(states["line-2"]).settled_through.isoformat()
         '2026-11-19T00:00:00+00:00'
         """
-        return cls._restore(_state_coverage(state, now))
+        return cls._restore(_of_state("coverage", state, now))
 
     @overload
     def __getitem__(self, index: int) -> CoverageWindow: ...
@@ -112,10 +112,6 @@ class Coverage(WithHtml, FrozenRecord, Sequence[CoverageWindow]):
     def __len__(self) -> int:
         """Count the windows; their parts in different states count separately."""
         return len(self.windows)
-
-    def __iter__(self) -> Iterator[CoverageWindow]:
-        """Iterate over the windows."""
-        return iter(self.windows)
 
     @property
     def _kept(self) -> list[CoverageWindow]:
@@ -148,12 +144,10 @@ class Coverage(WithHtml, FrozenRecord, Sequence[CoverageWindow]):
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return a row for each window; ``state`` is a category, ``empty`` is ``boolean``."""
-        try:
-            import pandas as pd
-        except ModuleNotFoundError as error:
-            from siteline.frames import missing
+        from siteline.frames import needing
 
-            raise missing(error, "pandas", "to_pandas()") from error.__cause__
+        with needing("pandas", "to_pandas()"):
+            import pandas as pd
         names = list(CoverageWindow.__dataclass_fields__)
         frame = pd.DataFrame({name: [getattr(one, name) for one in self.windows] for name in names})
         for name in ("start", "end", "read_at", "settled_at"):

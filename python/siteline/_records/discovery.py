@@ -28,7 +28,6 @@ class Discovery(WithHtml, Mapping[str, Any]):
 
     _html = "series_html.discovery"
 
-    __slots__ = ("__weakref__", "_parsed", "_raw")
     __module__ = "siteline.types"
 
     @strict

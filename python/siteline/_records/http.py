@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from siteline._core import check_http
+from siteline._core import _check
 from siteline._keywords import strict
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Http:
         Raises:
             ConfigError: for a number below 1, a timeout of 0, and an unprintable ``application``.
         """
-        check_http(self._given())
+        _check(self._given(), True)
 
     def _given(self) -> dict[str, Any]:
         values = ((one.name, getattr(self, one.name), one.default) for one in fields(self))

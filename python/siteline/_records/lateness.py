@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
-from siteline._core import _state_lateness
+from siteline._core import _of_state
 from siteline._counts import counted
 from siteline._escape import escaped
 from siteline._html import WithHtml
@@ -118,7 +118,7 @@ class Lateness(WithHtml, FrozenRecord):
         >>> print(siteline.types.Lateness.from_state(states["line-2"]))
         Lateness of line-2, 1 d: too little data: hardly anything was read twice.
         """
-        return cls._restore(_state_lateness(state))
+        return cls._restore(_of_state("lateness", state))
 
     @property
     def lateness(self) -> timedelta:

@@ -69,7 +69,7 @@ def _run(options: Options) -> Outcome:
 
     with Stop() as stop, _started(options, options.listen or _socket()) as agent:
         _say(options, agent)
-        stop.wait(lambda: _doors.wait(agent, _DAY))
+        stop.wait(lambda: _doors.handle(agent).wait(_DAY))
         leases = agent.state.leases
     # The address was printed at the beginning.
     return Outcome({}, f"ended after {leases:,} leases", has_written=True)
@@ -157,7 +157,7 @@ def _served(command: list[str], agent: Agent) -> int:
                 status = process.wait(_LOGS)
                 break
             except subprocess.TimeoutExpired:
-                _doors.wait(agent, 0.0)
+                _doors.handle(agent).wait(0.0)
     # As in a shell: 128 plus the signal.
     return 128 - status if status < 0 else status
 

@@ -34,7 +34,7 @@ def _run(options: Options) -> Outcome:
         ("the day ends", f"{to_second(known.resets_at)} UTC"),
         ("token requests", tokens),
     ]
-    if _doors.settings(client)["ledger"] is None:
+    if _doors.handle(client).settings()["ledger"] is None:
         hint("There is no ledger: requests of other processes are not counted here.")
     members = {"base_url": client.base_url, "subject": client.subject, **known.to_dict()}
     return Outcome(members, aligned(rows))

@@ -70,7 +70,7 @@ class KeptStates:
             return
         feeds = self._stored.setdefault("feeds", {})
         for feed, state in self._newer.items():
-            plain = _doors.without_cursors(state)
+            plain = _doors.of_state("without_cursors", state)
             feeds[feed] = {"state": plain.decode()}
             if plain != state:
                 feeds[feed]["digest"] = self._write(state)

@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from siteline._keywords import strict
 from siteline.errors import ConfigError, QueryError, SitelineError
-from siteline.frames import missing
+from siteline.frames import needing
 
-try:
+with needing("dlt pyarrow", "siteline.dlt", "dlt"):
     import dlt
     import pyarrow as pa
-except ModuleNotFoundError as _error:
-    _package = "pyarrow" if _error.name == "pyarrow" else "dlt"
-    raise missing(_error, _package, "siteline.dlt", "dlt") from _error.__cause__
 
 from dlt.common.destination.exceptions import DestinationCapabilitiesException
 from dlt.common.destination.utils import resolve_merge_strategy

@@ -41,13 +41,11 @@ def serve(
         StoreError: A file is missing or not a store.
     """
     from siteline.client import Client
-    from siteline.frames import missing
+    from siteline.frames import needing
     from siteline.store import Store
 
-    try:
+    with needing("mcp", "siteline.mcp"):
         from siteline.mcp._server import Server
-    except ModuleNotFoundError as error:
-        raise missing(error, "mcp", "siteline.mcp") from error.__cause__
     if allow_requests < 0:
         raise ConfigError(f"allow_requests={allow_requests} is negative.")
     given: Any = stores if isinstance(stores, list | tuple) else [stores]

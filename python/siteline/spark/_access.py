@@ -65,13 +65,13 @@ class Access:
     def of(cls, client: Client, agent: Agent | None) -> Access:
         given, own = dict[str, Any](), None
         try:
-            given = _doors.pickled(client)
+            given = _doors.handle(client).__getnewargs_ex__()[1]
             own = pickle.dumps(given)
         except TypeError as error:  # a key or passphrase in memory is not sent
             _check_given(client, error)
         address = (given.get("agent") if agent is None else agent.address) or None
         settings = {name: given[name] for name in _OWN if name in given}
-        has_file = _doors.settings(client)["ledger"] is not None
+        has_file = _doors.handle(client).settings()["ledger"] is not None
         variables = _variables(address, agent)
         return cls(client.base_url, own, settings, address, variables, has_file=has_file)
 
@@ -140,7 +140,7 @@ def _variables(address: str | None, agent: Agent | None) -> dict[str, str]:
 
 def _check_given(client: Client, error: TypeError) -> None:
     # Tasks must not lose a setting silently.
-    lost = [name for name in _doors.settings(client)["given"] if name in _OWN]
+    lost = [name for name in _doors.handle(client).settings()["given"] if name in _OWN]
     if lost:
         text = f"The client's {', '.join(lost)} cannot be sent to tasks: {error}"
         raise ConfigError(text) from error

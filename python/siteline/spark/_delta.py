@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from siteline._keywords import strict
-from siteline.frames import missing
+from siteline.frames import needing
 from siteline.targets import Delta
 from siteline.targets._lake import SAME
 from siteline.targets._shared import IDS, VALUES
@@ -69,10 +69,8 @@ def upsert(path: str | os.PathLike[str], options: dict[str, str] | None = None) 
         path: The folder or URL of the table.
         options: ``storage_options`` of deltalake.
     """
-    try:
+    with needing("deltalake", "siteline.spark.upsert", "delta"):
         import deltalake  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise missing(error, "deltalake", "siteline.spark.upsert", "delta") from error.__cause__
     path = os.fspath(path)
     return DeltaUpsert(path if "://" in path else os.path.abspath(path), options)
 

@@ -13,7 +13,7 @@ from siteline._warn import warn
 from siteline.agent import Agent
 from siteline.client import Client
 from siteline.errors import ClosedError, ConfigError
-from siteline.frames import missing
+from siteline.frames import needing
 from siteline.spark._access import Access
 from siteline.spark._options import Options
 from siteline.spark._reading import Reading, Registered
@@ -114,12 +114,13 @@ def registered(spark: SparkSession) -> Registered:
 
 
 def _source() -> type[SitelineDataSource]:
-    try:
-        from siteline.spark._source import SitelineDataSource
-    except ModuleNotFoundError as error:
-        raise missing(error, "pyspark", "siteline.spark", "spark") from error.__cause__
-    except ImportError as error:
-        raise ConfigError("siteline.spark needs PySpark 4.1 or newer.") from error
+    with needing("pyspark", "siteline.spark", "spark"):
+        try:
+            from siteline.spark._source import SitelineDataSource
+        except ModuleNotFoundError:
+            raise
+        except ImportError as error:
+            raise ConfigError("siteline.spark needs PySpark 4.1 or newer.") from error
     return SitelineDataSource
 
 
@@ -130,7 +131,7 @@ def _publish(spark: SparkSession, source: type[SitelineDataSource], known: Regis
 
 
 def _agent(client: Client) -> Agent | None:
-    if _doors.settings(client)["agent"]:
+    if _doors.handle(client).settings()["agent"]:
         return None
     key = (client.base_url, client.subject)
     with _guard:

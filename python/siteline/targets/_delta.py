@@ -159,7 +159,7 @@ class Delta(_shared.SharedTarget):
         state, points = self.state(feed), self._lake.open()
         # deltalake 1.6.0 fails without the cast.
         kept = f"{equals('feed', feed)} and cast(withdrawn as int) = 0"
-        ranges = _doors.settled(state) if state else []
+        ranges = _doors.of_state("settled", state) if state else []
         times = [f"timestamp >= '{iso(a)}' and timestamp < '{iso(b)}'" for a, b in ranges]
         where = f"{kept} and ({' or '.join(times) or 'false'})"
         return self._lake.read(f"select {_POINT}, sequence from t where {where}", t=points)

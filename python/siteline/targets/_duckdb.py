@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from siteline import _doors
 from siteline.errors import ConfigError, QueryError, StoreBusy, StoreError
-from siteline.frames import missing
+from siteline.frames import needing
 from siteline.targets import _duckdb_sql as sql
 from siteline.targets import _refusals, _shared
 
@@ -45,10 +45,8 @@ class DuckDB(_shared.SharedTarget):
         batch: int | Literal["chain"] = 16,
     ) -> None:
         """Open nothing yet."""
-        try:
+        with needing("duckdb", "siteline.targets.DuckDB"):
             import duckdb
-        except ModuleNotFoundError as error:
-            raise missing(error, "duckdb", "siteline.targets.DuckDB") from error.__cause__
         if not table.isidentifier():
             raise QueryError(f"table={table!r} is no plain name.")
         self.batch: int | Literal["chain"] = batch
@@ -173,7 +171,7 @@ class DuckDB(_shared.SharedTarget):
             raise _refusals.failed(self._place, feed, str(error)) from error
 
     def _apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
-        values = dict[str, Any](feed=feed, state=state, settled=_doors.settled(state))
+        values = dict[str, Any](feed=feed, state=state, settled=_doors.of_state("settled", state))
         if page is None:
             self._run(sql.STATE, **values)
             return 0, 0, 0, 0

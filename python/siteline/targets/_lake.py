@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from siteline.errors import QueryError
-from siteline.frames import missing
+from siteline.frames import needing
 from siteline.targets import _refusals
 from siteline.targets._shared import COLUMNS, IDS, VALUES, check_columns
 
@@ -35,13 +35,10 @@ class Lake:
     """A Delta table of points at a path or URI, and its further tables with a suffix."""
 
     def __init__(self, path: str | os.PathLike[str], options: dict[str, str] | None) -> None:
-        try:
+        with needing("deltalake", "siteline.targets.Delta", "delta"):
             import arro3.core
             import deltalake
             from deltalake.exceptions import CommitFailedError, DeltaError
-        except ModuleNotFoundError as error:
-            what = "siteline.targets.Delta"
-            raise missing(error, "deltalake", what, "delta") from error.__cause__
         self._lake: Any = deltalake
         self._arrow: Any = arro3.core
         self._conflict: type[Exception] = CommitFailedError

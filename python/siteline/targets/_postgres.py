@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from siteline import _doors
 from siteline.errors import ConfigError, QueryError, StoreBusy
-from siteline.frames import missing
+from siteline.frames import needing
 from siteline.targets import _postgres_sql as sql
 from siteline.targets import _refusals, _shared
 
@@ -43,12 +43,10 @@ class Postgres(_shared.SharedTarget):
         batch: int | Literal["chain"] = 16,
     ) -> None:
         """Connect to nothing yet."""
-        try:
+        packages = "pyarrow adbc_driver_postgresql adbc_driver_manager"
+        with needing(packages, "siteline.targets.Postgres", "postgres"):
             import pyarrow  # the driver needs it too, for parameters and rows
             from adbc_driver_postgresql import dbapi
-        except ModuleNotFoundError as error:
-            what = "siteline.targets.Postgres"
-            raise missing(error, error.name or "", what, "postgres") from error.__cause__
         if not re.fullmatch(r"([^.\0]+\.)?[^.\0]{1,48}", table):
             raise QueryError(f"table={table!r} is no name of up to 48 characters, or schema.name.")
         self.batch: int | Literal["chain"] = batch
@@ -96,7 +94,7 @@ class Postgres(_shared.SharedTarget):
             raise _refusals.unstorable(self._place, feed, text) from error
 
     def _apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
-        settled = ",".join(f"[{start},{end})" for start, end in _doors.settled(state))
+        settled = ",".join(f"[{start},{end})" for start, end in _doors.of_state("settled", state))
         with self._transaction() as cursor:
             counts = (0, 0, 0) if page is None else self._write(cursor, feed, page)
             self._run(cursor, sql.SET_STATE, feed, state, f"{{{settled}}}", True)
