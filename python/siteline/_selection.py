@@ -138,7 +138,7 @@ def of_names(picked: tuple[Any, ...], names: Names, series: Iterable[Ids]) -> tu
 
 def _refuse_similar(text: str, level: str, names: set[Any]) -> None:
     if near := nearest(text, sorted(names)):
-        hint = f"Nearest: {', '.join(map(repr, near))}. store.series() lists all ids and names."
+        hint = f"{as_hint(near)}store.series() lists all ids and names."
         raise QueryError(f'No series of the feed has {level} "{text}".', hint=hint)
 
 
