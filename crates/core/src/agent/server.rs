@@ -286,6 +286,8 @@ impl Answering {
         let read = tokio::time::timeout(self.limits.patience, read).await;
         match (read, line.pop()) {
             (Ok(Ok(_)), Some(b'\n')) => Ok(line),
+            // The client repeats it.
+            (Err(_), _) => Err(Error::new(Kind::AgentUnavailable, "the request came too slowly")),
             _ => Err(refused("the request is too long or incomplete")),
         }
     }

@@ -29,13 +29,16 @@ fn lessor() -> Lessor {
 /// Starts an agent that accepts few connections, answers one request at a time, never has a token,
 /// and practically never times out silent peers.
 fn started(listen: Listen) -> Agent {
+    with_patience(listen, Duration::from_secs(3_600))
+}
+
+fn with_patience(listen: Listen, patience: Duration) -> Agent {
     let options = AgentOptions {
         listen,
         allowed_users: Vec::new(),
         secret: None,
         take_step: Arc::new(|step| step()),
     };
-    let patience = Duration::from_secs(3_600);
     let limits = AgentLimits { connections: 8, answered: 1, patience, ..AgentLimits::default() };
     Agent::start_within(lessor(), options, limits).expect("an agent")
 }
@@ -129,6 +132,17 @@ mod local {
             stream.write_all(&[&greeting(""), &*request, b"\n"].concat()).expect("written");
         }
         assert_eq!(asked(&agent, ClientTls::default()).expect("served").leases, 0);
+    }
+
+    #[test]
+    fn a_request_that_comes_too_slowly_may_be_repeated() {
+        let folder = TestFolder::new();
+        let path = folder.join("sockets").join("agent.sock");
+        let _agent = with_patience(Listen::Unix(path.clone()), Duration::ZERO);
+        let mut answer = String::new();
+        let mut stream = UnixStream::connect(&path).expect("connected");
+        stream.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.contains("AgentUnavailable"), "{answer}");
     }
 
     #[test]
