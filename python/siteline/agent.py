@@ -39,7 +39,7 @@ class Agent(OfThisProcess, Closing):
         tls_key: PEM file with the key of this certificate.
         client_authority: PEM file with the authority that signs the certificates of clients.
             Without it, clients send a secret, which :meth:`env` contains.
-        names: Other names of ``HOST`` that clients use. The first is in :attr:`address`.
+        names: A name of ``HOST`` for :attr:`address`. Only the first counts.
 
     Raises:
         ConfigError: A setting is wrong.

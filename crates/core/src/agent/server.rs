@@ -30,7 +30,7 @@ use crate::fork::Owned;
 use crate::system;
 
 /// Maximum length of a greeting, in bytes.
-const LONGEST_GREETING: usize = 1 << 10;
+const LONGEST_GREETING: usize = 16 << 10;
 /// Maximum duration of a connection. No client waits longer.
 const LONGEST_CONNECTION: Duration = Duration::from_secs(120);
 /// How much of a refused request is read and dropped, so that a peer that is still sending can read
@@ -233,8 +233,13 @@ impl Answering {
         let mut stream = BufReader::new(stream);
         match self.request(&mut stream, visit).await {
             Ok(request) => {
-                let _permit = visit.answer().await;
-                let answer = self.routes.answer(&request).await;
+                let answered = async { (visit.answer().await, self.routes.answer(&request).await) };
+                let (_permit, answer) = tokio::select! {
+                    biased;
+                    answered = answered => answered,
+                    // The client has disconnected, so no other client waits for its answer.
+                    _ = stream.fill_buf() => return,
+                };
                 let answer = answer.unwrap_or_else(|error| refusal(&error));
                 self.write(&mut stream, &answer).await;
                 visit.prove();
@@ -281,6 +286,8 @@ impl Answering {
         let read = tokio::time::timeout(self.limits.patience, read).await;
         match (read, line.pop()) {
             (Ok(Ok(_)), Some(b'\n')) => Ok(line),
+            // The client repeats it.
+            (Err(_), _) => Err(Error::new(Kind::AgentUnavailable, "the request came too slowly")),
             _ => Err(refused("the request is too long or incomplete")),
         }
     }

@@ -5,7 +5,7 @@ use rcgen::{CertificateParams, KeyPair};
 
 use super::super::connection::Connection;
 use super::super::listener::TlsListen;
-use super::super::message::{AgentRequest, Holder, greeting};
+use super::super::message::{AgentRequest, Ask, Holder, greeting};
 use super::super::trust::ClientTls;
 use super::*;
 use crate::auth::ScopeSet;
@@ -22,20 +22,24 @@ fn lessor() -> Lessor {
         scopes: ScopeSet::new(["customer.data.read"]).expect("a scope"),
         clock: noon(),
         ledger: Arc::new(LocalLedger::in_memory(crate::http::Terms::default())),
-        lend: Box::new(|_, _, _| Box::pin(async { Err(refused("no token")) })),
+        lend: Box::new(|_, _, _| Box::pin(std::future::pending())),
     }
 }
 
-/// Starts an agent that accepts few connections and practically never times out silent peers.
+/// Starts an agent that accepts few connections, answers one request at a time, never has a token,
+/// and practically never times out silent peers.
 fn started(listen: Listen) -> Agent {
+    with_patience(listen, Duration::from_secs(3_600))
+}
+
+fn with_patience(listen: Listen, patience: Duration) -> Agent {
     let options = AgentOptions {
         listen,
         allowed_users: Vec::new(),
         secret: None,
         take_step: Arc::new(|step| step()),
     };
-    let patience = Duration::from_secs(3_600);
-    let limits = AgentLimits { connections: 8, patience, ..AgentLimits::default() };
+    let limits = AgentLimits { connections: 8, answered: 1, patience, ..AgentLimits::default() };
     Agent::start_within(lessor(), options, limits).expect("an agent")
 }
 
@@ -114,6 +118,31 @@ mod local {
         let _idle: Vec<_> =
             (0..40).map(|_| UnixStream::connect(&path).expect("connected")).collect();
         assert_eq!(asked(&agent, ClientTls::default()).expect("served").leases, 0);
+    }
+
+    #[test]
+    fn a_client_that_disconnects_keeps_no_other_waiting() {
+        let folder = TestFolder::new();
+        let (agent, path) = local_agent(&folder);
+        let Lessor { holder, scopes, .. } = lessor();
+        let ask = Ask::Token { scopes: scopes.to_string(), must_remain: None, refused: None };
+        let request = serde_json::to_vec(&AgentRequest::Of(holder, ask)).expect("JSON");
+        for _ in 0..3 {
+            let mut stream = UnixStream::connect(&path).expect("connected");
+            stream.write_all(&[&greeting(""), &*request, b"\n"].concat()).expect("written");
+        }
+        assert_eq!(asked(&agent, ClientTls::default()).expect("served").leases, 0);
+    }
+
+    #[test]
+    fn a_request_that_comes_too_slowly_may_be_repeated() {
+        let folder = TestFolder::new();
+        let path = folder.join("sockets").join("agent.sock");
+        let _agent = with_patience(Listen::Unix(path.clone()), Duration::ZERO);
+        let mut answer = String::new();
+        let mut stream = UnixStream::connect(&path).expect("connected");
+        stream.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.contains("AgentUnavailable"), "{answer}");
     }
 
     #[test]

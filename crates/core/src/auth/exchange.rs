@@ -69,11 +69,12 @@ impl Issuer for Exchange<'_> {
                 call.wait_out(left, because).await?;
             }
             let applied = if corrected { self.correctable() } else { self.time.assertion_skew() };
-            let asked = clock.monotonic();
             let mut note = call.note(self.transport.observer(), RequestKind::Token);
             // A vault, or a command that prints the passphrase, may take longer than a reply.
             let form = self.proof.form(&key.scopes, self.time.corrected(applied));
-            let attempt = match call.untimed(Box::pin(form)).await {
+            let form = call.untimed(Box::pin(form)).await;
+            let asked = clock.monotonic();
+            let attempt = match form {
                 Ok(form) => {
                     call.attempt(Box::pin(self.attempt(form, &key.scopes, &mut note))).await
                 }

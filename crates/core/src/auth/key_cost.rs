@@ -18,6 +18,9 @@ const MOST_MEMORY: u64 = 256 * 1024 * 1024;
 /// Maximum work of scrypt (N r p), which takes a few seconds.
 const MOST_STEPS: u64 = 1 << 23;
 
+/// Maximum number of encrypted parts of a PKCS#12 file. OpenSSL writes one, and other tools two.
+const MOST_PARTS: usize = 4;
+
 /// Rejects an encryption that requires too much work. PBES1 has at most 65,535 rounds.
 pub(super) fn check(encryption: &EncryptionScheme) -> Result<()> {
     match encryption.pbes2().map(|parameters| &parameters.kdf) {
@@ -35,16 +38,19 @@ pub(super) fn check(encryption: &EncryptionScheme) -> Result<()> {
 pub(super) fn check_all(der: &[u8], passphrase: Option<&[u8]>) -> Result<()> {
     let name = PBES2_OID.to_der().unwrap_or_default();
     let ends = der.windows(name.len()).zip(name.len()..).filter(|(found, _)| *found == name);
+    let mut parts = 0;
     for (_, end) in ends {
         let Ok(mut rest) = SliceReader::new(&der[end..]) else { continue };
         let Ok(parameters) = Parameters::decode(&mut rest) else { continue };
         check(&parameters.clone().into())?;
         // An encrypted part has a tag of its context. An encrypted key is an OCTET STRING.
         let part = AnyRef::decode(&mut rest).ok().filter(|part| part.tag().is_context_specific());
-        let plain = part.zip(passphrase).map(|(part, passphrase)| {
-            parameters.decrypt(passphrase, part.value()).map(Zeroizing::new)
-        });
-        if let Some(Ok(plain)) = plain {
+        let Some((part, passphrase)) = part.zip(passphrase) else { continue };
+        parts += 1;
+        if parts > MOST_PARTS {
+            return Err(too_much("too many parts to be decrypted"));
+        }
+        if let Ok(plain) = parameters.decrypt(passphrase, part.value()).map(Zeroizing::new) {
             check_all(&plain, None)?;
         }
     }

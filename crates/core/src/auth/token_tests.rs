@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::*;
 use crate::auth::test_harness::{BOTH_SCOPES, DATA_SCOPE, Harness, good, warnings};
+use crate::auth::{Credential, PrivateKey, Signer, Signing};
 use crate::error::Kind;
 use crate::fork::pretend;
 use crate::http::Policy;
@@ -161,6 +162,30 @@ async fn t10_the_time_to_sign_is_not_limited_like_a_reply() {
     harness.token().await.expect_err("no reply comes within no time");
     let state = harness.ledger.state(harness.clock.moment()).expect("memory");
     assert_eq!(state.token_requests, 1, "it was signed, and its request was begun");
+}
+
+/// A signer that takes two hours.
+struct Slow(PrivateKey, Clock);
+
+impl Signer for Slow {
+    fn sign(&self, signing_input: &[u8]) -> Result<Vec<u8>> {
+        self.1.advance(120 * MINUTE);
+        self.0.sign(signing_input)
+    }
+}
+
+#[tokio::test]
+async fn t15_the_time_to_sign_does_not_shorten_the_life_of_a_token() {
+    let mut harness = Harness::new(vec![]).await;
+    let key = include_bytes!("../../../../tests/keys/pkcs8.pem");
+    let key = PrivateKey::parse(key, None).expect("a key");
+    let public = key.public_jwk();
+    let slow = Signing::Blocking(Arc::new(Slow(key, harness.clock.clone())));
+    harness.credential = Credential::with_signer("s", slow, public, None).expect("one").value;
+    for _ in 0..2 {
+        assert!(harness.token().await.expect("a token").expires_in() > MINUTE);
+    }
+    assert_eq!(harness.server.token_requests().len(), 1);
 }
 
 #[tokio::test]

@@ -218,7 +218,9 @@ impl CollectOnce {
         if let Some(reader) = &self.reader {
             return reader.partial();
         }
-        if let Some(kept) = self.reading().kept.lock().clone() {
+        // Not locked while the pages are merged.
+        let kept = self.reading().kept.lock().clone();
+        if let Some(kept) = kept {
             return kept.partial();
         }
         let (bookmark, table) = (self.scan.bookmark().cloned(), self.scan.onto.clone());

@@ -89,11 +89,13 @@ fn a_chain_follows_the_cursors_to_an_explicit_null() {
     assert!(chain.bookmark().is_none());
     let first = next(&mut chain, &script).unwrap().unwrap();
     assert_eq!((first.sequence, first.rows(), first.is_last), (1, 1, false));
-    assert!(first.raw.is_none() && first.bookmark == chain.bookmark());
+    let digest = |bookmark: Option<Bookmark>| bookmark.map(|bookmark| bookmark.digest());
+    assert!(first.raw.is_none() && digest(first.bookmark) == digest(chain.bookmark()));
     let (pages, error) = drain(&mut chain, &script);
     assert!(pages == 2 && error.is_none());
     assert_eq!(script.requests(), ["siteId=S", "siteId=S&cursor=a%20b", "siteId=S&cursor="]);
-    assert_eq!((chain.state(), chain.bookmark(), chain.pages), (&PagingState::Done, None, 3));
+    assert_eq!((chain.state(), chain.pages), (&PagingState::Done, 3));
+    assert!(chain.bookmark().is_none());
     assert!(next(&mut chain, &script).unwrap().is_none());
     assert_eq!(script.requests().len(), 3);
 }
@@ -104,7 +106,8 @@ fn the_body_is_kept_on_request() {
     let mut chain = chain().keep_raw(true).starting_at(40);
     let page = next(&mut chain, &script).unwrap().unwrap();
     assert!(page.raw.unwrap().starts_with(b"{\"series\""));
-    assert_eq!((page.sequence, page.is_last, page.bookmark), (40, true, None));
+    assert_eq!((page.sequence, page.is_last), (40, true));
+    assert!(page.bookmark.is_none());
 }
 
 #[test]

@@ -47,14 +47,13 @@ impl WriteTurn {
         let hold = &self.0;
         // Locked during the work, so that no reader of this process gets a pass.
         let state = hold.state.lock();
-        let is_free =
-            state.readers == 0 && set(&hold.file, ByteLock::Alone, &READERS).unwrap_or(false);
-        let outcome = is_free.then(work);
-        if is_free {
-            let _freed = set(&hold.file, ByteLock::Free, &READERS);
+        if state.readers > 0 || !set(&hold.file, ByteLock::Alone, &READERS).unwrap_or(false) {
+            return None;
         }
+        let outcome = work();
+        let _freed = set(&hold.file, ByteLock::Free, &READERS);
         drop(state);
-        outcome
+        Some(outcome)
     }
 }
 

@@ -135,6 +135,21 @@ fn pkcs12_with_a_wrong_or_high_cost_of_scrypt_is_refused() {
     }
 }
 
+/// The parts are decrypted before the passphrase is known to be right.
+#[test]
+fn pkcs12_with_many_encrypted_parts_is_refused() {
+    use pkcs8::der::Encode as _;
+    use pkcs8::pkcs5::pbes2::Parameters;
+    let parameters = Parameters::generate_pbkdf2_sha256_aes256cbc(100, b"salt", [0; 16]);
+    let parameters = parameters.expect("parameters").to_der().expect("DER");
+    let part = [pbes2(&parameters), element(0x80, &[&[0; 16]])].concat();
+    for (count, text) in [(3, "damaged or has a rare form"), (4, "too many parts")] {
+        let file = pkcs12_encrypted_with(&parameters, &part.repeat(count));
+        let refused = unreadable(&file, Some(PASSPHRASE));
+        assert!(refused.contains(text), "{count}: {refused}");
+    }
+}
+
 #[test]
 fn pkcs12_with_too_many_rounds_is_refused() {
     let mut file = pkcs12_with(vec![Issued::new("plant", None, |_| {}).chain(&[])], 0x1_1170);
