@@ -51,7 +51,9 @@ mod _core {
         convert::clock::PyClock,
         files::{_create_folder, _paths, NewFile},
         frame::{Frame, zone_name},
-        store::{_settled, _state_coverage, _state_lateness, _without_cursors, StoreHandle},
+        store::{
+            _settled, _state_coverage, _state_lateness, _store_path, _without_cursors, StoreHandle,
+        },
         store::{feed::_feed, maintenance::_restore},
         sync::SyncHandle,
     };

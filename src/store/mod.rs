@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use crate::convert::asked_time::{instant_before, zone};
 use crate::frame::{Frame, PageSource, Synced};
 use crate::prelude::*;
-use siteline_core::store::{Applied, Delivery, Share, Store, StoreOptions, Target as _};
+use siteline_core::store::{Applied, Delivery, Share, Store, StoreOptions, Target as _, resolve};
 use siteline_core::sync::{Feed, FeedCoverage, FeedLateness, FeedState, read_states, redefine};
 
 #[pyclass(frozen, module = "siteline._core")]
@@ -41,27 +41,11 @@ impl StoreHandle {
 #[pymethods]
 impl StoreHandle {
     #[new]
-    fn new(
-        py: Python<'_>,
-        path: &Object<'_>,
-        read_only: bool,
-        share: Option<&str>,
-    ) -> PyResult<Self> {
-        let path = path_of(path, "path")?;
+    fn new(py: Python<'_>, path: PathBuf, read_only: bool, share: Option<&str>) -> PyResult<Self> {
         let share = share.map(Share::parse).transpose().or_raise()?;
         let options = StoreOptions { read_only, share };
-        let open = || Store::open_with(&absolute(&path).unwrap_or(path), options);
+        let open = || Store::open_with(&path, options);
         guarded(|| Ok(Self(Arc::new(step(py, open)?.or_raise()?))))
-    }
-
-    #[getter]
-    fn path(&self) -> PathBuf {
-        self.0.path().to_path_buf()
-    }
-
-    #[getter]
-    fn read_only(&self) -> bool {
-        self.0.options().read_only
     }
 
     fn feeds<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
@@ -171,6 +155,14 @@ type NamesRow = (i64, Option<Vec<u8>>, Option<String>, Option<String>);
 /// The state of a feed from a target.
 fn feed_state(state: &[u8]) -> PyResult<FeedState> {
     guarded(|| FeedState::from_bytes(state).or_raise())
+}
+
+/// The absolute path of a store, which need not exist.
+#[pyfunction]
+pub(crate) fn _store_path(path: &Object<'_>) -> PyResult<PathBuf> {
+    let (py, path) = (path.py(), path_of(path, "path")?);
+    let path = absolute(&path).unwrap_or(path);
+    guarded(|| step(py, || resolve(&path))?.or_raise())
 }
 
 #[pyfunction]
