@@ -51,7 +51,7 @@ mod _core {
         convert::clock::PyClock,
         files::{_create_folder, _paths, NewFile},
         frame::{Frame, zone_name},
-        store::{_of_state, StoreHandle},
+        store::{_of_state, _store_path, StoreHandle},
         store::{feed::_feed, maintenance::_restore},
         sync::SyncHandle,
     };

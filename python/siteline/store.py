@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from siteline import _labels, _selection, _series
-from siteline._core import StoreHandle, zone_name
+from siteline._core import StoreHandle, _store_path, zone_name
 from siteline._escape import described, escaped
 from siteline._handles import Closing, Itself
 from siteline._html import WithHtml
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     _Share = Literal["group-read", "group"] | None
 
 __all__ = ["Store"]
+
+# The names of files that belong to a store end with one of these.
+_BESIDE = ("-wal", "-shm", "-lock", "-journal")
 
 
 class Store(Itself, WithHtml, Closing):
@@ -84,9 +88,9 @@ class Store(Itself, WithHtml, Closing):
     ) -> None:
         """Open the file, if there is one."""
         self._tz, self._labels = zone_name(tz), _labels.checked(labels)
-        self._asked = (_absolute(path), read_only, share)
+        self._asked = (_store_path(path), read_only, share)
         self._is_closed = False
-        if read_only or share or not self._is_new():
+        if read_only is not False or share is not None or not self._is_new():
             self._made()
         self._named: tuple[Any, _labels.Known] | None = None
         self._reads_once = False
@@ -95,13 +99,15 @@ class Store(Itself, WithHtml, Closing):
         """Whether the file is missing, and its folder exists."""
         if self._is_closed:
             raise ClosedError("this store was closed")
-        path = self._asked[0]
-        if self._opened is not None or not isinstance(path, Path):
+        if self._opened is not None:
             return False
         try:
-            return not path.exists() and path.parent.is_dir()
-        except (OSError, ValueError):  # opening the file raises the error with its reason
-            return False
+            self.path.stat()
+        except FileNotFoundError:
+            return self.path.parent.is_dir()
+        except (OSError, ValueError):
+            return False  # opening the file raises the error with its reason
+        return False
 
     @property
     def _opened(self) -> StoreHandle | None:
@@ -481,18 +487,12 @@ class Store(Itself, WithHtml, Closing):
         return f"<Store {escaped(str(self.path))}{only}>"
 
 
-def _absolute(path: Any) -> Any:
-    """Return the path as it is now; anything else as it is."""
-    is_path = isinstance(path, str) or hasattr(path, "__fspath__")
-    if is_path and str(path).startswith((":", "file:")):  # the core refuses these
-        return path
-    return Path(path).expanduser().absolute() if is_path else path
-
-
 def _missing(path: Path) -> StoreError:
-    files = [one.name for one in path.parent.iterdir()]
-    files = [name for name in files if not name.endswith(("-wal", "-shm", "-lock"))]
-    named = _selection.as_hint(_selection.nearest(path.name, files))
+    near: list[str] = []
+    with suppress(OSError):  # a folder may not be readable
+        files = (one.name for one in path.parent.iterdir())
+        near = _selection.nearest(path.name, [one for one in files if not one.endswith(_BESIDE)])
+    named = _selection.as_hint(near)
     return StoreError(
         f"There is no store {str(path)!r}.",
         hint=f"{named}client.sync(feed, store) makes the file.",

@@ -309,6 +309,9 @@ class _Run:
         self.feeds = feeds_of(feeds)
         self._store = store if isinstance(store, Store) else None
         names = sorted(feed.name for feed in self.feeds)
+        for name in names:
+            if names.count(name) > 1:
+                raise QueryError(f"the feed {name!r} is given twice")
         self.to_lock, self._target = [], store
         if self._store is None:
             _check_target(store)
@@ -316,9 +319,6 @@ class _Run:
                 raise ConfigError(
                     "wait= is for a siteline.Store: lock() of a store of yours may wait."
                 )
-            for name in names:
-                if names.count(name) > 1:
-                    raise QueryError(f"the feed {name!r} is given twice")
             self.to_lock = names
             batch = getattr(store, "batch", 1)
             options = {**options, "batch": None if _is_one(batch) else batch}

@@ -11,7 +11,7 @@ use pyo3::IntoPyObjectExt as _;
 use crate::convert::asked_time::{instant_before, zone};
 use crate::frame::{Frame, PageSource, Synced};
 use crate::prelude::*;
-use siteline_core::store::{Applied, Delivery, Share, Store, StoreOptions, Target as _};
+use siteline_core::store::{Applied, Delivery, Share, Store, StoreOptions, Target as _, resolve};
 use siteline_core::sync::{Feed, FeedCoverage, FeedLateness, FeedState, read_states, redefine};
 
 #[pyclass(frozen, module = "siteline._core")]
@@ -42,16 +42,10 @@ impl StoreHandle {
 #[pymethods]
 impl StoreHandle {
     #[new]
-    fn new(
-        py: Python<'_>,
-        path: &Object<'_>,
-        read_only: bool,
-        share: Option<&str>,
-    ) -> PyResult<Self> {
-        let path = path_of(path, "path")?;
+    fn new(py: Python<'_>, path: PathBuf, read_only: bool, share: Option<&str>) -> PyResult<Self> {
         let share = share.map(Share::parse).transpose().or_raise()?;
         let options = StoreOptions { read_only, share };
-        let open = || Store::open_with(&absolute(&path).unwrap_or(path), options);
+        let open = || Store::open_with(&path, options);
         guarded(|| Ok(Self(Arc::new(step(py, open)?.or_raise()?))))
     }
 
@@ -158,6 +152,14 @@ impl StoreHandle {
 }
 
 type NamesRow = (i64, Option<Vec<u8>>, Option<String>, Option<String>);
+
+/// The absolute path of a store, which need not exist.
+#[pyfunction]
+pub(crate) fn _store_path(path: &Object<'_>) -> PyResult<PathBuf> {
+    let (py, path) = (path.py(), path_of(path, "path")?);
+    let path = absolute(&path).unwrap_or(path);
+    guarded(|| step(py, || resolve(&path))?.or_raise())
+}
 
 /// Returns a part of the state of a feed from a target: its coverage, its lateness, its settled ranges, joined,
 /// or the state without its cursors, because others can read the states of dlt.

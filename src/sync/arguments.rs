@@ -42,6 +42,8 @@ impl RunArgs {
             concurrency: concurrency.try_into().unwrap_or(usize::MAX),
             ..plan_settings(client, options)?
         };
+        // A wrong range makes no store.
+        settings.reread_ranges().or_raise()?;
         let batch = option("batch")?.map(|given| batch(&given)).transpose()?;
         Ok(Self { feeds: restore(given)?, settings, wait, batch })
     }

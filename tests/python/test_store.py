@@ -84,6 +84,45 @@ def test_only_a_sync_makes_the_file(filled, tmp_path):
     assert len(typo.read(feed)) == len(store.read(feed))
 
 
+@pytest.mark.parametrize("wrong", [{"share": ""}, {"share": False}, {"read_only": 0}])
+def test_a_wrong_setting_is_refused_before_a_sync(tmp_path, wrong):
+    with pytest.raises((TypeError, siteline.errors.ConfigError)):
+        siteline.Store(tmp_path / "plant.siteline", **wrong)
+
+
+def test_a_refused_sync_makes_no_file(client, tmp_path):
+    store, feed = siteline.Store(tmp_path / "plant.siteline"), make_feed()
+    for feeds, reread in ((feed, ("2026-11-19", "2026-11-18")), ([feed, feed], None)):
+        with pytest.raises(siteline.errors.QueryError, match=r"is not before|is given twice"):
+            client.sync(feeds, store, reread=reread)
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_the_path_is_the_same_before_and_after_the_file_is_made(client, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link").symlink_to("data")
+    store = siteline.Store(tmp_path / "data" / ".." / "link" / "plant.siteline")
+    assert store.path == tmp_path.resolve() / "data" / "plant.siteline"
+    client.sync(make_feed(), store)
+    assert siteline.Store(store.path).path == store.path
+
+
+def test_the_nearest_files_are_stores_and_a_folder_need_not_be_readable(tmp_path, monkeypatch):
+    for ending in ("", "-wal", "-shm", "-lock", "-journal"):
+        (tmp_path / f"plant.siteline{ending}").touch()
+    typo = siteline.Store(tmp_path / "plan.siteline")
+    with pytest.raises(siteline.errors.StoreError) as caught:
+        typo.check()
+    assert caught.value.hint.startswith("Nearest: 'plant.siteline'. ")
+
+    def refuse(folder):
+        raise PermissionError(folder)
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(siteline.errors.StoreError, match="There is no store"):
+        typo.check()
+
+
 def test_the_error_for_a_missing_feed_names_the_existing_ones(store):
     for call in (
         lambda: store.read("line-9"),

@@ -70,7 +70,8 @@ def test_a_home_folder_is_expanded_and_names_of_sqlite_make_no_file(tmp_path, mo
     monkeypatch.setenv("HOME", str(tmp_path))
     assert siteline.Store("~/plant.siteline").path == tmp_path / "plant.siteline"
     monkeypatch.chdir(tmp_path)
-    for name in (":memory:", "file:plant?mode=memory"):
+    assert siteline.Store("~plant.siteline").path == tmp_path / "~plant.siteline"
+    for name in (":memory:", "./:memory:", "file:plant?mode=memory"):
         with pytest.raises(siteline.errors.StoreError, match="special meaning in SQLite") as caught:
             siteline.Store(name)
         assert "temporary folder" in caught.value.hint

@@ -68,6 +68,7 @@ use self::found_blocks::{FoundBlocks, rows_of};
 pub use self::names::KeptNames;
 use self::page_merge::RecentLimits;
 pub(crate) use self::pages::PageChains;
+pub use self::path::resolve;
 pub(crate) use self::read::FeedSnapshot;
 pub use self::read::Reader;
 pub use self::restore::restore;

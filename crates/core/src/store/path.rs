@@ -8,7 +8,7 @@ use super::network;
 use crate::error::{Kind, Result};
 
 /// Resolves links. Rejects a path that cannot be a store.
-pub(super) fn resolve(path: &Path) -> Result<PathBuf> {
+pub fn resolve(path: &Path) -> Result<PathBuf> {
     let refused =
         |what: &str, hint: &str| Err(store_error(path, Kind::StoreError, what).with_hint(hint));
     let Some(name) = path.file_name() else {

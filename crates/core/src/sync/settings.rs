@@ -40,11 +40,11 @@ impl SyncSettings {
     }
 
     /// In whole seconds, rounded outwards. Fails for an empty range.
-    pub(super) fn reread_ranges(&self) -> Result<Ranges> {
+    pub fn reread_ranges(&self) -> Result<Ranges> {
         let range = |(start, end): &(Timestamp, Timestamp)| {
             if start >= end {
-                let message = format!("reread=: {start} is not before {end}");
-                return Err(Error::new(Kind::QueryError, message));
+                let what = format!("has a range whose start, {start}, is not before {end}.");
+                return Err(Error::new(Kind::QueryError, format!("reread= {what}")));
             }
             let is_cut = instant(end.as_second()) < *end;
             Ok(Range::new(start.as_second(), end.as_second() + i64::from(is_cut)))
