@@ -309,7 +309,7 @@ def _time(now: datetime | str | None, today: datetime) -> datetime | None:
         at = datetime.fromisoformat(now) if isinstance(now, str) else now
     except ValueError:
         at = datetime.min
-    if at is not None and (at.tzinfo is None or not today <= at <= today + _DAY):
+    if at is not None and not (getattr(at, "tzinfo", None) and today <= at <= today + _DAY):
         day = f"{to_minute(today)} to {to_minute(today + _DAY)} UTC"
         raise QueryError(f"now={str(now)[:99]!r} is no time with a zone in this day, {day}.")
     return at

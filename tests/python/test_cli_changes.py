@@ -106,9 +106,19 @@ def test_a_wrong_line_changes_no_file(path, arguments, said):
     assert {name: (folder / name).read_bytes() for name in os.listdir(folder)} == before
 
 
+def test_an_option_may_be_before_the_feed(path, tmp_path):
+    out = ("-o", tmp_path / "out.csv")
+    assert run_json("changes", path, "--since", "0", "line-2", *out)["feed"] == "line-2"
+    assert run_json("store", "export", path, "--final", "line-2", *out)["feed"] == "line-2"
+    run_command("coverage", path, "--lateness", "line-2")
+    refused = run_command("changes", path, "--since", "0", "line-2", "line-3", status=2)
+    assert "unrecognized arguments: line-3" in refused.stderr
+
+
 def test_the_only_feed_needs_no_name(shared_sandbox, path, tmp_path):
     assert run_json("changes", path, "--since", "0", "-o", tmp_path / "out.csv")["feed"] == "line-2"
     assert run_json("store", "export", path, "-o", tmp_path / "out.csv")["feed"] == "line-2"
+    assert "no feed" in run_command("changes", path, "", "--since", "0", status=2).stderr
     several = tmp_path / "several.siteline"
     feeds = [make_feed(name, start="2026-11-19") for name in ("line-1", "line-2")]
     shared_sandbox.client().sync(feeds, siteline.Store(several))

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
 import siteline
 from kit.charts import marks, notes, panels, spec_of, svg_of
@@ -192,7 +193,7 @@ def test_the_pace_extends_the_beginning_of_the_day():
             siteline.plots.allowance(known, now=now)
     with pytest.raises(siteline.errors.QueryError, match="no time with a zone"):
         siteline.plots.allowance(known, now="2026-11-20T12:00")
-    for wrong in ("noon", 12):
+    for wrong in ("noon", 12, np.datetime64("2026-11-20T12:00")):
         with pytest.raises((TypeError, siteline.errors.ConfigError), match="now="):
             siteline.plots.allowance(known, now=wrong)
 

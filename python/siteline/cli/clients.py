@@ -36,7 +36,7 @@ def feeds_of(store: Store, names: Iterable[str]) -> list[str]:
 
 def feed_of(store: Store, name: str | None) -> str:
     """Returns the given name of a feed; without one, the only feed of the store."""
-    names = [name] if name else list(store.feeds)
+    names = list(store.feeds) if name is None else [name]
     if len(names) == 1:
         return names[0]
     from siteline.errors import QueryError

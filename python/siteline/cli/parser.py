@@ -54,6 +54,8 @@ class _Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Refuses unknown arguments itself, so that the usage is the one of the command."""
         found, unknown = super().parse_known_args(args, namespace)
+        for action in self._get_positional_actions():
+            _take(found, action, unknown)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}. See {self.prog} --help.")
         return found, unknown
@@ -66,6 +68,18 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Prints the usage and the error, then exits."""
         super().error(escaped(message))
+
+
+def _take(found: argparse.Namespace, action: argparse.Action, unknown: list[str]) -> None:
+    """Gives an argument that may be left out its values after an option.
+
+    Before Python 3.13 argparse looks for them only before the option.
+    """
+    given = getattr(found, action.dest, None)
+    if action.nargs == "?" and given is None and unknown and not unknown[0].startswith("-"):
+        setattr(found, action.dest, unknown.pop(0))
+    while action.nargs == "*" and unknown and not unknown[0].startswith("-"):
+        getattr(found, action.dest).append(unknown.pop(0))
 
 
 class _Formatter(argparse.HelpFormatter):
