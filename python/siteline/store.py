@@ -53,7 +53,8 @@ class Store(Itself, WithHtml, Closing):
     a time; a second one gets ``StoreBusy`` at once. A store is pickled as its path.
 
     Args:
-        path: The file, on a local disk. The first sync makes it, or ``share``.
+        path: The file, on a local disk. The first sync or ``client.read(store=)`` makes it, or
+            ``share``.
         tz: The zone of dates, of times without an offset, and of timestamps in its tables.
         labels: The names of series in its tables: see ``client.scan()``. A sync keeps the names of
             discovery in the file, with at most one request a day. ``False`` keeps none.

@@ -84,7 +84,7 @@ class Clock(OfThisProcess):
         """Set the clock forward or back, as an administrator does. No time passes.
 
         Args:
-            by: A duration, negative to set the clock back.
+            by: A duration. A negative number or ``timedelta`` sets the clock back.
         """
         self._handle.step(by)
 

@@ -124,3 +124,7 @@ def test_a_store_is_a_target_and_can_be_wrapped_by_another(sandbox, store, tmp_p
 def test_a_target_shows_its_place(tmp_path):
     path = tmp_path / "plant.duckdb"
     assert repr(siteline.targets.DuckDB(path)) == f"<DuckDB (points) {path}>"
+    shown = repr(siteline.targets.DuckDB("md:plant\u202e?motherduck_token=geheim"))
+    assert "geheim" not in shown
+    assert shown.isprintable()
+    assert repr(siteline.targets.DuckDB.__new__(siteline.targets.DuckDB)) == "<DuckDB>"

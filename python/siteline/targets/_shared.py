@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from siteline._escape import escaped
 from siteline._keywords import explain
 from siteline.errors import ConfigError, QueryError, StoreBusy
+from siteline.targets import _refusals
 from siteline.types import Coverage, Lateness
 
 if TYPE_CHECKING:
@@ -31,11 +33,12 @@ class SharedTarget(ABC):
         super().__init_subclass__()
         explain(cls)
 
-    _place: str
-    _path = ""
+    _place = _path = ""
 
     def __repr__(self) -> str:
-        return f"<{self._place} {self._path}>".replace(" >", ">")
+        # A path may be an address with a token. Without a place the constructor failed.
+        shown = [self._place or type(self).__name__, _refusals.shown(self._path)]
+        return escaped(f"<{' '.join(filter(None, shown))}>")
 
     @abstractmethod
     def state(self, feed: str) -> bytes | None: ...
