@@ -23,7 +23,7 @@ from siteline.cli.output import Outcome
 from siteline.errors import AllowanceExhausted, QueryError, SitelineError
 
 if TYPE_CHECKING:
-    from siteline import Feed, Page
+    from siteline import Feed
     from siteline.types import SyncReport
 
 _LIMITS = ("max_pages", "wait", "concurrency", "deadline")
@@ -86,14 +86,6 @@ def _synced(options: Options, facts: RunFacts) -> SyncReport:
         facts.requests = RequestCounts()
     with client_of(options, on_request=facts.requests) as client:
         try:
-            if not _exists(options.store):
-                # A wrong option must not create a store.
-                client.plan(feeds, _NothingStored(), **ranges)
-                for name in {"max_pages", "concurrency"} & limits.keys():
-                    if not limits[name]:
-                        raise QueryError(f"--{name.replace('_', '-')} 0 is less than 1.")
-                for name in {"wait", "deadline"} & limits.keys():
-                    _check_duration(name, limits[name])
             with Store(options.store) as store:
                 progress = progress_of(options)
                 return client.sync(feeds, store, progress=progress, **ranges, **limits)
@@ -104,6 +96,7 @@ def _synced(options: Options, facts: RunFacts) -> SyncReport:
 
 
 def _planned(options: Options) -> Outcome:
+    from siteline import Store
     from siteline._doctor.machine import read
 
     feeds, ranges = _feeds(options, RunFacts(Exit.DONE)), _ranges(options)
@@ -112,7 +105,7 @@ def _planned(options: Options) -> Outcome:
         if exists:
             plan = read(options.store, lambda store: client.plan(feeds, store, **ranges))
         else:
-            plan = client.plan(feeds, _NothingStored(), **ranges)
+            plan = client.plan(feeds, Store(options.store), **ranges)
     members = {"store": options.store, "store_exists": exists, **plan.to_dict()}
     note = "" if exists else f"\n  The run creates the store {escaped(options.store)}."
     return Outcome(members, f"{plan}{note}", Exit.SPENT if plan.fits is False else Exit.DONE)
@@ -137,16 +130,6 @@ def _ranges(options: Options) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-class _NothingStored:
-    """A target for plans before the store exists."""
-
-    def state(self, feed: str) -> bytes | None:
-        return None
-
-    def apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int]:
-        return 0, 0, 0
-
-
 def _exists(path: str) -> bool:
     # Unlike os.path.exists(), this raises the error if it is not known.
     try:
@@ -154,16 +137,6 @@ def _exists(path: str) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def _check_duration(name: str, text: str) -> None:
-    from siteline.testing import Clock
-
-    try:
-        # The shortest way to the parser of durations, which is in the core.
-        Clock().advance(text)
-    except QueryError as error:
-        raise QueryError(f"--{name} {text!r} is not a duration.", hint=error.hint) from None
 
 
 def _judged(report: SyncReport) -> Exit:
