@@ -26,6 +26,8 @@ _UNNAMED = (None,) * len(LEVELS)
 _LEVEL_NAMES = tuple(f"{level}_name" for level in LEVELS[:-1])
 _MOST_COMPARED = 2_000
 """Texts that are compared with those of a search without a match."""
+_MOST_ASKED = 10
+"""Texts of such a search that are compared: it may have thousands of ids."""
 _OWN = 9
 """The columns of every table of series, without the label."""
 
@@ -236,7 +238,7 @@ def near(rows: list[Row], text: str | None, levels: Sequence[Any], unit: Any) ->
     given = [{text}, *(one or set() for one in _given(levels, unit))]
     for asked, texts in zip(given, known, strict=True):
         there = dict.fromkeys(one for one in texts if one)
-        for one in filter(None, asked - there.keys()):
+        for one in sorted(filter(None, asked - there.keys()))[:_MOST_ASKED]:
             similar += nearest(one, [*islice(there, _MOST_COMPARED)])
     return similar[:3]
 

@@ -231,6 +231,13 @@ def test_text_ids_and_names_find_series(sandbox, of):
     assert rows(again.find(line=5)) == rows(table)[:1]
 
 
+def test_a_search_for_thousands_of_ids_compares_the_first(sandbox, monkeypatch):
+    compared = []
+    monkeypatch.setattr("siteline._series.nearest", lambda one, known: compared.append(one) or [])
+    assert not len(sandbox.client().series().find(machine=[f"X{n:04}" for n in range(5_000)]))
+    assert compared == [f"X{n:04}" for n in range(10)]
+
+
 def test_series_of_data_where_discovery_lists_none(sandbox):
     client = sandbox.client()
     body = json.dumps({**tree(SPEED), "nextCursor": "more"})
