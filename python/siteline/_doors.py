@@ -12,6 +12,7 @@ from siteline._core import _sources as sources
 from siteline._escape import escaped
 from siteline._files import whole_file
 from siteline._handles import OfThisProcess
+from siteline._records.sync import WHY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "WHY",
     "OfThisProcess",
     "create_folder",
     "forbid_core_dumps",

@@ -43,7 +43,7 @@ def test_a_sync_returns_when_the_allowance_ends_and_the_next_day_continues(sandb
     assert report.tasks[0].feed == "line-2"
     assert "incomplete" in repr(report)
     assert "still to do" in str(report)
-    for word in ("incomplete", "Still to do", "backfill", "0 left", "line-2"):
+    for word in ("incomplete", "Still to do", "never read", "0 left", "line-2"):
         assert word in read_html(report).text
     with pytest.raises(siteline.errors.AllowanceExhausted) as caught:
         report.raise_for_incomplete()

@@ -10,7 +10,6 @@ from siteline._counts import counted
 from siteline._display import calendar as cal
 from siteline._display import elements as el
 from siteline._display.html import allowance_bar, parameters
-from siteline._records.sync import WHY
 from siteline._times import duration, to_minute
 from siteline.errors import ClosedError
 
@@ -195,7 +194,7 @@ def _tasks(tasks: Sequence[types.Task], kind: str = "sync") -> str:
     rows: list[dict[str, Any]] = []
     for task in tasks[:_TASKS]:
         # Tasks of scans have no feed and no reason.
-        own = {"feed": el.text(task.feed), "why": WHY[task.why]} if kind == "sync" else {}
+        own = {"feed": el.text(task.feed), "why": _doors.WHY[task.why]} if kind == "sync" else {}
         rows.append({**own, "range": _range(task), "pages": task.pages})
     return el.html_table(rows) + el.more(len(tasks) - len(rows), "chain")
 

@@ -48,9 +48,27 @@ impl ReadNames {
     /// Requests discovery in the background if it is due. Called within the runtime.
     pub fn begin(&self) {
         let mut request = self.request.lock();
-        if request.is_none() && self.is_due() {
-            *request = self.client.request_names();
+        if request.is_none() {
+            *request = self.request_if_due();
         }
+    }
+
+    /// The discovery request in flight, or a new one; `None` if the process is exiting.
+    fn request_if_due(&self) -> Option<NameRequest> {
+        // Until this lock is held, another read may receive the response.
+        let mut in_flight = self.client.names_in_flight().lock();
+        if !self.is_due() {
+            return None;
+        }
+        if let Some(request) = in_flight.as_ref().and_then(WeakShared::upgrade) {
+            return Some(request);
+        }
+        let client = self.client.clone();
+        // The client stores the response or the error.
+        let ask = async move { drop(client.discover(None).await) };
+        let request = BackgroundTask::start(&*self.client.settings().spawner, ask)?.shared();
+        *in_flight = request.downgrade();
+        Some(request)
     }
 
     pub fn is_settled(&self) -> bool {
@@ -85,22 +103,6 @@ impl ReadNames {
     /// Aborts the request, unless another read waits for it.
     pub fn abort(&self) {
         drop(self.request.lock().take());
-    }
-}
-
-impl Client {
-    /// The discovery request in flight, or a new one; `None` if the process is exiting.
-    fn request_names(&self) -> Option<NameRequest> {
-        let mut in_flight = self.names_in_flight().lock();
-        if let Some(request) = in_flight.as_ref().and_then(WeakShared::upgrade) {
-            return Some(request);
-        }
-        let client = self.clone();
-        // The client stores the response or the error.
-        let ask = async move { drop(client.discover(None).await) };
-        let request = BackgroundTask::start(&*self.settings().spawner, ask)?.shared();
-        *in_flight = request.downgrade();
-        Some(request)
     }
 }
 
