@@ -104,7 +104,7 @@ def duration(length: timedelta) -> str:
 
     The unit is the largest one that fits at least twice, or without a remainder.
     """
-    seconds = length.total_seconds()
+    seconds = round(length.total_seconds(), 3) + 0.0  # no "-0 s"
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= 2 * size or (seconds >= size and seconds % size == 0):
             return f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"

@@ -11,6 +11,7 @@ import pytest
 import siteline
 from kit.feeds import make_feed
 from siteline import types
+from siteline._times import duration
 
 RANGE = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-01T06:00Z", "interval": "1h"}
 RECORDS = {name for name in types.__all__ if hasattr(getattr(types, name), "_restore")}
@@ -155,3 +156,10 @@ def test_named_tuples_have_a_dict_too(sandbox):
     assert types.Attempt("503", 1.0).to_dict() == {"outcome": "503", "wait": 1.0}
     assert {type(one).__module__ for one in (record, ids)} == {"siteline.types"}
     assert pickle.loads(pickle.dumps(record)) == record
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(-1e-6, "0 s"), (5, "5 s"), (5400, "90 min"), (250_560, "2.9 d")]
+)
+def test_a_duration_is_text_in_its_largest_unit(seconds, text):
+    assert duration(timedelta(seconds=seconds)) == text
