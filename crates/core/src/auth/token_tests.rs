@@ -7,7 +7,6 @@ use crate::auth::test_harness::{BOTH_SCOPES, DATA_SCOPE, Harness, good, warnings
 use crate::auth::{Credential, PrivateKey, Signer, Signing};
 use crate::error::Kind;
 use crate::fork::pretend;
-use crate::http::Policy;
 use crate::http::test_server::{Act, http, token_body};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -155,15 +154,6 @@ async fn t10_a_token_request_without_a_reply_is_retried_with_a_new_jti() {
     panic!("no attempt followed");
 }
 
-#[tokio::test]
-async fn t10_the_time_to_sign_is_not_limited_like_a_reply() {
-    let mut harness = Harness::new(vec![]).await;
-    harness.policy = Policy { tries: 1, attempt_limit: Some(Duration::ZERO), ..Policy::token() };
-    harness.token().await.expect_err("no reply comes within no time");
-    let state = harness.ledger.state(harness.clock.moment()).expect("memory");
-    assert_eq!(state.token_requests, 1, "it was signed, and its request was begun");
-}
-
 /// A signer that takes two hours.
 struct Slow(PrivateKey, Clock);
 
@@ -175,7 +165,7 @@ impl Signer for Slow {
 }
 
 #[tokio::test]
-async fn t15_the_time_to_sign_does_not_shorten_the_life_of_a_token() {
+async fn t15_the_time_to_sign_is_not_limited_and_does_not_age_the_token() {
     let mut harness = Harness::new(vec![]).await;
     let key = include_bytes!("../../../../tests/keys/pkcs8.pem");
     let key = PrivateKey::parse(key, None).expect("a key");
