@@ -86,7 +86,8 @@ def coverage(
     now = max(one.now for one in shown)
     bounds = [span[end] for span in spans for end in ("from", "to")] or [_plots.clock(now, zone)]
     looks = {state: look for state, look in _STATES.items() if state in totals}
-    keys = {state: f"{state} {duration(totals[state])}" for state in looks}
+    # The times of several feeds add up to nothing that a reader could use.
+    keys = {state: state if shown[1:] else f"{state} {duration(totals[state])}" for state in looks}
     label = f"{json.dumps(keys)}[datum.label]"
     bars = _plots.bars(spans, "state", looks, labelExpr=label, columns=inner // 150)
     when = {name: _plots.WHEN.format(end) for name, end in (("start", "from"), ("end", "to"))}
@@ -279,7 +280,8 @@ def allowance(
             layers.append(rule.mark_rule(color=colour, strokeDash=dash, strokeWidth=1.5))
     left = "no daily allowance is set"
     if allowance.limit is not None:
-        left = f"limit (red) {allowance.limit:,}, of which {allowance.left or 0:,} are left"
+        limit = "limit (red)" if 0 < allowance.limit <= _FAR * highest else "limit"
+        left = f"{limit} {allowance.limit:,}, of which {allowance.left or 0:,} are left"
     notes = [f"the day ends {to_minute(today + _DAY)} UTC; {left}", said]
     if plan:
         expected = _of(allowance.used + pages + reserve, allowance.limit)

@@ -157,6 +157,14 @@ def test_overlay_draws_series_in_one_panel(sandbox):
     assert len(set(line.encoding["color"]["scale"]["range"])) == 12
 
 
+def test_an_overlay_names_different_units(sandbox):
+    table = sandbox.client().read(site="S1", line="L1", start="-1h", interval="1m")
+    assert "one scale for different units: " in " ".join(notes(table.plot(overlay=True)))
+    assert "different units" not in " ".join(notes(table.plot()))
+    counts = table.plot("sample_count", overlay=True)
+    assert "different units" not in " ".join(notes(counts))
+
+
 def test_series_beyond_the_bound_are_counted(sandbox):
     table = table_of(sandbox, *(series([1.0] * 5, tag=f"T{n:02}") for n in range(14)))
     chart = table.plot()

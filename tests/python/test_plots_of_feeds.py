@@ -43,6 +43,15 @@ def test_a_coverage_has_a_span_for_each_state(sandbox, store):
     assert notes(chart)[0] == "at 2026-11-20 01:00 Europe/Berlin"
 
 
+def test_the_times_of_several_feeds_are_not_added(sandbox, store):
+    feeds = [make_feed(name, start="2026-11-10T00:00Z") for name in ("one", "two")]
+    sandbox.client().sync(feeds, store)
+    now = sandbox.clock.now()
+    chart = siteline.plots.coverage([store.coverage(feed.name, now=now) for feed in feeds])
+    [bars] = marks(chart, "bar")
+    assert '"settled": "settled"' in bars.encoding["fill"]["legend"]["labelExpr"]
+
+
 def test_coverage_shows_what_is_empty_skipped_and_forgotten():
     feed = make_feed(start="2026-11-10T00:00Z")
     states = [("settled", True, None), ("forgotten", True, None), ("unread", None, NOW_TIME)]
@@ -124,6 +133,7 @@ def test_the_allowance_shows_who_spent_it(sandbox, store):
     assert counts["2026-11-20", "other requests"] >= 1
     assert sum(counts.values()) == client.allowance.used
     assert [mark.rows for mark in marks(chart, "rule")] == [[{"at": 100}]]
+    assert "; limit (red) 100, of which" in notes(chart)[0]
     assert (
         spec_of(chart)["title"]["text"] == f"Requests by day: {client.allowance.used} of 100 today"
     )
@@ -143,7 +153,7 @@ def test_earlier_days_have_the_pages_of_stores(sandbox, store):
     assert text.encoding["text"]["aggregate"] == "sum"
     assert set(map(str, counts.values())) <= set(re.findall(r">(\d+)</text>", svg_of(chart)))
     assert not marks(chart, "rule"), "1,000 is too far above the bars"
-    assert "limit (red) 1,000, of which" in notes(chart)[0]
+    assert "; limit 1,000, of which" in notes(chart)[0]
 
 
 def test_many_feeds_share_the_last_colour():

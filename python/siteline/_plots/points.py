@@ -110,6 +110,9 @@ def points(
     ends = (to_second(in_zone(from_microseconds(at), zone)) for at in (view.start, view.end))
     notes = [f"{pace}{' to '.join(ends)} {tz}"] if series else []
     notes += [*_notes(series, view, len(never)), more]
+    scales = {one.unit or "no unit" for one in series} if values != "sample_count" else set()
+    if overlay and len(scales) > 1:
+        notes.append(f"one scale for different units: {', '.join(sorted(scales))}")
     chart = _plots.zoomed(drawn, [(one.label, one.rows) for one in series])
     return _plots.finished(chart, title or _title(found, series, view), notes, width)
 
