@@ -50,7 +50,9 @@ def note_read(error: BaseException, scan: ScanBase, read: tuple[int, int]) -> No
     if pages == 0 and lost <= 0:
         if isinstance(error, ConfigError):
             return
-        kept, step = "No page is kept", f": {again} begins again"
+        # Another attempt cannot help after an error that is not retryable.
+        step = f": {again} begins again" if getattr(error, "retryable", True) else ""
+        kept = "No page is kept"
     elif isinstance(error, ClosedError):
         step = ": a scan of another client continues with resume()"
     elif lost <= 0:

@@ -229,7 +229,7 @@ def test_a_refused_request_is_reported_once(shared_sandbox, tmp_path):
     words = ("read", "-o", tmp_path / "out.csv", *QUERY, "--filter", "colour=red")
     message, kept = run_command(*words, env=shared_sandbox.env(), status=3).stderr.splitlines()
     assert message.endswith('unknown parameter "colour"')
-    assert kept == "  No page was read."
+    assert kept.endswith(" pageSize is --page-size. No page was read.")
     assert os.listdir(tmp_path) == []
 
 

@@ -59,11 +59,15 @@ def test_a_failed_read_says_what_it_kept(sandbox, client):
     assert error.scan.collect().report.pages == 3
 
 
-def test_a_read_without_pages_says_so(sandbox, client):
-    sandbox.fault(on="data", status=403)
+@pytest.mark.parametrize(
+    ("status", "step"), [(503, ": error.scan.collect() begins again"), (403, ""), (400, "")]
+)
+def test_a_read_without_pages_says_so(sandbox, client, status, step):
+    sandbox.fault(on="data", status=status, times=4)
     with pytest.raises(siteline.SitelineError) as caught:
         client.scan(**QUERY).to_pandas()
-    assert caught.value.kept == "No page is kept: error.scan.collect() begins again."
+    assert caught.value.kept == f"No page is kept{step}."
+    assert ("aggregationIntervalSeconds is interval=" in str(caught.value)) == (status == 400)
 
 
 @pytest.mark.parametrize("fault", [{"repeat_cursor": True}, {"status": 410}])

@@ -67,6 +67,10 @@ pub(super) async fn read<T, R: Future<Output = Result<T>>>(
     })
 }
 
+/// The service names its own parameters.
+const REFUSED_VALUE: &str = "Correct the value that the service names: siteId is site=, lineId is line=, from is start=, \
+     to is end=, aggregationIntervalSeconds is interval=, pageSize is page_size=.";
+
 /// Returns a JSON reply with status 200, and converts any other reply to an error without secrets.
 /// `token` is `None` if only the client certificate authorised the request.
 pub(super) fn check(
@@ -94,7 +98,12 @@ pub(super) fn check(
         }
         _ => {
             let error = problem.by_status(&what, &reply, now);
-            request_length::explained(error, request.query, token)
+            let error = request_length::explained(error, request.query, token);
+            let is_page = request.spending.is_some();
+            match error.context().hint {
+                None if reply.status == 400 && is_page => error.with_hint(REFUSED_VALUE),
+                _ => error,
+            }
         }
     }
     .without(&secrets);
