@@ -12,8 +12,7 @@ from siteline.errors import QueryError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from siteline._discovered import Ids
-    from siteline._series import Row
+    from siteline._discovered import Ids, Row
     from siteline.table import Table
 
 __all__: list[str] = []

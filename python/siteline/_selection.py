@@ -8,7 +8,9 @@ from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from siteline._core import Frame
+from siteline._discovered import LEVELS as ALL_LEVELS
 from siteline._escape import described
+from siteline._records.series import SeriesIds
 from siteline.errors import ConfigError, QueryError
 
 if TYPE_CHECKING:
@@ -18,8 +20,8 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from siteline._discovered import Ids
-    from siteline._series import Names, Row
+    from siteline._discovered import Ids, Row
+    from siteline._series import Names
     from siteline.table import Table
 
     Series: TypeAlias = (
@@ -29,9 +31,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 # The levels by which a read filters its pages, and their places among the five ids.
-LEVELS = {"machine": 2, "device": 3, "tag": 4}
-_ALL_LEVELS = ("site", "line", *LEVELS)
-_COLUMNS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
+LEVELS = {level: at for at, level in enumerate(ALL_LEVELS) if at > 1}
 _MOST_UNLISTED = 10
 _RESERVED = (
     *("siteid", "lineid", "from", "to", "aggregationintervalseconds", "pagesize", "cursor"),
@@ -114,8 +114,7 @@ def extra_columns(names: Any) -> list[str]:
 
 def picked(*levels: Any, series: Any) -> tuple[Any, ...]:
     """Return the ids of the five levels, and the series, that a store read selects."""
-    names = ("site", "line", "machine", "device", "tag")
-    ids = [_ids(given, name) or None for given, name in zip(levels, names, strict=True)]
+    ids = [_ids(given, name) or None for given, name in zip(levels, ALL_LEVELS, strict=True)]
     return tuple(ids), None if series is None else _series(series)
 
 
@@ -160,14 +159,14 @@ def _rows(given: Any) -> Iterable[Any]:
         raise QueryError(_NO_SERIES)
     # The stream of a pandas frame needs pyarrow.
     is_pandas = hasattr(given, "iloc") and hasattr(given, "columns")
-    if (found := None if is_pandas else Frame.ids_of(given, [*_COLUMNS])) or is_pandas:
+    if (found := None if is_pandas else Frame.ids_of(given, [*SeriesIds._fields])) or is_pandas:
         names = found[0] if found else list(given.columns)
-        if missing := [name for name in _COLUMNS if name not in names]:
+        if missing := [name for name in SeriesIds._fields if name not in names]:
             hint = f"It has the columns {', '.join(map(str, names[:20]))}."
             raise QueryError(f"series= has no column {', '.join(missing)}.", hint=hint)
-        if twice := [name for name in _COLUMNS if names.count(name) > 1]:
+        if twice := [name for name in SeriesIds._fields if names.count(name) > 1]:
             raise QueryError(f"series= has several columns {', '.join(twice)}.")
-        columns = found[1] if found else [list(given[name]) for name in _COLUMNS]
+        columns = found[1] if found else [list(given[name]) for name in SeriesIds._fields]
         return zip(*columns, strict=True)
     items = _items(given)
     if items is None:
@@ -384,7 +383,7 @@ def unlisted(texts: Sequence[str], names: Names | None) -> str:
         level, _, id = text.partition(" ")
         if level == "series":
             continue
-        at = _ALL_LEVELS.index(level)
+        at = ALL_LEVELS.index(level)
         known = () if names is None else _known(names, at)
         found.update(dict.fromkeys(nearest(id.strip('"'), known)))
     similar = f" Did you mean {' or '.join(map(repr, found))}?" if found else ""
@@ -399,9 +398,9 @@ def _nothing(wanted: list[tuple[int, set[str]]], names: Names, unlisted: list[st
         known = sorted(_known(names, at))
         for text in sorted(texts.difference(known)):
             near.update(dict.fromkeys(nearest(text, known)))
-            levels = [one for level, one in enumerate(_ALL_LEVELS) if text in _known(names, level)]
+            levels = [one for level, one in enumerate(ALL_LEVELS) if text in _known(names, level)]
             elsewhere += [f'"{text}" is a {level}. ' for level in levels]
-    given = ", ".join(f"{_ALL_LEVELS[at]} {' or '.join(sorted(texts))}" for at, texts in wanted)
+    given = ", ".join(f"{ALL_LEVELS[at]} {' or '.join(sorted(texts))}" for at, texts in wanted)
     what = ", ".join(unlisted) or f"{given}, all of them together"
     similar = as_hint(near) or "".join(elsewhere)
     hint = f"{similar}No page was requested; client.series() lists all ids and names."
