@@ -6,8 +6,6 @@ These modules import all others. Nothing calls the function below.
 
 from __future__ import annotations
 
-__all__: list[str] = []
-
 
 def _imports() -> None:
     import atexit

@@ -10,8 +10,6 @@ from siteline._records.series import SeriesIds
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__: list[str] = []
-
 Ids: TypeAlias = tuple[str | None, str | None, str | None, str | None, str | None]
 
 LEVELS = ("site", "line", "machine", "device", "tag")

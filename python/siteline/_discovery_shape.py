@@ -12,8 +12,6 @@ from siteline.errors import QueryError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DiscoveryShape"]
-
 # Paths in an error.
 _MOST_SHOWN = 12
 

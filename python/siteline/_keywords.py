@@ -16,8 +16,6 @@ from siteline.errors import ConfigError, CredentialError, QueryError, SitelineEr
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-__all__ = ["explain", "explained", "like", "strict"]
-
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _T = TypeVar("_T")

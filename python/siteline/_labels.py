@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from siteline._discovered import Ids, Row
     from siteline.table import Table
 
-__all__: list[str] = []
-
 Labels: TypeAlias = (
     Literal["machine", "device", "name", "line", "site", False] | Mapping[Any, str] | "Table"
 )

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from siteline._awaiting import Steps
     from siteline._core import _Points
 
-__all__ = ["BOOKMARK", "Points", "RecordIterator", "next_page"]
-
 BOOKMARK = "pickle the scan, and page.bookmark for the position in it"
 _Row_co = TypeVar("_Row_co", covariant=True)
 

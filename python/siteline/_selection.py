@@ -28,8 +28,6 @@ if TYPE_CHECKING:
         Table | pd.DataFrame | pl.DataFrame | pa.Table | Iterable[str | Sequence[str | None] | None]
     )
 
-__all__: list[str] = []
-
 # The levels by which a read filters its pages, and their places among the five ids.
 LEVELS = {level: at for at, level in enumerate(ALL_LEVELS) if at > 1}
 _MOST_UNLISTED = 10

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from siteline._labels import Labels
     from siteline.table import Table
 
-__all__: list[str] = []
-
 _UNNAMED = (None,) * len(LEVELS)
 _LEVEL_NAMES = tuple(f"{level}_name" for level in LEVELS[:-1])
 _MOST_COMPARED = 2_000

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from siteline._records.allowance import Allowance
 from siteline._records.record import FrozenRecord
 
-__all__: list[str] = []
-
 
 @dataclass(frozen=True)
 class AgentState(FrozenRecord):

@@ -7,8 +7,6 @@ from siteline._counts import counted
 from siteline._html import WithHtml
 from siteline._records.record import FrozenRecord
 
-__all__ = ["Allowance"]
-
 
 @dataclass(frozen=True, repr=False)
 class Allowance(WithHtml, FrozenRecord):

@@ -11,8 +11,6 @@ from siteline._handles import Itself
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Bookmark"]
-
 
 class Bookmark(Itself):
     """The position from which a read continues. It contains the cursor: keep it like a password.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     _State: TypeAlias = Literal["settled", "due", "provisional", "unread", "forgotten"]
 
-__all__ = ["Coverage", "CoverageWindow"]
-
 _STATES: "tuple[_State, ...]" = ("settled", "due", "provisional", "unread", "forgotten")
 
 

@@ -10,8 +10,6 @@ from siteline._escape import escaped, escaped_lines
 from siteline._html import WithHtml
 from siteline._records.record import FrozenRecord
 
-__all__ = ["Check", "Diagnosis"]
-
 _WIDTH = 80
 _STATUS, _ID = 9, 11
 _NOUNS = {"ok": "ok", "warn": "to look at", "fail": "failed", "skipped": "skipped"}

@@ -11,8 +11,6 @@ from siteline._html import WithHtml
 from siteline._keywords import explain, strict
 from siteline._records.differences import DiscoveryDiff, differences
 
-__all__ = ["Discovery"]
-
 
 @explain
 class Discovery(WithHtml, Mapping[str, Any]):

@@ -16,8 +16,6 @@ from siteline.feed import Feed
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["Delays", "Lateness"]
-
 # Minimum points for a statement about rare delays.
 _ENOUGH = 20
 _HOUR, _DAY = 3_600, 86_400

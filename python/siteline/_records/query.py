@@ -11,8 +11,6 @@ from siteline._records.record import FrozenRecord
 from siteline._records.series import SeriesIds
 from siteline._times import iso
 
-__all__ = ["Query"]
-
 
 def parameter_text(parameters: Mapping[str, Any]) -> str:
     """Write the parameters that have values, in their order."""

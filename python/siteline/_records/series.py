@@ -5,8 +5,6 @@ from typing import Any, NamedTuple
 
 from siteline._times import iso
 
-__all__ = ["Record", "SeriesIds"]
-
 
 class SeriesIds(NamedTuple):
     """The five ids of a series. An id that it does not have is ``None``.

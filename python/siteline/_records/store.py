@@ -6,8 +6,6 @@ from datetime import datetime
 from siteline._counts import counted
 from siteline._records.record import FrozenRecord
 
-__all__ = ["Freed", "StoreProgress", "StoreShare"]
-
 
 @dataclass(frozen=True)
 class Freed(FrozenRecord):

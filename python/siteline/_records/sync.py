@@ -12,8 +12,6 @@ from siteline._records.record import FrozenRecord
 from siteline._times import reached, to_second
 from siteline.errors import AllowanceExhausted, PageLimitReached, QueryError, UnreadRange
 
-__all__ = ["FeedReport", "SkippedRange", "SyncReport", "Task"]
-
 WHY = {
     "resume": "resumed",
     "reread": "requested",
