@@ -24,7 +24,7 @@ BOOKMARK = "pickle the scan, and page.bookmark for the position in it"
 _Row_co = TypeVar("_Row_co", covariant=True)
 
 
-def next_page(source: _Points, callback: Any) -> Steps:
+def next_page(source: _Points, callback: Any) -> Steps[None]:
     """Read the next page, unless one has arrived, and report its progress."""
     try:
         progress = source._report()
@@ -59,7 +59,7 @@ class Points(OfThisProcess, Generic[_Row_co]):
             with suppress(ValueError):  # another thread has removed it
                 self._ready.remove(part)
 
-    def _more(self, source: _Points) -> Steps:
+    def _more(self, source: _Points) -> Steps[bool]:
         """Fetch more records. Return false after the last ones."""
         with noted(self._scan, "records", self._returned_points):
             while (count := source._take(self._ready, self._named)) is None:

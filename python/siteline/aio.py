@@ -110,10 +110,7 @@ class AsyncClient(_Settings, AsyncClosing):
         A :class:`siteline.Store` is written on a separate thread; your own target may be a
         :class:`siteline.targets.AsyncStoreTarget`. A cancelled sync first completes its write.
         """
-        report: SyncReport = await await_for(
-            syncing(self._handle, feeds, store, options, awaits=True)
-        )
-        return report
+        return await await_for(syncing(self._handle, feeds, store, options, awaits=True))
 
     @like(Client.sync_pages)
     def sync_pages(self, feeds: Any, states: Any = None, **options: Any) -> AsyncSyncPages:
@@ -133,8 +130,7 @@ class AsyncClient(_Settings, AsyncClosing):
     @like(Client.plan)
     async def plan(self, what: Any, store: Any = None, **options: Any) -> Plan:
         """Plan what the next sync, or a scan, would read and cost: see :meth:`Client.plan`."""
-        plan: Plan = await await_for(planning(self._handle, what, store, options))
-        return plan
+        return await await_for(planning(self._handle, what, store, options))
 
 
 async def _converted(convert: Callable[..., _T], **options: Any) -> _T:
@@ -174,14 +170,12 @@ class AsyncScan(ScanBase):
     @like(Scan.collect)
     async def collect(self) -> Table:
         """Read the complete range once and merge it: see :meth:`siteline.Scan.collect`."""
-        table: Table = await await_for(self._reading())
-        return table
+        return await await_for(self._reading())
 
     @like(Scan.head)
     async def head(self, n: int = 5) -> Table:
         """Read the first points: see :meth:`siteline.Scan.head`."""
-        table: Table = await await_for(self._reading(n))
-        return table.head(n)
+        return (await await_for(self._reading(n))).head(n)
 
     @like(Scan.pages)
     def pages(self) -> AsyncPages:
@@ -237,8 +231,7 @@ class AsyncPages(Pages, AsyncIterator[Page]):
 
     async def __anext__(self) -> Page:
         """Return the next page, also after a call that was cancelled."""
-        page: Page | None = await await_for(self._taking())
-        if page is None:
+        if (page := await await_for(self._taking())) is None:
             raise StopAsyncIteration
         return page
 

@@ -416,10 +416,7 @@ class Client(_Settings, Closing):
         True
         """
         options = _without(locals(), ("self", "feeds", "store"))
-        report: SyncReport = wait_for(
-            _sync.syncing(self._handle, feeds, store, options, awaits=False)
-        )
-        return report
+        return wait_for(_sync.syncing(self._handle, feeds, store, options, awaits=False))
 
     def sync_pages(
         self,
@@ -481,5 +478,4 @@ class Client(_Settings, Closing):
             FeedChanged: The store has a feed with another definition.
         """
         options = {"until": until, "reread": reread}
-        plan: Plan = wait_for(_sync.planning(self._handle, what, store, options))
-        return plan
+        return wait_for(_sync.planning(self._handle, what, store, options))

@@ -105,7 +105,7 @@ class ScanBase(Itself, WithHtml):
         """Whether names of discovery are needed before the first page."""
         return self._labels is not False and self._handle.selection() is not None
 
-    def _beginning(self, reading: _core._Reading) -> Steps:
+    def _beginning(self, reading: _core._Reading) -> Steps[None]:
         """Find the selected series in the names of discovery, before the first page."""
         if self._by_name and not self._is_selected:
             yield from self._settling_names(reading.settle())
@@ -153,7 +153,7 @@ class ScanBase(Itself, WithHtml):
         progress = self._progress
         return None if progress is None else reporter(progress, self._handle.title)
 
-    def _reading(self, n: int | None = None) -> Steps:
+    def _reading(self, n: int | None = None) -> Steps[Table]:
         """Read the remaining pages and return the table; or its first ``n`` points."""
         if (table := self._known()) is not None:
             return table
@@ -182,7 +182,9 @@ class ScanBase(Itself, WithHtml):
             self._handle.end(reading)
             return self._table(frame)
         self._warn_of_unselected(frame)
-        return self._known()
+        table = self._known()
+        assert table is not None
+        return table
 
     def _complete(self, error: Any) -> None:
         """Set the attribute ``scan`` of an exception, and make its partial table."""
@@ -192,7 +194,7 @@ class ScanBase(Itself, WithHtml):
             read = counts["pages"], counts["points_read"]
         note_read(error, self, read)
 
-    def _settling_names(self, call: Call[bool] | None) -> Steps:
+    def _settling_names(self, call: Call[bool] | None) -> Steps[None]:
         """Wait for the names of series, and warn once if there are none."""
         if call is None or not (yield call):
             return
@@ -205,7 +207,7 @@ class ScanBase(Itself, WithHtml):
             message = f"{what} is not for a scan with store=: no chain of its own reads it."
             raise QueryError(message, hint=hint)
 
-    def _points(self) -> Steps:
+    def _points(self) -> Steps[tuple[_core._Points, Any]]:
         """Return the points, and a callback. A scan through a store is collected first."""
         if self._store is not None or self._known() is not None:
             return (yield from self._reading())._handle.records(), None
@@ -298,8 +300,7 @@ class Scan(ScanBase):
         With ``store=`` pages are stored as they arrive, so errors have no bookmark and no partial
         table. ``report.through`` contains the store and the feeds.
         """
-        table: Table = wait_for(self._reading())
-        return table
+        return wait_for(self._reading())
 
     def head(self, n: int = 5) -> Table:
         """Read until there are ``n`` points, usually one page, and return them as they were sent.
@@ -309,8 +310,7 @@ class Scan(ScanBase):
         Args:
             n: The number of points.
         """
-        table: Table = wait_for(self._reading(n))
-        return table.head(n)
+        return wait_for(self._reading(n)).head(n)
 
     def pages(self) -> PageIterator:
         """Read page by page, on a new chain.
@@ -385,7 +385,7 @@ class Pages(OfThisProcess):
         self._scan = scan
         self._counts = [0, 0]
 
-    def _taking(self) -> Steps:
+    def _taking(self) -> Steps[Page | None]:
         """Return the next page, or ``None`` after the last one."""
         with noted(self._scan, "pages", self._returned):
             return (yield from self._next())
@@ -393,7 +393,7 @@ class Pages(OfThisProcess):
     def _returned(self) -> str:
         return pages_and_points(self._counts[0], self._counts[1], "were")
 
-    def _next(self) -> Steps:
+    def _next(self) -> Steps[Page | None]:
         scan, own = self._scan, vars(self)
         needs_names = _names.needs_names(scan._labels)
         yield from scan._beginning(scan._handle.reading(needs_names))
@@ -428,7 +428,6 @@ class PageIterator(Pages, Iterator[Page]):
 
     def __next__(self) -> Page:
         """Return the next page."""
-        page: Page | None = wait_for(self._taking())
-        if page is None:
+        if (page := wait_for(self._taking())) is None:
             raise StopIteration
         return page
