@@ -92,14 +92,6 @@ class AsyncClient(_Settings, AsyncClosing):
         Every exception, ``CancelledError`` included, has the attribute ``scan``:
         ``await error.scan.collect()`` continues with the pages that were kept. The ``TimeoutError``
         of ``asyncio.timeout()`` has it in ``__cause__`` only.
-
-        >>> import asyncio
-        >>> async def main():
-        ...     async with sandbox.async_client() as client:
-        ...         return await client.read(site="S1", start="2026-11-01T00:00Z",
-        ...                                  end="2026-11-01T06:00Z", interval="1h")
-        >>> asyncio.run(main())
-        <Table 72 points, 12 series, 1 page>
         """
         return await self.scan(**query).collect()
 
@@ -216,15 +208,6 @@ class AsyncPages(Pages, AsyncIterator[Page]):
     Made by :meth:`AsyncScan.pages`; tasks may share it. After a call was cancelled or has failed,
     the next one continues at the same page. One page is prefetched, as by
     :meth:`siteline.Scan.pages`: its request is dropped with the iterator or its last task.
-
-    >>> import asyncio
-    >>> async def main():
-    ...     async with sandbox.async_client() as client:
-    ...         scan = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
-    ...                            interval="1h", page_size=30)
-    ...         return [len(page) async for page in scan.pages()]
-    >>> asyncio.run(main())
-    [30, 30, 12]
     """
 
     # An async generator that was cancelled or has failed would end as if it had returned all pages.
@@ -241,15 +224,6 @@ class AsyncRecords(Points[_Item_co], AsyncIterator[_Item_co]):
 
     Made by :meth:`AsyncScan.records`; tasks may share it. After a call was cancelled or has failed,
     the next one continues at the same point. Pages are prefetched as by :class:`AsyncPages`.
-
-    >>> import asyncio
-    >>> async def main():
-    ...     async with sandbox.async_client() as client:
-    ...         scan = client.scan(site="S1", start="2026-11-01T00:00Z", interval="1h")
-    ...         async for record in scan.records(named=True):
-    ...             return record.site_id
-    >>> asyncio.run(main())
-    'S1'
     """
 
     def __init__(self, scan: AsyncScan, named: bool) -> None:

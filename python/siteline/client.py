@@ -161,9 +161,6 @@ class _Settings(Itself, WithHtml):
 
         The current access token is used until it expires; the new key must be enrolled by then.
 
-        Args:
-            credential: The new credential.
-
         Raises:
             ConfigError: The credential has another subject.
 

@@ -89,10 +89,7 @@ class PrivateKey(OfThisProcess):
     ) -> Self:
         """Read a key file. Unlike in ``PrivateKey(path)``, ``path`` is always a path.
 
-        Args:
-            path: The path of the file.
-            passphrase: Decrypts an encrypted key.
-            strict: Reject a file that other users can read.
+        The other parameters are those of the class.
 
         Raises:
             CredentialError: The file is missing or unreadable, or its key cannot be used.
@@ -120,7 +117,6 @@ class PrivateKey(OfThisProcess):
         """Write the key as PKCS#8 PEM that only its owner can read (mode 600).
 
         Args:
-            path: The path of the file.
             passphrase: Encrypts the key with PBKDF2 and AES-256, as OpenSSL does it.
             overwrite: Replace an existing file atomically.
 

@@ -270,13 +270,11 @@ class Sandbox(OfThisProcess, Closing):
         A point that is added before the position of a cursor makes the next page repeat a point.
 
         Args:
-            timestamp: The bucket of the point.
             value: The new value. ``None`` makes all four numbers null.
             minimum: The new minimum (default: ``value``).
             maximum: The new maximum (default: ``value``).
             sample_count: The new count (default: 1).
             at: When the service gets the change (default: now).
-            site, line, machine, device, tag: The ids of the series.
         """
         bounds = [value if one is None else one for one in (minimum, maximum)]
         if sample_count is None and value is not None:
@@ -298,9 +296,7 @@ class Sandbox(OfThisProcess, Closing):
         """Remove a loaded point. The pages after an older cursor then omit a point.
 
         Args:
-            timestamp: The bucket of the point.
             at: When the service removes it (default: now).
-            site, line, machine, device, tag: The ids of the series.
         """
         ids = _ids(site, line, machine, device, tag)
         self._handle.change(timestamp, None, None, at, ids)
@@ -481,11 +477,7 @@ class Sandbox(OfThisProcess, Closing):
         return self._handle.certificate(name, lifetime, begins, options).encode()
 
     def unregister(self, name: str) -> None:
-        """Make all certificates of a name invalid, and the tokens that are bound to them.
-
-        Args:
-            name: As of :meth:`certificate`.
-        """
+        """Make all certificates of a name invalid, and the tokens that are bound to them."""
         self._handle.control("unregister", name)
 
     def enroll(
@@ -507,28 +499,15 @@ class Sandbox(OfThisProcess, Closing):
         return self._handle.enroll(_json_text(public_jwk), given)
 
     def approve(self, subject: str) -> None:
-        """Approve an integration of a sandbox with ``approved=False``.
-
-        Args:
-            subject: The subject of :meth:`enroll`.
-        """
+        """Approve an integration of a sandbox with ``approved=False``."""
         self._handle.control("approve", subject)
 
     def revoke(self, subject: str) -> None:
-        """Revoke the approval: there are no new tokens, and earlier ones are invalid.
-
-        Args:
-            subject: The subject of :meth:`enroll`.
-        """
+        """Revoke the approval: there are no new tokens, and earlier ones are invalid."""
         self._handle.control("revoke", subject)
 
     def replace_key(self, subject: str, public_jwk: Mapping[str, Any] | str) -> None:
-        """Replace the enrolled public key. Earlier tokens stay valid.
-
-        Args:
-            subject: The subject of :meth:`enroll`.
-            public_jwk: The new key, as for :meth:`enroll`.
-        """
+        """Replace the enrolled public key. Earlier tokens stay valid."""
         self._handle.control("replace_key", subject, _json_text(public_jwk))
 
     def close(self) -> None:

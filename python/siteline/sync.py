@@ -61,13 +61,8 @@ class _Pages(OfThisProcess):
     def applied(self, inserted: int, revised: int, unchanged: int, withdrawn: int = 0) -> None:
         """Report the changes that the last page made in your store.
 
-        ``report`` and audits use them. Otherwise all points of a page count as inserted.
-
-        Args:
-            inserted: New points.
-            revised: Points with other values than before.
-            unchanged: Points with the same values as before.
-            withdrawn: Points that a complete read of their range no longer contained.
+        ``report`` and audits use them. Otherwise all points of a page count as inserted. The counts
+        are those of a :class:`siteline.types.FeedReport`.
         """
         self._counts = (index(inserted), index(revised), index(unchanged), index(withdrawn))
 
@@ -154,15 +149,6 @@ class AsyncSyncPages(_Pages, AsyncClosing, AsyncIterator[_Handed]):
     """The pages of a sync with the states to store with them: :class:`siteline.types.SyncPages`.
 
     Made by :meth:`AsyncClient.sync_pages`. It is for one task. A cancelled wait loses no page.
-
-    >>> import asyncio
-    >>> async def main():
-    ...     async with sandbox.async_client() as client:
-    ...         async with client.sync_pages(feed) as pages:
-    ...             rows = sum([len(page) async for page, _ in pages if page is not None])
-    ...         return pages.report.complete, pages.report.inserted == rows > 0
-    >>> asyncio.run(main())
-    (True, True)
     """
 
     def _prepare(self) -> None:

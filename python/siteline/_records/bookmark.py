@@ -42,9 +42,6 @@ class Bookmark(Itself):
     def from_bytes(cls, data: bytes) -> Bookmark:
         """Read a bookmark that :meth:`to_bytes` wrote.
 
-        Args:
-            data: The bytes.
-
         Raises:
             BookmarkError: The bytes were changed.
         """

@@ -30,11 +30,7 @@ class Discovery(WithHtml, Mapping[str, Any]):
 
     @strict
     def __init__(self, raw: bytes) -> None:
-        """Parse a body.
-
-        Args:
-            raw: The bytes of one JSON object.
-        """
+        """Parse a body: the bytes of one JSON object."""
         self._raw = bytes(raw)
         self._parsed: dict[str, Any] | None = json.loads(self._raw)
 
@@ -61,9 +57,6 @@ class Discovery(WithHtml, Mapping[str, Any]):
 
         A removed resource no longer exists or is no longer authorised. The order of members and
         items does not count.
-
-        Args:
-            earlier: The earlier response, or its JSON object.
 
         >>> resources = client.discover()
         >>> resources.diff(siteline.types.Discovery(resources.raw))

@@ -102,9 +102,6 @@ class Lateness(WithHtml, FrozenRecord):
         ``pages.applied()``. A :class:`Store` counts all other reads too. Without ``audit_pages=``
         nothing is known.
 
-        Args:
-            state: The bytes that were stored last for the feed.
-
         Raises:
             StoreCorrupt: The state is damaged.
 
