@@ -374,6 +374,10 @@ def as_hint(near: Collection[str]) -> str:
     return f"Nearest: {', '.join(map(repr, near))}. " if near else ""
 
 
+def nearest_named(text: str, known: Collection[str]) -> str:
+    return as_hint(nearest(text, known))
+
+
 def unlisted(texts: Sequence[str], names: Names | None) -> str:
     """Return the warning about unlisted ids of a query, such as ``line "l1"``."""
     found: dict[str, None] = {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from siteline._core import _feed
 from siteline._escape import escaped
 from siteline._html import WithHtml
-from siteline._records.query import sent_text
+from siteline._records.query import Filters, sent_text
 from siteline._records.record import FrozenRecord
 from siteline._selection import feed_query
 from siteline._times import from_microseconds, iso
@@ -87,7 +87,7 @@ class Feed(WithHtml, FrozenRecord, _Defined):
     """The width of the windows."""
     audit_pages: int = 0
     """Pages a day for audits."""
-    filters: dict[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     """Further query parameters: the values of each name."""
 
     def __init__(
@@ -120,7 +120,7 @@ class Feed(WithHtml, FrozenRecord, _Defined):
         members = dict(state)
         members["interval"] = members.pop("interval_seconds")
         start = from_microseconds(members.pop("since") * 1_000_000)
-        members["filters"] = {name: tuple(values) for name, values in members["filters"]}
+        members["filters"] = Filters.of_pairs(members["filters"])
         vars(self).update({**self._read(members), "start": start, "_state": dict(state)})
 
     @classmethod

@@ -63,9 +63,12 @@ class ScanBase(Itself, WithHtml):
         store: Store | None,
     ) -> None:
         """Wrap a scan of the core."""
+        is_new = False
         if store is not None:
-            opened = store._made() if hasattr(store, "_made") else store
-            handle = handle.through(opened, _reads_once(store))
+            # Only a read makes the file of a store, whose path may be mistyped.
+            is_new = hasattr(store, "_is_new") and store._is_new()
+            handle = handle.through(None if is_new else store, _reads_once(store))
+        self._is_unopened = is_new
         self._handle, self._tz, self._labels = handle, tz, labels
         self._progress, self._store = progress, store
         self._is_selected = False
@@ -157,6 +160,7 @@ class ScanBase(Itself, WithHtml):
         """Read the remaining pages and return the table; or its first ``n`` points."""
         if (table := self._known()) is not None:
             return table
+        self._open_store()
         reading, callback = self._handle.reading(_names.needs_names(self._labels)), None
         is_head = n is not None
         try:
@@ -185,6 +189,13 @@ class ScanBase(Itself, WithHtml):
         table = self._known()
         assert table is not None
         return table
+
+    def _open_store(self) -> None:
+        if self._is_unopened and self._store is not None:
+            opened = self._handle.through(self._store._made(), _reads_once(self._store))
+            # Threads that begin at the same time share one read.
+            self._handle = vars(self).setdefault("_opened", opened)
+            self._is_unopened = False
 
     def _complete(self, error: Any) -> None:
         """Set the attribute ``scan`` of an exception, and make its partial table."""
@@ -306,9 +317,6 @@ class Scan(ScanBase):
         """Read until there are ``n`` points, usually one page, and return them as they were sent.
 
         ``collect()`` keeps these pages. After it, the points are the first rows of the table.
-
-        Args:
-            n: The number of points.
         """
         return wait_for(self._reading(n)).head(n)
 
