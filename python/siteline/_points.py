@@ -59,11 +59,15 @@ class Points(OfThisProcess, Generic[_Row_co]):
             with suppress(ValueError):  # another thread has removed it
                 self._ready.remove(part)
 
-    def _more(self, source: _Points) -> Steps[bool]:
+    def _more(self) -> Steps[bool]:
         """Fetch more records. Return false after the last ones."""
+        if self._source is None:
+            begun = yield from self._scan._points()
+            if self._source is None:  # another task may have been first
+                self._source, self._callback = begun
         with noted(self._scan, "records", self._returned_points):
-            while (count := source._take(self._ready, self._named)) is None:
-                yield from next_page(source, self._callback)
+            while (count := self._source._take(self._ready, self._named)) is None:
+                yield from next_page(self._source, self._callback)
         self._count += count
         if not count:
             finish(self._callback)
@@ -91,10 +95,9 @@ class RecordIterator(Points[_Row_co]):
         return chain.from_iterable(self._parts())
 
     def _parts(self) -> Iterator[Iterator[_Row_co]]:
-        assert self._source is not None
         while True:
             yield from self._at_hand()
-            if not wait_for(self._more(self._source)):
+            if not wait_for(self._more()):
                 return
 
     def __next__(self) -> _Row_co:

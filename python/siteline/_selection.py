@@ -374,8 +374,10 @@ def as_hint(near: Collection[str]) -> str:
     return f"Nearest: {', '.join(map(repr, near))}. " if near else ""
 
 
-def nearest_named(text: str, known: Collection[str]) -> str:
-    return as_hint(nearest(text, known))
+def nearest_zones(name: str) -> str:
+    from zoneinfo import available_timezones
+
+    return as_hint(nearest(name, available_timezones()))
 
 
 def unlisted(texts: Sequence[str], names: Names | None) -> str:

@@ -236,15 +236,10 @@ class AsyncRecords(Points[_Item_co], AsyncIterator[_Item_co]):
         self._returned += 1
         if self._returned % _ITEMS_AT_A_TIME == 0:
             await asyncio.sleep(0)
-        if self._source is None:
-            source, callback = await await_for(self._scan._points())
-            # Another task may have been first.
-            if self._source is None:
-                self._source, self._callback = source, callback
         while True:
             for record in chain.from_iterable(self._at_hand()):
                 return record
-            if not await await_for(self._more(self._source)):
+            if not await await_for(self._more()):
                 raise StopAsyncIteration
 
 

@@ -63,12 +63,14 @@ class ScanBase(Itself, WithHtml):
         store: Store | None,
     ) -> None:
         """Wrap a scan of the core."""
-        is_new = False
+        # Only a read makes the file of a store, whose path may be mistyped.
+        self._is_unopened = False
         if store is not None:
-            # Only a read makes the file of a store, whose path may be mistyped.
-            is_new = hasattr(store, "_is_new") and store._is_new()
-            handle = handle.through(None if is_new else store, _reads_once(store))
-        self._is_unopened = is_new
+            self._is_unopened = hasattr(store, "_is_new") and store._is_new()
+            if self._is_unopened:
+                handle.check_through()
+            else:
+                handle = handle.through(store, _reads_once(store))
         self._handle, self._tz, self._labels = handle, tz, labels
         self._progress, self._store = progress, store
         self._is_selected = False

@@ -295,22 +295,20 @@ impl PyScan {
         Ok((slf.get_type().getattr("_restore")?, state))
     }
 
-    /// Reads settled data from this store, and keeps the rest in it. Without a store it is only checked
-    /// that one can be read through.
-    fn through(&self, py: Python<'_>, store: Given<'_>, reads_once: bool) -> PyResult<Self> {
-        let client = self.client.clone_ref(py);
-        let Some(store) = &store else {
-            guarded(|| ThroughStore::check(self.scan()).or_raise())?;
-            let asked = Read::new(self.scan().clone());
-            return Ok(Self { client, asked, selected: OnceLock::new() });
-        };
+    /// Reads settled data from this store, and keeps the rest in it.
+    fn through(&self, py: Python<'_>, store: &Object<'_>, reads_once: bool) -> PyResult<Self> {
         let Some(store) = handle_of::<StoreHandle>(store)? else {
             let message = format!("store= is {}, not a siteline.Store.", described(store));
             let hint = "Open the store first: store=siteline.Store(path). Other targets need client.sync().";
             return Err(Error::new(Kind::QueryError, message).with_hint(hint).into_py_err());
         };
         let asked = guarded(|| Read::through(self.scan().clone(), &store.get().0, reads_once))?;
-        Ok(Self { client, asked, selected: OnceLock::new() })
+        Ok(Self { client: self.client.clone_ref(py), asked, selected: OnceLock::new() })
+    }
+
+    /// Fails if no store can be read through.
+    fn check_through(&self) -> PyResult<()> {
+        guarded(|| ThroughStore::check(self.scan()).or_raise())
     }
 
     /// Ids or names, series, and filter parameters.

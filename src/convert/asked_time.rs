@@ -55,33 +55,24 @@ pub(crate) fn zone(given: &Object<'_>) -> PyResult<(String, TimeZone)> {
 }
 
 pub(crate) fn zone_or(given: &Object<'_>, kind: Kind) -> PyResult<(String, TimeZone)> {
-    let py = given.py();
     let named = match given.cast::<PyString>() {
         Ok(name) => text(name, "tz", kind)?,
         Err(_) => {
             named_offset(given)?.map_or_else(|| given.str().map(|name| name.to_string()), Ok)?
         }
     };
-    let zone = TimeZone::get(&named)
-        .map_err(|_| {
-            let message = format!("tz={:?} is no time zone", excerpt(&named));
-            let hint = "Give a name of the IANA database, such as \"Europe/Berlin\", a ZoneInfo, or an \
-                        offset of whole hours.";
-            Error::new(kind, message).with_hint(format!("{}{hint}", nearest_zones(py, &named)))
-        })
-        .or_raise()?;
+    let zone = TimeZone::get(&named).or_else(|_| {
+        let module = given.py().import("siteline._selection")?;
+        let near = module.call_method1("nearest_zones", (&named,))?;
+        let hint = format!(
+            "{near}Give a name of the IANA database, such as \"Europe/Berlin\", a ZoneInfo, or an offset of \
+             whole hours."
+        );
+        let message = format!("tz={:?} is no time zone", excerpt(&named));
+        Err(Error::new(kind, message).with_hint(hint)).or_raise()
+    })?;
     let name = zone.iana_name().map_or(named, str::to_owned);
     Ok((name, zone))
-}
-
-/// A sentence with the names that are similar to an unknown one; empty without any.
-fn nearest_zones(py: Python<'_>, named: &str) -> String {
-    let known: Vec<_> = jiff::tz::db().available().map(|name| name.as_str().to_owned()).collect();
-    let sentence = || {
-        let module = py.import("siteline._selection")?;
-        module.call_method1("nearest_named", (named, known))?.extract()
-    };
-    sentence().unwrap_or_default()
 }
 
 /// The IANA name of a fixed offset. polars and `zoneinfo` know only whole hours.
