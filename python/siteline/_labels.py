@@ -75,7 +75,7 @@ def names_of(known: tuple[bytes, dict[str, Any] | None] | None, refusal: str | N
     key = (body, repr(shape))
     names = _newest.get(key)
     if names is None:
-        names = _parsed(body, shape)
+        names = Names.of_body(json.loads(body), shape)
         _newest.clear()
         _newest[key] = names
     return names, None if names.rows else NOTHING_LISTED
@@ -87,7 +87,7 @@ def kept_names(kept: Sequence[tuple[int, bytes | None, str | None, str | None]])
     names: Names | None = None
     for _, body, shape, _ in kept:
         if body is not None:
-            found = _parsed(body, json.loads(shape) if shape else None)
+            found = Names.of_body(json.loads(body), json.loads(shape) if shape else None)
             rows = {**{row.ids: row for row in found.rows}, **rows}
             names = names or found
     if names is not None and rows:
@@ -96,12 +96,6 @@ def kept_names(kept: Sequence[tuple[int, bytes | None, str | None, str | None]])
         return None, "no sync has kept names in this store"
     refusal = next((refusal for *_, refusal in kept if refusal), None)
     return None, NOTHING_LISTED if refusal is None else _refused(refusal)
-
-
-def _parsed(body: bytes, shape: dict[str, Any] | None) -> Names:
-    from siteline._records.discovery import Discovery
-
-    return Names.of_body(Discovery(body), shape)
 
 
 def _refused(refusal: str) -> str:

@@ -51,7 +51,7 @@ def _text(value: str, name: str) -> str:
     return value
 
 
-def _value(value: Any, name: str) -> str:
+def value_of(value: Any, name: str) -> str:
     """Return a value of a parameter as text. Ids may be integers."""
     if isinstance(value, str):
         return _text(value, name)
@@ -62,18 +62,18 @@ def _value(value: Any, name: str) -> str:
     raise QueryError(f"{name}= is {described(value)}: give text or a whole number.")
 
 
-def _ids(given: Any, name: str) -> list[str]:
+def ids_of(given: Any, name: str) -> list[str]:
     if given is None:
         return []
     if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__iter__"):
-        return [_value(given, name)]
-    ids = [_value(one, name) for one in given]
+        return [value_of(given, name)]
+    ids = [value_of(one, name) for one in given]
     if not ids:
         raise QueryError(f"{name}= is empty.", hint=f"Leave {name}= out to read all.")
     return ids
 
 
-def _filters(given: Any) -> list[tuple[str, list[str]]]:
+def filters_of(given: Any) -> list[tuple[str, list[str]]]:
     if given is None:
         return []
     if not isinstance(given, Mapping):
@@ -85,12 +85,12 @@ def _filters(given: Any) -> list[tuple[str, list[str]]]:
             raise QueryError(f"filters= has the name {name!r}: a name is text.")
         values = value if isinstance(value, list | tuple) else [value]
         what = f'filters["{_text(name, "filters")}"]'
-        filters.append((name, [_value(one, what) for one in values]))
+        filters.append((name, [value_of(one, what) for one in values]))
     return filters
 
 
 def query(site: Any, line: Any, interval: Any, page_size: Any, filters: Any) -> tuple[Any, ...]:
-    return _ids(site, "site"), _ids(line, "line"), interval, page_size, _filters(filters)
+    return ids_of(site, "site"), ids_of(line, "line"), interval, page_size, filters_of(filters)
 
 
 def feed_query(site: Any, line: Any, *others: Any) -> tuple[Any, ...]:
@@ -112,7 +112,7 @@ def extra_columns(names: Any) -> list[str]:
 
 def picked(*levels: Any, series: Any) -> tuple[Any, ...]:
     """Return the ids of the five levels, and the series, that a store read selects."""
-    ids = [_ids(given, name) or None for given, name in zip(levels, ALL_LEVELS, strict=True)]
+    ids = [ids_of(given, name) or None for given, name in zip(levels, ALL_LEVELS, strict=True)]
     return tuple(ids), None if series is None else _series(series)
 
 
@@ -186,7 +186,7 @@ def _five(given: Any) -> Any:
     items = [None if _is_missing(item) else item for item in _items(given) or ()]
     if len(items) != 5:
         raise QueryError(_NO_SERIES)
-    return tuple(None if item is None else _value(item, "series") for item in items)
+    return tuple(None if item is None else value_of(item, "series") for item in items)
 
 
 def _is_missing(item: Any) -> bool:
@@ -226,7 +226,8 @@ def selection(
     """
     if machine is device is tag is series is None:
         return None
-    levels = [_ids(given, name) for given, name in zip((machine, device, tag), LEVELS, strict=True)]
+    given = zip((machine, device, tag), LEVELS, strict=True)
+    levels = [ids_of(one, name) for one, name in given]
     sent = [(parameters or {}).get(name) for name in LEVELS]
     chosen = [] if series is None else _series(series)
     wanted = [(at, texts) for at, texts in zip(LEVELS.values(), levels, strict=True) if texts]

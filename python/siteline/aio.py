@@ -71,7 +71,7 @@ class AsyncClient(_Settings, AsyncClosing):
     @like(Client.discover)
     async def discover(self) -> Discovery:
         """Request the list of readable resources: see :meth:`Client.discover`."""
-        return Discovery._of_client(await self._handle.discover())
+        return Discovery(await self._handle.discover())
 
     @like(Client.series)
     async def series(self) -> Table:

@@ -209,12 +209,6 @@ class Client(_Settings, Closing):
 
     >>> client.scan(site="S1", interval="1m", start="2026-11-01T00:00:00Z").query.site
     ('S1',)
-    >>> import os
-    >>> os.environ.update(sandbox.env())
-    >>> siteline.Client(daily_allowance=100).allowance.left
-    100
-    >>> for name in sandbox.env():
-    ...     del os.environ[name]
     """
 
     def discover(self) -> Discovery:
@@ -223,7 +217,7 @@ class Client(_Settings, Closing):
         Returns:
             The unchanged body.
         """
-        return Discovery._of_client(self._handle.discover().wait())
+        return Discovery(self._handle.discover().wait())
 
     def series(self) -> Table:
         """Request the series that discovery lists, with one request that is not counted.

@@ -330,12 +330,6 @@ class MutualTls(Itself):
 
     Raises:
         CredentialError: The key is missing or wrong, or the certificate is not for clients.
-
-    >>> with siteline.Sandbox(mutual_tls="data") as service:
-    ...     plant = siteline.MutualTls(service.certificate("plant-7"))
-    ...     with siteline.Client(service.base_url, credential=plant, ca_bundle=service.ca) as mine:
-    ...         plant.subject, len(mine.discover())
-    ('CN=plant-7,O=siteline sandbox', 2)
     """
 
     _handle: CertificateHandle

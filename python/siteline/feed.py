@@ -19,13 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["Feed"]
 
 
-class _Defined:
-    # The struct of the core: no field, because this class is no dataclass.
-    _state: dict[str, Any]
-
-
 @dataclass(frozen=True, init=False, repr=False)
-class Feed(WithHtml, FrozenRecord, _Defined):
+class Feed(WithHtml, FrozenRecord):
     """A named query without an end, and the settings of its syncs.
 
     Feeds are immutable, hashable and picklable, and equal if all their parts are equal. A store
@@ -89,6 +84,10 @@ class Feed(WithHtml, FrozenRecord, _Defined):
     """Pages a day for audits."""
     filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     """Further query parameters: the values of each name."""
+
+    if TYPE_CHECKING:
+        # The struct of the core, which is no field.
+        _state: dict[str, Any]
 
     def __init__(
         self,

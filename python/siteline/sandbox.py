@@ -14,9 +14,11 @@ if not HAS_SANDBOX:
         name="siteline",
     )
 
+from siteline import _selection
 from siteline._core import SandboxHandle
 from siteline._handles import Closing, OfThisProcess
-from siteline._keywords import explained, strict
+from siteline._keywords import strict
+from siteline._records.series import SeriesIds
 from siteline._times import iso
 from siteline.errors import ConfigError
 from siteline.testing import Clock, SandboxStats, Variant
@@ -34,9 +36,6 @@ __all__ = ["Sandbox"]
 
 # The certificate of the sandbox's own clients.
 _CLIENT = "sandbox-client"
-_MOVED = {
-    name: f"variant=siteline.testing.Variant({name}=...)" for name in Variant.__dataclass_fields__
-}
 
 
 class Sandbox(OfThisProcess, Closing):
@@ -77,7 +76,7 @@ class Sandbox(OfThisProcess, Closing):
 
     _instead = "another process needs its base_url and an enrolled key to make a client"
 
-    @explained(is_strict=True, **_MOVED)
+    @strict
     def __init__(
         self,
         *,
@@ -324,8 +323,8 @@ class Sandbox(OfThisProcess, Closing):
         """
         from siteline.table import Table
 
-        given = [(name, _texts(ids)) for name, ids in (filters or {}).items()]
-        return Table(self._handle.expected((site, line, given), (start, end, at), interval))
+        selected = (site, line, _selection.filters_of(filters))
+        return Table(self._handle.expected(selected, (start, end, at), interval))
 
     @property
     def stats(self) -> SandboxStats:
@@ -495,7 +494,7 @@ class Sandbox(OfThisProcess, Closing):
         Raises:
             ConfigError: The key is not one.
         """
-        given = None if scopes is None else _texts(scopes)
+        given = None if scopes is None else _selection.ids_of(scopes, "scopes")
         return self._handle.enroll(_json_text(public_jwk), given)
 
     def approve(self, subject: str) -> None:
@@ -520,13 +519,8 @@ class Sandbox(OfThisProcess, Closing):
 
 
 def _ids(*ids: str | int | None) -> tuple[str | None, ...]:
-    if not all(isinstance(one, str | int | None) for one in ids):
-        raise TypeError("an id is text or a number")
-    return tuple(None if one is None else str(one) for one in ids)
-
-
-def _texts(given: str | int | Iterable[str | int]) -> list[str]:
-    return [str(given)] if isinstance(given, str | int) else [str(one) for one in given]
+    named = zip(ids, SeriesIds._fields, strict=True)
+    return tuple(None if one is None else _selection.value_of(one, name) for one, name in named)
 
 
 def _json(members: dict[str, Any]) -> Any:

@@ -167,13 +167,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class SandboxRequest(FrozenRecord):
-    """One request to a :class:`siteline.Sandbox`, in :attr:`SandboxStats.log`.
-
-    >>> _ = client.discover()
-    >>> request = sandbox.stats.log[-1]
-    >>> request.path, request.status
-    ('/api/customer/v1/discovery', 200)
-    """
+    """One request to a :class:`siteline.Sandbox`, in :attr:`SandboxStats.log`."""
 
     at: datetime
     """When the reply was sent, by the clock of the sandbox."""

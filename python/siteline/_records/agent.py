@@ -8,12 +8,7 @@ from siteline._records.record import FrozenRecord
 
 @dataclass(frozen=True)
 class AgentState(FrozenRecord):
-    """The state of an :class:`siteline.Agent`, in :attr:`siteline.Agent.state`.
-
-    >>> with siteline.Agent(client) as agent:
-    ...     agent.state.lent, agent.state.allowance.used
-    (0, 0)
-    """
+    """The state of an :class:`siteline.Agent`, in :attr:`siteline.Agent.state`."""
 
     base_url: str
     """The address of the service."""

@@ -17,12 +17,7 @@ _NOUNS = {"ok": "ok", "warn": "to look at", "fail": "failed", "skipped": "skippe
 
 @dataclass(frozen=True)
 class Check(FrozenRecord):
-    """One check of a :class:`Diagnosis`.
-
-    >>> check = siteline.doctor(client, offline=True)["key"]
-    >>> check.title, check.status, check.do
-    ('private key or certificate', 'ok', None)
-    """
+    """One check of a :class:`Diagnosis`."""
 
     id: str
     """Its name in all versions, such as ``"key"`` or ``"tls"``."""

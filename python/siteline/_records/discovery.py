@@ -32,20 +32,7 @@ class Discovery(WithHtml, Mapping[str, Any]):
     def __init__(self, raw: bytes) -> None:
         """Parse a body: the bytes of one JSON object."""
         self._raw = bytes(raw)
-        self._parsed: dict[str, Any] | None = json.loads(self._raw)
-
-    @classmethod
-    def _of_client(cls, raw: bytes) -> Discovery:
-        """The client has checked the body. The first access parses it."""
-        discovery = cls.__new__(cls)
-        discovery._raw, discovery._parsed = raw, None
-        return discovery
-
-    @property
-    def _body(self) -> dict[str, Any]:
-        if self._parsed is None:
-            self._parsed = json.loads(self._raw)
-        return self._parsed
+        self._body: dict[str, Any] = json.loads(self._raw)
 
     @property
     def raw(self) -> bytes:

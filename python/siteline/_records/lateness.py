@@ -28,11 +28,7 @@ _ROUND = [
 
 @dataclass(frozen=True)
 class Delays(FrozenRecord):
-    """The delays between the end of a bucket and the arrival of its point: see :class:`Lateness`.
-
-    >>> store.lateness("line-2").revisions.count
-    0
-    """
+    """The delays from the end of a bucket to the arrival of its point: see :class:`Lateness`."""
 
     count: int
     """The number of points in buckets that were read more than once."""
@@ -104,14 +100,6 @@ class Lateness(WithHtml, FrozenRecord):
 
         Raises:
             StoreCorrupt: The state is damaged.
-
-        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      start="2026-11-15T00:00Z", audit_pages=4)
-        >>> states = {}
-        >>> for page, state in client.sync_pages(feed, states):
-        ...     states.update(state)
-        >>> print(siteline.types.Lateness.from_state(states["line-2"]))
-        Lateness of line-2, 1 d: too little data: hardly anything was read twice.
         """
         return cls._restore(_of_state("lateness", state))
 

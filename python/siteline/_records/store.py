@@ -68,9 +68,6 @@ class StoreShare(FrozenRecord):
     """The ranges that a read with ``store=`` took from a feed of the store, or requested for it.
 
     Ranges are half-open, in UTC.
-
-    >>> siteline.types.StoreShare("plant.siteline", "line-2", (), ()).to_dict()
-    {'store': 'plant.siteline', 'feed': 'line-2', 'from_store': [], 'from_service': []}
     """
 
     store: str
