@@ -82,10 +82,6 @@ class RecordIterator(Points[_Row_co]):
 
     Threads may share it: each point is returned once. An error has ``bookmark``, the position after
     the pages whose points were returned before it. It prefetches as :meth:`Scan.pages` does.
-
-    >>> record = next(scan.records())
-    >>> record["tag_guid"] is not None, record["timestamp"].isoformat()
-    (True, '2026-11-01T00:00:00+00:00')
     """
 
     __module__ = "siteline.types"

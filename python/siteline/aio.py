@@ -186,19 +186,19 @@ class AsyncScan(ScanBase):
     @like(Scan.to_pandas)
     async def to_pandas(self, **options: Any) -> pd.DataFrame:
         """Return the pandas frame of ``collect()``: see :meth:`Table.to_pandas`."""
-        check_options(options)
+        check_options(**options)
         return await _converted((await self.collect()).to_pandas, **options)
 
     @like(Scan.to_polars)
     async def to_polars(self, **options: Any) -> pl.DataFrame:
         """Return the polars frame of ``collect()``: see :meth:`Table.to_polars`."""
-        check_options(options)
+        check_options(**options)
         return await _converted((await self.collect()).to_polars, **options)
 
     @like(Scan.to_arrow)
     async def to_arrow(self, **options: Any) -> pa.Table:
         """Return the ``pyarrow.Table`` of ``collect()``: see :meth:`Table.to_arrow`."""
-        check_options(options)
+        check_options(**options)
         return await _converted((await self.collect()).to_arrow, **options)
 
 

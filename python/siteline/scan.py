@@ -361,19 +361,19 @@ class Scan(ScanBase):
     @like(Table.to_pandas)
     def to_pandas(self, **options: Any) -> pd.DataFrame:
         """Return the pandas frame of ``collect()``: see :meth:`Table.to_pandas`."""
-        check_options(options)
+        check_options(**options)
         return self.collect().to_pandas(**options)
 
     @like(Table.to_polars)
     def to_polars(self, **options: Any) -> pl.DataFrame:
         """Return the polars frame of ``collect()``: see :meth:`Table.to_polars`."""
-        check_options(options)
+        check_options(**options)
         return self.collect().to_polars(**options)
 
     @like(Table.to_arrow)
     def to_arrow(self, **options: Any) -> pa.Table:
         """Return the ``pyarrow.Table`` of ``collect()``: see :meth:`Table.to_arrow`."""
-        check_options(options)
+        check_options(**options)
         return self.collect().to_arrow(**options)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:

@@ -17,6 +17,7 @@ from siteline._html import WithHtml
 from siteline._records.coverage import Coverage
 from siteline._records.lateness import Lateness
 from siteline._records.store import Freed
+from siteline._records.sync import FeedReport, SyncReport
 from siteline.errors import ClosedError, QueryError, StoreError
 from siteline.feed import Feed
 from siteline.progress import of_long_work
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from siteline._core import _Instant, _StoreProgressArg
     from siteline._labels import Labels
-    from siteline._records.sync import FeedReport, SyncReport
     from siteline.page import Page
 
     _Ids = str | Iterable[str] | None
@@ -434,9 +434,13 @@ class Store(Itself, WithHtml, Closing):
         """Return the page number of a report of this store; anything else as it is."""
         if hasattr(type(given), "__index__") and not isinstance(given, bool):
             return index(given)
-        if isinstance(given, type) or not hasattr(given, "_of_feed"):
+        if not isinstance(given, SyncReport | FeedReport):
             return given
-        report = given._of_feed(feed)
+        reports = given.feeds if isinstance(given, SyncReport) else (given,)
+        report = next((one for one in reports if one.name == feed), None)
+        if report is None:
+            of = ", ".join(repr(one.name) for one in reports)
+            raise QueryError(f"This report is not of the feed {feed!r}: it is of {of}.")
         if report._store != self._handle.id():
             raise QueryError(
                 f"{argument}= is the report of another store.",

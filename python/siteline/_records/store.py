@@ -9,12 +9,7 @@ from siteline._records.record import FrozenRecord
 
 @dataclass(frozen=True)
 class Freed(FrozenRecord):
-    """The points and bytes that :meth:`Store.forget` or :meth:`Store.compact` removed.
-
-    >>> freed = store.forget("line-2", before="2026-11-16T00:00Z")
-    >>> freed.points, freed.versions
-    (144, 0)
-    """
+    """The points and bytes that :meth:`Store.forget` or :meth:`Store.compact` removed."""
 
     points: int
     """Points that are no longer stored."""
