@@ -194,7 +194,11 @@ class ScanBase(Itself, WithHtml):
 
     def _open_store(self) -> None:
         if self._is_unopened and self._store is not None:
-            opened = self._handle.through(self._store._made(), _reads_once(self._store))
+            try:
+                opened = self._handle.through(self._store._made(), _reads_once(self._store))
+            except Exception as error:
+                self._complete(error)
+                raise
             # Threads that begin at the same time share one read.
             self._handle = vars(self).setdefault("_opened", opened)
             self._is_unopened = False

@@ -94,6 +94,15 @@ def test_only_a_sync_makes_the_file(filled, tmp_path):
     assert len(typo.read(feed)) == len(store.read(feed))
 
 
+def test_a_read_of_another_file_has_its_scan(client, tmp_path):
+    store = siteline.Store(tmp_path / "plant.siteline")
+    scan = client.scan(site="S1", start="2026-11-15", end="2026-11-16", store=store)
+    store.path.write_text("notes" * 999)
+    with pytest.raises(siteline.errors.StoreError, match="not a store") as caught:
+        scan.collect()
+    assert caught.value.scan is scan
+
+
 @pytest.mark.parametrize("wrong", [{"share": ""}, {"share": False}, {"read_only": 0}])
 def test_a_wrong_setting_is_refused_before_a_sync(tmp_path, wrong):
     with pytest.raises((TypeError, siteline.errors.ConfigError)):
