@@ -82,8 +82,14 @@ if not TYPE_CHECKING:
 
 
 def _imports_by_name() -> None:
-    # Nothing calls this. Tools such as PyInstaller read its import statement.
-    from siteline import _by_name as _by_name
+    # Nothing calls this. PyInstaller, cx_Freeze, py2app and Nuitka include a module only if an
+    # import statement names it. The core or the package imports these by name, and they import all
+    # others.
+    import atexit
+    import importlib.util
+
+    from siteline import _doctor, _pandas_load, agent, sandbox, shapes, targets
+    from siteline._display import sync_html
 
 
 def __dir__() -> list[str]:

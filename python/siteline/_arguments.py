@@ -8,8 +8,6 @@ from typing import Any
 
 from siteline._escape import described
 
-__all__: list[str] = []
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

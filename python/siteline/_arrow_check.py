@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__: list[str] = []
-
 
 def checked(given: Any) -> Any:
     """Check an object of pyarrow or pandas, and return the object to read.

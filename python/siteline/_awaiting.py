@@ -6,7 +6,7 @@ A step is a :class:`Call` of the core, or :class:`Asked`, a call of the user's t
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from siteline._core import Call
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
     from siteline.errors import SitelineError
 
-    Steps = Generator[Any, Any, Any]
+    Steps = Generator[Any, Any, "_T"]
+
+_T = TypeVar("_T")
 
 # Seconds after which the core has dropped a cancelled call, and so cancelled its functions.
 _LONGEST_DROP = 0.1
@@ -24,7 +26,7 @@ _LONGEST_DROP = 0.1
 # Functions import asyncio, because a thread does not need it.
 
 
-def wait_for(steps: Steps) -> Any:
+def wait_for(steps: Steps[_T]) -> _T:
     """Run the steps on this thread."""
     try:
         step = next(steps)
@@ -36,10 +38,11 @@ def wait_for(steps: Steps) -> Any:
             else:
                 step = steps.send(result)
     except StopIteration as end:
-        return end.value
+        value: _T = end.value
+        return value
 
 
-async def await_for(steps: Steps) -> Any:
+async def await_for(steps: Steps[_T]) -> _T:
     """Run the steps in the current task."""
     try:
         step = next(steps)
@@ -51,7 +54,8 @@ async def await_for(steps: Steps) -> Any:
             else:
                 step = steps.send(result)
     except StopIteration as end:
-        return end.value
+        value: _T = end.value
+        return value
 
 
 class Asked:

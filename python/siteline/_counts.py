@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
-
 
 def counted(count: int, noun: str, *, grouping: str = ",") -> str:
     """Write a count with its noun: ``1 page``, ``2,007 points``."""

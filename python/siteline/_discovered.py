@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from siteline._records.series import SeriesIds
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-__all__: list[str] = []
 
 Ids: TypeAlias = tuple[str | None, str | None, str | None, str | None, str | None]
 
@@ -30,16 +30,18 @@ _LONGEST_PATH = 1_000
 _MOST_OTHERS = 10_000
 
 
-class Found(NamedTuple):
-    """A series of a body."""
+class Row(NamedTuple):
+    """A series, with its names and its unit."""
 
     ids: Ids
     names: tuple[str | None, ...]
-    """The names of the levels, ``None`` if the body has none."""
+    """The names of site, line, machine and device, and its own."""
     unit: str | None
-    parts: tuple[str, ...]
-    """The names of the series and its levels from the top down. Ids replace missing names."""
+    path: str
+    """The names of the levels from the top down and its own, joined. Ids replace missing names."""
+    listed: bool
     members: dict[str, Any]
+    """Further members of discovery."""
 
 
 class Places:
@@ -67,6 +69,15 @@ class Places:
         others = [path for path in self.others if path not in above]
         known = set(others)
         return [path for path in others if known.isdisjoint(_above(path))]
+
+    def report(self) -> dict[str, Any]:
+        return {
+            "series": tuple(self.series),
+            "ids": dict(zip(SeriesIds._fields, map(tuple, self.ids), strict=True)),
+            "names": tuple(self.names),
+            "units": tuple(self.units),
+            "not_recognised": tuple(self.unrecognised()),
+        }
 
 
 class Node:
@@ -150,7 +161,7 @@ def _objects(above: Node, name: str, value: Any) -> Iterator[Node]:
             yield Node(path, value, above, level, None)
 
 
-def found(node: Node, places: Places) -> Found:
+def found(node: Node, places: Places) -> Row:
     chain = node.chain()
     ids: dict[int, str | None] = {}
     names: dict[int, str] = {}
@@ -177,11 +188,12 @@ def found(node: Node, places: Places) -> Found:
         for name, value in rest.items()
         if name != unit and _join(node.path, name) not in taken
     }
-    return Found(
+    return Row(
         (ids.get(0), ids.get(1), ids.get(2), ids.get(3), ids.get(4)),
         tuple(map(names.get, range(len(LEVELS)))),
         None if unit is None else rest[unit],
-        tuple(parts),
+        " / ".join(parts),
+        True,
         members,
     )
 

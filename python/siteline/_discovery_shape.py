@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from siteline._discovered import LEVELS, Found, Node, Places, found, is_id, nodes, take_tag_id
+from siteline._discovered import LEVELS, Node, Places, Row, found, is_id, nodes, take_tag_id
 from siteline._keywords import strict
 from siteline.errors import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-__all__ = ["DiscoveryShape"]
 
 # Paths in an error.
 _MOST_SHOWN = 12
@@ -67,7 +65,7 @@ class DiscoveryShape:
                 raise QueryError(message)
 
 
-def read(body: Mapping[str, Any], shape: DiscoveryShape | None) -> tuple[list[Found], Places]:
+def read(body: Mapping[str, Any], shape: DiscoveryShape | None) -> tuple[list[Row], Places]:
     shape, places = shape or DiscoveryShape(), Places()
     all_found = [_stated(node, shape, places) for node in nodes(body, places, _test(shape))]
     _check(shape, places)
@@ -93,30 +91,29 @@ def _own(node: Node, given: str) -> Any:
     return node.members.get(name) if not is_path or node.path == above else None
 
 
-def _stated(node: Node, shape: DiscoveryShape, places: Places) -> Found:
+def _stated(node: Node, shape: DiscoveryShape, places: Places) -> Row:
     """Return a series, with the stated members instead of those that were found."""
     if shape.series is not None and shape.tag is None:
         take_tag_id(node)
-    one = found(node, places)
-    ids, names, members = list(one.ids), list(one.names), dict(one.members)
+    row = found(node, places)
+    if shape == DiscoveryShape():
+        return row
+    ids, names, unit, members = list(row.ids), list(row.names), row.unit, row.members
     for level, kind in enumerate(LEVELS):
         given = getattr(shape, kind)
         if given is not None:
             value = _nearest(node, given, places.ids[level])
             ids[level] = str(value) if is_id(value) else None
             members.pop(given, None)
-    unit = one.unit
     if shape.name is not None:
         names[-1] = _text(_nearest(node, shape.name, places.names))
         members.pop(shape.name, None)
     if shape.unit is not None:
         unit = _text(_nearest(node, shape.unit, places.units))
         members.pop(shape.unit, None)
-    parts = one.parts
-    if shape != DiscoveryShape():
-        known = [name or id for name, id in zip(names, ids, strict=True)]
-        parts = tuple(part for part in known if part)
-    return Found((ids[0], ids[1], ids[2], ids[3], ids[4]), tuple(names), unit, parts, members)
+    path = " / ".join(filter(None, (name or id for name, id in zip(names, ids, strict=True))))
+    own = (ids[0], ids[1], ids[2], ids[3], ids[4])
+    return row._replace(ids=own, names=tuple(names), unit=unit, path=path)
 
 
 def _nearest(node: Node, given: str, at: dict[str, None]) -> Any:

@@ -9,8 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__: list[str] = []
-
 
 def escaped(text: object, spell: Callable[[str], str] | None = None) -> str:
     r"""Replace each unprintable character with its escape, as ``repr`` does.

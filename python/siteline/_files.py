@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from siteline._core import _Stream
 
-__all__: list[str] = []
-
 
 @contextmanager
 def whole_file(

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
         def close(self) -> None: ...
 
 
-__all__: list[str] = []
-
-
 class Itself:
     """An object that cannot change, or has a handle: a copy is the object itself.
 

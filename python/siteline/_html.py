@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import ClassVar
 
-__all__: list[str] = []
-
 
 class WithHtml:
     """An object that notebooks show as HTML."""

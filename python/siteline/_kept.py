@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from siteline.scan import ScanBase
 
-__all__: list[str] = []
-
 
 def pages_and_points(pages: int, points: int, verb: str = "") -> str:
     """Return the counts, with the form of *be* that fits the pages."""

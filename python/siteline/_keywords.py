@@ -16,8 +16,6 @@ from siteline.errors import ConfigError, CredentialError, QueryError, SitelineEr
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-__all__ = ["explain", "explained", "like", "strict"]
-
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _T = TypeVar("_T")
@@ -51,15 +49,13 @@ _NAMES = {
     "http=Http(response_timeout=...)": ("timeout", "responsetimeout", "readtimeout"),
     "http=Http(tries=...)": ("tries", "retries", "maxretries", "attempts"),
 }
-_CREDENTIAL = {
-    name: f"write siteline.Credential(..., {name}=...)"
-    for name in (
-        *("audience", "assertion_lifetime", "clock_tolerance", "typ", "subject", "private_key"),
-        *("signer", "public_jwk", "kid", "passphrase", "password_command", "strict"),
-    )
+# Classes with arguments that users give to another function, and how to write such an argument.
+_OWNERS = {
+    "types.Http": "http=Http({}=...) of the client, from siteline.types",
+    "credentials.Credential": "siteline.Credential(..., {}=...)",
 }
+_OF_SANDBOX = {"testing.Variant": "variant=siteline.testing.Variant({}=...)"}
 _GONE = {
-    **_CREDENTIAL,
     "shape": "it belongs to the client: siteline.Client(..., shape=...)",
     "limit": "max_pages= limits a read, and scan(...).head(n) returns the first points",
     "wait": "only sync() waits for a store",
@@ -168,16 +164,9 @@ _START = (
 )
 
 
-def explained(
-    *, is_strict: bool = False, **others: str
-) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Explain the wrong arguments of a constructor.
-
-    Args:
-        is_strict: Check the types first, as :func:`strict` does.
-        others: Further wrong names with their replacements.
-    """
-    return functools.partial(_explained_with, others=others, is_strict=is_strict)
+def explained(**others: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Explain the wrong arguments of a constructor. ``others`` replace further wrong names."""
+    return functools.partial(_explained_with, others=others)
 
 
 def strict(function: _T) -> _T:
@@ -477,14 +466,22 @@ def _explained(function: str, name: str, known: Iterable[str], others: Mapping[s
         instead = "select rows of its table: series().find(...)"
     elif function == "plan" and (name in _NAMES or name in ("series", "filters")):
         instead = f"write plan(client.scan({name}=...))"
-    elif name in import_module("siteline.types").Http.__dataclass_fields__:
-        instead = f"write http=Http({name}=...) of the client, from siteline.types"
     elif name in _GONE:
         instead = _GONE[name]
+    elif owned := _owned(name, _OF_SANDBOX if function == "Sandbox" else _OWNERS):
+        instead = f"write {owned}"
     else:
         near = difflib.get_close_matches(name, known, 1, 0.8)
         instead = f"write {near[0]}=" if near else f"it takes {', '.join(known) or 'no arguments'}"
     return f"{function}() has no argument {name!r}: {instead}."
+
+
+def _owned(name: str, owners: Mapping[str, str]) -> str | None:
+    for owner, text in owners.items():
+        module, _, cls = owner.partition(".")
+        if name in inspect.signature(getattr(import_module(f"siteline.{module}"), cls)).parameters:
+            return text.format(name)
+    return None
 
 
 def _by_name(function: str, positional: int, known: Iterable[str]) -> str:

@@ -12,11 +12,8 @@ from siteline.errors import QueryError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from siteline._discovered import Ids
-    from siteline._series import Row
+    from siteline._discovered import Ids, Row
     from siteline.table import Table
-
-__all__: list[str] = []
 
 Labels: TypeAlias = (
     Literal["machine", "device", "name", "line", "site", False] | Mapping[Any, str] | "Table"
@@ -78,7 +75,7 @@ def names_of(known: tuple[bytes, dict[str, Any] | None] | None, refusal: str | N
     key = (body, repr(shape))
     names = _newest.get(key)
     if names is None:
-        names = _parsed(body, shape)
+        names = Names.of_body(json.loads(body), shape)
         _newest.clear()
         _newest[key] = names
     return names, None if names.rows else NOTHING_LISTED
@@ -90,7 +87,7 @@ def kept_names(kept: Sequence[tuple[int, bytes | None, str | None, str | None]])
     names: Names | None = None
     for _, body, shape, _ in kept:
         if body is not None:
-            found = _parsed(body, json.loads(shape) if shape else None)
+            found = Names.of_body(json.loads(body), json.loads(shape) if shape else None)
             rows = {**{row.ids: row for row in found.rows}, **rows}
             names = names or found
     if names is not None and rows:
@@ -99,12 +96,6 @@ def kept_names(kept: Sequence[tuple[int, bytes | None, str | None, str | None]])
         return None, "no sync has kept names in this store"
     refusal = next((refusal for *_, refusal in kept if refusal), None)
     return None, NOTHING_LISTED if refusal is None else _refused(refusal)
-
-
-def _parsed(body: bytes, shape: dict[str, Any] | None) -> Names:
-    from siteline._records.discovery import Discovery
-
-    return Names.of_body(Discovery(body), shape)
 
 
 def _refused(refusal: str) -> str:

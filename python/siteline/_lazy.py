@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from siteline._core import Frame, _Shown
 
-__all__: list[str] = []
-
 _IDS = Record._fields[:5]
 ROWS = 1 << 16
 """Points of a batch: a few megabytes."""

@@ -10,8 +10,6 @@ from siteline._escape import escaped_lines
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__: list[str] = []
-
 _PARTS = ("token", "http", "data", "sync", "ledger")
 _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING)
 # Looked up once: getLogger acquires logging's global lock, and Ctrl-C can leave it locked forever

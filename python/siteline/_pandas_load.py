@@ -14,8 +14,6 @@ from siteline._arrow_check import check_column
 from siteline._records.series import Record
 from siteline.errors import ConfigError
 
-__all__: list[str] = []
-
 _NAMES = ("site_name", "line_name", "machine_name", "device_name", "name", "unit")
 
 

@@ -22,7 +22,7 @@ MOST = 65_536
 LIMIT = 60
 # Seconds from its first line to its end.
 AFTER_LINE = 5.0
-# Seconds between two looks at whether it has ended without closing its output.
+# Seconds between two looks at its output, and at whether it has ended without closing it.
 LOOK = 0.05
 # Seconds for the output of an ended command, if another program holds its pipe.
 AFTER_END = 1.0
@@ -75,10 +75,10 @@ class _Output(threading.Thread):
     background program of the command may never close the pipe.
     """
 
-    def __init__(self, pipe: IO[bytes] | None, seen: threading.Event | None) -> None:
+    def __init__(self, pipe: IO[bytes] | None, *, reads_all: bool) -> None:
         super().__init__(daemon=True)
         assert pipe is not None
-        self.pipe, self.seen = pipe, seen
+        self.pipe, self.reads_all = pipe, reads_all
         self.kept = b""
         self.start()
 
@@ -86,14 +86,8 @@ class _Output(threading.Thread):
         with self.pipe:
             while part := os.read(self.pipe.fileno(), MOST):
                 self.kept += part[: MOST - len(self.kept)]
-                if self.seen is None:
-                    continue
-                if b"\n" in part:
-                    self.seen.set()
-                if self.is_cut:
+                if self.is_cut and not self.reads_all:
                     break
-        if self.seen is not None:
-            self.seen.set()
 
     @property
     def is_cut(self) -> bool:
@@ -157,11 +151,13 @@ def _environment() -> dict[str, str] | None:
 
 def _outcome(process: subprocess.Popen[bytes], limit: float) -> tuple[str | None, bytes, str]:
     end = time.monotonic() + limit
-    seen = threading.Event()
-    printed, said = _Output(process.stdout, seen), _Output(process.stderr, None)
-    # Until a line, too many bytes without one, the end of the output, or the end of the command.
-    while not seen.wait(LOOK) and process.poll() is None and time.monotonic() < end:
-        pass
+    printed = _Output(process.stdout, reads_all=False)
+    said = _Output(process.stderr, reads_all=True)
+    # Until a line, the end of the output, the end of the command, or the limit.
+    while printed.line is None and printed.is_alive() and process.poll() is None:
+        if time.monotonic() >= end:
+            break
+        printed.join(LOOK)
     status = _status(process, AFTER_LINE if printed.line is not None else end - time.monotonic())
     if status is not None and printed.line is None:
         # Its output is in the pipe, which may never be closed.

@@ -20,13 +20,11 @@ if TYPE_CHECKING:
     from siteline._awaiting import Steps
     from siteline._core import _Points
 
-__all__ = ["BOOKMARK", "Points", "RecordIterator", "next_page"]
-
 BOOKMARK = "pickle the scan, and page.bookmark for the position in it"
 _Row_co = TypeVar("_Row_co", covariant=True)
 
 
-def next_page(source: _Points, callback: Any) -> Steps:
+def next_page(source: _Points, callback: Any) -> Steps[None]:
     """Read the next page, unless one has arrived, and report its progress."""
     try:
         progress = source._report()
@@ -61,11 +59,15 @@ class Points(OfThisProcess, Generic[_Row_co]):
             with suppress(ValueError):  # another thread has removed it
                 self._ready.remove(part)
 
-    def _more(self, source: _Points) -> Steps:
+    def _more(self) -> Steps[bool]:
         """Fetch more records. Return false after the last ones."""
+        if self._source is None:
+            begun = yield from self._scan._points()
+            if self._source is None:  # another task may have been first
+                self._source, self._callback = begun
         with noted(self._scan, "records", self._returned_points):
-            while (count := source._take(self._ready, self._named)) is None:
-                yield from next_page(source, self._callback)
+            while (count := self._source._take(self._ready, self._named)) is None:
+                yield from next_page(self._source, self._callback)
         self._count += count
         if not count:
             finish(self._callback)
@@ -80,10 +82,6 @@ class RecordIterator(Points[_Row_co]):
 
     Threads may share it: each point is returned once. An error has ``bookmark``, the position after
     the pages whose points were returned before it. It prefetches as :meth:`Scan.pages` does.
-
-    >>> record = next(scan.records())
-    >>> record["tag_guid"] is not None, record["timestamp"].isoformat()
-    (True, '2026-11-01T00:00:00+00:00')
     """
 
     __module__ = "siteline.types"
@@ -93,10 +91,9 @@ class RecordIterator(Points[_Row_co]):
         return chain.from_iterable(self._parts())
 
     def _parts(self) -> Iterator[Iterator[_Row_co]]:
-        assert self._source is not None
         while True:
             yield from self._at_hand()
-            if not wait_for(self._more(self._source)):
+            if not wait_for(self._more()):
                 return
 
     def __next__(self) -> _Row_co:

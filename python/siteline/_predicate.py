@@ -17,8 +17,6 @@ from siteline._records.series import Record
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__: list[str] = []
-
 IDS = Record._fields[:5]
 _TIME = pl.col("timestamp")
 # DuckDB casts the column to another unit. Milliseconds round, so they are not recognised.

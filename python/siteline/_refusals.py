@@ -6,8 +6,6 @@ import errno
 
 from siteline._core import _refusal
 
-__all__ = ["is_passing", "no_process", "no_thread", "reason"]
-
 _NAMES = (
     *("ENOSPC", "EDQUOT", "EIO", "EREMOTEIO", "ENXIO", "ESTALE", "ETIMEDOUT"),
     *("EMFILE", "ENFILE", "ENOMEM", "EAGAIN"),

@@ -8,7 +8,9 @@ from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from siteline._core import Frame
+from siteline._discovered import LEVELS as ALL_LEVELS
 from siteline._escape import described
+from siteline._records.series import SeriesIds
 from siteline.errors import ConfigError, QueryError
 
 if TYPE_CHECKING:
@@ -18,20 +20,16 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from siteline._discovered import Ids
-    from siteline._series import Names, Row
+    from siteline._discovered import Ids, Row
+    from siteline._series import Names
     from siteline.table import Table
 
     Series: TypeAlias = (
         Table | pd.DataFrame | pl.DataFrame | pa.Table | Iterable[str | Sequence[str | None] | None]
     )
 
-__all__: list[str] = []
-
 # The levels by which a read filters its pages, and their places among the five ids.
-LEVELS = {"machine": 2, "device": 3, "tag": 4}
-_ALL_LEVELS = ("site", "line", *LEVELS)
-_COLUMNS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
+LEVELS = {level: at for at, level in enumerate(ALL_LEVELS) if at > 1}
 _MOST_UNLISTED = 10
 _RESERVED = (
     *("siteid", "lineid", "from", "to", "aggregationintervalseconds", "pagesize", "cursor"),
@@ -53,7 +51,7 @@ def _text(value: str, name: str) -> str:
     return value
 
 
-def _value(value: Any, name: str) -> str:
+def value_of(value: Any, name: str) -> str:
     """Return a value of a parameter as text. Ids may be integers."""
     if isinstance(value, str):
         return _text(value, name)
@@ -64,18 +62,18 @@ def _value(value: Any, name: str) -> str:
     raise QueryError(f"{name}= is {described(value)}: give text or a whole number.")
 
 
-def _ids(given: Any, name: str) -> list[str]:
+def ids_of(given: Any, name: str) -> list[str]:
     if given is None:
         return []
     if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__iter__"):
-        return [_value(given, name)]
-    ids = [_value(one, name) for one in given]
+        return [value_of(given, name)]
+    ids = [value_of(one, name) for one in given]
     if not ids:
         raise QueryError(f"{name}= is empty.", hint=f"Leave {name}= out to read all.")
     return ids
 
 
-def _filters(given: Any) -> list[tuple[str, list[str]]]:
+def filters_of(given: Any) -> list[tuple[str, list[str]]]:
     if given is None:
         return []
     if not isinstance(given, Mapping):
@@ -87,12 +85,12 @@ def _filters(given: Any) -> list[tuple[str, list[str]]]:
             raise QueryError(f"filters= has the name {name!r}: a name is text.")
         values = value if isinstance(value, list | tuple) else [value]
         what = f'filters["{_text(name, "filters")}"]'
-        filters.append((name, [_value(one, what) for one in values]))
+        filters.append((name, [value_of(one, what) for one in values]))
     return filters
 
 
 def query(site: Any, line: Any, interval: Any, page_size: Any, filters: Any) -> tuple[Any, ...]:
-    return _ids(site, "site"), _ids(line, "line"), interval, page_size, _filters(filters)
+    return ids_of(site, "site"), ids_of(line, "line"), interval, page_size, filters_of(filters)
 
 
 def feed_query(site: Any, line: Any, *others: Any) -> tuple[Any, ...]:
@@ -114,8 +112,7 @@ def extra_columns(names: Any) -> list[str]:
 
 def picked(*levels: Any, series: Any) -> tuple[Any, ...]:
     """Return the ids of the five levels, and the series, that a store read selects."""
-    names = ("site", "line", "machine", "device", "tag")
-    ids = [_ids(given, name) or None for given, name in zip(levels, names, strict=True)]
+    ids = [ids_of(given, name) or None for given, name in zip(levels, ALL_LEVELS, strict=True)]
     return tuple(ids), None if series is None else _series(series)
 
 
@@ -160,14 +157,14 @@ def _rows(given: Any) -> Iterable[Any]:
         raise QueryError(_NO_SERIES)
     # The stream of a pandas frame needs pyarrow.
     is_pandas = hasattr(given, "iloc") and hasattr(given, "columns")
-    if (found := None if is_pandas else Frame.ids_of(given, [*_COLUMNS])) or is_pandas:
+    if (found := None if is_pandas else Frame.ids_of(given, [*SeriesIds._fields])) or is_pandas:
         names = found[0] if found else list(given.columns)
-        if missing := [name for name in _COLUMNS if name not in names]:
+        if missing := [name for name in SeriesIds._fields if name not in names]:
             hint = f"It has the columns {', '.join(map(str, names[:20]))}."
             raise QueryError(f"series= has no column {', '.join(missing)}.", hint=hint)
-        if twice := [name for name in _COLUMNS if names.count(name) > 1]:
+        if twice := [name for name in SeriesIds._fields if names.count(name) > 1]:
             raise QueryError(f"series= has several columns {', '.join(twice)}.")
-        columns = found[1] if found else [list(given[name]) for name in _COLUMNS]
+        columns = found[1] if found else [list(given[name]) for name in SeriesIds._fields]
         return zip(*columns, strict=True)
     items = _items(given)
     if items is None:
@@ -189,7 +186,7 @@ def _five(given: Any) -> Any:
     items = [None if _is_missing(item) else item for item in _items(given) or ()]
     if len(items) != 5:
         raise QueryError(_NO_SERIES)
-    return tuple(None if item is None else _value(item, "series") for item in items)
+    return tuple(None if item is None else value_of(item, "series") for item in items)
 
 
 def _is_missing(item: Any) -> bool:
@@ -229,7 +226,8 @@ def selection(
     """
     if machine is device is tag is series is None:
         return None
-    levels = [_ids(given, name) for given, name in zip((machine, device, tag), LEVELS, strict=True)]
+    given = zip((machine, device, tag), LEVELS, strict=True)
+    levels = [ids_of(one, name) for one, name in given]
     sent = [(parameters or {}).get(name) for name in LEVELS]
     chosen = [] if series is None else _series(series)
     wanted = [(at, texts) for at, texts in zip(LEVELS.values(), levels, strict=True) if texts]
@@ -377,6 +375,12 @@ def as_hint(near: Collection[str]) -> str:
     return f"Nearest: {', '.join(map(repr, near))}. " if near else ""
 
 
+def nearest_zones(name: str) -> str:
+    from zoneinfo import available_timezones
+
+    return as_hint(nearest(name, available_timezones()))
+
+
 def unlisted(texts: Sequence[str], names: Names | None) -> str:
     """Return the warning about unlisted ids of a query, such as ``line "l1"``."""
     found: dict[str, None] = {}
@@ -384,7 +388,7 @@ def unlisted(texts: Sequence[str], names: Names | None) -> str:
         level, _, id = text.partition(" ")
         if level == "series":
             continue
-        at = _ALL_LEVELS.index(level)
+        at = ALL_LEVELS.index(level)
         known = () if names is None else _known(names, at)
         found.update(dict.fromkeys(nearest(id.strip('"'), known)))
     similar = f" Did you mean {' or '.join(map(repr, found))}?" if found else ""
@@ -399,9 +403,9 @@ def _nothing(wanted: list[tuple[int, set[str]]], names: Names, unlisted: list[st
         known = sorted(_known(names, at))
         for text in sorted(texts.difference(known)):
             near.update(dict.fromkeys(nearest(text, known)))
-            levels = [one for level, one in enumerate(_ALL_LEVELS) if text in _known(names, level)]
+            levels = [one for level, one in enumerate(ALL_LEVELS) if text in _known(names, level)]
             elsewhere += [f'"{text}" is a {level}. ' for level in levels]
-    given = ", ".join(f"{_ALL_LEVELS[at]} {' or '.join(sorted(texts))}" for at, texts in wanted)
+    given = ", ".join(f"{ALL_LEVELS[at]} {' or '.join(sorted(texts))}" for at, texts in wanted)
     what = ", ".join(unlisted) or f"{given}, all of them together"
     similar = as_hint(near) or "".join(elsewhere)
     hint = f"{similar}No page was requested; client.series() lists all ids and names."

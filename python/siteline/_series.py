@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from siteline._discovered import LEVELS, Ids
+from siteline._discovered import LEVELS, Ids, Row
 from siteline._points import RecordIterator
+from siteline._records.series import SeriesIds
 from siteline._selection import nearest
 from siteline._warn import warn
 from siteline.errors import QueryError
@@ -20,30 +21,12 @@ if TYPE_CHECKING:
     from siteline._labels import Labels
     from siteline.table import Table
 
-__all__: list[str] = []
-
 _UNNAMED = (None,) * len(LEVELS)
 _LEVEL_NAMES = tuple(f"{level}_name" for level in LEVELS[:-1])
 _MOST_COMPARED = 2_000
 """Texts that are compared with those of a search without a match."""
 _MOST_ASKED = 10
 """Texts of such a search that are compared: it may have thousands of ids."""
-_OWN = 9
-"""The columns of every table of series, without the label."""
-
-
-class Row(NamedTuple):
-    """A series, with its names and its unit."""
-
-    ids: Ids
-    names: tuple[str | None, ...]
-    """The names of site, line, machine and device, and its own."""
-    unit: str | None
-    path: str
-    """The names, or ids, of the levels above and its own, joined."""
-    listed: bool
-    members: dict[str, Any]
-    """Further members of discovery."""
 
 
 class Names:
@@ -63,19 +46,12 @@ class Names:
 
         found, places = read(body, DiscoveryShape(**shape) if shape else None)
         rows: dict[Ids, Row] = {}
-        for one in found:
-            path = " / ".join(one.parts)
-            rows.setdefault(one.ids, Row(one.ids, one.names, one.unit, path, True, one.members))
-        columns = (*(f"{level}_id" for level in LEVELS[:-1]), "tag_guid")
-        ids = {name: tuple(places.ids[level]) for level, name in enumerate(columns)}
+        for row in found:
+            rows.setdefault(row.ids, row)
         report = {
             "repeated": len(found) - len(rows),
             "not_ended": any("cursor" in name.lower() and body[name] for name in body),
-            "series": tuple(places.series),
-            "ids": ids,
-            "names": tuple(places.names),
-            "units": tuple(places.units),
-            "not_recognised": tuple(places.unrecognised()),
+            **places.report(),
         }
         return cls(list(rows.values()), report)
 
@@ -83,12 +59,10 @@ class Names:
     def of_frame(cls, frame: Frame) -> Names:
         rows = []
         for given in RecordIterator[dict[str, Any]](frame.records(), named=False):
-            values = list(given.values())
-            site, line, machine, device, tag, name, unit, path, listed = values[:_OWN]
-            further = dict(list(given.items())[_OWN:])
-            above = tuple(further.pop(level, None) for level in _LEVEL_NAMES)
-            ids = (site, line, machine, device, tag)
-            rows.append(Row(ids, (*above, name), unit, path, listed, further))
+            ids = SeriesIds(*map(given.pop, SeriesIds._fields))
+            name, unit, path, listed = map(given.pop, ("name", "unit", "path", "listed"))
+            above = tuple(given.pop(level, None) for level in _LEVEL_NAMES)
+            rows.append(Row(ids, (*above, name), unit, path, listed, given))
         return cls(rows, frame.report())
 
     def row(self, ids: Ids) -> Row | None:
@@ -185,8 +159,7 @@ def _columns(rows: list[Row]) -> list[tuple[str, str, list[Any]]]:
         names = [row.names[level] for row in rows]
         if any(names):
             columns.append((name, "text", names))
-    known = {name for name, _, _ in columns} | {f"{level}_id" for level in LEVELS[:-1]}
-    known |= {"tag_guid", "label"}
+    known = {*(name for name, _, _ in columns), *SeriesIds._fields, "label"}
     for member in dict.fromkeys(name for row in rows for name in row.members):
         name = member
         while name in known:

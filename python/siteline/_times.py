@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime, timedelta, tzinfo
 
-__all__: list[str] = []
-
 
 @overload
 def iso(at: datetime) -> str: ...

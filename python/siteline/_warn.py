@@ -11,8 +11,6 @@ from siteline.errors import SitelineWarning
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__: list[str] = []
-
 
 def warn(texts: Iterable[str]) -> None:
     """Warn for each text, at the innermost line that is not siteline's own."""

@@ -9,7 +9,7 @@ from siteline._core import AgentHandle
 from siteline._escape import escaped
 from siteline._handles import Closing, OfThisProcess
 from siteline._keywords import strict
-from siteline._records.agent import AgentState
+from siteline._records.allowance import AgentState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -71,7 +71,7 @@ class AsyncClient(_Settings, AsyncClosing):
     @like(Client.discover)
     async def discover(self) -> Discovery:
         """Request the list of readable resources: see :meth:`Client.discover`."""
-        return Discovery._of_client(await self._handle.discover())
+        return Discovery(await self._handle.discover())
 
     @like(Client.series)
     async def series(self) -> Table:
@@ -92,14 +92,6 @@ class AsyncClient(_Settings, AsyncClosing):
         Every exception, ``CancelledError`` included, has the attribute ``scan``:
         ``await error.scan.collect()`` continues with the pages that were kept. The ``TimeoutError``
         of ``asyncio.timeout()`` has it in ``__cause__`` only.
-
-        >>> import asyncio
-        >>> async def main():
-        ...     async with sandbox.async_client() as client:
-        ...         return await client.read(site="S1", start="2026-11-01T00:00Z",
-        ...                                  end="2026-11-01T06:00Z", interval="1h")
-        >>> asyncio.run(main())
-        <Table 72 points, 12 series, 1 page>
         """
         return await self.scan(**query).collect()
 
@@ -110,10 +102,7 @@ class AsyncClient(_Settings, AsyncClosing):
         A :class:`siteline.Store` is written on a separate thread; your own target may be a
         :class:`siteline.targets.AsyncStoreTarget`. A cancelled sync first completes its write.
         """
-        report: SyncReport = await await_for(
-            syncing(self._handle, feeds, store, options, awaits=True)
-        )
-        return report
+        return await await_for(syncing(self._handle, feeds, store, options, awaits=True))
 
     @like(Client.sync_pages)
     def sync_pages(self, feeds: Any, states: Any = None, **options: Any) -> AsyncSyncPages:
@@ -133,8 +122,7 @@ class AsyncClient(_Settings, AsyncClosing):
     @like(Client.plan)
     async def plan(self, what: Any, store: Any = None, **options: Any) -> Plan:
         """Plan what the next sync, or a scan, would read and cost: see :meth:`Client.plan`."""
-        plan: Plan = await await_for(planning(self._handle, what, store, options))
-        return plan
+        return await await_for(planning(self._handle, what, store, options))
 
 
 async def _converted(convert: Callable[..., _T], **options: Any) -> _T:
@@ -174,14 +162,12 @@ class AsyncScan(ScanBase):
     @like(Scan.collect)
     async def collect(self) -> Table:
         """Read the complete range once and merge it: see :meth:`siteline.Scan.collect`."""
-        table: Table = await await_for(self._reading())
-        return table
+        return await await_for(self._reading())
 
     @like(Scan.head)
     async def head(self, n: int = 5) -> Table:
         """Read the first points: see :meth:`siteline.Scan.head`."""
-        table: Table = await await_for(self._reading(n))
-        return table.head(n)
+        return (await await_for(self._reading(n))).head(n)
 
     @like(Scan.pages)
     def pages(self) -> AsyncPages:
@@ -200,19 +186,19 @@ class AsyncScan(ScanBase):
     @like(Scan.to_pandas)
     async def to_pandas(self, **options: Any) -> pd.DataFrame:
         """Return the pandas frame of ``collect()``: see :meth:`Table.to_pandas`."""
-        check_options(options)
+        check_options(**options)
         return await _converted((await self.collect()).to_pandas, **options)
 
     @like(Scan.to_polars)
     async def to_polars(self, **options: Any) -> pl.DataFrame:
         """Return the polars frame of ``collect()``: see :meth:`Table.to_polars`."""
-        check_options(options)
+        check_options(**options)
         return await _converted((await self.collect()).to_polars, **options)
 
     @like(Scan.to_arrow)
     async def to_arrow(self, **options: Any) -> pa.Table:
         """Return the ``pyarrow.Table`` of ``collect()``: see :meth:`Table.to_arrow`."""
-        check_options(options)
+        check_options(**options)
         return await _converted((await self.collect()).to_arrow, **options)
 
 
@@ -222,23 +208,13 @@ class AsyncPages(Pages, AsyncIterator[Page]):
     Made by :meth:`AsyncScan.pages`; tasks may share it. After a call was cancelled or has failed,
     the next one continues at the same page. One page is prefetched, as by
     :meth:`siteline.Scan.pages`: its request is dropped with the iterator or its last task.
-
-    >>> import asyncio
-    >>> async def main():
-    ...     async with sandbox.async_client() as client:
-    ...         scan = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
-    ...                            interval="1h", page_size=30)
-    ...         return [len(page) async for page in scan.pages()]
-    >>> asyncio.run(main())
-    [30, 30, 12]
     """
 
     # An async generator that was cancelled or has failed would end as if it had returned all pages.
 
     async def __anext__(self) -> Page:
         """Return the next page, also after a call that was cancelled."""
-        page: Page | None = await await_for(self._taking())
-        if page is None:
+        if (page := await await_for(self._taking())) is None:
             raise StopAsyncIteration
         return page
 
@@ -248,15 +224,6 @@ class AsyncRecords(Points[_Item_co], AsyncIterator[_Item_co]):
 
     Made by :meth:`AsyncScan.records`; tasks may share it. After a call was cancelled or has failed,
     the next one continues at the same point. Pages are prefetched as by :class:`AsyncPages`.
-
-    >>> import asyncio
-    >>> async def main():
-    ...     async with sandbox.async_client() as client:
-    ...         scan = client.scan(site="S1", start="2026-11-01T00:00Z", interval="1h")
-    ...         async for record in scan.records(named=True):
-    ...             return record.site_id
-    >>> asyncio.run(main())
-    'S1'
     """
 
     def __init__(self, scan: AsyncScan, named: bool) -> None:
@@ -269,15 +236,10 @@ class AsyncRecords(Points[_Item_co], AsyncIterator[_Item_co]):
         self._returned += 1
         if self._returned % _ITEMS_AT_A_TIME == 0:
             await asyncio.sleep(0)
-        if self._source is None:
-            source, callback = await await_for(self._scan._points())
-            # Another task may have been first.
-            if self._source is None:
-                self._source, self._callback = source, callback
         while True:
             for record in chain.from_iterable(self._at_hand()):
                 return record
-            if not await await_for(self._more(self._source)):
+            if not await await_for(self._more()):
                 raise StopAsyncIteration
 
 

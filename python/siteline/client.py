@@ -161,9 +161,6 @@ class _Settings(Itself, WithHtml):
 
         The current access token is used until it expires; the new key must be enrolled by then.
 
-        Args:
-            credential: The new credential.
-
         Raises:
             ConfigError: The credential has another subject.
 
@@ -212,12 +209,6 @@ class Client(_Settings, Closing):
 
     >>> client.scan(site="S1", interval="1m", start="2026-11-01T00:00:00Z").query.site
     ('S1',)
-    >>> import os
-    >>> os.environ.update(sandbox.env())
-    >>> siteline.Client(daily_allowance=100).allowance.left
-    100
-    >>> for name in sandbox.env():
-    ...     del os.environ[name]
     """
 
     def discover(self) -> Discovery:
@@ -226,7 +217,7 @@ class Client(_Settings, Closing):
         Returns:
             The unchanged body.
         """
-        return Discovery._of_client(self._handle.discover().wait())
+        return Discovery(self._handle.discover().wait())
 
     def series(self) -> Table:
         """Request the series that discovery lists, with one request that is not counted.
@@ -416,10 +407,7 @@ class Client(_Settings, Closing):
         True
         """
         options = _without(locals(), ("self", "feeds", "store"))
-        report: SyncReport = wait_for(
-            _sync.syncing(self._handle, feeds, store, options, awaits=False)
-        )
-        return report
+        return wait_for(_sync.syncing(self._handle, feeds, store, options, awaits=False))
 
     def sync_pages(
         self,
@@ -481,5 +469,4 @@ class Client(_Settings, Closing):
             FeedChanged: The store has a feed with another definition.
         """
         options = {"until": until, "reread": reread}
-        plan: Plan = wait_for(_sync.planning(self._handle, what, store, options))
-        return plan
+        return wait_for(_sync.planning(self._handle, what, store, options))

@@ -89,10 +89,7 @@ class PrivateKey(OfThisProcess):
     ) -> Self:
         """Read a key file. Unlike in ``PrivateKey(path)``, ``path`` is always a path.
 
-        Args:
-            path: The path of the file.
-            passphrase: Decrypts an encrypted key.
-            strict: Reject a file that other users can read.
+        The other parameters are those of the class.
 
         Raises:
             CredentialError: The file is missing or unreadable, or its key cannot be used.
@@ -120,7 +117,6 @@ class PrivateKey(OfThisProcess):
         """Write the key as PKCS#8 PEM that only its owner can read (mode 600).
 
         Args:
-            path: The path of the file.
             passphrase: Encrypts the key with PBKDF2 and AES-256, as OpenSSL does it.
             overwrite: Replace an existing file atomically.
 
@@ -246,21 +242,13 @@ class Credential(Itself):
                     subject, signer, kid, assertions, public_jwk, is_async
                 )
                 return
-            found = _located(private_key)
-            place: dict[str, Any] = {"strict": strict}
-            if password_command is not None:
-                place["password_command"] = _words(password_command)
-            if not isinstance(found, _File):
-                self._place = "its key was given as bytes or text, not as a path"
-            elif passphrase is not None:
-                self._place = "its passphrase was given as text"
-            else:
-                self._place = {**place, "key": _absolute(found)}
-            key = KeyHandle(found, _passphrase(place) or passphrase, strict)
+            private_key = _located(private_key)
+            opener = _opener(password_command, strict)
+            self._place = _place_of({"key": private_key}, passphrase, opener)
+            key = KeyHandle(private_key, _passphrase(opener) or passphrase, strict)
             self._handle = CredentialHandle(subject, key, kid, assertions)
         finally:
             del private_key, passphrase, public_jwk
-            found = None
 
     @classmethod
     def _at(
@@ -342,12 +330,6 @@ class MutualTls(Itself):
 
     Raises:
         CredentialError: The key is missing or wrong, or the certificate is not for clients.
-
-    >>> with siteline.Sandbox(mutual_tls="data") as service:
-    ...     plant = siteline.MutualTls(service.certificate("plant-7"))
-    ...     with siteline.Client(service.base_url, credential=plant, ca_bundle=service.ca) as mine:
-    ...         plant.subject, len(mine.discover())
-    ('CN=plant-7,O=siteline sandbox', 2)
     """
 
     _handle: CertificateHandle
@@ -374,23 +356,11 @@ class MutualTls(Itself):
         try:
             if passphrase is not None and password_command is not None:
                 raise _two_passphrases()
-            # The files are read again later, perhaps in another folder.
-            certificate, key = _settled_part(certificate), _settled_part(key)
-            place: dict[str, Any] = {"strict": strict, "client_id": client_id}
-            if password_command is not None:
-                place["password_command"] = _words(password_command)
-            if passphrase is not None:
-                self._place = "its passphrase was given as text"
-            elif not isinstance(certificate, _File):
-                self._place = "its certificate was given as bytes, not as a path"
-            elif not isinstance(key, _File | None):
-                self._place = "its key was given as bytes or text, not as a path"
-            else:
-                files = {"certificate": certificate, "key": key}
-                place |= {name: str(file) for name, file in files.items() if file is not None}
-                self._place = place
+            certificate, key = _located(certificate), _located(key)
+            opener = {**_opener(password_command, strict), "client_id": client_id}
+            self._place = _place_of({"certificate": certificate, "key": key}, passphrase, opener)
             self._handle = CertificateHandle.open(
-                certificate, key, _asking(place) or passphrase, client_id, strict
+                certificate, key, _asking(opener) or passphrase, client_id, strict
             )
         finally:
             del certificate, key, passphrase
@@ -400,8 +370,9 @@ class MutualTls(Itself):
         """Return the certificate of variables or a profile, or with ``subject`` of a pickle."""
         made = cls.__new__(cls)
         made._place = place = _settled(place)
+        certificate, opened = _part(place, "certificate"), (place["client_id"], place["strict"])
         made._handle = CertificateHandle.open(
-            *_parts_at(place), _asking(place), place["client_id"], place["strict"], subject
+            certificate, _part(place, "key"), _asking(place), *opened, subject
         )
         return made
 
@@ -452,31 +423,43 @@ def _pickled(place: _Place, refusal: str) -> dict[str, Any]:
     return place
 
 
+def _opener(command: str | Sequence[str] | None, strict: bool) -> dict[str, Any]:
+    """Return the settings with which the files of a place are opened."""
+    words = {} if command is None else {"password_command": _words(command)}
+    return {"strict": strict, **words}
+
+
+def _place_of(parts: dict[str, Any], passphrase: object, opener: dict[str, Any]) -> _Place:
+    try:
+        for name, part in parts.items():
+            if not isinstance(part, _File | None):
+                return f"its {name} was given as bytes or text, not as a path"
+        if passphrase is not None:
+            return "its passphrase was given as text"
+        return opener | {name: str(part) for name, part in parts.items() if part is not None}
+    finally:
+        del parts, passphrase
+        part = None
+
+
 def _settled(place: dict[str, Any]) -> dict[str, Any]:
     """Return a place with absolute paths and the words of its command."""
-    settled = dict(place)
-    for name in ("key", "certificate"):
-        if name in settled:
-            settled[name] = _absolute(settled[name])
-    if "password_command" in settled:
-        settled["password_command"] = _words(settled["password_command"])
-    return settled
+    files: dict[str, Any] = {
+        name: str(_path(place[name])) for name in ("key", "certificate") if name in place
+    }
+    return {**place, **files, **_opener(place.get("password_command"), place["strict"])}
+
+
+def _part(place: dict[str, Any], name: str) -> str | None:
+    """Return the file of a place, or the text in its variable."""
+    if name in place:
+        return _File(place[name])
+    variable = place.get(f"{name}_variable")
+    return None if variable is None else _variable(variable)
 
 
 def _key_at(place: dict[str, Any]) -> KeyHandle:
-    path = place.get("key")
-    source = _variable(place["key_variable"]) if path is None else _File(path)
-    try:
-        return KeyHandle(source, _passphrase(place), place["strict"])
-    finally:
-        del source
-
-
-def _parts_at(place: dict[str, Any]) -> tuple[_File, str | None]:
-    certificate, key = _File(place["certificate"]), place.get("key")
-    if key is not None:
-        return certificate, _File(key)
-    return certificate, _variable(place["key_variable"]) if "key_variable" in place else None
+    return KeyHandle(_part(place, "key"), _passphrase(place), place["strict"])
 
 
 def _asking(place: dict[str, Any]) -> Callable[[], str | bytes] | None:
@@ -513,28 +496,18 @@ def _located(source: Any) -> Any:
         del source
 
 
-def _settled_part(source: Any) -> Any:
-    try:
-        found = _located(source)
-        return _File(_absolute(found)) if isinstance(found, _File) else found
-    finally:
-        del source
-
-
 def _path(path: Any) -> _File:
+    """Return an absolute path: the files may be read again later, in another folder."""
     try:
         if not isinstance(path, str | os.PathLike):
             raise TypeError(f"path= is the path of a file; this is {described(path)}.")
-        return _File(os.path.expanduser(path))
+        expanded = os.path.expanduser(path)
+        try:
+            return _File(os.path.join(os.getcwd(), expanded))
+        except OSError:  # the folder was removed
+            return _File(expanded)
     finally:
         del path
-
-
-def _absolute(path: _PathLike) -> str:
-    try:
-        return os.path.join(os.getcwd(), path)
-    except OSError:  # the folder was removed
-        return os.fspath(path)
 
 
 def _quoted(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from siteline._core import _feed
 from siteline._escape import escaped
 from siteline._html import WithHtml
-from siteline._records.query import sent_text
+from siteline._records.query import Filters, sent_text
 from siteline._records.record import FrozenRecord
 from siteline._selection import feed_query
 from siteline._times import from_microseconds, iso
@@ -19,13 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["Feed"]
 
 
-class _Defined:
-    # The struct of the core: no field, because this class is no dataclass.
-    _state: dict[str, Any]
-
-
 @dataclass(frozen=True, init=False, repr=False)
-class Feed(WithHtml, FrozenRecord, _Defined):
+class Feed(WithHtml, FrozenRecord):
     """A named query without an end, and the settings of its syncs.
 
     Feeds are immutable, hashable and picklable, and equal if all their parts are equal. A store
@@ -65,30 +60,22 @@ class Feed(WithHtml, FrozenRecord, _Defined):
     _html = "sync_html.feed"
 
     name: str
-    """The name of the feed in a store."""
     _: KW_ONLY
     start: datetime
-    """The start, in UTC."""
     site: str | None = None
-    """The filter ``siteId``."""
     line: str | None = None
-    """The filter ``lineId``."""
     interval: timedelta | None = None
-    """The bucket width, sent as ``aggregationIntervalSeconds``."""
     lateness: timedelta = timedelta(days=1)
-    """How long after its end a window is read again for its final values."""
     page_size: int | None = None
-    """The number of items on a page, sent as ``pageSize``."""
     settle_lag: timedelta = timedelta(minutes=5)
-    """How far behind the service's time the feed is read."""
     overlap: timedelta = timedelta(hours=1)
-    """How much of the newest known data each sync reads again."""
     window: timedelta = timedelta(days=1)
-    """The width of the windows."""
     audit_pages: int = 0
-    """Pages a day for audits."""
-    filters: dict[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
-    """Further query parameters: the values of each name."""
+    filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+
+    if TYPE_CHECKING:
+        # The struct of the core, which is no field.
+        _state: dict[str, Any]
 
     def __init__(
         self,
@@ -120,7 +107,7 @@ class Feed(WithHtml, FrozenRecord, _Defined):
         members = dict(state)
         members["interval"] = members.pop("interval_seconds")
         start = from_microseconds(members.pop("since") * 1_000_000)
-        members["filters"] = {name: tuple(values) for name, values in members["filters"]}
+        members["filters"] = Filters.of_pairs(members["filters"])
         vars(self).update({**self._read(members), "start": start, "_state": dict(state)})
 
     @classmethod

@@ -191,17 +191,11 @@ def to_arrow(stream: _Stream) -> pa.Table:
     return table
 
 
-def check_options(options: dict[str, Any]) -> None:
+def check_options(ids: str = "str", tz: Any = None, labels: Any = None) -> None:
     """Reject wrong options before anything is read."""
-    for name, value in options.items():
-        if name == "ids":
-            check_ids(value)
-        elif name == "tz":
-            zone_name("UTC" if value is None else value)
-        elif name == "labels":
-            checked(value)
-        else:
-            raise TypeError(f"There is no argument {name!r}: write ids=, tz= or labels=.")
+    check_ids(ids)
+    zone_name("UTC" if tz is None else tz)
+    checked(labels)
 
 
 def check_ids(ids: str) -> None:

@@ -120,12 +120,7 @@ class Page(Table):
 
 
 class PageDiff(NamedTuple):
-    """The points of a page compared with those that a target has. Each is in one part.
-
-    >>> page = next(scan.pages())
-    >>> page.diff(page)
-    <PageDiff: 0 inserted, 0 changed, 30 unchanged, 0 missing>
-    """
+    """The points of a page compared with those that a target has. Each is in one part."""
 
     inserted: Page
     """Points that are not stored."""

@@ -36,8 +36,7 @@ def reporter(progress: Callable[[Progress], object] | bool, title: str) -> Any:
     """Return the callback of one read; ``None`` without a terminal or notebook to show a bar."""
     if progress is not True:
         return progress
-    notebook = _in_notebook()
-    if not notebook and not _is_terminal(sys.stderr):
+    if not _is_visible():
         return None
     try:
         with warnings.catch_warnings():
@@ -59,7 +58,7 @@ def finish(callback: Any) -> None:
 def of_long_work(title: str, progress: Any) -> Iterator[Any]:
     """Yield the function that the core calls with the progress of long work, or ``None``."""
     callback = _Line(title) if (progress := checked(progress)) is True else progress
-    if callback is None or (progress is True and not (_in_notebook() or _is_terminal(sys.stderr))):
+    if callback is None or (progress is True and not _is_visible()):
         yield None
         return
     try:
@@ -129,9 +128,9 @@ def _in_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-def _is_terminal(stream: Any) -> bool:
+def _is_visible() -> bool:
     try:
-        return bool(stream.isatty())
+        return _in_notebook() or sys.stderr.isatty()
     except (AttributeError, ValueError):
         # stderr is None under pythonw, and may be closed.
         return False

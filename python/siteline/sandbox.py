@@ -14,9 +14,11 @@ if not HAS_SANDBOX:
         name="siteline",
     )
 
+from siteline import _selection
 from siteline._core import SandboxHandle
 from siteline._handles import Closing, OfThisProcess
-from siteline._keywords import explained, strict
+from siteline._keywords import strict
+from siteline._records.series import SeriesIds
 from siteline._times import iso
 from siteline.errors import ConfigError
 from siteline.testing import Clock, SandboxStats, Variant
@@ -34,9 +36,6 @@ __all__ = ["Sandbox"]
 
 # The certificate of the sandbox's own clients.
 _CLIENT = "sandbox-client"
-_MOVED = {
-    name: f"variant=siteline.testing.Variant({name}=...)" for name in Variant.__dataclass_fields__
-}
 
 
 class Sandbox(OfThisProcess, Closing):
@@ -77,7 +76,7 @@ class Sandbox(OfThisProcess, Closing):
 
     _instead = "another process needs its base_url and an enrolled key to make a client"
 
-    @explained(is_strict=True, **_MOVED)
+    @strict
     def __init__(
         self,
         *,
@@ -270,13 +269,11 @@ class Sandbox(OfThisProcess, Closing):
         A point that is added before the position of a cursor makes the next page repeat a point.
 
         Args:
-            timestamp: The bucket of the point.
             value: The new value. ``None`` makes all four numbers null.
             minimum: The new minimum (default: ``value``).
             maximum: The new maximum (default: ``value``).
             sample_count: The new count (default: 1).
             at: When the service gets the change (default: now).
-            site, line, machine, device, tag: The ids of the series.
         """
         bounds = [value if one is None else one for one in (minimum, maximum)]
         if sample_count is None and value is not None:
@@ -298,9 +295,7 @@ class Sandbox(OfThisProcess, Closing):
         """Remove a loaded point. The pages after an older cursor then omit a point.
 
         Args:
-            timestamp: The bucket of the point.
             at: When the service removes it (default: now).
-            site, line, machine, device, tag: The ids of the series.
         """
         ids = _ids(site, line, machine, device, tag)
         self._handle.change(timestamp, None, None, at, ids)
@@ -328,8 +323,8 @@ class Sandbox(OfThisProcess, Closing):
         """
         from siteline.table import Table
 
-        given = [(name, _texts(ids)) for name, ids in (filters or {}).items()]
-        return Table(self._handle.expected((site, line, given), (start, end, at), interval))
+        selected = (site, line, _selection.filters_of(filters))
+        return Table(self._handle.expected(selected, (start, end, at), interval))
 
     @property
     def stats(self) -> SandboxStats:
@@ -481,11 +476,7 @@ class Sandbox(OfThisProcess, Closing):
         return self._handle.certificate(name, lifetime, begins, options).encode()
 
     def unregister(self, name: str) -> None:
-        """Make all certificates of a name invalid, and the tokens that are bound to them.
-
-        Args:
-            name: As of :meth:`certificate`.
-        """
+        """Make all certificates of a name invalid, and the tokens that are bound to them."""
         self._handle.control("unregister", name)
 
     def enroll(
@@ -503,32 +494,19 @@ class Sandbox(OfThisProcess, Closing):
         Raises:
             ConfigError: The key is not one.
         """
-        given = None if scopes is None else _texts(scopes)
+        given = None if scopes is None else _selection.ids_of(scopes, "scopes")
         return self._handle.enroll(_json_text(public_jwk), given)
 
     def approve(self, subject: str) -> None:
-        """Approve an integration of a sandbox with ``approved=False``.
-
-        Args:
-            subject: The subject of :meth:`enroll`.
-        """
+        """Approve an integration of a sandbox with ``approved=False``."""
         self._handle.control("approve", subject)
 
     def revoke(self, subject: str) -> None:
-        """Revoke the approval: there are no new tokens, and earlier ones are invalid.
-
-        Args:
-            subject: The subject of :meth:`enroll`.
-        """
+        """Revoke the approval: there are no new tokens, and earlier ones are invalid."""
         self._handle.control("revoke", subject)
 
     def replace_key(self, subject: str, public_jwk: Mapping[str, Any] | str) -> None:
-        """Replace the enrolled public key. Earlier tokens stay valid.
-
-        Args:
-            subject: The subject of :meth:`enroll`.
-            public_jwk: The new key, as for :meth:`enroll`.
-        """
+        """Replace the enrolled public key. Earlier tokens stay valid."""
         self._handle.control("replace_key", subject, _json_text(public_jwk))
 
     def close(self) -> None:
@@ -541,13 +519,8 @@ class Sandbox(OfThisProcess, Closing):
 
 
 def _ids(*ids: str | int | None) -> tuple[str | None, ...]:
-    if not all(isinstance(one, str | int | None) for one in ids):
-        raise TypeError("an id is text or a number")
-    return tuple(None if one is None else str(one) for one in ids)
-
-
-def _texts(given: str | int | Iterable[str | int]) -> list[str]:
-    return [str(given)] if isinstance(given, str | int) else [str(one) for one in given]
+    named = zip(ids, SeriesIds._fields, strict=True)
+    return tuple(None if one is None else _selection.value_of(one, name) for one, name in named)
 
 
 def _json(members: dict[str, Any]) -> Any:

@@ -63,9 +63,14 @@ class ScanBase(Itself, WithHtml):
         store: Store | None,
     ) -> None:
         """Wrap a scan of the core."""
+        # Only a read makes the file of a store, whose path may be mistyped.
+        self._is_unopened = False
         if store is not None:
-            opened = store._made() if hasattr(store, "_made") else store
-            handle = handle.through(opened, _reads_once(store))
+            self._is_unopened = hasattr(store, "_is_new") and store._is_new()
+            if self._is_unopened:
+                handle.check_through()
+            else:
+                handle = handle.through(store, _reads_once(store))
         self._handle, self._tz, self._labels = handle, tz, labels
         self._progress, self._store = progress, store
         self._is_selected = False
@@ -105,7 +110,7 @@ class ScanBase(Itself, WithHtml):
         """Whether names of discovery are needed before the first page."""
         return self._labels is not False and self._handle.selection() is not None
 
-    def _beginning(self, reading: _core._Reading) -> Steps:
+    def _beginning(self, reading: _core._Reading) -> Steps[None]:
         """Find the selected series in the names of discovery, before the first page."""
         if self._by_name and not self._is_selected:
             yield from self._settling_names(reading.settle())
@@ -153,10 +158,11 @@ class ScanBase(Itself, WithHtml):
         progress = self._progress
         return None if progress is None else reporter(progress, self._handle.title)
 
-    def _reading(self, n: int | None = None) -> Steps:
+    def _reading(self, n: int | None = None) -> Steps[Table]:
         """Read the remaining pages and return the table; or its first ``n`` points."""
         if (table := self._known()) is not None:
             return table
+        self._open_store()
         reading, callback = self._handle.reading(_names.needs_names(self._labels)), None
         is_head = n is not None
         try:
@@ -182,7 +188,20 @@ class ScanBase(Itself, WithHtml):
             self._handle.end(reading)
             return self._table(frame)
         self._warn_of_unselected(frame)
-        return self._known()
+        table = self._known()
+        assert table is not None
+        return table
+
+    def _open_store(self) -> None:
+        if self._is_unopened and self._store is not None:
+            try:
+                opened = self._handle.through(self._store._made(), _reads_once(self._store))
+            except Exception as error:
+                self._complete(error)
+                raise
+            # Threads that begin at the same time share one read.
+            self._handle = vars(self).setdefault("_opened", opened)
+            self._is_unopened = False
 
     def _complete(self, error: Any) -> None:
         """Set the attribute ``scan`` of an exception, and make its partial table."""
@@ -192,7 +211,7 @@ class ScanBase(Itself, WithHtml):
             read = counts["pages"], counts["points_read"]
         note_read(error, self, read)
 
-    def _settling_names(self, call: Call[bool] | None) -> Steps:
+    def _settling_names(self, call: Call[bool] | None) -> Steps[None]:
         """Wait for the names of series, and warn once if there are none."""
         if call is None or not (yield call):
             return
@@ -205,7 +224,7 @@ class ScanBase(Itself, WithHtml):
             message = f"{what} is not for a scan with store=: no chain of its own reads it."
             raise QueryError(message, hint=hint)
 
-    def _points(self) -> Steps:
+    def _points(self) -> Steps[tuple[_core._Points, Any]]:
         """Return the points, and a callback. A scan through a store is collected first."""
         if self._store is not None or self._known() is not None:
             return (yield from self._reading())._handle.records(), None
@@ -298,19 +317,14 @@ class Scan(ScanBase):
         With ``store=`` pages are stored as they arrive, so errors have no bookmark and no partial
         table. ``report.through`` contains the store and the feeds.
         """
-        table: Table = wait_for(self._reading())
-        return table
+        return wait_for(self._reading())
 
     def head(self, n: int = 5) -> Table:
         """Read until there are ``n`` points, usually one page, and return them as they were sent.
 
         ``collect()`` keeps these pages. After it, the points are the first rows of the table.
-
-        Args:
-            n: The number of points.
         """
-        table: Table = wait_for(self._reading(n))
-        return table.head(n)
+        return wait_for(self._reading(n)).head(n)
 
     def pages(self) -> PageIterator:
         """Read page by page, on a new chain.
@@ -351,19 +365,19 @@ class Scan(ScanBase):
     @like(Table.to_pandas)
     def to_pandas(self, **options: Any) -> pd.DataFrame:
         """Return the pandas frame of ``collect()``: see :meth:`Table.to_pandas`."""
-        check_options(options)
+        check_options(**options)
         return self.collect().to_pandas(**options)
 
     @like(Table.to_polars)
     def to_polars(self, **options: Any) -> pl.DataFrame:
         """Return the polars frame of ``collect()``: see :meth:`Table.to_polars`."""
-        check_options(options)
+        check_options(**options)
         return self.collect().to_polars(**options)
 
     @like(Table.to_arrow)
     def to_arrow(self, **options: Any) -> pa.Table:
         """Return the ``pyarrow.Table`` of ``collect()``: see :meth:`Table.to_arrow`."""
-        check_options(options)
+        check_options(**options)
         return self.collect().to_arrow(**options)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -385,7 +399,7 @@ class Pages(OfThisProcess):
         self._scan = scan
         self._counts = [0, 0]
 
-    def _taking(self) -> Steps:
+    def _taking(self) -> Steps[Page | None]:
         """Return the next page, or ``None`` after the last one."""
         with noted(self._scan, "pages", self._returned):
             return (yield from self._next())
@@ -393,7 +407,7 @@ class Pages(OfThisProcess):
     def _returned(self) -> str:
         return pages_and_points(self._counts[0], self._counts[1], "were")
 
-    def _next(self) -> Steps:
+    def _next(self) -> Steps[Page | None]:
         scan, own = self._scan, vars(self)
         needs_names = _names.needs_names(scan._labels)
         yield from scan._beginning(scan._handle.reading(needs_names))
@@ -428,7 +442,6 @@ class PageIterator(Pages, Iterator[Page]):
 
     def __next__(self) -> Page:
         """Return the next page."""
-        page: Page | None = wait_for(self._taking())
-        if page is None:
+        if (page := wait_for(self._taking())) is None:
             raise StopIteration
         return page

@@ -17,6 +17,7 @@ from siteline._html import WithHtml
 from siteline._records.coverage import Coverage
 from siteline._records.lateness import Lateness
 from siteline._records.store import Freed
+from siteline._records.sync import FeedReport, SyncReport
 from siteline.errors import ClosedError, QueryError, StoreError
 from siteline.feed import Feed
 from siteline.progress import of_long_work
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from siteline._core import _Instant, _StoreProgressArg
     from siteline._labels import Labels
-    from siteline._records.sync import FeedReport, SyncReport
     from siteline.page import Page
 
     _Ids = str | Iterable[str] | None
@@ -63,7 +63,8 @@ class Store(Itself, WithHtml, Closing):
             (0640) lets the file's group read it, ``"group"`` (0660) also write.
 
     Raises:
-        StoreError: if the file is no store, on a network filesystem, or of a newer siteline.
+        StoreError: if the file is no store, on a network filesystem, or of a newer siteline. Later
+            for a feed that the store does not have.
         StoreCorrupt: if the file is damaged.
         StoreFull: if the disk is full.
 
@@ -116,7 +117,10 @@ class Store(Itself, WithHtml, Closing):
 
     def _made(self) -> StoreHandle:
         """Open the file, or make it. Threads get the same handle."""
-        opened = None if self._is_new() else self._opened
+        is_new, read_only = self._is_new(), self._asked[1]
+        if is_new and read_only is True:
+            raise _missing(self.path)
+        opened = None if is_new else self._opened
         return opened or vars(self).setdefault("_kept", StoreHandle(*self._asked))
 
     @property
@@ -168,7 +172,6 @@ class Store(Itself, WithHtml, Closing):
         last column, ``withdrawn``, marks withdrawn points.
 
         Args:
-            feed: The feed or its name.
             start, end: The range, half-open. Relative times (``"-7d"``) count from the newest
                 instant read. By default all that was read, with one warning for unread parts.
             site, line, machine, device, tag: Only series with this id, or one of several. Of a
@@ -186,7 +189,6 @@ class Store(Itself, WithHtml, Closing):
         Raises:
             UnreadRange: if a part of a named range is unread.
             QueryError: for an id that no series of the feed has.
-            StoreError: for an unknown feed.
 
         >>> store.read("line-2", "2026-11-16", "2026-11-17", final=True).report.complete
         True
@@ -245,12 +247,6 @@ class Store(Itself, WithHtml, Closing):
 
         The table has the columns of :meth:`Client.series`, as the last sync kept them.
 
-        Args:
-            feed: The feed or its name. By default all feeds.
-
-        Raises:
-            StoreError: for an unknown feed.
-
         >>> store.series().find("speed", machine="M3").to_pandas()["label"].tolist()
         ['M3 / D31 / speed [1/min]']
         """
@@ -297,23 +293,12 @@ class Store(Itself, WithHtml, Closing):
         """Return which windows of a feed were read, and how final they are.
 
         Args:
-            feed: The feed or its name.
             now: The time of the states. By default this machine's, corrected by the last skew.
-
-        Raises:
-            StoreError: for an unknown feed.
         """
         return Coverage._restore(self._handle.coverage(_name(feed), now, self._tz))
 
     def lateness(self, feed: Feed | str) -> Lateness:
-        """Return how late points and revisions arrived, and a suggested lateness.
-
-        Args:
-            feed: The feed or its name.
-
-        Raises:
-            StoreError: for an unknown feed.
-        """
+        """Return how late points and revisions arrived, and a suggested lateness."""
         return Lateness._restore(self._handle.lateness(_name(feed)))
 
     def redefine(self, feed: Feed) -> None:
@@ -321,9 +306,6 @@ class Store(Itself, WithHtml, Closing):
 
         Times, page size and window may change, and the start may become earlier. A later start is
         :meth:`forget`. Unless only the start changes, unfinished ranges are read again.
-
-        Args:
-            feed: The new definition.
 
         Raises:
             FeedChanged: if the query changes, or the start becomes later.
@@ -344,7 +326,6 @@ class Store(Itself, WithHtml, Closing):
         call completes one that was killed or interrupted.
 
         Args:
-            feed: The feed or its name.
             before: The time, rounded down to a bucket.
             progress: ``True`` for a line, or a callable that gets a :class:`StoreProgress`.
 
@@ -373,7 +354,6 @@ class Store(Itself, WithHtml, Closing):
         windows. ``changes(since=0)`` still returns everything. Interrupted calls can be repeated.
 
         Args:
-            feed: A feed or several. By default all.
             progress: As of :meth:`forget`.
 
         Raises:
@@ -404,7 +384,6 @@ class Store(Itself, WithHtml, Closing):
         An interrupted call leaves nothing at the path, or the whole copy.
 
         Args:
-            path: The path of the copy.
             share: As of :class:`Store`. By default as this store.
             progress: As of :meth:`forget`.
 
@@ -430,20 +409,12 @@ class Store(Itself, WithHtml, Closing):
         """Return the state that was last applied for a feed, or ``None``.
 
         It is opaque, and as secret as a bookmark. A store is a :class:`StoreTarget`.
-
-        Args:
-            feed: The feed or its name.
         """
         name = _name(feed)
         return None if self._is_new() else self._handle.state(name)
 
     def apply(self, feed: Feed | str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
         """Store a page of ``sync_pages()`` and its state in one transaction.
-
-        Args:
-            feed: The feed or its name.
-            page: The page, or ``None`` for the state only.
-            state: The state that came with the page.
 
         Returns:
             The points that were inserted, revised, unchanged and withdrawn.
@@ -463,9 +434,13 @@ class Store(Itself, WithHtml, Closing):
         """Return the page number of a report of this store; anything else as it is."""
         if hasattr(type(given), "__index__") and not isinstance(given, bool):
             return index(given)
-        if isinstance(given, type) or not hasattr(given, "_of_feed"):
+        if not isinstance(given, SyncReport | FeedReport):
             return given
-        report = given._of_feed(feed)
+        reports = given.feeds if isinstance(given, SyncReport) else (given,)
+        report = next((one for one in reports if one.name == feed), None)
+        if report is None:
+            of = ", ".join(repr(one.name) for one in reports)
+            raise QueryError(f"This report is not of the feed {feed!r}: it is of {of}.")
         if report._store != self._handle.id():
             raise QueryError(
                 f"{argument}= is the report of another store.",

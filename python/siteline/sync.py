@@ -26,12 +26,12 @@ from siteline.scan import ScanBase
 from siteline.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Mapping
 
+    from siteline._awaiting import Steps
     from siteline._core import Call, SyncHandle
 
     _Counts = tuple[int, int, int, int]
-    _Steps = Generator[Any, Any, Any]
 
 __all__ = ["AsyncSyncPages", "SyncPages"]
 
@@ -61,13 +61,8 @@ class _Pages(OfThisProcess):
     def applied(self, inserted: int, revised: int, unchanged: int, withdrawn: int = 0) -> None:
         """Report the changes that the last page made in your store.
 
-        ``report`` and audits use them. Otherwise all points of a page count as inserted.
-
-        Args:
-            inserted: New points.
-            revised: Points with other values than before.
-            unchanged: Points with the same values as before.
-            withdrawn: Points that a complete read of their range no longer contained.
+        ``report`` and audits use them. Otherwise all points of a page count as inserted. The counts
+        are those of a :class:`siteline.types.FeedReport`.
         """
         self._counts = (index(inserted), index(revised), index(unchanged), index(withdrawn))
 
@@ -91,7 +86,7 @@ class _Pages(OfThisProcess):
         if self._handle.written(counts) and self._callback is not None:
             self._callback(Progress._restore(self._handle.progress()))
 
-    def _taking(self) -> _Steps:
+    def _taking(self) -> Steps[_Handed | None]:
         """Return the next page; ``None`` after the last one."""
         if self._handle.is_over():
             return None
@@ -136,8 +131,7 @@ class SyncPages(_Pages, Closing, Iterator[_Handed]):
             ) from None
         try:
             if (handed := wait_for(self._taking())) is not None:
-                page: _Handed = handed
-                return page
+                return handed
         except ClosedError:
             if not self._handle.is_over():
                 raise
@@ -155,15 +149,6 @@ class AsyncSyncPages(_Pages, AsyncClosing, AsyncIterator[_Handed]):
     """The pages of a sync with the states to store with them: :class:`siteline.types.SyncPages`.
 
     Made by :meth:`AsyncClient.sync_pages`. It is for one task. A cancelled wait loses no page.
-
-    >>> import asyncio
-    >>> async def main():
-    ...     async with sandbox.async_client() as client:
-    ...         async with client.sync_pages(feed) as pages:
-    ...             rows = sum([len(page) async for page, _ in pages if page is not None])
-    ...         return pages.report.complete, pages.report.inserted == rows > 0
-    >>> asyncio.run(main())
-    (True, True)
     """
 
     def _prepare(self) -> None:
@@ -174,8 +159,7 @@ class AsyncSyncPages(_Pages, AsyncClosing, AsyncIterator[_Handed]):
     async def __anext__(self) -> _Handed:
         """Return the next page, or ``None`` if only the state changes, and the state."""
         async with self._one_at_a_time:
-            handed: _Handed | None = await await_for(self._taking())
-            if handed is None:
+            if (handed := await await_for(self._taking())) is None:
                 self.close()
                 raise StopAsyncIteration
             return handed
@@ -201,7 +185,7 @@ def _is_target(store: Any) -> bool:
 
 def syncing(
     client: ClientHandle, feeds: Any, store: Any, options: dict[str, Any], *, awaits: bool
-) -> _Steps:
+) -> Steps[SyncReport]:
     """Read what is due, and store it; return the report."""
     if not awaits and not isinstance(store, Store) and is_async(store):
         raise ConfigError(
@@ -236,7 +220,7 @@ def syncing(
         yield from _unlocking(held)
 
 
-def _locking(lock: Any, feed: str, held: list[Any], awaits: bool) -> _Steps:
+def _locking(lock: Any, feed: str, held: list[Any], awaits: bool) -> Steps[None]:
     """Enter the context manager of ``lock()``, if there is one."""
     if not callable(lock):
         return
@@ -250,7 +234,7 @@ def _locking(lock: Any, feed: str, held: list[Any], awaits: bool) -> _Steps:
     raise TypeError(f"lock() of the store returned a {kind}: it must return a context manager.")
 
 
-def _unlocking(held: list[Any]) -> _Steps:
+def _unlocking(held: list[Any]) -> Steps[None]:
     """Leave the context managers, also if one of them raises."""
     if held:
         leave = held.pop()
@@ -260,7 +244,7 @@ def _unlocking(held: list[Any]) -> _Steps:
             yield from _unlocking(held)
 
 
-def planning(client: ClientHandle, what: Any, store: Any, options: dict[str, Any]) -> _Steps:
+def planning(client: ClientHandle, what: Any, store: Any, options: dict[str, Any]) -> Steps[Plan]:
     scans, feeds = _planned(what, store, options)
     is_stored = isinstance(store, Store) and not store._is_new()
     handle = store._handle if is_stored else None
@@ -332,7 +316,7 @@ class _Run:
         keeps_names = self._store is not None and self._store._labels is not False
         return self.handle.begin(handle, known, keeps_names)
 
-    def steps(self) -> _Steps:
+    def steps(self) -> Steps[None]:
         """Read and store everything. After an error, store the pages of an incomplete batch."""
         try:
             while (yield from self._one_page()):
@@ -349,7 +333,7 @@ class _Run:
                 error.add_note(f"Pages that had arrived were not stored: {later}")
             raise
 
-    def _keep_names(self) -> _Steps:
+    def _keep_names(self) -> Steps[None]:
         if self._store is not None and (settling := self.handle.settle_names()) is not None:
             yield settling
             yield Whole(self.handle.keep_names, self._store._handle)
@@ -372,7 +356,7 @@ class _Run:
             if error is None:
                 raise
 
-    def _one_page(self) -> Generator[Any, Any, bool]:
+    def _one_page(self) -> Steps[bool]:
         """Read and store a page, at the end the rest; ``False`` if nothing is left."""
         has_failed, is_stored = True, False
         try:
@@ -388,7 +372,7 @@ class _Run:
             self._callback(Progress._restore(self.handle.progress()))
         return more or is_stored
 
-    def _apply_next(self) -> Generator[Any, Any, bool]:
+    def _apply_next(self) -> Steps[bool]:
         """Pass the next pages to the target; ``False`` if there are none."""
         handed = self.handle.take()
         if handed is None:

@@ -257,9 +257,6 @@ class Table(Itself, WithHtml):
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write a Parquet file, whole or not at all. It needs pyarrow.
 
-        Args:
-            path: The path of the file, which is replaced.
-
         >>> scan.collect().to_parquet("points.parquet")
         """
         _files.write_parquet(path, self._stream(None, None))
@@ -268,9 +265,6 @@ class Table(Itself, WithHtml):
         """Write CSV to a file, whole or not at all, or to an open text file.
 
         Times are ISO 8601 in the zone of the table; a null is an empty field.
-
-        Args:
-            target: The path of the file, or an open text file.
         """
         _files.write_csv(target, self.columns, self._rows())
 
@@ -278,9 +272,6 @@ class Table(Itself, WithHtml):
         """Write an Excel workbook with one sheet, whole or not at all. It needs openpyxl.
 
         Times are local times of the table's zone, without an offset: Excel cannot store it.
-
-        Args:
-            path: The path of the file.
 
         Raises:
             QueryError: for more rows or columns than a sheet has.
@@ -313,11 +304,7 @@ class Table(Itself, WithHtml):
         return RecordIterator(self._handle.records((None, shown, None)), named)
 
     def head(self, n: int = 5) -> Table:
-        """Return the first rows.
-
-        Args:
-            n: The number of rows.
-        """
+        """Return the first rows."""
         return self._made(self._handle.first(n))
 
     def _made(

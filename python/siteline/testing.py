@@ -73,11 +73,7 @@ class Clock(OfThisProcess):
         return self._handle.now()
 
     def advance(self, by: "_Duration") -> None:
-        """Move the clock forward. Time passes: timers that wait for this time end.
-
-        Args:
-            by: Seconds, a ``timedelta``, or text such as ``"1d"``.
-        """
+        """Move the clock forward. Time passes: timers that wait for this time end."""
         self._handle.advance(by)
 
     def step(self, by: "_Duration") -> None:
@@ -92,9 +88,6 @@ class Clock(OfThisProcess):
         """Return the clock of a machine with a wrong time.
 
         Time passes equally on both clocks; each has its own :meth:`step`.
-
-        Args:
-            wall: The machine's time now.
 
         >>> from siteline.testing import Clock
         >>> clock = Clock("2026-11-08T00:00:00Z")
@@ -174,13 +167,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class SandboxRequest(FrozenRecord):
-    """One request to a :class:`siteline.Sandbox`, in :attr:`SandboxStats.log`.
-
-    >>> _ = client.discover()
-    >>> request = sandbox.stats.log[-1]
-    >>> request.path, request.status
-    ('/api/customer/v1/discovery', 200)
-    """
+    """One request to a :class:`siteline.Sandbox`, in :attr:`SandboxStats.log`."""
 
     at: datetime
     """When the reply was sent, by the clock of the sandbox."""

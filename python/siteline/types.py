@@ -9,8 +9,7 @@ A record is a frozen dataclass or a named tuple. Its ``to_dict()`` returns JSON 
 """
 
 from siteline._points import RecordIterator
-from siteline._records.agent import AgentState
-from siteline._records.allowance import Allowance
+from siteline._records.allowance import AgentState, Allowance
 from siteline._records.bookmark import Bookmark
 from siteline._records.coverage import Coverage, CoverageWindow
 from siteline._records.diagnosis import Check, Diagnosis

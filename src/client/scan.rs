@@ -306,6 +306,11 @@ impl PyScan {
         Ok(Self { client: self.client.clone_ref(py), asked, selected: OnceLock::new() })
     }
 
+    /// Fails if no store can be read through.
+    fn check_through(&self) -> PyResult<()> {
+        guarded(|| ThroughStore::check(self.scan()).or_raise())
+    }
+
     /// Ids or names, series, and filter parameters.
     fn selection(&self) -> Option<Selected<'_>> {
         let selection = &self.scan().query().input().selection;

@@ -61,15 +61,16 @@ pub(crate) fn zone_or(given: &Object<'_>, kind: Kind) -> PyResult<(String, TimeZ
             named_offset(given)?.map_or_else(|| given.str().map(|name| name.to_string()), Ok)?
         }
     };
-    let zone = TimeZone::get(&named)
-        .map_err(|_| {
-            let message = format!("tz={:?} is no time zone", excerpt(&named));
-            Error::new(kind, message).with_hint(
-                "Give a name of the IANA database, such as \"Europe/Berlin\", a ZoneInfo, or an offset of \
-                 whole hours.",
-            )
-        })
-        .or_raise()?;
+    let zone = TimeZone::get(&named).or_else(|_| {
+        let module = given.py().import("siteline._selection")?;
+        let near = module.call_method1("nearest_zones", (&named,))?;
+        let hint = format!(
+            "{near}Give a name of the IANA database, such as \"Europe/Berlin\", a ZoneInfo, or an offset of \
+             whole hours."
+        );
+        let message = format!("tz={:?} is no time zone", excerpt(&named));
+        Err(Error::new(kind, message).with_hint(hint)).or_raise()
+    })?;
     let name = zone.iana_name().map_or(named, str::to_owned);
     Ok((name, zone))
 }

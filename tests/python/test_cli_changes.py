@@ -89,7 +89,7 @@ PLANT = ["plant.siteline", "line-2", "--since", "0"]
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["none.siteline", *PLANT[1:]], "there is no store"),
+        (["none.siteline", *PLANT[1:]], "There is no store"),
         (["plant.siteline", "line-3", *PLANT[2:]], "no feed"),
         ([*PLANT[:3], "999"], "does not exist yet"),
         ([*PLANT[:3], "9" * 5_000], "is not"),

@@ -81,8 +81,12 @@ def test_a_wrong_argument_is_a_usage_error(path, tmp_path, more):
     told = run_command("coverage", path, "line-9", *more, status=2).stderr
     assert 'has no feed "line-9"' in told
     assert "Its feeds: part, whole." in told
+    (tmp_path / "typed.siteline").touch()
     missing, text = tmp_path / "mistyped.siteline", tmp_path / "notes.txt"
-    assert "there is no store" in run_command("coverage", missing, *more, status=2).stderr
+    mistyped = run_command("coverage", missing, *more, status=2).stderr
+    assert "There is no store" in mistyped
+    assert "Nearest: 'typed.siteline'" in mistyped
+    (tmp_path / "typed.siteline").unlink()
     text.write_text("notes")
     assert "it is not a store of siteline" in run_command("coverage", text, *more, status=2).stderr
     assert run_json("coverage", path, "--now", "soon", status=2)["error"]["type"] == "QueryError"

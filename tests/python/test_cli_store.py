@@ -223,5 +223,5 @@ sys.exit(main(["store", "info", sys.argv[1]]))
     done = run_program(sys.executable, "-c", script, folder / "plant.siteline")
     assert done.returncode == 2, done
     refusal = done.stderr.partition("as another user")[2]
-    assert "Permission denied" in refusal
-    assert "there is no store" not in refusal
+    assert "permission denied" in refusal
+    assert "There is no store" not in refusal

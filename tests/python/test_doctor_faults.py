@@ -142,7 +142,7 @@ def test_a_damaged_store_is_found(sandbox, enrolled, tmp_path):
     assert checks["store"]["error"] == "StoreCorrupt"
     assert str(other) in checks["store"]["title"]
     missing = diagnosed("--store", tmp_path / "none", env=enrolled, status=2, first="store")
-    assert missing["store"]["error"] == "FileNotFoundError"
+    assert missing["store"]["error"] == "StoreError"
     assert not (tmp_path / "none").exists()
 
 

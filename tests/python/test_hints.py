@@ -150,6 +150,8 @@ def test_an_old_attribute_names_the_new_one(sandbox, client, store, name, instea
         ({"start": "7 days ago"}, 'use "-7 days"'),
         ({"start": "yesterday"}, 'or a time before now such as "-7d"'),
         ({"start": 20261101}, 'such as "-7d"'),
+        ({"tz": "Europe/Berln"}, "Nearest: 'Europe/Berlin'"),
+        ({"tz": "berlin"}, "Nearest: 'Europe/Berlin'"),
         ({"interval": "15T"}, 'Use "15m"'),
         ({"interval": "W-MON"}, 'Use "1w"'),
         ({"interval": "1M"}, "has no fixed length"),

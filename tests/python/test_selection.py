@@ -12,10 +12,10 @@ import siteline
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from siteline import SitelineWarning
-from siteline._selection import _COLUMNS
 from siteline.errors import BookmarkError, ConfigError, PageLimitReached, QueryError
 
 HOUR = {"start": "2026-11-01T00:00Z", "end": "2026-11-01T01:00Z", "interval": "5m"}
+_COLUMNS = siteline.types.SeriesIds._fields
 # The tag "speed" of the machine M1.
 SPEED = "4eae7b1a-f00a-4887-80c7-666d555a53dd"
 LEVELS = {"machine": 2, "device": 3, "tag": 4}

@@ -69,6 +69,7 @@ def test_only_a_sync_makes_the_file(filled, tmp_path):
         lambda: typo.lateness(feed),
         typo.series,
         typo.check,
+        lambda: siteline.Store(typo.path, read_only=True),
     ):
         with pytest.raises(siteline.errors.StoreError, match="There is no store") as caught:
             call()
@@ -77,11 +78,29 @@ def test_only_a_sync_makes_the_file(filled, tmp_path):
     assert typo.feeds == {}
     assert typo.state(feed) is None
     assert client.plan(feed, typo).tasks
+    part = {"site": "S1", "line": "L2", "interval": "1h", "start": "2026-11-15"}
+    scan = client.scan(**part, end="2026-11-16", store=typo)
+    assert client.plan(scan).tasks
+    for wrong in ({"split": 2}, {"keep_raw": True}, {"extra_columns": ["quality"]}):
+        with pytest.raises(siteline.errors.QueryError, match="store"):
+            client.scan(**part, **wrong, store=typo)
+    assert (scan.partial, scan.report.pages) == (None, 0)
     assert not typo.path.exists()
     again = pickle.loads(pickle.dumps(typo))
+    assert scan.collect().report.through
+    assert typo.path.exists()
     client.sync(feed, typo)
     assert len(again.read(feed)) == len(store.read(feed))
     assert len(typo.read(feed)) == len(store.read(feed))
+
+
+def test_a_read_of_another_file_has_its_scan(client, tmp_path):
+    store = siteline.Store(tmp_path / "plant.siteline")
+    scan = client.scan(site="S1", start="2026-11-15", end="2026-11-16", store=store)
+    store.path.write_text("notes" * 999)
+    with pytest.raises(siteline.errors.StoreError, match="not a store") as caught:
+        scan.collect()
+    assert caught.value.scan is scan
 
 
 @pytest.mark.parametrize("wrong", [{"share": ""}, {"share": False}, {"read_only": 0}])

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import pickle
 import typing
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from types import UnionType
 
@@ -36,6 +37,8 @@ def mismatches(value, kind, where):
         return [line for part in parts for line in part]
     if origin is None and issubclass(kind, BaseException):
         return [] if isinstance(value, kind) else [f"{where} is a {type(value).__name__}"]
+    if origin is Mapping and isinstance(value, Mapping):
+        return []
     # The exact type: True is not a count.
     return [] if type(value) is (origin or kind) else [f"{where} is a {type(value).__name__}"]
 

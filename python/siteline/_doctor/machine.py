@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -46,15 +45,6 @@ def checked(path: str, *, progress: bool = False) -> int:
     return read(path, work)
 
 
-def existing_store(path: str) -> Store:
-    """Opens a store for reading. A mistyped path creates no new one."""
-    try:
-        os.stat(path)
-    except FileNotFoundError:
-        raise FileNotFoundError(errno.ENOENT, "there is no store", path) from None
-    return Store(path, labels=False, read_only=True)
-
-
 def read(path: str, work: Callable[[Store], _Result], tries: int = 3) -> _Result:
     """Opens the store for reading, and returns the result of the work.
 
@@ -62,7 +52,7 @@ def read(path: str, work: Callable[[Store], _Result], tries: int = 3) -> _Result
     read is busy; the next try reads next to the sync.
     """
     try:
-        with existing_store(path) as store:
+        with Store(path, labels=False, read_only=True) as store:
             return work(store)
     except StoreBusy:
         if tries == 1:

@@ -1,4 +1,4 @@
-"""The daily request allowance."""
+"""The daily request allowance, and the state of an agent that lends it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,8 +6,6 @@ from datetime import datetime
 from siteline._counts import counted
 from siteline._html import WithHtml
 from siteline._records.record import FrozenRecord
-
-__all__ = ["Allowance"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,3 +42,23 @@ class Allowance(WithHtml, FrozenRecord):
         if self.limit is not None:
             used = f"{self.used} of {self.limit} used, {self.left} left"
         return f"<Allowance {used}; {counted(self.token_requests, 'token request', grouping='')}>"
+
+
+@dataclass(frozen=True)
+class AgentState(FrozenRecord):
+    """The state of an :class:`siteline.Agent`, in :attr:`siteline.Agent.state`."""
+
+    base_url: str
+    """The address of the service."""
+    subject: str
+    """The subject of the credential."""
+    scopes: str
+    """The scopes that clients may request, separated by spaces."""
+    allowance: Allowance
+    """The daily request allowance. A page counts when it is lent."""
+    lent: int
+    """Pages lent in the last ten minutes that no client has reported yet."""
+    leases: int
+    """Tokens and pages lent since the start."""
+    version: str
+    """The version of siteline."""

@@ -11,8 +11,6 @@ from siteline._handles import Itself
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Bookmark"]
-
 
 class Bookmark(Itself):
     """The position from which a read continues. It contains the cursor: keep it like a password.
@@ -43,9 +41,6 @@ class Bookmark(Itself):
     @classmethod
     def from_bytes(cls, data: bytes) -> Bookmark:
         """Read a bookmark that :meth:`to_bytes` wrote.
-
-        Args:
-            data: The bytes.
 
         Raises:
             BookmarkError: The bytes were changed.

@@ -17,19 +17,12 @@ if TYPE_CHECKING:
 
     _State: TypeAlias = Literal["settled", "due", "provisional", "unread", "forgotten"]
 
-__all__ = ["Coverage", "CoverageWindow"]
-
 _STATES: "tuple[_State, ...]" = ("settled", "due", "provisional", "unread", "forgotten")
 
 
 @dataclass(frozen=True)
 class CoverageWindow(FrozenRecord):
-    """A part of a window that is in one state.
-
-    >>> first = store.coverage("line-2", now=sandbox.clock.now())[0]
-    >>> first.state, first.empty, first.start.isoformat()
-    ('settled', False, '2026-11-15T00:00:00+00:00')
-    """
+    """A part of a window that is in one state."""
 
     start: datetime
     """The start, inclusive, in UTC."""

@@ -10,8 +10,6 @@ from siteline._escape import escaped, escaped_lines
 from siteline._html import WithHtml
 from siteline._records.record import FrozenRecord
 
-__all__ = ["Check", "Diagnosis"]
-
 _WIDTH = 80
 _STATUS, _ID = 9, 11
 _NOUNS = {"ok": "ok", "warn": "to look at", "fail": "failed", "skipped": "skipped"}
@@ -19,12 +17,7 @@ _NOUNS = {"ok": "ok", "warn": "to look at", "fail": "failed", "skipped": "skippe
 
 @dataclass(frozen=True)
 class Check(FrozenRecord):
-    """One check of a :class:`Diagnosis`.
-
-    >>> check = siteline.doctor(client, offline=True)["key"]
-    >>> check.title, check.status, check.do
-    ('private key or certificate', 'ok', None)
-    """
+    """One check of a :class:`Diagnosis`."""
 
     id: str
     """Its name in all versions, such as ``"key"`` or ``"tls"``."""

@@ -8,8 +8,6 @@ from typing import Any, TypeAlias
 from siteline._discovered import is_id, shortened
 from siteline._records.record import FrozenRecord
 
-__all__ = ["DiscoveryDiff", "differences"]
-
 _SERIES = ("siteId", "lineId", "machineId", "deviceId", "tagGuid")
 """Together they identify a series; an item of a list may have some of them."""
 _OTHERS = ("id", "guid", "name")

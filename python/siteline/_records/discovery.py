@@ -11,8 +11,6 @@ from siteline._html import WithHtml
 from siteline._keywords import explain, strict
 from siteline._records.differences import DiscoveryDiff, differences
 
-__all__ = ["Discovery"]
-
 
 @explain
 class Discovery(WithHtml, Mapping[str, Any]):
@@ -32,26 +30,9 @@ class Discovery(WithHtml, Mapping[str, Any]):
 
     @strict
     def __init__(self, raw: bytes) -> None:
-        """Parse a body.
-
-        Args:
-            raw: The bytes of one JSON object.
-        """
+        """Parse a body: the bytes of one JSON object."""
         self._raw = bytes(raw)
-        self._parsed: dict[str, Any] | None = json.loads(self._raw)
-
-    @classmethod
-    def _of_client(cls, raw: bytes) -> Discovery:
-        """The client has checked the body. The first access parses it."""
-        discovery = cls.__new__(cls)
-        discovery._raw, discovery._parsed = raw, None
-        return discovery
-
-    @property
-    def _body(self) -> dict[str, Any]:
-        if self._parsed is None:
-            self._parsed = json.loads(self._raw)
-        return self._parsed
+        self._body: dict[str, Any] = json.loads(self._raw)
 
     @property
     def raw(self) -> bytes:
@@ -63,9 +44,6 @@ class Discovery(WithHtml, Mapping[str, Any]):
 
         A removed resource no longer exists or is no longer authorised. The order of members and
         items does not count.
-
-        Args:
-            earlier: The earlier response, or its JSON object.
 
         >>> resources = client.discover()
         >>> resources.diff(siteline.types.Discovery(resources.raw))

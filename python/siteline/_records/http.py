@@ -11,8 +11,6 @@ from siteline._keywords import strict
 if TYPE_CHECKING:
     from datetime import timedelta
 
-__all__: list[str] = []
-
 
 @strict
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,6 @@ from siteline.feed import Feed
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["Delays", "Lateness"]
-
 # Minimum points for a statement about rare delays.
 _ENOUGH = 20
 _HOUR, _DAY = 3_600, 86_400
@@ -30,11 +28,7 @@ _ROUND = [
 
 @dataclass(frozen=True)
 class Delays(FrozenRecord):
-    """The delays between the end of a bucket and the arrival of its point: see :class:`Lateness`.
-
-    >>> store.lateness("line-2").revisions.count
-    0
-    """
+    """The delays from the end of a bucket to the arrival of its point: see :class:`Lateness`."""
 
     count: int
     """The number of points in buckets that were read more than once."""
@@ -104,19 +98,8 @@ class Lateness(WithHtml, FrozenRecord):
         ``pages.applied()``. A :class:`Store` counts all other reads too. Without ``audit_pages=``
         nothing is known.
 
-        Args:
-            state: The bytes that were stored last for the feed.
-
         Raises:
             StoreCorrupt: The state is damaged.
-
-        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      start="2026-11-15T00:00Z", audit_pages=4)
-        >>> states = {}
-        >>> for page, state in client.sync_pages(feed, states):
-        ...     states.update(state)
-        >>> print(siteline.types.Lateness.from_state(states["line-2"]))
-        Lateness of line-2, 1 d: too little data: hardly anything was read twice.
         """
         return cls._restore(_of_state("lateness", state))
 

@@ -13,8 +13,6 @@ from siteline._records.sync import Task, allowance_text, range_text
 from siteline._times import to_second
 from siteline.errors import AllowanceExhausted
 
-__all__ = ["Plan"]
-
 
 @dataclass(frozen=True, repr=False)
 class Plan(WithHtml, FrozenRecord):

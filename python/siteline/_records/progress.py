@@ -5,8 +5,6 @@ from datetime import datetime
 
 from siteline._records.record import FrozenRecord
 
-__all__ = ["Progress"]
-
 
 @dataclass(frozen=True)
 class Progress(FrozenRecord):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from siteline._escape import escaped
 from siteline._html import WithHtml
@@ -11,7 +11,28 @@ from siteline._records.record import FrozenRecord
 from siteline._records.series import SeriesIds
 from siteline._times import iso
 
-__all__ = ["Query"]
+
+class Filters(dict[str, tuple[str, ...]]):
+    """The values of each further parameter. It cannot be changed."""
+
+    def _refuse(self, *_given: object, **_keywords: object) -> NoReturn:
+        raise TypeError("filters cannot be changed: make another object with other filters")
+
+    if not TYPE_CHECKING:
+        __setitem__ = __delitem__ = __ior__ = _refuse
+        pop = setdefault = update = _refuse
+
+        def clear(self) -> NoReturn:
+            self._refuse()
+
+        popitem = clear
+
+    @classmethod
+    def of_pairs(cls, pairs: Iterable[tuple[str, Iterable[str]]]) -> Self:
+        return cls((name, tuple(values)) for name, values in pairs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self),)
 
 
 def parameter_text(parameters: Mapping[str, Any]) -> str:
@@ -65,7 +86,7 @@ class Query(WithHtml, FrozenRecord):
     """The bucket width; ``aggregationIntervalSeconds`` on the wire."""
     page_size: int | None
     """The requested number of items on a page; ``pageSize`` on the wire."""
-    filters: dict[str, tuple[str, ...]] = field(hash=False)
+    filters: Mapping[str, tuple[str, ...]] = field(hash=False)
     """The values of each further parameter."""
 
     @classmethod
@@ -78,7 +99,7 @@ class Query(WithHtml, FrozenRecord):
             (name, tuple(ids)) for name, ids in zip(names, selection["levels"], strict=True)
         )
         named["series"] = tuple(SeriesIds(*ids) for ids in selection["series"])
-        named["filters"] = {name: tuple(values) for name, values in named["filters"]}
+        named["filters"] = Filters.of_pairs(named["filters"])
         return super()._restore(named)
 
     def __str__(self) -> str:

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, Union, get_args
 from siteline._keywords import explain, renamed
 from siteline._times import iso
 
-__all__: list[str] = []
-
 _Reader = Callable[[Any], Any] | None
 _FIELDS: dict[type, dict[str, tuple[str, _Reader]]] = {}
 

@@ -10,8 +10,6 @@ from typing import Literal
 
 from siteline._records.record import FrozenRecord
 
-__all__ = ["RequestEvent"]
-
 
 @dataclass(frozen=True)
 class RequestEvent(FrozenRecord):

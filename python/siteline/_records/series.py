@@ -5,17 +5,9 @@ from typing import Any, NamedTuple
 
 from siteline._times import iso
 
-__all__ = ["Record", "SeriesIds"]
-
 
 class SeriesIds(NamedTuple):
-    """The five ids of a series. An id that it does not have is ``None``.
-
-    >>> row = next(scan.collect().series.records())
-    >>> ids = siteline.types.SeriesIds(*list(row.values())[:5])
-    >>> ids.site_id, ids.line_id, ids.machine_id
-    ('S1', 'L1', 'M1')
-    """
+    """The five ids of a series. An id that it does not have is ``None``."""
 
     site_id: str | None
     """The site."""

@@ -6,17 +6,10 @@ from datetime import datetime
 from siteline._counts import counted
 from siteline._records.record import FrozenRecord
 
-__all__ = ["Freed", "StoreProgress", "StoreShare"]
-
 
 @dataclass(frozen=True)
 class Freed(FrozenRecord):
-    """The points and bytes that :meth:`Store.forget` or :meth:`Store.compact` removed.
-
-    >>> freed = store.forget("line-2", before="2026-11-16T00:00Z")
-    >>> freed.points, freed.versions
-    (144, 0)
-    """
+    """The points and bytes that :meth:`Store.forget` or :meth:`Store.compact` removed."""
 
     points: int
     """Points that are no longer stored."""
@@ -70,9 +63,6 @@ class StoreShare(FrozenRecord):
     """The ranges that a read with ``store=`` took from a feed of the store, or requested for it.
 
     Ranges are half-open, in UTC.
-
-    >>> siteline.types.StoreShare("plant.siteline", "line-2", (), ()).to_dict()
-    {'store': 'plant.siteline', 'feed': 'line-2', 'from_store': [], 'from_service': []}
     """
 
     store: str

@@ -10,9 +10,7 @@ from siteline._html import WithHtml
 from siteline._records.allowance import Allowance
 from siteline._records.record import FrozenRecord
 from siteline._times import reached, to_second
-from siteline.errors import AllowanceExhausted, PageLimitReached, QueryError, UnreadRange
-
-__all__ = ["FeedReport", "SkippedRange", "SyncReport", "Task"]
+from siteline.errors import AllowanceExhausted, PageLimitReached, UnreadRange
 
 WHY = {
     "resume": "resumed",
@@ -66,10 +64,6 @@ class SkippedRange(FrozenRecord):
     The service did not end its chain, or a target cannot store its values.
     ``sync(..., reread=(start, end))`` reads it earlier. Parts that were never read stay unread
     (:class:`UnreadRange`). Points of an earlier chain stay.
-
-    >>> feed = siteline.Feed("line-2", site="S1", interval="1h", start="2026-11-19T00:00Z")
-    >>> client.sync(feed, siteline.Store("plant.siteline"))["line-2"].skipped
-    ()
     """
 
     start: datetime
@@ -132,11 +126,6 @@ class FeedReport(FrozenRecord):
 
     _store: str | None = field(default=None, repr=False)
     """The id of the store."""
-
-    def _of_feed(self, feed: str) -> "FeedReport":
-        if feed != self.name:
-            raise QueryError(f"This report is of the feed {self.name!r}, not of {feed!r}.")
-        return self
 
 
 @dataclass(frozen=True, repr=False)
@@ -218,12 +207,6 @@ class SyncReport(WithHtml, FrozenRecord):
         raise KeyError(
             f"{feed!r}; feeds of this report: {', '.join(one.name for one in self.feeds)}"
         )
-
-    def _of_feed(self, feed: str) -> FeedReport:
-        if feed in (names := [one.name for one in self.feeds]):
-            return self[feed]
-        of = ", ".join(map(repr, names))
-        raise QueryError(f"This report is not of the feed {feed!r}: it is of {of}.")
 
     def raise_for_incomplete(self) -> None:
         """Raise an error if something is left to read.

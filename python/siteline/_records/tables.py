@@ -6,8 +6,6 @@ from datetime import datetime
 from siteline._records.record import FrozenRecord
 from siteline._records.store import StoreShare
 
-__all__: list[str] = []
-
 Range = tuple[datetime, datetime]
 
 

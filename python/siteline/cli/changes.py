@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from siteline._counts import counted
-from siteline._doctor.machine import existing_store
 from siteline._escape import escaped
 from siteline.cli.arguments import ZONE, Commands, Options, add_command, add_options
 from siteline.cli.clients import STORE, feed_of
 from siteline.cli.output import Outcome
 from siteline.cli.output_file import OutputFile, add_output
 from siteline.errors import UnreadRange
+from siteline.store import Store
 
 
 def add(commands: Commands) -> None:
@@ -41,7 +41,7 @@ def add(commands: Commands) -> None:
 def _run(options: Options) -> Outcome:
     output = OutputFile(options)
     since = _since(options.since)
-    with existing_store(options.store) as store:
+    with Store(options.store, labels=False, read_only=True) as store:
         bounds = {"start": options.start, "end": options.end, "tz": options.tz}
         feed = feed_of(store, options.feed)
         try:

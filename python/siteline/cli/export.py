@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from siteline import _doors
 from siteline._counts import counted
-from siteline._doctor.machine import existing_store
 from siteline._escape import escaped
 from siteline.cli import table_options as tables
 from siteline.cli.arguments import Commands, Options, add_command, add_options
@@ -14,6 +13,7 @@ from siteline.cli.clients import STORE, feed_of
 from siteline.cli.output import Outcome
 from siteline.cli.output_file import OutputFile, add_output
 from siteline.errors import QueryError
+from siteline.store import Store
 
 if TYPE_CHECKING:
     from siteline import Store, Table
@@ -41,7 +41,7 @@ def add(actions: Commands) -> None:
 def _run(options: Options) -> Outcome:
     tables.check_shape(options)
     output = OutputFile(options)
-    with existing_store(options.store) as store:
+    with Store(options.store, labels=False, read_only=True) as store:
         options.feed = feed_of(store, options.feed)
         table = _read(options, store)
         made = tables.shaped(table, options)

@@ -196,14 +196,12 @@ def _scan(options: Options, client: Client, **more: Any) -> Scan:
 
 
 def _store_of(options: Options) -> Any:
-    from siteline._doctor.machine import existing_store
+    from siteline.store import Store
 
     if options.store is None:
         return nullcontext()
     if options.dry_run:
-        return existing_store(options.store)
-    from siteline import Store
-
+        return Store(options.store, labels=False, read_only=True)
     return Store(options.store)
 
 

@@ -55,7 +55,7 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: Options) -> Outcome:
-    from siteline._doctor.machine import existing_store
+    from siteline.store import Store
 
     _check(options)
     if options.raw:
@@ -65,7 +65,7 @@ def _run(options: Options) -> Outcome:
     output = OutputFile(options) if options.output or options.format else None
     require_stdout()
     if options.store is not None:
-        with existing_store(options.store) as store:
+        with Store(options.store, labels=False, read_only=True) as store:
             return _listed(options, store.series(), output)
     with client_of(options) as client:
         series = client.series()

@@ -89,11 +89,7 @@ impl ThroughStore {
     /// The reader of a scan through a store, and its parts. Each pair of site and line is one part;
     /// the parts are read one after the other.
     pub fn of_scan(store: &Arc<Store>, scan: &Scan, reads_once: bool) -> Result<Parts> {
-        if scan.cut().is_some() {
-            let hint = "Omit split=: a read through a store chooses its own parts.";
-            let message = "split= cannot be combined with store=";
-            return Err(Error::new(Kind::QueryError, message).with_hint(hint));
-        }
+        Self::check(scan)?;
         let part = |scan| Self::new(Arc::clone(store), scan, reads_once).map(Arc::new);
         if scan.chains().len() == 1 {
             let part = part(scan.clone())?;
@@ -103,8 +99,13 @@ impl ThroughStore {
         Ok((Arc::new(whole), parts))
     }
 
-    /// Fails for a scan without a start, and for extra columns or raw pages.
-    pub fn new(store: Arc<Store>, scan: Scan, reads_once: bool) -> Result<Self> {
+    /// Fails for a split scan, one without a start, and for extra columns or raw pages.
+    pub fn check(scan: &Scan) -> Result<()> {
+        if scan.cut().is_some() {
+            let hint = "Omit split=: a read through a store chooses its own parts.";
+            let message = "split= cannot be combined with store=";
+            return Err(Error::new(Kind::QueryError, message).with_hint(hint));
+        }
         let not_kept = |option: &str| {
             let message = format!("a store does not keep {option}");
             Err(Error::new(Kind::QueryError, message)
@@ -116,6 +117,10 @@ impl ThroughStore {
         if scan.read_settings().keep_raw {
             return not_kept("keep_raw=");
         }
+        range_of(scan.query()).map(drop)
+    }
+
+    fn new(store: Arc<Store>, scan: Scan, reads_once: bool) -> Result<Self> {
         let range = range_of(scan.query())?;
         let (paused, attempt) = (Mutex::new(None), Mutex::default());
         Ok(Self { store, scan, range, reads_once, paused, attempt })

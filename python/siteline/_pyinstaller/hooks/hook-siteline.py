@@ -1,6 +1,6 @@
 """Adds siteline's data files and package metadata to an application.
 
-The modules need no hook, because ``siteline._by_name`` imports them.
+The modules need no hook, because a function in ``siteline`` imports them.
 """
 
 
