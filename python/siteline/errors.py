@@ -193,6 +193,7 @@ class TransportError(SitelineError, ConnectionError):
     Traceback (most recent call last):
         ...
     siteline.errors.TransportError: no connection to 127.0.0.1:...: connection refused
+    check the host and port in base_url=, the network, and that the service is running
     """
 
 
