@@ -314,18 +314,15 @@ impl Error {
         self.with(|context| context.texts().for_each(|text| *text = redacted(text, secrets)))
     }
 
-    #[must_use]
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
 
-    #[must_use]
     pub fn context(&self) -> &Context {
         &self.0.context
     }
 
     /// The foreign error that caused the failure, if there is one.
-    #[must_use]
     pub fn foreign(&self) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
         self.0.source.as_deref()
     }
@@ -349,7 +346,6 @@ impl Error {
     }
 
     /// Whether the same call, unchanged, may succeed later.
-    #[must_use]
     pub fn retryable(&self) -> bool {
         self.0.context.passing
             || self.transience() != Transience::Never

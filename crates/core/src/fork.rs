@@ -18,7 +18,6 @@ impl Process {
     }
 
     /// False in a child that was forked later.
-    #[must_use]
     pub fn is_current(self) -> bool {
         self.0 == number()
     }
@@ -140,7 +139,6 @@ mod pretended {
     }
 
     /// Gives this thread the process id of a child until the guard is dropped.
-    #[must_use]
     pub(crate) struct Child(u32);
 
     pub(crate) fn pretend(child: u32) -> Child {

@@ -140,19 +140,16 @@ impl PrivateKey {
         Ok(Self(Arc::new(KeyMaterial { pair, public })))
     }
 
-    #[must_use]
     pub fn bits(&self) -> u32 {
         self.0.public.bits()
     }
 
     /// The public key, to enroll.
-    #[must_use]
     pub fn public_jwk(&self) -> PublicJwk {
         self.0.public.clone()
     }
 
     /// The RFC 7638 thumbprint of the public key, used as `kid`.
-    #[must_use]
     pub fn thumbprint(&self) -> &str {
         self.0.public.thumbprint()
     }

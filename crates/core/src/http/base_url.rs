@@ -55,7 +55,6 @@ impl BaseUrl {
     }
 
     /// The address used in requests, without a trailing slash.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -66,7 +65,6 @@ impl BaseUrl {
     }
 
     /// The address of a path of the interface, with a query that is already percent-encoded.
-    #[must_use]
     pub fn join(&self, path: &str, query: Option<&str>) -> Url {
         let mut url = self.url.clone();
         url.set_path(&format!("{}{path}", self.url.path().trim_end_matches('/')));
@@ -115,7 +113,6 @@ impl BaseUrl {
         format!("{}:{port}", self.host())
     }
 
-    #[must_use]
     pub fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default()
     }

@@ -76,14 +76,12 @@ impl Deadline {
     }
 
     /// The remaining time; zero after the deadline.
-    #[must_use]
     pub fn remaining(self, clock: &Clock) -> Option<Duration> {
         let rest = |end: Duration, now| end.saturating_sub(now);
         self.0.map(|(end, own)| rest(end, clock.monotonic()).min(rest(own, clock.elapsed())))
     }
 
     /// Whether this deadline is earlier than another.
-    #[must_use]
     pub fn is_before(self, other: Self) -> bool {
         let never = (Duration::MAX, Duration::MAX);
         self.0.unwrap_or(never) < other.0.unwrap_or(never)
@@ -221,7 +219,6 @@ impl<'a> Call<'a> {
         }
     }
 
-    #[must_use]
     pub fn deadline(&self) -> Deadline {
         self.deadline
     }

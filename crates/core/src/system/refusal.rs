@@ -54,7 +54,6 @@ fn words(error: &io::Error) -> String {
 }
 
 /// Returns a remedy if a resource is temporarily missing.
-#[must_use]
 pub fn advice(error: &io::Error) -> Option<&'static str> {
     Some(match lack(error)? {
         Lack::Files => {

@@ -69,7 +69,6 @@ pub fn start<T: Send + 'static>(
 }
 
 /// Creates the I/O error for a thread that the system refused.
-#[must_use]
 pub fn no_thread() -> io::Error {
     io::Error::new(io::ErrorKind::WouldBlock, NoThread::now())
 }

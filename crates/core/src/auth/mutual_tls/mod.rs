@@ -91,13 +91,11 @@ impl MutualTls {
 
     /// The subject of the certificate (RFC 4514), or its first alternative name if it has no
     /// subject. A replacement must have the same one.
-    #[must_use]
     pub fn subject(&self) -> &str {
         &self.0.subject
     }
 
     /// The `client_id` of token requests; `None` if the certificate alone authorizes requests.
-    #[must_use]
     pub fn client_id(&self) -> Option<&str> {
         self.0.source.client_id.as_deref()
     }
