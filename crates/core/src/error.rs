@@ -24,7 +24,7 @@ use crate::system;
 /// The result of everything in the core that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Runs blocking work on a thread of the pool, as [`system::on_thread`] does.
+/// Runs blocking work on another thread, as [`system::on_thread`] does.
 pub(crate) async fn on_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
