@@ -263,14 +263,6 @@ impl Error {
         })
     }
 
-    /// Adds a hint if the system is short of a resource.
-    pub(crate) fn advised_by(self, error: &io::Error) -> Self {
-        match system::advice(error) {
-            Some(advice) => self.with_hint(advice),
-            None => self,
-        }
-    }
-
     /// A call that needs a thread, which the system refused. It is not retried.
     #[must_use]
     pub fn no_thread(error: &io::Error) -> Self {

@@ -12,7 +12,6 @@ pub struct Process(u32);
 
 impl Process {
     /// The process that this code runs in.
-    #[must_use]
     pub fn current() -> Self {
         Self(number())
     }
@@ -41,7 +40,6 @@ struct ProcessSlot<T> {
 
 impl<T> Owned<T> {
     /// Creates it without a value.
-    #[must_use]
     pub const fn empty() -> Self {
         Self { first: OnceLock::new() }
     }

@@ -101,11 +101,8 @@ impl PrivateKey {
     pub fn load(path: &Path, passphrase: Option<&[u8]>, strict: bool) -> Result<Checked<Self>> {
         let (bytes, open_mode) = key_file::read("private key", path)?;
         let warnings = key_file::check_mode(path, open_mode, strict)?;
-        let value = Self::parse(&bytes, passphrase).map_err(|error| {
-            error.with(|context| {
-                context.message = format!("{}: {}", display_path(path), context.message);
-            })
-        })?;
+        let value =
+            Self::parse(&bytes, passphrase).map_err(|error| key_file::placed(path, error))?;
         Ok(Checked { value, warnings })
     }
 

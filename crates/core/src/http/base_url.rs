@@ -85,17 +85,15 @@ impl BaseUrl {
         }
     }
 
-    /// The host, if it is loopback and a name: `localhost`, or one that ends with `.localhost`.
-    pub(crate) fn loopback_name(&self) -> Option<&str> {
-        self.url.host_str().filter(|_| self.is_loopback() && !self.is_loopback_address())
-    }
-
-    /// The addresses of a loopback name, independent of any resolver. Requests to such a name count
-    /// as local, and need no TLS.
-    pub(crate) fn loopback_addresses(&self) -> Option<[SocketAddr; 2]> {
+    /// The host, if it is loopback and a name (`localhost`, or one that ends with `.localhost`), and
+    /// its addresses, independent of any resolver. Requests to such a name count as local, and need
+    /// no TLS.
+    pub(crate) fn loopback_name(&self) -> Option<(&str, [SocketAddr; 2])> {
+        let is_name = self.is_loopback() && !self.is_loopback_address();
+        let name = self.url.host_str().filter(|_| is_name)?;
         let port = self.url.port_or_known_default().unwrap_or_default();
         let addresses: [IpAddr; 2] = [Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
-        self.loopback_name().map(|_| addresses.map(|address| SocketAddr::new(address, port)))
+        Some((name, addresses.map(|address| SocketAddr::new(address, port))))
     }
 
     /// Whether the host is a loopback address, not a name.

@@ -210,8 +210,8 @@ fn why(causes: &[&(dyn StdError + 'static)]) -> String {
 
 /// Adds a hint if the system lacks a resource.
 fn advised(error: Error, causes: &[&(dyn StdError + 'static)]) -> Error {
-    match refused_by_system(causes) {
-        Some(refused) => error.advised_by(refused),
+    match refused_by_system(causes).and_then(system::advice) {
+        Some(advice) => error.with_hint(advice),
         None => error,
     }
 }

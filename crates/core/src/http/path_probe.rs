@@ -194,8 +194,8 @@ impl Walk<'_> {
         let base = self.transport.base_url();
         let address = base.host_and_port();
         path.failed = Some(ProbeStep::Name);
-        let found = match base.loopback_addresses() {
-            Some(addresses) => addresses.to_vec(),
+        let found = match base.loopback_name() {
+            Some((_, addresses)) => addresses.to_vec(),
             None => self.in_time(looked_up(address.clone(), base.host())).await?,
         };
         path.failed = Some(ProbeStep::Tcp);

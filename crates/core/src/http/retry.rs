@@ -30,7 +30,6 @@ pub struct Policy {
 }
 
 impl Policy {
-    #[must_use]
     pub fn data() -> Self {
         Self {
             tries: 4,
@@ -42,7 +41,6 @@ impl Policy {
         }
     }
 
-    #[must_use]
     pub fn token() -> Self {
         Self {
             base: Duration::from_secs(1),
@@ -69,7 +67,6 @@ impl Deadline {
     pub const NEVER: Self = Self(None);
 
     /// The deadline at `limit` from now.
-    #[must_use]
     pub fn after(clock: &Clock, limit: Option<Duration>) -> Self {
         let after = |now: Duration, limit| now.saturating_add(limit);
         Self(limit.map(|limit| (after(clock.monotonic(), limit), after(clock.elapsed(), limit))))

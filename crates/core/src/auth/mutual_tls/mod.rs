@@ -18,7 +18,7 @@ use self::bundle::Bundle;
 use self::loaded::Loaded;
 use self::state::{CertificateState, Files};
 use super::Checked;
-use super::key_file::{self, display_path};
+use super::key_file;
 use super::refusal::{parsed, refused};
 use crate::error::on_thread;
 use crate::files::Stamp;
@@ -79,7 +79,6 @@ impl MutualTls {
     }
 
     /// A certificate with this subject that is read at its first use.
-    #[must_use]
     pub fn deferred(source: CertificateSource, subject: String) -> Self {
         Self::with_state(source, subject, CertificateState::default())
     }
@@ -241,9 +240,7 @@ impl CertificateSource {
 /// Adds the path of the file, if the part is a file.
 fn placed(part: &Part, error: Error) -> Error {
     match part {
-        Part::File(path) => error.with(|context| {
-            context.message = format!("{}: {}", display_path(path), context.message);
-        }),
+        Part::File(path) => key_file::placed(path, error),
         Part::Bytes(_) => error,
     }
 }

@@ -44,7 +44,6 @@ impl LocalLedger {
     }
 
     /// A ledger in this file, which the first count opens or creates. The folder must exist.
-    #[must_use]
     pub fn in_file(path: &Path, integration: Integration, terms: Terms) -> Self {
         Self::new(terms, Some(LedgerFile::new(path, integration)), true.into())
     }
