@@ -24,6 +24,7 @@ use super::connections::Connections;
 use super::failure;
 use super::names;
 use super::proxy::{self, Tunnel};
+use super::server_verifier::timestamp;
 use super::transport::Transport;
 use crate::error::{Error, Kind, Result};
 
@@ -314,8 +315,7 @@ fn handshake_facts(connection: &ClientConnection) -> Handshake {
 fn issuer_and_end(der: &CertificateDer<'_>) -> Option<(String, Timestamp)> {
     let certificate = CertificateInner::<Raw>::from_der(der).ok()?;
     let body = certificate.tbs_certificate();
-    let end = body.validity().not_after.to_unix_duration().as_secs();
-    let end = Timestamp::from_second(i64::try_from(end).ok()?).ok()?;
+    let end = timestamp(body.validity().not_after)?;
     Some((crate::error::excerpt(&body.issuer().to_string()), end))
 }
 
