@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use crate::bridge::process::{POLL_INTERVAL, forked};
 use crate::prelude::*;
 use siteline_core::fork::Process;
-use siteline_core::system::{Refused, begin};
+use siteline_core::system::start;
 
 /// If Ctrl-C or `meanwhile` raises, it calls `stop` and waits for the end. A fork waits for the work.
 pub(crate) fn long_work<T: Send + 'static>(
@@ -44,10 +44,16 @@ fn beside<T: Send + 'static>(
     mut meanwhile: impl FnMut() -> PyResult<()>,
 ) -> PyResult<T> {
     let (sender, mut ended) = sync_channel(1);
-    match begin(move || drop(sender.send(catch_unwind(AssertUnwindSafe(work))))) {
-        Ok(()) => {}
-        Err(Refused(work, _)) if may_run_here => detached(py, work)?,
-        Err(Refused(_, error)) => {
+    // A refused thread drops its closure, so both share the work.
+    let work = Arc::new(Mutex::new(Some(work)));
+    let run = move || {
+        let outcome = work.lock().take().map(|work| catch_unwind(AssertUnwindSafe(work)));
+        outcome.map(|outcome| sender.send(outcome));
+    };
+    match start("siteline-work", run.clone()) {
+        Ok(_detached) => drop(run),
+        Err(_) if may_run_here => detached(py, run)?,
+        Err(error) => {
             let message = "The work on the store needs another thread";
             return Err(Error::system(Kind::StoreError, message, &error).into_py_err());
         }

@@ -5,8 +5,7 @@ use siteline_core::agent::{AgentAddress, AgentLink, ClientTls, Holder, Place};
 use siteline_core::auth::Authentication;
 use siteline_core::http::BaseUrl;
 use siteline_core::settings::{
-    AGENT, AGENT_CA, AGENT_CERTIFICATE_FILE, AGENT_KEY_FILE, AGENT_SECRET, CredentialSettings,
-    Environment, Mode, Settings,
+    AGENT, AGENT_CA, AGENT_CERTIFICATE_FILE, AGENT_KEY_FILE, AGENT_SECRET, Environment, Settings,
 };
 
 /// The options that an agent sets for its clients.
@@ -89,13 +88,10 @@ impl FoundAgent {
         let is_own = base_url.or(found).is_none_or(|address| {
             BaseUrl::parse(address, true).is_ok_and(|base| base.as_str() == self.holder.base_url)
         });
-        let is_subject = match settings.and_then(|settings| settings.credential.as_ref()) {
-            Some(CredentialSettings { mode: Mode::Assertion(subject), .. }) => {
-                subject.trim() == self.holder.subject
-            }
-            Some(CredentialSettings { mode: Mode::MutualTls(_), .. }) => false,
-            None => true,
-        };
+        let is_subject =
+            settings.and_then(|settings| settings.credential.as_ref()).is_none_or(|own| {
+                own.subject.as_deref().is_some_and(|subject| subject.trim() == self.holder.subject)
+            });
         is_own && (is_subject || self.is_named)
     }
 }

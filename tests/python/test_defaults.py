@@ -70,6 +70,7 @@ def test_tries_apply_to_the_token_and_the_error_names_the_port(key, tries):
         with pytest.raises(siteline.errors.TransportError) as caught:
             client.discover()
     assert caught.value.message == f"no connection to {address}: connection refused"
+    assert caught.value.hint.startswith("check the host and port in base_url=")
     assert [one.outcome for one in caught.value.attempts] == ["not connected"] * tries
 
 

@@ -24,7 +24,7 @@ use crate::system;
 /// The result of everything in the core that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Runs blocking work on a thread of the pool, as [`system::on_thread`] does.
+/// Runs blocking work on another thread, as [`system::on_thread`] does.
 pub(crate) async fn on_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
@@ -263,14 +263,6 @@ impl Error {
         })
     }
 
-    /// Adds a hint if the system is short of a resource.
-    pub(crate) fn advised_by(self, error: &io::Error) -> Self {
-        match system::advice(error) {
-            Some(advice) => self.with_hint(advice),
-            None => self,
-        }
-    }
-
     /// A call that needs a thread, which the system refused. It is not retried.
     #[must_use]
     pub fn no_thread(error: &io::Error) -> Self {
@@ -314,18 +306,15 @@ impl Error {
         self.with(|context| context.texts().for_each(|text| *text = redacted(text, secrets)))
     }
 
-    #[must_use]
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
 
-    #[must_use]
     pub fn context(&self) -> &Context {
         &self.0.context
     }
 
     /// The foreign error that caused the failure, if there is one.
-    #[must_use]
     pub fn foreign(&self) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
         self.0.source.as_deref()
     }
@@ -349,7 +338,6 @@ impl Error {
     }
 
     /// Whether the same call, unchanged, may succeed later.
-    #[must_use]
     pub fn retryable(&self) -> bool {
         self.0.context.passing
             || self.transience() != Transience::Never

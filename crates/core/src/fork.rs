@@ -12,13 +12,11 @@ pub struct Process(u32);
 
 impl Process {
     /// The process that this code runs in.
-    #[must_use]
     pub fn current() -> Self {
         Self(number())
     }
 
     /// False in a child that was forked later.
-    #[must_use]
     pub fn is_current(self) -> bool {
         self.0 == number()
     }
@@ -42,7 +40,6 @@ struct ProcessSlot<T> {
 
 impl<T> Owned<T> {
     /// Creates it without a value.
-    #[must_use]
     pub const fn empty() -> Self {
         Self { first: OnceLock::new() }
     }
@@ -140,7 +137,6 @@ mod pretended {
     }
 
     /// Gives this thread the process id of a child until the guard is dropped.
-    #[must_use]
     pub(crate) struct Child(u32);
 
     pub(crate) fn pretend(child: u32) -> Child {

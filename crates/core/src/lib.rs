@@ -15,7 +15,7 @@
 //! | module | contents | uses |
 //! |---|---|---|
 //! | `fork` | values that belong to one process | - |
-//! | `system` | descriptions of I/O errors; the thread pool | fork |
+//! | `system` | descriptions of I/O errors; threads for blocking work | fork |
 //! | `files` | access rights of files, files created with an owner and a mode, and the formats of keys and certificates | - |
 //! | [`error`] | the error type, and which errors are transient | system |
 //! | `written` | removes quotation marks and white space around the value of a variable | - |

@@ -43,7 +43,6 @@ pub struct Pixel {
 impl Preview {
     /// `range` is the queried range; points outside it extend the preview. `interval_seconds`
     /// defines a gap.
-    #[must_use]
     pub fn from_points(
         points: &PointColumns,
         range: Option<(i64, i64)>,

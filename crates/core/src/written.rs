@@ -2,7 +2,6 @@
 //! order mark or a pair of quotation marks, which are not part of it.
 
 /// Removes surrounding white space, a byte order mark and one pair of quotation marks.
-#[must_use]
 pub(crate) fn unquoted(value: &str) -> &str {
     let trimmed = trimmed(value);
     for mark in ['"', '\''] {
@@ -15,14 +14,12 @@ pub(crate) fn unquoted(value: &str) -> &str {
 }
 
 /// Removes surrounding white space, byte order marks and NUL characters.
-#[must_use]
 pub(crate) fn trimmed(value: &str) -> &str {
     value.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}' || c == '\0')
 }
 
 /// Returns why a one-line value is invalid, or `None` if it is valid. A value is invalid if it contains a
 /// control character or is not UTF-8 text, or has a quotation mark at only one end.
-#[must_use]
 pub(crate) fn fault(value: &str) -> Option<&'static str> {
     let is_mark = |c: char| c == '"' || c == '\'';
     if value.chars().any(char::is_control) {

@@ -4,7 +4,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
-use url::Url;
 
 use crate::error::{Error, Kind, Result};
 use crate::http::BaseUrl;
@@ -72,20 +71,13 @@ impl Place {
             let path = std::path::absolute(path).map_err(|_| refused("it has no path"))?;
             return Ok(Self::Unix(path));
         }
-        let url =
-            Url::parse(text).map_err(|_| refused("it does not start with unix: or https://"))?;
-        let plain = url.username().is_empty()
-            && url.password().is_none()
-            && url.query().is_none()
-            && matches!(url.path(), "" | "/");
-        match (url.scheme(), url.host_str(), url.port_or_known_default()) {
-            ("https", Some(host), Some(port)) if plain => {
-                let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-                Ok(Self::Tls { host, port })
-            }
-            ("https", ..) => Err(refused("it contains more than a host and a port")),
-            _ => Err(refused("it does not start with unix: or https://")),
-        }
+        let url = BaseUrl::parse(text, false).ok().map(|base| base.join("/", None));
+        let url = url.filter(|url| url.scheme() == "https" && url.path() == "/");
+        let place = url.and_then(|url| {
+            let host = url.host_str()?.trim_start_matches('[').trim_end_matches(']').to_owned();
+            Some(Self::Tls { host, port: url.port_or_known_default()? })
+        });
+        place.ok_or_else(|| refused("it is neither unix:PATH nor https://HOST:PORT"))
     }
 }
 

@@ -42,7 +42,6 @@ pub struct AgentLink {
 
 impl AgentLink {
     /// Creates the link to the agent at this place without opening a connection.
-    #[must_use]
     pub fn new(place: Place, holder: Holder, tls: ClientTls, clock: Clock) -> Arc<Self> {
         Arc::new(Self {
             connection: Connection::new(place, tls),

@@ -10,7 +10,6 @@ use rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
 use super::address::Place;
-use super::admission::Rank;
 use super::trust::{chain, mismatch, private_key};
 use crate::error::{Error, Kind, Result};
 use crate::http::provider;
@@ -71,13 +70,6 @@ impl Socket {
                 Accepted::Tls(stream, acceptor.clone())
             }
         })
-    }
-}
-
-impl Accepted {
-    /// The operating system identifies the peer of a Unix socket.
-    pub(super) fn rank(&self) -> Rank {
-        if matches!(self, Self::Tls(..)) { Rank::Unproven } else { Rank::Proven }
     }
 }
 

@@ -2,8 +2,6 @@
 
 use std::future::poll_fn;
 use std::io;
-#[cfg(unix)]
-use std::io::Write as _;
 use std::sync::Arc;
 use std::task::Poll;
 use std::thread::JoinHandle;
@@ -102,7 +100,7 @@ impl Agent {
             allowed_users,
             secret: secret.clone(),
             take_step,
-            places: Arc::new(Places::new(limits)),
+            places: Arc::new(Places::new(limits.connections)),
             limits,
         });
         let serve = move || {
@@ -118,13 +116,11 @@ impl Agent {
     }
 
     /// The value of `SITELINE_AGENT`.
-    #[must_use]
     pub fn address(&self) -> &AgentAddress {
         &self.address
     }
 
     /// The value of `SITELINE_AGENT_SECRET`, if clients need one.
-    #[must_use]
     pub fn secret(&self) -> Option<&str> {
         self.secret.as_ref().map(|secret| secret.as_str())
     }
@@ -170,9 +166,9 @@ impl Answering {
     async fn accept(self: Arc<Self>, socket: Socket, mut stopped: watch::Receiver<bool>) {
         let accepting = async {
             for number in 0.. {
-                self.places.room().await;
+                let Some(place) = self.places.free().await else { return };
                 match socket.accept().await {
-                    Ok(stream) => self.begin(number, stream),
+                    Ok(stream) => self.begin(self.places.enter(number, place), stream),
                     Err(error) => self.after_failed_accept(&error).await,
                 }
             }
@@ -183,13 +179,7 @@ impl Answering {
         }
     }
 
-    fn begin(self: &Arc<Self>, number: u64, stream: Accepted) {
-        #[cfg(unix)]
-        let stream = match stream {
-            Accepted::Unix(stream) if !self.lets_in(&stream) => return turn_away(stream),
-            stream => stream,
-        };
-        let visit = self.places.enter(number, stream.rank());
+    fn begin(self: &Arc<Self>, visit: Visit, stream: Accepted) {
         let answering = Arc::clone(self);
         let served = async move {
             let whole = tokio::time::timeout(LONGEST_CONNECTION, answering.serve(stream, &visit));
@@ -215,15 +205,17 @@ impl Answering {
     async fn serve(&self, stream: Accepted, visit: &Visit) {
         match stream {
             #[cfg(unix)]
+            Accepted::Unix(mut stream) if !self.lets_in(&stream) => {
+                let why = "the agent belongs to another user and does not allow this one \
+                           (--allow-uid)";
+                self.write(&mut stream, &refusal(&refused(why))).await;
+            }
+            #[cfg(unix)]
             Accepted::Unix(stream) => self.answer_on(stream, visit).await,
             Accepted::Tls(stream, acceptor) => {
                 let shaken = acceptor.accept(stream);
                 let shaken = tokio::time::timeout(self.limits.patience, shaken).await;
                 let Ok(Ok(stream)) = shaken else { return };
-                // Without a secret, the handshake has verified a client certificate.
-                if self.secret.is_none() {
-                    visit.prove();
-                }
                 self.answer_on(stream, visit).await;
             }
         }
@@ -231,37 +223,34 @@ impl Answering {
 
     async fn answer_on(&self, stream: impl AsyncRead + AsyncWrite + Unpin, visit: &Visit) {
         let mut stream = BufReader::new(stream);
-        match self.request(&mut stream, visit).await {
+        match self.request(&mut stream).await {
             Ok(request) => {
-                let answered = async { (visit.answer().await, self.routes.answer(&request).await) };
-                let (_permit, answer) = tokio::select! {
+                visit.keep();
+                let answer = tokio::select! {
                     biased;
-                    answered = answered => answered,
+                    answer = self.routes.answer(&request) => answer,
                     // The client has disconnected, so no other client waits for its answer.
                     _ = stream.fill_buf() => return,
                 };
                 let answer = answer.unwrap_or_else(|error| refusal(&error));
                 self.write(&mut stream, &answer).await;
-                visit.prove();
             }
-            Err(error) => self.write(&mut stream, &refusal(&error)).await,
+            Err(error) => {
+                self.write(&mut stream, &refusal(&error)).await;
+                // Unread bytes would reset the connection before the client reads the answer.
+                let (mut rest, mut nowhere) = (stream.take(LONGEST_REST), tokio::io::sink());
+                let dropped = tokio::io::copy(&mut rest, &mut nowhere);
+                let _ = tokio::time::timeout(self.limits.patience, dropped).await;
+            }
         }
-        // Unread bytes would reset the connection before the client reads the answer.
-        let (mut rest, mut nowhere) = (stream.take(LONGEST_REST), tokio::io::sink());
-        let dropped = tokio::io::copy(&mut rest, &mut nowhere);
-        let _ = tokio::time::timeout(self.limits.patience, dropped).await;
     }
 
     /// Reads the request only after the peer was checked.
     async fn request(
         &self,
         stream: &mut (impl AsyncBufRead + Unpin),
-        visit: &Visit,
     ) -> Result<Zeroizing<Vec<u8>>> {
         self.check(&self.line(stream, LONGEST_GREETING).await?)?;
-        if self.secret.is_some() {
-            visit.prove();
-        }
         self.line(stream, self.limits.request).await
     }
 
@@ -312,15 +301,6 @@ impl Answering {
         let is_allowed = |user| user == own_user || self.allowed_users.contains(&user);
         stream.peer_cred().is_ok_and(|peer| is_allowed(peer.uid()))
     }
-}
-
-/// Responds to a user who is not allowed, without reading the request. Fails if the client has
-/// disconnected, and never waits: the buffer of a new socket has room.
-#[cfg(unix)]
-fn turn_away(stream: tokio::net::UnixStream) {
-    let why = "the agent belongs to another user and does not allow this one (--allow-uid)";
-    let answer = refusal(&refused(why));
-    let _ = stream.into_std().and_then(|mut stream| stream.write_all(&answer));
 }
 
 /// Returns a random secret of 256 bits.

@@ -26,8 +26,8 @@ fn lessor() -> Lessor {
     }
 }
 
-/// Starts an agent that accepts few connections, answers one request at a time, never has a token,
-/// and practically never times out silent peers.
+/// Starts an agent that accepts two connections, never has a token, and practically never times out
+/// silent peers.
 fn started(listen: Listen) -> Agent {
     with_patience(listen, Duration::from_secs(3_600))
 }
@@ -39,7 +39,7 @@ fn with_patience(listen: Listen, patience: Duration) -> Agent {
         secret: None,
         take_step: Arc::new(|step| step()),
     };
-    let limits = AgentLimits { connections: 8, answered: 1, patience, ..AgentLimits::default() };
+    let limits = AgentLimits { connections: 2, patience, ..AgentLimits::default() };
     Agent::start_within(lessor(), options, limits).expect("an agent")
 }
 

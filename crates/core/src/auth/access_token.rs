@@ -59,14 +59,12 @@ impl AccessToken {
     }
 
     /// The time from its request to its end.
-    #[must_use]
     pub(crate) fn lifetime(&self) -> Duration {
         self.lifetime
     }
 
     /// The remaining lifetime, the shorter by two clocks: the wall clock advances while the machine
     /// is suspended, and the monotonic clock cannot be set back.
-    #[must_use]
     pub(crate) fn expires_in(&self) -> Duration {
         let wall = self.clock.wall().duration_since(self.obtained_wall);
         let wall = Duration::try_from(wall).unwrap_or_default();

@@ -43,7 +43,6 @@ pub(super) fn read(bytes: &[u8], passphrase: Option<&[u8]>) -> Result<Components
 
 /// Whether a text looks like a key: it has a BEGIN line or a line break, or is a JSON object or
 /// long base64. Such a text is never treated as a path and never shown.
-#[must_use]
 pub fn is_key_text(text: &str) -> bool {
     let start = text.trim_start_matches('\u{feff}').trim_start();
     is_pem(text) || text.contains(['\n', '\r']) || start.starts_with('{') || is_bare_base64(text)

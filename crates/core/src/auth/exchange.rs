@@ -55,13 +55,8 @@ impl Issuer for Exchange<'_> {
         let mut call = Call::begin(clock, self.policy, quota, self.deadline);
         let mut corrected = false;
         loop {
-            if let Some((left, because)) = gate.closed(clock) {
-                if tries == Tries::Only {
-                    return Err(call.with_attempts(because));
-                }
-                call.wait_out(left, because).await?;
-            }
-            if let Some((left, because)) = self.shared_pause()? {
+            let pauses = [gate.closed(clock), self.shared_pause()?].into_iter().flatten();
+            if let Some((left, because)) = pauses.max_by_key(|(left, _)| *left) {
                 // A caller with a valid token does not wait for a new one.
                 if tries != Tries::All {
                     return Err(call.with_attempts(because));

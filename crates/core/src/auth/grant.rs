@@ -44,15 +44,14 @@ pub(super) fn read(
     path: &str,
     now: Timestamp,
 ) -> Result<Grant> {
-    match &reply.broken_body {
-        Some(error) if error.kind() == Kind::BodyTooLarge && reply.status >= 400 => {
-            return Err(refusal(&Problem::default(), reply, path, now));
-        }
-        Some(error) if error.kind() == Kind::BodyTooLarge => {
-            return Err(error.clone().with_hint(OTHER_SERVICE));
-        }
-        Some(error) => return Err(error.clone()),
-        None => {}
+    if let Some(error) = &reply.broken_body {
+        return Err(match error.kind() {
+            Kind::BodyTooLarge if reply.status >= 400 => {
+                refusal(&Problem::default(), reply, path, now)
+            }
+            Kind::BodyTooLarge => error.clone().with_hint(OTHER_SERVICE),
+            _ => error.clone(),
+        });
     }
     let body = without_mark(&reply.body);
     let members = match serde_json::from_slice::<Value>(body) {

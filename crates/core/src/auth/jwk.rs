@@ -80,7 +80,6 @@ impl PublicJwk {
     }
 
     /// The JWK to enroll: `kty`, `n`, `e`, `kid` (the thumbprint), `alg` and `use`.
-    #[must_use]
     pub fn to_json(&self) -> String {
         // Cannot fail, because all members are strings.
         serde_json::to_string(self).unwrap_or_default()
@@ -92,12 +91,10 @@ impl PublicJwk {
     }
 
     /// RFC 7638 thumbprint with SHA-256, in base64url without padding: 43 characters.
-    #[must_use]
     pub fn thumbprint(&self) -> &str {
         &self.0.thumbprint
     }
 
-    #[must_use]
     pub fn bits(&self) -> u32 {
         bits_of(&self.0.n)
     }

@@ -101,11 +101,8 @@ impl PrivateKey {
     pub fn load(path: &Path, passphrase: Option<&[u8]>, strict: bool) -> Result<Checked<Self>> {
         let (bytes, open_mode) = key_file::read("private key", path)?;
         let warnings = key_file::check_mode(path, open_mode, strict)?;
-        let value = Self::parse(&bytes, passphrase).map_err(|error| {
-            error.with(|context| {
-                context.message = format!("{}: {}", display_path(path), context.message);
-            })
-        })?;
+        let value =
+            Self::parse(&bytes, passphrase).map_err(|error| key_file::placed(path, error))?;
         Ok(Checked { value, warnings })
     }
 
@@ -140,19 +137,16 @@ impl PrivateKey {
         Ok(Self(Arc::new(KeyMaterial { pair, public })))
     }
 
-    #[must_use]
     pub fn bits(&self) -> u32 {
         self.0.public.bits()
     }
 
     /// The public key, to enroll.
-    #[must_use]
     pub fn public_jwk(&self) -> PublicJwk {
         self.0.public.clone()
     }
 
     /// The RFC 7638 thumbprint of the public key, used as `kid`.
-    #[must_use]
     pub fn thumbprint(&self) -> &str {
         self.0.public.thumbprint()
     }

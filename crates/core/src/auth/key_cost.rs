@@ -18,7 +18,10 @@ const MOST_MEMORY: u64 = 256 * 1024 * 1024;
 /// Maximum work of scrypt (N r p), which takes a few seconds.
 const MOST_STEPS: u64 = 1 << 23;
 
-/// Maximum number of encrypted parts of a PKCS#12 file. OpenSSL writes one, and other tools two.
+/// The beginning of the names of all PBES1 encryptions of PKCS#12 (RFC 7292, appendix C).
+const PBES1: &[u8] = b"\x06\x0a\x2a\x86\x48\x86\xf7\x0d\x01\x0c\x01";
+/// Maximum number of encrypted parts and keys of a PKCS#12 file. OpenSSL writes two, and other tools
+/// three.
 const MOST_PARTS: usize = 4;
 
 /// Rejects an encryption that requires too much work. PBES1 has at most 65,535 rounds.
@@ -34,22 +37,24 @@ pub(super) fn check(encryption: &EncryptionScheme) -> Result<()> {
 }
 
 /// Rejects a PKCS#12 file that requires too much work. With the passphrase this also searches its
-/// encrypted parts, whose keys are encrypted again. `p12_keystore` limits PBES1 and the MAC.
+/// parts with PBES2, whose keys are encrypted again. `p12_keystore` limits the rounds of each PBES1
+/// and of the MAC.
 pub(super) fn check_all(der: &[u8], passphrase: Option<&[u8]>) -> Result<()> {
-    let name = PBES2_OID.to_der().unwrap_or_default();
-    let ends = der.windows(name.len()).zip(name.len()..).filter(|(found, _)| *found == name);
-    let mut parts = 0;
-    for (_, end) in ends {
+    let ends = |name: &[u8]| -> Vec<usize> {
+        let found = der.windows(name.len()).zip(name.len()..).filter(|(found, _)| *found == name);
+        found.map(|(_, end)| end).collect()
+    };
+    let with_pbes2 = ends(&PBES2_OID.to_der().unwrap_or_default());
+    if with_pbes2.len() + ends(PBES1).len() > MOST_PARTS {
+        return Err(too_much("too many parts to be decrypted"));
+    }
+    for end in with_pbes2 {
         let Ok(mut rest) = SliceReader::new(&der[end..]) else { continue };
         let Ok(parameters) = Parameters::decode(&mut rest) else { continue };
         check(&parameters.clone().into())?;
         // An encrypted part has a tag of its context. An encrypted key is an OCTET STRING.
         let part = AnyRef::decode(&mut rest).ok().filter(|part| part.tag().is_context_specific());
         let Some((part, passphrase)) = part.zip(passphrase) else { continue };
-        parts += 1;
-        if parts > MOST_PARTS {
-            return Err(too_much("too many parts to be decrypted"));
-        }
         if let Ok(plain) = parameters.decrypt(passphrase, part.value()).map(Zeroizing::new) {
             check_all(&plain, None)?;
         }

@@ -93,6 +93,13 @@ pub(super) fn display_path(path: &Path) -> String {
     }
 }
 
+/// Adds the path of the file to an error about its content.
+pub(super) fn placed(path: &Path, error: Error) -> Error {
+    error.with(|context| {
+        context.message = format!("{}: {}", display_path(path), context.message);
+    })
+}
+
 fn is_hidden(path: &Path) -> bool {
     let text = path.to_string_lossy();
     text.len() > LONGEST_SHOWN_PATH || encoding::is_key_text(&text)

@@ -79,7 +79,6 @@ pub enum Authentication {
 
 impl Authentication {
     /// The subject of the credential or the certificate.
-    #[must_use]
     pub fn subject(&self) -> &str {
         match self {
             Self::Assertion(credential) => credential.subject(),
@@ -149,23 +148,19 @@ impl Credential {
     }
 
     /// The subject that enrollment returned: the `iss` and `sub` of every assertion.
-    #[must_use]
     pub fn subject(&self) -> &str {
         &self.subject
     }
 
     /// The thumbprint of the public key: the `kid` of every assertion.
-    #[must_use]
     pub fn kid(&self) -> &str {
         self.public_jwk.thumbprint()
     }
 
-    #[must_use]
     pub fn assertion(&self) -> &AssertionSettings {
         &self.assertion
     }
 
-    #[must_use]
     pub fn public_jwk(&self) -> &PublicJwk {
         &self.public_jwk
     }

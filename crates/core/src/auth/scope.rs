@@ -52,12 +52,10 @@ impl ScopeSet {
         self.0.iter().map(String::as_str)
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    #[must_use]
     pub fn contains(&self, scope: &str) -> bool {
         self.iter().any(|member| member == scope)
     }

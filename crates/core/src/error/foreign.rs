@@ -35,7 +35,6 @@ const FORM: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_')
 
 /// Makes foreign text safe to show: at most [`EXCERPT_CHARACTERS`] characters, control characters
 /// escaped, and anything that looks like a JWT replaced.
-#[must_use]
 pub fn excerpt(text: &str) -> String {
     excerpt_of(text, EXCERPT_CHARACTERS)
 }
@@ -81,7 +80,6 @@ fn looks_like_jwt(word: &str) -> bool {
 /// Escapes each character that is not printable, as Python's `repr` does: `\x1b`, `\n`, `\u202e`. These are
 /// control characters, invisible marks, marks that change the text direction, and all spaces except the
 /// ordinary one.
-#[must_use]
 pub fn escaped(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_printable) {
         return Cow::Borrowed(text);

@@ -52,7 +52,6 @@ impl NewFile {
     }
 
     /// The path to write to.
-    #[must_use]
     pub fn part(&self) -> &Path {
         &self.part
     }

@@ -55,7 +55,6 @@ impl BaseUrl {
     }
 
     /// The address used in requests, without a trailing slash.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -66,7 +65,6 @@ impl BaseUrl {
     }
 
     /// The address of a path of the interface, with a query that is already percent-encoded.
-    #[must_use]
     pub fn join(&self, path: &str, query: Option<&str>) -> Url {
         let mut url = self.url.clone();
         url.set_path(&format!("{}{path}", self.url.path().trim_end_matches('/')));
@@ -87,17 +85,15 @@ impl BaseUrl {
         }
     }
 
-    /// The host, if it is loopback and a name: `localhost`, or one that ends with `.localhost`.
-    pub(crate) fn loopback_name(&self) -> Option<&str> {
-        self.url.host_str().filter(|_| self.is_loopback() && !self.is_loopback_address())
-    }
-
-    /// The addresses of a loopback name, independent of any resolver. Requests to such a name count
-    /// as local, and need no TLS.
-    pub(crate) fn loopback_addresses(&self) -> Option<[SocketAddr; 2]> {
+    /// The host, if it is loopback and a name (`localhost`, or one that ends with `.localhost`), and
+    /// its addresses, independent of any resolver. Requests to such a name count as local, and need
+    /// no TLS.
+    pub(crate) fn loopback_name(&self) -> Option<(&str, [SocketAddr; 2])> {
+        let is_name = self.is_loopback() && !self.is_loopback_address();
+        let name = self.url.host_str().filter(|_| is_name)?;
         let port = self.url.port_or_known_default().unwrap_or_default();
         let addresses: [IpAddr; 2] = [Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
-        self.loopback_name().map(|_| addresses.map(|address| SocketAddr::new(address, port)))
+        Some((name, addresses.map(|address| SocketAddr::new(address, port))))
     }
 
     /// Whether the host is a loopback address, not a name.
@@ -115,7 +111,6 @@ impl BaseUrl {
         format!("{}:{port}", self.host())
     }
 
-    #[must_use]
     pub fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default()
     }

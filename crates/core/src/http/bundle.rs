@@ -11,7 +11,8 @@ use crate::files::{
     members, text_of, unescaped, without_base64,
 };
 
-const FORMS: &str = "The file must be PEM, DER or PKCS#7 (.p7b).";
+const FORMS: &str = "The file must be PEM, DER or PKCS#7 (.p7b). Convert PKCS#12: openssl pkcs12 \
+-in ca.p12 -nokeys -out ca.pem; and a Java key store: keytool -exportcert -rfc -file ca.pem.";
 const COPY_AGAIN: &str = "Copy the complete file again, unchanged.";
 
 /// Why a file cannot be used as a bundle. `why` completes a sentence about the file; `hint` is
@@ -32,7 +33,7 @@ const KEY: UnusableBundle = unusable(
     "contains a private key and no certificate",
     "Pass the certificate. The key stays with its server.",
 );
-const NOTHING: UnusableBundle = unusable("contains no certificate", FORMS);
+const NOTHING: UnusableBundle = unusable("contains no certificate in a known form", FORMS);
 const DAMAGED: UnusableBundle = unusable("contains a certificate that cannot be read", COPY_AGAIN);
 
 impl UnusableBundle {
@@ -76,10 +77,6 @@ fn found_in(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableBundle
     let bytes = without_base64(bytes);
     match text_of(&bytes) {
         Some(text) if is_pem(&text) => in_pem(&text),
-        Some(text) if text.trim_start().starts_with('<') => Err(unusable(
-            "is a web page",
-            "Download the certificate itself. The page may be a login or a file viewer.",
-        )),
         _ => in_der(&bytes),
     }
 }
@@ -98,36 +95,12 @@ fn in_pem(text: &str) -> Result<Vec<CertificateDer<'static>>, UnusableBundle> {
             found.extend(in_pkcs7(&decode_base64(block.body).ok_or(DAMAGED)?)?);
         }
     }
-    match blocks.first() {
-        Some(block) if found.is_empty() => Err(other(block)),
-        _ => Ok(found),
-    }
-}
-
-fn other(block: &Block<'_>) -> UnusableBundle {
-    match block.label {
-        _ if block.is_private_key() => KEY,
-        "PUBLIC KEY" | "RSA PUBLIC KEY" => unusable(
-            "contains a public key and no certificate",
-            "Pass the CA certificate, or the service's certificate.",
-        ),
-        "CERTIFICATE REQUEST" | "NEW CERTIFICATE REQUEST" => unusable(
-            "contains a certificate request and no certificate",
-            "Pass the certificate that the CA issued for it.",
-        ),
-        _ => NOTHING,
-    }
+    if found.is_empty() && blocks.iter().any(Block::is_private_key) { Err(KEY) } else { Ok(found) }
 }
 
 fn in_der(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableBundle> {
     use Tag::{BitString, Integer, OctetString, Sequence};
-    let first = leading_element(bytes).ok_or(match bytes {
-        [0xfe, 0xed, 0xfe, 0xed, ..] => unusable(
-            "is a Java key store",
-            "Convert it: keytool -exportcert -rfc -keystore store.jks -file ca.pem",
-        ),
-        _ => NOTHING,
-    })?;
+    let first = leading_element(bytes).ok_or(NOTHING)?;
     match member_tags(first).as_deref() {
         Some([Sequence, Sequence, BitString]) => {
             let one = first_element(bytes).map(|only| vec![only]);
@@ -140,10 +113,6 @@ fn in_der(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableBundle> 
             | [Integer, Integer, Integer, ..]
             | [Sequence, OctetString],
         ) => Err(KEY),
-        Some([Integer, Sequence] | [Integer, Sequence, Sequence]) => Err(unusable(
-            "is a PKCS#12 file (.p12, .pfx)",
-            "Convert it: openssl pkcs12 -in ca.p12 -nokeys -out ca.pem",
-        )),
         _ => Err(NOTHING),
     }
 }
@@ -157,8 +126,7 @@ fn in_pkcs7(der: &[u8]) -> Result<Vec<CertificateDer<'static>>, UnusableBundle> 
     let set = certificate_set(der).ok_or(DAMAGED)?.into_iter();
     // The set may also contain other kinds of certificates, such as attribute certificates.
     let certificates = set.filter(|element| leading_element(element).is_some());
-    let found: Vec<_> = certificates.map(certificate).collect();
-    if found.is_empty() { Err(NOTHING) } else { Ok(found) }
+    Ok(certificates.map(certificate).collect())
 }
 
 /// Returns the members of `certificates [0]`, which is optional and follows version,

@@ -69,7 +69,7 @@ fn builder(
         .user_agent(settings.user_agent())
         .connect_timeout(settings.connect_timeout)
         .pool_idle_timeout(IDLE);
-    let builder = match base.loopback_name().zip(base.loopback_addresses()) {
+    let builder = match base.loopback_name() {
         Some((name, addresses)) => builder.resolve_to_addrs(name, &addresses),
         None => builder,
     };

@@ -19,6 +19,9 @@ use crate::system;
 pub(super) const TRUST_HINT: &str = "if the service's certificate comes from a private \
 CA, name the CA with ca_bundle=, SSL_CERT_FILE or SSL_CERT_DIR";
 
+/// The hint of a name or an address that cannot be reached.
+const CHECK_ADDRESS: &str =
+    "check the host and port in base_url=, the network, and that the service is running";
 const NOT_REACHED: &str = "no connection to it";
 const NO_ADDRESS: &str = "the host name could not be resolved";
 const NEEDS_A_USER: &str = "it requires another user or password (407)";
@@ -176,15 +179,22 @@ pub(super) fn unresolved(host: &str, error: Option<&io::Error>) -> Error {
         Some(error) => Error::system(Kind::TransportError, message, error),
         None => Error::new(Kind::TransportError, message),
     };
-    unresolved.with(|context| context.unsent = true)
+    with_address_hint(unresolved)
 }
 
 /// The error of an address that accepts no connection.
 pub(super) fn unreached(address: &str, error: &(dyn StdError + 'static)) -> Error {
     let causes = causes(error);
     let message = format!("no connection to {address}: {}", why(&causes));
-    let unreached = Error::new(Kind::TransportError, message);
-    advised(unreached.with(|context| context.unsent = true), &causes)
+    with_address_hint(advised(Error::new(Kind::TransportError, message), &causes))
+}
+
+/// Completes the error of a connection that was not opened. A hint about the system stays.
+fn with_address_hint(error: Error) -> Error {
+    error.with(|context| {
+        context.unsent = true;
+        context.hint.get_or_insert_with(|| CHECK_ADDRESS.to_owned());
+    })
 }
 
 /// The error of a proxy that accepts no connection.
@@ -200,8 +210,8 @@ fn why(causes: &[&(dyn StdError + 'static)]) -> String {
 
 /// Adds a hint if the system lacks a resource.
 fn advised(error: Error, causes: &[&(dyn StdError + 'static)]) -> Error {
-    match refused_by_system(causes) {
-        Some(refused) => error.advised_by(refused),
+    match refused_by_system(causes).and_then(system::advice) {
+        Some(advice) => error.with_hint(advice),
         None => error,
     }
 }

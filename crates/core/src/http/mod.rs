@@ -45,7 +45,7 @@ pub use retry::Call;
 pub(crate) use retry::RetryQuota;
 pub use retry::{Deadline, Policy};
 pub use retry_after::pause;
-pub(crate) use server_verifier::{ServerVerifier, has_purpose};
+pub(crate) use server_verifier::{ServerVerifier, has_purpose, timestamp};
 pub(crate) use transport::{Reply, Request, Transport};
 pub use transport_settings::TransportSettings;
 pub use trust::Trust;

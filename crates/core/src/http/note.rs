@@ -19,7 +19,6 @@ pub enum RequestKind {
 }
 
 impl RequestKind {
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Token => "token",
@@ -28,7 +27,6 @@ impl RequestKind {
         }
     }
 
-    #[must_use]
     pub fn method(self) -> &'static str {
         if self == Self::Token { "POST" } else { "GET" }
     }

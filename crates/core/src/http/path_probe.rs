@@ -24,6 +24,7 @@ use super::connections::Connections;
 use super::failure;
 use super::names;
 use super::proxy::{self, Tunnel};
+use super::server_verifier::timestamp;
 use super::transport::Transport;
 use crate::error::{Error, Kind, Result};
 
@@ -60,6 +61,7 @@ pub struct ServicePath {
     /// The source of the trusted certificates; `None` without TLS.
     pub trust: Option<String>,
     pub tls: Option<Handshake>,
+    /// The step that failed. During a probe it is the current step.
     pub failed: Option<ProbeStep>,
 }
 
@@ -89,26 +91,17 @@ pub(crate) async fn walk(
     transport: &Transport,
     certificate: Option<&Arc<ClientCertificate>>,
 ) -> (ServicePath, Option<Error>) {
-    let mut path = match planned(transport) {
-        Ok(path) => path,
-        Err(error) => {
-            return (
-                ServicePath { failed: Some(ProbeStep::Proxy), ..ServicePath::default() },
-                Some(error),
-            );
+    let mut path = ServicePath { failed: Some(ProbeStep::Proxy), ..ServicePath::default() };
+    let walking = async {
+        path = ServicePath { failed: Some(ProbeStep::Tls), ..planned(transport)? };
+        let connections = transport.connections(certificate)?;
+        if connections.has_socks() {
+            return Ok(());
         }
+        Walk { transport, connections: &connections }.go(&mut path).await.map(drop)
     };
-    let walked = match transport.connections(certificate) {
-        Ok(connections) if connections.has_socks() => Ok(()),
-        Ok(connections) => {
-            Walk { transport, connections: &connections }.go(&mut path).await.map(drop)
-        }
-        Err(error) => Err((ProbeStep::Tls, error)),
-    };
-    let error = walked.err().map(|(step, error)| {
-        path.failed = Some(step);
-        error
-    });
+    let error = walking.await.err();
+    path.failed = path.failed.filter(|_| error.is_some());
     (path, error)
 }
 
@@ -130,7 +123,7 @@ pub(super) async fn explained(
             return error;
         }
         let gone = timeout(LONGEST_PROXY, walk.go(&mut ServicePath::default())).await;
-        let refusal = gone.ok().and_then(Result::err).map(|(_, refusal)| refusal);
+        let refusal = gone.ok().and_then(Result::err);
         return refusal.filter(|refusal| refusal.context().status.is_some()).unwrap_or(error);
     }
     let may_be_tls = matches!(kind, Kind::TransportError | Kind::ProtocolError);
@@ -150,27 +143,23 @@ pub(super) async fn explained(
     error
 }
 
-type Probed<T> = std::result::Result<T, (ProbeStep, Error)>;
-
 struct Walk<'a> {
     transport: &'a Transport,
     connections: &'a Connections,
 }
 
 impl Walk<'_> {
-    async fn go(&self, path: &mut ServicePath) -> Probed<Box<dyn ProbeStream>> {
+    async fn go(&self, path: &mut ServicePath) -> Result<Box<dyn ProbeStream>> {
         let base = self.transport.base_url();
         let stream = match self.connections.proxy.as_deref() {
             None => self.direct(path).await?,
-            Some(tunnel) => {
-                self.tunnelled(path, tunnel).await.map_err(|error| (ProbeStep::Proxy, error))?
-            }
+            Some(tunnel) => self.tunnelled(path, tunnel).await?,
         };
         if base.is_plain() {
             return Ok(stream);
         }
-        let shake = self.handshake(stream, base.host());
-        let (open, seen) = self.in_time(shake).await.map_err(|error| (ProbeStep::Tls, error))?;
+        path.failed = Some(ProbeStep::Tls);
+        let (open, seen) = self.in_time(self.handshake(stream, base.host())).await?;
         path.tls = Some(seen);
         Ok(open)
     }
@@ -197,24 +186,21 @@ impl Walk<'_> {
                 let failure = open.read_u8().await.err()?;
                 self.handshake_failure(&failure)
             }
-            Err((_, error)) => error,
+            Err(error) => error,
         };
         Some(error).filter(|error| error.context().certificate_refused)
     }
 
-    async fn direct(&self, path: &mut ServicePath) -> Probed<Box<dyn ProbeStream>> {
+    async fn direct(&self, path: &mut ServicePath) -> Result<Box<dyn ProbeStream>> {
         let base = self.transport.base_url();
-        let found: Vec<SocketAddr> = match base.loopback_addresses() {
-            Some(addresses) => addresses.to_vec(),
-            None => self
-                .in_time(looked_up(base.host_and_port(), base.host()))
-                .await
-                .map_err(|error| (ProbeStep::Name, error))?,
-        };
         let address = base.host_and_port();
-        let lost = |error: io::Error| failure::unreached(&address, &error);
-        let connected = self.connected(path, &found, lost).await;
-        connected.map_err(|error| (ProbeStep::Tcp, error))
+        path.failed = Some(ProbeStep::Name);
+        let found = match base.loopback_name() {
+            Some((_, addresses)) => addresses.to_vec(),
+            None => self.in_time(looked_up(address.clone(), base.host())).await?,
+        };
+        path.failed = Some(ProbeStep::Tcp);
+        self.connected(path, &found, |error| failure::unreached(&address, &error)).await
     }
 
     /// Connects to one of the addresses and records them.
@@ -238,6 +224,7 @@ impl Walk<'_> {
         tunnel: &Tunnel,
     ) -> Result<Box<dyn ProbeStream>> {
         let base = self.transport.base_url();
+        path.failed = Some(ProbeStep::Proxy);
         let lost = |why: &str| failure::from_proxy(&tunnel.address, base.host(), why);
         let looking = self.in_time(looked_up(tunnel.host_and_port(), tunnel.host()));
         let found = looking.await.map_err(|error| {
@@ -328,8 +315,7 @@ fn handshake_facts(connection: &ClientConnection) -> Handshake {
 fn issuer_and_end(der: &CertificateDer<'_>) -> Option<(String, Timestamp)> {
     let certificate = CertificateInner::<Raw>::from_der(der).ok()?;
     let body = certificate.tbs_certificate();
-    let end = body.validity().not_after.to_unix_duration().as_secs();
-    let end = Timestamp::from_second(i64::try_from(end).ok()?).ok()?;
+    let end = timestamp(body.validity().not_after)?;
     Some((crate::error::excerpt(&body.issuer().to_string()), end))
 }
 

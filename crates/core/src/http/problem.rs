@@ -42,8 +42,9 @@ impl Problem {
     pub(crate) fn read(body: &[u8], secrets: &[Secret<'_>]) -> Self {
         let json = (body.len() <= LONGEST_JSON)
             .then(|| serde_json::from_slice::<Value>(without_mark(body)).ok())
-            .flatten();
-        let Some(Value::Object(members)) = json else { return Self::default() };
+            .flatten()
+            .unwrap_or_default();
+        let Some(members) = json.as_object() else { return Self::default() };
         let text = |name: &str| members.get(name).and_then(Value::as_str);
         let nested = members.get("error").filter(|error| error.is_object());
         let code = text("error")
@@ -51,7 +52,7 @@ impl Problem {
             .or_else(|| text("code"));
         let errors = members.get("errors").filter(|errors| errors.is_array());
         let nested = [nested, errors].into_iter().flatten().flat_map(descriptions);
-        let words: Vec<&str> = members_of(&members).into_iter().chain(nested).collect();
+        let words: Vec<&str> = descriptions(&json).into_iter().chain(nested).collect();
         Self {
             code: code.and_then(|code| shown_code(code, secrets)),
             detail: displayable(&words.join(": "), secrets),
@@ -143,15 +144,6 @@ impl Problem {
 const OF_OAUTH: [&str; 5] = ["error", "error_description", "error_uri", "token_type", "scope"];
 /// Minimum length of a text in another member to be treated as a token.
 const SHORTEST_OTHER: usize = 8;
-
-/// The members that describe the problem, without a nested `error`.
-fn members_of(members: &Map<String, Value>) -> Vec<&str> {
-    ["title", "detail", "error_description", "message"]
-        .iter()
-        .filter_map(|name| members.get(*name))
-        .flat_map(descriptions)
-        .collect()
-}
 
 fn shown_code(code: &str, secrets: &[Secret<'_>]) -> Option<String> {
     Some(displayable(code, secrets)?.chars().take(LONGEST_CODE).collect())

@@ -30,7 +30,6 @@ pub struct Policy {
 }
 
 impl Policy {
-    #[must_use]
     pub fn data() -> Self {
         Self {
             tries: 4,
@@ -42,7 +41,6 @@ impl Policy {
         }
     }
 
-    #[must_use]
     pub fn token() -> Self {
         Self {
             base: Duration::from_secs(1),
@@ -69,21 +67,18 @@ impl Deadline {
     pub const NEVER: Self = Self(None);
 
     /// The deadline at `limit` from now.
-    #[must_use]
     pub fn after(clock: &Clock, limit: Option<Duration>) -> Self {
         let after = |now: Duration, limit| now.saturating_add(limit);
         Self(limit.map(|limit| (after(clock.monotonic(), limit), after(clock.elapsed(), limit))))
     }
 
     /// The remaining time; zero after the deadline.
-    #[must_use]
     pub fn remaining(self, clock: &Clock) -> Option<Duration> {
         let rest = |end: Duration, now| end.saturating_sub(now);
         self.0.map(|(end, own)| rest(end, clock.monotonic()).min(rest(own, clock.elapsed())))
     }
 
     /// Whether this deadline is earlier than another.
-    #[must_use]
     pub fn is_before(self, other: Self) -> bool {
         let never = (Duration::MAX, Duration::MAX);
         self.0.unwrap_or(never) < other.0.unwrap_or(never)
@@ -221,7 +216,6 @@ impl<'a> Call<'a> {
         }
     }
 
-    #[must_use]
     pub fn deadline(&self) -> Deadline {
         self.deadline
     }

@@ -8,7 +8,6 @@ use reqwest::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
 /// The pause that a reply requests. An HTTP date is relative to the `Date` of the reply,
 /// independent of the local clock; without a `Date` it is relative to `now`. Invalid values and
 /// dates in the past are ignored. The longest of several headers counts.
-#[must_use]
 pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     headers
         .get_all(RETRY_AFTER)
@@ -26,7 +25,6 @@ pub(crate) fn end_of_pause(now: Timestamp, pause: Duration) -> Timestamp {
 }
 
 /// The pause in one value of the header.
-#[must_use]
 pub fn pause(text: &str, now: Timestamp) -> Option<Duration> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         // A number that is out of range is a very long pause.
@@ -37,7 +35,6 @@ pub fn pause(text: &str, now: Timestamp) -> Option<Duration> {
 }
 
 /// The `Date` of a reply, if it has exactly one valid one.
-#[must_use]
 pub fn date(headers: &HeaderMap) -> Option<Timestamp> {
     http_date(single(headers, &DATE)?)
 }

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::verify_server_name;
@@ -145,6 +146,11 @@ pub(crate) fn has_purpose(body: &TbsCertificateInner<Raw>, purposes: [&str; 2]) 
     Some(usage.is_none_or(|(_, usage)| {
         usage.0.iter().any(|purpose| purposes.contains(&purpose.to_string().as_str()))
     }))
+}
+
+/// The instant of a certificate's time; `None` out of range.
+pub(crate) fn timestamp(time: Time) -> Option<Timestamp> {
+    Timestamp::from_second(i64::try_from(time.to_unix_duration().as_secs()).ok()?).ok()
 }
 
 fn unix(time: Time) -> UnixTime {

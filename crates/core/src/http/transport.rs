@@ -78,7 +78,6 @@ impl Reply {
         }
     }
 
-    #[must_use]
     pub fn request_id(&self) -> Option<String> {
         request_id(&self.headers)
     }

@@ -99,7 +99,7 @@ async fn h1_a_refused_connection_is_a_transport_error_and_nothing_was_sent() {
     let error = refused(&base, patient()).await;
     assert_eq!((error.kind(), error.context().unsent), (Kind::TransportError, true));
     assert_eq!(error.transience(), Transience::Transient);
-    assert!(error.to_string().contains("refused"), "{error}");
+    assert!(error.to_string().contains("refused\ncheck the host and port in base_url="), "{error}");
 }
 
 #[tokio::test]

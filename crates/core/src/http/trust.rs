@@ -36,7 +36,6 @@ pub struct Trust {
 
 impl Trust {
     /// Reads `SSL_CERT_FILE` and `SSL_CERT_DIR`. An empty value counts as unset.
-    #[must_use]
     pub fn from_variables(lookup: impl Fn(&str) -> Option<std::ffi::OsString>) -> Self {
         // A path need not be text. A text may have the quotation marks of an environment file.
         let get = |name: &str| {

@@ -6,58 +6,30 @@ use crate::error::{Error, Kind, Result};
 
 /// The settings of a credential before its creation.
 pub struct CredentialSettings {
-    pub mode: Mode,
-    /// `None` if it is in the file of the certificate.
-    pub key: Option<KeySource>,
-    pub passphrase: Option<PassphraseSource>,
+    /// The subject that signs assertions; `None` for a client certificate.
+    pub subject: Option<String>,
     pub kid: Option<String>,
-    /// Whether a key file that other users can read is rejected.
-    pub strict: bool,
-    /// The integration's id in token requests with a client certificate.
-    pub client_id: Option<String>,
+    /// The parts of the credential: `certificate`, `key` or `key_variable`, `password_command` or
+    /// `passphrase_variable`, `client_id` and `strict`.
+    pub parts: Options,
     /// The options of assertions.
     pub options: Options,
+    /// The profile file with the `password_command`. Who can write to it chooses what runs.
+    pub(super) command_file: Option<PathBuf>,
 }
 
-pub enum Mode {
-    /// Signs assertions for this subject.
-    Assertion(String),
-    /// Presents the certificate in this file, with its chain.
-    MutualTls(PathBuf),
-}
-
-pub enum KeySource {
-    File(PathBuf),
-    /// The variable [`PRIVATE_KEY`](super::PRIVATE_KEY).
-    Variable,
-}
-
-pub enum PassphraseSource {
-    /// The variable [`PASSPHRASE`](super::PASSPHRASE).
-    Variable,
-    /// The first line that a command prints.
-    Command(PasswordCommand),
-}
-
-pub struct PasswordCommand {
-    /// The words, or one text to split into words.
-    pub words: Value,
-    /// The profile file with the command. Who can write to it chooses what runs.
-    pub file: Option<PathBuf>,
-}
-
-impl PasswordCommand {
-    /// Returns a warning, or an error if `strict`, if another user owns the file or can write to
-    /// it. Not checked on Windows.
-    pub fn check_file(&self, strict: bool) -> Result<Option<String>> {
-        let Some(file) = &self.file else { return Ok(None) };
+impl CredentialSettings {
+    /// Returns a warning, or an error if `strict`, if another user owns the file of the
+    /// `password_command` or can write to it. Not checked on Windows.
+    pub fn check_command_file(&self) -> Result<Option<String>> {
+        let Some(file) = &self.command_file else { return Ok(None) };
         let Some(who) = std::fs::metadata(file).ok().and_then(|metadata| writers(&metadata)) else {
             return Ok(None);
         };
         let message =
             format!("{who} the file {}, which contains the password_command.", file.display());
         let hint = "Run chmod go-w on it as its owner.";
-        if strict {
+        if self.parts.contains(&("strict", Value::Flag(true))) {
             return Err(Error::new(Kind::CredentialError, message).with_hint(hint));
         }
         Ok(Some(format!("{message} {hint}")))

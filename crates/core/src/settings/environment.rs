@@ -26,7 +26,6 @@ pub enum Platform {
 }
 
 impl Platform {
-    #[must_use]
     pub fn current() -> Self {
         if cfg!(windows) {
             Self::Windows
@@ -49,7 +48,6 @@ pub struct Environment<'a> {
 
 impl Environment<'static> {
     /// The environment of this process.
-    #[must_use]
     pub fn of_process() -> Self {
         let platform = Platform::current();
         Self { variable: &variable, read: &read_profiles, home: &home, platform }

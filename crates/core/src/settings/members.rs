@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toml::Value as Toml;
 
-use super::credential::{CredentialSettings, KeySource, Mode, PassphraseSource, PasswordCommand};
+use super::credential::CredentialSettings;
 use super::environment::Environment;
 use super::options::{ASSERTION_OPTIONS, Form, OPTIONS, Options, Value};
 use super::profile::form_of;
@@ -43,7 +43,7 @@ pub(super) const ONE_MODE: &str = "A subject and key sign assertions, and a clie
 
 struct Member {
     name: &'static str,
-    /// Empty for a secret, which remains in its variable.
+    /// The name of the variable for a secret, which remains in it.
     value: Value,
     variable: Option<&'static str>,
 }
@@ -132,29 +132,31 @@ impl Members {
         file: Option<&PathBuf>,
         missing: &mut Vec<&'static str>,
     ) -> Option<CredentialSettings> {
-        let subject = self.text("subject");
-        let certificate = self.path("certificate_file");
-        let key = self.take("private_key_file").map(|member| match member.value {
-            Value::Path(path) => KeySource::File(path),
-            _ => KeySource::Variable,
-        });
-        if certificate.is_none() {
+        let (subject, kid) = (self.text("subject"), self.text("kid"));
+        if !self.has("certificate_file") {
             missing.extend(subject.is_none().then_some("subject"));
-            missing.extend(key.is_none().then_some("the private key"));
+            missing.extend((!self.has("private_key_file")).then_some("the private key"));
         }
-        let passphrase = self.take("password_command").map(|member| match member.variable {
-            Some(PASSPHRASE) => PassphraseSource::Variable,
-            variable => PassphraseSource::Command(PasswordCommand {
-                words: member.value,
-                file: file.filter(|_| variable.is_none()).cloned(),
-            }),
-        });
-        let mode = certificate.map(Mode::MutualTls).or(subject.map(Mode::Assertion));
-        let (kid, client_id) = (self.text("kid"), self.text("client_id"));
-        let strict = self.take("strict").is_some_and(|strict| strict.value == Value::Flag(true));
+        let has_command =
+            |member: &Member| (member.name, member.variable) == ("password_command", None);
+        let command_file = file.filter(|_| self.0.iter().any(has_command)).cloned();
         let options = self.options(&ASSERTION_OPTIONS);
-        let mode = mode.filter(|_| missing.is_empty())?;
-        Some(CredentialSettings { mode, key, passphrase, kid, strict, client_id, options })
+        let part = |Member { name, value, variable }| match (name, variable) {
+            ("private_key_file", Some(PRIVATE_KEY)) => ("key_variable", value),
+            ("private_key_file", _) => ("key", value),
+            ("password_command", Some(PASSPHRASE)) => ("passphrase_variable", value),
+            ("certificate_file", _) => ("certificate", value),
+            _ => (name, value),
+        };
+        let parts =
+            self.0.extract_if(.., |member| is_of_credential(member.name)).map(part).collect();
+        missing.is_empty().then_some(CredentialSettings {
+            subject,
+            kid,
+            parts,
+            options,
+            command_file,
+        })
     }
 
     /// Removes the `known` options.
@@ -164,22 +166,11 @@ impl Members {
     }
 
     pub(super) fn text(&mut self, name: &str) -> Option<String> {
-        match self.take(name)?.value {
+        let at = self.0.iter().position(|member| member.name == name)?;
+        match self.0.remove(at).value {
             Value::Text(text) => Some(text),
             _ => None,
         }
-    }
-
-    fn path(&mut self, name: &str) -> Option<PathBuf> {
-        match self.take(name)?.value {
-            Value::Path(path) => Some(path),
-            _ => None,
-        }
-    }
-
-    fn take(&mut self, name: &str) -> Option<Member> {
-        let at = self.0.iter().position(|member| member.name == name)?;
-        Some(self.0.remove(at))
     }
 
     fn remove(&mut self, names: &[&str]) {
@@ -197,7 +188,7 @@ impl Members {
 
 fn value_of(name: &str, variable: &str, environment: &Environment<'_>) -> Result<Value> {
     if variable == PRIVATE_KEY || variable == PASSPHRASE {
-        return Ok(Value::Text(String::new()));
+        return Ok(Value::Text(variable.to_owned()));
     }
     let (form, text) = (form_of(name), environment.get(variable).unwrap_or_default());
     let number = text.parse().ok().filter(|_| form == Form::Whole);

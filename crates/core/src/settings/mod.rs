@@ -14,7 +14,7 @@ mod variables;
 use std::fmt;
 use std::path::PathBuf;
 
-pub use self::credential::{CredentialSettings, KeySource, Mode, PassphraseSource};
+pub use self::credential::CredentialSettings;
 pub use self::environment::{Environment, read_certificates, read_profiles, variable_of_pickle};
 use self::members::Members;
 pub use self::members::Source;
@@ -71,10 +71,7 @@ impl fmt::Debug for Settings {
 impl Settings {
     /// `None` unless the credential signs.
     pub fn subject(&self) -> Option<&str> {
-        match &self.credential.as_ref()?.mode {
-            Mode::Assertion(subject) => Some(subject),
-            Mode::MutualTls(_) => None,
-        }
+        self.credential.as_ref()?.subject.as_deref()
     }
 
     /// Reads the variables, then the profile that [`PROFILE`] names, by default

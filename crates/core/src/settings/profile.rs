@@ -69,45 +69,28 @@ impl Profile {
         let of_file = |file| Self { name: name.to_owned(), file, file_found: false, members: None };
         let mut profile = of_file(environment.config_file());
         let Some(file) = profile.file.clone() else {
-            let absent = || profile.absent("there is no home folder");
-            return if named { Err(absent()) } else { Ok(profile) };
+            let why = "there is no home folder";
+            return if named { Err(profile.absent(why)) } else { Ok(profile) };
         };
-        let unread = |error: Error| {
-            if needed {
-                return Err(error);
-            }
-            log::warn!(
-                target: "siteline::settings",
-                "The profile file is ignored: {}", error.context().message
-            );
-            Ok(of_file(None))
-        };
-        let text = match (environment.read)(&file) {
-            Ok(text) => text,
-            Err(error)
-                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
-            {
+        let profiles = match profile.read(&file, environment) {
+            Ok(Some(profiles)) => profiles,
+            Ok(None) if environment.get(CONFIG).is_some() => {
                 let why = "SITELINE_CONFIG names a file that does not exist";
                 let hint = format!("Correct {CONFIG}, or unset it: other variables need no file.");
-                return match environment.get(CONFIG) {
-                    Some(_) => Err(profile.absent(why).with_hint(hint)),
-                    None if named => Err(profile.absent("the file does not exist")),
-                    None => Ok(profile),
-                };
+                return Err(profile.absent(why).with_hint(hint));
             }
-            Err(error) if error.kind() == ErrorKind::InvalidData => {
-                return unread(profile.absent("the file is not UTF-8 text"));
-            }
+            Ok(None) if named => return Err(profile.absent("the file does not exist")),
+            Ok(None) => return Ok(profile),
+            Err(error) if needed => return Err(error),
             Err(error) => {
-                let why = format!("the file cannot be read: {}", system::reason(&error));
-                return unread(profile.absent(&why).passing_as(&error));
+                log::warn!(
+                    target: "siteline::settings",
+                    "The profile file is ignored: {}", error.context().message
+                );
+                return Ok(of_file(None));
             }
         };
         profile.file_found = true;
-        let profiles = match parse(&text) {
-            Ok(profiles) => profiles,
-            Err(what) => return unread(wrong(&file, &what)),
-        };
         if let Some((stray, _)) = profiles.iter().find(|(_, value)| !value.is_table()) {
             let stray = excerpt(stray);
             return Err(wrong(&file, &format!("{stray} is not in a profile"))
@@ -119,6 +102,21 @@ impl Profile {
             None => {}
         }
         Ok(profile)
+    }
+
+    /// Reads the profiles of the file; `None` if it does not exist.
+    fn read(&self, file: &Path, environment: &Environment<'_>) -> Result<Option<Table>> {
+        match (environment.read)(file) {
+            Ok(text) => parse(&text).map(Some).map_err(|what| wrong(file, &what)),
+            Err(error) => match error.kind() {
+                ErrorKind::NotFound | ErrorKind::NotADirectory => Ok(None),
+                ErrorKind::InvalidData => Err(self.absent("the file is not UTF-8 text")),
+                _ => {
+                    let why = format!("the file cannot be read: {}", system::reason(&error));
+                    Err(self.absent(&why).passing_as(&error))
+                }
+            },
+        }
     }
 
     fn absent(&self, why: &str) -> Error {

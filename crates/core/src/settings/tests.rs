@@ -1,7 +1,6 @@
 use std::io;
 use std::path::Path;
 
-use super::credential::PasswordCommand;
 use super::environment::Platform;
 use super::variables::{
     AUDIENCE, CERTIFICATE_FILE, CLIENT_ID, CONFIG, DAILY_ALLOWANCE, LEDGER, PASSWORD_COMMAND,
@@ -72,10 +71,14 @@ fn signing(settings: &Settings) -> (&str, &CredentialSettings) {
     (settings.subject().expect("a subject"), credential)
 }
 
-fn path(settings: &Settings) -> &Path {
-    match &signing(settings).1.key {
-        Some(KeySource::File(path)) => path,
-        _ => panic!("not a file"),
+fn part<'a>(credential: &'a CredentialSettings, name: &str) -> Option<&'a Value> {
+    credential.parts.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+}
+
+fn path(credential: &CredentialSettings, name: &str) -> PathBuf {
+    match part(credential, name) {
+        Some(Value::Path(path)) => path.clone(),
+        _ => panic!("no path: {name}"),
     }
 }
 
@@ -109,22 +112,21 @@ fn an_error_lists_all_sources_and_shows_no_value() {
 
 #[test]
 fn a_passphrase_has_the_source_of_its_key() {
-    let passphrase = |pairs: &[(&str, &str)]| {
+    let credential = |pairs: &[(&str, &str)]| {
         let all = [&[(CONFIG, FILE)], pairs].concat();
-        variables(&all, Some(PROFILES)).unwrap().credential.expect("a credential").passphrase
+        variables(&all, Some(PROFILES)).unwrap().credential.expect("a credential")
     };
-    assert!(matches!(
-        passphrase(&[]),
-        Some(PassphraseSource::Command(PasswordCommand { words: Value::Words(_), file: Some(_) }))
-    ));
-    assert!(passphrase(&[(PRIVATE_KEY_FILE, "other.pem")]).is_none());
-    assert!(matches!(passphrase(&[(PASSPHRASE, "hunter2")]), Some(PassphraseSource::Variable)));
-    let command =
-        passphrase(&[(PRIVATE_KEY_FILE, "other.pem"), (PASSWORD_COMMAND, "pass show it")]);
-    assert!(matches!(
-        command,
-        Some(PassphraseSource::Command(PasswordCommand { words: Value::Text(_), file: None }))
-    ));
+    let found = credential(&[]);
+    assert!(matches!(part(&found, "password_command"), Some(Value::Words(_))));
+    assert_eq!(found.command_file.as_deref(), Some(Path::new(FILE)));
+    let found = credential(&[(PRIVATE_KEY_FILE, "other.pem")]);
+    assert!(part(&found, "password_command").is_none() && found.command_file.is_none());
+    let found = credential(&[(PASSPHRASE, "hunter2")]);
+    assert!(part(&found, "passphrase_variable") == Some(&Value::Text(PASSPHRASE.to_owned())));
+    assert!(part(&found, "password_command").is_none() && found.command_file.is_none());
+    let found = credential(&[(PRIVATE_KEY_FILE, "other.pem"), (PASSWORD_COMMAND, "pass show it")]);
+    assert!(matches!(part(&found, "password_command"), Some(Value::Text(_))));
+    assert!(found.command_file.is_none());
 }
 
 #[test]
@@ -177,10 +179,8 @@ fn settings_given_as_arguments_are_not_read() {
 
 fn certificate(settings: Settings) -> (PathBuf, CredentialSettings) {
     let found = settings.credential.expect("a credential");
-    match &found.mode {
-        Mode::MutualTls(file) => (file.clone(), found),
-        Mode::Assertion(_) => panic!("no certificate"),
-    }
+    assert!(found.subject.is_none());
+    (path(&found, "certificate"), found)
 }
 
 const PLATFORM: &str = "[default]\nbase_url = \"https://a.example.com\"\n\
@@ -194,25 +194,27 @@ fn a_certificate_file_replaces_subject_and_key() {
     let settings = profile("default", &variables_of_another, Some(PLATFORM)).unwrap();
     let (file, found) = certificate(settings);
     assert_eq!(file, Path::new("/etc/plants/plant.p12"));
-    assert_eq!(found.client_id.as_deref(), Some("integration-7"));
-    assert!(found.strict && found.key.is_none());
-    assert!(matches!(found.passphrase, Some(PassphraseSource::Command(_))));
+    let id = |id: &str| Some(Value::Text(id.to_owned()));
+    assert!(part(&found, "client_id") == id("integration-7").as_ref());
+    assert!(part(&found, "strict") == Some(&Value::Flag(true)) && part(&found, "key").is_none());
+    assert!(matches!(part(&found, "password_command"), Some(Value::Words(_))));
 
     let base = (BASE_URL, "https://a.example.com");
     let own = [base, (CERTIFICATE_FILE, "~/plant.pem"), ("HOME", "/home/ada")];
     let (file, found) = certificate(variables(&own, None).unwrap());
     assert_eq!(file, Path::new("/home/ada/plant.pem"));
-    assert!(found.key.is_none() && found.passphrase.is_none() && found.client_id.is_none());
+    let names: Vec<_> = found.parts.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["certificate"]);
     let with_key = [&own[..], &[(PRIVATE_KEY_FILE, "key.pem"), (PASSPHRASE, "hunter2")]].concat();
     let (_, found) = certificate(variables(&with_key, None).unwrap());
-    assert!(matches!(found.key, Some(KeySource::File(path)) if path == Path::new("key.pem")));
-    assert!(matches!(found.passphrase, Some(PassphraseSource::Variable)));
+    assert_eq!(path(&found, "key"), Path::new("key.pem"));
+    assert!(part(&found, "passphrase_variable").is_some());
 
     // Variables override the profile's members, and select the mode.
     let other = [(CONFIG, FILE), (CERTIFICATE_FILE, "other.pem"), (CLIENT_ID, " 8 ")];
     let (file, found) = certificate(variables(&other, Some(PLATFORM)).unwrap());
-    assert_eq!((file.as_path(), found.client_id.as_deref()), (Path::new("other.pem"), Some("8")));
-    assert!(found.passphrase.is_none() && !found.strict);
+    assert_eq!(file, Path::new("other.pem"));
+    assert!(part(&found, "client_id") == id("8").as_ref() && found.parts.len() == 2);
     let signed = [(CONFIG, FILE), (SUBJECT, "mine"), (PRIVATE_KEY_FILE, "key.pem")];
     assert_eq!(signing(&variables(&signed, Some(PLATFORM)).unwrap()).0, "mine");
 }
@@ -260,7 +262,7 @@ fn the_source_of_each_setting_is_listed() {
         ]
     );
     assert_eq!(settings.subject(), Some("subject-of-default"));
-    assert_eq!(path(&settings), Path::new("/etc/plants/keys/default.pem"));
+    assert_eq!(path(signing(&settings).1, "key"), Path::new("/etc/plants/keys/default.pem"));
     assert!(option(&settings, "settle_lag") == Some(&Value::Text("10m".to_owned())));
     // A key in the variables replaces the profile's key with its settings.
     let pairs = [(CONFIG, FILE), (PROFILE, "plant-a"), (PRIVATE_KEY_FILE, "k.pem")];
@@ -312,7 +314,8 @@ fn a_key_in_a_variable_has_its_lines() {
             Settings::from_variables(found, Given::default())
         });
         let settings = settings.expect("settings");
-        assert!(matches!(signing(&settings).1.key, Some(KeySource::Variable)));
+        let variable = Value::Text(PRIVATE_KEY.to_owned());
+        assert!(part(signing(&settings).1, "key_variable") == Some(&variable));
         assert!(!format!("{settings:?}").contains("AAAA"));
     }
 }

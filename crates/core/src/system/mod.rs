@@ -9,4 +9,4 @@ mod threads;
 
 pub use self::refusal::{advice, reason};
 pub(crate) use self::refusal::{exhausted_files, is_passing, lacks_files};
-pub use self::threads::{Refused, begin, no_thread, on_thread, start};
+pub use self::threads::{no_thread, on_thread, start};

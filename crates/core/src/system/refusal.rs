@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 
 use super::limits;
-use super::threads::found_no_thread;
+use super::threads::{NoThread, is_no_thread};
 
 /// A resource that is missing only temporarily, so the same call may succeed later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +34,7 @@ pub fn reason(error: &io::Error) -> String {
             None => "too many open files in this process".to_owned(),
         },
         Some(Lack::FilesOfSystem) => "too many open files in the whole system".to_owned(),
-        Some(Lack::Threads) => found_no_thread(error)
-            .map_or_else(|| super::threads::NoThread::now().to_string(), ToString::to_string),
+        Some(Lack::Threads) => NoThread.to_string(),
         _ => error.get_ref().map_or_else(|| words(error), ToString::to_string),
     }
 }
@@ -54,7 +53,6 @@ fn words(error: &io::Error) -> String {
 }
 
 /// Returns a remedy if a resource is temporarily missing.
-#[must_use]
 pub fn advice(error: &io::Error) -> Option<&'static str> {
     Some(match lack(error)? {
         Lack::Files => {
@@ -78,7 +76,7 @@ pub(crate) fn is_passing(error: &io::Error) -> bool {
 }
 
 fn lack(error: &io::Error) -> Option<Lack> {
-    if found_no_thread(error).is_some() {
+    if is_no_thread(error) {
         return Some(Lack::Threads);
     }
     match error.kind() {

@@ -1,63 +1,50 @@
-//! Threads for blocking work. If the system refuses a thread, tokio's own pool panics or lets work
-//! wait forever. This pool returns an error instead.
+//! Threads for blocking work. If the system refuses a thread, tokio's pool panics or lets work wait
+//! forever. Here it is an error.
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use super::limits;
 use crate::fork::Owned;
 
-/// Maximum number of threads in the pool. Further work waits until one of them is free.
+/// Maximum number of threads with blocking work. Further work waits until one of them ends.
 const MOST: usize = 512;
-/// How long an idle thread is kept.
-const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-static POOL: Owned<Pool> = Owned::empty();
-
-type Work = Box<dyn FnOnce() + Send>;
+static PLACES: Owned<Arc<Semaphore>> = Owned::empty();
 
 /// The error if the system refused to start a thread. Its text names the limits.
 #[derive(Debug, thiserror::Error)]
-pub(crate) struct NoThread {
-    user: Option<u64>,
-    container: Option<u64>,
-}
-
-impl NoThread {
-    /// Creates the error with the current limits.
-    pub(super) fn now() -> Self {
-        Self { user: limits::threads_of_user(), container: limits::threads_of_container() }
-    }
-}
+pub(super) struct NoThread;
 
 impl fmt::Display for NoThread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the system starts no more threads")?;
-        let user = self.user.map(|most| ("user", most, "RLIMIT_NPROC"));
-        let container = self.container.map(|most| ("container", most, "pids.max"));
-        for (who, most, limit) in user.into_iter().chain(container) {
-            write!(f, "; this {who} may have {most} processes and threads ({limit})")?;
-        }
-        Ok(())
+        f.write_str(&refused(limits::threads_of_user(), limits::threads_of_container()))
     }
 }
 
-/// Finds the [`NoThread`] in an error, if a refused thread is the reason for it.
-pub(crate) fn found_no_thread(error: &io::Error) -> Option<&NoThread> {
-    let inner = error.get_ref()?;
-    match inner.downcast_ref::<io::Error>() {
-        Some(error) => found_no_thread(error),
-        None => inner.downcast_ref(),
-    }
+/// Describes a refused thread by the limits of the user and of the container.
+fn refused(user: Option<u64>, container: Option<u64>) -> String {
+    let user = user.map(|most| ("user", most, "RLIMIT_NPROC"));
+    let container = container.map(|most| ("container", most, "pids.max"));
+    let limits = [user, container].into_iter().flatten().map(|(who, most, limit)| {
+        format!("; this {who} may have {most} processes and threads ({limit})")
+    });
+    format!("the system starts no more threads{}", limits.collect::<String>())
+}
+
+/// Whether a refused thread is the reason for an error.
+pub(super) fn is_no_thread(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| match inner.downcast_ref::<io::Error>() {
+        Some(error) => is_no_thread(error),
+        None => inner.is::<NoThread>(),
+    })
 }
 
 /// Starts a thread. Returns an error that contains [`NoThread`] if the system refuses it.
@@ -69,108 +56,33 @@ pub fn start<T: Send + 'static>(
 }
 
 /// Creates the I/O error for a thread that the system refused.
-#[must_use]
 pub fn no_thread() -> io::Error {
-    io::Error::new(io::ErrorKind::WouldBlock, NoThread::now())
+    io::Error::new(io::ErrorKind::WouldBlock, NoThread)
 }
 
-/// Runs blocking work on a thread of the pool, within the caller's runtime. The work continues to
-/// its end even if the future is dropped. If the work panics, the panic resumes in the caller.
+/// Runs blocking work on a thread of its own, within the caller's runtime. The work continues to its
+/// end even if the future is dropped. If the work panics, the panic resumes in the caller.
 ///
 /// # Errors
 /// Returns an error that contains [`NoThread`] if the system refuses a thread. Nothing has run.
 pub async fn on_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {
+    let places = PLACES.get_or_init(|| Arc::new(Semaphore::new(MOST)));
+    let place = Arc::clone(places).acquire_owned().await;
     let (sender, ended) = oneshot::channel::<Result<T, Box<dyn Any + Send>>>();
-    let counted = move || drop(sender.send(catch_unwind(AssertUnwindSafe(work))));
-    begin(counted).map_err(|refused| refused.1)?;
+    let runtime = Handle::try_current().ok();
+    start("siteline-work", move || {
+        let _entered = runtime.as_ref().map(Handle::enter);
+        let outcome = catch_unwind(AssertUnwindSafe(work));
+        drop(place);
+        drop(sender.send(outcome));
+    })?;
     match ended.await {
         Ok(Ok(outcome)) => Ok(outcome),
         Ok(Err(panic)) => resume_unwind(panic),
-        // A pool thread always sends a result. A closed channel means that the process is exiting.
+        // A thread always sends a result. A closed channel means that the process is exiting.
         Err(_) => Err(io::Error::other("the process is exiting")),
-    }
-}
-
-/// Work for which no thread could be started, and the error.
-pub struct Refused(pub Box<dyn FnOnce() + Send>, pub io::Error);
-
-/// Starts work on a thread of the pool, within the caller's runtime.
-///
-/// # Errors
-/// Returns the work in [`Refused`] if no thread is free and the system refuses another.
-pub fn begin(work: impl FnOnce() + Send + 'static) -> Result<(), Refused> {
-    let runtime = Handle::try_current().ok();
-    let within = move || {
-        let _entered = runtime.as_ref().map(Handle::enter);
-        work();
-    };
-    POOL.get_or_init(Pool::default).begin(Box::new(within))
-}
-
-#[derive(Default)]
-struct Pool {
-    state: Mutex<PoolState>,
-    has_work: Condvar,
-}
-
-#[derive(Default)]
-struct PoolState {
-    queue: VecDeque<Work>,
-    /// Number of threads that wait for work.
-    idle: usize,
-    threads: usize,
-}
-
-impl Pool {
-    fn state(&self) -> MutexGuard<'_, PoolState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn begin(&'static self, work: Work) -> Result<(), Refused> {
-        let mut state = self.state();
-        let is_enough = state.idle > state.queue.len() || state.threads >= MOST;
-        state.queue.push_back(work);
-        if is_enough {
-            self.has_work.notify_one();
-            return Ok(());
-        }
-        // The lock is still held, so no other thread can take this work if its thread fails.
-        match start("siteline-work", || self.run()) {
-            Ok(_detached) => {
-                state.threads += 1;
-                Ok(())
-            }
-            Err(error) => match state.queue.pop_back() {
-                Some(work) => Err(Refused(work, error)),
-                None => Ok(()),
-            },
-        }
-    }
-
-    /// Runs queued work until the thread has been idle for [`KEEP_ALIVE`].
-    fn run(&self) {
-        let mut state = self.state();
-        loop {
-            if let Some(work) = state.queue.pop_front() {
-                drop(state);
-                // A panic must not end this thread. `on_thread` passes the panic to its caller.
-                drop(catch_unwind(AssertUnwindSafe(work)));
-                state = self.state();
-                continue;
-            }
-            state.idle += 1;
-            let waited =
-                self.has_work.wait_timeout_while(state, KEEP_ALIVE, |state| state.queue.is_empty());
-            let timed_out;
-            (state, timed_out) = waited.unwrap_or_else(PoisonError::into_inner);
-            state.idle -= 1;
-            if timed_out.timed_out() {
-                state.threads -= 1;
-                return;
-            }
-        }
     }
 }
 
@@ -202,19 +114,19 @@ mod tests {
         assert_eq!(on_thread(|| 2).await.expect("a thread"), 2);
     }
 
-    #[test]
-    fn each_work_has_a_thread_while_others_wait() {
+    #[tokio::test]
+    async fn each_work_has_a_thread_while_others_wait() {
         let (done, ended) = channel();
         let mut senders = Vec::new();
         for number in 0..4 {
             let (sender, end) = channel::<()>();
             senders.push(sender);
             let done = done.clone();
-            let work = move || {
+            tokio::spawn(on_thread(move || {
                 let _ended = end.recv();
                 done.send(number).expect("someone waits");
-            };
-            assert!(begin(work).is_ok());
+            }));
+            tokio::task::yield_now().await;
         }
         // The last work ends first, so no work waits for another one's thread.
         for number in (0..4).rev() {
@@ -225,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_refused_thread_names_the_limit() {
-        let limits = |user, container| NoThread { user, container }.to_string();
+        let limits = refused;
         assert!(
             limits(Some(64), None).contains("may have 64 processes and threads (RLIMIT_NPROC)")
         );
@@ -235,8 +147,8 @@ mod tests {
                 .ends_with("; this container may have 9 processes and threads (pids.max)")
         );
         assert_eq!(limits(None, None), "the system starts no more threads");
-        let refused = io::Error::new(io::ErrorKind::WouldBlock, NoThread::now());
-        assert!(found_no_thread(&io::Error::other(refused)).is_some());
-        assert!(found_no_thread(&io::ErrorKind::WouldBlock.into()).is_none());
+        let refused = no_thread();
+        assert!(is_no_thread(&io::Error::other(refused)));
+        assert!(!is_no_thread(&io::ErrorKind::WouldBlock.into()));
     }
 }

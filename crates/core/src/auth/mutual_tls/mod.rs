@@ -18,7 +18,7 @@ use self::bundle::Bundle;
 use self::loaded::Loaded;
 use self::state::{CertificateState, Files};
 use super::Checked;
-use super::key_file::{self, display_path};
+use super::key_file;
 use super::refusal::{parsed, refused};
 use crate::error::on_thread;
 use crate::files::Stamp;
@@ -79,7 +79,6 @@ impl MutualTls {
     }
 
     /// A certificate with this subject that is read at its first use.
-    #[must_use]
     pub fn deferred(source: CertificateSource, subject: String) -> Self {
         Self::with_state(source, subject, CertificateState::default())
     }
@@ -91,13 +90,11 @@ impl MutualTls {
 
     /// The subject of the certificate (RFC 4514), or its first alternative name if it has no
     /// subject. A replacement must have the same one.
-    #[must_use]
     pub fn subject(&self) -> &str {
         &self.0.subject
     }
 
     /// The `client_id` of token requests; `None` if the certificate alone authorizes requests.
-    #[must_use]
     pub fn client_id(&self) -> Option<&str> {
         self.0.source.client_id.as_deref()
     }
@@ -243,9 +240,7 @@ impl CertificateSource {
 /// Adds the path of the file, if the part is a file.
 fn placed(part: &Part, error: Error) -> Error {
     match part {
-        Part::File(path) => error.with(|context| {
-            context.message = format!("{}: {}", display_path(path), context.message);
-        }),
+        Part::File(path) => key_file::placed(path, error),
         Part::Bytes(_) => error,
     }
 }

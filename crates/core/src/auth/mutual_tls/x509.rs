@@ -9,11 +9,10 @@ use x509_cert::certificate::{CertificateInner, Raw, TbsCertificateInner};
 use x509_cert::der::{Decode as _, Encode as _};
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
-use x509_cert::time::Time;
 
 use super::super::refusal::refused;
 use crate::Result;
-use crate::http::has_purpose;
+use crate::http::{has_purpose, timestamp};
 
 /// `id-kp-clientAuth` and `anyExtendedKeyUsage` (RFC 5280 §4.2.1.12).
 const FOR_CLIENTS: [&str; 2] = ["1.3.6.1.5.5.7.3.2", "2.5.29.37.0"];
@@ -66,9 +65,4 @@ fn subject(body: &TbsCertificateInner<Raw>) -> Option<String> {
         GeneralName::Rfc822Name(address) => Some(address.to_string()),
         _ => None,
     })
-}
-
-fn timestamp(time: Time) -> Option<Timestamp> {
-    let seconds = i64::try_from(time.to_unix_duration().as_secs()).ok()?;
-    Timestamp::from_second(seconds).ok()
 }

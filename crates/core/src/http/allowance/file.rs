@@ -49,7 +49,6 @@ struct FileForm {
 pub struct Integration(String);
 
 impl Integration {
-    #[must_use]
     pub fn new(base_url: &str, subject: &str) -> Self {
         let hash = digest(&SHA256, format!("{base_url}\n{subject}").as_bytes());
         let head = hash.as_ref().first_chunk().copied().unwrap_or_default();
@@ -57,7 +56,6 @@ impl Integration {
     }
 
     /// The name of its file in the user's state folder.
-    #[must_use]
     pub fn file_name(&self) -> String {
         format!("ledger-{}.txt", self.0)
     }
@@ -74,8 +72,8 @@ pub(super) struct LedgerFile {
 /// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LedgerFailure {
-    #[error("cannot be {action}: {}", system::reason(error))]
-    System { action: &'static str, error: io::Error },
+    #[error("cannot be used: {}", system::reason(.0))]
+    System(#[from] io::Error),
     #[error("has been locked by another process for seconds")]
     Locked,
     #[error("is damaged")]
@@ -87,12 +85,8 @@ pub(super) enum LedgerFailure {
 }
 
 impl LedgerFailure {
-    pub(super) fn system(action: &'static str) -> impl FnOnce(io::Error) -> Self {
-        move |error| Self::System { action, error }
-    }
-
     fn is_not_found(&self) -> bool {
-        matches!(self, Self::System { error, .. } if error.kind() == ErrorKind::NotFound)
+        matches!(self, Self::System(error) if error.kind() == ErrorKind::NotFound)
     }
 }
 
@@ -149,7 +143,7 @@ impl LedgerFile {
     fn text(&self, count: &Count) -> Result<String, LedgerFailure> {
         let (integration, count) = (self.integration.0.clone(), count.clone());
         let text = serde_json::to_string(&Contents { form: FORM, integration, count })
-            .map_err(|error| LedgerFailure::system("written")(error.into()))?;
+            .map_err(io::Error::from)?;
         Ok(sealed(&format!("{:width$}\n", &text[1..], width = LENGTH - CHECK - 1)))
     }
 
@@ -164,24 +158,21 @@ impl LedgerFile {
 
     pub(super) fn error(&self, failure: &LedgerFailure) -> Error {
         let (kind, hint) = advice(failure);
-        let message =
-            format!("the ledger {} {failure}{}", self.path.display(), self.owner(failure));
-        let error = Error::new(kind, message).with_hint(hint).with(|context| context.unsent = true);
+        let error = |whose: &str| {
+            let message = format!("the ledger {} {failure}{whose}", self.path.display());
+            Error::new(kind, message).with_hint(hint).with(|context| context.unsent = true)
+        };
         match failure {
-            LedgerFailure::System { error: system, .. } => error.passing_as(system),
-            _ => error,
+            LedgerFailure::System(system) if system.kind() == ErrorKind::PermissionDenied => {
+                error(&self.owner())
+            }
+            LedgerFailure::System(system) => error("").passing_as(system),
+            _ => error(""),
         }
     }
 
-    /// The owner of the file or its folder, if that is why the file cannot be used.
-    fn owner(&self, failure: &LedgerFailure) -> String {
-        let LedgerFailure::System { error, .. } = failure else {
-            return String::new();
-        };
-        if error.kind() != ErrorKind::PermissionDenied {
-            return String::new();
-        }
-        // A folder that may not be entered hides its content.
+    /// The owner of the file, or of its innermost folder that this user may see.
+    fn owner(&self) -> String {
         let mut places = self.path.ancestors();
         match places.find(|place| place.symlink_metadata().is_ok()) {
             Some(place) if place == self.path => format!(": {}", owner_text(place)),
@@ -197,7 +188,7 @@ fn advice(failure: &LedgerFailure) -> (Kind, &'static str) {
             Kind::StoreBusy,
             "A process usually keeps the lock for microseconds. Check for a stopped process.",
         ),
-        LedgerFailure::System { error, .. } => {
+        LedgerFailure::System(error) => {
             let full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
             (
                 if full { Kind::StoreFull } else { Kind::StoreError },
@@ -243,23 +234,16 @@ fn contents_of(bytes: &[u8]) -> Result<Contents, LedgerFailure> {
 
 /// Creates the file of a new ledger, unless another process is faster. A killed process leaves no
 /// partial file. A file that root creates belongs to the owner of its folder.
-fn create(path: &Path, text: &str) -> Result<(), LedgerFailure> {
+fn create(path: &Path, text: &str) -> io::Result<()> {
     match files::write_whole(&files::behind_links(path), text.as_bytes(), false) {
         // Another process was faster.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        made => made.map_err(|error| missing_folder(path, error)),
-    }
-}
-
-fn missing_folder(path: &Path, error: io::Error) -> LedgerFailure {
-    let error = match error.kind() {
-        ErrorKind::NotFound => {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
             let folder = files::folder_of(path).display();
-            io::Error::new(ErrorKind::NotFound, format!("its folder {folder} does not exist"))
+            Err(io::Error::new(error.kind(), format!("its folder {folder} does not exist")))
         }
-        _ => error,
-    };
-    LedgerFailure::System { action: "created", error }
+        made => made,
+    }
 }
 
 #[cfg(test)]

@@ -282,7 +282,7 @@ fn s5_an_error_says_whose_the_file_or_its_folder_is_where_permission_is_missing(
     let folder = Folder::new();
     let ledger = LedgerFile::new(&folder.file(), plant());
     folder.open(None);
-    let failed = |kind: ErrorKind| LedgerFailure::System { action: "opened", error: kind.into() };
+    let failed = |kind: ErrorKind| LedgerFailure::System(kind.into());
     let text = ledger.error(&failed(ErrorKind::PermissionDenied)).context().message.clone();
     assert!(text.ends_with(&format!("denied: {}", owner_text(&folder.file()))), "{text}");
     // A folder that may not be entered hides its content, so the error names the folder.

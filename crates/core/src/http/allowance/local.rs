@@ -44,7 +44,6 @@ impl LocalLedger {
     }
 
     /// A ledger in this file, which the first count opens or creates. The folder must exist.
-    #[must_use]
     pub fn in_file(path: &Path, integration: Integration, terms: Terms) -> Self {
         Self::new(terms, Some(LedgerFile::new(path, integration)), true.into())
     }
@@ -67,7 +66,6 @@ impl LocalLedger {
         Ok(self)
     }
 
-    #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.file.as_ref().map(LedgerFile::path)
     }
@@ -187,12 +185,11 @@ impl Ledger for LocalLedger {
 /// Whether the file can never be used. A temporary failure, such as too many open files, stays an
 /// error: otherwise the process would count in memory until its end.
 fn is_final(failure: &LedgerFailure) -> bool {
-    matches!(failure, LedgerFailure::System { error, .. } if !lacks_files(error))
+    matches!(failure, LedgerFailure::System(error) if !lacks_files(error))
 }
 
 fn create(file: &LedgerFile) -> Result<(), LedgerFailure> {
-    create_folder(file.path().parent().unwrap_or(Path::new("")))
-        .map_err(LedgerFailure::system("created"))?;
+    create_folder(file.path().parent().unwrap_or(Path::new("")))?;
     file.try_update(|_| ())
 }
 

@@ -27,11 +27,10 @@ impl LockedFile {
     ) -> Result<Self, LedgerFailure> {
         let mut options = options.clone();
         without_waiting(&mut options);
-        let file = options.open(path).map_err(LedgerFailure::system("opened"))?;
+        let file = options.open(path)?;
         // Pipes and devices are refused.
         if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
-            let error = io::Error::other("it is not a regular file");
-            return Err(LedgerFailure::System { action: "used", error });
+            return Err(io::Error::other("it is not a regular file").into());
         }
         let [mut pause, longest_pause] = PAUSES;
         let mut waited = Duration::ZERO;
@@ -45,23 +44,20 @@ impl LockedFile {
                 }
                 Err(TryLockError::WouldBlock) => return Err(LedgerFailure::Locked),
                 Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => {}
-                Err(TryLockError::Error(error)) => {
-                    return Err(LedgerFailure::System { action: "locked", error });
-                }
+                Err(TryLockError::Error(error)) => return Err(error.into()),
             }
         }
     }
 
-    pub(super) fn read(&self) -> Result<Vec<u8>, LedgerFailure> {
+    pub(super) fn read(&self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        let read = (&self.0).take(MOST_BYTES).read_to_end(&mut bytes);
-        read.map(|_| bytes).map_err(LedgerFailure::system("read"))
+        (&self.0).take(MOST_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 
-    pub(super) fn write(&self, bytes: &[u8]) -> Result<(), LedgerFailure> {
-        let mut file = &self.0;
-        let written = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(bytes));
-        written.map_err(LedgerFailure::system("written"))
+    pub(super) fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        (&self.0).seek(SeekFrom::Start(0))?;
+        (&self.0).write_all(bytes)
     }
 }
 
@@ -121,7 +117,7 @@ mod tests {
         let unsupported = |_: &File| first(Err(TryLockError::Error(ErrorKind::Unsupported.into())));
         let (opened, tries) = open(unsupported, Duration::ZERO);
         let failure = opened.err().expect("no lock").to_string();
-        assert!(failure.starts_with("cannot be locked") && tries == 1, "{failure}");
+        assert!(failure.starts_with("cannot be used") && tries == 1, "{failure}");
     }
 
     #[test]

@@ -140,13 +140,18 @@ fn pkcs12_with_a_wrong_or_high_cost_of_scrypt_is_refused() {
 fn pkcs12_with_many_encrypted_parts_is_refused() {
     use pkcs8::der::Encode as _;
     use pkcs8::pkcs5::pbes2::Parameters;
+    const PBES1: &[u8] = b"\x06\x0a\x2a\x86\x48\x86\xf7\x0d\x01\x0c\x01\x03";
     let parameters = Parameters::generate_pbkdf2_sha256_aes256cbc(100, b"salt", [0; 16]);
     let parameters = parameters.expect("parameters").to_der().expect("DER");
-    let part = [pbes2(&parameters), element(0x80, &[&[0; 16]])].concat();
-    for (count, text) in [(3, "damaged or has a rare form"), (4, "too many parts")] {
-        let file = pkcs12_encrypted_with(&parameters, &part.repeat(count));
-        let refused = unreadable(&file, Some(PASSPHRASE));
-        assert!(refused.contains(text), "{count}: {refused}");
+    let encrypted = element(0x80, &[&[0; 16]]);
+    let rounds = element(0x30, &[&element(0x04, &[b"saltsalt"]), b"\x02\x01\x01"]);
+    for algorithm in [pbes2(&parameters), element(0x30, &[PBES1, &rounds])] {
+        let part = [algorithm, encrypted.clone()].concat();
+        for (count, text) in [(3, "damaged or has a rare form"), (4, "too many parts")] {
+            let file = pkcs12_encrypted_with(&parameters, &part.repeat(count));
+            let refused = unreadable(&file, Some(PASSPHRASE));
+            assert!(refused.contains(text), "{count}: {refused}");
+        }
     }
 }
 
