@@ -27,8 +27,12 @@ def _loggers() -> dict[str, logging.Logger]:
 def lowest_level() -> int:
     """Return the lowest level for which a logger of the core is enabled, at most ``ERROR``."""
     loggers = _loggers().values()
-    enabled = (level for level in _LEVELS if any(one.isEnabledFor(level) for one in loggers))
-    return next(enabled, logging.ERROR)
+    # Without generators: each call of the core begins here.
+    for level in _LEVELS:
+        for logger in loggers:
+            if logger.isEnabledFor(level):
+                return level
+    return logging.ERROR
 
 
 def emit(

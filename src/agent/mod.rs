@@ -69,7 +69,8 @@ impl PyAgent {
     /// Waits, and emits the log records of the agent.
     fn wait(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
         let wait = Duration::try_from_secs_f64(seconds).unwrap_or_default();
-        guarded(|| block_on(py, &self.logs, async move { Clock::system().sleep(wait).await }))
+        let sleep = Box::pin(async move { Clock::system().sleep(wait).await });
+        guarded(|| block_on(py, &self.logs, sleep))
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {

@@ -29,6 +29,8 @@ impl Call {
     where
         F: Future<Output: Send> + Send + 'static,
     {
+        // Boxed once: a large future is slow to move.
+        let future = Box::pin(future);
         Self::of_work(move |py, driver| match driver {
             Driver::Blocking => finish(py, block_on(py, &events, future)?),
             Driver::Asyncio => Ok(Py::new(py, spawn(py, events, future, finish)?)?.into_any()),
@@ -53,7 +55,7 @@ impl Call {
         Self::of_work(move |py, driver| match driver {
             Driver::Blocking => finish(py, step(py, work)?.or_raise()?),
             Driver::Asyncio => {
-                let work = on_blocking_thread(move || without_fork(work));
+                let work = Box::pin(on_blocking_thread(move || without_fork(work)));
                 let finish = |py: Python<'_>, done: Result<Result<T>>| {
                     finish(py, done.and_then(|done| done).or_raise()?)
                 };

@@ -61,13 +61,6 @@ impl Origin {
         Some((origin, event_loop))
     }
 
-    pub(crate) fn scope<F: Future>(
-        self: Arc<Self>,
-        future: F,
-    ) -> impl Future<Output = F::Output> + use<F> {
-        ORIGIN.scope(self, future)
-    }
-
     pub(crate) fn run<T>(self: Arc<Self>, step: impl FnOnce() -> T) -> T {
         ORIGIN.sync_scope(self, step)
     }

@@ -81,12 +81,15 @@ fn check_threads(threads: usize) -> io::Result<()> {
 
 pub(super) type Outcome<T> = Result<T, Box<dyn Any + Send>>;
 
-/// A future of the core. No fork happens while it is polled or dropped.
-pub(super) struct Steps<T>(Option<BoxFuture<'static, T>>);
+/// A future of the core, with its origin. No fork happens while it is polled or dropped.
+pub(super) struct Steps<T> {
+    origin: Option<Arc<Origin>>,
+    future: Option<BoxFuture<'static, T>>,
+}
 
 impl<T> Steps<T> {
-    fn new(origin: Arc<Origin>, future: impl Future<Output = T> + Send + 'static) -> Self {
-        Self(Some(Box::pin(origin.scope(future))))
+    fn new(origin: Option<Arc<Origin>>, future: BoxFuture<'static, T>) -> Self {
+        Self { origin, future: Some(future) }
     }
 
     /// Polls until the sender is dropped.
@@ -104,27 +107,30 @@ impl<T> Future for Steps<T> {
     type Output = Outcome<T>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(future) = &mut self.0 else { return Poll::Pending };
-        let poll = AssertUnwindSafe(|| future.as_mut().poll(context));
-        without_fork(|| catch_unwind(poll))
+        let origin = self.origin.clone();
+        let Some(future) = &mut self.future else { return Poll::Pending };
+        let poll = || Origin::run_if_known(origin, || future.as_mut().poll(context));
+        without_fork(|| catch_unwind(AssertUnwindSafe(poll)))
             .map_or_else(|panic| Poll::Ready(Err(panic)), |poll| poll.map(Ok))
     }
 }
 
 impl<T> Drop for Steps<T> {
     fn drop(&mut self) {
-        without_fork(|| drop(self.0.take()));
+        let (origin, future) = (self.origin.take(), self.future.take());
+        without_fork(|| Origin::run_if_known(origin, || drop(future)));
     }
 }
 
 /// The blocking driver. An exception of a handler of signals or events drops the future and its request.
-pub(crate) fn block_on<F>(py: Python<'_>, events: &Arc<Events>, future: F) -> PyResult<F::Output>
-where
-    F: Future<Output: Send> + Send + 'static,
-{
+pub(crate) fn block_on<T: Send + 'static>(
+    py: Python<'_>,
+    events: &Arc<Events>,
+    future: BoxFuture<'static, T>,
+) -> PyResult<T> {
     let _inside = Inside::enter(py);
     let origin = events.begin(py, None)?;
-    block_on_steps(py, events, Steps::new(origin, future))
+    block_on_steps(py, events, Steps::new(Some(origin), future))
 }
 
 fn block_on_steps<T: Send + 'static>(
@@ -148,19 +154,16 @@ fn block_on_steps<T: Send + 'static>(
 }
 
 /// The asyncio driver. `finish` converts the output on the thread of the loop.
-pub(crate) fn spawn<F>(
+pub(crate) fn spawn<T: Send + 'static>(
     py: Python<'_>,
     events: Arc<Events>,
-    future: F,
-    finish: impl FnOnce(Python<'_>, F::Output) -> PyResult<Py<PyAny>> + Send + 'static,
-) -> PyResult<Running>
-where
-    F: Future<Output: Send> + Send + 'static,
-{
+    future: BoxFuture<'static, T>,
+    finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+) -> PyResult<Running> {
     let _inside = Inside::enter(py);
     let event_loop = EventLoop::running(py)?;
     let origin = events.begin(py, Some(Arc::clone(&event_loop)))?;
-    let steps = Steps::new(origin, future);
+    let steps = Steps::new(Some(origin), future);
     if is_ending_here() {
         // No other thread may attach to the interpreter now.
         let outcome = block_on_steps(py, &events, steps)?;
@@ -178,10 +181,7 @@ pub(crate) fn spawn_task(work: BoxFuture<'static, ()>) -> Option<AbortHandle> {
     if is_ending_here() {
         return None;
     }
-    let steps = Steps(Some(match Origin::current() {
-        Some(origin) => Box::pin(origin.scope(work)),
-        None => work,
-    }));
+    let steps = Steps::new(Origin::current(), work);
     Some(tokio::spawn(async move { drop(steps.await) }).abort_handle())
 }
 

@@ -36,16 +36,13 @@ pub(crate) fn asked_time(value: &Object<'_>, name: &str, zone: &TimeZone) -> PyR
         let error = Error::new(Kind::QueryError, format!("{name}= {what}"));
         error.with_hint(INSTANT_HINT).into_py_err()
     };
-    let written = match value.cast::<PyString>() {
-        Ok(string) => Some(text(string, name, Kind::QueryError)?),
-        Err(_) => plain(value, "local_text", refused)?,
-    };
-    if let Some(written) = written {
-        return AskedTime::parse(&written, Some(zone))
+    let is_text = value.is_instance_of::<PyString>();
+    let given = if is_text { value.clone() } else { plain(value, "instant", refused)? };
+    if let Ok(written) = given.cast::<PyString>() {
+        return AskedTime::parse(&text(written, name, Kind::QueryError)?, Some(zone))
             .map_err(|error| prefixed(py, &format!("{name}="), error));
     }
-    let nanoseconds = plain(value, "nanoseconds", refused)?;
-    let at = Timestamp::from_nanosecond(nanoseconds).map_err(|_| refused(OUT_OF_RANGE))?;
+    let at = Timestamp::from_nanosecond(given.extract()?).map_err(|_| refused(OUT_OF_RANGE))?;
     Ok(AskedTime::At(at))
 }
 

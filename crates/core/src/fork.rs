@@ -69,13 +69,12 @@ impl<T> Owned<T> {
 
     /// Returns the value of this process, or calls `make`. A child never waits for its parent.
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
-        let mut link = &self.first;
+        let (process, mut link) = (Process::current(), &self.first);
         loop {
             let slot = link.get_or_init(|| {
-                let process = Process::current();
                 Box::new(ProcessSlot { process, value: OnceLock::new(), next: OnceLock::new() })
             });
-            if slot.process.is_current() {
+            if slot.process == process {
                 return slot.value.get_or_init(make);
             }
             link = &slot.next;

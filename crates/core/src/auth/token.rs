@@ -141,6 +141,7 @@ impl TokenSource {
     /// callers too, without a request. [`Kind::ConfigError`] if there is no valid token and this
     /// call cannot await the credential's signer.
     pub(crate) async fn token(&self, issuer: &impl Issuer) -> Result<AccessToken> {
+        // Exchanges are boxed, because each request would have their size.
         let seen = self.state.lock().failed_flights;
         match self.status() {
             TokenStatus::Valid(token) => return Ok(token),
@@ -154,7 +155,7 @@ impl TokenSource {
                 let flight = self.flight();
                 // Another caller is renewing it.
                 let Ok(_flight) = flight.try_lock() else { return Ok(token) };
-                return Ok(self.renew(issuer, token).await);
+                return Ok(Box::pin(self.renew(issuer, token)).await);
             }
             TokenStatus::MustRenew(_) => {}
             TokenStatus::Missing => {
@@ -168,9 +169,9 @@ impl TokenSource {
         match (self.status(), error_of_the_flight) {
             (TokenStatus::Valid(token) | TokenStatus::ShouldRenew(token), _)
             | (TokenStatus::MustRenew(token), Some(_)) => Ok(token),
-            (TokenStatus::MustRenew(token), None) => Ok(self.renew(issuer, token).await),
+            (TokenStatus::MustRenew(token), None) => Ok(Box::pin(self.renew(issuer, token)).await),
             (TokenStatus::Missing, Some(error)) => Err(error),
-            (TokenStatus::Missing, None) => self.obtain(issuer).await,
+            (TokenStatus::Missing, None) => Box::pin(self.obtain(issuer)).await,
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::Query;
+use crate::data::{Query, QueryInput};
 use crate::lock::Mutex;
 
 /// The weight of a chain in the moving average is its length in seconds divided by this, between
@@ -77,13 +77,12 @@ impl Density {
 
 /// One density for each query without its range.
 #[derive(Debug, Default)]
-pub(crate) struct QueryDensities(Mutex<HashMap<Query, Density>>);
+pub(crate) struct QueryDensities(Mutex<HashMap<QueryInput, Density>>);
 
 impl QueryDensities {
     pub(crate) fn learn(&self, query: &Query, pages: u64, points: u64, on_last: u64) {
-        let (Some(seconds), Ok(unbounded)) = (seconds(query), query.over(None, None)) else {
-            return;
-        };
+        let Some(seconds) = seconds(query) else { return };
+        let unbounded = unbounded(query);
         let mut known = self.0.lock();
         if known.len() >= MOST_QUERIES && !known.contains_key(&unbounded) {
             // Evicts any entry.
@@ -95,15 +94,13 @@ impl QueryDensities {
     }
 
     pub(crate) fn pages(&self, query: &Query) -> Option<u64> {
-        let unbounded = query.over(None, None).ok()?;
-        self.0.lock().get(&unbounded)?.pages(seconds(query)?)
+        self.0.lock().get(&unbounded(query))?.pages(seconds(query)?)
     }
 
     /// The pages of this size, if no full page was seen and no page had more points.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     pub(crate) fn pages_of_size(&self, query: &Query, size: u32) -> Option<u64> {
-        let unbounded = query.over(None, None).ok()?;
-        let density = *self.0.lock().get(&unbounded)?;
+        let density = *self.0.lock().get(&unbounded(query))?;
         let points = density.rate? * seconds(query)? as f64;
         let is_in_points = density.full.is_none() && density.only <= u64::from(size);
         is_in_points.then(|| rounded_up(points / f64::from(size)))
@@ -114,6 +111,10 @@ impl QueryDensities {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an estimate")]
 fn rounded_up(pages: f64) -> u64 {
     (pages.ceil() as u64).max(1)
+}
+
+fn unbounded(query: &Query) -> QueryInput {
+    QueryInput { start: None, end: None, ..query.input().clone() }
 }
 
 fn seconds(query: &Query) -> Option<i64> {

@@ -7,7 +7,7 @@
 //! No task sends pages to a channel: callers that share a read have their own deadlines and log
 //! buffers, the waiting thread decodes small pages, and a process that is exiting starts no tasks.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
@@ -276,7 +276,7 @@ impl PageStream {
         let fetched = match call {
             Ok(Some(call)) => {
                 let (edge, cursor) = oneshot::channel();
-                self.fetch(call.fetch(edge, None), cursor, deadline, &mut next).await
+                self.fetch(pin!(call.fetch(edge, None)), cursor, deadline, &mut next).await
             }
             Ok(None) => return Ok(()),
             Err(error) => Err(error),
@@ -297,11 +297,11 @@ impl PageStream {
             (request.deadline, request.take_edge(), request.outcome())
         };
         let clock = self.client.time().clock();
-        let fetch = self.fetch(outcome, cursor, deadline, next);
-        let fetched = if prefetch_deadline == deadline {
-            fetch.await
-        } else {
-            deadline.bound(clock, fetch).await
+        let fetched = {
+            let outcome = pin!(outcome);
+            let fetch = pin!(self.fetch(outcome, cursor, deadline, next));
+            let bound = if prefetch_deadline == deadline { Deadline::NEVER } else { deadline };
+            bound.bound(clock, fetch).await
         };
         let out_of_time = |error: &Error| error.kind() == Kind::DeadlineExceeded;
         let has_passed = deadline.remaining(clock) == Some(Duration::ZERO);
@@ -320,7 +320,7 @@ impl PageStream {
     /// is found, and stores that request in `next`.
     async fn fetch(
         &self,
-        fetch: impl Future<Output = Fetched>,
+        mut fetch: Pin<&mut (impl Future<Output = Fetched> + Send)>,
         cursor: oneshot::Receiver<Cursor>,
         deadline: Deadline,
         next: &mut Option<PageRequest>,
@@ -329,7 +329,6 @@ impl PageStream {
             drop(cursor);
             return fetch.await;
         }
-        let mut fetch = pin!(fetch);
         tokio::select! {
             biased;
             Ok(cursor) = cursor => {

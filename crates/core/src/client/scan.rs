@@ -23,6 +23,9 @@ use crate::http::Deadline;
 
 pub const ONTO_HINT: &str = "Pass the .partial of the error that had the bookmark.";
 
+/// The original form of the bounds, and how the range is split.
+pub type Parts = (Option<AskedRange>, Option<Cut>);
+
 /// Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct Scan {
@@ -48,36 +51,37 @@ pub struct Scan {
 }
 
 impl Scan {
-    #[must_use]
     pub fn new(
         client: Client,
         query: Query,
         decode: DecodeSettings,
         settings: ReadSettings,
-    ) -> Self {
-        let chains: Arc<[Query]> = query.chains().into();
+        (form, cut): Parts,
+    ) -> Result<Self> {
         let size = SentSize::from(query.input().page_size);
-        Self {
-            owner: owner(&client, &query, &chains, None),
+        let scan = Self {
+            owner: Owner::default(),
             client,
             query,
-            form: None,
-            cut: None,
+            form,
+            cut,
             sent: None,
             not_listed: Arc::default(),
-            chains,
+            chains: Arc::default(),
             decode: Arc::new(decode),
             settings,
             begin: None,
             onto: None,
             together: Arc::new(Together { size, ..Together::default() }),
             pages_left: None,
-        }
+        };
+        scan.with_chains()
     }
 
-    /// Sets the original form of the bounds, and splits the range into parts.
-    pub fn with_parts(self, form: Option<AskedRange>, cut: Option<Cut>) -> Result<Self> {
-        let ranges = cut.map_or_else(|| Ok(vec![self.query.clone()]), |cut| self.ranges(cut))?;
+    /// Sets the chains and the owner of their bookmarks.
+    fn with_chains(self) -> Result<Self> {
+        let all = || Ok(vec![self.query.clone()]);
+        let ranges = self.cut.map_or_else(all, |cut| self.ranges(cut))?;
         let queries = match &self.sent {
             Some(sent) => self.query.chains_of(sent),
             None => self.query.chains(),
@@ -97,8 +101,11 @@ impl Scan {
             ranges.iter().map(over).collect::<Result<Vec<_>>>()
         };
         let chains = queries.iter().map(over).collect::<Result<Vec<_>>>()?.concat();
-        let owner = owner(&self.client, &self.query, &chains, form);
-        Ok(Self { owner, form, cut, chains: chains.into(), ..self })
+        let (start, end) = (self.query.start(), self.query.end());
+        let fixed = Fixed { form: form_fingerprint(self.form, &self.query), start, end };
+        let origin = origin_fingerprint(&self.client.origin());
+        let owner = Owner { origin, query: chains_fingerprint(&chains), fixed: Some(fixed) };
+        Ok(Self { owner, chains: chains.into(), ..self })
     }
 
     /// Each incomplete chain, without `onto`. It uses the decoder of the whole scan, which counts
@@ -121,7 +128,8 @@ impl Scan {
 
     fn links(&self) -> Vec<Link> {
         let whole: HashSet<_> = self.whole().iter().map(|chain| chain.query).collect();
-        let left = self.chains.iter().filter(|query| !whole.contains(&query.fingerprint()));
+        let is_left = |query: &&Query| whole.is_empty() || !whole.contains(&query.fingerprint());
+        let left = self.chains.iter().filter(is_left);
         let link = |query: &Query| Link {
             mark: self.begin.as_ref().and_then(|at| at.mark(query)).cloned(),
             expected: self.client.densities().pages(query),
@@ -164,12 +172,13 @@ impl Scan {
     }
 
     /// Another query with the same settings, from its start.
-    pub(super) fn over(&self, query: Query) -> Result<Self> {
+    pub(super) fn over(&self, query: Query, parts: Parts) -> Result<Self> {
         let DecodeSettings { shape, extra_columns, named, .. } = (*self.decode).clone();
         let decode = DecodeSettings::for_query(&query, shape, extra_columns)?;
         let decode = DecodeSettings { named, ..decode };
-        let scan = Self::new(self.client.clone(), query, decode, self.settings.clone());
-        Ok(Self { sent: self.sent.clone(), not_listed: Arc::clone(&self.not_listed), ..scan })
+        let scan = Self::new(self.client.clone(), query, decode, self.settings.clone(), parts)?;
+        Self { sent: self.sent.clone(), not_listed: Arc::clone(&self.not_listed), ..scan }
+            .with_chains()
     }
 
     /// The scan after discovery has resolved the names of its selection. It keeps `named`, the
@@ -185,7 +194,7 @@ impl Scan {
         let (sent, begin, onto) = (Some(Arc::new(sent)), self.begin.clone(), self.onto.clone());
         let not_listed = not_listed.into();
         let scan = Self { decode, sent, not_listed, begin: None, onto: None, ..self.clone() };
-        let scan = scan.with_parts(self.form, self.cut)?;
+        let scan = scan.with_chains()?;
         match begin {
             Some(bookmark) => scan.resume(bookmark, onto),
             None => Ok(scan),
@@ -254,7 +263,7 @@ impl Scan {
         }
         let Fixed { start, end, .. } = fixed;
         let query = Query::new(QueryInput { start, end, ..self.query.input().clone() })?;
-        self.over(query)?.with_parts(self.form, self.cut)
+        self.over(query, (self.form, self.cut))
     }
 
     fn check_onto(&self, onto: &Table, bookmark: &Bookmark) -> Result<()> {
@@ -324,11 +333,4 @@ impl Scan {
     pub fn deadline(&self) -> Deadline {
         Deadline::after(self.client.time().clock(), self.settings.deadline)
     }
-}
-
-fn owner(client: &Client, query: &Query, chains: &[Query], form: Option<AskedRange>) -> Owner {
-    let fixed =
-        Fixed { form: form_fingerprint(form, query), start: query.start(), end: query.end() };
-    let (origin, query) = (origin_fingerprint(&client.origin()), chains_fingerprint(chains));
-    Owner { origin, query, fixed: Some(fixed) }
 }

@@ -77,8 +77,7 @@ impl ScanInput {
     pub fn scan(self, client: &Client) -> Result<Scan> {
         let query = Query::new(self.query)?;
         let decode = DecodeSettings::for_query(&query, self.shape, self.extra_columns)?;
-        let scan = Scan::new(client.clone(), query, decode, self.settings);
-        scan.with_parts(self.form, self.split)
+        Scan::new(client.clone(), query, decode, self.settings, (self.form, self.split))
     }
 }
 

@@ -6,6 +6,7 @@ mod once;
 
 use std::fmt;
 use std::future::ready;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -261,7 +262,7 @@ impl Client {
         let mut arrival = Duration::ZERO;
         loop {
             // Waits for a connection first, because a token might expire during the wait.
-            let slot = match call.untimed(inner.transport.slot()).await {
+            let slot = match call.untimed(pin!(inner.transport.slot())).await {
                 Ok(slot) => slot,
                 Err(error) => return Err(call.with_attempts(error)),
             };
@@ -272,7 +273,7 @@ impl Client {
                 call.wait_out(left, because).await?;
                 continue;
             }
-            let ready = match call.untimed(self.renewed_identity()).await {
+            let ready = match call.untimed(pin!(self.renewed_identity())).await {
                 Ok(identity) => {
                     self.ready(&identity, request, &mut call).await.map(|access| (identity, access))
                 }
@@ -292,7 +293,7 @@ impl Client {
             let outcome = match attempted {
                 // `read` may wait for its caller, so its time does not count.
                 Ok(reply) => {
-                    let read = call.untimed(reply::read(&reply, read)).await;
+                    let read = call.untimed(pin!(reply::read(&reply, read))).await;
                     read.map_err(|error| reply::without_secrets(error, request, access.secret()))
                 }
                 Err(error) => Err(error),
@@ -386,7 +387,7 @@ impl Client {
         let is_once = inner.settings.sends_once;
         if let Some((tokens, link)) = identity.tokens.as_ref().zip(inner.settings.agent.as_ref()) {
             let issuer = AgentIssuer { link, must_remain, deadline: call.deadline() };
-            let token = call.untimed(granted(tokens, &issuer, is_once)).await?;
+            let token = call.untimed(pin!(granted(tokens, &issuer, is_once))).await?;
             return Ok(identity.access(Some(token)));
         }
         let proof = identity.proof(&inner.token_url);
@@ -401,7 +402,7 @@ impl Client {
             deadline: call.deadline(),
             ledger: &*inner.ledger,
         };
-        let token = call.untimed(granted(tokens, &exchange, is_once)).await?;
+        let token = call.untimed(pin!(granted(tokens, &exchange, is_once))).await?;
         Ok(identity.access(Some(token)))
     }
 

@@ -38,7 +38,7 @@ impl Scan {
             return Err(Error::new(Kind::QueryError, message)
                 .with_hint("Read it to the end, or split the original scan."));
         }
-        self.ranges(cut)?.into_iter().map(|part| self.over(part)).collect()
+        self.ranges(cut)?.into_iter().map(|part| self.over(part, (None, None))).collect()
     }
 
     pub(super) fn ranges(&self, cut: Cut) -> Result<Vec<Query>> {

@@ -68,7 +68,7 @@ pub(crate) struct Fixed {
 }
 
 /// The read that a bookmark belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Owner {
     /// Hash of base URL and subject.
     pub(crate) origin: [u8; 32],

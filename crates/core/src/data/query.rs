@@ -86,13 +86,15 @@ impl Query {
             input.selection = Selection::default();
         }
         let query = Self::from_valid(input);
-        Self::check_selected(&query.chains())?;
+        if !query.input().selection.is_empty() {
+            Self::check_selected(&query.chains())?;
+        }
         Ok(query)
     }
 
     pub fn over(&self, start: Option<Timestamp>, end: Option<Timestamp>) -> Result<Self> {
         check_range(start, end)?;
-        Ok(Self::from_valid(QueryInput { start, end, ..self.0.input.clone() }))
+        Ok(self.with(QueryInput { start, end, ..self.0.input.clone() }))
     }
 
     /// One for each site, line and value of a filter that is sent.
@@ -110,7 +112,7 @@ impl Query {
             filters.extend(input.selection.filters(&ids));
             filters.sort_by(|(left, _), (right, _)| left.cmp(right));
             let [site, line, ..] = ids.map(|id| id.into_iter().collect());
-            Self::from_valid(QueryInput { site, line, filters, ..input.clone() })
+            self.with(QueryInput { site, line, filters, ..input.clone() })
         };
         input.selection.chains(&input.site, &input.line, levels).into_iter().map(chain).collect()
     }
@@ -121,6 +123,10 @@ impl Query {
         }
         let message = "No series of series= matches site=, line=, machine=, device= and tag=.";
         Err(Error::new(Kind::QueryError, message).with_hint("Use series= only."))
+    }
+
+    fn with(&self, input: QueryInput) -> Self {
+        if input == *self.input() { self.clone() } else { Self::from_valid(input) }
     }
 
     fn from_valid(input: QueryInput) -> Self {

@@ -194,9 +194,9 @@ impl Transport {
                     connections.proxy_address(),
                     &connections.presenter,
                 );
-                return Err(
-                    path_probe::explained(error, self, &connections, &self.without_tls).await
-                );
+                // Boxed, because each request would have the size of this probe.
+                let probe = path_probe::explained(error, self, &connections, &self.without_tls);
+                return Err(Box::pin(probe).await);
             }
             Err(_) => return Err(no_response(&path, self.settings.response_timeout)),
         };
@@ -240,11 +240,11 @@ impl Transport {
         certificate: Option<&Arc<ClientCertificate>>,
     ) -> Result<Connections> {
         let mut pool = self.http.lock();
-        let is_other =
-            matches!(pool.get(), Some(Ok(open)) if !open.presenter.presents(certificate));
-        if is_other {
-            pool.take();
+        let presents = |open: &Connections| open.presenter.presents(certificate);
+        if let Some(known) = pool.get().filter(|known| known.as_ref().ok().is_none_or(presents)) {
+            return known.clone();
         }
+        pool.take();
         let open = || Connections::new(&self.base, &self.settings, certificate.cloned());
         pool.get_or_init(open).clone()
     }

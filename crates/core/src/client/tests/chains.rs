@@ -27,7 +27,13 @@ fn scan_with(client: &Client, change: impl FnOnce(&mut QueryInput)) -> Scan {
     change(&mut input);
     let query = Query::new(input).expect("a query");
     let decode = DecodeSettings::for_query(&query, Shape::default(), vec![]).expect("settings");
-    Scan::new(client.clone(), query, decode, ReadSettings::default())
+    let settings = ReadSettings::default();
+    Scan::new(client.clone(), query, decode, settings, (None, None)).expect("a scan")
+}
+
+fn in_two_parts(scan: &Scan) -> Result<Scan> {
+    let input = ScanInput { split: Some(Cut::Parts(2)), ..ScanInput::from(scan) };
+    input.scan(scan.client())
 }
 
 fn scan(client: &Client) -> Scan {
@@ -143,11 +149,11 @@ async fn each_site_line_and_part_is_a_chain() {
     let lists = scan_with(&bench.client, |input| {
         (input.site, input.line) = (ids(&["A", "B", "A"]), ids(&["1", "2"]));
     });
-    let scan = lists.with_parts(None, Some(Cut::Parts(2))).expect("a scan");
+    let scan = in_two_parts(&lists).expect("a scan");
     assert_eq!(scan.chains().len(), 8);
     let many = (0..5_001).map(|id| format!("l{id}")).collect();
     let many = scan_with(&bench.client, |input| input.line = many);
-    let error = many.with_parts(None, Some(Cut::Parts(2))).expect_err("too many");
+    let error = in_two_parts(&many).expect_err("too many");
     assert_eq!(error.kind(), Kind::QueryError);
 }
 
@@ -205,7 +211,7 @@ async fn a_failed_resumption_has_the_pages_of_both() {
     let scan = wide_with(&bench.client, one);
     let failure = CollectOnce::new(scan.clone()).table().await.expect_err("part 1");
     let (first, onto) = carried(failure);
-    let halves = self::scan(&bench.client).with_parts(None, Some(Cut::Parts(2)));
+    let halves = in_two_parts(&self::scan(&bench.client));
     for other in [self::scan(&bench.client), halves.expect("parts")] {
         let error = other.resume(first.clone(), None).expect_err("other chains");
         assert_eq!(error.kind(), Kind::BookmarkError);
@@ -401,7 +407,8 @@ async fn parts_have_the_settings_of_their_scan() {
     let plain = scan(&bench.client);
     let decode =
         DecodeSettings { extra_columns: vec!["q".to_owned()], ..plain.decode_settings().clone() };
-    let set = Scan::new(bench.client.clone(), plain.query().clone(), decode, settings);
+    let (client, query) = (bench.client.clone(), plain.query().clone());
+    let set = Scan::new(client, query, decode, settings, (None, None)).expect("a scan");
     for part in set.split(Cut::Parts(2)).expect("parts") {
         let given = part.read_settings();
         assert_eq!((given.max_pages, given.deadline, given.keep_raw), (Some(1), limit, true));

@@ -30,7 +30,8 @@ pub(super) fn scan(bench: &Bench) -> Scan {
     let input = QueryInput { site: vec!["S".to_owned()], ..QueryInput::default() };
     let query = Query::new(input).expect("a query");
     let decode = DecodeSettings::for_query(&query, Shape::default(), vec![]).expect("settings");
-    Scan::new(bench.client.clone(), query, decode, ReadSettings::default())
+    let settings = ReadSettings::default();
+    Scan::new(bench.client.clone(), query, decode, settings, (None, None)).expect("a scan")
 }
 
 pub(super) async fn next(stream: &Arc<PageStream>) -> Result<Option<Page>, ReadFailure> {

@@ -40,8 +40,8 @@ impl Member {
 pub(super) struct MemberNames {
     /// The known names, then the unknown ones in order of arrival.
     names: Vec<String>,
-    indices: HashMap<String, usize>,
     known: u8,
+    unknown: HashMap<String, usize>,
     /// The last transition from each index.
     last: Vec<Option<Transition>>,
     /// Older transitions, for levels with optional members.
@@ -85,8 +85,7 @@ impl MemberNames {
         let older = (0..AT_FIRST_NAME + names.len()).map(|_| Vec::new()).collect();
         // At most five, the points and fifty extra columns.
         let known = u8::try_from(names.len()).unwrap_or(u8::MAX);
-        let indices = names.iter().cloned().zip(0..).collect();
-        Self { names, indices, known, last, older, from: AT_START }
+        Self { names, known, unknown: HashMap::new(), last, older, from: AT_START }
     }
 
     /// Returns to the start of the level.
@@ -184,15 +183,16 @@ impl MemberNames {
 
     /// The index of a name, which is stored if it is new. `None` if there are too many.
     fn index(&mut self, text: &str, note_unknown: impl FnOnce(&str)) -> Option<usize> {
-        if let Some(index) = self.indices.get(text) {
-            return Some(*index);
+        let known = self.names[..self.known.into()].iter().rposition(|name| name == text);
+        if let Some(index) = known.or_else(|| self.unknown.get(text).copied()) {
+            return Some(index);
         }
         note_unknown(text);
         let index = self.names.len();
         if index >= usize::from(self.known) + MOST_UNKNOWN {
             return None;
         }
-        self.indices.insert(text.to_owned(), index);
+        self.unknown.insert(text.to_owned(), index);
         self.names.push(text.to_owned());
         self.last.push(None);
         self.older.push(Vec::new());
