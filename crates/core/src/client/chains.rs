@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::background::BackgroundTask;
@@ -58,8 +57,8 @@ struct ChainsState {
 struct RunningSteps {
     deadline: Deadline,
     steps: FuturesUnordered<BoxFuture<'static, Stepped>>,
-    /// Each step's chain, its task if any, and the pages that it may count.
-    flying: Vec<(usize, Option<AbortHandle>, u64)>,
+    /// Each step's chain, and the pages that it may count.
+    flying: Vec<(usize, u64)>,
 }
 
 struct Stepped {
@@ -124,19 +123,19 @@ impl ReadChains {
         let mut running = self.running(deadline)?;
         // A cancelled caller may have left the flag set.
         self.scan.together.is_ending.store(false, Ordering::SeqCst);
-        loop {
+        let mut failures = Vec::new();
+        let error = loop {
             if !self.start(&mut running, deadline, pace) {
                 return Ok(Step::Whole(Arc::new(self.merge()?)));
             }
             if running.flying.is_empty() {
                 let limit = self.scan.read_settings().max_pages.unwrap_or_default();
-                let error = page_limit_reached(limit);
-                return Err(self.failed(running, error.into(), None).await?);
+                break page_limit_reached(limit);
             }
             let Stepped { index, deadline: begun, step } =
                 match self.wait(&mut running, deadline).await {
                     Ok(stepped) => stepped,
-                    Err(error) => return Err(self.failed(running, error.into(), None).await?),
+                    Err(error) => break error,
                 };
             match step {
                 Some(Ok(Step::Page(progress))) => {
@@ -154,14 +153,14 @@ impl ReadChains {
                         && begun.is_before(deadline)
                         && deadline.remaining(self.clock()) != Some(Duration::ZERO) => {}
                 Some(Err(failure)) => {
-                    return Err(self.failed(running, failure, Some(index)).await?);
+                    let error = failure.error.clone();
+                    failures.push((index, failure));
+                    break error;
                 }
-                None => {
-                    let error = Error::new(Kind::InternalError, "a read ended without a result");
-                    return Err(self.failed(running, error.into(), None).await?);
-                }
+                None => break Error::new(Kind::InternalError, "a read ended without a result"),
             }
-        }
+        };
+        Err(self.failed(running, error, failures).await?)
     }
 
     fn clock(&self) -> &crate::clock::Clock {
@@ -190,12 +189,12 @@ impl ReadChains {
         let most = if pace == Pace::First { 1 } else { self.concurrency };
         let mut left =
             self.pages_left.as_ref().map_or(u64::MAX, |left| left.load(Ordering::SeqCst));
-        left = left.saturating_sub(running.flying.iter().map(|(_, _, pages)| pages).sum());
+        left = left.saturating_sub(running.flying.iter().map(|(_, pages)| pages).sum());
         for (index, chain) in state.chains.iter().enumerate().skip(state.first) {
             if running.flying.len() >= most {
                 break;
             }
-            let is_flying = running.flying.iter().any(|(other, ..)| *other == index);
+            let is_flying = running.flying.iter().any(|(other, _)| *other == index);
             if is_flying || chain.complete().is_some() {
                 continue;
             }
@@ -216,7 +215,7 @@ impl ReadChains {
         };
         let stepped =
             if is_bound { deadline.bound(self.clock(), next).await? } else { next.await? };
-        running.flying.retain(|(index, ..)| *index != stepped.index);
+        running.flying.retain(|(index, _)| *index != stepped.index);
         Ok(stepped)
     }
 
@@ -258,28 +257,16 @@ impl ReadChains {
     async fn failed(
         &self,
         mut running: RunningSteps,
-        failure: ReadFailure,
-        index: Option<usize>,
+        error: Error,
+        mut failures: Vec<(usize, ReadFailure)>,
     ) -> Result<ReadFailure> {
-        let error = failure.error.clone();
-        let mut failures: Vec<_> = index.map(|index| (index, failure)).into_iter().collect();
         let chains = self.state.lock().chains.clone();
         let is_ending = &self.scan.together.is_ending;
         is_ending.store(true, Ordering::SeqCst);
         let is_spent = error.kind() == Kind::AllowanceExhausted;
         let longest = if is_spent { Duration::MAX } else { LONGEST_ARRIVAL };
-        let arriving = self.arriving(&mut running, &chains, &mut failures);
-        let has_ended = timeout(longest, arriving).await.is_ok();
+        let _ = timeout(longest, self.arriving(&mut running, &chains, &mut failures)).await;
         is_ending.store(false, Ordering::SeqCst);
-        if !has_ended {
-            let tasks = running.flying.iter().filter_map(|(_, task, _)| task.as_ref());
-            tasks.for_each(AbortHandle::abort);
-            // Steps without a task cannot be aborted, so their futures are dropped.
-            if running.flying.iter().any(|(_, task, _)| task.is_none()) {
-                running.steps.clear();
-            }
-            self.arriving(&mut running, &[], &mut failures).await;
-        }
         drop(running);
         for chain in &chains {
             chain.stop_prefetch();
@@ -294,7 +281,7 @@ impl ReadChains {
         Ok(ReadFailure { error, bookmark, partial: table })
     }
 
-    /// Waits for all steps, and for the pages that these `chains` have already requested.
+    /// Waits for all steps, and for the pages that the chains have already requested.
     async fn arriving(
         &self,
         running: &mut RunningSteps,
@@ -302,12 +289,12 @@ impl ReadChains {
         failures: &mut Vec<(usize, ReadFailure)>,
     ) {
         while let Some(Stepped { index, deadline, step }) = running.steps.next().await {
-            running.flying.retain(|(other, ..)| *other != index);
+            running.flying.retain(|(other, _)| *other != index);
             match step {
                 Some(Ok(Step::Page(progress))) => {
                     self.count(index, progress);
-                    if let Some(chain) = chains.get(index).filter(|chain| chain.has_prefetched()) {
-                        running.start(index, chain, deadline, 1);
+                    if chains[index].has_prefetched() {
+                        running.start(index, &chains[index], deadline, 1);
                     }
                 }
                 Some(Err(failure)) => failures.push((index, failure)),
@@ -442,7 +429,7 @@ impl RunningSteps {
             async move { UndeliveredStep { step: Some(chain.step(deadline).await), chain } }
         };
         let task = BackgroundTask::start(&*spawner, step());
-        self.flying.push((index, task.as_ref().and_then(BackgroundTask::abort_handle), pages));
+        self.flying.push((index, pages));
         self.steps.push(Box::pin(async move {
             let delivery = match task {
                 Some(task) => task.await,

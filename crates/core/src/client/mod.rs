@@ -4,7 +4,6 @@
 //! [`page_stream::PageStream::next`], [`Client::get`].
 
 pub mod background;
-mod background_call;
 pub mod chains;
 pub mod collect;
 pub(crate) mod density;

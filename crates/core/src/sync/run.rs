@@ -126,8 +126,8 @@ impl Run {
     /// The first pending write. Call [`Run::written`] after it has been stored.
     pub fn next_write(&self) -> Option<TargetWrite> {
         let work = self.work();
-        let pending = Arc::clone(work.pending.front()?);
-        let mut state = work.after(&pending);
+        let pending = work.pending.front()?;
+        let mut state = work.after(pending);
         let (skew, clock) = (self.client.time().skew(), self.client.time().clock());
         // A manual clock differs from the machine's clock, which readers of the state use.
         let ahead = || clock.wall().duration_since(Clock::system().wall());
@@ -140,15 +140,18 @@ impl Run {
 
     /// Notes that a write was stored, with these counts; `None` if they are unknown.
     pub fn written(&self, write: TargetWrite, applied: Option<Applied>) {
-        let Some((pending, state)) = write.completes.map(|completed| *completed) else {
+        let mut work = self.work();
+        let Some(state) = write.completes else {
             // The run has already counted these pages, but not their points.
             if write.delivery.is_some() {
-                self.work().add_counts(&write.feed, applied.unwrap_or_default());
+                work.add_counts(&write.feed, applied.unwrap_or_default());
             }
             return;
         };
+        let Some(pending) = work.pending.pop_front() else { return };
         let ended = pending.ended(state.feed());
-        self.work().applied(&pending, state, applied);
+        work.applied(&pending, state, applied);
+        drop(work);
         if let Some((query, pages, points, on_last)) = ended {
             self.client.densities().learn(&query, pages, points, on_last);
         }

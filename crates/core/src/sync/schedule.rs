@@ -6,16 +6,17 @@
 //! was spent on the most urgent chains.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
 
-use super::pending_write::PendingWrite;
+use super::pending_write::{Change, PendingWrite};
 use super::plan::{PlanStep, PlanTerms, reserve_after, reserve_of, steps, steps_of};
 use super::run_state::RunState;
 use super::task::{Task, Why};
 use super::under_way::UnderWay;
+use super::unfinished::UnfinishedChain;
 use crate::client::Spending;
+use crate::data::Chain;
 use crate::error::Result;
 use crate::http::AllowanceState;
 
@@ -107,31 +108,35 @@ impl RunState {
         }
     }
 
-    /// The next chain to begin, which is now in progress; `None` if another chain must end first. A
-    /// chain that fills must leave the pages of all urgent chains and the reserve. Retries of an
-    /// urgent chain must leave the reserve.
+    /// The next chain to begin; `None` if another chain must end first. A chain that fills must
+    /// leave the pages of all urgent chains and the reserve. Retries of an urgent chain must leave
+    /// the reserve.
     pub(super) fn next(
         &mut self,
         allowance: impl FnOnce() -> Result<AllowanceState>,
     ) -> Result<Option<PlanStep>> {
         let Some(step) = self.may_begin() else { return Ok(None) };
         self.set_reset(&allowance()?);
+        Ok(Some(step))
+    }
+
+    /// Begins the chain of a step.
+    pub(super) fn begin(&mut self, step: PlanStep, chain: Chain, record: UnfinishedChain) {
         let pause = Arc::clone(&self.pause);
         let feed = Some(self.state(step.feed).feed().name().into());
         let spending = Spending { pause, feed, ..Spending::default() };
-        self.under_way.insert(step.feed, UnderWay::new(step, spending));
+        self.under_way.insert(step.feed, UnderWay::new(step, chain, record, spending));
         self.replan(step.feed);
         self.hold_back();
-        Ok(Some(step))
     }
 
     fn may_begin(&self) -> Option<PlanStep> {
         let steps = || self.plans.iter().filter_map(|plan| plan.first);
         let class = steps().map(|step| step.why).min()?;
         // These writes give the feed another chain of the same class.
-        let begins_again = self.pending.iter().any(|write| {
-            matches!(**write, PendingWrite::Restart { .. } | PendingWrite::TooLong { .. })
-        });
+        let begins_again =
+            |write: &PendingWrite| matches!(write.change, Change::Restart | Change::TooLong);
+        let begins_again = self.pending.iter().any(begins_again);
         if begins_again || self.under_way.values().any(|other| other.step.why < class) {
             return None;
         }
@@ -147,9 +152,7 @@ impl RunState {
     /// write, the feed is planned again after that write.
     pub(super) fn chain_over(&mut self, feed: usize) -> Option<UnderWay> {
         let over = self.under_way.remove(&feed);
-        if let Some(UnderWay { spending, .. }) = &over {
-            self.requests += spending.requests.load(Ordering::Relaxed);
-        }
+        self.requests += over.as_ref().map_or(0, UnderWay::requests);
         if !self.writes(feed) {
             self.replan(feed);
         }
@@ -159,18 +162,15 @@ impl RunState {
 
     /// Includes retries.
     pub(super) fn requests(&self) -> u64 {
-        let under_way = self.under_way.values();
-        let made = under_way.map(|chain| chain.spending.requests.load(Ordering::Relaxed));
-        self.requests + made.sum::<u64>()
+        self.requests + self.under_way.values().map(UnderWay::requests).sum::<u64>()
     }
 
     /// The expected pages of the rest, if all chains have an estimate; and whether the run is over.
     pub(super) fn expected_pages(&self) -> (Option<u64>, bool) {
         let under_way = self.under_way.values().map(|chain| chain.step.pages);
         let planned = self.plans.iter().map(|plan| plan.pages);
-        let is_last = |write: &&Arc<PendingWrite>| match ***write {
-            PendingWrite::Page { feed, .. } => !self.under_way.contains_key(&feed),
-            _ => false,
+        let is_last = |write: &&PendingWrite| {
+            matches!(write.change, Change::Page { .. }) && !self.under_way.contains_key(&write.feed)
         };
         let last = self.pending.iter().filter(is_last).count() as u64;
         let pages = sum(planned.chain(under_way).chain([Some(last)]));
