@@ -283,8 +283,9 @@ impl CollectOnce {
 
 impl Kept {
     fn begin(scan: &Scan) -> Result<(Arc<PageStream>, Self)> {
+        // Another chain may need the last page of a limit.
         let is_shared = scan.pages_left.is_some();
-        let prefetch = if is_shared { Prefetch::Never } else { Prefetch::AtCursor };
+        let prefetch = if is_shared { Prefetch::AfterTake } else { Prefetch::AtCursor };
         let stream = scan.stream(prefetch)?;
         let mut provenance = stream.provenance().clone();
         let mut merger = Merger::new(&scan.decode_settings().extra_columns);

@@ -40,8 +40,6 @@ pub(crate) enum Prefetch {
     /// When the cursor of a large page is found at an edge of its body. The caller that takes the
     /// prefetched page decodes it. For callers that read to the end.
     AtCursor,
-    /// Never, because another chain may need the last page of a limit.
-    Never,
 }
 
 /// A page and the service's time when it arrived. Dropping it drops the request.

@@ -342,29 +342,24 @@ impl Client {
             },
             None => Ok(Permit::Granted),
         };
-        let mut unknown = permit()? != Permit::Granted && !self.0.settings.sends_once;
+        let asks_day = permit()? != Permit::Granted && !self.0.settings.sends_once;
         let must_remain = request.spending.map(|_| request.must_remain());
         let mut access = self.access(identity, must_remain, call).await?;
         // A token request costs no data request, and its reply shows the service's day if another
         // reply confirms it. The first token may be older, so it is requested again. If no date is
         // known after that, one data request is allowed.
-        for is_new in [false, true] {
-            unknown = unknown
-                && match permit()? {
-                    Permit::Unknown { one } => one || !is_new,
-                    _ => false,
-                };
-            if unknown {
-                if access.token.is_some() {
-                    identity.invalidate(&access);
-                    access = self.access(identity, must_remain, call).await?;
-                } else {
-                    // Without tokens, a discovery request is the free one. Any reply to it has a
-                    // date.
-                    let mut note = self.note(call, DISCOVERY);
-                    let attempt = self.attempt(DISCOVERY, &access, &mut note);
-                    let _ = call.untimed(Box::pin(attempt)).await;
-                }
+        for _ in 0..2 {
+            if !asks_day || permit()? == Permit::Granted {
+                break;
+            }
+            if access.token.is_some() {
+                identity.invalidate(&access);
+                access = self.access(identity, must_remain, call).await?;
+            } else {
+                // Without tokens, a discovery request is the free one. Any reply to it has a date.
+                let mut note = self.note(call, DISCOVERY);
+                let attempt = self.attempt(DISCOVERY, &access, &mut note);
+                let _ = call.untimed(Box::pin(attempt)).await;
             }
         }
         if request.spending.is_some()

@@ -153,12 +153,17 @@ impl Run {
         Ok(None)
     }
 
-    /// The same time as before, or the service's time if a reply shows a different clock.
+    /// The same time as before, or the service's time if a reply shows a different clock. After days
+    /// without a reply, the known time is behind by the possible drift of the machine's clock. If
+    /// that clock was right, the newest range is not read again for it.
     fn planning_time(&self, clock: Timestamp, now: Timestamp) -> Timestamp {
-        let passed = self.client.time().clock().monotonic().saturating_sub(self.begun);
+        let time = self.client.time();
+        let passed = time.clock().monotonic().saturating_sub(self.begun);
         let learnt = clock.checked_sub(passed).unwrap_or(clock);
+        let is_wrong = time.skew().is_some_and(|skew| skew.abs() > NOTICED_SKEW);
         let is_other = learnt.duration_since(now).abs() > NOTICED_SKEW;
-        if self.settings.now.is_none() && is_other { learnt } else { now }
+        let follows = is_other && (is_wrong || learnt < now);
+        if follows && self.settings.now.is_none() { learnt } else { now }
     }
 
     /// The chain of a step, at its start or at its bookmark. The inner error is that of a rejected

@@ -1,5 +1,6 @@
 //! The state of a run: the ranges that it has read or leaves to the next run.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::Timestamp;
@@ -67,7 +68,8 @@ pub(super) struct RunState {
     pub(super) now: Timestamp,
     /// The service's time.
     pub(super) clock: Timestamp,
-    pub(super) plans: Vec<FeedPlan>,
+    /// Each is computed when it is needed.
+    pub(super) plans: Vec<OnceCell<FeedPlan>>,
     pub(super) under_way: BTreeMap<usize, UnderWay>,
     /// A pause that the service requested for one chain applies to all chains.
     pub(super) pause: SharedPause,
@@ -108,7 +110,7 @@ impl RunState {
             FeedRun::new(state, only)
         };
         let mut run = Self {
-            plans: vec![FeedPlan::default(); states.len()],
+            plans: vec![OnceCell::new(); states.len()],
             parts: states.into_iter().map(part).collect(),
             reread: settings.reread_ranges()?,
             until: settings.until.map(Timestamp::as_second),
@@ -117,7 +119,6 @@ impl RunState {
             max_pages: settings.max_pages,
             ..Self::default()
         };
-        run.replan_all();
         let warning = |(feed, SkippedRange { start, end, until, error, .. })| {
             let text = format!(
                 "{start} to {end} is skipped until {until} ({error}). Use reread= to read it earlier"

@@ -27,6 +27,7 @@ use super::stored::read_states;
 use super::task::{Task, Why};
 use crate::client::chains::ReadChains;
 use crate::client::collect::{Pace, Step, WholeRead};
+use crate::client::progress::Progress;
 use crate::client::scan::Scan;
 use crate::client::table::{Provenance, ReadFailure, StoreShare, Table};
 use crate::data::ranges::{Range, Ranges};
@@ -82,7 +83,8 @@ struct ReadUnderWay {
     /// Held until the run has unlocked the feeds.
     turns: Vec<Turn>,
     provenance: Provenance,
-    points: u64,
+    /// The counts of earlier attempts.
+    before: (u64, u64),
 }
 
 impl ThroughStore {
@@ -138,16 +140,15 @@ impl ThroughStore {
         let (second, clock) = (now.as_second(), Some(now.as_second()));
         let terms = PlanTerms { now: second, until: None, reread: &reread, clock };
         let (mut tasks, mut set_aside) = (Vec::new(), 0);
-        for FeedShare { state, missing, .. } in &self.shares()? {
-            let ranges = self.remaining(state.feed().name(), missing);
-            set_aside += usize::from(state.set_aside_of(&ranges, now).is_some());
-            let only = Only { ranges, resumed_since: self.resumed_since() };
-            let known = FeedRun::new(state.clone(), Some(only));
+        for FeedShare { state, left, .. } in self.shares()? {
+            set_aside += usize::from(state.set_aside_of(&left, now).is_some());
+            let only = Only { ranges: left, resumed_since: self.resumed_since() };
+            let known = FeedRun::new(state, Some(only));
             for mut step in steps_of(0, &known, &terms) {
                 let (start, end) = step.range.instants();
                 let query = self.scan.query().over(Some(start), Some(end))?;
                 step.pages = step.pages.or_else(|| self.scan.client().planned_pages(&query));
-                tasks.push(step.task(state));
+                tasks.push(step.task(&known.state));
             }
         }
         if tasks.is_empty() {
@@ -158,18 +159,7 @@ impl ThroughStore {
         Ok((tasks, set_aside))
     }
 
-    fn remaining(&self, feed: &str, missing: &Ranges) -> Ranges {
-        let attempt = self.attempt.lock();
-        attempt.read.get(feed).map_or_else(|| missing.clone(), |read| missing.without(read))
-    }
-
-    fn feeds_to_read(&self, shares: &[FeedShare]) -> Vec<(Feed, Ranges)> {
-        let ranges = |share: &FeedShare| {
-            (share.state.feed().clone(), self.remaining(share.name(), &share.missing))
-        };
-        shares.iter().map(ranges).filter(|(_, ranges)| !ranges.is_empty()).collect()
-    }
-
+    /// The shares of the feeds, and what is left to read of each.
     fn shares(&self) -> Result<Vec<FeedShare>> {
         let client = self.scan.client();
         let asked = Asked {
@@ -179,7 +169,15 @@ impl ThroughStore {
             settle_lag: if self.reads_once { Duration::ZERO } else { client.settings().settle_lag },
             reads_once: self.reads_once,
         };
-        shares(&read_states(&self.store)?, &asked)
+        let mut shares = shares(&read_states(&self.store)?, &asked)?;
+        let attempt = self.attempt.lock();
+        for share in &mut shares {
+            share.left = match attempt.read.get(share.name()) {
+                Some(read) => share.missing.without(read),
+                None => share.missing.clone(),
+            };
+        }
+        Ok(shares)
     }
 
     /// Locks the feeds with ranges to read, without the ranges that other reads have stored.
@@ -190,8 +188,7 @@ impl ThroughStore {
         let (mut names, mut turns) = (BTreeSet::new(), Vec::new());
         for _ in 0..TRIES {
             let shares = self.shares()?;
-            let feeds: Vec<Feed> =
-                self.feeds_to_read(&shares).into_iter().map(|(feed, _)| feed).collect();
+            let feeds = feeds_to_read(&shares);
             if feeds.is_empty() {
                 return Ok((shares, turns, Locks::new()));
             }
@@ -212,7 +209,7 @@ impl ThroughStore {
             let locks = wait_for(&*self.store, &feeds, clock, wait).await.map_err(with_hints)?;
             // Nobody else changes these feeds while they are locked.
             let shares = self.shares()?;
-            if self.feeds_to_read(&shares).iter().all(|(feed, _)| names.contains(feed.name())) {
+            if feeds_to_read(&shares).iter().all(|feed| names.contains(feed.name())) {
                 return Ok((shares, turns, locks));
             }
         }
@@ -238,18 +235,18 @@ impl ThroughStore {
         let (shares, turns, locks) = self.locked(deadline).await?;
         let provenance = self.scan.provenance();
         self.attempt.lock().read_at.get_or_insert(provenance.read_at);
-        let left = self.feeds_to_read(&shares);
+        let feeds = feeds_to_read(&shares);
         let mut run = None;
-        if !left.is_empty() {
+        if !feeds.is_empty() {
             self.check_set_aside(&shares)?;
-            let is_read =
-                |share: &FeedShare| left.iter().any(|(feed, _)| feed == share.state.feed());
-            for share in shares.iter().filter(|share| share.is_redefined && is_read(share)) {
+            let left = || shares.iter().filter(|share| share.is_left());
+            for share in left().filter(|share| share.is_redefined) {
                 self.store.apply(share.name(), None, &share.state.to_bytes())?;
             }
-            let feeds: Vec<Feed> = left.iter().map(|(feed, _)| feed.clone()).collect();
-            let only = left.into_iter().map(|(feed, ranges)| {
-                (feed.name().to_owned(), Only { ranges, resumed_since: self.resumed_since() })
+            let resumed_since = self.resumed_since();
+            let only = left().map(|share| {
+                let ranges = share.left.clone();
+                (share.name().to_owned(), Only { ranges, resumed_since })
             });
             let settings = SyncSettings {
                 shape: self.scan.decode_settings().shape.clone(),
@@ -262,7 +259,8 @@ impl ThroughStore {
             let begun = Run::with_locks(client, target, &feeds, settings, (locks, deadline));
             run = Some(begun.map_err(with_hints)?);
         }
-        Ok(ReadUnderWay { process: Process::current(), shares, run, turns, provenance, points: 0 })
+        let (process, before) = (Process::current(), self.attempt.lock().counts);
+        Ok(ReadUnderWay { process, shares, run, turns, provenance, before })
     }
 
     /// Chains that began at this time or later belong to this scan.
@@ -277,10 +275,8 @@ impl ThroughStore {
     /// Rejects a read of ranges that are set aside, before any request.
     fn check_set_aside(&self, shares: &[FeedShare]) -> Result<()> {
         let now = self.scan.client().now();
-        let skipped = shares.iter().find_map(|share| {
-            let left = self.remaining(share.name(), &share.missing);
-            share.state.set_aside_of(&left, now).filter(|_| !left.is_empty())
-        });
+        let mut left = shares.iter().filter(|share| share.is_left());
+        let skipped = left.find_map(|share| share.state.set_aside_of(&share.left, now));
         let Some(SkippedRange { start, end, until, error, .. }) = skipped else { return Ok(()) };
         let message = format!(
             "{start} to {end} is skipped until {until}: the service did not end its chain ({error})"
@@ -304,8 +300,7 @@ impl ThroughStore {
         if let Some(run) = reading.run.take() {
             if run.fetch().await? {
                 let progress = run.apply()?;
-                self.note_page(&reading.shares, &run, progress.points - reading.points);
-                reading.points = progress.points;
+                self.note_page(&reading, &run, &progress);
                 reading.run = Some(run);
                 *self.paused.lock() = Some(reading);
                 return Ok(Step::Page(progress));
@@ -321,11 +316,11 @@ impl ThroughStore {
         Ok(Step::Whole(Arc::new(table)))
     }
 
-    fn note_page(&self, shares: &[FeedShare], run: &Run, points: u64) {
-        let mut attempt = self.attempt.lock();
-        attempt.counts = (attempt.counts.0 + 1, attempt.counts.1 + points);
+    fn note_page(&self, reading: &ReadUnderWay, run: &Run, progress: &Progress) {
+        let ((pages, points), mut attempt) = (reading.before, self.attempt.lock());
+        attempt.counts = (pages + progress.pages, points + progress.points);
         attempt.read_at = attempt.read_at.into_iter().chain(run.oldest()).min();
-        for share in shares {
+        for share in &reading.shares {
             let read = attempt.read.entry(share.name().to_owned()).or_default();
             *read = read.with(&run.read_of(share.name()));
         }
@@ -444,6 +439,11 @@ impl WholeRead for ThroughStore {
         let paused = self.paused.lock().take();
         drop(paused);
     }
+}
+
+fn feeds_to_read(shares: &[FeedShare]) -> Vec<Feed> {
+    let left = shares.iter().filter(|share| share.is_left());
+    left.map(|share| share.state.feed().clone()).collect()
 }
 
 fn with_hints(error: Error) -> Error {

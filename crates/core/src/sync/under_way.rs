@@ -15,7 +15,6 @@ use crate::clock::Clock;
 use crate::data::Chain;
 
 pub(super) struct UnderWay {
-    /// The step, with its remaining pages.
     pub(super) step: PlanStep,
     pub(super) chain: Chain,
     pub(super) record: UnfinishedChain,
