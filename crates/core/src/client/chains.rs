@@ -7,12 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::timeout;
 
-use super::background::BackgroundTask;
 use super::collect::{CollectOnce, Pace, Partial, Step, WholeRead};
 use super::progress::Progress;
+use super::running_steps::{RunningSteps, Stepped};
 use super::scan::Scan;
 use super::table::{Provenance, ReadFailure, Table};
 use crate::data::{Bookmark, WholeChain, page_limit_reached};
@@ -51,28 +50,6 @@ struct ChainsState {
     /// left alone.
     running: Owned<RunningSteps>,
     broken: Option<Error>,
-}
-
-/// Dropping it aborts the steps.
-struct RunningSteps {
-    deadline: Deadline,
-    steps: FuturesUnordered<BoxFuture<'static, Stepped>>,
-    /// Each step's chain, and the pages that it may count.
-    flying: Vec<(usize, u64)>,
-}
-
-struct Stepped {
-    index: usize,
-    deadline: Deadline,
-    /// `None` if cancelled.
-    step: Option<Result<Step, ReadFailure>>,
-}
-
-/// The result of a step on its way to the caller. If it is dropped, it cancels the prefetch of the
-/// next page, which no caller would take.
-struct UndeliveredStep {
-    step: Option<Result<Step, ReadFailure>>,
-    chain: Arc<CollectOnce>,
 }
 
 impl ReadChains {
@@ -173,11 +150,7 @@ impl ReadChains {
         if let Some(error) = &state.broken {
             return Err(error.clone());
         }
-        Ok(state.running.take().unwrap_or_else(|| RunningSteps {
-            deadline,
-            steps: FuturesUnordered::new(),
-            flying: Vec::new(),
-        }))
+        Ok(state.running.take().unwrap_or_else(|| RunningSteps::new(deadline)))
     }
 
     /// Starts as many steps as the settings allow. Returns `false` if all chains are complete.
@@ -209,14 +182,9 @@ impl ReadChains {
 
     async fn wait(&self, running: &mut RunningSteps, deadline: Deadline) -> Result<Stepped> {
         let is_bound = running.deadline != deadline;
-        let next = async {
-            let ended = || Error::new(Kind::InternalError, "no step of a chain has begun");
-            running.steps.next().await.ok_or_else(ended)
-        };
-        let stepped =
-            if is_bound { deadline.bound(self.clock(), next).await? } else { next.await? };
-        running.flying.retain(|(index, _)| *index != stepped.index);
-        Ok(stepped)
+        let ended = || Error::new(Kind::InternalError, "no step of a chain has begun");
+        let next = async { running.next().await.ok_or_else(ended) };
+        if is_bound { deadline.bound(self.clock(), next).await } else { next.await }
     }
 
     /// The progress of all chains.
@@ -277,7 +245,7 @@ impl ReadChains {
         {
             left.store(limit, Ordering::SeqCst);
         }
-        let Partial { bookmark, table, .. } = self.joined(&chains, failures)?;
+        let Partial { bookmark, table } = self.joined(&chains, failures)?;
         Ok(ReadFailure { error, bookmark, partial: table })
     }
 
@@ -288,8 +256,7 @@ impl ReadChains {
         chains: &[Arc<CollectOnce>],
         failures: &mut Vec<(usize, ReadFailure)>,
     ) {
-        while let Some(Stepped { index, deadline, step }) = running.steps.next().await {
-            running.flying.retain(|(other, _)| *other != index);
+        while let Some(Stepped { index, deadline, step }) = running.next().await {
             match step {
                 Some(Ok(Step::Page(progress))) => {
                     self.count(index, progress);
@@ -315,7 +282,7 @@ impl ReadChains {
         for (index, ReadFailure { bookmark, partial, .. }) in failures {
             // A chain that has read nothing is still at its start.
             if bookmark.is_some() || partial.is_some() {
-                parts[index] = Partial { bookmark, table: partial, ..Partial::default() };
+                parts[index] = Partial { bookmark, table: partial };
             }
         }
         if !self.keeps {
@@ -349,11 +316,11 @@ impl ReadChains {
         });
         let tables: Vec<_> = parts.into_iter().filter_map(|part| part.table).collect();
         if tables.is_empty() && !self.scan.has_partial() {
-            return Ok(Partial { bookmark, ..Partial::default() });
+            return Ok(Partial { bookmark, table: None });
         }
         let stopped_at = bookmark.as_ref().map(Bookmark::digest);
         let table = Table { is_partial: true, stopped_at, ..self.table(tables)? };
-        Ok(Partial { bookmark, table: Some(Arc::new(table)), ..Partial::default() })
+        Ok(Partial { bookmark, table: Some(Arc::new(table)) })
     }
 
     /// Merges the table that the scan continues and the tables of its chains.
@@ -417,35 +384,5 @@ impl WholeRead for ReadChains {
 
     fn chains(&self) -> Vec<Arc<CollectOnce>> {
         self.state.lock().chains.clone()
-    }
-}
-
-impl RunningSteps {
-    fn start(&mut self, index: usize, chain: &Arc<CollectOnce>, deadline: Deadline, pages: u64) {
-        let spawner = Arc::clone(&chain.scan().client().settings().spawner);
-        let chain = Arc::clone(chain);
-        let step = move || {
-            let chain = Arc::clone(&chain);
-            async move { UndeliveredStep { step: Some(chain.step(deadline).await), chain } }
-        };
-        let task = BackgroundTask::start(&*spawner, step());
-        self.flying.push((index, pages));
-        self.steps.push(Box::pin(async move {
-            let delivery = match task {
-                Some(task) => task.await,
-                // The process is exiting, so the step runs in place.
-                None => Some(step().await),
-            };
-            let step = delivery.and_then(|mut delivery| delivery.step.take());
-            Stepped { index, deadline, step }
-        }));
-    }
-}
-
-impl Drop for UndeliveredStep {
-    fn drop(&mut self) {
-        if self.step.is_some() {
-            self.chain.stop_prefetch();
-        }
     }
 }

@@ -17,6 +17,7 @@ pub mod page_stream;
 pub mod progress;
 mod reply;
 mod request_length;
+mod running_steps;
 pub mod scan;
 mod scan_input;
 mod seen;

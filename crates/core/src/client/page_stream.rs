@@ -23,7 +23,7 @@ use super::send::Client;
 use super::settings::ReadSettings;
 use super::spending::{Spending, Together};
 use super::table::{Provenance, ReadFailure};
-use crate::data::{Bookmark, Chain, Cursor, Decoded, Decoding, Page, PagingState};
+use crate::data::{Chain, Cursor, Decoded, Decoding, Page, PagingState};
 use crate::error::{Error, Kind, Result};
 use crate::fork::Process;
 use crate::http::Deadline;
@@ -49,14 +49,14 @@ pub struct PageStream {
     waiting: AtomicUsize,
     /// Locked by the caller that reads.
     reading: AsyncMutex<()>,
-    position: Mutex<Position>,
+    pub(super) position: Mutex<Position>,
 }
 
 /// Locked only briefly.
-struct Position {
+pub(super) struct Position {
     chain: Chain,
     meter: Meter,
-    prefetched: Option<PageRequest>,
+    pub(super) prefetched: Option<PageRequest>,
     /// The last page read, until it is taken.
     unread: Option<Unread>,
     /// The number of pages taken, and the number at the last prefetch.
@@ -68,15 +68,6 @@ struct Unread {
     page: Page,
     progress: Progress,
     is_reported: bool,
-}
-
-impl Position {
-    fn may_prefetch(&self) -> bool {
-        self.prefetched.is_none()
-            && self.unread.is_none()
-            && self.taken >= PREFETCH_FROM
-            && self.taken > self.prefetched_after
-    }
 }
 
 impl PageStream {
@@ -165,9 +156,14 @@ impl PageStream {
 
     /// Whether [`PageStream::prefetch`] would send a request.
     pub fn may_prefetch(&self) -> bool {
-        self.prefetch == Prefetch::AfterTake
-            && self.check_process().is_ok()
-            && self.position.lock().may_prefetch()
+        if self.prefetch != Prefetch::AfterTake || self.check_process().is_err() {
+            return false;
+        }
+        let position = self.position.lock();
+        position.prefetched.is_none()
+            && position.unread.is_none()
+            && position.taken >= PREFETCH_FROM
+            && position.taken > position.prefetched_after
     }
 
     /// Prefetches the next page after one was taken, but not after the first or the last page, or
@@ -237,11 +233,6 @@ impl PageStream {
         let message = "This iterator was created by the parent process before the fork.";
         let hint = "Create a new one in the child with scan.pages() or scan.records().";
         Err(Error::new(Kind::ForkError, message).with_hint(hint))
-    }
-
-    /// `None` before the first and after the last page.
-    pub(super) fn bookmark(&self) -> Option<Bookmark> {
-        self.position.lock().chain.bookmark()
     }
 
     /// Restarts the count for `max_pages`.
@@ -393,7 +384,8 @@ impl PageStream {
 
     fn failure(&self, error: Error) -> ReadFailure {
         // In a forked child the chain belongs to the parent.
-        let bookmark = self.check_process().ok().and_then(|()| self.bookmark());
+        let is_own = self.check_process().is_ok();
+        let bookmark = if is_own { self.position.lock().chain.bookmark() } else { None };
         ReadFailure { error, bookmark, partial: None }
     }
 }
@@ -410,13 +402,5 @@ impl Drop for Waiter {
         if !self.is_finished && !others && self.stream.check_process().is_ok() {
             self.stream.stop_prefetch();
         }
-    }
-}
-
-#[cfg(test)]
-impl PageStream {
-    /// Whether the body of the prefetched page has arrived.
-    pub(super) fn has_arrived(&self) -> bool {
-        self.position.lock().prefetched.as_ref().is_some_and(PageRequest::has_arrived)
     }
 }

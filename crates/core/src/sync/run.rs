@@ -35,10 +35,8 @@ pub struct Run {
     pub(super) begun: Duration,
     /// Held by the one call that fetches.
     fetching: tokio::sync::Mutex<()>,
-    /// Held by the one call that writes.
-    applying: Mutex<()>,
     work: Mutex<RunState>,
-    /// A forked child does not release the locks of its parent.
+    /// Held by the one call that writes. A forked child does not release the locks of its parent.
     locks: Owned<Mutex<Locks>>,
 }
 
@@ -57,7 +55,6 @@ impl Run {
             deadline,
             begun: client.time().clock().monotonic(),
             fetching: tokio::sync::Mutex::default(),
-            applying: Mutex::new(()),
             work: Mutex::new(work),
             locks: Owned::new(Mutex::new(locks)),
             client: client.clone(),
@@ -104,9 +101,8 @@ impl Run {
     /// Applies the first pending write, if there is one. If the target cannot store the values of a
     /// page, the next pending write sets the range of its chain aside.
     pub fn apply(&self) -> Result<Progress> {
-        let locks = self.locks()?;
-        let _one_at_a_time = self.applying.lock();
-        if locks.lock().is_empty() {
+        let locks = self.locks()?.lock();
+        if locks.is_empty() {
             return Err(Error::new(Kind::ClosedError, "this run is over: its feeds are unlocked"));
         }
         if let Some(write) = self.next_write() {
@@ -167,7 +163,6 @@ impl Run {
     /// Ends the run and unlocks its feeds, even if other references to the run exist.
     pub fn release(&self) {
         if let Ok(locks) = self.locks() {
-            let _one_at_a_time = self.applying.lock();
             locks.lock().clear();
         }
     }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::given_up::SkippedRange;
 use super::pending_write::{Change, PendingWrite};
 use super::plan::{PlanStep, PlanTerms};
-use super::report::{EndedBy, FeedReport};
+use super::report::FeedReport;
 use super::schedule::FeedPlan;
 use super::settings::{Only, SyncSettings};
 use super::state::FeedState;
@@ -29,20 +29,22 @@ pub(super) struct FeedRun {
     /// Ranges that this run has read, or leaves to the next run.
     pub(super) done: Ranges,
     /// Ranges of unfinished chains that this run leaves to the next run.
-    put_off: Ranges,
+    pub(super) put_off: Ranges,
     /// The only ranges that this run reads; `None` reads what is due.
     pub(super) only: Option<Only>,
     pub(super) failures: usize,
     /// With the counts of this run only.
-    counts: FeedReport,
+    pub(super) counts: FeedReport,
     found: AuditCounts,
+    /// Computed when it is needed.
+    pub(super) plan: OnceCell<FeedPlan>,
 }
 
 impl FeedRun {
     pub(super) fn new(state: FeedState, only: Option<Only>) -> Self {
         let (done, put_off) = (Ranges::none(), Ranges::none());
         let (counts, found) = (FeedReport::default(), AuditCounts::default());
-        Self { state, done, put_off, only, failures: 0, counts, found }
+        Self { state, done, put_off, only, failures: 0, counts, found, plan: OnceCell::new() }
     }
 
     /// Ranges of unfinished chains that are not planned.
@@ -68,8 +70,6 @@ pub(super) struct RunState {
     pub(super) now: Timestamp,
     /// The service's time.
     pub(super) clock: Timestamp,
-    /// Each is computed when it is needed.
-    pub(super) plans: Vec<OnceCell<FeedPlan>>,
     pub(super) under_way: BTreeMap<usize, UnderWay>,
     /// A pause that the service requested for one chain applies to all chains.
     pub(super) pause: SharedPause,
@@ -96,7 +96,7 @@ pub(super) struct RunState {
     /// Feeds whose current chain brought values that the target cannot store. It is not continued.
     pub(super) unstorable: BTreeSet<usize>,
     /// Each with its feed. [`Run::fetch`](super::run::Run) logs them.
-    warnings: Vec<(usize, String)>,
+    pub(super) warnings: Vec<(usize, String)>,
 }
 
 impl RunState {
@@ -110,7 +110,6 @@ impl RunState {
             FeedRun::new(state, only)
         };
         let mut run = Self {
-            plans: vec![OnceCell::new(); states.len()],
             parts: states.into_iter().map(part).collect(),
             reread: settings.reread_ranges()?,
             until: settings.until.map(Timestamp::as_second),
@@ -386,56 +385,5 @@ impl RunState {
         let is_page = |write: &&PendingWrite| matches!(write.change, Change::Page { .. });
         let pending = self.pending.iter().filter(is_page).count() as u64;
         self.max_pages.map_or(u64::MAX, |most| most.saturating_sub(self.answered) + pending)
-    }
-
-    /// Why the run ended before everything was read, and when to sync again. A run that reached its
-    /// page limit can continue immediately.
-    pub(super) fn ended_by(
-        &self,
-        allowance: &AllowanceState,
-    ) -> (Option<EndedBy>, Option<Timestamp>) {
-        let clock = self.clock.as_second();
-        let is_put_off =
-            |part: &FeedRun| !part.put_off.without(&part.state.given_up.ranges(clock)).is_empty();
-        let held_back = self.no_fill || self.parts.iter().any(is_put_off);
-        let set_aside = self.parts.iter().flat_map(|part| part.state.set_aside(self.clock));
-        let set_aside = set_aside.map(|one| one.until).min();
-        let is_bounded = !self.may_ask(0) && self.could_go_on();
-        if is_bounded && allowance.left != Some(0) {
-            return (Some(EndedBy::MaxPages), None);
-        }
-        let is_spent = is_bounded || held_back;
-        match self.stopped.or(is_spent.then_some(allowance.resets_at)) {
-            Some(resets_at) => (Some(EndedBy::Allowance), Some(resets_at)),
-            None => (set_aside.map(|_| EndedBy::Skipped), set_aside),
-        }
-    }
-
-    /// The ranges that this run skips because they are set aside, each with its feed.
-    pub(super) fn left_out(&self) -> impl Iterator<Item = (usize, SkippedRange)> {
-        let set_aside = self.parts.iter().enumerate().flat_map(|(feed, part)| {
-            part.state.set_aside(self.clock).into_iter().map(move |one| (feed, one))
-        });
-        set_aside.filter(|(_, one)| !self.reread.contains(one.range()))
-    }
-
-    pub(super) fn log_warnings(&mut self) {
-        for (feed, text) in std::mem::take(&mut self.warnings) {
-            let name = self.state(feed).feed().name();
-            log::warn!(target: "siteline::sync", feed = name; "{name}: {text}");
-        }
-    }
-
-    pub(super) fn reports(&self) -> Vec<FeedReport> {
-        let report = |part: &FeedRun| FeedReport {
-            name: part.state.feed().name().to_owned(),
-            sequence: part.state.sequence(),
-            settled_through: part.state.settled_through(),
-            read_through: part.state.read_through(),
-            newest: part.state.newest(),
-            skipped: part.state.set_aside(self.clock),
-            ..part.counts.clone()
-        };
-        self.parts.iter().map(report).collect()
     }
 }

@@ -49,11 +49,11 @@ impl RunState {
 
     /// Plans a feed again when its plan is next needed.
     pub(super) fn replan(&mut self, feed: usize) {
-        self.plans[feed].take();
+        self.parts[feed].plan.take();
     }
 
     fn plan(&self, feed: usize) -> &FeedPlan {
-        self.plans[feed].get_or_init(|| self.planned(feed))
+        self.parts[feed].plan.get_or_init(|| self.planned(feed))
     }
 
     fn plans(&self) -> impl Iterator<Item = &FeedPlan> {

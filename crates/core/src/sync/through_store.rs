@@ -16,8 +16,6 @@ use super::begin::{Locks, wait_for};
 use super::feed::Feed;
 use super::given_up::SkippedRange;
 use super::plan::{PlanTerms, steps_of};
-use super::range_coverage::Unread;
-use super::read::ReadSpec;
 use super::report::EndedBy;
 use super::run::Run;
 use super::run_state::FeedRun;
@@ -29,14 +27,14 @@ use crate::client::chains::ReadChains;
 use crate::client::collect::{Pace, Step, WholeRead};
 use crate::client::progress::Progress;
 use crate::client::scan::Scan;
-use crate::client::table::{Provenance, ReadFailure, StoreShare, Table};
+use crate::client::table::{Provenance, ReadFailure};
+use crate::data::MergeReport;
 use crate::data::ranges::{Range, Ranges};
-use crate::data::{MergeReport, Merged, Merger, PointColumns};
 use crate::error::{Error, Kind, Result};
 use crate::fork::Process;
 use crate::http::Deadline;
 use crate::lock::Mutex;
-use crate::store::{Flagged, Store, Target as _, Turn, View};
+use crate::store::{Store, Target as _, Turn};
 
 /// A page is requested while the previous one is stored.
 const CONCURRENCY: usize = 2;
@@ -45,44 +43,42 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// The beginning of a chain is rounded by at most this much.
 const ROUNDED: SignedDuration = SignedDuration::from_secs(5);
 const TRIES: usize = 5;
-/// The points that are read before other futures may run.
-const ROWS: usize = 1 << 16;
 
 #[derive(Debug)]
 pub struct ThroughStore {
-    store: Arc<Store>,
-    scan: Scan,
+    pub(super) store: Arc<Store>,
+    pub(super) scan: Scan,
     range: Range,
     /// Whether unsettled parts are accepted too: for the store of an interrupted read.
     reads_once: bool,
     /// A read between two steps.
     paused: Mutex<Option<ReadUnderWay>>,
     /// The progress since the first read of the scan. An error does not cause a second read of it.
-    attempt: Mutex<ReadSoFar>,
+    pub(super) attempt: Mutex<ReadSoFar>,
 }
 
 type Parts = (Arc<dyn WholeRead>, Vec<Arc<ThroughStore>>);
 
 /// The ranges that a scan has read from the service, including earlier reads that failed.
 #[derive(Debug, Default)]
-struct ReadSoFar {
+pub(super) struct ReadSoFar {
     /// When the first read began, or the oldest chain that it resumed.
-    read_at: Option<Timestamp>,
+    pub(super) read_at: Option<Timestamp>,
     /// The ranges that were read to the end of a chain, by feed.
-    read: BTreeMap<String, Ranges>,
+    pub(super) read: BTreeMap<String, Ranges>,
     /// The number of pages and of their points.
     counts: (u64, u64),
 }
 
 #[derive(Debug)]
-struct ReadUnderWay {
+pub(super) struct ReadUnderWay {
     process: Process,
-    shares: Vec<FeedShare>,
+    pub(super) shares: Vec<FeedShare>,
     /// Reads the missing ranges; `None` if everything is settled.
     run: Option<Run>,
     /// Held until the run has unlocked the feeds.
     turns: Vec<Turn>,
-    provenance: Provenance,
+    pub(super) provenance: Provenance,
     /// The counts of earlier attempts.
     before: (u64, u64),
 }
@@ -351,78 +347,6 @@ impl ThroughStore {
             context.spans = spans;
             context.retry_at = report.resumes_at;
         }))
-    }
-
-    /// Fails if another process has removed points.
-    async fn table(&self, reading: ReadUnderWay, mut report: MergeReport) -> Result<Table> {
-        let ReadUnderWay { shares, provenance, .. } = reading;
-        let (read, read_at) = {
-            let attempt = self.attempt.lock();
-            (attempt.read.clone(), attempt.read_at.unwrap_or(provenance.read_at))
-        };
-        let mut parts = Vec::new();
-        for share in &shares {
-            for range in share.ranges().iter() {
-                let points = self.points(share.name(), range).await?;
-                let selection = &self.scan.query().input().selection;
-                parts.push(if selection.is_empty() {
-                    points
-                } else {
-                    let named = self.scan.decode_settings().named.as_deref();
-                    let (points, filtered) =
-                        points.kept(|series| selection.keeps(series, named))?;
-                    report.quality.filtered += filtered;
-                    points
-                });
-            }
-        }
-        let points = match <[PointColumns; 1]>::try_from(parts) {
-            Ok([points]) => Arc::new(points),
-            // Several feeds with different times.
-            Err(parts) => {
-                let mut merger = Merger::new(&[]);
-                parts.iter().try_for_each(|points| merger.push_points(points))?;
-                merger.finish()?.points
-            }
-        };
-        report.points = points.rows() as u64;
-        report.series = points.series.len() as u64;
-        let path = self.store.path().to_string_lossy().into_owned();
-        let through = |share: &FeedShare| {
-            let all = share.ranges();
-            let from_service =
-                read.get(share.name()).map_or_else(Ranges::none, |read| all.and(read));
-            StoreShare {
-                store: path.clone(),
-                feed: share.name().to_owned(),
-                from_store: all.without(&from_service).instants(),
-                from_service: from_service.instants(),
-            }
-        };
-        let (pages, through) = (report.pages, shares.iter().map(through).collect());
-        let page_size = report.quality.page_size.clone();
-        let provenance = Provenance { read_at, pages, page_size, through, ..provenance };
-        Ok(Table::whole(Merged { points, report }, provenance))
-    }
-
-    async fn points(&self, feed: &str, range: Range) -> Result<PointColumns> {
-        let (start, end) = range.instants();
-        let spec = ReadSpec::new(feed.to_owned(), (Some(start), Some(end)), View::LATEST)?;
-        // The whole range was read, but the part within the settle lag does not count as read.
-        let spec = ReadSpec { flagged: Flagged::Drop, unread: Unread::Keep, ..spec };
-        let (mut reader, read, _) = spec.open(&self.store)?;
-        if !read.coverage.forgotten.is_empty() {
-            let message = format!("points of {start} to {end} were removed during the read");
-            return Err(Error::new(Kind::UnreadRange, message)
-                .with_hint("Another process called store.forget(). Call collect() again."));
-        }
-        reader.find_blocks()?;
-        let no_memory = |_| Error::new(Kind::InternalError, "not enough memory for the points");
-        let mut columns = reader.allocate().map_err(no_memory)?;
-        while reader.read_into(&mut columns, ROWS)? {
-            tokio::task::yield_now().await;
-        }
-        Ok(columns.finish()?.0)
     }
 }
 
