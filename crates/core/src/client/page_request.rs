@@ -183,7 +183,7 @@ enum Handover {
     #[default]
     NoBody,
     Body(Bytes),
-    Decoded(Result<Decoded>),
+    Decoded(Box<Result<Decoded>>),
 }
 
 /// Dropping it drops its connection.
@@ -205,7 +205,7 @@ impl Bodies {
         let is_decoded = |state: &Handover| matches!(state, Handover::Decoded(_));
         drop(self.0.subscribe().wait_for(is_decoded).await);
         match self.0.send_replace(Handover::NoBody) {
-            Handover::Decoded(decoded) => decoded,
+            Handover::Decoded(decoded) => *decoded,
             _ => Err(lost()),
         }
     }
@@ -222,7 +222,7 @@ impl Bodies {
                 Ok(Handover::Body(body)) => body.clone(),
                 _ => continue,
             };
-            self.0.send_replace(Handover::Decoded(decode(body).await));
+            self.0.send_replace(Handover::Decoded(Box::new(decode(body).await)));
         }
     }
 }

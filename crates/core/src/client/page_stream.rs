@@ -255,25 +255,31 @@ impl PageStream {
             return Ok(());
         }
         let next = Mutex::new(None);
-        let fetched = match self.fetch_prefetched(deadline, &next).await {
-            Some(fetched) => fetched,
-            None => {
-                let call = {
-                    let chain = &self.position.lock().chain;
-                    chain.wire().map(|wire| wire.map(|wire| self.call(chain, wire, deadline)))
-                };
-                match call {
-                    Ok(Some(call)) => {
-                        let decoding = call.decoding.clone();
-                        call.fetch(|body| self.decode(&decoding, body, deadline, &next)).await
-                    }
-                    Ok(None) => return Ok(()),
-                    Err(error) => Err(error),
-                }
-            }
-        };
+        let mut fetched = self.fetch_prefetched(deadline, &next).await;
+        if fetched.is_none() {
+            fetched = self.fetch(deadline, &next).await;
+        }
+        let Some(fetched) = fetched else { return Ok(()) };
         let next = next.lock().take();
         self.receive(fetched, next)
+    }
+
+    /// Requests the next page. `None` after the last one.
+    async fn fetch(
+        &self,
+        deadline: Deadline,
+        next: &Mutex<Option<PageRequest>>,
+    ) -> Option<Fetched> {
+        let call = {
+            let chain = &self.position.lock().chain;
+            chain.wire().map(|wire| wire.map(|wire| self.call(chain, wire, deadline)))
+        };
+        let call = match call.transpose()? {
+            Ok(call) => call,
+            Err(error) => return Some(Err(error)),
+        };
+        let decoding = call.decoding.clone();
+        Some(call.fetch(|body| self.decode(&decoding, body, deadline, next)).await)
     }
 
     /// Waits for the prefetched page. `None` without a prefetch, or if only the deadline of the
